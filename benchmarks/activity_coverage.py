@@ -13,6 +13,7 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,7 @@ from culturekit.records.schemas import (
 )
 from culturekit.records.work import Work
 from culturekit.registry import parse_spec
+from culturekit.storage.atomic import write_atomically
 from culturekit.storage.tables import read_table, write_table
 
 RUNS, SEED = 200, 20261123
@@ -309,15 +311,27 @@ def told(row: Mapping[str, Any], shown: float | None, own: float | None) -> Any:
     return *place, row["value"], row["ci_low"], row["ci_high"], shown, own
 
 
+def kept_run(folder: Path | None, seed: int) -> list[Any]:
+    """Make a run, or read it where it was made."""
+    if folder is None:
+        return one_run(seed)
+    path = folder / f"{seed}.json"
+    if not path.is_file():
+        write_atomically(path, orjson.dumps(one_run(seed)))
+    found: list[Any] = orjson.loads(path.read_bytes())
+    return found
+
+
 def main() -> None:
     """Make the runs, and record how often limits hold."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--runs", type=int, default=RUNS)
     parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--kept", type=Path, help="a folder of finished runs: those in it are not made again")
     given = parser.parse_args()
     cells: dict[tuple[str, str, str], list[tuple[float, ...]]] = defaultdict(list)
     with ProcessPoolExecutor(given.workers) as pool:
-        for rows in pool.map(one_run, range(SEED, SEED + given.runs)):
+        for rows in pool.map(partial(kept_run, given.kept), range(SEED, SEED + given.runs)):
             for metric, group, labels, value, low, high, shown, own in rows:
                 held = (float(low - 1e-9 <= true <= high + 1e-9) for true in (shown, own))
                 cells[metric, group, labels].append((value - shown, high - low, *held))

@@ -12,6 +12,7 @@ LONG = (
     ("judged_coverage.py",),
     ("realism_coverage.py",),
     ("activity_coverage.py", "--runs", "48"),
+    ("caption_coverage.py", "--runs", "400"),
     ("embedding.py",),
     ("interval_coverage.py",),
     ("prdc_speed.py",),

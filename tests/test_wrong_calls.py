@@ -1,15 +1,21 @@
-"""Ten wrong calls of the library's front door: each is refused as a ValueError, in words that say what was expected."""
+"""Wrong calls of the library's front door: each is refused as a ValueError, in words that say what was expected."""
 
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 import culturekit as ck
 
 FLAT, POINTS = np.zeros((1, 2)), np.zeros((3, 2))
+
+FRONT: Any = ck
+"""The front door to people whose tools do not check types."""
+
+BARE: Any = pl.DataFrame(schema=["image_id", "artifact_id"])
 
 WRONG: dict[str, Callable[[], Any]] = {
     "labels must be at least one (continent, country, artifact); found []": lambda: ck.vendi([]),
@@ -27,7 +33,15 @@ WRONG: dict[str, Callable[[], Any]] = {
         lambda: ck.searcher(np.eye(3, dtype=np.float32), engine="fais"),
     "nowhere.parquet: there is no matches table; expected the table matches. Run the stage that writes it first.":
         lambda: ck.read_table(Path("nowhere.parquet"), ck.TABLES["matches"]),
-    "nowhere.yaml: there is no such YAML file": lambda: ck.load_recipe(Path("nowhere.yaml")),
+    "nowhere.yaml: there is no such YAML file": lambda: ck.load_recipe("nowhere.yaml"),
+    "labels[1] must be a text, a whole number or None; found nan": lambda: FRONT.vendi(["a", float("nan")]),
+    "weights must be 'continent' or 'country' or 'artifact' or 'hierarchical' or 'uniform'; found 'land'":
+        lambda: ck.vendi(["a", "b"], weights="land"),
+    "q must be a number above 0, or infinity; found '2'": lambda: FRONT.vendi(["a", "b"], q="2"),
+    "the vectors cannot be searched; expected float32 (n, dim), found list": lambda: FRONT.searcher([[1.0, 0.0]]),
+    "no such number of workers; expected a whole number, found '2'": lambda: FRONT.LocalEngine("2"),
+    "matches must be a table with the columns continent, country, model, rank, too; found ['image_id', 'artifact_id']":
+        lambda: ck.vendi_corrected(BARE, BARE, weights="country", rng=np.random.default_rng(0)),
 }  # fmt: skip
 """What is said, and the call."""
 
@@ -38,3 +52,24 @@ def test_a_wrong_call_says_what_was_expected(said: str) -> None:
         WRONG[said]()
     assert str(caught.value) == said
     assert isinstance(caught.value, ck.CultureKitError)
+
+
+def test_what_people_write_is_taken(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    triples = [("Asia", "JP", "obi"), ("Asia", "JP", "sari"), ("Europe", "IT", "obi")]
+    frame = pandas.DataFrame(triples, columns=["continent", "country", "artifact"])
+    assert ck.vendi(triples, weights="country") == ck.vendi(frame, weights=(0, 1, 0)) == ck.vendi(frame["country"])
+    assert (
+        FRONT.vendi(pl.Series(["a", None, None])) == FRONT.vendi(pandas.Series(["a", None, None])) == pytest.approx(3)
+    )
+    batches = ck.vendi_batches(triples, size=3, weights=["country", "artifact"])
+    assert batches.shape == (2, 1)
+    assert batches[0] == ck.vendi_batches(triples, size=3, weights="country")
+    values: dict[str, Any] = {"prompts": ["a", "a", "b", "b"], "repeats": [0, 1, 0, 1]}
+    for series in (pandas.Series, pl.Series):
+        made = {name: series(each) for name, each in values.items()}
+        assert FRONT.interval([0.5, 0.6, 0.7, 0.8], **made) == FRONT.interval([0.5, 0.6, 0.7, 0.8], **values)
+    path = tmp_path / "audits.parquet"
+    pl.DataFrame(schema=ck.TABLES["audits"].schema).write_parquet(path)
+    assert ck.read_table(str(path), "audits").equals(ck.read_table(path, ck.TABLES["audits"]))
+    assert FRONT.Run(str(tmp_path)).root == tmp_path

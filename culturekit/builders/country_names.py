@@ -1,7 +1,9 @@
-"""Countries by whatever they are called in English: the code, the name, other usual names, and the adjective."""
+"""Countries by whatever they are called in English: the code, the item, the name, other usual names, the adjective."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 
@@ -9,11 +11,12 @@ import pycountry
 from babel import Locale
 
 from culturekit.builders.folded_names import folded, without_accents
-from culturekit.kg.countries import countries, country_files
-from culturekit.kg.world import whole_world
+from culturekit.errors import UsageError
+from culturekit.kg.countries import WORLD, countries, country_files, read_countries, whole_world
+from culturekit.kg.qids import ADDRESS
 from culturekit.storage.package_data import shipped
 
-__all__ = ["NAMES", "country_code", "is_doubtful"]
+__all__ = ["DOUBT", "NAMES", "UNKNOWN", "Said", "countries_in", "country_code", "named_country"]
 
 NAMES = "builders/country_names.tsv"
 """What neither ISO 3166-1 nor CLDR says: a country's two letters, and more names of it divided by semicolons."""
@@ -21,6 +24,22 @@ NAMES = "builders/country_names.tsv"
 ISO_NAMES = ("alpha_2", "alpha_3", "name", "common_name", "official_name")
 DOUBTFUL = "?"
 """Stands where the letters of a country do, for names that mean several or none that is there today."""
+
+UNKNOWN, DOUBT = "unknown country", "country in doubt"
+
+BETWEEN = (re.compile(r"[;|/\n]"), re.compile(","), re.compile(" and | & "))
+"""What divides several countries of a cell, the surest first; what is a country as a whole is not divided."""
+
+IN_BRACKETS = re.compile(r"([^()]+)\(([^()]+)\)")
+PART_OF = {
+    "AU": "CC CX HM NF", "CN": "HK MO TW", "DK": "FO GL", "FI": "AX", "FR": "BL GF GP MF MQ NC PF PM RE TF WF YT",
+    "GB": "AI BM FK GG GI GS IM IO JE KY MS PN SH TC VG", "NL": "AW BQ CW SX", "NO": "BV SJ", "NZ": "CK NU TK",
+    "US": "AS GU MP PR UM VI",
+}  # fmt: skip
+"""Codes of ISO 3166-1 for places behind which lists write a country, as in `Hong Kong, China`: they mean the place."""
+
+NAMESAKES = {"BE": "LU", "GR": "MK", "IR": "AZ", "NG": "NE", "RO": "MD", "US": "GE WS"}
+"""Countries that share their names with a region of another, as in `Georgia, USA`."""
 
 APOSTROPHES = str.maketrans("", "", "'’‘`´ʼ")
 SMALL_WORDS = {"the", "and", "of"}
@@ -46,15 +65,68 @@ class Names:
         return self.folded.get(key) or self.folded.get(without_accents(key)) or self.by_words.get(words_of(said))
 
 
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a cell says of one country: its words, the code of it, or why there is none."""
+
+    text: str
+    iso: str = ""
+    problem: str = ""
+
+
 def country_code(said: str | None) -> str | None:
     """Find the two-letter ISO code of a country; None where no country is called that, or more than one."""
-    code = None if said is None else known_names(country_files().get("own-countries")).code_of(said)
-    return None if code == DOUBTFUL else code
+    return None if said is None else one_country(said).iso or None
 
 
-def is_doubtful(said: str) -> bool:
-    """Tell whether a name means several countries, or none that is there today."""
-    return known_names(country_files().get("own-countries")).code_of(said) == DOUBTFUL
+def named_country(said: str) -> str:
+    """Find the code of the one country that is called so; else say what is called nearly so."""
+    found = one_country(said)
+    if found.problem:
+        names = known_names(country_files().get("own-countries")).folded
+        near = {names[key] for key in get_close_matches(folded(said), names, n=3)} - {DOUBTFUL}
+        raise UsageError(
+            found.problem, found=repr(said), hint="Give its item, its code or its name in English.",
+            expected=f"such as {' or '.join(sorted(whole_world()[code].name for code in near))}" if near else "",
+        )  # fmt: skip
+    return found.iso
+
+
+def one_country(said: str) -> Said:
+    """Read what is called by one name, code or item."""
+    code = known_names(country_files().get("own-countries")).code_of(ADDRESS.sub("", said.strip()))
+    return Said(said, problem=UNKNOWN if code is None else DOUBT) if code in {None, DOUBTFUL} else Said(said, str(code))
+
+
+def countries_in(cell: str) -> list[Said]:
+    """Divide a cell into what it calls countries, each once; what is one as a whole is not divided."""
+    cell = ADDRESS.sub("", cell)
+    found = one_country(cell)
+    if found.problem != UNKNOWN:
+        return [found]
+    for between in BETWEEN:
+        parts = [part.strip() for part in between.split(cell) if part.strip()]
+        if between.pattern == "," and len(parts) == 2 and (place := place_in(cell, *parts)).text:
+            return [place]
+        if len(parts) > 1:
+            each = list({one.iso or one.text: one for part in parts for one in countries_in(part)}.values())
+            known = [one.problem != UNKNOWN for one in each]
+            is_sure = any(known) if between is BETWEEN[0] else all(one.iso for one in each)
+            return each if is_sure else [found]
+    pair = IN_BRACKETS.fullmatch(cell)
+    return [place_in(cell, *pair.groups(), alone=True) if pair else found]
+
+
+def place_in(cell: str, place: str, outside: str, *, alone: bool = False) -> Said:
+    """Read a place with its country behind it; empty where they are two countries; `alone` they are none."""
+    inner, outer = one_country(place).iso, one_country(outside).iso
+    if inner and (inner == outer or inner in PART_OF.get(outer, "").split()):
+        return Said(cell, inner)
+    both = {inner: outer, outer: inner}
+    near = any(one in f"{PART_OF.get(other, '')} {NAMESAKES.get(other, '')}".split() for one, other in both.items())
+    if inner and outer and (near or alone):
+        return Said(cell, problem=DOUBT)
+    return Said(cell, problem=UNKNOWN) if alone else Said("")
 
 
 @cache
@@ -81,15 +153,16 @@ def called() -> Iterator[tuple[str, str]]:
         if code in codes:
             yield code, name
     for country in whole_world().values():
-        yield from ((country.iso, name) for name in (country.name, country.adjective, country.demonym) if name)
+        called_so = (country.iso, country.iso3, country.name, country.adjective, country.demonym, *country.qids)
+        yield from ((country.iso, name) for name in called_so if name)
     for entry in pycountry.countries:
         yield from ((entry.alpha_2, getattr(entry, kind)) for kind in ISO_NAMES if hasattr(entry, kind))
     for line in shipped(NAMES).read_text(encoding="utf-8").splitlines():
         code, usual = line.split("\t")
         yield from ((code, name) for name in (code, *usual.split("; ")) if name != DOUBTFUL)
-    for country in countries().values():
-        for name in (country.iso, country.iso3, country.name, country.adjective, country.demonym):
-            yield country.iso, name
+    for iso, country in countries().items():
+        if country is not read_countries(shipped(WORLD)).get(iso):
+            yield from ((iso, name) for name in (iso, country.iso3, country.name, country.adjective, country.demonym))
 
 
 def words_of(name: str) -> str:

@@ -101,7 +101,8 @@ def root(
     ] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log what is done, on stderr.")] = False,
     countries_file: Annotated[
-        Path | None, typer.Option(help="YAML file of countries that are added to the shipped ones, or replace them.")
+        Path | None,
+        typer.Option(help="YAML file of countries beside the shipped ones, or in their place; `world`: all countries."),
     ] = None,
     plugins: Annotated[
         Path | None,

@@ -45,30 +45,32 @@ def validate(
         raise typer.Exit(MISTAKES)
 
 
-@app.command(epilog="Example: culturekit roots init --country Q31 --name Belgium")
+@app.command(epilog="Example: culturekit roots init --country Belgium")
 def init(
     concept: Annotated[str | None, typer.Argument(help="Name of a new concept, to draft its root config.")] = None,
     root: Annotated[list[str] | None, typer.Option(help="QID of a root of the concept. Repeatable.")] = None,
-    country: Annotated[str | None, typer.Option(help="QID of a country, to draft its entry instead.")] = None,
-    name: Annotated[str | None, typer.Option(help="Name or ISO code of the country. [its label in the graph]")] = None,
+    country: Annotated[str | None, typer.Option(help="A country by QID, name or code, to draft its entry.")] = None,
+    name: Annotated[str | None, typer.Option(help="Whose QID that is. [as the table or the graph has it]")] = None,
     graph: Annotated[Path | None, typer.Option(help="Graph store that knows the labels.")] = None,
     hops: Annotated[int | None, typer.Option(min=1, max=40, help="Hops of the concept. [3]")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Draft the YAML of a concept or of a country on stdout, for a person to finish."""
+    from culturekit.builders.country_names import country_code, named_country
+    from culturekit.kg.qids import QID
     from culturekit.kg.rootcheck.drafts import draft_concept, draft_country, name_in_graph
 
     if (concept is None) == (country is None):
-        raise UsageError("one thing is drafted at a time", expected="the name of a concept, or --country QID")
+        raise UsageError("one thing is drafted at a time", expected="the name of a concept, or --country NAME")
     if country is not None:
         if root or hops is not None:
             raise UsageError("--root and --hops are a concept's, not a country's")
-        qid = checked(country)
+        qid = checked(country) if QID.match(country) else ""
+        if name is not None and not qid:
+            raise UsageError("--name says whose QID --country is", found=f"--country {country}")
         if name is None:
-            if graph is None:
-                raise UsageError("which country is this?", expected="--name NAME, or --graph DIR that knows its label")
-            name = name_in_graph(qid, graph)
-        text = draft_country(qid, name)
+            name = name_in_graph(qid, graph) if qid and graph and not country_code(qid) else country
+        text = draft_country(named_country(name), qid)
     else:
         if name is not None or not root or graph is None:
             raise UsageError("a concept is drafted from roots and a graph", expected="--root QID and --graph DIR")

@@ -55,7 +55,7 @@ class AnyRecipe(StrictModel):
         AfterValidator(used_countries),
         Field(
             validate_default=True,
-            description="Countries that are added to the shipped ones, or replace them; as --countries-file.",
+            description="Countries beside the shipped ones, or in their place; `world`: all. As --countries-file.",
         ),
     ] = None
     seed: Annotated[int, Field(ge=0, lt=2**32, description="Every image and every draw derives its seed from it.")] = 0

@@ -47,7 +47,7 @@ def find_recipe(name: str) -> Path:
     )
 
 
-def load_recipe(path: Path, settings: Sequence[str] = ()) -> Recipe:
+def load_recipe(path: Path | str, settings: Sequence[str] = ()) -> Recipe:
     """Read a recipe of the kind `cube` and set `key=value` pairs over it; all problems are raised together.
 
     A key that is written out is refused alone and first: no other message may repeat it.
@@ -57,7 +57,7 @@ def load_recipe(path: Path, settings: Sequence[str] = ()) -> Recipe:
         >>> recipe.images.repeats
         5
     """
-    return validate(recipe_source(path, settings), Recipe)
+    return validate(recipe_source(Path(path), settings), Recipe)
 
 
 def load_any_recipe(path: Path, settings: Sequence[str] = ()) -> AnyRecipe:

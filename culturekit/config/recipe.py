@@ -202,7 +202,7 @@ def outside_the_space(recipe: RecipeFields) -> Iterator[str]:
     if unknown and recipe.prompts.file is None:
         yield (
             f"cspace has artifacts of {', '.join(unknown)}, which no file of countries has: name one with "
-            "countries_file, or with --countries-file"
+            "countries_file, or with --countries-file; `world` has them all"
         )
 
 

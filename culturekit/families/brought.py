@@ -2,12 +2,12 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import MISSING, replace
 from functools import wraps
 from typing import Any
 
 from culturekit.contract import Broken, broken_by, hold, shown
-from culturekit.families.family import Family
+from culturekit.families.family import Family, dataclasses_of, declared, is_group
 from culturekit.metrics.catalog import Metric
 from culturekit.plugins import Plugin
 from culturekit.records.schemas import SCORES
@@ -23,6 +23,13 @@ ROUNDING = 1e-9
 
 def held_family(family: Family, plugin: Plugin) -> Family:
     """Hold a family to what families are; its errors are those of its package."""
+    with broken_by(plugin, "what it reads"), plugin.blamed(passing=(Broken,)):
+        for kind in dataclasses_of(family):
+            for each in declared(kind):
+                said = each.help or each.default is not MISSING or is_group(each)
+                hold(
+                    bool(said), "Annotated[..., Field(description=...)] of each", f"{kind.__name__}.{each.name} without"
+                )
 
     @wraps(family.stage)
     def stage(*given: Any, **named: Any) -> Stage:  # noqa: ANN401 - what it reads, and its options

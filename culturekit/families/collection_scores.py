@@ -9,7 +9,7 @@ from typing import Annotated, Literal, TypeAlias
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from culturekit.defaults import BATCH_SIZE, CONFIDENCE
 from culturekit.metrics.arguments import argument_error, check_choice, check_order, check_size
@@ -22,6 +22,7 @@ from culturekit.metrics.statistics.intervals import Interval, Target
 from culturekit.stages.stage_command import Typed
 
 __all__ = [
+    "Kernels",
     "QvsOptions",
     "Within",
     "collection_answers",
@@ -33,6 +34,16 @@ Values: TypeAlias = NDArray[np.float64]
 
 Within: TypeAlias = Literal["none", "country"]
 """Whether diversity is also scored within each country that prompts name."""
+
+
+def named_weights(stated: object) -> object:
+    """Take a kernel by its name where weights may stand; what is no name is left as it is."""
+    return check_weights(stated) if isinstance(stated, str) else stated
+
+
+Kernels: TypeAlias = tuple[
+    Annotated[Weights, BeforeValidator(named_weights, json_schema_input_type=Literal[*STANDARD_KERNELS] | Weights)], ...
+]
 
 
 def weights_of(text: str) -> Weights:
@@ -51,8 +62,8 @@ class QvsOptions:
     """What to score, and how; `other_orders` stand beside `q`, and scores under the name of the `benchmark`."""
 
     kernels: Annotated[
-        tuple[Weights, ...],
-        Field(description="Weights of continent, country and artifact, three for each kernel."),
+        Kernels,
+        Field(description="Each a name, or weights of continent, country and artifact."),
         Typed(
             "kernel",
             weights_of,

@@ -9,13 +9,13 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.errors import UsageError
-from culturekit.families.collection_scores import QvsOptions, Within, weights_of
+from culturekit.families.collection_scores import Kernels, QvsOptions, Within, weights_of
 from culturekit.families.family import Family, described, kept
 from culturekit.families.family_stage import write_scored
 from culturekit.families.handles.inputs import Files, roles_of
 from culturekit.families.qvs import over_all_prompts, score_qvs
 from culturekit.families.stability import score_stability
-from culturekit.metrics.diversity.kernels import STANDARD_KERNELS, Weights
+from culturekit.metrics.diversity.kernels import STANDARD_KERNELS
 from culturekit.metrics.diversity.labels import LEVELS
 from culturekit.metrics.scoring.route_labels import Route, common_images, counted, read_route, side_by_side
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row, with_reason
@@ -55,7 +55,7 @@ class RouteOptions(QvsOptions):
     """How both are scored; `within` is not looked at."""
 
     kernels: Annotated[
-        tuple[Weights, ...],
+        Kernels,
         Typed(
             "kernel",
             weights_of,

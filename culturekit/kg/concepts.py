@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from culturekit.kg.concept_words import ConceptWords, Language, check_verified
-from culturekit.kg.countries import countries
+from culturekit.kg.countries import OWN_FILE, countries
 from culturekit.kg.qids import Qid
 from culturekit.records.choices import CountryChoice, Ended, Ranks
 from culturekit.storage.package_data import shipped, shipped_names
@@ -30,8 +30,7 @@ FOLDER = "kg/concepts"
 def check_country(code: str) -> str:
     """Accept the ISO code of a country that culturekit knows."""
     if code not in countries():
-        hint = "your own stand in a file: --countries-file, or the key countries_file of a recipe"
-        raise ValueError(f"unknown country {code!r}{closest(code, sorted(countries()))}; {hint}")
+        raise ValueError(f"unknown country {code!r}{closest(code, sorted(countries()))}. {OWN_FILE}")
     if not countries()[code].qids:
         raise ValueError(f"no item is known of {code}: give qids to its entry in the file of countries")
     return code

@@ -1,10 +1,18 @@
-"""Countries: their items, codes, words and groups, from `countries.yaml` and, where given, a file of the user's own."""
+"""Countries: their items, codes, words and groups, from `countries.yaml` and, where given, a file of the user's own.
 
-from collections.abc import Mapping
+`world.tsv` has the rest of the world: ISO 3166-1, and Kosovo under the code that CLDR has for it. Regions are the UN's
+M49, whose continents are ours; languages CLDR's (babel), but for eight whose laws say otherwise; names, articles,
+adjectives and demonyms were written by hand, no two alike. Items are what two public tables of ISO codes agree on, and
+what OpenStreetMap's country-coder has.
+"""
+
+import csv
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Annotated
 
+import yaml
 from pydantic import Field
 
 from culturekit.errors import ConfigError, Problem, UsageError
@@ -15,18 +23,34 @@ from culturekit.storage.yaml_model import StrictModel, validate
 from culturekit.storage.yaml_source import YamlSource, read_yaml
 
 __all__ = [
+    "OWN_FILE",
+    "WORLD",
     "Country",
     "CountryFile",
     "by_qid",
     "countries",
+    "countries_text",
     "country",
     "country_files",
+    "file_of",
+    "read_countries",
     "use_countries",
     "use_countries_of_recipe",
+    "whole_world",
 ]
 
 SHIPPED = "kg/countries.yaml"
-OWN_FILE = "Your own stand in a file: --countries-file, or the key countries_file of a recipe."
+WORLD = "kg/world.tsv"
+THE_WORLD = Path("world")
+"""What is said in place of a file, for all countries there are."""
+
+SOURCES = (
+    "From culturekit's table of the world: codes ISO 3166-1, regions UN M49, languages CLDR, items Wikidata; names,\n"
+    "# adjectives and demonyms by hand: look over what you know better."
+)
+"""Where each key of an entry comes from, as a comment of YAML."""
+
+OWN_FILE = "Others stand in a file: --countries-file, or the key countries_file of a recipe; `world` has them all."
 
 
 class Country(StrictModel):
@@ -90,7 +114,7 @@ def use_countries_of_recipe(path: Path | None) -> None:
     """
     if path is None and Chosen.stated is None:
         return
-    if path is not None and Chosen.typed not in {None, path}:
+    if path is not None and Chosen.typed not in {None, file_of(path)}:
         raise UsageError(
             "two files of countries are named", found=f"--countries-file {Chosen.typed} and countries_file: {path}",
             expected="one of them",
@@ -102,8 +126,14 @@ def use_countries_of_recipe(path: Path | None) -> None:
 def checked(path: Path | None) -> Path | None:
     """Accept a file that fits over the shipped one."""
     if path is not None:
+        path = file_of(path)
         merge(read_countries(shipped(SHIPPED)), read_countries(path), path)
     return path
+
+
+def file_of(path: Path) -> Path:
+    """Give the file that is named, or the shipped one of all countries."""
+    return shipped(WORLD) if path == THE_WORLD else path
 
 
 def forget() -> None:
@@ -125,6 +155,11 @@ def countries() -> Mapping[str, Country]:
     return known if own is None else merge(known, read_countries(own), own)
 
 
+def whole_world() -> Mapping[str, Country]:
+    """Give all countries by ISO code: those that culturekit speaks of, the user's own, and the rest of the world."""
+    return {**read_countries(shipped(WORLD)), **countries()}
+
+
 @cache
 def by_qid() -> Mapping[str, Country]:
     """Find a country by its item."""
@@ -135,41 +170,79 @@ def country(iso: str) -> Country:
     """Find a country by its ISO code."""
     found = countries().get(iso)
     if found is None:
-        raise UsageError("unknown country", expected=" or ".join(sorted(countries())), found=repr(iso), hint=OWN_FILE)
+        raise UsageError(
+            "unknown country",
+            expected=" or ".join(sorted(countries())),
+            found=repr(iso),
+            hint=OWN_FILE,
+        )
     return found
 
 
+@cache
+def shipped_world() -> Mapping[str, Country]:
+    """Read the table."""
+    lines = shipped(WORLD).read_text(encoding="utf-8").splitlines()
+    rows = csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
+    split = ("qids", "languages")
+    return {
+        row["iso"]: Country.model_validate(
+            {**row, **{key: tuple(row[key].split()) for key in split}, "search_code": row["iso"].lower()}
+        )
+        for row in rows
+    }
+
+
 def read_countries(path: Path) -> dict[str, Country]:
-    """Read a file of countries, each ISO code and each item once."""
+    """Read a file of countries, each code, item and word of prompts once."""
+    if path == shipped(WORLD):
+        return dict(shipped_world())
     source = read_yaml(path)
     rows = validate(source, CountryFile).countries
-    problems = repeated(source, [(index, "iso", row.iso) for index, row in enumerate(rows)])
-    problems += repeated(source, [(index, "qids", qid) for index, row in enumerate(rows) for qid in row.qids])
+    problems = repeated(source, rows)
     if problems:
         raise ConfigError(problems)
     return {row.iso: row for row in rows}
 
 
-def repeated(source: YamlSource, words: list[tuple[int, str, str]]) -> list[Problem]:
+def one_countrys(row: Country) -> Iterator[tuple[str, str]]:
+    """Give what belongs to one country only, under its key: prompts of two that share a word would say the same."""
+    yield from (("name", row.name), ("adjective", row.adjective))
+    yield from (("qids", qid) for qid in row.qids)
+
+
+def repeated(source: YamlSource, rows: Iterable[Country]) -> list[Problem]:
     """Say which words stand in the file a second time, and where they stood first."""
-    first: dict[str, int] = {}
+    first: dict[tuple[str, str], int] = {}
     problems = []
-    for index, key, word in words:
-        path = ("countries", index, key)
-        line = source.place(path).line
-        if word in first:
-            message = f"{word} is there twice, first in line {first[word]}"
-            problems.append(Problem(message, source.name, line, f"countries[{index}].{key}"))
-        first.setdefault(word, line)
+    for index, row in enumerate(rows):
+        for key, word in (("iso", row.iso), *one_countrys(row)):
+            line = source.place(("countries", index, key)).line
+            if (key, word) in first:
+                message = f"{word} is there twice, first in line {first[key, word]}"
+                problems.append(Problem(message, source.name, line, f"countries[{index}].{key}"))
+            first.setdefault((key, word), line)
     return problems
 
 
 def merge(known: Mapping[str, Country], own: Mapping[str, Country], path: Path) -> dict[str, Country]:
-    """Put the user's countries over the shipped ones; an item still belongs to one country only."""
+    """Put the user's countries over the shipped ones; what belongs to one country still belongs to one only."""
     merged = {**known, **own}
-    owners = {qid: row.iso for row in known.values() if row.iso not in own for qid in row.qids}
-    taken = [(qid, row.iso, owners[qid]) for row in own.values() for qid in row.qids if qid in owners]
+    owners = {said: row.iso for row in known.values() if row.iso not in own for said in one_countrys(row)}
+    taken = [(said[1], row.iso, owners[said]) for row in own.values() for said in one_countrys(row) if said in owners]
     if taken:
         message = "{0} is given to {1} and belongs to {2}; to change {2}, give its whole entry"
         raise ConfigError([Problem(message.format(*each), str(path)) for each in taken])
     return merged
+
+
+def countries_text(chosen: Iterable[Country]) -> str:
+    """Write a file of countries."""
+    parts = [f"# {SOURCES}\n", "countries:\n"]
+    for country in chosen:
+        entry = {name: value for name, value in country.model_dump(mode="json").items() if value != "" and value != {}}
+        if not country.demonym:
+            entry["demonym"] = ""
+        text = yaml.safe_dump([entry], allow_unicode=True, sort_keys=False, default_flow_style=None, width=10_000)
+        parts.append("".join(f"  {line}\n" for line in text.splitlines()))
+    return "".join(parts)

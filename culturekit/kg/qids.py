@@ -7,7 +7,10 @@ from pydantic import AfterValidator
 
 from culturekit.errors import UsageError
 
-__all__ = ["QID", "Qid", "check_qid", "number_of_item"]
+__all__ = ["ADDRESS", "QID", "Qid", "check_qid", "number_of_item"]
+
+ADDRESS = re.compile(r"wd:|https?://www\.wikidata\.org/(?:wiki|entity)/")
+"""What may stand before an item."""
 
 QID = re.compile(r"^Q[1-9][0-9]*\Z")
 

@@ -10,6 +10,7 @@ from culturekit.storage.yaml_model import closest
 __all__ = ["UN_REGIONS", "UnRegion"]
 
 UN_REGIONS: Mapping[str, str] = {
+    "Antarctica": "Antarctica",
     "Australia and New Zealand": "Oceania",
     "Central Asia": "Asia",
     "Eastern Asia": "Asia",

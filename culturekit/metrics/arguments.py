@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["argument_error", "check_choice", "check_order", "check_size", "finite_vector", "polars_frame"]
 
 LONGEST_SHOWN = 80
+NUMBERS = (int, float, np.integer, np.floating)
 
 
 def argument_error(name: str, rule: str, value: object) -> UsageError:
@@ -30,15 +31,15 @@ def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
         raise argument_error(name, " or ".join(map(repr, choices)), value)
 
 
-def check_order(q: float) -> None:
+def check_order(q: object) -> None:
     """Refuse an order of the Vendi score that is not above zero; infinity is an order."""
-    if not q > 0:
+    if not isinstance(q, NUMBERS) or not q > 0:
         raise argument_error("q", "a number above 0, or infinity", q)
 
 
-def check_size(size: int) -> None:
+def check_size(size: object) -> None:
     """Refuse a batch size below one."""
-    if size != int(size) or size < 1:
+    if not isinstance(size, NUMBERS) or size % 1 != 0 or size < 1:
         raise argument_error("size", "a whole number of at least 1", size)
 
 

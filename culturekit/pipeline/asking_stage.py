@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from culturekit.builders.judging.shown_images import AskedImages, requests_about
@@ -16,8 +17,9 @@ from culturekit.builders.wordings import wording
 from culturekit.families.handles.inputs import roles_of
 from culturekit.kg.countries import country_files
 from culturekit.llm.answers import LlmOptions
-from culturekit.llm.client import Client, FreeClient, Request
+from culturekit.llm.client import Client, FreeClient, Image, Request
 from culturekit.llm.clients.clients import CLIENTS
+from culturekit.llm.clients.images import image_of
 from culturekit.llm.journal.journal_file import FILE
 from culturekit.llm.money.asking_price import check_asking
 from culturekit.llm.money.cost_plan import CostPlan, cost_plan_lines, plan_cost
@@ -30,9 +32,21 @@ from culturekit.stages.stage import Stage
 from culturekit.storage.digests import digest_bytes
 from culturekit.storage.manifest import JOURNAL
 
-__all__ = ["AskPlan", "asking_each", "asking_images", "asking_stage", "cost_of", "scratch"]
+__all__ = [
+    "AskPlan",
+    "asking_each",
+    "asking_images",
+    "asking_stage",
+    "cost_of",
+    "priced_ahead",
+    "scratch",
+    "usual_picture",
+]
 
 REPLAY = "replay"
+SQUARE = 1024
+"""The side of pictures that models usually make, for the price of one before there are any."""
+
 NO_OPTIONS: Mapping[str, object] = MappingProxyType({})
 
 
@@ -113,6 +127,23 @@ def asking_images(
         return (made or AskPlan)(client.model, "images", table.height, left_out, len(asked.open), cost)
 
     return asking_stage(stage, judge, client, unit="images", plan=plan)
+
+
+def priced_ahead(
+    stage: Stage, client: Client | FreeClient, usual: Callable[[], Iterable[Request]], *, llm: LlmOptions
+) -> Stage:
+    """Let a stage say what asking about one unit costs before there are any, by what is usually asked about one."""
+
+    def each() -> float:
+        cost = cost_of(client, usual(), Path("nowhere"), batch=llm.batch)
+        return 0.0 if cost is None else cost.usd or 0.0
+
+    return stage if stage.asking is None else replace(stage, asking=replace(stage.asking, each=each))
+
+
+def usual_picture() -> Image:
+    """Give a picture of the usual size."""
+    return image_of(np.full((SQUARE, SQUARE, 3), 128, np.uint8))
 
 
 def judge_options(spec: str, client: Client | FreeClient) -> Mapping[str, object]:

@@ -22,7 +22,7 @@ LOCK = ".lock"
 
 def run_recipe(
     recipe: AnyRecipe,
-    workdir: Path,
+    workdir: Path | str,
     *,
     engine: Engine,
     progress: Progress = Quiet(),  # noqa: B008 - it holds nothing
@@ -42,6 +42,7 @@ def run_recipe(
         >>> [(stage.name, stage.state) for stage in done]
         [('graph', 'built')]
     """
+    workdir = Path(workdir)
     planned = [step.stage for step in wired(recipe, workdir).steps]
     stages = stages_until(planned, until)
     if refused := refusals(stages, workdir):

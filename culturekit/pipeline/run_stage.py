@@ -48,7 +48,7 @@ class StageRun:
 
 def run_stage(
     stage: Stage,
-    final: Path,
+    final: Path | str,
     *,
     engine: Engine,
     progress: Progress = Quiet(),  # noqa: B008 - it holds nothing
@@ -73,7 +73,7 @@ def run_stage(
         >>> run.state, list(run.manifest.counts)
         ('built', ['rows'])
     """
-    started = time.perf_counter()
+    started, final = time.perf_counter(), Path(final)
     inputs = input_records(stage.inputs, known=known_records(stage, final))
     check_expected(stage, inputs)
     key = key_of(stage, inputs)

@@ -50,6 +50,10 @@ class Run:
     steps: list[Step] = field(default_factory=list)
     shared: dict[str, list[Path]] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        """Take the folder by its name, too."""
+        self.root = Path(self.root)
+
     def add(self, stage: Stage, role: Role, model: str = "", variant: str = "", *, plan: Slot | None = None) -> Path:
         """Add a stage, and give the table that others read from it; `plan` says what it takes besides time.
 

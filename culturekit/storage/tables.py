@@ -7,6 +7,7 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from culturekit.errors import CultureKitError, IntegrityError, UsageError
+from culturekit.records.schemas import TABLES
 from culturekit.records.tables import Table
 from culturekit.storage.atomic import whole_file
 from culturekit.storage.system_errors import raise_system_error, system_errors
@@ -133,14 +134,19 @@ def damaged_part(path: Path, error: Exception) -> IntegrityError:
     )
 
 
-def read_table(path: Path, table: Table) -> pl.DataFrame:
-    """Read a table and check it against its declaration; extra columns of the user's own are left out.
+def read_table(path: Path | str, table: Table | str) -> pl.DataFrame:
+    """Read a table and check it against its declaration, or the one of a name; extra columns of one's own are left out.
 
     Example:
-        >>> matches = ck.read_table(Path("runs/cube/cspace/cspace.parquet"), ck.TABLES["cspace"])
-        >>> set(ck.TABLES["cspace"].key) <= set(matches.columns)
+        >>> space = ck.read_table("runs/cube/cspace/cspace.parquet", "cspace")
+        >>> set(ck.TABLES["cspace"].key) <= set(space.columns)
         True
     """
+    path = Path(path)
+    if isinstance(table, str):
+        if table not in TABLES:
+            raise UsageError(f"there is no table {table!r}", expected=" or ".join(sorted(TABLES)))
+        table = TABLES[table]
     if not path.is_file():
         raise no_such_table(path, table)
     try:

@@ -188,3 +188,10 @@ def test_a_review_names_files_that_are_there(tmp_path: Path) -> None:
     assert any("there is no file 'no.csv'" in line for line in said)
     assert any("review.on" in line for line in said)
     assert any("`culturekit card init nowhere` begins one" in line for line in said)
+
+
+def test_kernels_have_names_in_a_recipe_as_on_the_command_line() -> None:
+    scores = load_recipe(SMALL, ["scores.kernels=[country, [0.5, 0.5, 0]]"]).scores
+    assert [list(weights) for weights in scores.kernels] == [[0, 1, 0], [0.5, 0.5, 0]]
+    with pytest.raises(ConfigError, match=r"scores.kernels\[0\]: weights must be 'continent' or .*; found 'contry'"):
+        load_recipe(SMALL, ["scores.kernels=[contry]"])

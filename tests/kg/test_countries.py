@@ -12,8 +12,9 @@ import pytest
 from culturekit.config.load import load_recipe
 from culturekit.errors import ConfigError, UsageError
 from culturekit.kg.concepts import load_concept
-from culturekit.kg.countries import by_qid, countries, country, country_files, use_countries
+from culturekit.kg.countries import by_qid, countries, country, country_files, use_countries, whole_world
 from culturekit.kg.un_regions import UN_REGIONS
+from tests.command_line import culturekit
 from tests.conftest import SMALL, stages_of
 
 RECIPES = {
@@ -83,12 +84,13 @@ def test_an_item_that_the_data_describes_has_the_code_of_its_country(shared_data
 
 def test_a_file_of_ones_own_adds_and_replaces(tmp_path: Path) -> None:
     path = tmp_path / "own.yaml"
-    path.write_text(OWN + OWN.split("\n", 1)[1].replace("BEL", "FRA").replace("BE", "FR").replace("Q31", "Q142"))
+    french = OWN.split("\n", 1)[1].replace("BEL", "FRA").replace("BE", "FR").replace("Q31", "Q142")
+    path.write_text(OWN + french.replace("Belgian, d", "Gallic, d").replace("Belgium", "Gaul"))
     before = set(countries())
     use_countries(path)
     assert set(countries()) == before | {"BE"}
     assert by_qid()["Q31"].name == "Belgium"
-    assert country("FR").adjective == "Belgian"
+    assert country("FR").adjective == "Gallic"
     assert country_files()["own-countries"] == path
     concept = tmp_path / "concept.yaml"
     concept.write_text("{concept: any, hops: 1, roots: [{qid: Q1, label: x}], countries: [BE]}")
@@ -113,6 +115,14 @@ def test_mistakes_are_said_all_at_once_and_change_nothing(tmp_path: Path) -> Non
         use_countries(path)
     path.write_text(OWN.replace("Q31", "Q142"))
     with pytest.raises(ConfigError, match="Q142 is given to BE and belongs to FR"):
+        use_countries(path)
+    path.write_text(OWN.replace("Belgian,", "French,"))
+    with pytest.raises(ConfigError, match="French is given to BE and belongs to FR"):
+        use_countries(path)
+    path.write_text(OWN + OWN.split("\n", 1)[1].replace("BE", "LU").replace("Q31", "Q32").replace("Belgium", "Lux"))
+    with pytest.raises(
+        ConfigError, match=r"own.yaml:4: countries\[1\].adjective: Belgian is there twice, first in line 2"
+    ):
         use_countries(path)
     with pytest.raises(UsageError, match="no such YAML file"):
         use_countries(tmp_path / "none.yaml")
@@ -146,3 +156,82 @@ def test_a_recipe_brings_its_countries(tmp_path: Path) -> None:
 def test_countries_that_a_recipe_does_not_have_are_refused(settings: list[str], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         load_recipe(SMALL, settings)
+
+
+@pytest.mark.parametrize("how", [["--countries-file", "world"], []])
+def test_the_whole_world_is_named_in_place_of_a_file(how: list[str], tmp_path: Path) -> None:
+    (tmp_path / "dishes.yaml").write_text(
+        "{concept: dishes, hops: 1, roots: [{qid: Q1, label: x}], countries: [BE, XK, FR]}", encoding="utf-8"
+    )
+    answer = culturekit(*how, "roots", "validate", tmp_path / "dishes.yaml")
+    assert answer.returncode == (0 if how else 2)
+    assert ("`world` has them all" in " ".join(answer.stdout.split())) is not bool(how)
+
+
+def test_a_recipe_may_take_the_whole_world(tmp_path: Path) -> None:
+    recipe = load_recipe(SMALL, ["countries_file=world", "countries=[BE, FR]"])
+    assert set(countries()) == set(whole_world())
+    released = next(stage for stage in stages_of(recipe, tmp_path / "run") if stage.name == "cspace")
+    assert released.inputs["own-countries"].name == "world.tsv"
+
+
+def test_the_table_of_the_world_is_whole() -> None:
+    world, spoken_of = whole_world(), countries()
+    codes = {entry.alpha_2: entry.alpha_3 for entry in pycountry.countries}
+    codes["XK"] = "XKX"
+    assert set(codes) == set(world)
+    assert len(world) == 250, "ISO 3166-1, and Kosovo"
+    assert all(world[iso] is spoken_of[iso] for iso in spoken_of), "what is shipped for CUBE and CULTIVate stays"
+    assert {one.continent for one in world.values()} == {
+        "Africa", "Antarctica", "Asia", "Europe", "North America", "Oceania", "South America"
+    }  # fmt: skip
+    regions = {"North America": "Americas", "South America": "Americas"}
+    for one in world.values():
+        assert one.adjective, one
+        assert one.iso3 == codes[one.iso]
+        assert UN_REGIONS[one.un_region] == regions.get(one.continent, one.continent), one
+    for said in ("qids", "adjective", "demonym", "name"):
+        each = [getattr(one, said) for one in world.values() if getattr(one, said) or said == "qids"]
+        assert len(each) == len(set(each)), "two that are called alike are two prompts that say the same"
+    assert all(one.qids for one in world.values())
+    uninhabited = {"AQ", "BV", "GS", "HM", "TF", "UM"}
+    assert {iso for iso, one in world.items() if not one.demonym} == uninhabited
+
+
+M49 = {
+    "015": "Northern Africa", "021": "Northern America", "030": "Eastern Asia", "034": "Southern Asia",
+    "035": "South-eastern Asia", "039": "Southern Europe", "053": "Australia and New Zealand", "054": "Melanesia",
+    "057": "Micronesia", "061": "Polynesia", "143": "Central Asia", "145": "Western Asia", "151": "Eastern Europe",
+    "154": "Northern Europe", "155": "Western Europe", "202": "Sub-Saharan Africa",
+    "419": "Latin America and the Caribbean",
+}  # fmt: skip
+
+
+def test_items_codes_and_regions_are_those_of_somebody_else() -> None:
+    """`country_coder.tsv` is made of borders.json in @rapideditor/country-coder 5.6.1 (ISC), as OpenStreetMap has it.
+
+    Two codes are those of kingdoms there, of which one part has the same name; land of some countries lies elsewhere,
+    so that several regions stand there.
+    """
+    lines = (Path(__file__).parents[1] / "fixtures/country_coder.tsv").read_text(encoding="utf-8").splitlines()
+    rows = [line.split("\t") for line in lines[1:]]
+    world = whole_world()
+    assert {row[0] for row in rows} == set(world)
+    for iso, iso3, items, regions in rows:
+        assert world[iso].iso3 == iso3
+        assert set(world[iso].qids) <= set(items.split()), iso
+        assert world[iso].un_region in {M49[region] for region in regions.split()} or iso == "AQ", iso
+
+
+LAWS = {
+    "BO": "gn", "CH": "rm", "IQ": "ckb", "MK": "sq", "RW": "sw", "SC": "crs", "MG": "-en", "UA": "-ru",
+}  # fmt: skip
+"""Official by law where CLDR does not have them; with a dash those that it has, and that are not."""
+
+
+def test_languages_are_those_of_cldr_but_where_laws_say_otherwise() -> None:
+    for iso in sorted(set(whole_world()) - set(countries())):
+        official = {tag.replace("_", "-") for tag in babel.languages.get_official_languages(iso, de_facto=True)}
+        added = LAWS.get(iso, "")
+        expected = official - {added[1:]} if added.startswith("-") else official | set(added.split())
+        assert set(whole_world()[iso].languages) == expected, iso

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from culturekit.builders.country_names import named_country
 from culturekit.errors import ConfigError, UsageError
 from culturekit.kg.concepts import load_concept, shipped_concepts
+from culturekit.kg.countries import whole_world
 from culturekit.kg.dump.ingest import IngestOptions, ingest
 from culturekit.kg.dump.redirects import final_target, read_redirects
 from culturekit.kg.rootcheck.drafts import draft_concept, draft_country, name_in_graph
@@ -171,7 +173,7 @@ def test_a_concept_that_cannot_be_is_refused(graph: Path) -> None:
 
 
 def test_a_drafted_country_loads_as_it_stands(tmp_path: Path) -> None:
-    done = culturekit("roots", "init", "--country", "Q31", "--name", "belgium")
+    done = culturekit("roots", "init", "--country", "Q31")
     assert done.returncode == 0, done.stderr
     path = tmp_path / "own.yaml"
     path.write_text(done.stdout)
@@ -184,32 +186,39 @@ def test_a_drafted_country_loads_as_it_stands(tmp_path: Path) -> None:
     assert "no item is known of BE: give qids to its entry in the file of countries" in refused.stdout + refused.stderr
 
 
-@pytest.mark.parametrize("name", ["AQ", "Côte d'Ivoire", "CI", "NLD", "Bolivia", "Türkiye"])
-def test_any_country_can_be_drafted(name: str) -> None:
+@pytest.mark.parametrize("said", ["Q31", "BE", "belgium", "wd:Q31"])
+def test_a_country_is_drafted_by_whatever_it_is_called(said: str) -> None:
     import yaml
 
-    qid = "Q4000000000"
-    refused = {"Türkiye": "TR is there already, as Turkey with Q43", "AQ": "nobody lives there"}
-    if name in refused:
-        with pytest.raises(UsageError, match=refused[name]):
-            draft_country(qid, name)
-        return
-    entry = yaml.safe_load(draft_country(qid, name))["countries"][0]
-    assert entry["qids"] == [qid]
-    assert len(entry["iso"]) == 2
-    assert len(entry["name"]) > 3
+    (entry,) = yaml.safe_load(draft_country(named_country(said)))["countries"]
+    assert (entry["iso"], entry["name"], entry["qids"]) == ("BE", "Belgium", ["Q31"])
+
+
+@pytest.mark.parametrize("name", ["AQ", "Côte d'Ivoire", "NLD", "Bolivia", "Kosovo", "Korea, South", "Burma"])
+def test_another_item_of_a_country_is_said(name: str) -> None:
+    import yaml
+
+    known = whole_world()[named_country(name)].qids
+    text = draft_country(named_country(name), "Q4000000000")
+    assert yaml.safe_load(text)["countries"][0]["qids"] == [*known, "Q4000000000"]
+    assert text.startswith(f"# The table has {known[0]}; Q4000000000 belongs here where it is one more")
 
 
 def test_what_cannot_be_drafted_is_said(graph: Path) -> None:
     with pytest.raises(UsageError, match="Q142 is there already, as France"):
-        draft_country("Q142", "France")
-    with pytest.raises(UsageError, match="such as Belgium"):
-        draft_country("Q31", "Belgim")
+        draft_country("FR", "Q142")
+    with pytest.raises(UsageError, match="TR is there already, as Turkey with Q43"):
+        draft_country(named_country("Türkiye"))
+    with pytest.raises(UsageError, match=r"unknown country; expected such as .*Belgium.*, found 'Belgim'"):
+        named_country("Belgim")
+    with pytest.raises(UsageError, match=r"country in doubt; .*found 'Serbia and Montenegro'"):
+        named_country("Serbia and Montenegro")
     assert name_in_graph("Q10", graph) == "Thing"
     with pytest.raises(UsageError, match="no label for Q16"):
         name_in_graph("Q16", graph)
     for words in (
-        ["--country", "Q31"],
+        ["--country", "Q4000000000"],
+        ["--country", "Belgium", "--name", "Belgium"],
         ["sweets", "--country", "Q31"],
         ["sweets", "--root", "Q10"],
         ["--country", "41", "--name", "Belgium"],

@@ -16,9 +16,23 @@ from culturekit.records.schemas import CAPTION_STATS, DROPS, OBJECTS
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.tables import read_table, write_table
 
-__all__ = ["NO_OBJECT", "CaptionsToCount", "CaptionsToRead", "Dropped", "count_captions", "finished", "read_captions"]
+__all__ = [
+    "NO_OBJECT",
+    "USUAL_CAPTION",
+    "CaptionsToCount",
+    "CaptionsToRead",
+    "Dropped",
+    "count_captions",
+    "finished",
+    "read_captions",
+]
 
 NO_OBJECT = "no object"
+USUAL_CAPTION = (
+    "Three neighbours in quilted jackets share sweet rice balls at a lantern fair beside the old stone bridge at dusk"
+)
+"""As long as captions usually are, for the price of one before there are any."""
+
 EVERY = "all"
 
 Dropped: TypeAlias = tuple[str, str, str | None]

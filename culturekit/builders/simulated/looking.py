@@ -91,9 +91,10 @@ def agreement(scene: Scene, data: Data) -> tuple[float, float]:
     if caption := all_named(named_in(str(data["prompt"]))):
         everything = all_named(scene.shown)
         return len(caption & everything) / len(caption), len(everything - caption) / max(1, len(everything))
-    country, prompt = country_code(str(data["country"])), str(data["prompt"]).casefold()
+    prompt = str(data["prompt"]).casefold()
     named = [(name, category) for name, category in world().activities if name in prompt]
-    if country not in world().countries or not named:
+    country = country_code(str(data["country"])) if named else None
+    if country not in world().countries:
         return 0.0, 1.0
     activity, category = max(named, key=lambda pair: len(pair[0]))
     expected = world().expected(category, activity, str(country))

@@ -1,18 +1,15 @@
 """Identifiers of the artifacts that somebody lists: an item, or else `LLM:` and a slug, which no two names share."""
 
-import re
 import unicodedata
 
 from culturekit.builders.space.public_cube import QID, slug
+from culturekit.kg.qids import ADDRESS
 from culturekit.storage.digests import digest
 
-__all__ = ["ADDRESS", "OF_A_LIST", "id_of", "item_of"]
+__all__ = ["OF_A_LIST", "id_of", "item_of"]
 
 OF_A_LIST = "list"
 """The source of artifacts that a person's file names."""
-
-ADDRESS = re.compile(r"wd:|https?://www\.wikidata\.org/(?:wiki|entity)/")
-"""What may stand before an item."""
 
 ONLY_BETWEEN = set(".,:;/\\'\"·")
 """Signs that tell no two names apart, though others of their kind do, such as those of `C#` and `Wham!`."""

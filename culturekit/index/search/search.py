@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from culturekit.contract import Contract, hold, shown
+from culturekit.errors import UsageError
 from culturekit.index.encoder import Vectors
 from culturekit.index.search.search_found import Found, Order, Searcher, exact_scores, nothing_found, ranked
 from culturekit.index.search.search_inputs import all_rows, checked_order, checked_queries, checked_vectors
@@ -65,6 +66,8 @@ def searcher(vectors: Vectors, *, engine: SearchEngine = "auto", order: Order | 
         >>> ck.searcher(vectors, engine="numpy").best(vectors[1:2], k=1).rows.tolist()
         [[1]]
     """
+    if not isinstance(vectors, np.ndarray):
+        raise UsageError("the vectors cannot be searched", expected="float32 (n, dim)", found=type(vectors).__name__)
     return ENGINES.make(engine, vectors=vectors, order=order)
 
 

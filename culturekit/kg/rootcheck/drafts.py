@@ -1,59 +1,31 @@
 """Drafts of YAML for a person to finish: a country, or a concept."""
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 from pathlib import Path
 
-import pycountry
 import yaml
-from babel import Locale
 
 from culturekit.errors import UsageError
 from culturekit.kg.concepts import Concept
-from culturekit.kg.countries import by_qid, countries
+from culturekit.kg.countries import by_qid, countries, countries_text, whole_world
 from culturekit.kg.rootcheck.validate import Described, look_up
-from culturekit.kg.world import countries_text, whole_world
 from culturekit.storage.yaml_model import validate
 from culturekit.storage.yaml_source import parse_yaml
 
 __all__ = ["draft_concept", "draft_country", "name_in_graph"]
 
 
-def draft_country(qid: str, name: str) -> str:
-    """Draft the entry of a country, from the table of the world.
-
-    `name` is a country's name or ISO code.
-    """
-    known = by_qid().get(qid)
-    if known is not None:
-        raise UsageError(f"{qid} is there already, as {known.name}", hint="To change it, give its whole entry anew.")
-    iso = code_of(name)
-    if iso in countries():
-        message = f"{iso} is there already, as {countries()[iso].name} with {', '.join(countries()[iso].qids)}"
-        raise UsageError(
-            message, hint=f"Another item of it, such as a historic state, joins the list: add {qid} there."
-        )
-    entry = whole_world().get(iso)
-    if entry is None:
-        raise UsageError("nobody lives there, and the UN's M49 has no sub-region for it", found=iso)
-    return countries_text([entry.model_copy(update={"qids": (qid,)})])
-
-
-def code_of(name: str) -> str:
-    """Find the ISO code of a country by its name, or by a code of it."""
-    names = {text.casefold(): code for code, text in Locale("en").territories.items() if len(code) == 2}
-    found = pycountry.countries.get(alpha_2=names.get(name.casefold(), ""))
-    try:
-        found = found or pycountry.countries.lookup(name)
-    except LookupError as error:
-        near = get_close_matches(name.casefold(), names, n=3)
-        raise UsageError(
-            "no country of ISO 3166-1 is called this",
-            found=repr(name),
-            expected=f"such as {' or '.join(Locale('en').territories[names[each]] for each in near)}" if near else "",
-            hint="Give its name or its code with --name.",
-        ) from error
-    return str(found.alpha_2)
+def draft_country(iso: str, qid: str = "") -> str:
+    """Draft the entry of a country, from the table of the world, with one more item of it where one is named."""
+    for known in filter(None, (by_qid().get(qid), countries().get(iso))):
+        message = f"{qid or iso} is there already, as {known.name} with {', '.join(known.qids)}"
+        raise UsageError(message, hint=f"To change it, such as to add {qid or 'an item'}, give its whole entry anew.")
+    entry = whole_world()[iso]
+    added = [qid] if qid and qid not in entry.qids else []
+    doubt = (
+        f"# The table has {', '.join(entry.qids)}; {qid} belongs here where it is one more, as of a historic state.\n"
+    )
+    return (doubt if added else "") + countries_text([entry.model_copy(update={"qids": (*entry.qids, *added)})])
 
 
 def name_in_graph(qid: str, graph: Path) -> str:

@@ -30,7 +30,7 @@ from culturekit.metrics.corrected.imputed_draws import drawn_rows
 from culturekit.metrics.corrected.imputed_prompts import Findings, impute
 from culturekit.metrics.corrected.raters import added_distance
 from culturekit.metrics.corrected.rectified import parted, rectified
-from culturekit.metrics.diversity.kernels import Weights, check_weights
+from culturekit.metrics.diversity.kernels import Kernel, Weights, check_weights
 from culturekit.records.schemas import AUDITS
 
 __all__ = ["REACHED", "AuditForecast", "audit_forecast", "images_for"]
@@ -120,7 +120,7 @@ class AuditForecast:
 def audit_forecast(
     matches: pl.DataFrame,
     *,
-    weights: Sequence[float],
+    weights: Kernel,
     size: int = BATCH_SIZE,
     confidence: float = CONFIDENCE,
     accuracy: float | None = None,

@@ -1,6 +1,6 @@
 """Corrected diversity: VS over batch size of what images really show, with an interval that holds."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -17,7 +17,7 @@ from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity, e
 from culturekit.metrics.corrected.raters import RatedInterval
 from culturekit.metrics.corrected.rectified import Parted, parted, rectified
 from culturekit.metrics.corrected.references import diversity_from_references
-from culturekit.metrics.diversity.kernels import Weights, check_weights
+from culturekit.metrics.diversity.kernels import Kernel, Weights, check_weights
 from culturekit.metrics.statistics.intervals import Interval
 
 __all__ = ["CorrectedImages", "Method", "checked_options", "correct_counts", "mean_of_labels", "vendi_corrected"]
@@ -26,6 +26,7 @@ Method: TypeAlias = Literal["audit", "references"]
 
 DRAWS = 300
 FRAME = "a table, as a frame of polars or pandas"
+ANSWERED = ("image_id", "artifact_id", "country", "continent")
 LARGEST = 12
 """The largest batch: the number of kinds of batches grows fast."""
 
@@ -44,7 +45,7 @@ def vendi_corrected(
     matches: pl.DataFrame,
     audit: pl.DataFrame,
     *,
-    weights: Sequence[float],
+    weights: Kernel,
     q: float = 1.0,
     size: int = BATCH_SIZE,
     method: Method = "audit",
@@ -65,7 +66,7 @@ def vendi_corrected(
     Args:
         matches: MATCHES of one model, and usually of one concept; the nearest match of an image counts.
         audit: AUDITS of some of those images, drawn by `audit_sample`; others are not looked at.
-        weights: of the same continent, the same country, the same artifact.
+        weights: of the same continent, the same country, the same artifact, or a name, as for `vendi`.
         q: the order, above 0.
         size: images per batch, at most 12.
         method: `audit` corrects by what people found. `references` corrects by how held-out reference images
@@ -113,14 +114,14 @@ class CorrectedImages:
         design: Design = "drawn",
     ) -> None:
         """Take the tables of `vendi_corrected`, and what makes the draws of a level, or of a kernel, by its name."""
-        self.matches = of_one_model(polars_frame("matches", FRAME, matches))
-        self.audit = polars_frame("audit", FRAME, audit)
+        self.matches = of_one_model(with_columns("matches", matches, {"model", "rank", *ANSWERED}))
+        self.audit = with_columns("audit", audit, {"annotator", "none_of_these", *ANSWERED})
         self.rng = rng
         self.asked: dict[str, Any] = {"pool": pool, "sample": sample, "design": design}
         self.artifacts: FoundArtifacts | None = None
         self.levels: dict[str, tuple[AuditedCounts, Parted]] = {}
 
-    def vendi(self, weights: Sequence[float], *, q: float, size: int, confidence: float) -> RatedInterval:
+    def vendi(self, weights: Kernel, *, q: float, size: int, confidence: float) -> RatedInterval:
         """Correct one kernel, as `vendi_corrected` says."""
         options = checked_options(weights, q, size, confidence)
         if options.weights[2] > 0 and q == 2:
@@ -140,7 +141,7 @@ class CorrectedImages:
         return self.levels[level]
 
 
-def checked_options(weights: Sequence[float], q: float, size: int, confidence: float) -> CorrectionOptions:
+def checked_options(weights: Kernel, q: float, size: int, confidence: float) -> CorrectionOptions:
     """Check what is asked for."""
     check_order(q)
     check_size(size)
@@ -157,6 +158,14 @@ def mean_of_labels(parents: NDArray[np.int64], options: CorrectionOptions) -> Ex
     # With continents alone the labels are the continents.
     outer, inner = (continent, country) if country > 0 else (0.0, 1.0)
     return expected_diversity(size=options.size, continent=outer, country=inner, q=options.q, parents=parents.tolist())
+
+
+def with_columns(name: str, table: pl.DataFrame, needed: set[str]) -> pl.DataFrame:
+    """Read a table that has at least some columns."""
+    frame = polars_frame(name, FRAME, table)
+    if lacking := needed - set(frame.columns):
+        raise argument_error(name, f"a table with the columns {', '.join(sorted(lacking))}, too", frame.columns)
+    return frame
 
 
 def of_one_model(matches: pl.DataFrame) -> pl.DataFrame:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from culturekit.defaults import BATCH_SIZE
 from culturekit.metrics.arguments import check_choice, check_order, check_size
 from culturekit.metrics.diversity.batch_signatures import LARGEST, Signatures, signatures_of
-from culturekit.metrics.diversity.kernels import Weights, counting_levels, several_weights
+from culturekit.metrics.diversity.kernels import Kernel, Weights, counting_levels, is_single, several_weights
 from culturekit.metrics.diversity.label_classes import label_classes
 from culturekit.metrics.diversity.label_spectra import effective_numbers
 from culturekit.metrics.diversity.labels import Codes, Labels, Missing, code_levels
@@ -49,7 +49,7 @@ def vendi_batches(
     labels: Labels,
     *,
     size: int = BATCH_SIZE,
-    weights: Sequence[float] | Sequence[Sequence[float]],
+    weights: Kernel | Sequence[Kernel],
     q: float = 1.0,
     missing: Missing = "distinct",
     normalize_labels: bool = True,
@@ -62,7 +62,7 @@ def vendi_batches(
     Args:
         labels: N triples in the order in which they make batches, as for `vendi`.
         size: how many items make a batch.
-        weights: of the same continent, the same country, the same artifact; one triple, or several.
+        weights: of the same continent, the same country, the same artifact, or a name, as for `vendi`; one or several.
         q: the order, above 0.
         missing: what None means, as for `vendi`.
         normalize_labels: whether spelling differences of labels are ignored.
@@ -90,7 +90,7 @@ def vendi_batches(
     batches = cut_batches(np.zeros(len(coded[0]), np.int8), size, partial)
     score = scorer_of_batches(dict(zip(levels, coded, strict=True)), batches)
     scores = np.array([score(kernel, q) for kernel in kernels])
-    return scores if np.ndim(weights[0]) else scores[0]
+    return scores[0] if is_single(weights) else scores
 
 
 def cut_batches(runs: NDArray[Any], size: int, partial: Partial) -> Batches:

@@ -1,12 +1,10 @@
 """How low and how high a diversity can be when some of the images show nobody knows what."""
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
 from culturekit.metrics.arguments import argument_error, check_order
-from culturekit.metrics.diversity.kernels import Weights, check_weights
+from culturekit.metrics.diversity.kernels import Kernel, Weights, check_weights
 from culturekit.metrics.diversity.labels import LEVELS, Labels, Missing, code_labels
 from culturekit.metrics.diversity.spectra import effective_number
 
@@ -17,7 +15,7 @@ def vendi_bounds(
     labels: Labels,
     *,
     unknown: int,
-    weights: Sequence[float],
+    weights: Kernel,
     q: float = 1.0,
     missing: Missing = "distinct",
     normalize_labels: bool = True,
@@ -31,7 +29,7 @@ def vendi_bounds(
     Args:
         labels: of the known items, as for `vendi`; may be empty.
         unknown: how many items there are besides.
-        weights: of the same continent, the same country, the same artifact.
+        weights: of the same continent, the same country, the same artifact, or a name, as for `vendi`.
         q: the order, above 0.
         missing: what None means, as for `vendi`.
         normalize_labels: whether spelling differences of labels are ignored.

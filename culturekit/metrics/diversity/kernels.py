@@ -5,9 +5,12 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TypeAlias
 
-from culturekit.metrics.arguments import argument_error
+from culturekit.metrics.arguments import argument_error, check_choice
 
-__all__ = ["STANDARD_KERNELS", "Weights", "check_weights", "counting_levels", "kernel_name", "several_weights"]
+__all__ = [
+    "STANDARD_KERNELS", "Kernel", "Weights", "check_weights", "counting_levels", "is_single", "kernel_name",
+    "several_weights",
+]  # fmt: skip
 
 Weights: TypeAlias = tuple[float, float, float]
 """How much the same continent, the same country and the same artifact count."""
@@ -22,13 +25,19 @@ STANDARD_KERNELS: Mapping[str, Weights] = MappingProxyType(
     }
 )
 
+Kernel: TypeAlias = str | Sequence[float]
+"""A standard kernel by its name, or weights."""
+
 ROUNDING = 1e-9
 """How far typed weights may be from their exact values, such as 0.3333333333 from 1/3."""
 
 
-def check_weights(weights: Sequence[float]) -> Weights:
-    """Give the weights as three floats, or say why they are no kernel: k(i, i) must be 1."""
+def check_weights(weights: Kernel) -> Weights:
+    """Give the weights as three floats, by name or as they stand, or say why they are no kernel: k(i, i) must be 1."""
     rule = "three numbers of at least 0 that sum to 1, for (continent, country, artifact)"
+    if isinstance(weights, str):
+        check_choice("weights", weights, tuple(STANDARD_KERNELS))
+        return STANDARD_KERNELS[weights]
     try:
         continent, country, artifact = (float(weight) for weight in weights)
     except (TypeError, ValueError) as error:
@@ -38,14 +47,16 @@ def check_weights(weights: Sequence[float]) -> Weights:
     return continent, country, artifact
 
 
-def several_weights(weights: Sequence[float] | Sequence[Sequence[float]]) -> list[Weights]:
-    """Read one triple of weights, or several."""
-    try:
-        kernels = [*weights]
-    except TypeError as error:
-        raise argument_error("weights", "a triple of numbers, or triples", weights) from error
-    single = not kernels or not all(hasattr(kernel, "__len__") for kernel in kernels)
-    return [check_weights(weights)] if single else [check_weights(kernel) for kernel in kernels]  # type: ignore[arg-type]
+def several_weights(weights: Kernel | Sequence[Kernel]) -> list[Weights]:
+    """Read one kernel, or several."""
+    if not hasattr(weights, "__len__"):
+        raise argument_error("weights", "a triple of numbers, or triples", weights)
+    return [check_weights(kernel) for kernel in ([weights] if is_single(weights) else weights)]  # type: ignore[arg-type]
+
+
+def is_single(weights: Kernel | Sequence[Kernel]) -> bool:
+    """Tell one kernel from several."""
+    return isinstance(weights, str) or len(weights) == 0 or not all(hasattr(kernel, "__len__") for kernel in weights)
 
 
 def counting_levels(weights: Weights) -> list[int]:

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from culturekit.metrics.arguments import check_order, finite_vector
 from culturekit.metrics.diversity.kernels import (
+    Kernel,
     check_weights,
     counting_levels,
     kernel_name,
@@ -54,7 +55,7 @@ class QVS:
 def vendi(
     labels: Labels,
     *,
-    weights: Sequence[float] = (0.0, 0.0, 1.0),
+    weights: Kernel = (0.0, 0.0, 1.0),
     q: float = 1.0,
     missing: Missing = "distinct",
     normalize_labels: bool = True,
@@ -66,7 +67,8 @@ def vendi(
     Args:
         labels: N triples (continent, country, artifact), or a frame of polars or pandas with those columns. Equal
             labels are equal wherever they are: they need not nest. Plain labels, one an item, stand for all three.
-        weights: of the same continent, the same country, the same artifact; at least 0, summing to 1.
+        weights: a kernel by its name, such as `country`, or of the same continent, the same country, the same
+            artifact: at least 0, summing to 1.
         q: the order, above 0. Low orders count rare labels more; `float("inf")` is an order.
         missing: `distinct` takes each None as unlike every other label, `equal` takes None as equal to None.
         normalize_labels: whether labels are stripped, Unicode-normalised (NFC) and case-folded first.
@@ -93,7 +95,7 @@ def qvs(
     labels: Labels,
     quality: ArrayLike,
     *,
-    weights: Sequence[float],
+    weights: Kernel,
     q: float = 1.0,
     missing: Missing = "distinct",
     normalize_labels: bool = True,
@@ -103,7 +105,7 @@ def qvs(
     Args:
         labels: N triples, as for `vendi`.
         quality: float, (N,), finite: how good each item is.
-        weights: of the same continent, the same country, the same artifact.
+        weights: of the same continent, the same country, the same artifact, or a name, as for `vendi`.
         q: the order, above 0.
         missing: what None means, as for `vendi`.
         normalize_labels: whether spelling differences of labels are ignored.
@@ -129,7 +131,7 @@ def qvs(
 def vendi_table(
     labels: Labels,
     *,
-    weights: Sequence[float] | Sequence[Sequence[float]],
+    weights: Kernel | Sequence[Kernel],
     q: float | Sequence[float],
     missing: Missing = "distinct",
     normalize_labels: bool = True,

@@ -32,6 +32,8 @@ Codes: TypeAlias = NDArray[np.integer[Any]]
 PLAIN = frozenset({str, int, np.str_, np.int64, type(None)})
 """The types of plain labels."""
 
+LABEL = "a text, a whole number or None"
+
 SPARE = 4
 """Whole numbers that span at most so many times the number of items are codes as they stand."""
 
@@ -84,14 +86,23 @@ def check_triples(rows: Sequence[Sequence[Label]]) -> None:
     """Refuse rows of which one is no triple, though others are; a text of three letters is none."""
     if set(map(type, rows)) <= {tuple, list} and set(map(len, rows)) <= {len(LEVELS)}:
         return
+    plain = not any(isinstance(row, tuple | list) for row in rows)
     for number, row in enumerate(rows):
+        if plain and type(row) not in PLAIN and not hasattr(row, "__len__"):
+            raise argument_error(f"labels[{number}]", LABEL, row)
+        if plain and type(row) in PLAIN:
+            continue
         if isinstance(row, str) or not hasattr(row, "__len__") or len(row) != len(LEVELS):
             raise argument_error(f"labels[{number}]", "a triple (continent, country, artifact)", row)
 
 
 def columns_of_frame(frame: "pl.DataFrame | str") -> "list[pl.Series]":
-    """Take the label columns of a frame."""
-    frame = polars_frame("labels", "a sequence of labels or of triples, or a frame of polars or pandas", frame)
+    """Take the label columns of a frame; a single column has plain labels."""
+    rule = "a sequence of labels or of triples, or a frame of polars or pandas"
+    column = getattr(frame, "to_frame", None)
+    frame = polars_frame("labels", rule, column() if column else frame)
+    if column:
+        return [frame.to_series()] * len(LEVELS)
     if not set(LEVELS) <= set(frame.columns):
         raise argument_error("labels", f"a frame with the columns {', '.join(LEVELS)}", frame.columns)
     return [frame[level] for level in LEVELS]
@@ -172,14 +183,13 @@ def code_numbers(column: NDArray[Any]) -> Codes:
 
 def distinct(column: Sequence[Label], *, name: str) -> set[str | int]:
     """Collect the labels of a level that are there."""
-    rule = "a text, a whole number or None"
     try:
         found = set(column)
     except TypeError as error:
-        raise argument_error(f"each {name} label", rule, column) from error
+        raise argument_error(f"each {name} label", LABEL, column) from error
     for label in found:
         if not isinstance(label, str | int | np.integer | None):
-            raise argument_error(f"each {name} label", rule, label)
+            raise argument_error(f"each {name} label", LABEL, label)
     return {label for label in found if label is not None}
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from culturekit.defaults import CONFIDENCE
 from culturekit.metrics.arguments import argument_error, check_order, check_size
 from culturekit.metrics.diversity.batch_diversity import cut_batches, scorer_of_batches
-from culturekit.metrics.diversity.kernels import check_weights, counting_levels
+from culturekit.metrics.diversity.kernels import Kernel, check_weights, counting_levels
 from culturekit.metrics.diversity.label_classes import LabelClasses, label_classes
 from culturekit.metrics.diversity.label_spectra import effective_numbers
 from culturekit.metrics.diversity.labels import Codes, Labels, Missing, code_levels
@@ -28,7 +28,7 @@ def vendi_rarefied(
     labels: Labels,
     *,
     size: int,
-    weights: Sequence[float],
+    weights: Kernel,
     q: float = 1.0,
     missing: Missing = "distinct",
     normalize_labels: bool = True,
@@ -43,7 +43,7 @@ def vendi_rarefied(
     Args:
         labels: N triples, as for `vendi`, of items drawn independently.
         size: how many items make a batch, at most N.
-        weights: of the same continent, the same country, the same artifact.
+        weights: of the same continent, the same country, the same artifact, or a name, as for `vendi`.
         q: the order, above 0.
         missing: what None means, as for `vendi`.
         normalize_labels: whether spelling differences of labels are ignored.
@@ -85,7 +85,7 @@ def deal(
 def vendi_jackknife(
     labels: Labels,
     *,
-    weights: Sequence[float],
+    weights: Kernel,
     q: float = 1.0,
     missing: Missing = "distinct",
     normalize_labels: bool = True,
@@ -101,7 +101,7 @@ def vendi_jackknife(
 
     Args:
         labels: N triples, as for `vendi`, of items drawn independently.
-        weights: of the same continent, the same country, the same artifact.
+        weights: of the same continent, the same country, the same artifact, or a name, as for `vendi`.
         q: the order, above 0.
         missing: what None means, as for `vendi`.
         normalize_labels: whether spelling differences of labels are ignored.

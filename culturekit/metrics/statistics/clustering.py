@@ -65,7 +65,7 @@ def clustered(rows: NDArray[np.float64], clusters: Keys | None, *, name: str = "
 
 def cluster_keys(name: str, clusters: Keys, *, length: int) -> NDArray[np.generic]:
     """Read which cluster each value belongs to, (n,)."""
-    keys = np.asarray(clusters)
+    keys = np.asarray(clusters.to_list() if hasattr(clusters, "to_list") else clusters)
     if keys.ndim != 1 or len(keys) != length:
         raise argument_error(name, f"one per value, of length {length}", f"shape {keys.shape}")
     if keys.dtype.kind == "O":

@@ -108,7 +108,7 @@ def by_prompt(numbers: NDArray[np.float64], prompts: ArrayLike, repeats: ArrayLi
 
 def coded(name: str, keys: ArrayLike, *, length: int) -> NDArray[np.int64]:
     """Number the prompts or the repeats in their order, int64 (n,)."""
-    column = np.asarray(keys)
+    column = np.asarray(keys.to_list() if hasattr(keys, "to_list") else keys)
     if column.ndim != 1 or len(column) != length:
         raise argument_error(name, f"one per value, of length {length}", f"shape {column.shape}")
     if column.dtype.kind == "O":

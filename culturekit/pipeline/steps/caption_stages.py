@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from culturekit.builders.captions.caption_files import CaptionsToCount, count_captions, read_captions
+from culturekit.builders.captions.caption_files import USUAL_CAPTION, CaptionsToCount, count_captions, read_captions
 from culturekit.builders.captions.cultures import culture_file
 from culturekit.builders.captions.expanding import EXPAND, ExpandOptions, expand_captions, expansion_requests
 from culturekit.builders.captions.objects import (
@@ -37,7 +37,7 @@ from culturekit.llm.client import Request
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.money.shared_budget import journal_for
 from culturekit.llm.money.spending import read_spending
-from culturekit.pipeline.asking_stage import AskPlan, asking_stage, cost_of
+from culturekit.pipeline.asking_stage import AskPlan, asking_stage, cost_of, priced_ahead
 from culturekit.records.schemas import DROPS
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import AskingCommand, StageCommand, Typed
@@ -203,7 +203,8 @@ def asked_of_captions(
         return AskPlan(client.model, "captions", len(every), 0, len(every), cost)
 
     stage = replace(stage, options={**stage.options, "wording": digest_bytes(wording(words).encode())})
-    return asking_stage(stage, spec, client, unit="captions", plan=plan)
+    made = asking_stage(stage, spec, client, unit="captions", plan=plan)
+    return priced_ahead(made, client, lambda: [request({"id": "usual", "text": USUAL_CAPTION})], llm=llm)
 
 
 EXPAND_CAPTIONS = AskingCommand(

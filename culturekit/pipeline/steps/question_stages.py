@@ -1,12 +1,14 @@
 """The stages from prompts to questions, and from images to what a vision model answers to them, or how sure it is."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import polars as pl
 from pydantic import Field
 
+from culturekit.builders.captions.caption_files import USUAL_CAPTION
 from culturekit.builders.judging import question_answers, question_graph, yes_probability
 from culturekit.builders.judging.image_judge import WeighedImages, WeighOptions, WeighReads, texts_of, weigh_images
 from culturekit.builders.judging.question_answers import (
@@ -29,7 +31,15 @@ from culturekit.families.handles.inputs import roles_of
 from culturekit.families.handles.public_files import prompts_table
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.clients.clients import CLIENTS
-from culturekit.pipeline.asking_stage import AskPlan, asking_images, asking_stage, cost_of, scratch
+from culturekit.pipeline.asking_stage import (
+    AskPlan,
+    asking_images,
+    asking_stage,
+    cost_of,
+    priced_ahead,
+    scratch,
+    usual_picture,
+)
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import AskingCommand
 from culturekit.storage.digests import digest_bytes
@@ -140,7 +150,9 @@ def vqascore_stage(
         },
         packages=("msgspec", "numpy", "pillow", "polars"),
     )
-    return asking_images(stage, options.judge, client, images=images, llm=llm)
+    made = asking_images(stage, options.judge, client, images=images, llm=llm)
+    usual = partial(yes_probability.vqa_request, text=USUAL_CAPTION, instructions=yes_probability.vqa_wording())
+    return priced_ahead(made, client, lambda: [usual(usual_picture())], llm=llm)
 
 
 VQASCORE = AskingCommand(

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from culturekit.errors import UsageError
-from culturekit.kg.countries import use_countries_of_recipe
+from culturekit.kg.countries import file_of, use_countries_of_recipe
 from culturekit.records.work import Outcome, Work
 from culturekit.report.captions import caption_page
 from culturekit.report.linguistic import linguistic_page
@@ -106,7 +106,7 @@ def recorded(root: Path) -> RecordedRun:
 def folders_of(root: Path) -> RunFolders:
     """Read from a run's recipe record which models and which stages it has."""
     run = recorded(root)
-    if run.countries_file and Path(run.countries_file).is_file():
+    if run.countries_file and file_of(Path(run.countries_file)).is_file():
         use_countries_of_recipe(Path(run.countries_file))
     if not run.models:
         raise UsageError(

@@ -1,9 +1,7 @@
 """The stages from images of scenes to what a vision model says of them: phrases, ratings, stereotypes."""
 
-from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 
 from culturekit.builders.judging.scene_judge import (
@@ -22,24 +20,20 @@ from culturekit.builders.judging.scene_judge import (
 from culturekit.builders.judging.shown_images import AskedImages, ShownImages, prompted_images
 from culturekit.families.handles.inputs import roles_of
 from culturekit.llm.answers import DEFAULTS, LlmOptions
-from culturekit.llm.client import Image, Request
+from culturekit.llm.client import Request
 from culturekit.llm.clients.clients import CLIENTS
-from culturekit.llm.clients.images import image_of
 from culturekit.metrics.ahead.dimensions import DIMENSIONS
-from culturekit.pipeline.asking_stage import asking_images, cost_of
+from culturekit.pipeline.asking_stage import asking_images, priced_ahead, usual_picture
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import AskingCommand
 
 __all__ = ["EXTRACT", "LIKERT", "STEREOTYPES", "extract_stage", "likert_stage", "stereotype_scores_stage"]
 
-SQUARE = np.full((1024, 1024, 3), 128, np.uint8)
-"""A picture of the size that models usually make, for the price of one before there are any."""
-
 USUAL, USUAL_PROMPT = "usual", "A photorealistic photo of a usual custom in the United States."
 USUAL_STEREOTYPE = "a usual stereotype"
 
 
-def questions_of_one(given: ExtractReads | RateReads | StereotypeReads, picture: Image) -> list[Request]:
+def questions_of_one(given: ExtractReads | RateReads | StereotypeReads) -> list[Request]:
     """Give the requests about one image of a usual prompt, for a plan before there are any."""
     row, prompts = {"prompt_id": USUAL}, {USUAL: (USUAL_PROMPT, "US")}
     shown = ShownImages(Path(), "judge")
@@ -50,6 +44,7 @@ def questions_of_one(given: ExtractReads | RateReads | StereotypeReads, picture:
         asked = RatedScenes(shown, "", prompts=prompts)
     elif isinstance(given, StereotypeReads):
         asked = StereotypedScenes(shown, "", prompts=prompts, tokens={"US": (USUAL_STEREOTYPE,) * MOST_STEREOTYPES})
+    picture = usual_picture()
     return [asked.request(picture, row, question) for question in asked.questions(row)]
 
 
@@ -62,10 +57,6 @@ def scene_stage(
     def images() -> tuple[pl.DataFrame, AskedImages[str]]:
         return prompted_images(given.images, limit), scenes_of(given, client.model)
 
-    def each() -> float:
-        cost = cost_of(client, questions_of_one(given, image_of(SQUARE)), Path("nowhere"), batch=llm.batch)
-        return 0.0 if cost is None else cost.usd or 0.0
-
     stage = Stage(
         name,
         kind,
@@ -76,7 +67,7 @@ def scene_stage(
         packages=("msgspec", "pillow", "polars"),
     )
     made = asking_images(stage, options.judge, client, images=images, llm=llm)
-    return made if made.asking is None else replace(made, asking=replace(made.asking, each=each))
+    return priced_ahead(made, client, lambda: questions_of_one(given), llm=llm)
 
 
 def some_dimensions(given: ExtractReads | RateReads | StereotypeReads) -> dict[str, list[str]]:

@@ -11,8 +11,7 @@ from culturekit.builders.judging.image_sample import drawn
 from culturekit.builders.judging.shown_images import ShownImages
 from culturekit.families.handles.inputs import roles_of
 from culturekit.families.handles.public_files import space_table
-from culturekit.kg.countries import country_files
-from culturekit.kg.world import WORLD
+from culturekit.kg.countries import WORLD, country_files
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.pipeline.asking_stage import AskPlan, asking_images

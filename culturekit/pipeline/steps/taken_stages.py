@@ -7,8 +7,7 @@ from culturekit.builders.country_names import NAMES
 from culturekit.builders.prompting.artifact_names import name_artifacts
 from culturekit.builders.space.foreign_space import import_foreign
 from culturekit.builders.space.imported_space import import_prompts, import_space
-from culturekit.kg.countries import country_files
-from culturekit.kg.world import WORLD
+from culturekit.kg.countries import WORLD, country_files
 from culturekit.records.choices import PromptKind
 from culturekit.stages.stage import Stage
 from culturekit.storage.package_data import shipped
@@ -18,16 +17,24 @@ __all__ = ["foreign_space_stage", "named_artifacts_stage", "taken_prompts_stage"
 
 def taken_space_stage(path: Path, *, name: str = "cspace") -> Stage:
     """Take in a cultural space: a table of ours, or a file in the public CUBE layout."""
-    inputs = {"published": path, **country_files()}
-    version = 2 if path.suffix == ".csv" else 1  # ids and source of a list that was typed
-    return Stage(name, "take-space", version, lambda work: import_space(work, path), inputs, packages=("polars",))
+    typed = path.suffix == ".csv"
+    names = named_by() if typed else country_files()
+    version = 3 if typed else 1  # countries of a list that was typed, by whatever they are called
+    packages = ("babel", "polars", "pycountry") if typed else ("polars",)
+    inputs = {"published": path, **names}
+    return Stage(name, "take-space", version, lambda work: import_space(work, path), inputs, packages=packages)
+
+
+def named_by() -> dict[str, Path]:
+    """Name the files by which countries of a list are found."""
+    return {"world": shipped(WORLD), "names": shipped(NAMES), **country_files()}
 
 
 def foreign_space_stage(path: Path, concept: str, *, name: str = "cspace") -> Stage:
     """Bring somebody else's list of artifacts into our form."""
-    inputs = {"published": path, "world": shipped(WORLD), "names": shipped(NAMES), **country_files()}
+    inputs = {"published": path, **named_by()}
     return Stage(
-        name, "import-space", 2, lambda work: import_foreign(work, path, concept), inputs, {"concept": concept},
+        name, "import-space", 3, lambda work: import_foreign(work, path, concept), inputs, {"concept": concept},
         packages=("babel", "polars", "pycountry"),
     )  # fmt: skip
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Generic, Self, TypeVar
 
-from culturekit.errors import CultureKitError, UpstreamUnavailable
+from culturekit.errors import CultureKitError, UpstreamUnavailable, UsageError
 from culturekit.pipeline.workers.shard_task import Raised, Returned
 from culturekit.pipeline.workers.worker_process import WorkerDied, WorkerProcess, deaf
 
@@ -45,6 +45,8 @@ class LocalEngine:
 
     def __init__(self, workers: int | None = None) -> None:
         """Decide how many; none is started yet."""
+        if workers is not None and (not isinstance(workers, int) or workers < 0):
+            raise UsageError("no such number of workers", expected="a whole number", found=repr(workers))
         self.workers = workers or available_cores()
         self.idle: list[WorkerProcess] = []
 

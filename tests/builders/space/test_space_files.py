@@ -17,10 +17,7 @@ Eiffel Tower,landscapes,FRA
 """
 
 
-UNKNOWN = (
-    "unknown country 'Nigera': expected its name or its code; "
-    "another country of ISO 3166 needs a column `continent` that says where it lies"
-)
+UNKNOWN = "unknown country 'Nigera': expected its name, its code or its item"
 
 
 def written(tmp_path: Path, text: str) -> Path:
@@ -49,14 +46,18 @@ def test_an_item_and_a_subconcept_may_be_stated(tmp_path: Path) -> None:
     assert space.select("artifact_id", "qid", "source", "subconcept").row(0) == ("Q13276", "Q13276", "list", "dish")
 
 
-def test_any_country_is_taken_of_which_the_continent_is_said(tmp_path: Path) -> None:
-    space, _ = read_space(
-        written(tmp_path, "name,concept,country,continent\nKente,art,Ghana,Africa\nHaka,dance,NZL,Oceania")
-    )
+def test_any_country_is_taken_as_cspace_import_takes_it(tmp_path: Path) -> None:
+    text = "name,concept,country,continent\nKente,art,Ghana; Togo,Africa\nHaka,dance,NZL,Polynesia\nHaka,dance,NZ,"
+    space, left_out = read_space(written(tmp_path, text))
     assert space.select("name", "country", "country_name", "continent").rows() == [
         ("Kente", "GH", "Ghana", "Africa"),
+        ("Kente", "TG", "Togo", "Africa"),
         ("Haka", "NZ", "New Zealand", "Oceania"),
     ]
+    assert dict(left_out.select("reason", "detail").iter_rows()) == {
+        "continent set aside": "New Zealand: Polynesia, in the table of countries Oceania",
+        "duplicate": "Haka in New Zealand",
+    }
 
 
 def test_all_that_is_wrong_is_said_at_once_with_its_line(tmp_path: Path) -> None:
@@ -65,21 +66,17 @@ def test_all_that_is_wrong_is_said_at_once_with_its_line(tmp_path: Path) -> None
     with pytest.raises(ConfigError) as error:
         read_space(written(tmp_path, "\n".join(lines)))
     assert [(problem.line, problem.message) for problem in error.value.problems] == [
-        (
-            2,
-            UNKNOWN,
-        ),
+        (2, UNKNOWN),
         (3, "there is no name"),
         (4, "id '13276' is no item of Wikidata: expected such as Q13276, or none"),
-        (6, "Sari stands twice under this concept and country"),
     ]
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("name;concept;country\nKente;art;Ghana\n", "the columns are not those of a cultural space"),
-        ("", "found nothing"),
+        ("name;kind;country\nKente;art;Ghana\n", "there is no column concept; expected name, concept, country"),
+        ("", "found an empty file"),
         ("name,concept,country\nKente,art,Ghana,and more\n", "4 cells under 3 columns"),
         ('name,concept,country\n"Kente,art,Ghana\n', "not a CSV file"),
     ],

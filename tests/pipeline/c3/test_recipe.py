@@ -7,6 +7,7 @@ import pytest
 from culturekit.config.kinds import AnyRecipe
 from culturekit.config.load import find_recipe, load_any_recipe
 from culturekit.errors import UsageError
+from culturekit.pipeline.planning.plan import plan_recipe
 from tests.conftest import stages_of
 
 
@@ -52,3 +53,15 @@ def test_without_pairs_models_alone_are_evaluated(tmp_path: Path) -> None:
     names = {stage.name for stage in stages_of(c3("pairs=null"), tmp_path)}
     assert {"aligned-steady", "ratings", "report"} <= names
     assert names.isdisjoint({"selected", "worth", "aligned-pairs"})
+
+
+def test_paid_models_have_a_price_before_anything_ran(tmp_path: Path) -> None:
+    """Of captions and of images that there are not yet, by what is usually asked about one."""
+    paid = "openai:gpt-4o-mini"
+    named = [f"{key}={paid}" for key in ("captions.proposer", "judge", "objects.lister", "pairs.translator")]
+    planned = {one.name: one for one in plan_recipe(c3(*named, "captions.count=9889"), tmp_path)}
+    asked = {name: one for name, one in planned.items() if one.requests}
+    of_images = {f"{what}-{model}" for what in ("vqascore", "seen") for model in ("steady", "showy", "plain")}
+    assert set(asked) == {"captions", "named-expanded", "named-sample", "translated", "seen-pairs", *of_images}
+    assert all(one.dollars for one in asked.values())
+    assert asked["named-expanded"].requests == 9_889

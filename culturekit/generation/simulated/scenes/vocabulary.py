@@ -77,6 +77,7 @@ class World:
         """Take the vocabulary."""
         self.categories = vocabulary.categories
         self.countries = vocabulary.countries
+        self.foreign = cache(self.foreign_of)
 
     def expected(self, category: str, activity: str | None, country: str) -> Expected:
         """Say what a scene shows; without an activity what every scene of the category shows there."""
@@ -96,7 +97,7 @@ class World:
         text = self.categories[category].activities[activity][OF_ACTIVITY.index(dimension)]
         return (Token(text, "neutral", "necessary"),)
 
-    def foreign(self, dimension: str, country: str) -> tuple[str, ...]:
+    def foreign_of(self, dimension: str, country: str) -> tuple[str, ...]:
         """List what only scenes of other countries show in a dimension."""
         return tuple(
             text for iso, other in self.countries.items() if iso != country for text in other.of_dimension(dimension)

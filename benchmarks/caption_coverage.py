@@ -1,0 +1,151 @@
+"""How often a corrected VQAScore holds what models truly show of captions, with a judge that a rich show carries away.
+
+Each run is the part of the recipe `c3` from captions on, as its file says, with its own captions, scenes, judge and
+people; the pictures are left out, because the simulated judge reads them without an error. Intervals speak about other
+captions like these: the true value is the mean over many of them. How often they hold that of the images of the run
+stands beside it: of these people saw a part, so that it is more often.
+"""
+
+import argparse
+import hashlib
+import math
+from collections import defaultdict
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from typing import Any
+
+import numpy as np
+import orjson
+import polars as pl
+from recording import record
+
+from culturekit.annotate.rated_sample import rated_sample
+from culturekit.builders.judging.simulated_people import SimulatedPeople
+from culturekit.builders.judging.yes_probability import vqa_request
+from culturekit.builders.simulated import looking
+from culturekit.builders.simulated.captioning import composed
+from culturekit.builders.simulated.manner import Manner, Options
+from culturekit.builders.simulated.simulated_model import make
+from culturekit.config.load import find_recipe, load_any_recipe
+from culturekit.families.judged import JudgedOptions, score_judged
+from culturekit.generation.simulated.scenes.captions import named_in
+from culturekit.generation.simulated.scenes.scene import Scene, scene_of
+from culturekit.generation.simulated.scenes.scenes_backend import Options as Dials
+from culturekit.llm.client import Image
+from culturekit.pipeline.c3.recipe import C3
+from culturekit.pipeline.c3.wiring import PRESENCE, VQASCORE
+from culturekit.pipeline.steps.caption_world_stages import image_truth, ratings_of
+from culturekit.records.schemas import ANNOTATIONS, IMAGES, PROMPTS, VALUES
+from culturekit.registry import parse_spec
+
+RUNS, SEED, MANY, COUNTRY = 200, 20261124, 4000, "CN"
+"""Of the runs; and how many captions make the true value of a model."""
+
+
+def recipe() -> C3:
+    """Read the recipe: its models, its judge, its sample, its people."""
+    found = load_any_recipe(find_recipe("c3"))
+    assert isinstance(found, C3)
+    return found
+
+
+def captions(seed: int, count: int) -> list[str]:
+    """Propose captions as the simulated proposer does."""
+    manner = Manner(Options(), f"proposer {seed}")
+    return [composed(COUNTRY, manner, seed, number) for number in range(count)]
+
+
+def drawn(spec: str, text: str, seed: int) -> Scene:
+    """Put together what a model shows of a caption."""
+    how = parse_spec(spec).read(Dials).knowledge
+    return scene_of("", None, COUNTRY, how, prompt=text, seed=seed, named=named_in(text))
+
+
+def shown(text: str, scene: Scene) -> float:
+    """Give the share of what a caption names that a picture shows."""
+    return image_truth(text, orjson.loads(orjson.dumps(scene.as_data())))[PRESENCE]
+
+
+def true_value(spec: str) -> float:
+    """Average over many captions what a model shows of them."""
+    texts = captions(SEED - 1, MANY)
+    return math.fsum(shown(text, drawn(spec, text, number)) for number, text in enumerate(texts)) / MANY
+
+
+def one_run(seed: int) -> list[tuple[str, str, float, float, float, float]]:
+    """Make a run; give model, labels, value, limits and what these images show."""
+    wanted = recipe()
+    texts, people = captions(seed, wanted.captions.sample), wanted.people
+    assert people is not None
+    assert people.simulated is not None
+    prompts = pl.DataFrame(
+        [{"prompt_id": f"c-{number:04}", "text": text, "benchmark": "c3", "kind": "caption", "concept": f"{number % 5}",
+          "country": COUNTRY, "language": "en", "template_id": "caption"} for number, text in enumerate(texts)],
+        schema=PROMPTS.schema,
+    )  # fmt: skip
+    judge = make(parse_spec(f"{wanted.judge}&seed={seed}"))
+    images, values, deserved = [], [], {}
+    for model in wanted.models:
+        for number, text in enumerate(texts):
+            key = hashlib.sha256(f"{seed} {model.name} {number}".encode()).hexdigest()
+            scene = drawn(model.backend, text, int(key[:8], 16))
+            looking.READ[key] = scene
+            (_, yes), _ = judge.ask(vqa_request(Image(b"", "image/png", key, 1, 1), text, instructions="")).tokens
+            looking.READ.pop(key)
+            deserved[key[:16]] = shown(text, scene)
+            place = {"model": model.name, "prompt_id": f"c-{number:04}", "repeat": 0}
+            images.append({"image_id": key[:16], "path": "p", "slot": 0, "rewriter": "off", "provider_params": "{}",
+                           "status": "ok", "sha256": key, "width": 1, "height": 1} | place)  # fmt: skip
+            values.append({"metric": VQASCORE, "benchmark": "questions", "params": '{"target":"population"}',
+                           "item": key[:16], "value": math.exp(yes)} | place)  # fmt: skip
+    made = pl.DataFrame(images, schema=IMAGES.schema)
+    sample = rated_sample(made, prompts, count=people.prompts, rng=np.random.default_rng([seed, 2]))
+    answers = pl.DataFrame(list(said(sample, deserved, people.simulated, seed)), schema=ANNOTATIONS.schema)
+    how = JudgedOptions(PRESENCE, None, None, 1.0, 5.0, (VQASCORE,), by="in-region")
+    found = score_judged(pl.DataFrame(values, schema=VALUES.schema), answers, sample, options=how, required=False)
+    own = {model: np.mean([deserved[item] for item in part["image_id"]]) for (model,), part in made.group_by("model")}
+    return [
+        (row["model"], str(orjson.loads(row["params"])["labels"]), row["value"], row["ci_low"], row["ci_high"],
+         float(own[row["model"]]))
+        for row in found.scores.iter_rows(named=True)
+    ]  # fmt: skip
+
+
+def said(
+    sample: pl.DataFrame, deserved: dict[str, float], how: SimulatedPeople, seed: int, raters: int = 3
+) -> Iterator[dict[str, Any]]:
+    """Let people rate how many of the things of its caption each drawn image shows."""
+    for item in sample["image_id"]:
+        for person in (f"person-{number}" for number in range(raters)):
+            rated = ratings_of(person, {"item_id": item, "kind": "item"}, criteria=[PRESENCE],
+                               deserved={(item, PRESENCE): 1 + 4 * deserved[item]}, how=how, seed=seed)  # fmt: skip
+            about = {"item_id": item, "annotator": person, "annotator_region": COUNTRY, "in_region": True}
+            yield about | {"scheme": "c3_images", "criterion": PRESENCE, "value": float(rated[PRESENCE]), "flags": []}
+
+
+def main() -> None:
+    """Make the runs, and record how often limits hold."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--runs", type=int, default=RUNS)
+    parser.add_argument("--workers", type=int, default=1)
+    given = parser.parse_args()
+    truth = {model.name: true_value(model.backend) for model in recipe().models}
+    cells: dict[tuple[str, str], list[tuple[float, ...]]] = defaultdict(list)
+    with ProcessPoolExecutor(given.workers) as pool:
+        for rows in pool.map(one_run, range(SEED, SEED + given.runs)):
+            for model, labels, value, low, high, own in rows:
+                held = (float(low <= true <= high) for true in (truth[model], own))
+                cells[model, labels].append((*held, value - truth[model], high - low))
+    table = [("model", "labels", "n", "true", "held", "these images held", "bias", "width")]
+    for (model, labels), found in sorted(cells.items()):
+        held, own_held, off, width = (np.array(column).mean() for column in zip(*found, strict=True))
+        table.append((model, labels, str(len(found)), f"{truth[model]:.3f}", f"{held:.3f}", f"{own_held:.3f}",
+                      f"{off:+.3f}", f"{width:.3f}"))  # fmt: skip
+    record(
+        "caption_coverage", title=f"Corrected VQAScore in {given.runs} runs of simulated captions",
+        command=f"python benchmarks/caption_coverage.py --runs {given.runs}", table=table,
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
