@@ -66,7 +66,7 @@ def name_it(sheet: Sheet, row: Row, column: str) -> Finding:
     code, message = COUNTRY_UNKNOWN, f"{quoted(stated)} is no country that countries.yaml knows"
     if len(meant) > 1:
         code, message = COUNTRY_AMBIGUOUS, f"{quoted(stated)} can mean {', '.join(meant[:6])}"
-    suggestion = "name one country; --countries-file adds countries"
+    suggestion = "name one country; --countries-file adds countries, `world` all"
     return code.finding(
         message,
         row=row.number,
