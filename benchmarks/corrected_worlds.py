@@ -8,9 +8,11 @@
 Every run draws five models' images with known labels, maps them with a known error, draws an audit with
 `audit_sample`, and asks for the interval as `vendi_corrected` does; kernels of a level share what is imputed. The
 truth is the mean over prompts of the diversity of batches drawn from the prompt's shares. Labels alone: how much the
-diversity of as many labels, all of one prompt, scatters, and what a share of 3 in n for a label that the model never
-shows would add: that is seldom seen. Without mapping: the estimator is asked again, in the first runs, with all images
-mapped to one label, so that the labels of all prompts count and nothing else.
+mean over prompts of the diversity of their labels, batches or pairs without replacement, scatters: what an interval
+that holds is to cover where nothing but labels is known. In worlds of few labels, also what a share of 3 in n for a
+label that the model never shows would add, which is seldom seen. Prompts with fewer labels than a batch have no
+diversity: there labels alone say nothing. Without mapping: the estimator is asked again, in the first runs, with all
+images mapped to one label, so that the labels of all prompts count and nothing else.
 """
 
 import argparse
@@ -23,7 +25,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from operator import attrgetter
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -46,10 +48,13 @@ CONTINENT = np.append(np.repeat(np.arange(CONTINENTS), COUNTRIES // CONTINENTS),
 OF_COUNTRY = 1 / np.arange(1, ARTIFACTS + 1) / (1 / np.arange(1, ARTIFACTS + 1)).sum()
 """How common the artifacts of a country are in its pictures."""
 
-UNMAPPED = 1
-"""Runs in which the estimator is asked without mapping, too."""
+UNMAPPED = 3
+"""Runs in which the estimator is asked without mapping, too; kernels with artifacts cost little, and are in all."""
 
-Score: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+SCATTERED = 1_800
+"""Labels of so many prompts are drawn again to see how they scatter."""
+
+Score: TypeAlias = Callable[[NDArray[Any]], NDArray[np.float64]]
 
 MODELS = ("even", "by rank", "half in one", "four of twenty", "mostly one")
 FEW = ("even", "two labels", "nine in ten", "one only", "nothing")
@@ -229,44 +234,48 @@ class Truth:
     alone: float
 
 
-def truth_of(shares: NDArray[np.float64], weights: Weights, size: int, rng: np.random.Generator) -> Truth:
-    """Give the mean of the diversity over prompts, and the width of labels alone.
-
-    As many labels drawn again from one prompt's shares give diversities of which the middle 95 % are so wide; labels
-    that are spread over prompts scatter by the mean square of that.
-    """
+def truth_of(world: World, shares: NDArray[np.float64], weights: Weights, rng: np.random.Generator) -> Truth:
+    """Give the mean of the diversity over prompts, and the width of labels alone; NaN where these say nothing."""
     if weights[2] > 0:
-        score = pairs_score(weights, size)
+        of_shares, of_labels = pairs_scores(weights, world.size)
         shares = np.hstack([np.kron(shares[:, :NONE], OF_COUNTRY), shares[:, NONE:]])
     else:
-        score = batches_score(weights, size)
-    some = shares[rng.permutation(len(shares))[:12]]
-    again = np.stack([rng.multinomial(AUDITED, row, size=150) for row in some]) / AUDITED
-    drawn = score(again.reshape(-1, shares.shape[1])).reshape(again.shape[:2])
-    unseen = 0.0
-    if (new := int(shares.max(axis=0).argmin())) not in shares.nonzero()[1]:
-        share = 3 / AUDITED * np.eye(len(shares[0]))[new]
-        unseen = float(score((1 - 3 / AUDITED) * some + share).mean() - score(some).mean())
-    width = float(np.sqrt((np.diff(np.quantile(drawn, (0.025, 0.975), axis=1), axis=0) ** 2).mean()))
-    return Truth(float(score(shares).mean()), float(np.hypot(width, max(unseen, 0.0))))
+        of_shares, of_labels = batches_scores(weights, world.size)
+    truth, each = float(of_shares(shares).mean()), AUDITED // world.prompts
+    if each < world.size:
+        return Truth(truth, np.nan)
+    times = SCATTERED // world.prompts
+    drawn = np.stack([rng.multinomial(each, row, size=times) for row in shares], axis=1)
+    again = of_labels(drawn.reshape(-1, shares.shape[1])).reshape(drawn.shape[:2]).mean(axis=1)
+    width, unseen = float(np.diff(np.quantile(again, (0.025, 0.975)))[0]), 0.0
+    if world.few:
+        new = np.eye(shares.shape[1])[shares.max(axis=0).argmin()]
+        unseen = float(of_shares((1 - 3 / AUDITED) * shares + 3 / AUDITED * new).mean()) - truth
+    return Truth(truth, float(np.hypot(width, max(unseen, 0.0))))
 
 
-def batches_score(weights: Weights, size: int) -> Score:
-    """Prepare the mean diversity of batches as a function of the shares of countries."""
+def batches_scores(weights: Weights, size: int) -> tuple[Score, Score]:
+    """Prepare the mean diversity of batches as a function of the shares of countries, and of the labels of images."""
     continent, country, _ = weights
     parents = CONTINENT.tolist() if country > 0 else list(range(CONTINENTS + 1))
     outer, inner = (continent, country) if country > 0 else (0.0, 1.0)
     diversity = expected_diversity(size=size, continent=outer, country=inner, q=1.0, parents=parents)
-    into = np.eye(COUNTRIES + 1) if country > 0 else np.eye(CONTINENTS + 1)[CONTINENT]
-    return lambda shares: diversity(shares @ into)
+    into = np.eye(COUNTRIES + 1, dtype=np.int64) if country > 0 else np.eye(CONTINENTS + 1, dtype=np.int64)[CONTINENT]
+    return lambda shares: diversity(shares @ into), lambda labels: diversity.of_images(labels @ into)
 
 
-def pairs_score(weights: Weights, size: int) -> Score:
-    """Prepare the order-2 diversity of average pairs as a function of the shares of artifacts, nothing last."""
+def pairs_scores(weights: Weights, size: int) -> tuple[Score, Score]:
+    """Prepare the order-2 diversity of average pairs by the shares of artifacts, nothing last, and by labels."""
     artifact = np.arange(NONE * ARTIFACTS + 1)
     levels = CONTINENT[artifact // ARTIFACTS], artifact // ARTIFACTS, artifact
-    kernel = sum(weight * (level[:, None] == level) for weight, level in zip(weights, levels, strict=True))
-    return lambda shares: 1 / (1 + (size - 1) * ((shares @ np.square(kernel)) * shares).sum(axis=1))
+    kernel = np.square(sum(weight * (level[:, None] == level) for weight, level in zip(weights, levels, strict=True)))
+
+    def of_labels(labels: NDArray[np.int64]) -> NDArray[np.float64]:
+        images = labels.sum(axis=1)
+        alike = (((labels @ kernel) * labels).sum(axis=1) - images) / (images * (images - 1))
+        return np.asarray(1 / (1 + (size - 1) * alike))
+
+    return lambda shares: 1 / (1 + (size - 1) * ((shares @ kernel) * shares).sum(axis=1)), of_labels
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,11 +308,12 @@ def run_world(name: str, kernels: Sequence[str], *, run: int, seed: int) -> Iter
         people = CorrectedImages(matches, audits, rng=rngs[0])
         unmapped = CorrectedImages(without_mapping(matches), audits, rng=rngs[1])
         for kernel in kernels:
-            truth = truth_of(images.shares, STANDARD_KERNELS[kernel], world.size, rngs[0](kernel))
+            truth = truth_of(world, images.shares, STANDARD_KERNELS[kernel], rngs[0](kernel))
+            bare = run < UNMAPPED or STANDARD_KERNELS[kernel][2] > 0
             start = time.process_time()
             limits = asked(people, kernel, world.size)
             seconds = time.process_time() - start
-            _, low, high = asked(unmapped, kernel, world.size) if run < UNMAPPED else (np.nan,) * 3
+            _, low, high = asked(unmapped, kernel, world.size) if bare else (np.nan,) * 3
             yield Answer(name, kernel, seed, run, model, truth.value, truth.alone, *limits, high - low, seconds)
 
 
@@ -339,7 +349,7 @@ def refusals(problem: str) -> None:
 
 HEAD = (
     "world", "kernel", "seed", "runs", "coverage", "lowest of a model", "worst bias", "tau", "width / labels alone",
-    "widest of a model", "width / without mapping", "refused", "seconds each",
+    "widest of a model", "width / without mapping", "widest of one", "refused", "seconds each",
 )  # fmt: skip
 
 NUMBERS = ("truth", "alone", "value", "low", "high", "unmapped", "seconds")
@@ -360,14 +370,18 @@ def row_of(name: str, kernel: str, answers: Sequence[Answer]) -> list[str]:
     coverage = [held[model, there].mean() for model, there in some]
     bias = np.array([(value - truth)[model, there].mean() for model, there in some])
     taus = [kendalltau(v[a], t[a]).statistic for v, t, a in zip(value.T, truth.T, answered.T, strict=True)]
-    width = [(high - low)[model, there].mean() / alone[model, there].mean() for model, there in some]
-    both = answered & np.isfinite(unmapped)
-    bare = (high - low)[both].sum() / unmapped[both].sum() if both.any() else np.nan
     return [
         *start, f"{held[answered].mean():.3f}", f"{np.min(coverage):.3f}", f"{bias[np.abs(bias).argmax()]:+.4f}",
-        f"{np.nanmean(taus):.3f}", f"{np.mean(width):.2f}", f"{np.max(width):.2f}", f"{bare:.2f}",
+        f"{np.nanmean(taus):.3f}", *ratios(high - low, alone), *ratios(high - low, unmapped),
         f"{1 - answered.mean():.2f}", took,
     ]  # fmt: skip
+
+
+def ratios(width: NDArray[np.float64], other: NDArray[np.float64]) -> tuple[str, str]:
+    """Write the mean over models of the ratio of two widths, float64 (n_models, n_runs), and the largest."""
+    both = np.isfinite(width) & np.isfinite(other)
+    found = [width[model, there].mean() / other[model, there].mean() for model, there in enumerate(both) if there.any()]
+    return (f"{np.mean(found):.2f}", f"{np.max(found):.2f}") if found else ("-", "-")
 
 
 def answers_kept(journal: Path | None) -> list[Answer]:

@@ -21,9 +21,9 @@ def audit_plan_command(
     as_json: AsJson = False,
 ) -> None:
     """Say how many images people would have to look at for an interval of a width, and in how many hours."""
-    plans, source = audit_plan(run, wish, pilot=audits)
+    found = audit_plan(run, wish, pilot=audits)
     if as_json:
-        print(json.dumps(as_data(plans, source), ensure_ascii=False))
+        print(json.dumps(as_data(*found), ensure_ascii=False))
         return
-    for line in audit_plan_lines(plans, source, wish):
+    for line in audit_plan_lines(*found, wish):
         print(line)

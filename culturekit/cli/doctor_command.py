@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, metadata, requires, version
 from pathlib import Path
@@ -175,17 +175,26 @@ def programs() -> Iterator[Check]:
     """Look for what is not Python: WordNet's files and a browser."""
     folders = [Path(one) for one in os.environ.get("NLTK_DATA", "").split(os.pathsep) if one]
     folders += [Path.home() / "nltk_data", Path(sys.prefix) / "nltk_data", Path("/usr/share/nltk_data")]
-    places = [folder / "corpora" / name for folder in folders for name in ("wordnet", "wordnet.zip")]
-    wordnet = next((place for place in places if place.exists()), None)
-    yield Check(
-        "data", "WordNet", "ok" if wordnet else "absent", str(wordnet or "in none of NLTK's folders"),
-        "" if wordnet else "python -m nltk.downloader wordnet",
-    )  # fmt: skip
+    yield wordnet(folders)
     browser = next((path for path in map(shutil.which, BROWSERS) if path), None)
     yield Check(
         "data", "Chromium", "ok" if browser else "absent", browser or "no browser on the path",
         "" if browser else "only the tests of the report need one: apt install chromium",
     )  # fmt: skip
+
+
+def wordnet(folders: Sequence[Path]) -> Check:
+    """Look for WordNet in NLTK's folders: whole, half there, or only as Debian has it."""
+    from culturekit.builders.prompting.wordnet import DEBIAN, GET, MEND, lacking
+
+    found = next(filter(None, map(lacking, folders)), None)
+    if found is not None and not found[1]:
+        return Check("data", "WordNet", "ok", str(found[0]))
+    if found is not None:
+        return Check("data", "WordNet", "broken", f"{found[0]} lacks {', '.join(sorted(found[1]))}", GET)
+    if lacking(DEBIAN) is not None:
+        return Check("data", "WordNet", "absent", f"{DEBIAN} is Debian's, which NLTK cannot read", MEND)
+    return Check("data", "WordNet", "absent", "in none of NLTK's folders", GET)
 
 
 def machine(folder: Path) -> Iterator[Check]:

@@ -12,7 +12,7 @@ import typer
 from culturekit.cli.replacing import REPLACE
 from culturekit.cli.showing.progress import progress_for
 from culturekit.records.choices import ExportChoice, ExportFormat
-from culturekit.records.work import NOT_COMPARABLE, QUARANTINED
+from culturekit.records.work import MARKED, NOT_COMPARABLE, QUARANTINED
 
 if TYPE_CHECKING:
     from culturekit.pipeline.run_stage import StageRun
@@ -134,6 +134,7 @@ def as_data(run: "StageRun") -> dict[str, object]:
         "state": run.state,
         "counts": dict(run.manifest.counts),
         "drops": dict(run.manifest.drops),
+        **{name: said for name, said in run.manifest.notes.items() if name == MARKED},
         "sha256": run.manifest.sha256,
         "seconds": round(run.seconds, 3),
     }
@@ -144,5 +145,7 @@ def line_about(run: "StageRun", *, width: int) -> str:
     counts = ", ".join(f"{count:,} {name}" for name, count in run.manifest.counts.items())
     drops = ", ".join(f"{count:,} {reason}" for reason, count in run.manifest.drops.items())
     left_out = f" (left out: {drops})" if drops else ""
+    marks = ", ".join(run.manifest.notes.get(MARKED, ()))
+    left_out += f" (marked: {marks})" if marks else ""
     name = run.name if width else str(run.folder)
     return f"{name:<{width}}  {run.state:<7}  {counts}{left_out}  {run.seconds:.1f} s"

@@ -3,9 +3,10 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from culturekit.metrics.corrected.audit_marks import MARKS
 from culturekit.metrics.scoring.score_rows import Scored
 from culturekit.records.schemas import SCORES, VALUES
-from culturekit.records.work import Outcome, Work
+from culturekit.records.work import MARKED, Outcome, Work
 from culturekit.stages.stage import Stage
 from culturekit.storage.tables import write_table
 
@@ -37,10 +38,12 @@ def family_stage(
 
 
 def write_scored(work: Work, answer: Scored) -> Outcome:
-    """Write `scores.parquet`, and `values.parquet` where single items were scored."""
+    """Write `scores.parquet`, and `values.parquet` where single items were scored; say what stands beside scores."""
     write_table(work.out, SCORES, answer.scores)
     counts = {"scores": answer.scores.height}
     if answer.values.height:
         write_table(work.out, VALUES, answer.values)
         counts["values"] = answer.values.height
-    return Outcome(counts, answer.left_out)
+    marks = [mark for mark in MARKS if answer.scores["params"].str.contains(f'"{mark}"', literal=True).any()]
+    notes = {MARKED: marks, "caveat": " ".join(MARKS[mark] for mark in marks)} if marks else {}
+    return Outcome(counts, answer.left_out, notes)

@@ -19,7 +19,6 @@ from culturekit.families.handles.inputs import Files, roles_of
 from culturekit.families.handles.made_alike import noted, traits_by_model
 from culturekit.families.handles.public_files import prompts_table
 from culturekit.metrics.corrected.audit_design import drawing_of
-from culturekit.metrics.corrected.audit_marks import MARKS
 from culturekit.metrics.diversity.kernels import Weights
 from culturekit.metrics.scoring.collection_answers import answer_rows
 from culturekit.metrics.scoring.image_collections import ImageCollection, image_collections, quality_by_scorer
@@ -87,7 +86,7 @@ def qvs(
     return Stage(
         name,
         "score-qvs",
-        19 if given.audits else 9,  # limits lie where scores can since 9 and 17
+        21 if given.audits else 9,  # limits lie where scores can since 9 and 17; pairs scatter once since 21
         lambda work: score(work, given, correction, options),
         roles_of(given),
         settings,
@@ -139,8 +138,8 @@ def score(work: Work, given: QvsReads, correction: Correction, options: QvsOptio
     scores, values = pl.concat([each.scores for each in found]), pl.concat([each.values for each in found])
     outcome = write_scored(work, Scored(scores, values, dict(sorted(left_out.items()))))
     if given.audits:
-        found_marks = [MARKS[mark] for mark in MARKS if found[-1].scores["params"].str.contains(f'"{mark}"').any()]
-        outcome = replace(outcome, notes={**outcome.notes, "caveat": " ".join([ASSUMED, *found_marks])})
+        caveat = " ".join([ASSUMED, str(outcome.notes.get("caveat", ""))]).rstrip()
+        outcome = replace(outcome, notes={**outcome.notes, "caveat": caveat})
     return noted(outcome, traits_by_model(images))
 
 

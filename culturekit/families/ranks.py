@@ -70,7 +70,7 @@ def ranks(given: RankReads, options: RankOptions, *, name: str = "ranks", requir
         tables = [read_table(path, SCORES).select(list(SCORES.schema)) for path in given.scores.places]
         return write_scored(work, score_ranks(pl.concat(tables), options=options, required=required))
 
-    return Stage(name, "score-ranks", 1, run, roles_of(given), kept(options), {}, packages=("numpy", "polars", "scipy"))
+    return Stage(name, "score-ranks", 2, run, roles_of(given), kept(options), {}, packages=("numpy", "polars", "scipy"))
 
 
 RANKS = Family(
@@ -122,7 +122,7 @@ def same_scores(scores: pl.DataFrame) -> Iterator[list[dict[str, Any]]]:
             continue
         of = {name: value for name, value in params.items() if name not in OF_EACH_AUDIT}
         key = (row["metric"], *(row[name] for name in PLACE), canonical_json(of).decode())
-        groups.setdefault(key, []).append({**row, "of": of})
+        groups.setdefault(key, []).append({**row, "of": of, "marked": params.get("marked", [])})
     for rows in groups.values():
         models = [row["model"] for row in rows]
         if len(set(models)) < len(models):
@@ -137,11 +137,17 @@ def pair_of(first: dict[str, Any], second: dict[str, Any]) -> Found:
     """Compare two models on one score."""
     sides = [Interval(row["value"], row["ci_low"], row["ci_high"], row["n"], "these") for row in (first, second)]
     interval, p = difference_of(sides[0], sides[1], confidence=float(first["of"]["confidence"]))
-    names = {"a": first["model"], "b": second["model"]}
+    names = {"a": first["model"], "b": second["model"], **marks_of(first, second)}
     params: dict[str, object] = {"metric": first["metric"], "of": first["of"], **names, "target": "these"}
     place = {"model": f"{first['model']} - {second['model']}", **{name: first[name] for name in PLACE}}
     family = (first["metric"], first["benchmark"], canonical_json(first["of"]))
     return Found(family, place, params, Comparison(interval.value, interval, p, p, 2, 2, 0))
+
+
+def marks_of(*rows: dict[str, Any]) -> dict[str, list[str]]:
+    """Say what stands beside scores: it stands beside what is said of them together."""
+    marks = sorted({mark for row in rows for mark in row["marked"]})
+    return {"marked": marks} if marks else {}
 
 
 def difference_of(first: Interval, second: Interval, *, confidence: float) -> tuple[Interval, float]:
@@ -191,6 +197,7 @@ def rank_rows(
         rank = 1 + sum(other["value"] > row["value"] for other in rows)
         low, high = 1 + above[row["model"]], len(rows) - below[row["model"]]
         params = {"metric": row["metric"], "of": row["of"], "models": len(rows), "correction": options.correction}
+        params |= marks_of(*rows)
         answer = Interval(float(rank), float(low), float(high), row["n"], "these")
         place = {name: row[name] for name in PLACE}
         yield statistic_row("model_rank", answer=answer, params=params, model=row["model"], **place)

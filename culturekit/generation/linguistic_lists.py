@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
@@ -10,7 +11,7 @@ from pydantic import Field
 from culturekit.storage.package_data import shipped
 from culturekit.storage.yaml_model import StrictModel, load_model
 
-__all__ = ["LISTS", "DialectPair", "Lists", "article", "lists", "neutral_texts"]
+__all__ = ["LISTS", "DialectPair", "Lists", "article", "lists", "load_lists", "neutral_texts"]
 
 LISTS = "generation/linguistic_lists.yaml"
 VOWELS = frozenset("aeiou")
@@ -43,18 +44,26 @@ class DialectPair(StrictModel):
 
 
 class Lists(StrictModel):
-    """Everything that is asked for."""
+    """Everything that is asked for; a list that is left out is the shipped one."""
 
-    nouns: tuple[str, ...]
-    groups: tuple[Group, ...]
-    specific: tuple[SpecificGroup, ...]
-    pairs: tuple[DialectPair, ...]
+    nouns: tuple[str, ...] = ()
+    groups: tuple[Group, ...] = ()
+    specific: tuple[SpecificGroup, ...] = ()
+    pairs: tuple[DialectPair, ...] = ()
 
 
 @cache
 def lists() -> Lists:
     """Read the shipped lists."""
     return load_model(shipped(LISTS), Lists)
+
+
+def load_lists(path: Path | None) -> Lists:
+    """Read lists of the user; what they leave out is as shipped."""
+    if path is None:
+        return lists()
+    stated = load_model(path, Lists)
+    return lists().model_copy(update={name: getattr(stated, name) for name in stated.model_fields_set})
 
 
 def article(words: str) -> str:
@@ -72,10 +81,10 @@ class NeutralText:
     text: str
 
 
-def neutral_texts(nouns: Sequence[str]) -> list[NeutralText]:
+def neutral_texts(nouns: Sequence[str], groups: Sequence[Group] = ()) -> list[NeutralText]:
     """Write each noun with `typical`, and with the adjective of each group in its place."""
     return [
         NeutralText(noun, group, article(f"{'typical' if group is None else group.adjective} {noun}"))
         for noun in nouns
-        for group in (None, *lists().groups)
+        for group in (None, *(groups or lists().groups))
     ]

@@ -5,13 +5,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-__all__ = ["NOT_COMPARABLE", "QUARANTINED", "UNDER_REVIEW", "Engine", "Outcome", "Progress", "Quiet", "Work"]
+__all__ = ["MARKED", "NOT_COMPARABLE", "QUARANTINED", "UNDER_REVIEW", "Engine", "Outcome", "Progress", "Quiet", "Work"]
 
 QUARANTINED = "quarantined"
 """Under this name a stage counts rows that stay in its tables, but that a person has to look at."""
 
 NOT_COMPARABLE = "not_comparable"
 """Under this name a manifest notes, in sentences, what is not comparable between the models that were scored."""
+
+MARKED = "marked"
+"""Under this name a manifest notes what stands beside some of the scores, as it does in their params."""
 
 UNDER_REVIEW = "released_under_review"
 """Under this name a release notes, by reason, the artifacts it took in although nobody kept them."""

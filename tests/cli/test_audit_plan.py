@@ -64,7 +64,8 @@ def test_a_first_audit_takes_the_place_of_an_assumption(run: Path, tmp_path: Pat
     pl.concat(answers).write_parquet(file)
     done = culturekit("audit", "plan", run, "--width", "0.3", "--audits", file)
     assert done.returncode == 0, done.stderr
-    assert f"Simulated: first audit: {file}." in done.stdout
+    assert f"Simulated: first audit: {file}. People are taken to be right" in done.stdout
+    assert "Marked: one rater. Corrected scores rest on one rater" in done.stdout  # it said: people err as there
 
 
 def test_kernels_with_artifacts_are_not_forecast(run: Path) -> None:

@@ -1,6 +1,7 @@
 """What an audit says by itself: shares of all images, held against what the images show."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -121,6 +122,17 @@ def test_every_share_is_recomputed_and_a_changed_one_is_found(tmp_path: Path) ->
     assert verdicts(answer) == {"verified"}
     params = [json.loads(text) for text in pl.read_parquet(folder / "scores.parquet")["params"]]
     assert {one["level"] for one in params} == {"continent", "country", "artifact"}
-    change_table(folder / "scores.parquet", lambda table: table.with_columns(pl.col("ci_low") / 2))
-    reseal(folder)
-    assert verify_run(folder).exit_code == 4
+    assert all(one["marked"] for one in params)
+    unmarked = pl.col("params").str.replace(r',"marked":\[[^]]*\]', "")
+    whole = pl.read_parquet(folder / "scores.parquet")
+    for tampered in (whole.with_columns(pl.col("ci_low") / 2), whole.with_columns(unmarked)):
+        change_table(folder / "scores.parquet", partial(instead, tampered))
+        reseal(folder)
+        answer = verify_run(folder)
+        assert answer.exit_code == 4
+    said = " ".join(map(str, answer.findings))
+    assert "params.marked is not what the tables give" in said  # nobody missed marks that were taken out
+
+
+def instead(tampered: pl.DataFrame, _: pl.DataFrame) -> pl.DataFrame:
+    return tampered

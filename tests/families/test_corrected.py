@@ -337,7 +337,9 @@ def test_what_was_drawn_is_known_to_the_estimator_and_other_answers_are_refused(
 def test_an_unknown_design_and_single_raters_are_marked_in_every_number_and_said(tmp_path: Path) -> None:
     matches, audits, _ = two_concepts()
     words = asked_for(tmp_path, audits, matches)
-    assert culturekit(*words, "--design", "unknown").returncode == 0
+    done = culturekit(*words, "--design", "unknown")
+    assert done.returncode == 0
+    assert "(marked: anchoring not known, one rater, design unknown)" in done.stdout  # it said nothing
     scores = pl.read_parquet(tmp_path / "out/scores.parquet")
     found = [json.loads(params) for params in scores["params"]]
     assert all(

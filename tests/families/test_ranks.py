@@ -40,6 +40,29 @@ def ranks_of(scores: pl.DataFrame) -> dict[str, tuple[float, float, float]]:
     return {row["model"]: (row["value"], row["ci_low"], row["ci_high"]) for row in found.iter_rows(named=True)}
 
 
+def test_what_stands_beside_a_score_stands_beside_what_it_is_compared_in(tmp_path: Path) -> None:
+    scores = score_rows([(0.8, 0.78, 0.82), (0.5, 0.45, 0.55), (0.2, 0.18, 0.22)])
+    marked = pl.col("params").str.replace('"audited"', '"marked": ["one rater"], "audited"', literal=True)
+    (tmp_path / "in").mkdir()
+    one = scores.with_columns(params=pl.when(pl.col("model") == "m1").then(marked).otherwise("params"))
+    write_table(tmp_path / "in", SCORES, one)
+    done = culturekit("score", "ranks", "--scores", tmp_path / "in/scores.parquet", "--out", tmp_path / "out")
+    assert "(marked: one rater)" in done.stdout
+    found = pl.read_parquet(tmp_path / "out/scores.parquet")
+    said = {
+        row["model"]: json.loads(row["params"]).get("marked", [])
+        for row in found.filter(metric="model_difference").iter_rows(named=True)
+    }
+    assert said == {"m0 - m1": ["one rater"], "m0 - m2": [], "m1 - m2": ["one rater"]}
+    ranked = found.filter(metric="model_rank")["params"]  # a rank is one among all models
+    assert [json.loads(params)["marked"] for params in ranked] == [["one rater"]] * 3
+    assert verify_run(tmp_path / "out").exit_code == 0
+    unmarked = pl.col("params").str.replace(r',"marked":\["one rater"\]', "")
+    change_table(tmp_path / "out/scores.parquet", lambda table: table.with_columns(unmarked))
+    reseal(tmp_path / "out")
+    assert verify_run(tmp_path / "out").exit_code == 4
+
+
 def test_a_difference_takes_the_limits_that_it_depends_on() -> None:
     first, second = Interval(0.6, 0.5, 0.9, 100, "these"), Interval(0.3, 0.3, 0.34, 50, "these")
     found, p = difference_of(first, second, confidence=0.95)

@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from culturekit.generation.linguistic_lists import DialectPair, SpecificGroup, neutral_texts
+from culturekit.generation.linguistic_lists import DialectPair, Group, SpecificGroup, neutral_texts
 from culturekit.records.schemas import PROMPTS
 
 __all__ = ["dialect_prompts", "neutral_prompts", "prompt_table", "specific_prompts"]
@@ -39,10 +39,10 @@ def dialect_prompts(pairs: Sequence[DialectPair], *, standard: str, other: str) 
     return found
 
 
-def neutral_prompts(nouns: Sequence[str]) -> list[dict[str, Any]]:
+def neutral_prompts(nouns: Sequence[str], groups: Sequence[Group] = ()) -> list[dict[str, Any]]:
     """Write each noun with `typical`, and with the adjective of each group."""
     found = []
-    for each in neutral_texts(nouns):
+    for each in neutral_texts(nouns, groups):
         code, name, template = ("typical", None, "typical")
         if each.group is not None:
             code, name, template = each.group.code.lower(), each.group.name, "specified"

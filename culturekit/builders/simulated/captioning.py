@@ -6,6 +6,7 @@ from typing import Any
 
 from culturekit.builders.country_names import country_code
 from culturekit.builders.simulated.manner import Manner
+from culturekit.generation.linguistic_lists import lists
 from culturekit.generation.simulated.scenes.captions import named_in, understood
 from culturekit.generation.simulated.scenes.vocabulary import Expected, world
 
@@ -91,8 +92,25 @@ def name_objects(data: Data, manner: Manner) -> dict[str, object]:
     return {"id": data["id"], "objects": things}
 
 
+def propose_pairs(data: Data, manner: Manner) -> dict[str, object]:
+    """Propose pairs of dialects: those that the world knows, some turned round, some with talk for a sentence."""
+    pairs = []
+    for pair in lists().pairs:
+        standard, other, frames = pair.standard, pair.other, list(pair.frames)
+        if manner.yields(manner.omits, None, "omits", data["batch"], other):
+            continue
+        if manner.yields(manner.invents, None, "invents", data["batch"], other):
+            standard, other = other, standard
+        if manner.yields(manner.prose, None, "prose", data["batch"], other):
+            frames = [TALK]
+        pairs.append({"standard": standard, "other": other, "frames": frames})
+    start = (data["batch"] - 1) * data["wanted"] % max(1, len(pairs))
+    return {"id": data["id"], "pairs": [*pairs[start:], *pairs[:start]][: data["wanted"]]}
+
+
 CAPTIONING: Mapping[str, Callable[[Data, Manner], dict[str, object]]] = {
     "captions.expand": expand_captions,
     "captions.translate": translate,
     "captions.objects": name_objects,
+    "dialects.propose": propose_pairs,
 }

@@ -22,7 +22,11 @@ PROMPTS = {
     "build": CommandAt(
         f"{HERE}.prompts_command:build",
         "cube --cspace cspace/cspace.parquet --quota 10 --review sheet.csv --out prompts",
-    )
+    ),
+    "build dialects": CommandAt(f"{STEPS}.linguistic_prompt_stages:DIALECTS"),
+    "build neutral": CommandAt(f"{STEPS}.linguistic_prompt_stages:NEUTRAL"),
+    "build specific": CommandAt(f"{STEPS}.linguistic_prompt_stages:SPECIFIC"),
+    "wordnet": CommandAt(f"{STEPS}.linguistic_prompt_stages:MEND"),
 }
 
 cspace_app = typer.Typer(
@@ -31,5 +35,7 @@ cspace_app = typer.Typer(
     cls=lazy_group("cspace", COMMANDS),
 )
 prompts_app = typer.Typer(
-    no_args_is_help=True, help="Prompts built from the cultural space.", cls=lazy_group("prompts", PROMPTS)
+    no_args_is_help=True,
+    help="Prompts: of the cultural space, of dialects, nouns and groups.",
+    cls=lazy_group("prompts", PROMPTS),
 )

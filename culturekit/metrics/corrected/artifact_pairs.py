@@ -30,6 +30,7 @@ __all__ = [
     "found_artifacts",
     "means_of_images",
     "pair_diversity",
+    "u_statistic",
 ]
 
 COLUMNS = (("continent", "continent"), ("country", "country"), ("artifact", "artifact_id"))
@@ -41,7 +42,11 @@ FEWEST_PER_PROMPT = 20
 
 UNSEEN = 3.06
 """A share of 3 in n of images unlike all others is missed by n audited images 5 times in 100; it lowers the mean of k²
-by twice its part. Over 1.96 this is the least standard error: no audit is without any."""
+by twice its part. Over 1.96 this is the least standard error: no audit is without any. As much of 1 in n is left open
+where no pair is alike: a mean of 6 in n² is missed as often."""
+
+CAUTION = 1.1
+"""By how much the error of a helping mapping is larger than it seems: how far to trust it these images say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +105,7 @@ def pair_diversity(found: FoundArtifacts, *, weights: Weights, size: int, confid
     audited = sum(mean.audited for mean in means)
     value, limits = float(values.mean()), list[float]()
     for error in errors_of(slopes, means):
-        low, high = log_limits(value, error, audited - len(means), confidence)
+        low, high = limits_of(value, error, audited - len(means), confidence)
         limits += [max(low, 1 / size), min(high, 1.0)]
     low, high, *sure = limits
     return RatedInterval(value, low, high, audited, "these", *sure)
@@ -113,18 +118,26 @@ def errors_of(slopes: NDArray[np.float64], means: Sequence[PairMean]) -> tuple[f
     second is what it would be if how raters err were known.
     """
     drawn = math.sqrt(sum(slope**2 * mean.variance for slope, mean in zip(slopes, means, strict=True)))
-    missed = max(slope * UNSEEN * mean.value / mean.audited for slope, mean in zip(slopes, means, strict=True))
+    missed = max(
+        slope * UNSEEN * max(mean.value, 1 / mean.audited) / mean.audited
+        for slope, mean in zip(slopes, means, strict=True)
+    )
     erring = sum(slope * mean.erring for slope, mean in zip(slopes, means, strict=True))
     own = max(drawn, missed)
     return math.hypot(own, erring) / len(means), own / len(means)
 
 
-def log_limits(value: float, error: float, freedom: int, confidence: float) -> tuple[float, float]:
-    """Give a t interval on the scale of logarithms: the diversity is one over a mean."""
+def limits_of(value: float, error: float, freedom: int, confidence: float) -> tuple[float, float]:
+    """Give a t interval on the scale of log odds, or the plain one where its limit is lower.
+
+    The mean over pairs is too low and too sure where few are alike by chance: what is true lies below more often.
+    """
     from scipy.special import stdtrit
 
-    factor = math.exp(float(stdtrit(freedom, (1 + confidence) / 2)) * error / value)
-    return value / factor, value * factor
+    margin = float(stdtrit(freedom, (1 + confidence) / 2)) * error
+    odds, far = (1 - value) / value, margin / (value * max(1 - value, margin, 1e-12))
+    low, high = (1 / (1 + odds * math.exp(way * far)) for way in (1, -1))
+    return min(low, value - margin), min(high, value + margin)
 
 
 def modelled(taken: TakenAnswers) -> RaterModel:
@@ -161,8 +174,8 @@ def numbered_levels(nearest: pl.DataFrame, said: pl.DataFrame) -> pl.DataFrame:
 def corrected_pair_mean(images: pl.DataFrame, prompt: str, *, weights: Weights, raters: RaterModel) -> PairMean:
     """Correct the mean of k² over the pairs of one prompt's images, by the numbers of their levels.
 
-    The mapped part enters with the weight that makes the audited difference scatter least; with weight 0 only
-    the audited labels would count, so that the mapping never makes the result worse. Pairs of which an answer is wrong
+    The mapped part enters with the weight that makes the audited difference scatter least, if with CAUTION it is surer
+    than the audited labels alone, weight 0: the mapping never makes the result worse. Pairs of which an answer is wrong
     are between as similar as others and not similar: the mean lies between what was seen and that over right².
     """
     mapped, both = images.select(LEVELS).to_numpy().T, images.drop_nulls("artifact_found").to_numpy().T
@@ -178,14 +191,17 @@ def corrected_pair_mean(images: pl.DataFrame, prompt: str, *, weights: Weights, 
     alike = squared_similarities(both[:3], ONE_COUNTRY)
     of_images = means_of_images(mapped, weights)
     scatter = 4 * float(of_images.var(ddof=1)) / len(of_images)
-    trusted = [(trust, *u_statistic(true - trust * seen)) for trust in (weight_of_mapping(true, seen), 0.0)]
-    trust, mean, variance = min(trusted, key=lambda one: one[2] + one[0] ** 2 * scatter)
+    trust, (mean, variance) = 0.0, u_statistic(true)
+    tried = weight_of_mapping(true, seen)
+    helped, error = u_statistic(true - tried * seen)
+    if (total := CAUTION**2 * (error + tried**2 * scatter)) < variance:
+        trust, mean, variance = tried, helped, total
     missing = float(means_of_images(mapped, ONE_COUNTRY).mean()) - u_statistic(alike)[0]
     mean += trust * float(of_images.mean()) + missing * gap_between(true - trust * seen, alike)
-    seen_mean, total = max(mean, 0.0), variance + trust**2 * scatter
+    seen_mean = max(mean, 0.0)
     more = (1 + raters.right**-2) / 2
     erring = seen_mean * math.hypot(more - 1, 2 * raters.doubt / raters.right**3)
-    return PairMean(min(more * seen_mean, 1.0), more**2 * total, erring, audited)
+    return PairMean(min(more * seen_mean, 1.0), more**2 * variance, erring, audited)
 
 
 def squared_similarities(labels: NDArray[np.int64], weights: Weights) -> NDArray[np.float64]:
@@ -197,12 +213,20 @@ def squared_similarities(labels: NDArray[np.int64], weights: Weights) -> NDArray
 
 
 def u_statistic(pairs: NDArray[np.float64]) -> tuple[float, float]:
-    """Average over pairs, (n, n) with zeros on the diagonal, with the variance of the average by the jackknife."""
+    """Average over pairs, (n, n) with zeros on the diagonal, with the variance of the average.
+
+    The jackknife counts twice what pairs have beyond their two images: once is taken out, once is there at least. Of
+    images of many labels, all alike, that is nearly all.
+    """
     n = len(pairs)
     rows = pairs.sum(axis=1)
-    mean = float(rows.sum()) / (n * (n - 1))
-    without = (rows.sum() - 2 * rows) / ((n - 1) * (n - 2))
-    return mean, float((n - 1) / n * ((without - without.mean()) ** 2).sum())
+    total = float(rows.sum())
+    without = (total - 2 * rows) / ((n - 1) * (n - 2))
+    jackknife = float((n - 1) / n * ((without - without.mean()) ** 2).sum())
+    beyond = pairs - (rows[:, None] + rows) / (n - 2) + total / ((n - 1) * (n - 2))
+    np.fill_diagonal(beyond, 0.0)
+    of_pairs = 2 * float((beyond**2).sum()) / (n * (n - 3)) / (n * (n - 1))
+    return total / (n * (n - 1)), max(jackknife - of_pairs, of_pairs)
 
 
 def gap_between(pairs: NDArray[np.float64], alike: NDArray[np.float64]) -> float:

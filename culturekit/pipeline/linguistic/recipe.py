@@ -1,13 +1,16 @@
 """What a recipe of the kind `linguistic` says, key by key."""
 
+from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
 from culturekit.builders.judging.simulated_people import SimulatedPeople
+from culturekit.builders.prompting.dialect_corpus import corpus_files
+from culturekit.builders.prompting.dialect_pairs import DialectOptions, DialectReads
 from culturekit.config.checks import checked_spec, existing_file, unique_names
 from culturekit.config.kinds import AnyRecipe
-from culturekit.config.recipe_parts import Model
+from culturekit.config.recipe_parts import Llm, Model
 from culturekit.defaults import CONFIDENCE, RATERS
 from culturekit.families.family import Confidence, rules_of
 from culturekit.families.question_pairs import QuestionPairOptions
@@ -15,6 +18,7 @@ from culturekit.generation.linguistic_lists import lists
 from culturekit.generation.runner import ImagePlan
 from culturekit.index.encoders import ENCODERS
 from culturekit.index.scorers import SCORERS
+from culturekit.llm.clients.clients import CLIENTS
 from culturekit.metrics.linguistic.skin_pixels import Detector
 from culturekit.registry import parse_spec
 from culturekit.storage.yaml_model import StrictModel, not_empty
@@ -22,6 +26,8 @@ from culturekit.storage.yaml_model import StrictModel, not_empty
 __all__ = ["KINDS", "Drawing", "Linguistic", "People"]
 
 File = Annotated[str, AfterValidator(existing_file)]
+Judge = Annotated[str, AfterValidator(checked_spec(CLIENTS))]
+Place = Annotated[str, AfterValidator(lambda said: str(corpus_files(Path(said))[0]) and said)]
 Kind = Literal["dialects", "neutral", "specific"]
 KINDS: tuple[Kind, ...] = ("dialects", "neutral", "specific")
 
@@ -35,11 +41,31 @@ class Drawing(Model):
     images: Annotated[int | None, Field(ge=1, le=255, description="Images per prompt. [images.slots]")] = None
 
 
+class Pairs(StrictModel):
+    """Who proposes pairs of dialects, and the corpora that they are to be met in; without, the shipped ones."""
+
+    proposer: Annotated[Judge | None, rules_of(DialectOptions, "proposer")] = None
+    count: Annotated[int, rules_of(DialectOptions, "count")] = DialectOptions().count
+    grammar: Annotated[str, rules_of(DialectOptions, "grammar")] = DialectOptions().grammar
+    standard_corpus: Annotated[Place | None, rules_of(DialectReads, "standard_corpus")] = None
+    other_corpus: Annotated[Place | None, rules_of(DialectReads, "other_corpus")] = None
+
+    def given(self) -> DialectReads:
+        """Give what is read."""
+        both = (None if path is None else Path(path) for path in (self.standard_corpus, self.other_corpus))
+        return DialectReads(None, *both)
+
+    def options(self) -> DialectOptions:
+        """Give what is to be done."""
+        return DialectOptions(self.proposer, count=self.count, grammar=self.grammar)
+
+
 class Prompts(StrictModel):
-    """What is asked for: the shipped lists, or tables that `prompts build` wrote."""
+    """What is asked for: the shipped lists, pairs that a model proposes, or tables that `prompts build` wrote."""
 
     kinds: Annotated[tuple[Kind, ...], AfterValidator(not_empty)] = KINDS
     nouns: Annotated[int, Field(ge=1, description="How many of the shipped nouns neutral prompts are about.")] = 30
+    pairs: Pairs = Pairs()
     dialects: File | None = None
     neutral: File | None = None
     specific: File | None = None
@@ -92,6 +118,7 @@ class Linguistic(AnyRecipe):
     questions: Questions = Questions()
     people: People | None = None
     confidence: Confidence = CONFIDENCE
+    llm: Llm = Llm()
 
     @property
     def truthful(self) -> bool:
@@ -109,7 +136,7 @@ class Linguistic(AnyRecipe):
     def prompt_count(self) -> int | None:
         """Count the prompts, where they are those of the shipped lists."""
         known, asked = lists(), self.prompts
-        if asked.dialects or asked.neutral or asked.specific:
+        if asked.dialects or asked.neutral or asked.specific or asked.pairs != Pairs():
             return None
         sizes = {
             "dialects": 2 * sum(len(pair.frames) for pair in known.pairs),

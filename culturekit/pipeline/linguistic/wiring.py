@@ -1,6 +1,6 @@
 """The `linguistic` recipe as stages: prompts of three kinds, their images, what machines and people say of them."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
@@ -19,15 +19,22 @@ from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
 from culturekit.index.raters.score_pictures import QualityOptions
 from culturekit.pipeline.linguistic.recipe import Linguistic, People
 from culturekit.pipeline.parts.model_images import model_images
+from culturekit.pipeline.planning.slots import asks
 from culturekit.pipeline.steps.annotate_stages import ANSWERS_FILE, ExportFiles, export_stage, import_stage
 from culturekit.pipeline.steps.index_stages import embed_stage
+from culturekit.pipeline.steps.linguistic_prompt_stages import (
+    NounOptions,
+    NounReads,
+    dialects_stage,
+    joined_prompts_stage,
+    neutral_stage,
+    specific_stage,
+)
 from culturekit.pipeline.steps.linguistic_stages import (
     DIALECT_FORM,
     PLACE_FORM,
     even_sample_stage,
-    joined_prompts_stage,
     known_truth_stage,
-    listed_prompts_stage,
     question_captions_stage,
     simulated_choices_stage,
 )
@@ -40,6 +47,7 @@ from culturekit.report.run_folders import RunFolders
 from culturekit.stages import linguistic_roles as own
 from culturekit.stages import roles
 from culturekit.stages.run import Run
+from culturekit.stages.stage import Stage
 
 __all__ = ["LINGUISTIC"]
 
@@ -75,11 +83,16 @@ def headline(run: Run) -> Iterable[str]:
 
 def wire_prompts(recipe: Linguistic, run: Run) -> None:
     """Write the prompts of each kind, or take them in, and put them together."""
-    for kind in recipe.prompts.kinds:
-        given = getattr(recipe.prompts, kind)
-        nouns = recipe.prompts.nouns if kind == "neutral" else None
-        stage = listed_prompts_stage(kind, nouns=nouns) if given is None else table_stage(Path(given), PROMPTS)
-        run.add(stage, own.OF_KIND, variant=kind)
+    asked = recipe.prompts
+    built: dict[str, Callable[[], Stage]] = {
+        "dialects": lambda: dialects_stage(asked.pairs.given(), asked.pairs.options(), recipe.llm.options()),
+        "neutral": lambda: neutral_stage(NounReads(), NounOptions(asked.nouns)),
+        "specific": specific_stage,
+    }
+    for kind in asked.kinds:
+        given, proposed = getattr(asked, kind), kind == "dialects" and asked.pairs.proposer is not None
+        stage = built[kind]() if given is None else table_stage(Path(given), PROMPTS)
+        run.add(stage, own.OF_KIND, variant=kind, plan=asks() if proposed else None)
     parts = {str(kind): run.table(own.OF_KIND, variant=kind) for kind in recipe.prompts.kinds}
     run.add(joined_prompts_stage(parts), roles.PROMPTS)
 

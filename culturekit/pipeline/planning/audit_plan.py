@@ -13,6 +13,8 @@ from pydantic import Field
 from culturekit.defaults import RATERS
 from culturekit.errors import UsageError
 from culturekit.metrics.corrected.audit_forecast import REACHED, audit_forecast, images_for
+from culturekit.metrics.corrected.audit_gates import closest_level
+from culturekit.metrics.corrected.audit_marks import MARKS, ONE_RATER, marks_of
 from culturekit.metrics.diversity.kernels import STANDARD_KERNELS
 from culturekit.pipeline.steps.report_stage import folders_of
 from culturekit.records.schemas import AUDITS
@@ -62,8 +64,8 @@ class AuditPlan:
     reached: bool
 
 
-def audit_plan(root: Path, wish: AuditWish, *, pilot: Path | None = None) -> tuple[list[AuditPlan], str]:
-    """Plan the audit of each model of a run; and say what the plan takes to be known of the mapping.
+def audit_plan(root: Path, wish: AuditWish, *, pilot: Path | None = None) -> tuple[list[AuditPlan], str, list[str]]:
+    """Plan the audit of each model of a run; say what the plan takes to be known, and how a first audit is marked.
 
     Raises:
         UsageError: there is no such run, or what is wished for breaks a rule.
@@ -78,12 +80,15 @@ def audit_plan(root: Path, wish: AuditWish, *, pilot: Path | None = None) -> tup
     size = int(run.manifest(roles.SCORES).options["size"])
     first = None if pilot is None else read_table(pilot, AUDITS)
     accuracy, source = (None, f"{FIRST}: {pilot}") if first is not None else accuracy_of(run, wish.accuracy)
-    plans = []
+    plans, marks = [], set[str]()
     for number, model in enumerate(run.models):
         rng = np.random.default_rng([wish.seed, number])
         forecast = audit_forecast(
             run.matches(model), weights=weights, size=size, accuracy=accuracy, pilot=first, rng=rng
         )
+        if first is not None:
+            nearest = run.matches(model).filter(pl.col("rank") == 1)
+            marks |= set(marks_of(nearest, first, None, "drawn", closest_level(weights)[1]))
         width_at = cache(forecast.width)
         least, most = forecast.least(), forecast.images
         images = images_for(width_at, wish.width, least=least, most=most)
@@ -91,7 +96,7 @@ def audit_plan(root: Path, wish: AuditWish, *, pilot: Path | None = None) -> tup
         hours = images * wish.people / wish.per_hour
         width = width_at(images)
         plans.append(AuditPlan(model, images, most, width, half, twice, hours, width <= REACHED * wish.width))
-    return plans, source
+    return plans, source, [mark for mark in MARKS if mark in marks]
 
 
 def accuracy_of(run: RunFolders, stated: float | None) -> tuple[float, str]:
@@ -108,7 +113,7 @@ def accuracy_of(run: RunFolders, stated: float | None) -> tuple[float, str]:
     return found, f"the mapping is right in {found:.0%} of held-out references; of generated images it may be less"
 
 
-def audit_plan_lines(plans: list[AuditPlan], source: str, wish: AuditWish) -> Iterator[str]:
+def audit_plan_lines(plans: list[AuditPlan], source: str, marks: list[str], wish: AuditWish) -> Iterator[str]:
     """Say a plan in words."""
     yield f"{'model':<20} {'images':>7} {'of':>8} {'width':>7} {'half':>7} {'twice':>7} {'hours':>7}"
     for plan in plans:
@@ -122,13 +127,15 @@ def audit_plan_lines(plans: list[AuditPlan], source: str, wish: AuditWish) -> It
         f"images. Half, twice: with half and twice as many. Hours: of all {wish.people} people, at {wish.per_hour:g} "
         "answers."
     )
-    people = "err as there" if source.startswith(FIRST) else "are taken to be right: only a first audit tells more"
+    told = source.startswith(FIRST) and ONE_RATER not in marks
+    people = "err as there" if told else "are taken to be right: only a first audit of several people tells more"
     yield f"Simulated: {source}. People {people}."
+    yield from (f"Marked: {mark}. {MARKS[mark]}" for mark in marks)
     if plans:
         most = max(plan.images for plan in plans)
         yield f"Next: culturekit annotate serve RUN --images {most}"
 
 
-def as_data(plans: list[AuditPlan], source: str) -> dict[str, object]:
+def as_data(plans: list[AuditPlan], source: str, marks: list[str]) -> dict[str, object]:
     """Give a plan as data."""
-    return {"models": [asdict(plan) for plan in plans], "source": source}
+    return {"models": [asdict(plan) for plan in plans], "source": source, "marked": marks}

@@ -1,4 +1,4 @@
-"""The stages of the recipe `linguistic` that no other has: prompts, who is asked about what, and who knows better."""
+"""The stages of the recipe `linguistic` that no other has: who is asked about what, and who knows better."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -13,26 +13,18 @@ import polars as pl
 from culturekit.annotate.rated_sample import Answering
 from culturekit.annotate.scheme import Scheme
 from culturekit.builders.judging.simulated_people import SimulatedPeople, is_careless, person_draws, step
-from culturekit.builders.prompting.linguistic_prompts import (
-    dialect_prompts,
-    neutral_prompts,
-    prompt_table,
-    specific_prompts,
-)
 from culturekit.errors import UsageError
 from culturekit.families.handles.value_files import roles
-from culturekit.generation.linguistic_lists import LISTS, lists
 from culturekit.metrics.linguistic.monk_scale import MONK_TONES
 from culturekit.pipeline.steps.annotate_stages import filled_in
 from culturekit.records.schemas import ANNOTATIONS, AUDIT_SAMPLE, CAPTIONS, IMAGES, PROMPTS
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
-from culturekit.storage.package_data import shipped
 from culturekit.storage.tables import read_table, write_table
 
 __all__ = [
-    "DIALECT_FORM", "PLACE_FORM", "even_sample_stage", "joined_prompts_stage", "known_truth_stage",
-    "listed_prompts_stage", "question_captions_stage", "simulated_choices_stage",
+    "DIALECT_FORM", "PLACE_FORM", "even_sample_stage", "known_truth_stage", "question_captions_stage",
+    "simulated_choices_stage",
 ]  # fmt: skip
 
 DIALECT_FORM, PLACE_FORM = "linguistic_dialect", "linguistic"
@@ -40,34 +32,6 @@ DIALECT_FORM, PLACE_FORM = "linguistic_dialect", "linguistic"
 
 TRUTH, TONE, CORRECT = "truth", "monk_tone", "correct"
 YES, NO, NOBODY = "yes", "no", "none"
-
-
-def listed_prompts_stage(kind: str, *, nouns: int | None = None, name: str = "prompts") -> Stage:
-    """Write the prompts of a kind from the shipped lists: dialects, neutral (of the first nouns) or specific."""
-
-    def run(work: Work) -> Outcome:
-        known = lists()
-        made = {
-            "dialects": lambda: dialect_prompts(known.pairs, standard="SAE", other="AAE"),
-            "neutral": lambda: neutral_prompts(known.nouns[:nouns]),
-            "specific": lambda: specific_prompts(known.specific),
-        }
-        table = prompt_table(made[kind]())
-        write_table(work.out, PROMPTS, table)
-        return Outcome({"prompts": table.height})
-
-    return Stage(name, "listed-prompts", 1, run, {"lists": shipped(LISTS)}, {"kind": kind, "nouns": nouns})
-
-
-def joined_prompts_stage(tables: Mapping[str, Path], *, name: str = "prompts") -> Stage:
-    """Put prompts of several kinds into one table."""
-
-    def run(work: Work) -> Outcome:
-        every = pl.concat([read_table(path, PROMPTS).select(list(PROMPTS.schema)) for path in tables.values()])
-        write_table(work.out, PROMPTS, every.sort(PROMPTS.key))
-        return Outcome({"prompts": every.height})
-
-    return Stage(name, "joined-prompts", 1, run, dict(tables))
 
 
 def question_captions_stage(pairs: Sequence[tuple[str, str]], *, name: str = "question-captions") -> Stage:

@@ -29,7 +29,7 @@ from culturekit.storage.manifest import InputRecord
 from culturekit.storage.package_data import shipped
 from culturekit.storage.tables import read_table
 
-__all__ = ["ReviewFiles", "review_export_stage", "review_stage"]
+__all__ = ["ReviewFiles", "named_by_content", "review_export_stage", "review_stage"]
 
 ANSWERS, SHEET = "answers", ".csv"
 PER_SHEET = 200

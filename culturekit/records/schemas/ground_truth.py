@@ -9,11 +9,13 @@ __all__ = [
     "CSPACE",
     "DECISIONS",
     "DESCRIPTORS",
+    "DIALECT_PAIRS",
     "DIFF",
     "DIFFERENCES",
     "DROPS",
     "ITEMS",
     "KEPT",
+    "NEUTRAL_CANDIDATES",
     "PROMPTS",
     "PROPOSALS",
     "QUESTIONS",
@@ -167,6 +169,23 @@ PROMPTS = declare(
 )
 """`pair_id` is shared by the prompts that ask for the same in several languages. `activity` is what the people of the
 picture do, in prompts of the kind `activity`."""
+
+DIALECT_PAIRS = declare(
+    "dialect_pairs",
+    key="position",
+    columns="""
+    position u32, standard str, other str, frames list[str], proposer str, outcome str, detail str?
+    """,
+)
+"""Every pair of dialects that was proposed or listed, with sentences that have `{}` where the noun stands. `outcome` is
+`kept`, or the filter at which it fell: malformed, repeated, not in the corpus, not grammatical; `detail` says why."""
+
+NEUTRAL_CANDIDATES = declare(
+    "neutral_candidates",
+    key="synset",
+    columns="synset str, noun str, term str, definition str",
+)
+"""Nouns of WordNet below a term, by the names of both synsets, for people to say which are neutral."""
 
 QUOTAS = declare(
     "quotas",

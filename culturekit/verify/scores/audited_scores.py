@@ -63,9 +63,10 @@ def check_audited(tree: RunTree, stage: FinishedStage, rows: Sequence[dict[str, 
     for row in rows:
         with ledger.guarded("scores", f"{stage.name} row {row['row']}"):
             told = {}
-            if "marked" in row["about"]:  # scores of earlier versions have no marks
+            if "marked" in row["about"] or stage.manifest.version > 2:  # scores of earlier versions have no marks
                 level = COLUMNS[row["about"]["level"]]
-                told["marked"] = marks_of(spoken_of(row, matches), told_apart(said), level, unknown=unknown)
+                marks = marks_of(spoken_of(row, matches), told_apart(said), level, unknown=unknown)
+                told["marked"] = marks or None
             check_row(stage.name, row, (matches, kept), known, ledger, told)
 
 

@@ -21,8 +21,9 @@ from culturekit.verify.scores.student import t_quantile
 
 __all__ = ["corrected_pairs"]
 
-UNSEEN = 3.06
-"""Over the number of audited images: the least standard error, in parts of the mean."""
+UNSEEN, CAUTION = 3.06, 1.1
+"""Over the number of audited images: the least standard error, in parts of the mean, or of one image where that is
+less. And how many times as large as it seems the error is where the mapping helps."""
 
 COUNTRY = (0.0, 1.0, 0.0)
 
@@ -53,15 +54,21 @@ def corrected_pairs(images: pl.DataFrame, audits: pl.DataFrame, of: CorrectionOf
         values.append(value)
         slope = (of.size - 1) * value**2
         errors.append(slope**2 * variance)
-        least.append(slope * pair_mean * UNSEEN / len(both))
+        least.append(slope * max(pair_mean, 1 / len(both)) * UNSEEN / len(both))
         of_raters.append(slope * erring)
         audited += len(both)
     value = math.fsum(values) / prompts
     sure, limits = max(math.sqrt(math.fsum(errors)), *least), []
     for error in (math.hypot(sure, math.fsum(of_raters)), sure):
-        factor = math.exp(t_quantile(float(audited - prompts), of.confidence) * error / prompts / value)
-        limits.append((max(value / factor, 1 / of.size), min(value * factor, 1.0)))
+        margin = t_quantile(float(audited - prompts), of.confidence) * error / prompts
+        limits.append((max(limit(value, -margin), 1 / of.size), min(limit(value, margin), 1.0)))
     return RatedAnswer(value, *limits[0], limits[1]), audited
+
+
+def limit(value: float, margin: float) -> float:
+    """Go so far from a value, on the scale of log odds; no further up, and no less far down, than on that of values."""
+    room = max(1 - value, abs(margin), 1e-12)
+    return min(value / (value + (1 - value) * math.exp(-margin / value / room)), value + margin)
 
 
 def how_right(placed: Sequence[Mapping[str, Any]], audits: pl.DataFrame) -> Raters:
@@ -123,10 +130,10 @@ def corrected_mean(
     """
     true, mapped, one_country = squares(found, weights), squares(seen, weights), squares(seen, COUNTRY)
     mean, of_images = mean_by_counting(everywhere, weights)
-    least, trust = math.inf, 0.0
-    for tried in (slope_on(mapped.sum(axis=1), true.sum(axis=1)), 0.0):
-        scatter = over_pairs(true - tried * mapped)[1] + tried**2 * of_images
-        least, trust = (scatter, tried) if scatter < least else (least, trust)
+    least, trust = over_pairs(true)[1], 0.0
+    tried = slope_on(mapped.sum(axis=1), true.sum(axis=1))
+    scatter = CAUTION**2 * (over_pairs(true - tried * mapped)[1] + tried**2 * of_images)
+    least, trust = (scatter, tried) if scatter < least else (least, trust)
     rest = true - trust * mapped
     too_few = mean_by_counting(everywhere, COUNTRY)[0] - over_pairs(one_country)[0]
     before = max(over_pairs(rest)[0] + trust * mean + too_few * more_alike(rest, one_country), 0.0)
@@ -153,12 +160,19 @@ def slope_on(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
 
 
 def over_pairs(pairs: NDArray[np.float64]) -> tuple[float, float]:
-    """Average over pairs, and say by leaving out each image in turn how much the average scatters."""
+    """Average over pairs, and say by leaving out each image in turn how much the average scatters.
+
+    That counts twice the squares that no sum over one image explains: once is left, and that at least.
+    """
     n = len(pairs)
-    total = float(pairs.sum())
-    without = [(total - 2 * float(row.sum())) / ((n - 1) * (n - 2)) for row in pairs]
+    total, of_image = float(pairs.sum()), [float(row.sum()) for row in pairs]
+    without = [(total - 2 * each) / ((n - 1) * (n - 2)) for each in of_image]
     centre = math.fsum(without) / n
-    return total / (n * (n - 1)), (n - 1) / n * math.fsum((each - centre) ** 2 for each in without)
+    scatter = (n - 1) / n * math.fsum((each - centre) ** 2 for each in without)
+    squared, of_images = float((pairs**2).sum()), math.fsum(each**2 for each in of_image)
+    left = squared - 2 * of_images / (n - 2) + total**2 / ((n - 1) * (n - 2))
+    once = 2 * left / (n**2 * (n - 1) * (n - 3))
+    return total / (n * (n - 1)), max(scatter - once, once)
 
 
 def mean_by_counting(labels: Sequence[Triple], weights: Sequence[float]) -> tuple[float, float]:

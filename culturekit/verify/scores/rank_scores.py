@@ -4,7 +4,7 @@ import itertools
 import json
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -42,12 +42,12 @@ def check_ranks(tree: RunTree, stage: FinishedStage, rows: Sequence[dict[str, An
     differences = [row for row in rows if row["metric"] == "model_difference"]
     for row in differences:
         with ledger.guarded("scores", f"{stage.name} row {row['row']}"):
-            check_difference(stage.name, row, known, ledger)
+            check_difference(stage, row, known, ledger)
     check_corrections(stage.name, differences, stage.manifest.options["correction"], ledger)
     for row in rows:
         if row["metric"] == "model_rank":
             with ledger.guarded("scores", f"{stage.name} row {row['row']}"):
-                check_rank(stage.name, row, known, differences, ledger)
+                check_rank(stage, row, known, differences, ledger)
     check_complete(stage.name, rows, known, ledger)
 
 
@@ -68,8 +68,14 @@ def key_of(metric: str, of: Mapping[str, Any], row: Mapping[str, Any]) -> str:
     return json.dumps([metric, of, [row[name] for name in PLACE]], sort_keys=True)
 
 
+def beside(stage: FinishedStage, rows: Iterable[Mapping[str, Any]]) -> dict[str, object]:
+    """Say what stands beside numbers of some scores: all that stands beside any of these; not in earlier versions."""
+    marks = {mark for row in rows for mark in json.loads(row["params"]).get("marked", ())}
+    return {"marked": sorted(marks) or None} if stage.manifest.version > 1 else {}
+
+
 def check_difference(
-    folder: str, row: dict[str, Any], known: Mapping[str, Mapping[str, Mapping[str, Any]]], ledger: Ledger
+    stage: FinishedStage, row: dict[str, Any], known: Mapping[str, Mapping[str, Mapping[str, Any]]], ledger: Ledger
 ) -> None:
     """Work one difference out, and its p value."""
     about = row["about"]
@@ -78,17 +84,18 @@ def check_difference(
     gap = one["value"] - other["value"]
     down = math.sqrt((one["value"] - one["ci_low"]) ** 2 + (other["ci_high"] - other["value"]) ** 2)
     up = math.sqrt((one["ci_high"] - one["value"]) ** 2 + (other["value"] - other["ci_low"]) ** 2)
-    compare_row(folder, row, Answer(gap, gap - down, gap + up), one["n"] + other["n"], HOW, ledger)
+    said, answer = beside(stage, (one, other)), Answer(gap, gap - down, gap + up)
+    compare_row(stage.name, row, answer, one["n"] + other["n"], HOW, ledger, said=said)
     normal = statistics.NormalDist()
     towards = down if gap > 0 else up
     times = normal.inv_cdf((1 + float(about["of"]["confidence"])) / 2)
     p = math.erfc(times * abs(gap) / towards / math.sqrt(2)) if towards else float(gap == 0)
     if not close(about["p"], p, tolerance=1e-7):
-        wrong_row(folder, row, "p is not what the scores give", expected=p, found=about["p"], ledger=ledger)
+        wrong_row(stage.name, row, "p is not what the scores give", expected=p, found=about["p"], ledger=ledger)
 
 
 def check_rank(
-    folder: str,
+    stage: FinishedStage,
     row: dict[str, Any],
     known: Mapping[str, Mapping[str, Mapping[str, Any]]],
     differences: Sequence[dict[str, Any]],
@@ -108,9 +115,9 @@ def check_rank(
         if told["p_corrected"] < 1 - float(about["of"]["confidence"]):
             ahead = (one["value"] > 0) == (told["a"] == row["model"])
             best, worst = (best, worst - 1) if ahead else (best + 1, worst)
-    said: dict[str, object] = {"models": len(models)}
+    said = {"models": len(models), **beside(stage, models.values())}
     answer = Answer(float(rank), float(best), float(worst))
-    compare_row(folder, row, answer, models[row["model"]]["n"], HOW, ledger, said=said)
+    compare_row(stage.name, row, answer, models[row["model"]]["n"], HOW, ledger, said=said)
 
 
 def check_complete(

@@ -5,12 +5,13 @@ from numpy.typing import NDArray
 
 from culturekit.errors import UsageError
 from culturekit.metrics import audit_sample, vendi_corrected
-from culturekit.metrics.corrected.artifact_pairs import means_of_images, squared_similarities
+from culturekit.metrics.corrected.artifact_pairs import means_of_images, squared_similarities, u_statistic
 from tests.metrics.corrected.audits_by_hand import CONTINENT, COUNTRIES, audits_of, matches_of
 
 UNIFORM = (1 / 3, 1 / 3, 1 / 3)
 ARTIFACT = (0.0, 0.0, 1.0)
 ARTIFACTS = 40
+LABELS = ("country", "continent", "artifact_id")
 
 
 def drawn(images: int, *, accuracy: float, seed: int) -> tuple[pl.DataFrame, dict[str, str | None], dict[str, str]]:
@@ -48,6 +49,43 @@ def test_the_mean_over_all_pairs_is_counted_without_looking_at_pairs(weights: tu
     labels = numbered(matches)
     pairs = squared_similarities(labels, weights)
     assert means_of_images(labels, weights) == pytest.approx(pairs.sum(axis=1) / 299, abs=1e-12)
+
+
+@pytest.mark.parametrize(("labels", "most"), [(100, 1.3), (20, 1.4)])
+def test_the_variance_of_a_mean_over_pairs_is_that_of_its_formula(labels: int, most: float) -> None:
+    rng, n = np.random.default_rng(0), 60
+    for shares, above in (
+        (np.full(labels, 1 / labels), most),
+        (np.r_[0.6, np.full(labels - 1, 0.4 / (labels - 1))], 1.1),
+    ):
+        alike = float((shares**2).sum())
+        of_one, of_two = float((shares**3).sum()) - alike**2, alike - alike**2
+        true = (4 * (n - 2) * of_one + 2 * of_two) / (n * (n - 1))  # Hoeffding
+        found = []
+        for _ in range(400):
+            said = rng.choice(labels, p=shares, size=n)
+            pairs = (said[:, None] == said).astype(np.float64)
+            np.fill_diagonal(pairs, 0.0)
+            found.append(u_statistic(pairs)[1])
+        assert 0.9 <= np.mean(found) / true <= above  # of 100 even labels the jackknife alone gave 2.2 times as much
+
+
+@pytest.mark.parametrize("weights", [UNIFORM, ARTIFACT])
+def test_a_mapping_never_makes_the_interval_wider_than_labels_alone(weights: tuple[float, float, float]) -> None:
+    rng = np.random.default_rng(3)
+    true = rng.integers(ARTIFACTS, size=400)
+    hubs = np.where(rng.random(400) < 0.5, true, rng.integers(3, size=400))
+    shown = [matches_of([COUNTRIES[a % 6] for a in each], artifacts=[f"a{a}" for a in each]) for each in (hubs, true)]
+    sample = audit_sample(shown[0], n=150, rng=rng)["image_id"]
+    said = shown[1].filter(pl.col("image_id").is_in(sample.implode()))
+    artifacts = dict(said.select("image_id", "artifact_id").iter_rows())
+    audits = audits_of(dict(said.select("image_id", "country").iter_rows()), artifacts=artifacts)
+    nothing = shown[0].with_columns(pl.lit(shown[0][name][0]).alias(name) for name in LABELS)
+    mapped, alone = (
+        vendi_corrected(matches, audits, weights=weights, q=2.0, rng=np.random.default_rng(0))
+        for matches in (shown[0], nothing)
+    )
+    assert mapped.high - mapped.low <= 1.01 * (alone.high - alone.low)
 
 
 @pytest.mark.slow

@@ -1,0 +1,191 @@
+"""Prompts of dialects, nouns and groups: the paper's numbers, what falls at which filter, sheets, users' lists."""
+
+import gzip
+from pathlib import Path
+from types import SimpleNamespace
+
+import polars as pl
+import pytest
+
+from culturekit.builders.prompting.dialect_corpus import phrases_met
+from culturekit.builders.prompting.dialect_grammar import GRAMMARS, MultiValue, Rules
+from culturekit.builders.prompting.dialect_pairs import DialectOptions, DialectReads
+from culturekit.errors import ConfigError, UsageError
+from culturekit.generation.linguistic_lists import lists
+from culturekit.pipeline.run_stage import run_stage
+from culturekit.pipeline.steps.linguistic_prompt_stages import (
+    NounOptions,
+    NounReads,
+    SpecificReads,
+    dialects_stage,
+    neutral_stage,
+    specific_stage,
+)
+from culturekit.pipeline.workers.local_engine import LocalEngine
+from culturekit.stages.stage import Stage
+
+NOUNS = (
+    "apartment, appetizer, art museum, bakery, beauty store, bookshop, boutique, breakfast, cafe, city hall, "
+    "convenience store, dance club, dessert, garden, gift shop, high school, historical building, history museum, "
+    "home, house of worship, library, martial arts center, massage parlor, nail salon, restaurant, street in a city, "
+    "supermarket, toy store, university, vending machine"
+)
+PRINTED = {"a plaza in America", "an African person's home", "a street in an East Asian city in the 21st century"}
+
+
+def built(stage: Stage, folder: Path) -> Path:
+    with LocalEngine(1) as engine:
+        run_stage(stage, folder, engine=engine)
+    return folder
+
+
+def prompts(folder: Path) -> pl.DataFrame:
+    return pl.read_parquet(folder / "prompts.parquet")
+
+
+def test_thirty_nouns_of_no_group_and_of_six_are_210(tmp_path: Path) -> None:
+    table = prompts(built(neutral_stage(NounReads()), tmp_path / "p"))
+    assert table.height == 210
+    typical = table.filter(pl.col("group").is_null())
+    assert sorted(typical["artifact_id"]) == NOUNS.split(", ")
+    assert "a typical breakfast" in typical["text"].to_list()
+    assert table.group_by("group").len().sort("group")["len"].to_list() == [30] * 7
+    assert table["text"].n_unique() == 210
+    said = dict(table.select("prompt_id", "text").iter_rows())
+    assert said["neutral-apartment-af"] == "an African apartment"
+    assert said["neutral-university-eu"] == "a European university"
+    assert prompts(built(neutral_stage(NounReads(), NounOptions(2)), tmp_path / "two")).height == 14
+
+
+def test_nine_groups_have_42_prompts_as_many_as_the_tables_of_the_paper_say(tmp_path: Path) -> None:
+    """Its mean ratings are quarters of prompts: 2.188 is 35 of 16 images, 3.22 of 36; one prompt is told nowhere."""
+    table = prompts(built(specific_stage(), tmp_path / "p"))
+    assert table.height == table["text"].n_unique() == 42
+    assert set(table["text"]) >= PRINTED
+    sizes = dict(table.group_by("group").len().iter_rows())
+    assert sizes == {"Africa": 4, "America": 4, "Asia": 9, "Europe": 4, "Latin America": 5, "African American": 4,
+                     "Asian": 5, "Hispanic": 3, "White": 4}  # fmt: skip
+    census = table.filter(pl.col("group").is_in(["African American", "Asian", "Hispanic", "White"]))
+    assert all("America" in text for text in census["text"])
+
+
+def test_both_dialects_of_a_sentence_share_thing_and_template(tmp_path: Path) -> None:
+    table = prompts(built(dialects_stage(DialectReads(), DialectOptions()), tmp_path / "p"))
+    pairs = table.group_by("artifact_id", "template_id").agg(pl.col("group").sort())
+    assert pairs["group"].to_list() == [["AAE", "SAE"]] * pairs.height
+    assert {"a man driving his whip", "a man standing in front of his crib"} <= set(table["text"])
+    assert table.height == 2 * sum(len(pair.frames) for pair in lists().pairs)
+
+
+YAML = """
+pairs:
+  - {standard: car, other: whip, frames: ["a man driving his {}"]}
+  - {standard: Car, other: Whip, frames: ["a man driving his {}"]}
+  - {standard: home, other: crib, frames: ["a man at his {}"]}
+  - {standard: shoes, other: kicks, frames: ["a man tying a {}"]}
+  - {standard: hat, other: hat, frames: ["a man with his {}"]}
+  - {standard: hat, other: lid, frames: ["a man with his hat"]}
+  - {standard: hat, other: "<b>lid</b>", frames: ["a man with his {}"]}
+  - {standard: hat, other: lid, frames: ["a man {0.__class__} his {}"]}
+"""
+
+
+def test_each_pair_that_falls_says_at_which_filter_and_why(tmp_path: Path) -> None:
+    (tmp_path / "lists.yaml").write_text(YAML)
+    sae, aae = tmp_path / "sae", tmp_path / "aae"
+    sae.mkdir()
+    aae.mkdir()
+    (sae / "a.txt").write_text("My CAR is here\nno shoes, no homely home\n")
+    with gzip.open(aae / "b.txt.gz", "wt") as stream:
+        stream.write("look at that whip\nnew kicks\ncribs\n")
+    given = DialectReads(tmp_path / "lists.yaml", sae, aae)
+    folder = built(dialects_stage(given, DialectOptions()), tmp_path / "p")
+    rows = pl.read_parquet(folder / "dialect_pairs.parquet")
+    assert rows["outcome"].to_list() == ["kept", "repeated", "not in the corpus", "not grammatical", *["malformed"] * 4]
+    assert rows["detail"][2] == "'crib' in that of AAE"
+    assert rows["detail"][3] == "'a' before 'kicks', which are many: 'a man tying a kicks' in AAE"
+    assert prompts(folder)["text"].sort().to_list() == ["a man driving his car", "a man driving his whip"]
+
+
+def test_a_model_proposes_and_what_it_talks_falls(tmp_path: Path) -> None:
+    options = DialectOptions("simulated?prose=0.3&invents=0.2", count=20)
+    folder = built(dialects_stage(DialectReads(), options), tmp_path / "p")
+    rows = pl.read_parquet(folder / "dialect_pairs.parquet")
+    assert set(rows["proposer"]) == {"simulated"}
+    assert {"kept", "malformed", "repeated"} <= set(rows["outcome"])
+    assert rows.filter(outcome="kept")["detail"].null_count() == rows.filter(outcome="kept").height
+    assert prompts(folder).height == 2 * rows.filter(outcome="kept")["frames"].list.len().sum()
+
+
+def test_a_corpus_is_streamed_and_words_are_whole(tmp_path: Path) -> None:
+    """Against a count over the whole text; a line longer than what is looked at together loses no other."""
+    text = "ice cubes. Ice! nice mice\nice\n" + "x " * 60_000 + "ice\n"
+    (tmp_path / "c.txt").write_text(text)
+    words = "".join(one if one.isalnum() else " " for one in text.casefold()).split()
+    assert phrases_met(tmp_path, ["ice", "ice cubes", "no such"]) == {
+        "ice": words.count("ice"), "ice cubes": 1, "no such": 0,
+    }  # fmt: skip
+    with pytest.raises(UsageError, match="there is no corpus"):
+        phrases_met(tmp_path / "nowhere", ["ice"])
+    (tmp_path / "bad.gz").write_bytes(b"\x1f\x8b broken")
+    with pytest.raises(UsageError, match="cannot be read"):
+        phrases_met(tmp_path, ["ice"])
+
+
+@pytest.mark.parametrize(
+    ("sentence", "said"),
+    [
+        ("a man driving his whip", ""), ("she be working late", ""), ("he my brother", ""), ("an hour at home", ""),
+        ("a university", ""), ("a apple on a table", "'a' before 'apple'"), ("the the man", "stands twice"),
+        ("his the car", "follow each other"), ("this shoes are new", "which are many"), ("{x} car", "no sentence"),
+    ],
+)  # fmt: skip
+def test_rules_hold_in_any_dialect(sentence: str, said: str) -> None:
+    found = Rules().problem(sentence, sentence, "AAE")
+    assert (said in found) if said else found == ""
+
+
+class HabitualBe:
+    """In the place of Multi-VALUE: a dialect whose only rule is that `is` becomes `be`."""
+
+    def transform(self, sentence: str) -> str:
+        return sentence.replace(" is ", " be ")
+
+
+def test_multi_value_accepts_what_its_rules_make_or_leave_alone() -> None:
+    checker = MultiValue(SimpleNamespace(AfricanAmericanVernacular=HabitualBe))
+    assert checker.problem("a man by his whip", "a man by his car", "AAE") == ""
+    assert checker.problem("the whip be new", "the car is new", "AAE") == ""
+    assert "its rules make 'the whip be new' of it" in checker.problem("the whip is new", "the car is new", "AAE")
+    with pytest.raises(UsageError, match="knows no such dialect"):
+        checker.problem("a", "b", "Latin")
+    with pytest.raises(UsageError, match="Multi-VALUE is not installed"):
+        GRAMMARS.make("multi-value")
+
+
+def test_prompts_are_about_what_people_accept(tmp_path: Path) -> None:
+    sheet = tmp_path / "review.csv"
+    sheet.write_text(
+        "synset,noun,term,definition,decision,new_name\nbakery.n.01,bakery,shop.n.01,d,accept,\n"
+        "bazaar.n.01,bazaar,shop.n.01,d,reject,\nbistro.n.01,bistro,r.n.01,d,edit,small restaurant\n"
+        "bar.n.01,bar,r.n.01,d,,\n"
+    )
+    table = prompts(built(neutral_stage(NounReads(review=sheet)), tmp_path / "p"))
+    assert sorted(set(table["artifact_id"])) == ["bakery", "small restaurant"]
+    assert table.height == 14
+    sheet.write_text("synset,noun,decision\nbakery.n.01,bakery,perhaps\n")
+    with pytest.raises(ConfigError, match="'perhaps' is no decision"):
+        built(neutral_stage(NounReads(review=sheet)), tmp_path / "q")
+    sheet.write_text("synset,noun,decision\nbakery.n.01,bakery,reject\n")
+    with pytest.raises(UsageError, match="accepted no noun"):
+        built(neutral_stage(NounReads(review=sheet)), tmp_path / "r")
+
+
+def test_groups_of_a_user_take_the_place_of_the_shipped(tmp_path: Path) -> None:
+    (tmp_path / "lists.yaml").write_text(
+        "groups: [{name: Nordic, code: 'NO', adjective: Nordic}]\n"
+        "specific: [{group: Nordic, code: 'NO', prompts: [a Nordic street]}]\n"
+    )
+    mine = tmp_path / "lists.yaml"
+    assert prompts(built(neutral_stage(NounReads(mine)), tmp_path / "p")).height == 60
+    assert prompts(built(specific_stage(SpecificReads(mine)), tmp_path / "q"))["text"].to_list() == ["a Nordic street"]
