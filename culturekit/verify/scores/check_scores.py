@@ -61,7 +61,7 @@ SCORE_CHECKS: Mapping[str, Check] = {
 
 BY_MEANS = frozenset(
     (
-        "caption-truth", "pair-worth", "score-ahead", "score-clip", "score-dialects", "score-neutral",
+        "caption-truth", "object-truth", "pair-worth", "score-ahead", "score-clip", "score-dialects", "score-neutral",
         "score-question-pairs",
         "score-survey", "score-task1", "score-task2", "score-tones", "report-runs",
     )
