@@ -42,6 +42,7 @@ __all__ = [
     "JudgeSpec",
     "Llm",
     "Model",
+    "ModelName",
     "References",
     "Review",
     "Tags",

@@ -41,6 +41,7 @@ NAMES = {
     "no-objects": "without A_OT",
     "c3": "C³",
 }
+ALIGNMENTS = {"c3": "A", "c3_image": "A_IT", "c3_object": "A_OT"}
 METRIC, RATING, RELEVANCE, ABOVE = "vqascore", "rating_mean", "relevance", 3
 EXAMPLES, STEPS = 8, (1, 2, 3, 4, 5)
 
@@ -49,8 +50,8 @@ def caption_page(run: RunFolders) -> SectionPage:
     """Collect everything the page shows."""
     images = sum(run.manifest(roles.IMAGES, model).counts.get("images", 0) for model in run.models)
     culture = run.needed(own.CAPTIONS, CAPTIONS)["culture"][0]
-    found = [models(run), benchmark(run), strategies(run), followed(run), criteria(run), histogram(run), expansion(run),
-             exported(run)]  # fmt: skip
+    found = [models(run), learnt(run), benchmark(run), strategies(run), followed(run), criteria(run), histogram(run),
+             expansion(run), exported(run)]  # fmt: skip
     noted = (run.manifest(role, model).notes for role in (roles.IMAGES, roles.VQASCORE) for model in run.models)
     caveats = dict.fromkeys([str(notes.get("caveat", "")) for notes in noted])
     return SectionPage(
@@ -108,15 +109,51 @@ def models(run: RunFolders) -> Section:
         rows.append((
             Cell(model), looked_up(alone, **everywhere), looked_up(corrected, labels="corrected", **everywhere),
             looked_up(truth, labels="truth", **everywhere),
-            *(looked_up(aligned, metric=metric) for metric in ("c3", "c3_image", "c3_object")),
+            *(looked_up(aligned, metric=metric) for metric in ALIGNMENTS),
         ))  # fmt: skip
-    columns = ("model", "VQAScore as judged", "corrected by people", "true", "A", "A_IT", "A_OT")
+    columns = ("model", "VQAScore as judged", "corrected by people", "true", *ALIGNMENTS.values())
     return Section(
         "models", "What is shown, as judged, as corrected, as true",
         "VQAScore is how probable a judge finds it that an image shows its caption; people say how many of the things "
         "it names are there. A is the sum of A_IT (image and caption) and A_OT (objects in the image and caption).",
         (Grid("Scores over all captions, with 95 % intervals", columns, tuple(rows)),),
     )  # fmt: skip
+
+
+def learnt(run: RunFolders) -> Section | None:
+    """Show what a model draws of the same captions before and after it was trained on pairs, and what it learnt."""
+    for before in run.models_with(own.FINETUNED):
+        after, training = run.models[-1], run.manifest(own.FINETUNED, before)
+        alone, corrected = scores_of(run, roles.FAITHFULNESS), scores_of(run, own.JUDGED, "labels")
+        aligned = pl.concat([run.needed(own.ALIGNED, SCORES, model) for model in (before, after)])
+        nowhere: dict[str, Any] = dict.fromkeys(("country", "concept", "group"))
+        kinds: list[tuple[str, pl.DataFrame | None, dict[str, Any]]] = [
+            ("VQAScore as judged", alone, {"metric": METRIC}),
+            ("VQAScore corrected by people", corrected, {"metric": METRIC, "labels": "corrected"}),
+            *((name, aligned, {"metric": metric}) for metric, name in ALIGNMENTS.items()),
+        ]
+        scored = tuple(
+            (Cell(name), *(looked_up(table, model=model, **which, **nowhere) for model in (before, after)))
+            for name, table, which in kinds
+        )
+        compared = scores_of(run, own.COMPARED, "p_corrected")
+        pair, sign = (f"{before} - {after}", -1) if before < after else (f"{after} - {before}", 1)
+        row = row_of(compared, model=pair, **nowhere)
+        ends = [] if row is None else sorted(sign * row[name] for name in ("ci_low", "ci_high"))
+        change = Cell("–") if row is None else number(sign * row["value"], *ends)
+        probes = training.notes["loss"]
+        told = (
+            (Cell("VQAScore, after less before, caption by caption"), change),
+            (Cell("loss on pairs of the training, with the same noise, before"), number(probes["before"])),
+            (Cell("the same, after"), number(probes["after"])),
+            (Cell("steps"), Cell(f"{training.counts['steps']:,}")),
+            (Cell("pairs"), Cell(f"{training.counts['pairs']:,}")),
+        )
+        return Section(
+            "finetune", f"{before} before, {after} after the fine-tune", "The same captions, with the same seeds.",
+            (Grid("Scores", ("score", before, after), scored), Grid("What was learnt", ("", "value"), told)),
+        )  # fmt: skip
+    return None
 
 
 def benchmark(run: RunFolders) -> Section:

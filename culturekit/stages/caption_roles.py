@@ -10,7 +10,9 @@ __all__ = [
     "CAPTIONS",
     "COLLECTION",
     "COLLECTION_PROMPTS",
+    "COMPARED",
     "EXPORTED",
+    "FINETUNED",
     "FORMS",
     "IMPORTED",
     "JUDGED",
@@ -45,6 +47,7 @@ CAPTIONED, SEEN = Role("captioned-{model}", "captions"), Role("seen-{model}", "j
 OBJECTS = Role("objects-{model}", "objects")
 VECTORS, ALIGNED = Role("vectors-{variant}-{model}"), Role("aligned-{model}", "scores")
 SELECTED, RANKED, EXPORTED = Role("selected", "selected"), Role("ranked", "values"), Role("exported-{variant}")
+FINETUNED, COMPARED = Role("finetuned-{model}", "training"), Role("compared", "scores")
 JUDGED, TRUTH, PAIR_TRUTH = Role("judged-vqascore", "scores"), Role("truth", "scores"), Role("pair-truth", "scores")
 PAIR_ITEMS, FORMS, ANSWERS = Role("pairs-to-rate", "pair_items"), Role("to-rate-{model}"), Role("answers-{model}")
 IMPORTED, RATINGS = Role("rated-{model}", "annotations"), Role("ratings", "scores")

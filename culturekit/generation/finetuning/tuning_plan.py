@@ -15,7 +15,7 @@ from culturekit.registry import Spec, parse_spec
 from culturekit.stages.stage_command import Seed
 from culturekit.storage.model_files import read_header
 
-__all__ = ["TUNED", "TuningOptions", "TuningPlan", "pipeline_of", "plan_tuning"]
+__all__ = ["TAKEN", "TUNED", "TuningOptions", "TuningPlan", "pipeline_of", "plan_tuning"]
 
 TUNED = ("to_q", "to_k", "to_v", "to_out.0")
 """The layers of the denoiser that get an adapter: all that attention multiplies with."""

@@ -78,7 +78,7 @@ class TextsFound:
     left_out: list[tuple[str, str, str | None]] = field(default_factory=list)
 
 
-def texts_of(paths: Sequence[Path], columns: TextColumns) -> TextsFound:
+def texts_of(paths: Sequence[Path], columns: TextColumns, *, required: bool = True) -> TextsFound:
     """Read texts from tables, in the order of their ids; an id stands for one text wherever it appears."""
     texts: dict[str, str] = {}
     empty: dict[str, str | None] = {}
@@ -93,7 +93,7 @@ def texts_of(paths: Sequence[Path], columns: TextColumns) -> TextsFound:
                     found=f"{key!r} for {texts[key]!r} and for {text!r}",
                     hint="Name the columns with --id-column and --text-column.",
                 )
-    if not texts:
+    if required and not texts:
         raise UsageError("there is no text to embed", where=", ".join(map(str, paths)))
     left_out: list[tuple[str, str, str | None]] = [(key, EMPTY, None) for key in sorted(empty) if key not in texts]
     return TextsFound({key: texts[key] for key in sorted(texts)}, left_out)
@@ -166,6 +166,8 @@ class EmbedSource:
         Field(description="Texts instead: a table, COCO's JSON, or a file with one a line; may be repeated."),
     ] = ()
     columns: TextColumns = USUAL
+    required: bool = True
+    """Whether tables without any text are refused; else there are no vectors."""
 
     def __post_init__(self) -> None:
         """Take either images or texts."""
@@ -217,9 +219,10 @@ def embed_images_of(work: Work, path: Path, encoder: str) -> tuple[dict[str, int
 
 def embed_texts_of(work: Work, source: EmbedSource, encoder: str) -> tuple[dict[str, int], dict[str, Any]]:
     """Embed the texts of tables."""
-    found = texts_of(source.texts, source.columns)
-    vectors, long = embed_texts(list(found.texts.values()), encoder, work.scratch, progress=work.progress)
-    save(work.out / "vectors.npy", vectors)
+    found = texts_of(source.texts, source.columns, required=source.required)
+    texts = list(found.texts.values()) or ["-"]  # without a text, one is read for the width of its vector alone
+    vectors, long = embed_texts(texts, encoder, work.scratch, progress=work.progress)
+    save(work.out / "vectors.npy", vectors[: len(found.texts)])
     write_ids(work.out, list(found.texts))
     write_drops(work.out, found.left_out)
     notes: dict[str, Any] = {"of": "texts", "texts_too_long": len(long)}

@@ -105,7 +105,7 @@ def pair_diversity(found: FoundArtifacts, *, weights: Weights, size: int, confid
     audited = sum(mean.audited for mean in means)
     value, limits = float(values.mean()), list[float]()
     for error in errors_of(slopes, means):
-        low, high = log_limits(value, error, audited - len(means), confidence)
+        low, high = limits_of(value, error, audited - len(means), confidence)
         limits += [max(low, 1 / size), min(high, 1.0)]
     low, high, *sure = limits
     return RatedInterval(value, low, high, audited, "these", *sure)
@@ -127,12 +127,17 @@ def errors_of(slopes: NDArray[np.float64], means: Sequence[PairMean]) -> tuple[f
     return math.hypot(own, erring) / len(means), own / len(means)
 
 
-def log_limits(value: float, error: float, freedom: int, confidence: float) -> tuple[float, float]:
-    """Give a t interval on the scale of logarithms: the diversity is one over a mean."""
+def limits_of(value: float, error: float, freedom: int, confidence: float) -> tuple[float, float]:
+    """Give a t interval on the scale of log odds, or the plain one where its limit is lower.
+
+    The mean over pairs is too low and too sure where few are alike by chance: what is true lies below more often.
+    """
     from scipy.special import stdtrit
 
-    factor = math.exp(float(stdtrit(freedom, (1 + confidence) / 2)) * error / value)
-    return value / factor, value * factor
+    margin = float(stdtrit(freedom, (1 + confidence) / 2)) * error
+    odds, far = (1 - value) / value, margin / (value * max(1 - value, margin, 1e-12))
+    low, high = (1 / (1 + odds * math.exp(way * far)) for way in (1, -1))
+    return min(low, value - margin), min(high, value + margin)
 
 
 def modelled(taken: TakenAnswers) -> RaterModel:

@@ -15,17 +15,19 @@ from culturekit.builders.captions.sampling import SampleOptions
 from culturekit.builders.captions.selecting import SelectOptions, Strategy
 from culturekit.builders.judging.scene_judge import ExtractReads
 from culturekit.builders.judging.simulated_people import SimulatedPeople
-from culturekit.config.recipe_parts import AskingRecipe, BackendSpec, EncoderSpec, File, JudgeSpec
+from culturekit.config.recipe_parts import AskingRecipe, BackendSpec, EncoderSpec, File, JudgeSpec, ModelName
 from culturekit.defaults import RATERS, RESAMPLES
 from culturekit.families.family import rules_of
 from culturekit.families.meta import MetaOptions
+from culturekit.generation.diffusion.diffusers_options import DIFFUSERS
+from culturekit.generation.finetuning.tuning_plan import TAKEN, TuningOptions
 from culturekit.generation.runner import ImagePlan
 from culturekit.generation.simulated.scenes.vocabulary import world
-from culturekit.registry import parse_spec
+from culturekit.registry import Spec, parse_spec
 from culturekit.stages.caption_roles import PAIRS
 from culturekit.storage.yaml_model import StrictModel, not_empty
 
-__all__ = ["C3", "Captions", "Pairs", "People"]
+__all__ = ["C3", "Captions", "Finetune", "Pairs", "People"]
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
@@ -130,6 +132,32 @@ class Pairs(StrictModel):
         return self
 
 
+class Finetune(StrictModel):
+    """A training on the pairs that a strategy exports: `model` is one of `models`, which stands beside itself as NAME.
+
+    What it draws of the same captions before and after is judged, aligned and rated alike, and compared.
+    """
+
+    model: Annotated[str, Field(description="Which of the models is trained: one of diffusers:FOLDER.")]
+    name: Annotated[ModelName, Field(description="What it is called with what it learnt.")] = "tuned"
+    strategy: Strategy = "c3"
+    steps: Annotated[int, rules_of(TuningOptions, "steps")] = TuningOptions("").steps
+    rank: Annotated[int, rules_of(TuningOptions, "rank")] = TuningOptions("").rank
+    rate: Annotated[float, rules_of(TuningOptions, "rate")] = TuningOptions("").rate
+    batch: Annotated[int, rules_of(TuningOptions, "batch")] = TuningOptions("").batch
+    accumulate: Annotated[int, rules_of(TuningOptions, "accumulate")] = TuningOptions("").accumulate
+    size: Annotated[int, rules_of(TuningOptions, "size")] = TuningOptions("").size
+    every: Annotated[int, rules_of(TuningOptions, "every")] = TuningOptions("").every
+    recompute: Annotated[bool, rules_of(TuningOptions, "recompute")] = False
+
+    def options(self, backend: str, seed: int) -> TuningOptions:
+        """Give the options of the training: how the model draws decides nothing of it."""
+        spec = parse_spec(backend)
+        kept = {name: value for name, value in spec.options.items() if name in TAKEN}
+        stated = self.model_dump(exclude={"model", "name", "strategy"})
+        return TuningOptions(str(Spec(spec.name, spec.target, kept)), **stated, seed=seed)
+
+
 class People(StrictModel):
     """People who rate in six criteria: images of `prompts` captions, and `pairs` translated captions.
 
@@ -165,7 +193,13 @@ class C3(AskingRecipe):
     objects: Objects
     encoders: Encoders
     pairs: Pairs | None = None
+    finetune: Finetune | None = None
     people: People | None = None
+
+    @property
+    def evaluated(self) -> tuple[str, ...]:
+        """The names of the models, and what the trained one is called."""
+        return (*super().evaluated, *(() if self.finetune is None else (self.finetune.name,)))
 
     def images_of(self, name: str) -> int:
         """Count the images of a model, or the pairs."""
@@ -196,9 +230,23 @@ class C3(AskingRecipe):
         return self
 
     @model_validator(mode="after")
+    def trains_one_of_its_models(self) -> Self:
+        """Refuse a training of what is no model of the recipe, or on what it does not export."""
+        if (wanted := self.finetune) is None:
+            return self
+        trained = next((model for model in self.models if model.name == wanted.model), None)
+        if trained is None or parse_spec(trained.backend).name != DIFFUSERS:
+            raise ValueError(f"finetune.model is to be one of the models, of {DIFFUSERS}:FOLDER; got {wanted.model}")
+        if self.pairs is None or wanted.strategy not in self.pairs.strategies or "imagefolder" not in self.pairs.forms:
+            raise ValueError(f"finetune trains on pairs as an imagefolder, chosen by {wanted.strategy}: see pairs")
+        if wanted.name in {model.name for model in self.models}:
+            raise ValueError(f"finetune.name is a model already: {wanted.name}")
+        return self
+
+    @model_validator(mode="after")
     def names_and_truth(self) -> Self:
         """Refuse a model that is called as pairs are, and simulated people who could not know what is true."""
-        if PAIRS in {model.name for model in self.models}:
+        if PAIRS in self.evaluated:
             raise ValueError(f"no model can be called {PAIRS}: folders call pairs of captions and pictures so")
         simulated = self.people is not None and self.people.simulated is not None
         if simulated and not (self.truthful and (self.pairs is None or self.pairs.simulated is not None)):

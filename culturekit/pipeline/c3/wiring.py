@@ -18,6 +18,7 @@ from culturekit.builders.judging.scene_judge import ExtractReads, SceneOptions
 from culturekit.config.kinds import RecipeKind
 from culturekit.defaults import SHORTLIST
 from culturekit.families.c3 import C3Options, C3Reads, c3
+from culturekit.families.compare import CompareReads, ComparisonOptions, compare
 from culturekit.families.handles.inputs import Files, Numbered, ValueTables, VectorFolder
 from culturekit.families.judged import JudgedOptions, JudgedReads, judged
 from culturekit.families.meta import MetaOptions, MetaReads, meta
@@ -25,10 +26,11 @@ from culturekit.families.questions import QuestionOptions, QuestionReads, questi
 from culturekit.families.ratings import RatingOptions, RatingReads, ratings
 from culturekit.generation.runner import ImagePlan
 from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource, TextColumns
-from culturekit.pipeline.c3.recipe import C3, Pairs, People, SimulatedPairs
+from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS
+from culturekit.pipeline.c3.recipe import C3, Finetune, Pairs, People, SimulatedPairs
 from culturekit.pipeline.parts.buying import asked, bought
 from culturekit.pipeline.parts.model_images import model_images
-from culturekit.pipeline.planning.slots import asks
+from culturekit.pipeline.planning.slots import asks, makes
 from culturekit.pipeline.steps.annotate_stages import (
     ANSWERS_FILE,
     ExportFiles,
@@ -52,6 +54,7 @@ from culturekit.pipeline.steps.caption_world_stages import (
     pair_truth_stage,
     simulated_ratings_stage,
 )
+from culturekit.pipeline.steps.finetune_stage import FinetuneReads, finetune_stage
 from culturekit.pipeline.steps.generate_stage import generate_stage
 from culturekit.pipeline.steps.index_stages import embed_stage
 from culturekit.pipeline.steps.pair_stages import SelectReads, export_pairs_stage, select_stage
@@ -85,14 +88,20 @@ def wire(recipe: C3, run: Run) -> None:
     for model in recipe.models:
         images = model_images(run, model, recipe.images, seed=recipe.seed, prompts=lambda _: recipe.captions.sample)
         wire_model(recipe, run, model.name, images)
+    if recipe.pairs is not None:
+        wire_pairs(recipe, run, recipe.pairs)
+    if recipe.finetune is not None:
+        wire_finetune(recipe, run, recipe.finetune)
     reads = QuestionReads(
         Numbered(run.tables(roles.IMAGES)), Numbered(run.tables(roles.VQASCORE)), prompts=run.table(roles.PROMPTS)
     )
     run.add(questions(reads, QuestionOptions()), roles.FAITHFULNESS)
     if recipe.truthful:
         run.add(image_truth_stage(list(run.by_model(roles.IMAGES).values()), run.table(roles.PROMPTS)), own.TRUTH)
-    if recipe.pairs is not None:
-        wire_pairs(recipe, run, recipe.pairs)
+    if recipe.finetune is not None:
+        many = recipe.captions.sample >= FEWEST_PROMPTS
+        how = ComparisonOptions(target="population" if many else "these", seed=recipe.seed)
+        run.add(compare(CompareReads(ValueTables([run.values_of(roles.FAITHFULNESS)])), how), own.COMPARED)
     if recipe.people is not None:
         wire_ratings(recipe, run, recipe.people)
     run.add(caption_report_stage(RunFolders(run.root, run.models, run.stages)), roles.REPORT)
@@ -138,6 +147,19 @@ def wire_model(recipe: C3, run: Run, model: str, images: Path) -> None:
     align(recipe, run, model, images, captions)
 
 
+def wire_finetune(recipe: C3, run: Run, wanted: Finetune) -> None:
+    """Train a model on the pairs that a strategy chose, and have it draw the same captions once more."""
+    backend = next(model.backend for model in recipe.models if model.name == wanted.model)
+    given = FinetuneReads(run.folder(own.EXPORTED, variant=wanted.strategy))
+    run.add(finetune_stage(given, wanted.options(backend, recipe.seed)), own.FINETUNED, wanted.model)
+    prompts, adapter = run.table(roles.PROMPTS), run.folder(own.FINETUNED, wanted.model)
+    drawing = generate_stage(
+        prompts, recipe.images, backend=backend, model=wanted.name, seed=recipe.seed, adapter=adapter
+    )
+    images = run.add(drawing, roles.IMAGES, wanted.name, plan=makes(lambda _: recipe.captions.sample))
+    wire_model(recipe, run, wanted.name, images)
+
+
 def align(recipe: C3, run: Run, name: str, images: Path, captions: Path, *, source: str = "") -> Path:
     """Score how images, and the objects in them, fit captions; and these their originals, in the column `source`."""
     objects = run.add(objects_stage(*seen_by(recipe, run, name, images)), own.OBJECTS, name)
@@ -151,7 +173,7 @@ def align(recipe: C3, run: Run, name: str, images: Path, captions: Path, *, sour
     given = C3Reads(
         source=embedded("source", original, texts) if source else None,
         target=embedded("target", told, texts),
-        objects=embedded("objects", EmbedSource(texts=(objects,)), texts),
+        objects=embedded("objects", EmbedSource(texts=(objects,), required=False), texts),
         image=embedded("image", EmbedSource(images=images), pictures),
         image_target=embedded("image-target", told, pictures),
     )

@@ -41,7 +41,7 @@ def finetune_stage(given: FinetuneReads, options: TuningOptions, *, name: str = 
         trained: Outcome = training().train(work, pipeline_of(options), pairs_in(given.pairs), options)
         return trained
 
-    foreign = read_manifest(given.pairs) is None
+    foreign = given.pairs.exists() and read_manifest(given.pairs) is None  # or what a stage in front will write
     return Stage(
         name,
         "finetune",
@@ -52,8 +52,14 @@ def finetune_stage(given: FinetuneReads, options: TuningOptions, *, name: str = 
         {"training": options.seed},
         packages=("diffusers", "numpy", "peft", "pillow", "polars", "torch", "transformers"),
         trees={"pairs": lambda final: InputRecord(digest_tree(given.pairs)[0], "a folder of pairs")} if foreign else {},
-        before=partial(check_ready, BACKENDS, options.model),
+        before=partial(check_training, options.model),
     )
+
+
+def check_training(model: str) -> None:
+    """Make sure that what trains a model, and the model, are there."""
+    check_ready(BACKENDS, model)
+    training()
 
 
 def training() -> Any:  # noqa: ANN401 - a module

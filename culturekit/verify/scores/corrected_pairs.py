@@ -60,9 +60,15 @@ def corrected_pairs(images: pl.DataFrame, audits: pl.DataFrame, of: CorrectionOf
     value = math.fsum(values) / prompts
     sure, limits = max(math.sqrt(math.fsum(errors)), *least), []
     for error in (math.hypot(sure, math.fsum(of_raters)), sure):
-        factor = math.exp(t_quantile(float(audited - prompts), of.confidence) * error / prompts / value)
-        limits.append((max(value / factor, 1 / of.size), min(value * factor, 1.0)))
+        margin = t_quantile(float(audited - prompts), of.confidence) * error / prompts
+        limits.append((max(limit(value, -margin), 1 / of.size), min(limit(value, margin), 1.0)))
     return RatedAnswer(value, *limits[0], limits[1]), audited
+
+
+def limit(value: float, margin: float) -> float:
+    """Go so far from a value, on the scale of log odds; no further up, and no less far down, than on that of values."""
+    room = max(1 - value, abs(margin), 1e-12)
+    return min(value / (value + (1 - value) * math.exp(-margin / value / room)), value + margin)
 
 
 def how_right(placed: Sequence[Mapping[str, Any]], audits: pl.DataFrame) -> Raters:

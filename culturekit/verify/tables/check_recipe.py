@@ -36,6 +36,8 @@ def differences(tree: RunTree, recipe: dict[str, Any]) -> Iterator[tuple[str, ob
     """List what the recipe says otherwise than the manifests."""
     manifests = {name: stage.manifest for name, stage in tree.stages.items()}
     models = {model["name"]: model["backend"] for model in recipe.get("models", [])}
+    if (tuned := recipe.get("finetune")) is not None:
+        models[tuned.get("name", "tuned")] = models[tuned["model"]]
     for name, backend in models.items():
         made = manifests.get(IMAGES.folder(name))
         if made is not None and made.stage == "generate" and "seed" in recipe:
