@@ -66,14 +66,8 @@ SCORE_CHECKS: Mapping[str, Check] = {
 
 BY_MEANS = frozenset(
     (
-<<<<<<< HEAD
-        "caption-truth", "pair-worth", "score-ahead", "score-clip", "score-survey", "score-task1", "score-task2",
-        "report-runs",
-=======
-        "caption-truth", "object-truth", "pair-worth", "score-ahead", "score-clip", "score-dialects", "score-neutral",
-        "score-question-pairs",
-        "score-survey", "score-task1", "score-task2", "score-tones", "report-runs",
->>>>>>> main
+        "caption-truth", "object-truth", "pair-worth", "score-ahead", "score-clip", "score-survey", "score-task1",
+        "score-task2", "report-runs",
     )
 )  # fmt: skip
 """Stages whose scores are only held against the values beside them: nothing here recomputes these."""
