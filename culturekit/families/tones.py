@@ -93,6 +93,7 @@ TONES = Family(
     example="--images images/images.parquet --out scores",
     workers=True,
     engine=True,
+    check="score-tones",
 )
 
 
