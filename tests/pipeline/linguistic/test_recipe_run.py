@@ -97,7 +97,7 @@ def test_hostile_groups_and_pools_are_text_on_the_page(
     finished: tuple[Path, list[StageRun]], tmp_path: Path, text: str
 ) -> None:
     """Names of groups come from a user's lists, names of pools and of dialects from the recipe."""
-    plain = Seen((finished[0] / "report/report.html").read_text(encoding="utf-8"))
+    plain = Seen(render_sections(linguistic_page(folders_of(finished[0]))))
     root = tmp_path / "run"
     shutil.copytree(finished[0], root, ignore=shutil.ignore_patterns("*.png", "*.npy"))
     for path in root.glob("*/scores.parquet"):
