@@ -11,7 +11,7 @@ LONG = (
     ("ahead_coverage.py",),
     ("judged_coverage.py",),
     ("realism_coverage.py",),
-    ("activity_coverage.py", "--runs", "48"),
+    ("activity_coverage.py",),
     ("caption_coverage.py", "--runs", "400"),
     ("embedding.py",),
     ("interval_coverage.py",),

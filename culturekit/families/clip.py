@@ -33,7 +33,7 @@ from culturekit.metrics.realism.clip_scores import (
     objects_present,
     yes_by_score,
 )
-from culturekit.metrics.scoring.image_collections import checked
+from culturekit.metrics.scoring.careful_answers import careful_answers
 from culturekit.metrics.scoring.labelled_vectors import LabelledVectors
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row
 from culturekit.metrics.statistics.intervals import Target
@@ -130,8 +130,7 @@ def clip(given: ClipReads, options: ClipOptions, *, name: str = "scores") -> Sta
             write_table(work.out, YES_BY_SCORE, answer.curve)
         return answer.scored
 
-    version = 2 if options.texts in PLACES else 1  # regions are recognised since 2
-    return family_stage("clip", roles_of(given), kept(options), score, version=version, name=name)
+    return family_stage("clip", roles_of(given), kept(options), score, version=3, name=name)
 
 
 CLIP = Family(
@@ -263,7 +262,7 @@ def curve_of(
     images: pl.DataFrame, annotations: pl.DataFrame, metric: str, options: ClipOptions, left_out: Counter[str]
 ) -> pl.DataFrame:
     """Say how often annotators of each pool said yes, by score, for each model."""
-    asked = checked(annotations, ANNOTATIONS).filter(criterion=options.criterion)
+    asked = careful_answers(annotations, left_out).filter(criterion=options.criterion)
     if asked.is_empty():
         found = ", ".join(annotations["criterion"].unique().sort().to_list()) or "no annotations"
         raise UsageError(f"no annotation is of the criterion {options.criterion!r}", found=found)
