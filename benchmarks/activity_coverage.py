@@ -13,7 +13,7 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -235,22 +235,32 @@ def run_in(root: Path, seed: int) -> list[tuple[str, str, str, float, float, flo
         root / "descriptors/descriptors.parquet", PhraseVectors(root / "phrases"), TAU,
         "dimension",
     )  # fmt: skip
-    return compared(root, scored, true_scores(root / "many", prompts, descriptors, seed), sample)
+    return compared(root, scored, true_scores(root / "many", prompts, descriptors, table, truth), sample)
 
 
-def true_scores(root: Path, prompts: pl.DataFrame, descriptors: pl.DataFrame, seed: int) -> pl.DataFrame:
-    """Score what models truly show on these prompts: the means over many other images of each."""
+@cache
+def many() -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Draw many images of each prompt and model, and say what they truly show: what models show in every run."""
     known = candidates(None)
-    drawn = [image for image, _ in scenes(prompts, seed, range(SLOTS, SLOTS + MANY))]
+    drawn = [image for image, _ in scenes(prompts_table(), SEED - 1, range(MANY)) if image["model"] != "real"]
     rows = [row for image in drawn for row in said_of(image, known[image["prompt_id"][:2]])]
-    true = pl.DataFrame(rows, schema=JUDGMENTS.schema, orient="row")
+    return images_table(drawn), pl.DataFrame(rows, schema=JUDGMENTS.schema, orient="row")
+
+
+def true_scores(
+    root: Path, prompts: pl.DataFrame, descriptors: pl.DataFrame, images: pl.DataFrame, truth: pl.DataFrame
+) -> pl.DataFrame:
+    """Score what models truly show on these prompts, by what belongs there and the real images of a run."""
+    real = images.filter(model="real")
+    drawn, said = many()
+    every = pl.concat([drawn, real]), pl.concat([said, truth.join(real, on="image_id", how="semi")])
     texts = []
-    for name, kind, table in (("true", JUDGMENTS, true), ("descriptors", DESCRIPTORS, descriptors)):
+    for name, kind, table in (("true", JUDGMENTS, every[1].unique("item")), ("asked", DESCRIPTORS, descriptors)):
         texts.append(make_dir(root / name) / f"{kind.name}.parquet")
         write_table(root / name, kind, table)
     embed_stage(EmbedSource(texts=tuple(texts)), EmbedOptions("letters")).run(work_in(root / "phrases"))
     vectors, ids = PhraseVectors(root / "phrases").vectors()
-    given = AheadInput(images_table(drawn), prompts, descriptors, true, vectors, ids, true)
+    given = AheadInput(every[0], prompts, descriptors, every[1], vectors, ids, every[1])
     return score_ahead(given, options=AheadOptions("real", TAU, target="these")).scored.scores
 
 

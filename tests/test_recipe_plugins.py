@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from culturekit.config.load import load_any_recipe
@@ -72,9 +73,12 @@ def digest_in(path: Path, module: str = "flags") -> str:
 
 def test_a_changed_file_is_not_reused_in_silence(folder: Path) -> None:
     ran()
+    images = folder / "runs/recipe/images-plain/images.parquet"
+    before = pl.read_parquet(images)["sha256"]
     path = folder / "own/flags.py"
-    path.write_text(path.read_text(encoding="utf-8").replace("% 251", "% 250"), encoding="utf-8")
+    path.write_text(path.read_text(encoding="utf-8").replace("% 251", "% 41 + 7"), encoding="utf-8")
     assert "images-plain is made again and replaces what was finished: option backend_plugin code" in ran()
+    assert not set(before) & set(pl.read_parquet(images)["sha256"]), "by the new code, in the process that had the old"
 
 
 def test_what_runs_and_tools_leave_beside_the_code_is_none_of_it(folder: Path) -> None:

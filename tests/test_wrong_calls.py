@@ -1,5 +1,6 @@
 """Wrong calls of the library's front door: each is refused as a ValueError, in words that say what was expected."""
 
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import polars as pl
 import pytest
 
 import culturekit as ck
+from culturekit.config.load import shipped_recipes
 
 FLAT, POINTS = np.zeros((1, 2)), np.zeros((3, 2))
 
@@ -33,7 +35,12 @@ WRONG: dict[str, Callable[[], Any]] = {
         lambda: ck.searcher(np.eye(3, dtype=np.float32), engine="fais"),
     "nowhere.parquet: there is no matches table; expected the table matches. Run the stage that writes it first.":
         lambda: ck.read_table(Path("nowhere.parquet"), ck.TABLES["matches"]),
-    "nowhere.yaml: there is no such YAML file": lambda: ck.load_recipe("nowhere.yaml"),
+    f"nowhere.yaml: there is no such recipe; expected a YAML file, or one of: {', '.join(shipped_recipes())}":
+        lambda: ck.load_recipe("nowhere.yaml"),
+    "no recipe; expected what load_recipe gives, found 'cube'": lambda: FRONT.run_recipe("cube", "run", engine=None),
+    "the stage n answers with something else; expected an Outcome, found None": lambda: FRONT.run_stage(
+        FRONT.Stage("n", "n", 1, lambda _: None, {}), tempfile.mkdtemp() + "/n", engine=ck.LocalEngine(1)
+    ),
     "labels[1] must be a text, a whole number or None; found nan": lambda: FRONT.vendi(["a", float("nan")]),
     "weights must be 'continent' or 'country' or 'artifact' or 'hierarchical' or 'uniform'; found 'land'":
         lambda: ck.vendi(["a", "b"], weights="land"),

@@ -7,7 +7,7 @@ from typing import Annotated
 import polars as pl
 from pydantic import Field
 
-from culturekit.annotate.care import FLAGS, known_flags
+from culturekit.annotate.care import known_flags
 from culturekit.annotate.rating_page import rating_page
 from culturekit.annotate.set_aside import NOTHING_ASIDE, SetAside
 from culturekit.defaults import CONFIDENCE, RESAMPLES
@@ -16,6 +16,7 @@ from culturekit.families.agreement import AgreementOptions, score_agreement
 from culturekit.families.family import Confidence
 from culturekit.families.meta import MetaOptions, score_meta
 from culturekit.metrics.linguistic.human_tables import likert_table, relevance_rates
+from culturekit.metrics.scoring.careful_answers import FLAGS
 from culturekit.metrics.scoring.rating_pools import PoolsBy, pool_of
 from culturekit.metrics.scoring.score_rows import Scored
 from culturekit.records.schemas import ANNOTATIONS, CHOICE_TABLE, RATING_TABLE, SCORES, VALUES
@@ -170,6 +171,8 @@ def values_of_quality(quality: pl.DataFrame, items: pl.DataFrame) -> pl.DataFram
 def careful(annotations: pl.DataFrame, keep: Sequence[str]) -> tuple[pl.DataFrame, dict[str, int]]:
     """Leave out flagged answers; count the answers that have each flag, those with several under the first.
 
+    A flag that does no harm is taken away: the answer counts from here on.
+
     Args:
         annotations: conforms to ANNOTATIONS.
         keep: flags that do no harm.
@@ -179,7 +182,8 @@ def careful(annotations: pl.DataFrame, keep: Sequence[str]) -> tuple[pl.DataFram
         flagged = pl.col("flags").list.contains(flag)
         counts[f"flagged {flag}"] = rest.filter(flagged).height
         rest = rest.filter(~flagged)
-    return rest, counts
+    harmless = pl.col("flags").list.set_difference(pl.lit(list(FLAGS), pl.List(pl.String)))
+    return (rest.with_columns(flags=harmless) if keep else rest), counts
 
 
 def in_pools(annotations: pl.DataFrame, by: PoolsBy) -> pl.DataFrame:

@@ -11,14 +11,9 @@ from culturekit.annotate.exported_answers import KeyRow
 from culturekit.annotate.exported_json import Answered
 from culturekit.annotate.scheme import Filters, Scheme
 from culturekit.errors import UsageError
+from culturekit.metrics.scoring.careful_answers import ATTENTION, FLAGS, INCONSISTENT, TOO_FAST
 
-__all__ = ["ATTENTION", "FLAGS", "INCONSISTENT", "TOO_FAST", "check_rows", "flags_of", "known_flags"]
-
-ATTENTION = "attention-failed"
-INCONSISTENT = "inconsistent-repeats"
-TOO_FAST = "too-fast"
-FLAGS = (ATTENTION, INCONSISTENT, TOO_FAST)
-"""The first two are an annotator's, in all that they answered; the last is an item's."""
+__all__ = ["check_rows", "flags_of", "known_flags"]
 
 
 def known_flags(names: Sequence[str]) -> tuple[str, ...]:

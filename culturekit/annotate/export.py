@@ -85,6 +85,7 @@ def plan_project(
         )
     plan = [options.quotas.inside, options.quotas.outside, list(options.quotas.regions), options.per_sheet]
     shown = [item.item_id for item in items]
+    plan += ["everywhere"] if options.quotas.everywhere else []
     plan += [options.checks, options.repeats, *([options.gold, [one.item_id for one in gold]] if gold else [])]
     name = project_id(scheme.model_dump(mode="json"), shown, plan, seed=seed)
     project = Project(

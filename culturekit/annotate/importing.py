@@ -9,12 +9,13 @@ import polars as pl
 
 from culturekit.annotate.answer_rows import annotation_rows
 from culturekit.annotate.audit_answers import AUDIT, audits_of
-from culturekit.annotate.care import FLAGS, check_rows, flags_of
+from culturekit.annotate.care import check_rows, flags_of
 from culturekit.annotate.export import PROJECT_FILE
 from culturekit.annotate.exported_answers import ImportedAnswers, read_exports
 from culturekit.annotate.exported_json import TaskRecord, read_export
 from culturekit.annotate.scheme import Scheme
 from culturekit.errors import IntegrityError
+from culturekit.metrics.scoring.careful_answers import FLAGS
 from culturekit.records.schemas import (
     ANNOTATION_CHECKS,
     ANNOTATION_KEY,

@@ -1,5 +1,6 @@
 """Who is to judge what: slots of each item for annotators of its own region, and of others."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
@@ -30,6 +31,9 @@ class Quotas:
         Field(description="Where annotators are found; repeatable. [the regions of the items]"),
         Typed("region", gather=lambda names: tuple(sorted(set(names)))),
     ] = ()
+    everywhere: Annotated[
+        bool, Field(description="Annotators of all regions judge items that have no region, too, in turn.")
+    ] = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +49,8 @@ class Share:
 def shares(items: Sequence[Item], quotas: Quotas, *, seed: int) -> list[Share]:
     """Give every item its annotators.
 
-    Where items have no region, all slots are for annotators from anywhere. Slots of other regions go round these
+    Where items have no region, all slots are for annotators from anywhere, unless `everywhere` says else. Slots of
+    other regions go round these
     from a drawn start, so that each region gets about as many.
 
     Raises:
@@ -65,6 +70,10 @@ def shares(items: Sequence[Item], quotas: Quotas, *, seed: int) -> list[Share]:
 
 def slots_of(item: Item, regions: Sequence[str], quotas: Quotas, number: int) -> list[tuple[str, int, bool | None]]:
     """Say how many annotators of which regions judge one item, the `number`-th of all."""
+    if item.region is None and quotas.everywhere and regions:
+        every = quotas.inside + quotas.outside
+        chosen = Counter(regions[(number * every + slot) % len(regions)] for slot in range(every))
+        return [(region, count, None) for region, count in sorted(chosen.items())]
     if item.region is None:
         return [(ANYWHERE, quotas.inside + quotas.outside, None)]
     found: list[tuple[str, int, bool | None]] = []

@@ -57,6 +57,7 @@ COMMANDS = {
     "references choose": CommandAt("culturekit.pipeline.steps.reference_stages:CHOOSE"),
     "activities": at("activities_commands:activities_app"),
     "descriptors": at("descriptors_commands:descriptors_app"),
+    "triplets": CommandAt("culturekit.pipeline.steps.inclusion_stages:TRIPLETS_OF"),
     "captions": at("captions_commands:captions_app"),
     "index": at("index.index_commands:index_app"),
     "score": at("score_app:score_app"),

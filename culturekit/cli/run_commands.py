@@ -62,7 +62,7 @@ def run(
 
 
 def demo(
-    recipe: Annotated[str, typer.Argument(help="Which recipe: cube, cultivate, c3 or linguistic.")] = "cube",
+    recipe: Annotated[str, typer.Argument(help="Which recipe: cube, cultivate, c3, linguistic or inclusion.")] = "cube",
     workdir: Workdir = None,
     workers: Workers = None,
     engine: EngineSpec = "local",

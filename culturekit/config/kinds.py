@@ -95,6 +95,9 @@ RECIPES: Registry[RecipeKind] = Registry(
     [
         Entry("cube", "culturekit.pipeline.cube.wiring:CUBE", "how diverse what models show is"),
         Entry("c3", "culturekit.pipeline.c3.wiring:C3_KIND", "how well models draw what is hard about a culture"),
+        Entry(
+            "inclusion", "culturekit.pipeline.inclusion.wiring:INCLUSION", "what people of each region see in objects"
+        ),
         Entry("linguistic", "culturekit.pipeline.linguistic.wiring:LINGUISTIC", "dialects, skin tones and old places"),
         Entry("cultivate", "culturekit.pipeline.cultivate.wiring:CULTIVATE", "how well models know social activities"),
     ],

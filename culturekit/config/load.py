@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 from urllib.parse import unquote_plus
 
 from culturekit.config.kinds import RECIPES, AnyRecipe, recipe_kind
@@ -47,17 +48,19 @@ def find_recipe(name: str) -> Path:
     )
 
 
-def load_recipe(path: Path | str, settings: Sequence[str] = ()) -> Recipe:
-    """Read a recipe of the kind `cube` and set `key=value` pairs over it; all problems are raised together.
+def load_recipe(path: Path | str, settings: Sequence[str] | str = ()) -> Recipe:
+    """Read a recipe, a file or a shipped one, and set `key=value` pairs over it; all problems are raised together.
+
+    It has the keys of its kind; to tools that check types it is one of the kind `cube`.
 
     A key that is written out is refused alone and first: no other message may repeat it.
 
     Example:
-        >>> recipe = ck.load_recipe(Path("recipes/cube.yaml"), ["images.repeats=5"])
+        >>> recipe = ck.load_recipe("cube", ["images.repeats=5"])
         >>> recipe.images.repeats
         5
     """
-    return validate(recipe_source(Path(path), settings), Recipe)
+    return cast(Recipe, load_any_recipe(find_recipe(str(path)), [settings] if isinstance(settings, str) else settings))
 
 
 def load_any_recipe(path: Path, settings: Sequence[str] = ()) -> AnyRecipe:

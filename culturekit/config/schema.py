@@ -9,6 +9,7 @@ from culturekit.builders.captions.cultures import CaptionCulture
 from culturekit.builders.prompting.prompt_templates import TemplateFile
 from culturekit.config.recipe import Recipe
 from culturekit.generation.linguistic_lists import Lists
+from culturekit.generation.place_lists import PlaceList
 from culturekit.generation.simulated.scenes.vocabulary import Vocabulary
 from culturekit.index.folder.text_templates import TextTemplates
 from culturekit.kg.concepts import Concept
@@ -31,6 +32,7 @@ MODELS: Mapping[SchemaKind, type[BaseModel]] = {
     "scenes": Vocabulary,
     "captions": CaptionCulture,
     "linguistic": Lists,
+    "places": PlaceList,
 }
 
 SHIPPED: Mapping[SchemaKind, str] = {
@@ -43,6 +45,7 @@ SHIPPED: Mapping[SchemaKind, str] = {
     "scenes": "generation/simulated/scenes/vocabulary.schema.json",
     "captions": "builders/captions/cultures/culture.schema.json",
     "linguistic": "generation/linguistic_lists.schema.json",
+    "places": "generation/places/places.schema.json",
 }
 """Where in the package the schema lies, beside the files whose first line names it."""
 

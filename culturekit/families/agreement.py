@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,7 +91,9 @@ def agreement(given: AgreementReads, options: AgreementOptions, *, name: str = "
         return score_agreement(read_table(given.annotations, ANNOTATIONS), verdicts, options=options)
 
     seeds = {"resampling": options.seed}
-    return family_stage("agreement", roles_of(given), kept(options, but=("seed",)), score, seeds=seeds, name=name)
+    return family_stage(
+        "agreement", roles_of(given), kept(options, but=("seed",)), score, seeds=seeds, version=2, name=name
+    )
 
 
 AGREEMENT = Family(
@@ -125,12 +128,12 @@ def score_agreement(
     """
     check_choices(options)
     check_count("resamples", options.resamples)
-    pools, silent = pooled_ratings(annotations, by=options.by)
+    left_out: Counter[str] = Counter()
+    pools, left_out["neither_value_nor_choice"] = pooled_ratings(annotations, by=options.by, left_out=left_out)
     if not pools:
         raise UsageError("nobody answered anything", expected="annotations with values or choices", found="none")
     rows = [row for pool in pools for row in agreement_rows(pool, options)]
     divergence, differences = divergences(pools, options)
-    left_out = {"neither_value_nor_choice": silent}
     if judgments is not None:
         of_judges, unmatched = judge_rows(judgments, pools, seed=options.seed, resamples=options.resamples,
                                           confidence=options.confidence, by=options.by)  # fmt: skip

@@ -23,15 +23,17 @@ from culturekit.families.handles.image_levels import (
 )
 from culturekit.families.handles.inputs import VectorFolder, roles_of
 from culturekit.families.handles.vector_files import images_with_prompts, one_identity
+from culturekit.families.handles.yes_answers import bucket_row, yes_or_no
 from culturekit.metrics.arguments import argument_error, check_choice
 from culturekit.metrics.realism.clip_scores import (
     PRESENCE_THRESHOLDS,
     clip_score,
     consistency_interval,
+    nearest_own,
     objects_present,
     yes_by_score,
 )
-from culturekit.metrics.scoring.image_collections import checked
+from culturekit.metrics.scoring.careful_answers import careful_answers
 from culturekit.metrics.scoring.labelled_vectors import LabelledVectors
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row
 from culturekit.metrics.statistics.intervals import Target
@@ -51,7 +53,8 @@ TEXTS: Mapping[str, tuple[str, str, float]] = {
 }
 """What texts are of -> the metric, the column of images that holds the id of each one's text, and the scale."""
 
-YES, NO = ("yes", "y", "true", "1"), ("no", "n", "false", "0")
+PLACES = ("region", "country")
+"""Texts of which the nearest one says where an image seems to be from."""
 
 
 def thresholds_of(texts: Sequence[str]) -> dict[str, float]:
@@ -111,23 +114,30 @@ class ClipOptions:
 
 def clip(given: ClipReads, options: ClipOptions, *, name: str = "scores") -> Stage:
     """Score images against their prompts, regions or objects: CLIPScore, objects shown, consistency."""
-    encoder = one_identity(given.vectors.folder, given.texts.folder)
-    options = replace(options, encoder=encoder, means=options.means.known())
+
+    def identity() -> dict[str, Any]:
+        return one_identity(given.vectors.folder, given.texts.folder)
+
+    # A recipe says who embeds before there are vectors.
+    options = replace(options, encoder=options.encoder or identity(), means=options.means.known())
 
     def score(work: Work) -> Scored:
         images = images_with_prompts(given.images, given.prompts, work.scratch)
         people = None if given.annotations is None else read_table(given.annotations, ANNOTATIONS)
-        answer = score_clip(given.vectors.vectors(), given.texts.vectors(), images, people, options=options)
+        made = replace(options, encoder=identity())
+        answer = score_clip(given.vectors.vectors(), given.texts.vectors(), images, people, options=made)
         if people is not None:
             write_table(work.out, YES_BY_SCORE, answer.curve)
         return answer.scored
 
-    return family_stage("clip", roles_of(given), kept(options), score, name=name)
+    return family_stage("clip", roles_of(given), kept(options), score, version=3, name=name)
 
 
 CLIP = Family(
     clip,
-    metrics=described("clip_score object_clip_score object_consistency object_presence region_clip_score"),
+    metrics=described(
+        "clip_score object_clip_score object_consistency object_presence region_clip_score region_recognised"
+    ),
     example="--vectors vectors --texts prompt-vectors --images images/images.parquet --out scores",
 )
 
@@ -151,7 +161,7 @@ def score_clip(
     """Score every image against its text, per model, all together and at each level.
 
     Texts of objects add the share of images whose object counts as shown, and the consistency of objects: the mean
-    over objects of a low percentile.
+    over objects of a low percentile. Texts of regions or countries add the share of images nearest to their own.
 
     Args:
         vectors: of images, ids their image ids.
@@ -174,6 +184,11 @@ def score_clip(
         for rows, behind in object_rows(images, options, params, target):
             scores += rows
             values += behind
+    if options.texts in PLACES and len(texts.ids) > 1:
+        own = images.with_columns(value=pl.col("nearest").cast(pl.Float64))
+        told = {**params, "among": sorted(texts.ids)}
+        rows, behind = mean_rows(own, "region_recognised", options.means, told, target=target, share=True)
+        scores, values = scores + rows, values + behind
     curve = pl.DataFrame(schema=YES_BY_SCORE.schema)
     if annotations is not None:
         curve = curve_of(images, annotations, metric, options, left_out)
@@ -187,7 +202,7 @@ def scored_images(
     options: ClipOptions,
     left_out: Counter[str],
 ) -> pl.DataFrame:
-    """Give the images that have a text, with their score as `value`."""
+    """Give the images that have a text, with their score as `value`, and whether no other text is as `nearest`."""
     metric, column, scale = TEXTS[options.texts]
     images = placed(vectors.ids, table, options.means, what="vectors of images", left_out=left_out)
     if len(set(texts.ids)) < len(texts.ids):
@@ -202,9 +217,12 @@ def scored_images(
             expected=f"ids of texts that stand in the column {column} of images",
             found=f"texts such as {texts.ids[0]!r}" if texts.ids else "no texts",
         )
-    own = np.asarray(vectors.vectors)[found["row"].to_numpy()]
-    other = np.asarray(texts.vectors)[found["text"].to_numpy()]
-    return found.with_columns(value=pl.Series(clip_score(own, other, scale=scale)))
+    own, places = np.asarray(vectors.vectors)[found["row"].to_numpy()], found["text"].to_numpy()
+    score = clip_score(own, np.asarray(texts.vectors)[places], scale=scale)
+    if options.texts not in PLACES:
+        return found.with_columns(value=pl.Series(score))
+    nearest = nearest_own(own, texts.vectors, places)
+    return found.with_columns(value=pl.Series(score), nearest=pl.Series(nearest))
 
 
 def object_rows(images: pl.DataFrame, options: ClipOptions, params: Mapping[str, object], target: Target) -> list[Rows]:
@@ -244,7 +262,7 @@ def curve_of(
     images: pl.DataFrame, annotations: pl.DataFrame, metric: str, options: ClipOptions, left_out: Counter[str]
 ) -> pl.DataFrame:
     """Say how often annotators of each pool said yes, by score, for each model."""
-    asked = checked(annotations, ANNOTATIONS).filter(criterion=options.criterion)
+    asked = careful_answers(annotations, left_out).filter(criterion=options.criterion)
     if asked.is_empty():
         found = ", ".join(annotations["criterion"].unique().sort().to_list()) or "no annotations"
         raise UsageError(f"no annotation is of the criterion {options.criterion!r}", found=found)
@@ -269,30 +287,3 @@ def curve_of(
         place = {"metric": metric, "model": cell["model"][0], "pool": cell["annotator_region"][0]}
         rows += [{**place, **bucket_row(each)} for each in buckets]
     return pl.DataFrame(rows, schema=YES_BY_SCORE.schema)
-
-
-def yes_or_no() -> pl.Expr:
-    """Read an answer from the value (1 or 0) or the choice (yes or no); null for anything else."""
-    choice = pl.col("choice").str.strip_chars().str.to_lowercase()
-    return (
-        pl.when(pl.col("value").is_in([0.0, 1.0]))
-        .then(pl.col("value") == 1)
-        .when(choice.is_in(YES))
-        .then(statement=True)
-        .when(choice.is_in(NO))
-        .then(statement=False)
-        .otherwise(None)
-    )
-
-
-def bucket_row(bucket: Any) -> Row:  # noqa: ANN401 - a YesBucket
-    """Write a bucket; a limit that is not known is null."""
-    return {
-        "low": bucket.low,
-        "score": bucket.score,
-        "rate": bucket.rate,
-        "ci_low": None if np.isnan(bucket.ci_low) else bucket.ci_low,
-        "ci_high": None if np.isnan(bucket.ci_high) else bucket.ci_high,
-        "images": bucket.images,
-        "answers": bucket.answers,
-    }

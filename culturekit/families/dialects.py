@@ -15,6 +15,7 @@ from culturekit.families.family import Confidence, Family, Pair, check_options, 
 from culturekit.families.family_stage import family_stage
 from culturekit.families.handles.inputs import Numbered, asked, roles_of
 from culturekit.metrics.linguistic.dialects import dialect_gap
+from culturekit.metrics.scoring.careful_answers import careful_answers
 from culturekit.metrics.scoring.image_collections import checked
 from culturekit.metrics.scoring.prompted_images import Place, mean_rows, prompted_images
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row
@@ -76,7 +77,9 @@ def dialects(given: DialectReads, options: DialectOptions, *, name: str = "score
         )
 
     seeds = {"permutations": options.seed}
-    return family_stage("dialects", roles_of(given), kept(options, but=("seed",)), score, seeds=seeds, name=name)
+    return family_stage(
+        "dialects", roles_of(given), kept(options, but=("seed",)), score, seeds=seeds, version=2, name=name
+    )
 
 
 DIALECTS = Family(
@@ -84,6 +87,7 @@ DIALECTS = Family(
     metrics=described("dialect_gap dialect_score"),
     example="--images images/images.parquet --prompts prompts/prompts.parquet --quality quality/quality.parquet "
     "--out scores",
+    check="score-dialects",
 )
 
 
@@ -137,7 +141,7 @@ def measures(
         for part in checked(quality, QUALITY).sort("scorer").partition_by("scorer", maintain_order=True):
             yield part["scorer"][0], None, part.select("image_id", value=pl.col("value") / options.scale)
     if annotations is not None:
-        verdicts = checked(annotations, ANNOTATIONS).filter(criterion=CORRECT)
+        verdicts = careful_answers(annotations, left_out).filter(criterion=CORRECT)
         answer = pl.col("choice").str.strip_chars().str.to_lowercase()
         clear = verdicts.filter(answer.is_in([YES, NO])).with_columns(value=(answer == YES).cast(pl.Float64))
         left_out["verdicts that are neither yes nor no"] += verdicts.height - clear.height

@@ -20,7 +20,7 @@ from culturekit.metrics.catalog import CATALOG
 from culturekit.metrics.corrected.audit_design import Design
 from culturekit.metrics.corrected.judged_gates import MOST_GRADES, marked_items, marks_of_answers
 from culturekit.metrics.corrected.judged_means import judged_mean
-from culturekit.metrics.scoring.image_collections import checked
+from culturekit.metrics.scoring.careful_answers import careful_answers
 from culturekit.metrics.scoring.rating_pools import PoolsBy, pool_of
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row
 from culturekit.metrics.scoring.value_sets import known_values, parsed
@@ -112,7 +112,7 @@ def judged(given: JudgedReads, options: JudgedOptions, *, name: str = "judged", 
         people = read_table(given.annotations, ANNOTATIONS), samples_of(given.sample)
         return score_judged(given.values.table(), *people, options=options, required=required)
 
-    return family_stage("judged", roles_of(given), kept(options), score, version=4, name=name)
+    return family_stage("judged", roles_of(given), kept(options), score, version=5, name=name)
 
 
 JUDGED = Family(
@@ -146,9 +146,9 @@ def score_judged(
             right, and that is required.
     """
     known, unknown = known_values(values)
-    pools = answers_by_pool(annotations, options)
-    rows: list[Row] = []
     reasons: Counter[str] = Counter({"values that are no number": unknown})
+    pools = answers_by_pool(annotations, options, reasons)
+    rows: list[Row] = []
     for cell in cells_of(known, options):
         about = parsed(cell["params"][0])
         found: list[Row] = []
@@ -167,9 +167,11 @@ def score_judged(
     return scored(rows, left_out=dict(sorted(reasons.items())))
 
 
-def answers_by_pool(annotations: pl.DataFrame, options: JudgedOptions) -> Mapping[str, pl.DataFrame]:
+def answers_by_pool(
+    annotations: pl.DataFrame, options: JudgedOptions, left_out: Counter[str]
+) -> Mapping[str, pl.DataFrame]:
     """Give each pool's answers to the question as image_id, annotator and value, on the judge's scale."""
-    table = checked(annotations, ANNOTATIONS).filter(criterion=options.criterion)
+    table = careful_answers(annotations, left_out).filter(criterion=options.criterion)
     if options.scheme is not None:
         table = table.filter(scheme=options.scheme)
     schemes = table["scheme"].unique().sort().to_list()

@@ -1,6 +1,7 @@
 """From the values behind scores to how well metrics follow people, and each other."""
 
 import itertools
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -132,7 +133,9 @@ def meta(given: MetaReads, options: MetaOptions, *, name: str = "scores") -> Sta
     usual, stated = kept(MetaOptions()), kept(known, but=("seed",))
     settings = {key: value for key, value in stated.items() if key not in LATER or value != usual[key]}
     seeds = {"bootstrap": options.seed}
-    return family_stage("meta", roles_of(read), settings, lambda _: score(read, known), seeds=seeds, name=name)
+    return family_stage(
+        "meta", roles_of(read), settings, lambda _: score(read, known), seeds=seeds, version=2, name=name
+    )
 
 
 META = Family(
@@ -193,9 +196,10 @@ def score_meta(
         check_choice("methods", method, CORRELATIONS)
     check_choices(options)
     check_count("resamples", options.resamples)
-    known, unknown = known_values(values)
+    left_out: Counter[str] = Counter()
+    known, left_out["unknown_value"] = known_values(values)
     metrics = metric_series(known)
-    people = [*rated(annotations, options), *([] if human is None else metric_series(known_values(human)[0]))]
+    people = [*rated(annotations, options, left_out), *([] if human is None else metric_series(known_values(human)[0]))]
     rows = [row for a, b in itertools.product(metrics, people) for row in rows_of("human_correlation", a, b, options)]
     for a, b in () if options.people_only else itertools.combinations(metrics, 2):
         rows += rows_of("metric_correlation", a, b, options)
@@ -205,7 +209,7 @@ def score_meta(
             expected="items of the values among those of the ratings, or two metrics of the same items",
             found=f"{len(metrics)} metrics and {len(people)} kinds of ratings",
         )
-    return scored(rows, left_out={"unknown_value": unknown})
+    return scored(rows, left_out=left_out)
 
 
 def metric_series(known: pl.DataFrame) -> list[Series]:
@@ -222,11 +226,11 @@ def metric_series(known: pl.DataFrame) -> list[Series]:
     return series
 
 
-def rated(annotations: pl.DataFrame | None, options: MetaOptions) -> Iterator[Series]:
+def rated(annotations: pl.DataFrame | None, options: MetaOptions, left_out: Counter[str]) -> Iterator[Series]:
     """Give the item means of each pool as a series; of choices in words, the shares of those asked for."""
     if annotations is None:
         return
-    for pool in pooled_ratings(annotations, by=options.by)[0]:
+    for pool in pooled_ratings(annotations, by=options.by, left_out=left_out)[0]:
         about: dict[str, object] = {
             "scheme": pool.scheme,
             "criterion": pool.criterion,

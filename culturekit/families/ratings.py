@@ -15,7 +15,7 @@ from culturekit.families.family import Confidence, Family, described, kept
 from culturekit.families.family_stage import family_stage
 from culturekit.families.handles.inputs import Numbered, asked, roles_of
 from culturekit.metrics.linguistic.human_tables import item_scores, likert_table
-from culturekit.metrics.scoring.image_collections import checked
+from culturekit.metrics.scoring.careful_answers import careful_answers
 from culturekit.metrics.scoring.prompted_images import Place, mean_rows, plain_row, prompted_images
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored
 from culturekit.records.schemas import ANNOTATIONS, IMAGES
@@ -59,13 +59,14 @@ def ratings(given: RatingReads, options: RatingOptions, *, name: str = "scores")
             options=options,
         )
 
-    return family_stage("ratings", roles_of(given), kept(options), score, name=name)
+    return family_stage("ratings", roles_of(given), kept(options), score, version=2, name=name)
 
 
 RATINGS = Family(
     ratings,
     metrics=described("choice_rate rating_mean rating_sd rating_within"),
     example="--annotations annotations/annotations.parquet --out scores",
+    check="score-ratings",
 )
 
 
@@ -88,7 +89,7 @@ def score_ratings(
         UsageError: a table does not conform, nobody answered, or an annotator rated an item twice.
     """
     left_out: Counter[str] = Counter()
-    table = checked(annotations, ANNOTATIONS)
+    table = careful_answers(annotations, left_out)
     if options.scheme is not None:
         table = table.filter(scheme=options.scheme)
     named = labelled(table, images, prompts, left_out)

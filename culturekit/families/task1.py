@@ -9,7 +9,7 @@ from typing import Annotated, Protocol, TypeAlias
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
 from culturekit.defaults import CONFIDENCE
@@ -33,6 +33,7 @@ from culturekit.storage.tables import read_table
 
 __all__ = [
     "TASK_1",
+    "Extractor",
     "Least",
     "RealFeatures",
     "Task1Options",
@@ -65,15 +66,17 @@ def name_and_value(text: str, option: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Extractor:
-    """A folder of vectors by one extractor; a role names it where there may be several."""
+    """A folder of vectors by one extractor; a role names it where there may be several, also several of its folders."""
 
     name: str
     vectors: NamedVectors
     alone: bool = False
+    part: str = ""
 
     def files(self, role: str) -> dict[str, Path]:
         """Name vectors and ids."""
-        return self.vectors.files(role if self.alone else f"{role}-{self.name}")
+        named = f"{role}-{self.name}" + (f"-{self.part}" if self.part else "")
+        return self.vectors.files(role if self.alone else named)
 
     def by_image(self) -> Features:
         """Open the vectors by the ids of their images."""
@@ -135,7 +138,9 @@ def task1(given: Task1Reads, options: Task1Options, *, name: str = "scores") -> 
     """Score agreement on similarity and appeal, and how they follow distances and the manifold of real images."""
 
     def score(_: Work) -> Scored:
-        extractors = {each.name: each.by_image() for each in given.features}
+        extractors: dict[str, dict[str, ArrayLike]] = {}
+        for each in given.features:
+            extractors.setdefault(each.name, {}).update(each.by_image())
         real = given.real
         manifold = None if real is None else RealFeatures(real.name, real.vectors.vectors()[0], options.k)
         return score_task1(read_table(given.task1, TASK1), extractors, manifold, options=options)

@@ -24,7 +24,7 @@ from culturekit.metrics.inclusion.clustered_shares import clustered_share
 from culturekit.metrics.linguistic.picture_tones import TONE_WARNINGS, skin_tone
 from culturekit.metrics.linguistic.skin_pixels import Detector
 from culturekit.metrics.linguistic.tone_histograms import tone_spread_interval
-from culturekit.metrics.scoring.image_collections import checked
+from culturekit.metrics.scoring.careful_answers import careful_answers
 from culturekit.metrics.scoring.prompted_images import Place, mean_rows, prompted_images
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row, with_reason
 from culturekit.records.schemas import ANNOTATIONS, IMAGES
@@ -84,7 +84,7 @@ def tones(given: ToneReads, options: ToneOptions, *, name: str = "scores") -> St
 
     known = {**kept(options), "warning": TONE_WARNINGS.get(options.detector, ""), "sees": sees(options.detector)}
     packages = ("numpy", "pillow", "polars", "scipy")
-    return family_stage("tones", roles_of(given), known, score, version=2, name=name, packages=packages)
+    return family_stage("tones", roles_of(given), known, score, version=3, name=name, packages=packages)
 
 
 TONES = Family(
@@ -93,6 +93,7 @@ TONES = Family(
     example="--images images/images.parquet --out scores",
     workers=True,
     engine=True,
+    check="score-tones",
 )
 
 
@@ -161,7 +162,7 @@ def machine_weights(tones: Mapping[str, int | None], known: pl.DataFrame) -> pl.
 
 def human_weights(annotations: pl.DataFrame, known: pl.DataFrame, left_out: Counter[str]) -> Iterator[Answers]:
     """Share a picture's weight evenly among the tones that a pool's annotators named; nobody naming one is no skin."""
-    table = checked(annotations, ANNOTATIONS).filter(criterion=TONE_CRITERION)
+    table = careful_answers(annotations, left_out).filter(criterion=TONE_CRITERION)
     named = pl.col("value").is_between(1, SCALE) & (pl.col("value") == pl.col("value").round())
     bad = table.filter(pl.col("value").is_not_null() & ~named)
     left_out["malformed: tones that are not 1 to 10"] += bad.height

@@ -108,6 +108,12 @@ BACKENDS: Registry[ImageBackend] = Registry(
             options="culturekit.generation.simulated.scenes.scenes_backend:Options",
         ),
         Entry(
+            "simulated-objects",
+            "culturekit.generation.simulated.objects.objects_backend:make",
+            "a model of known regional look and faults, which draws objects in regions",
+            options="culturekit.generation.simulated.objects.objects_backend:Options",
+        ),
+        Entry(
             "simulated-portraits",
             "culturekit.generation.simulated.portraits.portraits_backend:make",
             "a model of known tones, dialects and modernity, which draws people and places",

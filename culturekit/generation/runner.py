@@ -22,6 +22,7 @@ from culturekit.generation.image_rows import Maker, Shard, batches, image_row, p
 from culturekit.records.choices import PictureFormat, PromptKind
 from culturekit.records.schemas import IMAGES, PROMPTS
 from culturekit.records.work import Outcome, Work
+from culturekit.registry import parse_spec
 from culturekit.storage.atomic import write_atomically
 from culturekit.storage.digests import canonical_json, digest
 from culturekit.storage.seals import seal_pictures
@@ -153,9 +154,14 @@ def derive_seed(run_seed: int, prompt_id: str, repeat: int, slot: int) -> int:
     return int(digest([run_seed, prompt_id, repeat, slot])[:8], 16)
 
 
-@cache
 def backend_of(spec: str, cspace: Path | None) -> ImageBackend:
-    """Make a backend once per process."""
+    """Make a backend once per process, and anew where a plugin's code was imported anew."""
+    return made_by(BACKENDS.load(parse_spec(spec).name), spec, cspace)
+
+
+@cache
+def made_by(_: object, spec: str, cspace: Path | None) -> ImageBackend:
+    """Make a backend once for each function that makes it."""
     return BACKENDS.make(spec) if cspace is None else BACKENDS.make(spec, cspace=cspace)
 
 

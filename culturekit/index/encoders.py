@@ -91,6 +91,12 @@ ENCODERS: Registry[Encoder] = Registry(
             options="culturekit.builders.simulated.simulated_encoder:Options",
         ),
         Entry(
+            "simulated-objects",
+            "culturekit.builders.simulated.object_encoder:make",
+            "objects and regions of a simulated world, as texts name and pictures show them, without weights",
+            options="culturekit.builders.simulated.object_encoder:Options",
+        ),
+        Entry(
             "simulated-portraits",
             "culturekit.builders.simulated.portrait_encoder:make",
             "what texts name and simulated portraits show, in one space, without weights",

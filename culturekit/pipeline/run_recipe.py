@@ -36,12 +36,14 @@ def run_recipe(
     What the recipe now makes from something else replaces what it made before, and that is said.
 
     Example:
-        >>> recipe = ck.load_recipe(Path("recipes/cube.yaml"))
+        >>> recipe = ck.load_recipe("cube")
         >>> with ck.LocalEngine(2) as engine:
-        ...     done = ck.run_recipe(recipe, Path("runs/mine"), engine=engine, until="graph")
+        ...     done = ck.run_recipe(recipe, "runs/mine", engine=engine, until="graph")
         >>> [(stage.name, stage.state) for stage in done]
         [('graph', 'built')]
     """
+    if not isinstance(recipe, AnyRecipe):
+        raise UsageError("no recipe", expected="what load_recipe gives", found=repr(recipe))
     workdir = Path(workdir)
     planned = [step.stage for step in wired(recipe, workdir).steps]
     stages = stages_until(planned, until)

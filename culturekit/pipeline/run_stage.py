@@ -1,12 +1,12 @@
 """Run one stage, unless its finished folder already answers: nothing finished is replaced in silence."""
 
+import dataclasses
 import logging
 import os
 import platform
 import socket
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -35,7 +35,7 @@ LONGEST = 60
 ABSENT = object()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class StageRun:
     """How a stage ended: its manifest, and whether the work was there already or went on from a cut run."""
 
@@ -64,16 +64,17 @@ def run_stage(
         >>> from culturekit.records.work import Outcome
         >>> from culturekit.stages.stage import Stage
         >>> def count(work):
-        ...     rows = ck.read_table(work.inputs["cspace"], ck.TABLES["cspace"]).height
+        ...     rows = ck.read_table(work.inputs["cspace"], "cspace").height
         ...     (work.out / "rows.txt").write_text(str(rows))
         ...     return Outcome({"rows": rows})
-        >>> stage = Stage("rows", "rows", 1, count, {"cspace": Path("runs/cube/cspace/cspace.parquet")})
+        >>> stage = Stage("rows", "rows", 1, count, {"cspace": "runs/cube/cspace/cspace.parquet"})
         >>> with ck.LocalEngine(1) as engine:
-        ...     run = ck.run_stage(stage, Path("rows"), engine=engine)
+        ...     run = ck.run_stage(stage, "rows", engine=engine)
         >>> run.state, list(run.manifest.counts)
         ('built', ['rows'])
     """
     started, final = time.perf_counter(), Path(final)
+    stage = dataclasses.replace(stage, inputs={role: Path(path) for role, path in stage.inputs.items()})
     inputs = input_records(stage.inputs, known=known_records(stage, final))
     check_expected(stage, inputs)
     key = key_of(stage, inputs)
@@ -106,6 +107,10 @@ def build(
     """Do the work of a stage and publish it."""
     work = Work(dict(stage.inputs), place.out, place.scratch, carrying(engine), progress)
     outcome = stage.run(work)
+    if not isinstance(outcome, Outcome):
+        raise UsageError(
+            f"the stage {stage.name} answers with something else", expected="an Outcome", found=repr(outcome)
+        )
     remove_strays(place.out)  # of workers that were killed: the manifest must not count them
     for parquet in sorted(place.out.glob("*.parquet")):
         for form in stage.exports:

@@ -62,7 +62,17 @@ ExportChoice: TypeAlias = Literal["csv", "jsonl", "both"]
 """The same as a user says it."""
 
 SchemaKind: TypeAlias = Literal[
-    "recipe", "concept", "countries", "templates", "texts", "prices", "scenes", "captions", "linguistic", "annotation"
+    "recipe",
+    "concept",
+    "countries",
+    "templates",
+    "texts",
+    "prices",
+    "scenes",
+    "captions",
+    "linguistic",
+    "places",
+    "annotation",
 ]
 """The kinds of YAML file that have a schema."""
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import polars as pl
 
+from culturekit.metrics.scoring.careful_answers import careful_answers
 from culturekit.records.schemas import (
     ANNOTATIONS,
     CAPTION_PROPOSALS,
@@ -242,7 +243,7 @@ def histogram(run: RunFolders) -> Section | None:
         return None
     path = run.table(own.IMPORTED, own.OF_MODELS)
     about = read_table(run.table(own.IMPORTED, own.OF_MODELS, file="rated_items.parquet"), RATED_ITEMS)
-    said = read_table(path, ANNOTATIONS).filter(pl.col("flags").list.len() == 0).drop_nulls("value")
+    said = careful_answers(read_table(path, ANNOTATIONS)).drop_nulls("value")
     rated = said.join(about.select("item_id", "model"), on="item_id")
     rows = []
     for model in run.models:

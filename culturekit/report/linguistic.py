@@ -24,14 +24,12 @@ __all__ = ["linguistic_page"]
 TITLE = "Which dialects, whom and whose places do these models know?"
 STATED = ("dialects", "tones-…", "neutral-…", "questions-…", "judged-modern", "ratings", "true-…")
 CRITERIA = ("cleanliness", "wealth", "current_date", "completeness", "faithfulness")
-"""In the order of the paper's table."""
-
 PARAMS = {name: name for name in ("of", "pool", "detector", "labels", "tone", "first", "criterion")}
 KINDS = {"rating": ("rating_mean", "rating_sd", "criterion"), "question": ("question_share", "question_sd", "first")}
 TRUTH, WHOLE, TONES = "truth", "all", range(1, 11)
 NOT_REPRODUCED = (
     "The paper's column MAD cannot come from the same six values as its column STD: over six values MAD is at least "
-    "0.577 of STD, over six like these rather 0.75, and the paper prints 0.27 to 0.41 of it."
+    "0.577 of STD, and the paper prints 0.27 to 0.41 of it."
 )
 
 
@@ -40,11 +38,9 @@ def linguistic_page(run: RunFolders) -> SectionPage:
     images = sum(run.manifest(roles.IMAGES, model).counts.get("images", 0) for model in run.models)
     found = [dialect_section(run), spread_section(run), histogram_section(run), heat_section(run), ranking_section(run),
              modern_section(run), question_section(run), rating_section(run)]  # fmt: skip
-    noted = [
-        run.manifest(role, model).notes for role in (own.CLIPSCORE,) for model in run.models if run.has(role, model)
-    ]
+    noted = [run.manifest(own.CLIPSCORE, model).notes for model in run.models_with(own.CLIPSCORE)]
     noted += [run.manifest(own.ANSWERS, variant=what).notes for what in run.variants(own.ANSWERS)]
-    caveats = dict.fromkeys([*(str(notes.get("caveat", "")) for notes in noted), *unseen(run)])
+    caveats = dict.fromkeys([*(str(notes.get("caveat", "")) for notes in noted), *unseen(run), *not_corrected(run)])
     return SectionPage(
         TITLE, tuple(run.models), images, ("two dialects, neutral prompts and groups",), tuple(verdict(run)),
         tuple(filter(None, caveats)), tuple(section for section in found if section is not None),
@@ -71,6 +67,15 @@ def unseen(run: RunFolders) -> Iterator[str]:
         known = f"{len(said['swatches'])} of 10 swatches and {said['faces']} of {said['of_faces']} faces in five lights"
         warning = TONE_WARNINGS.get(detector, "")  # type: ignore[call-overload]
         yield f"The rule {detector} sees {known}{'; ' if warning else ''}{warning}."
+
+
+def not_corrected(run: RunFolders) -> Iterator[str]:
+    """Say how many scores people did not put right, and why."""
+    tones = (run.manifest(own.TONES, variant=detector) for detector in run.variants(own.TONES))
+    for manifest in (*([run.manifest(own.JUDGED)] if run.has(own.JUDGED) else []), *tones):
+        for reason, count in manifest.drops.items():
+            if "not corrected" in reason or "not put right" in reason:
+                yield f"{manifest.stage.removeprefix('score-')}: {count:,} {reason}."
 
 
 def first_by(table: pl.DataFrame | None, models: Sequence[str], **where: str | None) -> list[str]:
@@ -126,8 +131,9 @@ def dialect_section(run: RunFolders) -> Section | None:
         ))
         for what, where, scores in sources
     )  # fmt: skip
-    lead = ("A gap is paired by prompt, with a 95 % interval over prompts. A scorer that reads words as they stand is "
-            "content with a picture of them; people say whether it shows what is meant.")  # fmt: skip
+    sure = run.manifest(own.DIALECTS).options["confidence"]
+    lead = (f"A gap is paired by prompt, with a {sure:.0%} interval over prompts. A scorer that reads words as they "
+            "stand is content with a picture of them; people say whether it shows what is meant.")  # fmt: skip
     return Section("dialects", "How far apart are the dialects?", lead, grids)
 
 
@@ -228,10 +234,7 @@ def modern_section(run: RunFolders) -> Section | None:
     grids = []
     for model in run.models:
         table = judged.filter(model=model)
-        firsts, groups = (
-            table["first"].unique().sort().to_list(),
-            table["group"].unique().sort(nulls_last=True).to_list(),
-        )
+        firsts, groups = firsts_and_groups(table)
         pools = pools_of(table)
         columns = [*(f"{first}, judged" for first in firsts),
                    *(f"{first}, put right ({pool})" for first in firsts for pool in pools)]  # fmt: skip
@@ -249,6 +252,11 @@ def modern_section(run: RunFolders) -> Section | None:
     return Section("modern", "How modern do places look, as judged, as corrected, as true?", lead, tuple(grids))
 
 
+def firsts_and_groups(table: pl.DataFrame) -> tuple[list[str], list[str | None]]:
+    """List the captions that were asked about, and the groups, all of them last."""
+    return table["first"].unique().sort().to_list(), table["group"].unique().sort(nulls_last=True).to_list()
+
+
 def question_section(run: RunFolders) -> Section | None:
     """Show the shares of both captions of each pair, with deviations over images."""
     grids = []
@@ -256,17 +264,9 @@ def question_section(run: RunFolders) -> Section | None:
         table = scores_of(run, own.QUESTIONS, model)
         if table is None:
             continue
-        firsts, groups = (
-            table["first"].unique().sort().to_list(),
-            table["group"].unique().sort(nulls_last=True).to_list(),
-        )
-        rows = tuple(
-            (
-                Cell(group or WHOLE),
-                *(with_deviation(table, group, first, "question") for first in firsts),
-            )
-            for group in groups
-        )
+        firsts, groups = firsts_and_groups(table)
+        rows = tuple((Cell(group or WHOLE), *(with_deviation(table, group, one, "question") for one in firsts))
+                     for group in groups)  # fmt: skip
         grids.append(Grid(f"Places of {model}", ("group", *firsts), rows))
     lead = "Mean ± standard deviation over images (n − 1); the other caption of a pair has what is left to 1."
     return Section("questions", "Two wordings of one question", lead, tuple(grids)) if grids else None

@@ -97,7 +97,8 @@ def message_of(model: type[BaseModel], path: KeyPath, detail: ErrorDetails) -> s
 
 def closest(word: str, accepted: Sequence[str]) -> str:
     """Offer the nearest accepted word, and list them all."""
-    near = difflib.get_close_matches(word, accepted, n=1, cutoff=0.5)
+    same = [each for each in accepted if each.casefold() == word.casefold()]
+    near = same or difflib.get_close_matches(word, accepted, n=1, cutoff=0.5)
     offer = f"; did you mean {near[0]!r}?" if near else ";"
     return f"{offer} accepted: {', '.join(accepted)}" if accepted else ""
 

@@ -24,8 +24,8 @@ NULLS = {"", "~", "null", "Null", "NULL"}
 INFINITIES = {".inf": "inf", ".Inf": "inf", ".INF": "inf", "-.inf": "-inf", "-.Inf": "-inf", "-.INF": "-inf"}
 PLAIN_TAGS = {"tag:yaml.org,2002:str", "tag:yaml.org,2002:seq", "tag:yaml.org,2002:map"}
 QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
-MEANT = re.compile(r"([?@`%&*])|\S(\{)|:\s.*?(:)\s")
-"""What begins something of its own in YAML, and may be meant as it stands."""
+MEANT = tuple(map(re.compile, (r"([?@`%&*])", r"\S(\{)", r":\s+(\{)[^{}]*\}\s*[^\s,}\]#]", r":\s.*?(:)\s")))
+"""What begins something of its own in YAML, and may be meant as it stands; the surest first."""
 
 MAX_BYTES = 5_000_000
 MAX_NODES = 200_000
@@ -99,8 +99,9 @@ def parse_yaml(text: str, *, name: str) -> YamlSource:
 def unquoted(text: str, line: int) -> str:
     """Say that a value wants quotes, where a line holds what YAML reads otherwise."""
     lines = text.splitlines()
-    found = MEANT.search(QUOTED.sub("", lines[line - 1])) if 0 < line <= len(lines) else None
-    return f'; a value with {found[found.lastindex or 0]} in it wants quotes: "..."' if found else ""
+    bare = QUOTED.sub("", lines[line - 1]) if 0 < line <= len(lines) else ""
+    found = next(filter(None, (pattern.search(bare) for pattern in MEANT)), None)
+    return f'; a value with {found[1]} in it wants quotes: "..."' if found else ""
 
 
 class NodeReader:

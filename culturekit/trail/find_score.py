@@ -14,7 +14,7 @@ from culturekit.trail.upstream import manifest_of
 __all__ = ["described", "find_score", "labels_of", "scores_folder"]
 
 
-def find_score(reference: str) -> tuple[Path, dict[str, Any]]:
+def find_score(reference: Path | str) -> tuple[Path, dict[str, Any]]:
     """Find the score that a reference names, and the folder it lies in.
 
     A reference is a `scores.parquet`, or a folder with one, and either `#ROW`, the row counted from 0,
@@ -27,6 +27,7 @@ def find_score(reference: str) -> tuple[Path, dict[str, Any]]:
         >>> folder.name, score["n"] > 0
         ('scores', True)
     """
+    reference = str(reference)
     location, hash_mark, number = reference.partition("#")
     location, _, query = location.partition("?")
     folder = scores_folder(Path(location))

@@ -67,7 +67,7 @@ class Trail:
     people: People | None = None
 
 
-def walk_back(folder: Path, score: Mapping[str, Any], *, image_id: str | None = None) -> Trail:
+def walk_back(folder: Path | str, score: Mapping[str, Any], *, image_id: str | None = None) -> Trail:
     """Walk a score back by one of its images: the one named, or the first; of a corrected score one that people saw.
 
     Example:
@@ -75,7 +75,7 @@ def walk_back(folder: Path, score: Mapping[str, Any], *, image_id: str | None = 
         >>> trail.image.is_file(), trail.neighbours[0].rank
         (True, 1)
     """
-    walk = Walk(folder, score)
+    walk = Walk(Path(folder), score)
     return walk.trail(image_id or walk.image_ids[0])
 
 

@@ -31,6 +31,13 @@ from culturekit.verify.tables.check_images import check_images, check_truth
 from culturekit.verify.tables.check_imports import check_import
 from culturekit.verify.tables.check_journals import check_journals, check_spending
 from culturekit.verify.tables.check_judged import check_answers, check_judged
+from culturekit.verify.tables.check_linguistic import (
+    check_built,
+    check_even_sample,
+    check_joined,
+    check_known,
+    check_questions,
+)
 from culturekit.verify.tables.check_matches import check_matches
 from culturekit.verify.tables.check_pairs import check_exported, check_selected
 from culturekit.verify.tables.check_quality import check_audits, check_image_values, check_quality
@@ -101,6 +108,11 @@ CHECKS: tuple[Callable[[RunTree, Ledger], None], ...] = (
     each("captions", check_caption_stats, "caption-stats"),
     each("captions", check_translations, "translate-captions"),
     each("captions", check_objects, "list-objects"),
+    each("linguistic", check_built, "build-dialects", "build-neutral", "build-specific"),
+    each("linguistic", check_joined, "joined-prompts"),
+    each("linguistic", check_questions, "question-captions"),
+    each("linguistic", check_even_sample, "even-sample"),
+    each("linguistic", check_known, "portrait-truth"),
     each("pairs", check_selected, "select"),
     each("pairs", check_exported, "export-pairs"),
     each("values", check_image_values, "score-meta"),

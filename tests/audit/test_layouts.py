@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 from culturekit.audit.audit_file import audit_file
+from culturekit.audit.checks.places_and_concepts import meanings
 from culturekit.builders.prompting.prompts import PromptOptions, build_prompts
 from culturekit.errors import UsageError
 from culturekit.records.schemas import CSPACE, PROMPTS
@@ -143,3 +144,19 @@ def test_huge_and_marked_up_texts_are_set_aside_or_cut_in_what_is_told(tmp_path:
     assert {finding.row for finding in audit.findings if finding.severity != "note"} == {4}
     assert len(json.dumps(audit.as_data())) < 10_000
     assert not audit_file(tmp_path / "o.json").has_findings
+
+
+@pytest.mark.parametrize(
+    ("stated", "meant"),
+    [
+        ("Guatemala", ("Guatemala",)),
+        ("Georgia", ("Georgia",)),
+        ("UK", ("GB",)),
+        ("the United States", ("US",)),
+        ("Korea", ("Korea, Democratic People's Republic of", "Korea, Republic of")),
+        ("Brazil and Japan", ("BR", "JP")),
+        ("Atlantis", ()),
+    ],
+)
+def test_what_one_country_is_called_means_that_one(stated: str, meant: tuple[str, ...]) -> None:
+    assert meanings(stated) == meant

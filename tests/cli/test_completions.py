@@ -26,6 +26,7 @@ def test_recipes_are_offered_by_name_and_by_path(here: Path) -> None:
         "cube",
         "cube-release",
         "cultivate",
+        "inclusion",
         "linguistic",
         "cuisine.yml",
         "deeper/",
@@ -65,7 +66,8 @@ def test_a_recipe_that_is_not_there_is_answered_with_the_nearest(here: Path) -> 
     done = culturekit("run", "evalution.yaml", cwd=here)
     assert done.returncode == 2
     assert (
-        "there is no such recipe; expected a YAML file, or one of: c3, cube, cube-release, cultivate, linguistic. "
+        "there is no such recipe; expected a YAML file, or one of: c3, cube, cube-release, cultivate, inclusion, "
+        "linguistic. "
         "Did you mean 'evaluation.yaml'?" in done.stderr
     )
     assert "Did you mean 'cube'?" in culturekit("plan", "cub", cwd=here).stderr

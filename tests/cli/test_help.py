@@ -20,7 +20,7 @@ CONTRACT = {
     "kg diff", "kg stats", "kg export", "kg import", "kg query", "kg entity",
     "roots validate", "roots init", "cspace filter", "cspace complete",
     "cspace release", "cspace review export", "cspace review import",
-    "prompts build", "prompts build dialects", "prompts build neutral",
+    "prompts build", "prompts build geographic", "triplets", "prompts build dialects", "prompts build neutral",
     "prompts build specific", "prompts wordnet", "index build", "index embed", "index map", "index diagnose",
     "cspace diff", "cspace import",
     "index shuffle", "score agreement", "score compare",

@@ -38,7 +38,7 @@ def test_norway_stays_norway(tmp_path: Path) -> None:
 
 
 def test_every_shipped_recipe_is_right() -> None:
-    assert shipped_recipes() == ["c3", "cube", "cube-release", "cultivate", "linguistic"]
+    assert shipped_recipes() == ["c3", "cube", "cube-release", "cultivate", "inclusion", "linguistic"]
     for name in shipped_recipes():
         load_any_recipe(find_recipe(name))
 

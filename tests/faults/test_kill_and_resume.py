@@ -6,7 +6,7 @@ from tests.conftest import SMALL
 from tests.effort import examples
 from tests.faults.kill_and_resume import content, kill_and_resume, run_command
 
-CUBE = Path(__file__).parents[2] / "recipes/cube.yaml"
+CUBE, LINGUISTIC = (Path(__file__).parents[2] / f"recipes/{name}.yaml" for name in ("cube", "linguistic"))
 
 
 @pytest.mark.endtoend
@@ -19,6 +19,16 @@ def test_a_killed_run_ends_in_the_same_bytes(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_kills_of_the_cube_recipe_end_in_the_same_bytes(tmp_path: Path) -> None:
     result = kill_and_resume(CUBE, tmp_path, kills=examples(30), seed=3, longest=5.0)
+    assert len(result.kills) == examples(30)
+    assert result.different == []
+
+
+@pytest.mark.slow
+def test_kills_of_the_linguistic_recipe_end_in_the_same_bytes(tmp_path: Path) -> None:
+    text = LINGUISTIC.read_text(encoding="utf-8").replace("nouns: 8", "nouns: 2").replace("slots: 9", "slots: 2")
+    small = tmp_path / "linguistic.yaml"
+    small.write_text(text.replace("places: 300", "places: 60\n  persons: 60"), encoding="utf-8")
+    result = kill_and_resume(small, tmp_path, kills=examples(30), seed=5, longest=6.0)
     assert len(result.kills) == examples(30)
     assert result.different == []
 

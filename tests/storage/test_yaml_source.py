@@ -46,6 +46,8 @@ def test_a_key_given_twice_is_a_problem_and_the_first_value_stands() -> None:
         ("a: [simulated?noise=1, b]", 't:1: not YAML.*; a value with \\? in it wants quotes: "..."'),
         ("a: 1\nb: A photo: of x", "t:2: not YAML.*; a value with : in it wants quotes"),
         ("{a: folder:{model}/x.png}", "t:1: not YAML.*; a value with { in it wants quotes"),
+        ("a: {name} of {country}", "t:1: not YAML.*; a value with { in it wants quotes"),
+        ("a: {b: [c], d: [@x]}", "t:1: not YAML.*; a value with @ in it wants quotes"),
         ("a: @x", "t:1: not YAML.*; a value with @ in it wants quotes"),
         ("a: [1, '?'", "t:1: not YAML: [^;]*$"),
         ("a: 1\n---\nb: 2\n", "t:2: not YAML"),

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from statistics import median
+from typing import Any
 
 import pycountry
 
@@ -13,6 +14,7 @@ from culturekit.audit.findings import Change, Code, Finding, quoted
 from culturekit.audit.folding import fold
 from culturekit.audit.knowledge import Knowledge
 from culturekit.audit.sheet import Row, Sheet
+from culturekit.builders.country_names import country_code
 from culturekit.builders.space.public_cube import CONCEPTS
 from culturekit.kg.countries import Country, countries
 
@@ -66,7 +68,7 @@ def name_it(sheet: Sheet, row: Row, column: str) -> Finding:
     code, message = COUNTRY_UNKNOWN, f"{quoted(stated)} is no country that countries.yaml knows"
     if len(meant) > 1:
         code, message = COUNTRY_AMBIGUOUS, f"{quoted(stated)} can mean {', '.join(meant[:6])}"
-    suggestion = "name one country; --countries-file adds countries"
+    suggestion = "name one country; --countries-file adds countries, `world` all"
     return code.finding(
         message,
         row=row.number,
@@ -81,32 +83,31 @@ def name_it(sheet: Sheet, row: Row, column: str) -> Finding:
 def meanings(stated: str) -> tuple[str, ...]:
     """List the countries that words can mean: ISO codes of known ones, names of others."""
     words = fold(stated)[:200]
-    known = {country.iso for country in countries().values() if words in map(fold, words_of(country))}
-    if known:
-        return tuple(sorted(known))
+    code = country_code(stated)
+    if code in countries():
+        return (str(code),)
     parts = [part for part in SEVERAL.split(words) if part]
     if len(parts) > 1:
         return tuple(sorted({meaning for part in parts for meaning in meanings(part)}))
     return tuple(sorted(elsewhere(words)))
 
 
-def words_of(country: Country) -> list[str]:
-    """List the words that a country goes by here."""
-    entry = pycountry.countries.get(alpha_2=country.iso)
-    further = [getattr(entry, name, "") for name in ("name", "official_name", "common_name")] if entry else []
-    return [
-        word for word in (country.name, country.adjective, country.demonym, country.iso, country.iso3, *further) if word
-    ]
-
-
 def elsewhere(words: str) -> set[str]:
-    """Look for words in the names of all countries and of their parts: Korea is two, Georgia a state as well."""
+    """Look for words in the names of all countries and of their parts: Korea is two; what one is called is that one."""
     if not words:
         return set()
+    called = {entry.name for entry in pycountry.countries if words in map(fold, names_of(entry))}
+    if called:
+        return called
     among = re.compile(rf"\b{re.escape(words)}\b")
     found = {entry.name for entry in pycountry.countries if among.search(fold(entry.name))}
     parts = {f"{part.name} ({part.country.name})" for part in pycountry.subdivisions if fold(part.name) == words}
     return found | parts
+
+
+def names_of(entry: Any) -> Iterator[str]:  # noqa: ANN401 - pycountry has no types
+    """Give the names of ISO 3166-1."""
+    return (getattr(entry, kind) for kind in ("name", "common_name", "official_name") if hasattr(entry, kind))
 
 
 def named_otherwise(sheet: Sheet, row: Row, country: Country) -> Iterator[Finding]:

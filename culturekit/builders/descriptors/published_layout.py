@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import polars as pl
 
+from culturekit.builders.country_names import country_code
 from culturekit.builders.folded_names import folded
 from culturekit.errors import ConfigError, Problem, UsageError
 from culturekit.kg.countries import Country, countries
@@ -218,9 +219,9 @@ def place_in_order(dimension: str) -> int:
 def country_of(stem: str) -> Country:
     """Find the country that a file is named after."""
     words = folded(stem.replace("_", " ").replace("-", " ")).removesuffix(" descriptors")
-    for known in countries().values():
-        if words in {folded(name) for name in (known.name, known.in_a_sentence, known.iso, known.iso3)}:
-            return known
+    known = countries().get(country_code(words) or "")
+    if known is not None:
+        return known
     raise UsageError(
         "no country is called like this file",
         where=f"{stem}.json",

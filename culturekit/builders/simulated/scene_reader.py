@@ -15,7 +15,7 @@ from culturekit.generation.simulated.scenes.vocabulary import DIMENSIONS, world
 from culturekit.index.encoder import Vectors
 from culturekit.index.models.embedded_encoder import EmbeddedEncoder
 
-__all__ = ["read_scene"]
+__all__ = ["BLANK", "looks_of_marks", "nearest", "read_scene"]
 
 PAPER = 0.925
 """How light the paper of pictures is on average."""
@@ -82,11 +82,16 @@ def known_marks(kind: str) -> tuple[tuple[str, ...], Vectors]:
         ACTIVITY: tuple(name for name, _ in world().activities),
         STEREOTYPES: tuple(token for country in world().countries for token in world().stereotypes(country)),
     }.get(kind) or world().tokens(kind)
+    return names, looks_of_marks(kind, names)
+
+
+def looks_of_marks(kind: str, names: tuple[str, ...]) -> Vectors:
+    """Say how marks of a kind look."""
     canvas = sheet(as_scalars(np.full((len(names), 3), PAPER)), CELL_SIDE)
     paint_emblems(
         canvas, side_by_side([mark_of(kind, name) for name in names]), np.full((len(names), POSE_NUMBERS), 0.5)
     )
-    return names, ENCODER.encode_images(to_pixels(canvas))
+    return ENCODER.encode_images(to_pixels(canvas))
 
 
 @cache

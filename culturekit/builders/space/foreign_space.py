@@ -41,11 +41,13 @@ class Row:
     line: int = 0
 
     def text(self, column: str) -> str:
-        """Give a cell as text without white space around it."""
+        """Give a cell as text without white space around it; several countries with semicolons, other lists as none."""
         value = self.cells.get(column)
-        if value is None or value != value:  # NaN, as frames write what is not there
+        if column == "country" and isinstance(value, list | tuple):
+            value = "; ".join(str(one) for one in value if one is not None)
+        if value is None or value != value or isinstance(value, list | tuple | dict):  # NaN is what is not there
             return ""
-        return "; ".join(map(str, value)) if isinstance(value, list | tuple) else str(value).strip()
+        return str(value).strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +190,8 @@ def read_rows(path: Path) -> list[Row]:
 
 def check_columns(rows: Sequence[Row], path: Path, concept: str) -> None:
     """Make sure that there are names, countries and a concept."""
+    if not rows:
+        raise UsageError("the list has no rows", where=str(path), expected="name, concept, country, and rows of them")
     columns = {column for row in rows for column in row.cells}
     missing = [name for name in ("name", "country") if name not in columns]
     if not concept and not columns & {"concept", "domain"}:
@@ -195,6 +199,6 @@ def check_columns(rows: Sequence[Row], path: Path, concept: str) -> None:
     if missing:
         raise UsageError(
             f"there is no column {' and no column '.join(missing)}", where=str(path), expected="name, concept, country",
-            found=", ".join(sorted(columns)) or "no rows",
+            found=", ".join(sorted(columns)),
             hint="--concept names that of all rows." if missing == ["concept"] else "",
         )  # fmt: skip

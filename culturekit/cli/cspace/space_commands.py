@@ -19,6 +19,7 @@ COMMANDS = {
     "review": CommandAt(f"{HERE}.review_commands:review_app"),
 }
 PROMPTS = {
+    "build geographic": CommandAt(f"{STEPS}.inclusion_stages:GEOGRAPHIC"),
     "build": CommandAt(
         f"{HERE}.prompts_command:build",
         "cube --cspace cspace/cspace.parquet --quota 10 --review sheet.csv --out prompts",

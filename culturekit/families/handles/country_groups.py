@@ -13,7 +13,7 @@ from culturekit.kg.un_regions import UN_REGIONS
 from culturekit.storage.spreadsheet_cells import unguarded
 from culturekit.storage.yaml_source import read_yaml
 
-__all__ = ["SHIPPED", "GroupsGiven", "country_groups", "read_groups"]
+__all__ = ["OF_PROMPTS", "SHIPPED", "GroupsGiven", "country_groups", "read_groups"]
 
 Groups = Mapping[str, str]
 """Country, as ISO 3166-1 alpha-2, -> group."""
@@ -38,10 +38,16 @@ SHIPPED = ("cultivate", "un-m49-region", "un-m49-subregion")
 """CULTIVate's Global North and South (16 countries), and the UN's regions and sub-regions."""
 
 
+OF_PROMPTS = "of-prompts"
+"""The scheme by which an image is of the region that its prompt names, whatever its country."""
+
+
 def country_groups(scheme: str, given: Path | Groups | None = None) -> Groups:
     """Find a scheme among a user's own, where a file is given, or among the shipped ones; groups stay what they are."""
     if isinstance(given, Mapping):
         return given
+    if scheme == OF_PROMPTS and given is None:
+        return {}
     schemes = shipped_schemes() if given is None else read_groups(given)
     if scheme not in schemes:
         raise UsageError(

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
-from culturekit.families.handles.country_groups import GroupsGiven, country_groups
+from culturekit.families.handles.country_groups import OF_PROMPTS, GroupsGiven, country_groups
 from culturekit.metrics.arguments import argument_error
 from culturekit.metrics.realism.image_means import mean_interval, share_interval
 from culturekit.metrics.scoring.score_rows import Row, statistic_row, value_rows
@@ -61,9 +61,13 @@ class MeanOptions:
         ),
         Typed(read=level_of),
     ] = ()
-    scheme: Annotated[str, Field(description="Scheme that groups countries into regions, shipped or of --groups.")] = (
-        "un-m49-subregion"
-    )
+    scheme: Annotated[
+        str,
+        Field(
+            description="Scheme that groups countries into regions, shipped or of --groups; of-prompts: the regions "
+            "that prompts name."
+        ),
+    ] = "un-m49-subregion"
     groups: GroupsGiven = None
     target: Annotated[
         Target | None,
@@ -117,23 +121,28 @@ def placed(
         raise UsageError(f"an id stands twice among the {what}", found=repr(twice))
     if images is None:
         columns = {name: pl.lit(None, IMAGES.columns[name].dtype) for name in ("prompt_id", "repeat")}
-        extra = {name: pl.lit(None, pl.String) for name in ("concept", "country")}
+        extra = {name: pl.lit(None, pl.String) for name in OF_PROMPT}
         table = rows.with_columns(model=pl.lit(options.model), **columns, **extra)
     else:
         table = rows.join(known_columns(images), on="image_id", how="inner")
         left_out[f"{what} of no known image"] += rows.height - table.height
+    if options.scheme == OF_PROMPTS:
+        return table.sort("image_id")
     regions = options.regions
     region = pl.col("country").cast(pl.String).replace_strict(dict(regions), default=None, return_dtype=pl.String)
     return table.with_columns(group=region if regions else pl.lit(None, pl.String)).sort("image_id")
 
 
+OF_PROMPT = ("concept", "country", "group")
+
+
 def known_columns(images: pl.DataFrame) -> pl.DataFrame:
-    """Keep what places an image; `concept` and `country` are empty where the table lacks them."""
+    """Keep what places an image; what its prompt says is empty where the table lacks it."""
     problems = IMAGES.problems(images.select(name for name in images.columns if name in IMAGES.columns))
     if problems:
         raise UsageError(f"not a {IMAGES.name} table: {'; '.join(problems)}")
-    missing = [pl.lit(None, pl.String).alias(name) for name in ("concept", "country") if name not in images.columns]
-    return images.with_columns(missing).select("image_id", "model", "prompt_id", "repeat", "concept", "country")
+    missing = [pl.lit(None, pl.String).alias(name) for name in OF_PROMPT if name not in images.columns]
+    return images.with_columns(missing).select("image_id", "model", "prompt_id", "repeat", *OF_PROMPT)
 
 
 def target_of(images: pl.DataFrame, options: MeanOptions) -> Target:

@@ -125,7 +125,7 @@ def gathered(folders: Sequence[Path], scratch: Path, *, role: str = "") -> Label
 
 def tables_of_images(paths: Sequence[Path], prompts: Path | None, scratch: Path) -> pl.DataFrame:
     """Read tables of images as one, with what places an image; an image in two of them is a mistake."""
-    names = [*IMAGES.columns, "concept", "country"]
+    names = [*IMAGES.columns, "concept", "country", "group"]
     tables = [images_with_prompts(path, prompts, scratch) for path in paths]
     whole = pl.concat([table.select(name for name in names if name in table.columns) for table in tables],
                       how="diagonal")  # fmt: skip
@@ -139,15 +139,15 @@ def tables_of_images(paths: Sequence[Path], prompts: Path | None, scratch: Path)
 
 
 def images_with_prompts(images: Path, prompts: Path | None, scratch: Path) -> pl.DataFrame:
-    """Read a table of images; concept and country of their prompts fill in what it does not say."""
+    """Read a table of images; concept, country and group of their prompts fill in what it does not say."""
     table = read_table(images, IMAGES)
     if prompts is None:
         return table
     said = read_table(prompts_table(prompts, scratch), PROMPTS).select(
-        "prompt_id", asked_concept="concept", asked_country="country"
+        "prompt_id", asked_concept="concept", asked_country="country", asked_group="group"
     )
     joined = table.join(said, on="prompt_id", how="left", maintain_order="left")
-    for name in ("concept", "country"):
+    for name in ("concept", "country", "group"):
         known = [pl.col(name)] if name in table.columns else []
         joined = joined.with_columns(pl.coalesce(*known, f"asked_{name}").alias(name))
-    return joined.drop("asked_concept", "asked_country")
+    return joined.drop("^asked_.*$")

@@ -47,7 +47,9 @@ class LoadedList:
     unused: tuple[str, ...]
 
 
-MATCHING = ("prompt_id", "concept", "country", "artifact_id", "artifact")
+MATCHING = ("prompt_id", "concept", "country", "group", "artifact_id", "artifact")
+ALIASES = {"object": "concept", "region": "group"}
+"""What lists of photographs call these columns."""
 OF_OUR_OWN = frozenset(
     {"image_id", "sha256", "width", "height", "source", "source_sha256", "duplicate_of"}
     | {"truth_artifact_id", "truth_country"}
@@ -88,7 +90,7 @@ def read_list(path: Path, *, label: str) -> LoadedList:
             files[listed.name] = listed
     if problems:
         raise ConfigError(bounded(problems, label))
-    used = {file_column, prompt_column, *READERS, *MATCHING, *OF_OUR_OWN}
+    used = {file_column, prompt_column, *READERS, *MATCHING, *ALIASES, *OF_OUR_OWN}
     return LoadedList(label, MappingProxyType(files), tuple(name for name in columns if name not in used))
 
 
@@ -113,7 +115,8 @@ def listed_file(
         except (ValueError, TypeError, OverflowError) as error:
             expected = str(error) if "literal" not in str(error) else "a whole number"
             problems.append(Problem(f"expected {expected}, found {str(row[column])[:60]!r}", label, line, column))
-    fields = {column: str(row[column]) for column in MATCHING if row.get(column) not in (None, "")}
+    named = {ALIASES.get(column, column): value for column, value in row.items()}
+    fields = {column: str(named[column]) for column in MATCHING if named.get(column) not in (None, "")}
     if prompt_column is not None and row.get(prompt_column) not in (None, ""):
         fields["prompt"] = str(row[prompt_column])
     if len(problems) > before:

@@ -25,7 +25,8 @@ class Options:
 
     - `{prompt_id}`: the id; characters that file names cannot hold may be replaced.
     - `{prompt}`: the text, case, spaces, punctuation and accents aside; also cut, where only one prompt begins so.
-    - `{artifact}`, `{artifact_id}`, `{concept}`, `{country}`: what the prompt names; a country as code or name.
+    - `{artifact}`, `{artifact_id}`, `{concept}`, `{country}`, `{group}`: what the prompt names; a country as code or
+      name.
     - `{model}`: with `--model` only its images are taken.
     - `{repeat}`, `{slot}`, `{seed}`: numbers; `{id}`: what tells images apart; `{_}`: anything.
 
@@ -36,7 +37,8 @@ class Options:
     A list is CSV, TSV, JSON, JSON lines or Parquet, with these columns:
 
     - `path`, `file_name` or `file`, within the folder;
-    - `prompt_id`, or `prompt` or `text`, or `concept`, `country`, `artifact`, `artifact_id`;
+    - `prompt_id`, or `prompt` or `text`, or `concept` (`object`), `country`, `group` (`region`), `artifact`,
+      `artifact_id`;
     - `model`, `model_version`, `seed`, `seed_honoured`, `repeat`, `slot`, `prompt_sent`, `prompt_revised`, `rewriter`,
       `safety`, `requested_at`, `provider_params`;
     - `status` (`refused`, `filtered`) and `reason`, for an image that was never made.

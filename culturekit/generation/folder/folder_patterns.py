@@ -19,7 +19,7 @@ __all__ = ["FIELDS", "Fields", "Pattern", "parse_pattern", "parse_patterns"]
 
 NUMBERS = ("repeat", "slot", "seed")
 LONG = ("prompt_id", "prompt", "artifact", "artifact_id")
-FIELDS = (*LONG, *NUMBERS, "model", "id", "concept", "country", "_")
+FIELDS = (*LONG, *NUMBERS, "model", "id", "concept", "country", "group", "_")
 BETWEEN = "|"
 """What stands between patterns that are tried one after the other."""
 

@@ -14,7 +14,7 @@ from culturekit.generation.folder.folder_text import bare, folded, spaced
 
 __all__ = ["IDENTIFYING", "Hit", "KnownPrompts", "Names", "Prompt"]
 
-IDENTIFYING = ("prompt_id", "prompt", "artifact_id", "artifact", "concept", "country")
+IDENTIFYING = ("prompt_id", "prompt", "artifact_id", "artifact", "concept", "group", "country")
 """The fields that say which prompt is meant."""
 
 SHORTEST_BEGINNING = 8
@@ -31,6 +31,7 @@ class Prompt(NamedTuple):
     concept: str | None
     country: str | None
     artifact_id: str | None
+    group: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +113,8 @@ class KnownPrompts:
         """Give what a prompt is about, by field."""
         if prompt.concept:
             yield "concept", prompt.concept
+        if prompt.group:
+            yield "group", prompt.group
         for name in (prompt.country, *self.names.countries.get(prompt.country or "", ())):
             if name:
                 yield "country", name
@@ -135,7 +138,7 @@ class KnownPrompts:
             places = self.by_text(said["prompt"])
             if not places:
                 return Hit(None, f"no prompt reads {cut(said['prompt'])!r}")
-        for what in ("artifact_id", "artifact", "concept", "country"):
+        for what in ("artifact_id", "artifact", "concept", "group", "country"):
             if what in said and (places is None or len(places) > 1):
                 places = self.narrowed(places, what, said[what])
                 if not places:

@@ -52,8 +52,10 @@ def checked_vectors(vectors: Vectors, what: str = "vectors") -> Vectors:
 
 def checked_queries(queries: Vectors, vectors: Vectors, k: int) -> Vectors:
     """Make sure that queries can be compared with vectors, and that the answer is to hold something."""
-    if k < 1:
-        raise UsageError("no search for fewer than one", where="k", expected="1 or more", found=str(k))
+    if not isinstance(k, int | np.integer) or k < 1:
+        raise UsageError("no search for fewer than one", where="k", expected="1 or more", found=repr(k))
+    if not isinstance(queries, np.ndarray):
+        raise UsageError("these are no queries", expected="float32 (n, dim)", found=type(queries).__name__)
     if queries.ndim == 2 and queries.shape[1] != vectors.shape[1]:
         raise UsageError(
             "the queries are of another dimension than the vectors: another encoder made them",

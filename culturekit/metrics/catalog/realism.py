@@ -222,6 +222,20 @@ REGION = clip(
     ),
 )
 
+RECOGNISED = clip(
+    "region_recognised",
+    "Regions recognised",
+    "share of images whose cosine with the name of their own region or country is above those with all others "
+    "(params.among)",
+    paper=INCLUSION,
+    high=1.0,
+    unit="share",
+    pitfalls=(
+        "An encoder recognises clichés more readily than everyday images: hold it against people who live there.",
+        "It falls with the number of regions to choose from. The interval is that of object_presence.",
+    ),
+)
+
 OBJECT = clip(
     "object_clip_score",
     "Object-CLIPScore",
@@ -278,5 +292,6 @@ REALISM = (
     PRECISION,
     RECALL,
     REGION,
+    RECOGNISED,
 )
 """In alphabetical order of their names."""

@@ -1,7 +1,7 @@
 """Triplets for people to compare: a reference and two images at stated places in its order of distances."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
@@ -102,7 +102,7 @@ def image_set(
     )
 
 
-def triplets(real: ImageSet, fake: ImageSet, *, near: int = 60, far: int = 25) -> pl.DataFrame:
+def triplets(real: ImageSet, fake: ImageSet, *, near: int = 60, far: int = 25, scaled: bool = False) -> pl.DataFrame:
     """Build the triplets of one model: five combinations for each object and region.
 
     Of the images that can be references of a combination, the `near` whose nearest neighbour among them is nearest
@@ -115,6 +115,7 @@ def triplets(real: ImageSet, fake: ImageSet, *, near: int = 60, far: int = 25) -
         fake: the images of one model, of prompts with a region and without.
         near: references with the nearest neighbours.
         far: references with the farthest.
+        scaled: places are those of 100 images, as the study had; of fewer, the 48th furthest is nearer to the front.
 
     Returns:
         Conforms to TRIPLETS, in the order of object, region, combination and reference.
@@ -133,7 +134,7 @@ def triplets(real: ImageSet, fake: ImageSet, *, near: int = 60, far: int = 25) -
         row
         for name, region in cells
         for combo in COMBOS
-        for row in combo_rows(combo, Cell.of(real, fake, name, region), near=near, far=far)
+        for row in combo_rows(combo, Cell.of(real, fake, name, region), near=near, far=far, scaled=scaled)
     ]
     return pl.DataFrame(rows, schema=TRIPLETS.schema).sort("object", "region", "combo", "reference_id")
 
@@ -169,6 +170,11 @@ class Cell:
             )
         return ids, vectors
 
+    def scaled(self, place: Place) -> Place:
+        """Move a place to where it stands among as many images as there are."""
+        among = max(1, round(place.furthest * len(self.images[place.kind][0]) / OF_HUNDRED))
+        return replace(place, furthest=among) if place.furthest else place
+
 
 def members(images: ImageSet, region: str | None, name: str) -> tuple[list[str], Vectors]:
     """Find the images of an object and region."""
@@ -177,9 +183,15 @@ def members(images: ImageSet, region: str | None, name: str) -> tuple[list[str],
     return [images.ids[row] for row in rows], images.vectors[rows]
 
 
-def combo_rows(combo: str, cell: Cell, *, near: int, far: int) -> Iterator[Row]:
+OF_HUNDRED = 100
+"""So many images the study had of each object and region, and of each object."""
+
+
+def combo_rows(combo: str, cell: Cell, *, near: int, far: int, scaled: bool = False) -> Iterator[Row]:
     """Build the triplets of one combination in one cell."""
     made = COMBOS[combo]
+    if scaled:
+        made = replace(made, first=cell.scaled(made.first), second=cell.scaled(made.second))
     ids, vectors = cell.need(made.reference, max(2, near + far), combo)
     source = cell.model if made.reference == "real" else REAL
     for pick, row in references(vectors, near=near, far=far):

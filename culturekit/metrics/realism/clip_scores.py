@@ -22,6 +22,7 @@ __all__ = [
     "YesBucket",
     "clip_score",
     "consistency_interval",
+    "nearest_own",
     "object_consistency",
     "objects_present",
     "yes_by_score",
@@ -96,6 +97,24 @@ class YesBucket:
     ci_high: float
     images: int
     answers: int
+
+
+def nearest_own(image_vectors: ArrayLike, text_vectors: ArrayLike, own: NDArray[np.integer]) -> NDArray[np.bool_]:
+    """Tell of each image whether its own text, by its row, is nearer than all others; where two are as near, it is not.
+
+    Args:
+        image_vectors: float, (n, dim).
+        text_vectors: float, (texts, dim), of any length.
+        own: int, (n,): the row of each image's own text.
+    """
+    images, texts = feature_rows("image_vectors", image_vectors), feature_rows("text_vectors", text_vectors)
+    check_same_width(("image_vectors", images), ("text_vectors", texts))
+    every = np.asarray(texts, np.float64)
+    cosines = np.asarray(images, np.float64) @ (every / np.linalg.norm(every, axis=1, keepdims=True)).T
+    rows = np.arange(len(own))
+    mine = cosines[rows, own]
+    cosines[rows, own] = -np.inf
+    return np.asarray(mine > cosines.max(axis=1))
 
 
 def objects_present(scores: ArrayLike, *, threshold: float = PRESENCE_THRESHOLDS["geode"]) -> NDArray[np.bool_]:

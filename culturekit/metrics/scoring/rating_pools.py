@@ -1,5 +1,6 @@
 """Annotations by scheme, criterion and pool: who answered what, never merged over pools."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
@@ -10,8 +11,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from culturekit.metrics.arguments import check_choice
-from culturekit.metrics.scoring.image_collections import checked
-from culturekit.records.schemas import ANNOTATIONS
+from culturekit.metrics.scoring.careful_answers import careful_answers
 
 __all__ = ["POOLS_BY", "InRegion", "OutOfRegion", "PoolRatings", "PoolsBy", "pool_of", "pooled_ratings"]
 
@@ -79,14 +79,16 @@ class PoolRatings:
         return both.select("code", "code_b").to_numpy().T if both.height else None
 
 
-def pooled_ratings(annotations: pl.DataFrame, *, by: PoolsBy) -> tuple[list[PoolRatings], int]:
+def pooled_ratings(
+    annotations: pl.DataFrame, *, by: PoolsBy, left_out: Counter[str] | None = None
+) -> tuple[list[PoolRatings], int]:
     """Part annotations by scheme, criterion and pool; count the answers that are neither a value nor a choice.
 
     Raises:
         UsageError: the table does not conform, or `by` is not one of its choices.
     """
     check_choice("by", by, POOLS_BY)
-    table = checked(annotations, ANNOTATIONS).with_columns(pool=pool_of(by))
+    table = careful_answers(annotations, left_out).with_columns(pool=pool_of(by))
     usable = pl.col("value").is_finite().fill_null(value=False) | pl.col("choice").is_not_null()
     answered = table.filter(usable).sort("scheme", "criterion", "pool", "item_id", "annotator")
     return list(parts(answered)), table.height - answered.height

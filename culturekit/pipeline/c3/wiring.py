@@ -127,13 +127,14 @@ def wire_captions(recipe: C3, run: Run) -> None:
         captions = run.add(table_stage(Path(str(wanted.file)), CAPTIONS), own.CAPTIONS)
     run.add(sample_stage(CaptionsRead(captions), SampleOptions(wanted.sample, recipe.seed)), roles.PROMPTS)
     sample = run.table(roles.PROMPTS, file="captions.parquet")
-    sets = {"expanded": captions, "sample": sample, **{name: Path(file) for name, file in wanted.beside.items()}}
+    sets = {"expanded": captions, **{name: Path(file) for name, file in wanted.beside.items()}}
     for name, file in sets.items():
         llm = bought(run, recipe.llm, own.NAMED_OBJECTS, variant=name)
         listed = objects_stage(ObjectsReads(captions=file), ObjectsOptions(recipe.objects.lister), llm)
-        count = {"expanded": wanted.count, "sample": wanted.sample}.get(name)
-        objects = run.add(listed, own.NAMED_OBJECTS, variant=name, plan=asked(count))
-        run.add(caption_stats_stage(CaptionsToCount(file, objects)), own.STATS, variant=name)
+        plan = asked(wanted.count if file == captions else None)
+        objects = run.add(listed, own.NAMED_OBJECTS, variant=name, plan=plan)
+        for part, counted in {name: file, **({"sample": sample} if file == captions else {})}.items():
+            run.add(caption_stats_stage(CaptionsToCount(counted, objects)), own.STATS, variant=part)
 
 
 def wire_model(recipe: C3, run: Run, model: str, images: Path) -> None:

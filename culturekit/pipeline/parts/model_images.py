@@ -22,12 +22,13 @@ def model_images(
     *,
     seed: int,
     prompts: Prompts = unknown,
+    asked: Path | None = None,
 ) -> Path:
-    """Have a model make images of the prompts of a run, and give their table; all of a model share its budget.
+    """Have a model make images of the prompts of a run, or of those `asked`; all of a model share its budget.
 
     `prompts` counts those of some kinds as far as it can be known before they are built.
     """
-    asked, backend = run.table(roles.PROMPTS), model.backend
+    asked, backend = asked or run.table(roles.PROMPTS), model.backend
     space = run.table(roles.CSPACE) if run.has(roles.CSPACE) else None
     llm = bought(run, model.buying, role, model.name, budget=f"images of {model.name}")
     stage = generate_stage(asked, plan, backend=backend, model=model.name, seed=seed, cspace=space, llm=llm)

@@ -8,7 +8,7 @@ from typing import Annotated
 import polars as pl
 from pydantic import Field
 
-from culturekit.annotate.aggregate import AggregateOptions, aggregate_answers, values_of_quality
+from culturekit.annotate.aggregate import AggregateOptions, aggregate_answers, careful, values_of_quality
 from culturekit.annotate.inclusion_tables import (
     TASK1_SCHEME,
     TASK2_SCHEME,
@@ -36,7 +36,7 @@ from culturekit.stages.stage_command import StageCommand
 from culturekit.storage.atomic import write_atomically
 from culturekit.storage.tables import read_table, write_table
 
-__all__ = ["AGGREGATE", "AggregateFiles", "AggregateReads", "aggregate_stage"]
+__all__ = ["AGGREGATE", "AggregateFiles", "AggregateReads", "aggregate_stage", "tasks_stage"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ def aggregate_stage(files: AggregateFiles, options: AggregateOptions, *, name: s
     if not settings["only"]:
         del settings["only"]
     packages = ("numpy", "polars", "scipy")
-    return Stage(name, "annotate-aggregate", 1, run, files.inputs, settings, {"resampling": seed}, packages=packages)
+    return Stage(name, "annotate-aggregate", 2, run, files.inputs, settings, {"resampling": seed}, packages=packages)
 
 
 def aggregate_imported(given: AggregateReads, options: AggregateOptions) -> Stage:
@@ -155,14 +155,20 @@ AGGREGATE = StageCommand(
 
 def with_inclusion(work: Work, done: Outcome, items: pl.DataFrame, rows: pl.DataFrame) -> Outcome:
     """Write the answers that counted as tables of Task 1 and Task 2, where they are of those schemes."""
-    kept = read_table(work.out / f"{ANNOTATIONS.name}.parquet", ANNOTATIONS)
+    tasks = write_tasks(work, read_table(work.out / f"{ANNOTATIONS.name}.parquet", ANNOTATIONS), items, rows)
+    drops = {reason: count for reason, count in sorted({**done.drops, **tasks.drops}.items()) if count}
+    return Outcome({**done.counts, **tasks.counts}, drops, done.notes)
+
+
+def write_tasks(work: Work, kept: pl.DataFrame, items: pl.DataFrame, rows: pl.DataFrame) -> Outcome:
+    """Write answers as tables of Task 1 and Task 2; `rows` is what the tasks were made of."""
     of_scheme = {scheme: kept.filter(scheme=scheme) for scheme in (TASK1_SCHEME, TASK2_SCHEME)}
     if all(part.is_empty() for part in of_scheme.values()):
         raise UsageError(
             "no answers are about geographic inclusion", expected=f"{TASK1_SCHEME} or {TASK2_SCHEME}",
             found=", ".join(kept["scheme"].unique().sort()), hint="Leave --made-from out.",
         )  # fmt: skip
-    counts, drops = dict(done.counts), dict(done.drops)
+    counts, drops = dict[str, int](), dict[str, int]()
     if of_scheme[TASK1_SCHEME].height:
         table, left_out = task1_table(of_scheme[TASK1_SCHEME], rows)
         write_table(work.out, TASK1, table)
@@ -172,7 +178,20 @@ def with_inclusion(work: Work, done: Outcome, items: pl.DataFrame, rows: pl.Data
         write_table(work.out, TASK2, table)
         write_atomically(work.out / "task2.csv", public_task2(table))
         counts[TASK2.name], drops = table.height, {**drops, **left_out}
-    return Outcome(counts, {reason: count for reason, count in sorted(drops.items()) if count}, done.notes)
+    return Outcome(counts, drops)
+
+
+def tasks_stage(annotations: Path, made_from: Path, *, name: str = "tasks") -> Stage:
+    """Make the tables of Task 1 and Task 2 of what careful people answered, and nothing else."""
+    about = items_beside(annotations)
+
+    def run(work: Work) -> Outcome:
+        kept, flagged = careful(read_table(annotations, ANNOTATIONS), ())
+        made = write_tasks(work, kept, read_table(about, RATED_ITEMS), read_rows(made_from))
+        return Outcome(made.counts, {why: n for why, n in sorted({**flagged, **made.drops}.items()) if n})
+
+    inputs = {"annotations": annotations, "items": about, "made-from": made_from}
+    return Stage(name, "inclusion-tasks", 1, run, inputs, packages=("polars",))
 
 
 def all_answers(paths: Sequence[Path]) -> pl.DataFrame:

@@ -10,6 +10,7 @@ from culturekit.defaults import CONFIDENCE
 from culturekit.families.family_stage import write_scored
 from culturekit.families.handles.value_files import read_values
 from culturekit.metrics.linguistic.human_tables import item_scores
+from culturekit.metrics.scoring.careful_answers import careful_answers
 from culturekit.metrics.scoring.prompted_images import Place, mean_rows
 from culturekit.metrics.scoring.score_rows import Scored, scored, value_rows
 from culturekit.records.schemas import (
@@ -93,7 +94,7 @@ def worth_stage(selected: Path, answers: Path | None, truth: Path | None, *, nam
         return write_scored(work, worth_of(read_table(selected, SELECTED), rated, known))
 
     given = {"selected": selected, "answers": answers, "truth": truth}
-    return Stage(name, "pair-worth", 1, run, {role: path for role, path in given.items() if path is not None})
+    return Stage(name, "pair-worth", 2, run, {role: path for role, path in given.items() if path is not None})
 
 
 def worth_of(selected: pl.DataFrame, answers: pl.DataFrame | None, truth: pl.DataFrame | None) -> Scored:
@@ -107,7 +108,7 @@ def worth_of(selected: pl.DataFrame, answers: pl.DataFrame | None, truth: pl.Dat
     kept = selected.filter("kept").select("item", model="strategy")
     parts: list[pl.DataFrame] = []
     if answers is not None:
-        _, means = item_scores(answers.filter(pl.col("flags").list.len() == 0))
+        _, means = item_scores(careful_answers(answers))
         parts.append(means.select("criterion", item="item_id", value="score", labels=pl.lit(PEOPLE)))
     if truth is not None:
         said = {name: pl.col("params").str.json_path_match(f"$.{name}") for name in ("criterion", "labels")}

@@ -9,6 +9,7 @@ from culturekit.errors import UsageError
 from culturekit.kg.countries import file_of, use_countries_of_recipe
 from culturekit.records.work import Outcome, Work
 from culturekit.report.captions import caption_page
+from culturekit.report.inclusion import inclusion_page
 from culturekit.report.linguistic import linguistic_page
 from culturekit.report.run_folders import RunFolders
 from culturekit.report.scenes import SectionPage, render_sections, scene_page
@@ -17,8 +18,8 @@ from culturekit.stages.stage import Stage
 from culturekit.storage.atomic import write_atomically
 
 __all__ = [
-    "RECIPE_RECORD", "caption_report_stage", "folders_of", "linguistic_report_stage", "report_of", "report_stage",
-    "scene_report_stage",
+    "RECIPE_RECORD", "caption_report_stage", "folders_of", "inclusion_report_stage", "linguistic_report_stage",
+    "report_of", "report_stage", "scene_report_stage",
 ]  # fmt: skip
 
 CUBE = "cube"
@@ -55,6 +56,11 @@ def linguistic_report_stage(run: RunFolders, *, name: str = "report") -> Stage:
     return sections_stage(run, "linguistic-report", 1, linguistic_page, name=name)
 
 
+def inclusion_report_stage(run: RunFolders, *, name: str = "report") -> Stage:
+    """Write the report of a run of the kind `inclusion`."""
+    return sections_stage(run, "inclusion-report", 1, inclusion_page, name=name)
+
+
 def sections_stage(
     run: RunFolders, kind: str, version: int, page_of: Callable[[RunFolders], SectionPage], *, name: str
 ) -> Stage:
@@ -88,7 +94,8 @@ class RecordedRun(msgspec.Struct):
 def report_of(root: Path) -> Stage:
     """Give the stage that writes the report of a finished run again."""
     run = folders_of(root)
-    writers = {"cultivate": scene_report_stage, "c3": caption_report_stage, "linguistic": linguistic_report_stage}
+    writers = {"cultivate": scene_report_stage, "c3": caption_report_stage, "linguistic": linguistic_report_stage,
+               "inclusion": inclusion_report_stage}  # fmt: skip
     return writers.get(recorded(root).recipe, report_stage)(run)
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from culturekit.annotate.care import FLAGS
 from culturekit.annotate.rated_sample import Answering
 from culturekit.annotate.scheme import Scheme
 from culturekit.builders.judging.simulated_people import SimulatedPeople
 from culturekit.builders.simulated.scene_answers import scene_answers
+from culturekit.errors import UsageError
 from culturekit.families.ahead import PhraseVectors, how_scored, image_scores
 from culturekit.families.handles.value_files import roles
 from culturekit.kg.countries import countries
@@ -24,6 +24,7 @@ from culturekit.metrics.ahead.matching import normalise_phrase
 from culturekit.metrics.corrected.audit_gates import refuse_disagreement
 from culturekit.metrics.scoring.ahead_cells import compare_images
 from culturekit.metrics.scoring.ahead_tables import ANSWERED, EXTRACT, described_images
+from culturekit.metrics.scoring.careful_answers import CARELESS, careful_answers
 from culturekit.pipeline.steps.annotate_stages import filled_in
 from culturekit.records.schemas import (
     ANNOTATIONS,
@@ -159,7 +160,10 @@ def write_marks(
     """
     table, about = read_table(annotations, ANNOTATIONS), read_table(items, SCENE_ITEMS)
     at_home = table.filter(pl.col("in_region"))
-    careful = at_home.filter(~pl.col("flags").list.eval(pl.element().is_in(FLAGS)).list.any())
+    if at_home.is_empty():
+        raise UsageError("nobody of the country of an image answered", where=str(annotations),
+                         found=f"{table.height:,} answers of people of other countries")  # fmt: skip
+    careful = careful_answers(at_home)
     ticked = ticks(careful, about, SHOWN)
     refuse_disagreement(*agreeing(ticked))
     references = read_table(descriptors, DESCRIPTORS)
@@ -167,7 +171,7 @@ def write_marks(
     images = placed.select("image_id", "model", "prompt_id", "country", repeat=pl.lit(None, pl.UInt16)).sort("image_id")
     left_out = Counter({
         "answers of people of other countries": table.height - at_home.height,
-        "answers of people who did not read along": at_home.height - careful.height,
+        CARELESS: at_home.height - careful.height,
     })  # fmt: skip
     shown = said_by_people(ticked, placed, left_out)
     found = described_images(images, references, shown, has=DIMENSIONS, left_out=left_out)

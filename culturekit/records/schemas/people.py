@@ -9,6 +9,7 @@ __all__ = [
     "AUDITS",
     "AUDIT_SAMPLE",
     "CHOICE_TABLE",
+    "OBJECT_ITEMS",
     "PAIR_ITEMS",
     "QUARANTINE",
     "RATED_ITEMS",
@@ -38,6 +39,14 @@ SCENE_ITEMS = declare(
 )
 """Images of activities that people are to mark: which of the phrases each shows, and which of them matter. `dimensions`
 says which each phrase belongs to."""
+
+OBJECT_ITEMS = declare(
+    "object_items",
+    key="item_id",
+    columns="item_id str, image_id str, img_path str, model str, source str, prompt_id str, object str, region str?",
+)
+"""Images of which people say what they see in them: `source` is the model, or `real`; `region` is null where the prompt
+named none."""
 
 PAIR_ITEMS = declare(
     "pair_items",

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from culturekit.verify.findings import Ledger
 from culturekit.verify.run_tree import FinishedStage, RunTree
 from culturekit.verify.scores.averages import Answer, of_population, of_these, t_answer
+from culturekit.verify.scores.people_answers import FLAGS
 from culturekit.verify.scores.score_rows import close, compare_row
 from culturekit.verify.tables.index_vectors import vectors_of
 
@@ -156,7 +157,7 @@ def ratings_by_cell(tree: RunTree, stage: FinishedStage) -> Iterator[tuple[tuple
     said: dict[tuple[Any, ...], dict[tuple[str, str], list[float]]] = defaultdict(lambda: defaultdict(list))
     for row in tables["annotations"].iter_rows(named=True):
         place = places.get(row["item_id"]) if pictures else ("items", None, row["item_id"])
-        counts = row["value"] is not None and math.isfinite(row["value"])
+        counts = row["value"] is not None and math.isfinite(row["value"]) and not set(row["flags"]) & set(FLAGS)
         if place is None or not counts or stage.manifest.options.get("scheme") not in (None, row["scheme"]):
             continue
         model, group, prompt = place

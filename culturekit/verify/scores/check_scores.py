@@ -14,6 +14,7 @@ from culturekit.verify.scores.comparisons import check_comparisons
 from culturekit.verify.scores.faithfulness_scores import check_faithfulness
 from culturekit.verify.scores.gap_scores import check_gaps
 from culturekit.verify.scores.judged_scores import check_judged
+from culturekit.verify.scores.linguistic_scores import check_linguistic
 from culturekit.verify.scores.people_scores import check_agreement, check_meta
 from culturekit.verify.scores.qvs_scores import check_qvs
 from culturekit.verify.scores.rank_scores import check_ranks
@@ -43,10 +44,13 @@ SCORE_CHECKS: Mapping[str, Check] = {
     "score-audited": check_audited,
     "score-c3": check_c3,
     "score-compare": check_comparisons,
+    "score-dialects": check_linguistic,
     "score-faithfulness": check_faithfulness,
     "score-gaps": check_gaps,
     "score-judged": check_judged,
     "score-meta": check_meta,
+    "score-neutral": check_linguistic,
+    "score-question-pairs": check_linguistic,
     "score-questions": check_faithfulness,
     "score-qvs": check_qvs,
     "score-ranks": check_ranks,
@@ -55,15 +59,15 @@ SCORE_CHECKS: Mapping[str, Check] = {
     "score-routes": check_routes,
     "score-spread": check_spread,
     "score-stability": check_stability,
+    "score-tones": check_linguistic,
     "score-within": check_within,
 }
 """By the kind of the stage, by which a family names its check; rows that it leaves alone are held against values."""
 
 BY_MEANS = frozenset(
     (
-        "caption-truth", "pair-worth", "score-ahead", "score-clip", "score-dialects", "score-neutral",
-        "score-question-pairs",
-        "score-survey", "score-task1", "score-task2", "score-tones", "report-runs",
+        "caption-truth", "object-truth", "pair-worth", "score-ahead", "score-clip", "score-survey", "score-task1",
+        "score-task2", "report-runs",
     )
 )  # fmt: skip
 """Stages whose scores are only held against the values beside them: nothing here recomputes these."""

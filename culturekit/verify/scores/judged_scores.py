@@ -24,7 +24,10 @@ Rows: TypeAlias = list[dict[str, Any]]
 
 HOW = "from the values and the answers: each part of the marked items put right with the trust that the others give"
 PARTS, FEWEST_ERRORS, ROUNDING = 5, 5, 1e-9
-SHARES = frozenset(("align", "ddiv", "dsg", "empty", "exag", "faith", "hal", "quality", "sdiv", "vqascore"))
+SHARES = frozenset(
+    ("align", "ddiv", "dsg", "empty", "exag", "faith", "hal", "object_presence", "quality", "region_recognised", "sdiv",
+     "vqascore")
+)  # fmt: skip
 """Metrics from 0 to 1: no limit lies outside."""
 
 IGNORED = ("images_left_out",)

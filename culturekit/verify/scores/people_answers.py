@@ -9,7 +9,7 @@ import polars as pl
 
 from culturekit.verify.run_tree import FinishedStage, RunTree
 
-__all__ = ["Answer", "PeopleAnswers", "answers_behind", "pool_of", "read_answers"]
+__all__ = ["FLAGS", "Answer", "PeopleAnswers", "answers_behind", "pool_of", "read_answers"]
 
 FLAGS = ("attention-failed", "inconsistent-repeats", "too-fast")
 RECRUITMENT = "recruitment:"
@@ -73,8 +73,8 @@ def as_list(value: object) -> list[str]:
 
 
 def read_answers(path: Path, by: str) -> list[Answer]:
-    """Read all answers of a table."""
-    return [answer for answer, _ in read_rows(path, by)]
+    """Read the answers of a table that count: those without a flag."""
+    return [answer for answer, flags in read_rows(path, by) if not flags & set(FLAGS)]
 
 
 def read_rows(path: Path, by: str) -> Iterator[tuple[Answer, set[str]]]:

@@ -25,8 +25,9 @@ Values = list[tuple[str, str, float]]
 MEANS = frozenset(
     (
         "align", "appeal_in_manifold", "appeal_with_similarity", "c3", "c3_image", "c3_object", "c3_text",
-        "closer_choice_rate", "ddiv", "dialect_score", "empty", "exag", "faith", "hal", "in_region_rate", "mean_tone",
-        "neutral_similarity", "object_seen", "question_share", "rating_mean", "sdiv", "theme_share",
+        "clip_score", "closer_choice_rate", "ddiv", "dialect_score", "empty", "exag", "faith", "hal", "in_region_rate",
+        "mean_tone", "neutral_similarity", "object_clip_score", "object_presence", "object_seen", "question_share",
+        "rating_mean", "region_clip_score", "region_recognised", "sdiv", "theme_share",
     )
 )  # fmt: skip
 """Metrics that are means of the values beside them."""

@@ -43,7 +43,7 @@ def test_countries_are_found_as_people_write_them(suffix: str, tmp_path: Path) -
     if suffix == "csv":
         pl.DataFrame(ROWS).write_csv(path)
     elif suffix == "json":
-        listed = [{**row, "country": ["Australia", "NZ"]} if row["name"] == "Pavlova" else row for row in ROWS]
+        listed = [{**row, "country": ["Australia", None, "NZ"]} if row["name"] == "Pavlova" else row for row in ROWS]
         path.write_text(json.dumps(listed), encoding="utf-8")
     elif suffix == "jsonl":
         path.write_text("\n".join(json.dumps(row) for row in ROWS), encoding="utf-8")
@@ -64,6 +64,8 @@ def test_countries_are_found_as_people_write_them(suffix: str, tmp_path: Path) -
          "country, name. --concept names that of all rows."),
         ("a.csv", "name,land\nPizza,IT\n", "lacks the column country"),
         ("a.json", '{"name": "x"}', "not a list of rows"),
+        ("a.json", '[{"name": ["x"], "concept": "art", "country": "IT"}]', "no row names an artifact"),
+        ("a.csv", "name,concept,country\n", "the list has no rows; expected name, concept, country"),
         ("a.json", "[", "not a .json file"),
         ("a.txt", "x", "unknown kind of file; expected .csv, .tsv, .json, .jsonl or .parquet"),
         ("a.csv", "name,concept,country\nPizza,cuisine,Nowhere\n", "no row names an artifact, a concept and a country"),

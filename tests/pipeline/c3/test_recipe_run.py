@@ -67,7 +67,7 @@ TAMPERED: dict[str, tuple[str, Change]] = {
     "what a prompt asks for": ("prompts/prompts", first("text", "a samovar")),
     "the words of a sample": ("stats-sample/caption_stats", first("words", 3.5)),
     "the objects of a sample": ("stats-sample/caption_stats", first("objects", 9.5)),
-    "an object that a caption names": ("named-sample/objects", first("id", "nothing#1")),
+    "an object that a caption names": ("named-expanded/objects", first("id", "nothing#1")),
     "how probable a judge finds an image": ("vqascore-showy/judgments", first("value", 0.999)),
     "the caption of an image": ("captioned-showy/captions", first("text", "a samovar")),
     "the alignment of an image": ("aligned-showy/values", first("value", 0.9)),

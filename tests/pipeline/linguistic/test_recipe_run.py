@@ -1,5 +1,7 @@
 """The recipe `linguistic`, offline, small: from lists to the report, and once more without doing anything."""
 
+import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,9 +11,12 @@ import pytest
 from culturekit.config.load import find_recipe, load_any_recipe
 from culturekit.pipeline.run_recipe import run_recipe
 from culturekit.pipeline.run_stage import StageRun
-from culturekit.pipeline.steps.report_stage import report_of
+from culturekit.pipeline.steps.report_stage import folders_of, report_of
 from culturekit.pipeline.workers.local_engine import LocalEngine
+from culturekit.report.linguistic import linguistic_page
+from culturekit.report.scenes import render_sections
 from culturekit.verify.verify_run import verify_run
+from tests.report.test_scenes_hostile import Seen
 
 SMALL = ("prompts.nouns=3", "images.slots=5", "people.places=150")
 
@@ -85,3 +90,24 @@ def test_nothing_is_found_in_an_untouched_run(finished: tuple[Path, list[StageRu
     answer = verify_run(finished[0])
     assert [str(finding) for finding in answer.findings if finding.severity != "note"] == []
     assert answer.exit_code == 0
+
+
+@pytest.mark.parametrize("text", ["<img src=x onerror=alert(1)>", "\u202e{{7*7}}", "=cmd|' /C calc'!A0", "Z" * 9_000])
+def test_hostile_groups_and_pools_are_text_on_the_page(
+    finished: tuple[Path, list[StageRun]], tmp_path: Path, text: str
+) -> None:
+    """Names of groups come from a user's lists, names of pools and of dialects from the recipe."""
+    plain = Seen(render_sections(linguistic_page(folders_of(finished[0]))))
+    root = tmp_path / "run"
+    shutil.copytree(finished[0], root, ignore=shutil.ignore_patterns("*.png", "*.npy"))
+    for path in root.glob("*/scores.parquet"):
+        table = pl.read_parquet(path)
+        named = pl.col("group").replace("Africa", text)
+        params = pl.col("params").str.replace_all('"anywhere"', json.dumps(text), literal=True)
+        table.with_columns(named, params).write_parquet(path)
+    page = render_sections(linguistic_page(folders_of(root)))
+    seen = Seen(page)
+    assert sorted(seen.elements) == sorted(plain.elements), "it adds no element and no attribute"
+    assert "script" not in {tag for tag, _ in seen.elements}
+    assert "\u202e" not in page
+    assert text[:3] in seen.text or text.startswith("\u202e")

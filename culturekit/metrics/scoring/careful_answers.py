@@ -1,0 +1,37 @@
+"""People's answers that count: those of who read along. Every score of answers begins here."""
+
+from collections import Counter
+
+import polars as pl
+
+from culturekit.errors import UsageError
+from culturekit.metrics.scoring.image_collections import checked
+from culturekit.records.schemas import ANNOTATIONS
+
+__all__ = ["ATTENTION", "CARELESS", "FLAGS", "INCONSISTENT", "TOO_FAST", "careful_answers"]
+
+ATTENTION = "attention-failed"
+INCONSISTENT = "inconsistent-repeats"
+TOO_FAST = "too-fast"
+FLAGS = (ATTENTION, INCONSISTENT, TOO_FAST)
+"""The first two are an annotator's, in all that they answered; the last is an item's."""
+
+CARELESS = "answers of people who did not read along"
+
+
+def careful_answers(annotations: pl.DataFrame, left_out: Counter[str] | None = None) -> pl.DataFrame:
+    """Keep the answers without a flag; the others are counted. `annotate aggregate --keep` takes flags away.
+
+    Raises:
+        UsageError: the table does not conform to ANNOTATIONS, or all its answers have flags.
+    """
+    table = checked(annotations, ANNOTATIONS)
+    kept = table.filter(~pl.col("flags").list.eval(pl.element().is_in(FLAGS)).list.any())
+    if kept.is_empty() and table.height:
+        raise UsageError(
+            "no answer counts", expected="people who read along", found=f"{table.height:,} {CARELESS}",
+            hint="annotation_checks.parquet says who missed what; `annotate aggregate --keep FLAG` lets answers count.",
+        )  # fmt: skip
+    if left_out is not None:
+        left_out[CARELESS] += table.height - kept.height
+    return kept

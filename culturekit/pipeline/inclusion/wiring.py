@@ -1,0 +1,223 @@
+"""The `inclusion` recipe as stages: models draw objects in regions, beside photographs; people of each region look."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from culturekit.annotate.export import ExportOptions
+from culturekit.annotate.inclusion_tables import TASK1_SCHEME, TASK2_SCHEME
+from culturekit.annotate.quotas import Quotas
+from culturekit.builders.prompting.geographic import GeographicOptions
+from culturekit.config.kinds import RecipeKind
+from culturekit.config.recipe_parts import Model
+from culturekit.defaults import SHORTLIST
+from culturekit.families.clip import ClipOptions, ClipReads, clip
+from culturekit.families.handles.country_groups import OF_PROMPTS
+from culturekit.families.handles.image_levels import MeanOptions
+from culturekit.families.handles.inputs import (
+    Files,
+    ImageTables,
+    NamedVectors,
+    ValueTables,
+    VectorFolder,
+    VectorFolders,
+)
+from culturekit.families.judged import JudgedOptions, JudgedReads, judged
+from culturekit.families.realism import RealismReads, realism
+from culturekit.families.realism_cells import RealismMeans, RealismOptions
+from culturekit.families.stability import StabilityReads, stability
+from culturekit.families.task1 import Extractor, Task1Options, Task1Reads, task1
+from culturekit.families.task2 import Task2Options, Task2Reads, task2
+from culturekit.generation.place_lists import place_file
+from culturekit.generation.runner import ImagePlan
+from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource, TextColumns
+from culturekit.pipeline.inclusion.recipe import Inclusion, Seen
+from culturekit.pipeline.parts.model_images import model_images
+from culturekit.pipeline.planning.slots import works
+from culturekit.pipeline.steps.aggregate_stage import tasks_stage
+from culturekit.pipeline.steps.annotate_stages import ANSWERS_FILE, ExportFiles, export_stage, import_stage
+from culturekit.pipeline.steps.inclusion_stages import (
+    ItemsRead,
+    PlacesRead,
+    TripletOptions,
+    TripletReads,
+    geographic_stage,
+    object_items_stage,
+    triplets_stage,
+)
+from culturekit.pipeline.steps.inclusion_world_stages import (
+    BENCHMARK,
+    OBJECT,
+    REGION,
+    object_truth_stage,
+    object_viewers_stage,
+    seen_marks_stage,
+)
+from culturekit.pipeline.steps.index_stages import embed_stage
+from culturekit.pipeline.steps.report_stage import inclusion_report_stage
+from culturekit.report.inclusion import inclusion_page
+from culturekit.report.run_folders import RunFolders
+from culturekit.stages import inclusion_roles as own
+from culturekit.stages import roles
+from culturekit.stages.roles import REAL_IMAGES
+from culturekit.stages.run import Run
+
+__all__ = ["INCLUSION"]
+
+TASKS = {TASK1_SCHEME: "task1", TASK2_SCHEME: "task2"}
+LEVELS = (("region",), ("region", "concept"))
+"""By what images are parted, besides who made them."""
+
+
+def wire(recipe: Inclusion, run: Run) -> None:
+    """Add the stages of a run."""
+    given = PlacesRead(place_file(recipe.places))
+    run.add(geographic_stage(given, GeographicOptions("regions")), roles.PROMPTS)
+    run.add(geographic_stage(given, GeographicOptions("objects")), own.PLAIN_PROMPTS)
+    wire_images(recipe, run)
+    for extractor in recipe.extractors:
+        wire_extractor(recipe, run, extractor.name, extractor.encoder)
+    if len(recipe.extractors) > 1:
+        tables = {one.name: run.table(own.REALISM, variant=one.name) for one in recipe.extractors}
+        run.add(stability(StabilityReads(Files(tables))), own.EXTRACTORS)
+    if recipe.published is not None:
+        run.add(task2(Task2Reads(Path(recipe.published)), Task2Options()), own.PUBLISHED)
+    said = None if recipe.people is None else wire_people(recipe, run, recipe.people)
+    wire_names(recipe, run, said)
+    if recipe.people is not None and said is not None:
+        wire_corrected(recipe, run, said, recipe.people)
+    run.add(inclusion_report_stage(RunFolders(run.root, run.models, run.stages)), roles.REPORT)
+
+
+def headline(run: Run) -> Iterable[str]:
+    """Say in a sentence what the encoder alone gets wrong, and whether rankings hold from extractor to extractor."""
+    read = RunFolders(run.root, run.models, run.stages)
+    return inclusion_page(read).verdict if run.has(roles.REPORT) else ()
+
+
+def wire_images(recipe: Inclusion, run: Run) -> None:
+    """Have every model draw objects in regions and objects alone, and take in photographs."""
+    plain = run.table(own.PLAIN_PROMPTS)
+    for model in recipe.models:
+        model_images(run, model, recipe.images, seed=recipe.seed, prompts=lambda _: recipe.prompts)
+        model_images(run, model, recipe.images, own.PLAIN, seed=recipe.seed, asked=plain,
+                     prompts=lambda _: len(recipe.listed.objects))  # fmt: skip
+    photographs = Model(name=REAL_IMAGES, backend=recipe.photographs.backend)
+    model_images(run, photographs, ImagePlan(slots=recipe.photographs.each), roles.REAL, seed=recipe.seed,
+                 prompts=lambda _: recipe.prompts)  # fmt: skip
+
+
+def tables_of(run: Run) -> dict[str, list[Path]]:
+    """Name the tables of images of each model, and of the photographs."""
+    drawn = {name: [run.table(roles.IMAGES, name), run.table(own.PLAIN, name)] for name in run.models}
+    return {REAL_IMAGES: [run.table(roles.REAL)], **drawn}
+
+
+def folders_of(run: Run, extractor: str, name: str) -> list[Path]:
+    """Name the vectors of a model's images: those that name a region first."""
+    return [run.folder(own.VECTORS, name, f"{extractor}{part}") for part in ("", "-plain")][: 1 + (name in run.models)]
+
+
+def wire_extractor(recipe: Inclusion, run: Run, extractor: str, encoder: str) -> None:
+    """Embed all images by one extractor, and score how real those of each model look, region by region."""
+    for name, tables in tables_of(run).items():
+        for table, folder in zip(tables, ("", "-plain"), strict=False):
+            run.add(embed_stage(EmbedSource(table), EmbedOptions(encoder)), own.VECTORS, name, f"{extractor}{folder}")
+    vectors = {name: run.folder(own.VECTORS, name, extractor) for name in run.models}
+    reads = RealismReads(
+        VectorFolder(run.folder(own.VECTORS, REAL_IMAGES, extractor)), VectorFolders(vectors),
+        ImageTables(run.by_model(roles.IMAGES)), run.table(roles.REAL), run.table(roles.PROMPTS),
+    )  # fmt: skip
+    means = RealismMeans(by=LEVELS, scheme=OF_PROMPTS, benchmark=BENCHMARK)
+    options = RealismOptions(k=recipe.k, means=means, per_cell=recipe.per_cell, balanced=True, seed=recipe.seed)
+    run.add(realism(reads, options), own.REALISM, variant=extractor)
+
+
+def wire_names(recipe: Inclusion, run: Run, said: Path | None) -> None:
+    """Hold images against the names of their region and of their object; `said` is what people see in them."""
+    encoder = next(one.encoder for one in recipe.extractors if one.name == recipe.texts)
+    prompts = run.table(roles.PROMPTS)
+    for column, what in (("group", "regions"), ("concept", "objects")):
+        source = EmbedSource(texts=(prompts,), columns=TextColumns(column, column))
+        run.add(embed_stage(source, EmbedOptions(encoder)), own.TEXTS, variant=what)
+    thresholds = {"": recipe.threshold, **recipe.thresholds}
+    for name, tables in tables_of(run).items():
+        for texts, role, criterion in (("region", own.REGIONS, REGION), ("object", own.OBJECTS, OBJECT)):
+            names = VectorFolder(run.folder(own.TEXTS, variant=f"{texts}s"))
+            vectors = VectorFolder(run.folder(own.VECTORS, name, recipe.texts))
+            means = MeanOptions(by=LEVELS[:1], scheme=OF_PROMPTS, benchmark=BENCHMARK)
+            told = {"spec": encoder}
+            how = ClipOptions(texts, thresholds, criterion=criterion, encoder=told, means=means)  # type: ignore[arg-type]
+            run.add(clip(ClipReads(vectors, names, tables[0], prompts, said), how), role, name)
+
+
+def wire_people(recipe: Inclusion, run: Run, wanted: Seen) -> Path | None:
+    """Hand out triplets and images, import the answers, and score both tasks; give what people see in images."""
+    tables, first = tables_of(run), recipe.extractors[0].name
+    prompts = Files([run.table(roles.PROMPTS), run.table(own.PLAIN_PROMPTS)])
+    drawn = [table for name in run.models for table in tables[name]]
+    every = ImageTables([*tables[REAL_IMAGES], *drawn])
+    folders = {name: folders_of(run, first, name) for name in tables}
+    reads = TripletReads(
+        VectorFolders(folders[REAL_IMAGES]), VectorFolders([one for name in run.models for one in folders[name]]),
+        ImageTables(tables[REAL_IMAGES]), ImageTables(drawn), prompts,
+    )  # fmt: skip
+    how, count = TripletOptions(wanted.near, wanted.far, wanted.scaled), partial(recipe.triplets, wanted)
+    triplets = run.add(triplets_stage(reads, how), own.TRIPLETS, plan=works(count, "triplets"))
+    run.add(object_items_stage(ItemsRead(every, prompts), each=wanted.images, seed=recipe.seed), own.ITEMS)
+    items = run.table(own.ITEMS, file="object_items.parquet")
+    compared = asked(recipe, run, wanted, TASK1_SCHEME, every, triplets)
+    if compared is not None:
+        features = tuple(
+            Extractor(one.name, NamedVectors(folder), part=f"{name}-{number}")
+            for one in recipe.extractors for name in tables
+            for number, folder in enumerate(folders_of(run, one.name, name))
+        )  # fmt: skip
+        real = Extractor(first, NamedVectors(run.folder(own.VECTORS, REAL_IMAGES, first)), alone=True)
+        how1 = Task1Options(recipe.k, wanted.bins, wanted.least)
+        run.add(task1(Task1Reads(compared, features, real), how1), own.TASKS, variant="task1")
+    seen = asked(recipe, run, wanted, TASK2_SCHEME, every, items)
+    if seen is None:
+        return None
+    run.add(task2(Task2Reads(seen), Task2Options(least=wanted.least)), own.TASKS, variant="task2")
+    return run.add(seen_marks_stage(seen, least=wanted.least), own.MARKS)
+
+
+def asked(
+    recipe: Inclusion, run: Run, wanted: Seen, scheme: str, images: ImageTables, items: Path
+) -> Path | None:  # fmt: skip
+    """Hand out the form of a task to one person of each region, and import the answers; None while there are none."""
+    task, regions = TASKS[scheme], tuple(sorted(recipe.listed.regions))
+    quotas = Quotas(1, len(regions) - 1, regions, everywhere=True)
+    options = replace(ExportOptions(quotas), per_sheet=wanted.per_sheet)
+    files = ExportFiles(images.places, items=items)
+    project = run.add(export_stage(files, scheme, options, shortlist=SHORTLIST, seed=recipe.seed), own.FORMS,
+                      variant=task)  # fmt: skip
+    answers = [Path(name) for name in (wanted.task1_answers if scheme == TASK1_SCHEME else wanted.task2_answers)]
+    if wanted.simulated is not None:
+        stage = object_viewers_stage(project, images.places, wanted.simulated, seed=recipe.seed)
+        answers = [run.add(stage, own.ANSWERS, variant=task) / ANSWERS_FILE]
+    if not answers:
+        return None
+    taken = run.add(import_stage(project, answers, pool=None), own.IMPORTED, variant=task)
+    run.add(tasks_stage(taken, items), own.PEOPLE, variant=task)
+    return run.table(own.PEOPLE, variant=task, file=f"{task}.parquet")
+
+
+def wire_corrected(recipe: Inclusion, run: Run, said: Path, wanted: Seen) -> None:
+    """Put right what the encoder says of regions and objects, by people in and out of each region; and what is true."""
+    sample = Files([run.table(own.ITEMS)])
+    for variant, role, criterion, metric in (
+        ("regions", own.REGIONS, REGION, "region_recognised"),
+        ("objects", own.OBJECTS, OBJECT, "object_presence"),
+    ):
+        values = ValueTables([run.values_of(role, name) for name in run.models])
+        how = JudgedOptions(criterion, TASK2_SCHEME, metrics=(metric,), by="in-region")
+        run.add(judged(JudgedReads(values, said, sample), how, required=False), own.JUDGED, variant=variant)
+    if recipe.truthful and wanted.simulated is not None:
+        images = ImageTables(run.by_model(roles.IMAGES))
+        run.add(object_truth_stage(images, Files([run.table(roles.PROMPTS)]), wanted.simulated), own.TRUTH)
+
+
+INCLUSION = RecipeKind(Inclusion, wire, headline)

@@ -1,0 +1,288 @@
+"""The page of an `inclusion` run: every table of the study as a section; scores are looked up."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+import polars as pl
+
+from culturekit.metrics.scoring.value_sets import parsed
+from culturekit.records.schemas import PROMPTS, SCORES
+from culturekit.report.provenance import stage_line
+from culturekit.report.run_folders import RunFolders
+from culturekit.report.scene_tables import Cell, Grid, Section, looked_up, number, row_of, with_params
+from culturekit.report.scenes import SectionPage, leaders, ranked
+from culturekit.stages import inclusion_roles as own
+from culturekit.stages import roles
+from culturekit.stages.roles import REAL_IMAGES
+from culturekit.storage.tables import read_table
+from culturekit.version import VERSION
+
+__all__ = ["inclusion_page"]
+
+TITLE = "Do objects look as they do in each region, and to whom?"
+STATED = ("judged-…", "truth", "realism-by-…", "regions-…", "objects-…", "scores-…")
+PRDC = {"prdc_precision": "precision", "prdc_coverage": "coverage", "prdc_density": "density", "prdc_recall": "recall"}
+REGION, OBJECT = "region_recognised", "object_presence"
+HOME, ELSEWHERE = "in-region", "out-of-region"
+SIDES = {"in": "people who live there", "out": "people from elsewhere"}
+NOT_KNOWN: Any = {"country": None, "concept": None, "group": None}
+
+
+def inclusion_page(run: RunFolders) -> SectionPage:
+    """Collect everything the page shows."""
+    everybody = [(roles.IMAGES, model) for model in run.models] + [(own.PLAIN, model) for model in run.models]
+    images = sum(run.manifest(role, model).counts.get("images", 0) for role, model in everybody)
+    regions = tuple(dict.fromkeys(run.needed(roles.PROMPTS, PROMPTS)["group"]))
+    sections = [corrected(run), *realism(run, regions), extractors(run), names(run, regions), *seen(run, regions),
+                *agreement(run), *compared(run), published(run)]  # fmt: skip
+    shown = tuple(section for section in sections if section is not None)
+    return SectionPage(
+        TITLE, tuple(run.models), images, tuple(regions), tuple(verdict(run)), tuple(caveats(run)), shown,
+        tuple(stage_line(run, name) for name in run.stages), STATED, {"culturekit": VERSION},
+    )  # fmt: skip
+
+
+def caveats(run: RunFolders) -> Iterator[str]:
+    """Say what stands for no real model, and what people's answers do not carry."""
+    noted = [run.manifest(own.VECTORS, REAL_IMAGES, name).notes for name in extractors_of(run)]
+    noted += [run.manifest(own.ANSWERS, variant=task).notes for task in run.variants(own.ANSWERS)]
+    yield from filter(None, dict.fromkeys(str(notes.get("caveat") or "") for notes in noted))
+    for role, said in ((own.MARKS, "People's answers"), (own.JUDGED, "Corrections")):
+        for variant in run.variants(role) if role is own.JUDGED else [""] if run.has(role) else []:
+            about = f"{said} ({variant})" if variant else said
+            yield from (f"{about}: {n:,} {why}." for why, n in run.manifest(role, variant=variant).drops.items())
+
+
+def extractors_of(run: RunFolders) -> list[str]:
+    """Name the extractors, in the order of the recipe."""
+    return run.variants(own.REALISM)
+
+
+def scores_of(run: RunFolders, role: roles.Role, model: str = "", variant: str = "", **params: str) -> pl.DataFrame:
+    """Read the scores of a stage, with some parameters as columns; none for a run without it."""
+    empty = pl.DataFrame(schema=SCORES.schema)
+    found = read_table(run.table(role, model, variant), SCORES) if run.has(role, model, variant) else empty
+    return with_params(found, **params)
+
+
+def corrected_of(run: RunFolders, variant: str) -> pl.DataFrame:
+    """Read what people put right."""
+    return scores_of(run, own.JUDGED, variant=variant, labels="labels", pool="pool")
+
+
+def verdict(run: RunFolders) -> Iterator[str]:
+    """Say who comes first as recognised, as corrected by both sides and in truth, and which extractors disagree."""
+    table, models = corrected_of(run, "regions"), tuple(run.models)
+    naive, counted = leaders(table, "judged", models, REGION)
+    if counted == len(models):
+        said = [ranked("Going by the regions it recognises, the encoder ranks", naive)]
+        for pool, who in ((HOME, "people who live there"), (ELSEWHERE, "people from elsewhere")):
+            first, of = leaders(table.filter(pl.col("pool").eq_missing(pl.lit(pool))), "corrected", models, REGION)
+            if of == len(models):
+                said.append(ranked(f"put right by {who}, it ranks", first))
+        yield "; ".join(said) + "."
+        true, of_true = leaders(scores_of(run, own.TRUTH, labels="labels"), "truth", models, REGION)
+        if of_true:
+            yield f"{ranked('In truth people who live there would rank', true)}."
+    elif run.has(own.JUDGED, variant="regions"):
+        yield f"People did not put right {len(models) - counted} of {len(models)} models."
+    yield from reversals(run)
+
+
+def reversals(run: RunFolders) -> Iterator[str]:
+    """Say of precision and coverage which two models two extractors order otherwise, where intervals do not overlap."""
+    for metric in ("prdc_precision", "prdc_coverage"):
+        tables = {name: scores_of(run, own.REALISM, variant=name) for name in extractors_of(run)}
+        rows = {(name, model): row_of(table, metric=metric, model=model, **NOT_KNOWN)
+                for name, table in tables.items() for model in run.models}  # fmt: skip
+        for one, other in combinations(tables, 2):
+            for first, second in combinations(run.models, 2):
+                sides = [apart(rows[name, first], rows[name, second]) for name in (one, other)]
+                if sides[0] * sides[1] < 0:
+                    above, below = (first, second) if sides[0] > 0 else (second, first)
+                    yield (f"The extractor decides on {PRDC[metric]}: by {one}, {above} is above {below}; "
+                           f"by {other}, {below} is above {above}.")  # fmt: skip
+
+
+def apart(one: Mapping[str, float] | None, other: Mapping[str, float] | None) -> int:
+    """Say which of two scores is higher, 1 or -1, where their intervals do not overlap; else 0."""
+    if one is None or other is None or None in (one["ci_low"], other["ci_low"]):
+        return 0
+    return int(one["ci_low"] > other["ci_high"]) - int(other["ci_low"] > one["ci_high"])
+
+
+def corrected(run: RunFolders) -> Section | None:
+    """Put what the encoder says, what people make of it, and the truth side by side."""
+    truth, grids = scores_of(run, own.TRUTH, labels="labels"), []
+    for variant, role, metric, caption in (
+        ("regions", own.REGIONS, REGION, "Images that look as their region does"),
+        ("objects", own.OBJECTS, OBJECT, "Images that show their object"),
+    ):
+        table, rows = corrected_of(run, variant), []
+        for model in run.models:
+            alone = scores_of(run, role, model)
+            rows.append((
+                Cell(model), looked_up(alone, metric=metric, model=model, **NOT_KNOWN),
+                *(looked_up(table, metric=metric, model=model, labels="corrected", pool=pool, **NOT_KNOWN)
+                  for pool in (HOME, ELSEWHERE)),
+                looked_up(truth, metric=metric, model=model, **NOT_KNOWN),
+            ))  # fmt: skip
+        columns = ("model", "as the encoder has it", "corrected by people who live there",
+                   "corrected by people from elsewhere", "true")  # fmt: skip
+        grids.append(Grid(f"{caption}: shares with 95 % intervals", columns, tuple(rows)))
+    return Section(
+        "corrected", "What is recognised, as judged, as corrected, as true",
+        "An image's region is recognised where its name is nearest of all regions' names; people say whether the "
+        "object or the background could be from there. True is how often people who live there would say so. A dash: "
+        "people's answers could not put it right, and the notes above say why.", tuple(grids),
+    )  # fmt: skip
+
+
+def realism(run: RunFolders, regions: Sequence[str]) -> Iterator[Section]:
+    """Show how near images lie to photographs, by extractor and by region."""
+    grids = []
+    for name in extractors_of(run):
+        table = scores_of(run, own.REALISM, variant=name)
+        rows = tuple((Cell(model), *(looked_up(table, metric=metric, model=model, **NOT_KNOWN) for metric in PRDC))
+                     for model in run.models)  # fmt: skip
+        grids.append(Grid(f"By {name}, all regions together", ("model", *PRDC.values()), rows))
+        for metric in ("prdc_precision", "prdc_coverage"):
+            rows = tuple(
+                (Cell(model), *(looked_up(table, metric=metric, model=model, **{**NOT_KNOWN, "group": region})
+                                for region in regions))
+                for model in run.models
+            )  # fmt: skip
+            grids.append(Grid(f"{PRDC[metric].capitalize()} by {name}, by region", ("model", *regions), rows))
+    lead = ("Precision is the share of images that lie among photographs, coverage that of photographs with an image "
+            "near them. Of each object and region as many photographs are drawn as the fewest has.")  # fmt: skip
+    yield Section("realism", "How near images lie to photographs", lead, tuple(grids))
+
+
+def extractors(run: RunFolders) -> Section | None:
+    """Show how far extractors agree on the order of models."""
+    table = scores_of(run, own.EXTRACTORS, metric_of="metric", between="between")
+    if table.is_empty():
+        return None
+    whole = table.filter(pl.col("group").is_null(), pl.col("concept").is_null())
+    pairs = list(dict.fromkeys(whole["between"]))
+    rows = []
+    for metric, name in PRDC.items():
+        found = [row_of(whole, metric_of=metric, between=pair) for pair in pairs]
+        rows.append((Cell(name), *(Cell("–") if row is None else number(row["value"]) for row in found)))
+    columns = ("ranked by", *(" and ".join(parsed(f'{{"of": {pair}}}')["of"]) for pair in pairs))
+    lead = "Kendall's tau: 1 where two extractors order all models alike, below 0.8 the ranking is not stable."
+    return Section("extractors", "Does the extractor decide the ranking?", lead,
+                   (Grid("Agreement on the order of models", columns, tuple(rows)),))  # fmt: skip
+
+
+def names(run: RunFolders, regions: Sequence[str]) -> Section:
+    """Show how near images lie to the names of their regions and objects, by region, photographs first."""
+    grids = []
+    for role, metric, caption in (
+        (own.REGIONS, "region_clip_score", "Region-CLIPScore"),
+        (own.OBJECTS, "object_clip_score", "Object-CLIPScore"),
+        (own.OBJECTS, OBJECT, "Share of images whose object counts as shown"),
+    ):
+        rows = tuple(
+            (Cell(model), *(looked_up(scores_of(run, role, model), metric=metric, **{**NOT_KNOWN, "group": group})
+                            for group in (None, *regions)))
+            for model in (REAL_IMAGES, *run.models)
+        )  # fmt: skip
+        grids.append(Grid(caption, ("model", "all", *regions), rows))
+    lead = "Region-CLIPScore favours clichés over photographs: more of it is not better."
+    return Section("names", "How near images lie to names", lead, tuple(grids))
+
+
+def seen(run: RunFolders, regions: Sequence[str]) -> Iterator[Section]:
+    """Show how often people in and out of a region see it, and the object, in its images."""
+    table = scores_of(run, own.TASKS, variant="task2", side="side", target="target", pool="pool", by="by")
+    if table.is_empty():
+        return
+    sources, grids = (REAL_IMAGES, *run.models), []
+    for target in ("object", "background"):
+        rows = tuple(
+            (Cell(source), Cell(said), *(looked_up(table, metric="in_region_rate", model=source, group=region,
+                                                   concept=None, side=side, target=target) for region in regions))
+            for source in sources for side, said in SIDES.items()
+        )  # fmt: skip
+        grids.append(Grid(f"Annotations that see the region in the {target}", ("images", "seen by", *regions), rows))
+    pools = table.drop_nulls("pool")["pool"].unique().sort().to_list()
+    rows = tuple(
+        (Cell(source), Cell(pool), *(looked_up(table, metric="object_seen", model=source, group=region, concept=None,
+                                               pool=pool) for region in regions))
+        for source in sources for pool in pools
+    )  # fmt: skip
+    grids.append(Grid("Annotations that see the object", ("images", "seen by people in", *regions), rows))
+    lead = "Shares of all annotations, with intervals by image and annotator; locations are never merged."
+    yield Section("seen", "What people see in images", lead, tuple(grids))
+
+
+def agreement(run: RunFolders) -> Iterator[Section]:
+    """Show how far people agree on what they see, on likeness and on appeal."""
+    grids = []
+    for task, metrics in (("task2", ("location_agreement", "location_kappa")), ("task1", ("location_agreement",))):
+        table = scores_of(run, own.TASKS, variant=task, criterion="criterion", pairs="pairs", pool="pool")
+        whole = table.filter(pl.col("pool").is_null(), pl.col("group").is_not_null())
+        for metric in metrics:
+            about = whole.filter(metric=metric, pairs="all")
+            questions = about["criterion"].unique().sort().to_list()
+            sources = [name for name in (REAL_IMAGES, *run.models) if name in set(about["model"])]
+            places = about["group"].unique().sort().to_list()
+            rows = tuple((Cell(source), Cell(place), *(looked_up(about, model=source, group=place, criterion=question)
+                                                       for question in questions))
+                         for source in sources for place in places)  # fmt: skip
+            said = "Fleiss' kappa" if metric == "location_kappa" else "Pairs that agree"
+            if rows:
+                grids.append(Grid(f"{said}, {task}", ("images", "of", *map(spaced, questions)), rows))
+    if grids:
+        lead = "One person of each region looks at each item: this is how places differ, not how reliable each is."
+        yield Section("agreement", "Do people agree?", lead, tuple(grids))
+
+
+def spaced(name: str) -> str:
+    """Write the name of a question in words."""
+    return name.replace("_", " ")
+
+
+def compared(run: RunFolders) -> Iterator[Section]:
+    """Show whether people choose the closer image, by distance and extractor, and what appeals to them."""
+    table = scores_of(run, own.TASKS, variant="task1", pool="pool", extractor="extractor", low="low", bin="bin")
+    if table.is_empty():
+        return
+    chosen, grids = table.filter(metric="closer_choice_rate"), []
+    bins = chosen.select("bin", pl.col("low").cast(pl.Float64)).unique().sort("low").rows()
+    rows = tuple(
+        (Cell(name), Cell(pool), *(looked_up(chosen, extractor=name, pool=pool, bin=place) for place, _ in bins))
+        for name in extractors_of(run) for pool in chosen["pool"].unique().sort()
+    )  # fmt: skip
+    grids.append(Grid("How often the closer image is chosen, by distance", ("extractor", "people in",
+                      *(f"from {low:.1f}" for _, low in bins)), rows))  # fmt: skip
+    for metric, caption in (("appeal_with_similarity", "The more alike image is the more appealing one, too"),
+                            ("appeal_in_manifold", "Appealing images that lie among photographs")):  # fmt: skip
+        about = table.filter(metric=metric)
+        places = about.drop_nulls("group")["group"].unique().sort().to_list()
+        sources = [name for name in (REAL_IMAGES, *run.models) if name in set(about["model"])]
+        rows = tuple(
+            (Cell(source), Cell(pool), *(looked_up(about, model=source, pool=pool, group=place) for place in places))
+            for source in sources for pool in about["pool"].unique().sort()
+        )  # fmt: skip
+        grids.append(Grid(caption, ("images", "people in", *places), rows))
+    lead = "Distances are divided by each extractor's largest; only bins that every extractor reaches are shown."
+    yield Section("compared", "Which image is closer, and which more appealing?", lead,
+                  tuple(grid for grid in grids if grid.rows))  # fmt: skip
+
+
+def published(run: RunFolders) -> Section | None:
+    """Show the rates of annotations in the public layout."""
+    table = scores_of(run, own.PUBLISHED, side="side", target="target")
+    if table.is_empty():
+        return None
+    rates = table.filter(pl.col("concept").is_null(), metric="in_region_rate")
+    places = rates["group"].unique().sort().to_list()
+    rows = tuple((Cell(source), Cell(target), Cell(said), *(looked_up(rates, model=source, target=target, side=side,
+                                                                      group=place) for place in places))
+                 for source in rates["model"].unique().sort() for target in ("object", "background")
+                 for side, said in SIDES.items())  # fmt: skip
+    return Section("published", "Annotations in the public layout", "Shares of all annotations that see the region.",
+                   (Grid("In-region rates", ("images", "region seen in", "seen by", *places), rows),))  # fmt: skip

@@ -1,0 +1,38 @@
+"""What a recipe of the kind `inclusion` may say."""
+
+import pytest
+
+from culturekit.config.load import find_recipe, load_any_recipe
+from culturekit.errors import ConfigError
+
+
+def refused(*settings: str) -> str:
+    with pytest.raises(ConfigError) as error:
+        load_any_recipe(find_recipe("inclusion"), settings)
+    return str(error.value)
+
+
+def test_the_shipped_recipe_loads_and_knows_the_truth() -> None:
+    recipe = load_any_recipe(find_recipe("inclusion"))
+    assert recipe.prompts == 18  # type: ignore[attr-defined]
+    assert recipe.truthful  # type: ignore[attr-defined]
+
+
+def test_an_extractor_that_is_to_name_regions_has_to_be_one() -> None:
+    assert "texts: 'nobody' is no extractor; expected one of texture, content, captioner" in refused("texts=nobody")
+
+
+def test_no_form_asks_about_regions_that_it_does_not_know() -> None:
+    assert "the form inclusion_task2 does not ask about 'Americas'" in refused("places=geode")
+    load_any_recipe(find_recipe("inclusion"), ["places=geode", "people=null"])
+
+
+def test_thresholds_are_of_models_or_photographs() -> None:
+    assert "thresholds names 'rogh', which is no model" in refused("thresholds.rogh=0.2")
+    load_any_recipe(find_recipe("inclusion"), ["thresholds.real=0.2"])
+
+
+def test_simulated_people_know_only_simulated_pictures() -> None:
+    assert "simulated people know only what simulated-objects drew" in refused(
+        "photographs.backend=simulated-scenes?knows=1"
+    )

@@ -1,0 +1,81 @@
+"""The pages about captions and C³, typed."""
+
+import re
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from culturekit.config.load import find_recipe, load_any_recipe
+from culturekit.generation.runner import ImagePlan
+from culturekit.pipeline.run_stage import run_stage
+from culturekit.pipeline.steps.generate_stage import generate_stage
+from culturekit.pipeline.workers.local_engine import LocalEngine
+from tests.command_line import culturekit
+from tests.test_cultivate_page import ROOT, typed
+
+CAPTIONS, C3 = (ROOT / "docs" / name for name in ("captions.md", "c3.md"))
+DETECTOR = "owl:owlv2"
+
+
+@pytest.mark.slow
+def test_captions_grow_as_the_page_says(tmp_path: Path) -> None:
+    """The simulated model answers in place of the paid ones, letters tell near-duplicates; 60 captions, 20 drawn."""
+    (tmp_path / "alt-texts.csv").write_text("id,text\na,sdrows dna spmal\nb,a ravomas\n", encoding="utf-8")
+    smaller = {"--size": "20", "expand": "--captions 60"}
+    for words in typed(CAPTIONS):
+        plain = [re.sub("^openai:.*", "simulated", re.sub("^sentence:.*", "letters", word)) for word in words]
+        for flag, value in smaller.items():
+            if flag in plain and flag.startswith("--"):
+                plain[plain.index(flag) + 1] = value
+            elif flag in plain:
+                plain += value.split()
+        if DETECTOR in plain:  # it needs weights: what it reads is there, and the command asks for these alone
+            asked = tmp_path / "sample/prompts.parquet"
+            stage = generate_stage(asked, ImagePlan(), backend="simulated-scenes", model="m", seed=1)
+            with LocalEngine(1) as engine:
+                run_stage(stage, tmp_path / "images", engine=engine)
+            (tmp_path / "things.txt").write_text("a samovar\n", encoding="utf-8")
+            answer = culturekit(*plain, cwd=tmp_path)
+            assert answer.returncode != 0
+            assert "owl" in answer.stderr
+            continue
+        answer = culturekit(*plain, cwd=tmp_path)
+        assert answer.returncode == 0, (plain, answer.stderr)
+    assert pl.read_parquet(tmp_path / "captions/captions.parquet").height == 60
+    assert pl.read_parquet(tmp_path / "sample/captions.parquet").height == 20
+    assert pl.read_parquet(tmp_path / "stats/caption_stats.parquet").filter(category="all")["counted"].item() == 20
+    assert pl.read_parquet(tmp_path / "translations/translations.parquet")["text"].to_list() == [
+        "swords and lamps", "a samovar",
+    ]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_the_size_of_the_paper_is_planned_as_the_page_says(tmp_path: Path) -> None:
+    (tmp_path / "recipes").symlink_to(ROOT / "recipes")
+    demo, plan = typed(C3)
+    assert demo == ["demo", "c3"]
+    answer = culturekit(*plan, cwd=tmp_path)
+    assert answer.returncode == 0, answer.stderr
+    assert re.search(r"^captions +to do +1,977 questions", answer.stdout, re.MULTILINE)
+    assert re.search(r"^images-showy +to do +500 images", answer.stdout, re.MULTILINE)
+    assert [path.name for path in tmp_path.iterdir()] == ["recipes"], "nothing is begun"
+
+
+def test_each_key_that_the_page_names_is_one_of_the_recipe() -> None:
+    recipe = load_any_recipe(find_recipe("c3")).model_dump()
+    page = C3.read_text(encoding="utf-8")
+    named = re.findall(r"`((?:captions|judge|objects|encoders|pairs|people|finetune)(?:\.\w+)?)[:`]", page)
+    assert {"captions.proposer", "judge", "encoders", "pairs.images", "people.image_answers", "finetune"} <= set(named)
+    for key in named:
+        first, _, second = key.partition(".")
+        assert first in recipe
+        assert not second or second in recipe[first], key
+
+
+@pytest.mark.endtoend
+def test_the_demo_ends_with_its_report(tmp_path: Path) -> None:
+    answer = culturekit(*typed(C3)[0], cwd=tmp_path)
+    assert answer.returncode == 0, answer.stderr
+    report = answer.stdout.splitlines()[-1].removeprefix("report: ")
+    assert "hard about a culture" in (tmp_path / report).read_text(encoding="utf-8")

@@ -1,0 +1,105 @@
+"""A run of the kind `linguistic`: an untouched one is verified, whatever is changed in it is found."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from culturekit.config.load import find_recipe, load_any_recipe
+from culturekit.pipeline.run_recipe import run_recipe
+from culturekit.pipeline.workers.local_engine import LocalEngine
+from culturekit.verify.verify_run import verify_run
+from tests.verify.forging import change_table, reseal
+from tests.verify.test_scenes import broken, first, without_first
+
+pytestmark = pytest.mark.slow
+
+TINY = ("prompts.nouns=2", "images.slots=2", "people.persons=60", "people.places=60", "detectors=[dall-eval]")
+Change = Callable[[pl.DataFrame], pl.DataFrame]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("linguistic")
+    with LocalEngine(1) as engine:
+        run_recipe(load_any_recipe(find_recipe("linguistic"), TINY), root, engine=engine)
+    return root
+
+
+def test_what_was_not_touched_is_verified(finished: Path) -> None:
+    answer = verify_run(finished)
+    assert broken(answer) == []
+    assert answer.exit_code == 0
+    assert "not verifiable" not in {verdict.verdict for verdict in answer.verdicts}
+    assert answer.checked["prompts written anew"] == 48 + 14 + 42
+    assert answer.checked["images drawn anew"] == 2 * 3 * 60
+
+
+def where(column: str, value: object, **rows: str) -> Change:
+    """Set a column of the first row that has some values."""
+
+    def change(table: pl.DataFrame) -> pl.DataFrame:
+        at = table.with_row_index("at").filter(**rows)["at"][0]
+        here = pl.int_range(pl.len()) == at
+        return table.with_columns(
+            pl.when(here).then(pl.lit(value, table.schema[column])).otherwise(column).alias(column)
+        )
+
+    return change
+
+
+GIVE, MEAN = "is not what its values give", "is not the mean"
+TAMPERED: dict[str, tuple[str, Change, str]] = {
+    "the text of a prompt": ("prompts-neutral/prompts", first("text", "a bad home"), "too many or too few"),
+    "the group of a prompt": ("prompts-specific/prompts", first("group", "Nobody"), "too many or too few"),
+    "a prompt left out": ("prompts-dialects/prompts", without_first, "too many or too few"),
+    "the word of a pair": ("prompts-dialects/dialect_pairs", first("other", "slang"), "too many or too few"),
+    "a pair that fell": ("prompts-dialects/dialect_pairs", first("outcome", "not grammatical"), "has no reason"),
+    "a pair that repeats": ("prompts-dialects/dialect_pairs", first("outcome", "repeated"), "is not 'repeated'"),
+    "a prompt of all": ("prompts/prompts", first("text", "a man"), "is not what its parts hold"),
+    "a caption": ("question-captions/captions", first("text", "a nice environment"), "asks something else"),
+    "a picture that was drawn": ("drawn-persons/audit_sample", first("image_id", "nobody"), "another sample"),
+    "the chance of a picture": ("drawn-places/audit_sample", first("chance", 0.9), "another sample"),
+    "a picture left out": ("drawn-persons/audit_sample", without_first, "another sample"),
+    "what is true": ("truth/annotations", where("choice", "perhaps", criterion="correct"), "another answer"),
+    "a true tone": ("truth/annotations", where("value", 11.0, criterion="monk_tone"), "another answer"),
+    "a truth left out": ("truth/annotations", without_first, "another answer"),
+    "the gap of dialects": ("dialects/scores", where("value", 0.01, metric="dialect_gap"), GIVE),
+    "the score of a dialect": ("dialects/scores", where("value", 0.01, metric="dialect_score"), MEAN),
+    "a true gap": ("true-dialects/scores", where("value", 0.01, metric="dialect_gap"), GIVE),
+    "a picture's score": ("dialects/values", first("value", 0.99), GIVE),
+    "the share of a tone": ("tones-dall-eval/scores", where("value", 0.55, metric="tone_share"), GIVE),
+    "the spread of tones": ("tones-dall-eval/scores", where("value", 0.2, metric="tone_std"), GIVE),
+    "a corrected share": (
+        "tones-dall-eval/scores",
+        lambda t: t.with_columns(value=pl.when(pl.col("params").str.contains("corrected")).then(pl.col("value") * 0.9)
+                                 .otherwise("value")),
+        GIVE,
+    ),
+    "a tone that the rule found": ("tones-dall-eval/values", first("value", 9.0), GIVE),
+    "the true spread": ("true-tones/scores", where("value", 0.2, metric="tone_mad"), GIVE),
+    "the heat map": ("neutral-open/scores", where("value", 0.5, metric="neutral_similarity"), MEAN),
+    "its spread": ("neutral-open/scores", where("value", 0.5, metric="neutral_std"), GIVE),
+    "the spread of its means": ("neutral-open/scores", where("value", 0.5, metric="neutral_mad_of_means"), GIVE),
+    "a question's share": ("questions-open/scores", where("value", 0.5, metric="question_share"), MEAN),
+    "a question's deviation": ("questions-open/scores", where("value", 0.5, metric="question_sd"), GIVE),
+    "a corrected share of modern places": ("judged-modern/scores", first("value", 0.123), ""),
+    "a rating": ("ratings/scores", where("value", 1.1, metric="rating_mean"), ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", list(TAMPERED))
+def test_what_was_changed_is_found(finished: Path, what: str) -> None:
+    """Also by somebody who makes the hashes fit again; the folder is as it was afterwards."""
+    place, change, problem = TAMPERED[what]
+    table = finished / f"{place}.parquet"
+    kept = {path: path.read_bytes() for path in (table, table.parent / "manifest.json")}
+    try:
+        change_table(table, change)
+        reseal(table.parent)
+        answer = verify_run(table.parent)
+        assert any(problem in finding for finding in broken(answer)), broken(answer)
+    finally:
+        for path, content in kept.items():
+            path.write_bytes(content)
