@@ -89,8 +89,7 @@ class People(StrictModel):
 
     persons: Annotated[int, Field(ge=10, le=100_000)] = 150
     places: Annotated[int, Field(ge=10, le=100_000)] = 150
-    raters: Annotated[int, Field(ge=1, le=50, description="People of each pool who answer about each item.")] = RATERS
-    pools: Annotated[tuple[str, ...], Field(description="Where people are found; each is a pool.")] = ("anywhere",)
+    raters: Annotated[int, Field(ge=1, le=50, description="People who answer about each item.")] = RATERS
     person_answers: tuple[File, ...] = ()
     place_answers: tuple[File, ...] = ()
     simulated: SimulatedPeople | None = None

@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from culturekit.annotate.export import ExportOptions
-from culturekit.annotate.quotas import Quotas
+from culturekit.annotate.quotas import ANYWHERE, Quotas
 from culturekit.config.kinds import RecipeKind
 from culturekit.defaults import SHORTLIST
 from culturekit.families.dialects import DialectOptions, DialectReads, dialects
@@ -115,7 +115,7 @@ def wire_people(recipe: Linguistic, run: Run, wanted: People) -> dict[str, Path]
         prompts = run.table(own.OF_KIND, variant=kind)
         drawn = even_sample_stage(images, prompts, count=count, seed=recipe.seed)
         sample = run.add(drawn, own.DRAWN, variant=what)
-        options = ExportOptions(Quotas(0, wanted.raters * len(wanted.pools), wanted.pools))
+        options = ExportOptions(Quotas(0, wanted.raters, (ANYWHERE,)))
         files = ExportFiles(images, prompts, sample=sample)
         exported = export_stage(files, form, options, shortlist=SHORTLIST, seed=recipe.seed)
         project = run.add(exported, own.FORMS, variant=what)
