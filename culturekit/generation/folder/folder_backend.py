@@ -14,14 +14,12 @@ from culturekit.generation.folder.folder_detection import guessed, naming_of
 from culturekit.generation.folder.folder_listing import PictureFile, list_folder
 from culturekit.generation.folder.folder_options import Options, folder_of
 from culturekit.generation.folder.folder_plan import Layout, plan_folder
-from culturekit.generation.folder.folder_prompts import KnownPrompts
+from culturekit.generation.folder.folder_prompts import KnownPrompts, Prompt
 from culturekit.records.schemas import PROMPTS
 from culturekit.registry import Spec
 from culturekit.storage.picture_reading import NoPicture, read_inside
 
 __all__ = ["FolderBackend", "make"]
-
-PROMPT_COLUMNS = ("prompt_id", "text", "concept", "country", "artifact_id")
 
 
 class FolderBackend:
@@ -63,7 +61,7 @@ class FolderBackend:
 
 
 def prompts_of(requests: Sequence[ImageRequest]) -> pl.DataFrame:
-    """Write the prompts of requests as a table."""
+    """Write the prompts of requests as a table; requests know no group."""
     rows = {
         request.prompt_id: {
             "prompt_id": request.prompt_id,
@@ -71,10 +69,11 @@ def prompts_of(requests: Sequence[ImageRequest]) -> pl.DataFrame:
             "concept": request.concept,
             "country": request.country,
             "artifact_id": request.artifact_id,
+            "group": None,
         }
         for request in requests
     }
-    return pl.DataFrame(list(rows.values()), schema={name: PROMPTS.schema[name] for name in PROMPT_COLUMNS})
+    return pl.DataFrame(list(rows.values()), schema={name: PROMPTS.schema[name] for name in Prompt._fields})
 
 
 def make(spec: Spec) -> ImageBackend:
