@@ -29,6 +29,13 @@ from culturekit.verify.tables.check_captions import (
 from culturekit.verify.tables.check_ground import check_activities, check_activity_prompts, check_descriptors
 from culturekit.verify.tables.check_images import check_images, check_truth
 from culturekit.verify.tables.check_imports import check_import
+from culturekit.verify.tables.check_inclusion import (
+    check_clip_values,
+    check_geographic_prompts,
+    check_object_items,
+    check_object_truth,
+    check_triplets,
+)
 from culturekit.verify.tables.check_journals import check_journals, check_spending
 from culturekit.verify.tables.check_judged import check_answers, check_judged
 from culturekit.verify.tables.check_linguistic import (
@@ -45,6 +52,7 @@ from culturekit.verify.tables.check_ratings import check_ratings
 from culturekit.verify.tables.check_recipe import check_recipe
 from culturekit.verify.tables.check_report import check_report
 from culturekit.verify.tables.check_scenes import check_scene_replies, check_scene_truth
+from culturekit.verify.tables.check_seen import check_seen_marks, check_tasks
 from culturekit.verify.tables.check_verdicts import check_completion, check_filter
 
 __all__ = ["Verification", "verify_run"]
@@ -113,6 +121,13 @@ CHECKS: tuple[Callable[[RunTree, Ledger], None], ...] = (
     each("linguistic", check_questions, "question-captions"),
     each("linguistic", check_even_sample, "even-sample"),
     each("linguistic", check_known, "portrait-truth"),
+    each("inclusion", check_geographic_prompts, "geographic-prompts"),
+    each("inclusion", check_triplets, "triplets"),
+    each("inclusion", check_object_items, "object-items"),
+    each("inclusion", check_tasks, "inclusion-tasks"),
+    each("inclusion", check_seen_marks, "seen-marks"),
+    each("inclusion", check_object_truth, "object-truth"),
+    each("inclusion", check_clip_values, "score-clip"),
     each("pairs", check_selected, "select"),
     each("pairs", check_exported, "export-pairs"),
     each("values", check_image_values, "score-meta"),
