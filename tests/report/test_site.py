@@ -2,18 +2,21 @@
 
 import json
 import os
+import shutil
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from types import MappingProxyType
+from typing import NamedTuple
 from urllib.parse import unquote
 
 import jsonschema
 import polars as pl
 import pytest
 import yaml
+from jinja2 import Template
 
 from culturekit.errors import UsageError
 from culturekit.pipeline.several_runs import named, site_stage, write_site
@@ -24,6 +27,7 @@ from culturekit.report.site.results import model_id
 from culturekit.storage.digests import digest_tree
 from tests.chromium import CHROMIUM, browser
 from tests.cli.test_help import CONTRACT
+from tests.conftest import HeardProgress, HereEngine
 from tests.report.hostile import hostile_texts
 from tests.report.pages import TILES, page
 
@@ -116,13 +120,31 @@ class Links(HTMLParser):
         self.places += [value for name, value in attrs if name in {"href", "src"} and value]
 
 
-@pytest.fixture
-def site(small_run: Path, run_copy: Path, work: Work) -> Path:
-    """Two runs as a site."""
-    outcome = write_site(work, list(named([small_run, run_copy])), "somebody/cube")
+class Site(NamedTuple):
+    """Two runs as a site: the folder, and what wrote it."""
+
+    folder: Path
+    work: Work
+    runs: tuple[Path, Path]
+
+
+@pytest.fixture(scope="module")
+def made(small_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Site:
+    """Write the site once for all tests, which only read it."""
+    root = tmp_path_factory.mktemp("site")
+    runs = (small_run, Path(shutil.copytree(small_run, root / "small")))
+    (root / "out").mkdir()
+    work = Work({}, root / "out", root / "scratch", HereEngine(), HeardProgress())
+    outcome = write_site(work, list(named(runs)), "somebody/cube")
     assert (outcome.counts["runs"], outcome.counts["models"], outcome.drops) == (2, 6, {})
     assert outcome.counts["pages"] == len(list(work.out.rglob("*.html")))
-    return work.out
+    return Site(work.out, work, runs)
+
+
+@pytest.fixture
+def site(made: Site) -> Path:
+    """The folder of the site."""
+    return made.folder
 
 
 def pages_of(site: Path) -> Iterator[tuple[Path, Links]]:
@@ -190,13 +212,9 @@ def test_results_for_the_hub_come_back_as_they_were_written(site: Path) -> None:
         assert hub.eval_result_entries_to_yaml(hub.parse_eval_result_entries(entries)) == entries
 
 
-def test_the_same_runs_give_the_same_site(
-    site: Path, small_run: Path, run_copy: Path, work: Work, tmp_path: Path
-) -> None:
-    again = tmp_path / "again"
-    again.mkdir()
-    write_site(replace(work, out=again), list(named([small_run, run_copy])), "somebody/cube")
-    assert digest_tree(again)[0] == digest_tree(site)[0]
+def test_the_same_runs_give_the_same_site(made: Site, tmp_path: Path) -> None:
+    write_site(replace(made.work, out=tmp_path), list(named(made.runs)), "somebody/cube")
+    assert digest_tree(tmp_path)[0] == digest_tree(made.folder)[0]
 
 
 def test_a_dataset_that_is_none_of_the_hub_is_refused(small_run: Path) -> None:
@@ -212,20 +230,20 @@ def test_models_are_named_by_who_ran_them() -> None:
     assert model_id("simulated?noise=1", "mirage") == "simulated/mirage"
 
 
-def artifact_text(text: str) -> str:
+def artifact_text(template: Template, text: str) -> str:
     """Give the page of an artifact with a text in every field of strangers."""
     shot = page().shots[0]
     assert shot.evidence is not None
     looks = (ModelLook(text, "models/1-x.html", 1, 0.5, 0.9, TILES),)
     part = ArtifactInRun(text, (text,), (shot.evidence,), None, looks, "thumbnails/1")
-    template = environment().get_template("site_artifact.html")
     return template.render(artifact_id=text, name=text, parts=[part], policy=POLICY, style=STYLE)
 
 
 def test_texts_of_strangers_are_shown_and_never_obeyed() -> None:
-    harmless = Links(artifact_text("harmless"))
+    template = environment().get_template("site_artifact.html")
+    harmless = Links(artifact_text(template, "harmless"))
     for text in hostile_texts():
-        found = Links(artifact_text(text))
+        found = Links(artifact_text(template, text))
         assert (found.tags, found.places) == (harmless.tags, harmless.places), text
 
 
