@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from culturekit.records.schemas import SCORES
-from culturekit.report import captions
+from culturekit.report.recipes import captions
 from culturekit.report.run_folders import RunFolders
 from culturekit.stages import caption_roles
 

@@ -13,9 +13,9 @@ from culturekit.config.load import find_recipe, load_any_recipe
 from culturekit.errors import IntegrityError
 from culturekit.records.schemas import SCORES
 from culturekit.records.work import Outcome, Work
+from culturekit.report.recipes.scene_sections import ablations, followed, gaps, headline
+from culturekit.report.recipes.scene_tables import looked_up, with_params
 from culturekit.report.run_folders import RunFolders
-from culturekit.report.scene_sections import ablations, followed, gaps, headline
-from culturekit.report.scene_tables import looked_up, with_params
 from culturekit.stages import roles, scene_roles
 from culturekit.stages.roles import Role
 from culturekit.stages.stage import Stage

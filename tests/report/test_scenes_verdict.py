@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from culturekit.report.scenes import verdict
+from culturekit.report.recipes.scenes import verdict
 
 MODELS = ("broad", "showy")
 

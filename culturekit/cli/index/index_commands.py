@@ -10,9 +10,9 @@ STEPS = "culturekit.pipeline.steps"
 COMMANDS = {
     "build": CommandAt(f"{STEPS}.index_stages:BUILD"),
     "embed": CommandAt(f"{STEPS}.index_stages:EMBED"),
-    "map": CommandAt(f"{STEPS}.map_stage:MAP"),
-    "diagnose": CommandAt(f"{STEPS}.diagnosis_stages:DIAGNOSE"),
-    "shuffle": CommandAt(f"{STEPS}.diagnosis_stages:SHUFFLE"),
+    "map": CommandAt(f"{STEPS}.mapping_stages:MAP"),
+    "diagnose": CommandAt(f"{STEPS}.mapping_stages:DIAGNOSE"),
+    "shuffle": CommandAt(f"{STEPS}.mapping_stages:SHUFFLE"),
     "append": CommandAt(f"{STEPS}.index_change_stages:APPEND"),
     "remove": CommandAt(f"{STEPS}.index_change_stages:REMOVE"),
     "compact": CommandAt(f"{STEPS}.index_change_stages:COMPACT"),

@@ -69,7 +69,7 @@ from culturekit.pipeline.steps.report_stage import caption_report_stage
 from culturekit.pipeline.steps.scene_judge_stages import extract_stage
 from culturekit.pipeline.steps.table_stages import table_stage
 from culturekit.records.schemas import CAPTIONS
-from culturekit.report.captions import caption_page
+from culturekit.report.recipes.captions import caption_page
 from culturekit.report.run_folders import RunFolders
 from culturekit.stages import caption_roles as own
 from culturekit.stages import roles

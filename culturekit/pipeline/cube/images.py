@@ -22,12 +22,17 @@ from culturekit.pipeline.cube.counts import all_images, known_prompts
 from culturekit.pipeline.parts.buying import bought
 from culturekit.pipeline.parts.model_images import model_images
 from culturekit.pipeline.planning.slots import asks, works
-from culturekit.pipeline.steps.diagnosis_stages import DiagnosisReads, ShuffleReads, diagnosis_stage, shuffle_stage
 from culturekit.pipeline.steps.folder_stage import image_folder, stage_of
 from culturekit.pipeline.steps.generate_stage import generate_stage
 from culturekit.pipeline.steps.image_stages import simulated_audit_stage, truth_stage
 from culturekit.pipeline.steps.index_stages import index_stage
-from culturekit.pipeline.steps.map_stage import map_stage
+from culturekit.pipeline.steps.mapping_stages import (
+    DiagnosisReads,
+    ShuffleReads,
+    diagnosis_stage,
+    map_stage,
+    shuffle_stage,
+)
 from culturekit.pipeline.steps.quality_stage import QualityReads, quality_stage
 from culturekit.pipeline.steps.tag_stage import tag_stage
 from culturekit.pipeline.steps.taken_stages import named_artifacts_stage

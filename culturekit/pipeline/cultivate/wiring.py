@@ -40,8 +40,8 @@ from culturekit.pipeline.steps.scene_score_stages import (
 from culturekit.pipeline.steps.scene_stages import scene_truth_stage
 from culturekit.pipeline.steps.table_stages import table_stage
 from culturekit.records.schemas import DESCRIPTORS, PROMPTS, STEREOTYPES
+from culturekit.report.recipes.scenes import scene_page
 from culturekit.report.run_folders import RunFolders
-from culturekit.report.scenes import scene_page
 from culturekit.stages import roles
 from culturekit.stages.roles import REAL_IMAGES
 from culturekit.stages.run import Run

@@ -56,7 +56,7 @@ from culturekit.pipeline.steps.inclusion_world_stages import (
 )
 from culturekit.pipeline.steps.index_stages import embed_stage
 from culturekit.pipeline.steps.report_stage import inclusion_report_stage
-from culturekit.report.inclusion import inclusion_page
+from culturekit.report.recipes.inclusion import inclusion_page
 from culturekit.report.run_folders import RunFolders
 from culturekit.stages import inclusion_roles as own
 from culturekit.stages import roles

@@ -42,7 +42,7 @@ from culturekit.pipeline.steps.quality_stage import QualityReads, quality_stage
 from culturekit.pipeline.steps.report_stage import linguistic_report_stage
 from culturekit.pipeline.steps.table_stages import table_stage
 from culturekit.records.schemas import PROMPTS
-from culturekit.report.linguistic import linguistic_page
+from culturekit.report.recipes.linguistic import linguistic_page
 from culturekit.report.run_folders import RunFolders
 from culturekit.stages import linguistic_roles as own
 from culturekit.stages import roles

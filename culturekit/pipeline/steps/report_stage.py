@@ -8,11 +8,11 @@ import msgspec
 from culturekit.errors import UsageError
 from culturekit.kg.countries import file_of, use_countries_of_recipe
 from culturekit.records.work import Outcome, Work
-from culturekit.report.captions import caption_page
-from culturekit.report.inclusion import inclusion_page
-from culturekit.report.linguistic import linguistic_page
+from culturekit.report.recipes.captions import caption_page
+from culturekit.report.recipes.inclusion import inclusion_page
+from culturekit.report.recipes.linguistic import linguistic_page
+from culturekit.report.recipes.scenes import SectionPage, render_sections, scene_page
 from culturekit.report.run_folders import RunFolders
-from culturekit.report.scenes import SectionPage, render_sections, scene_page
 from culturekit.report.write import write_report
 from culturekit.stages.stage import Stage
 from culturekit.storage.atomic import write_atomically

@@ -13,7 +13,7 @@ from culturekit.index.matching.mapping import MappingInputs, MappingOptions
 from culturekit.index.matching.match_scope import ChannelVectors
 from culturekit.index.search.search import searcher
 from culturekit.pipeline.run_stage import StageRun, run_stage
-from culturekit.pipeline.steps.map_stage import map_stage
+from culturekit.pipeline.steps.mapping_stages import map_stage
 from culturekit.pipeline.workers.local_engine import LocalEngine
 from culturekit.records.schemas import DROPS, MATCHES, PROMPTS
 from culturekit.storage.tables import read_table, write_table

@@ -13,8 +13,8 @@ from culturekit.pipeline.run_recipe import run_recipe
 from culturekit.pipeline.run_stage import StageRun
 from culturekit.pipeline.steps.report_stage import folders_of, report_of
 from culturekit.pipeline.workers.local_engine import LocalEngine
-from culturekit.report.linguistic import linguistic_page
-from culturekit.report.scenes import render_sections
+from culturekit.report.recipes.linguistic import linguistic_page
+from culturekit.report.recipes.scenes import render_sections
 from culturekit.verify.verify_run import verify_run
 from tests.report.test_scenes_hostile import Seen
 

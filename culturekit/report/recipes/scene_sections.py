@@ -9,9 +9,8 @@ import polars as pl
 from culturekit.families.meta import ALL
 from culturekit.metrics.ahead.dimensions import DIMENSIONS, PUBLISHED_TAUS
 from culturekit.records.schemas import DESCRIPTOR_MATCHES, EXAGGERATIONS, SCORES
-from culturekit.report.run_folders import RunFolders
-from culturekit.report.scene_matrix import matrix_picture
-from culturekit.report.scene_tables import (
+from culturekit.report.recipes.scene_matrix import matrix_picture
+from culturekit.report.recipes.scene_tables import (
     METRICS,
     Cell,
     Grid,
@@ -21,6 +20,7 @@ from culturekit.report.scene_tables import (
     number,
     with_params,
 )  # fmt: skip
+from culturekit.report.run_folders import RunFolders
 from culturekit.stages import roles, scene_roles
 from culturekit.storage.tables import read_table
 

@@ -10,9 +10,9 @@ from culturekit.metrics.linguistic.picture_tones import TONE_WARNINGS
 from culturekit.metrics.scoring.value_sets import parsed
 from culturekit.records.schemas import SCORES
 from culturekit.report.provenance import stage_line
+from culturekit.report.recipes.scene_tables import Cell, Grid, Section, looked_up, number, row_of, with_params
+from culturekit.report.recipes.scenes import SectionPage, ranked
 from culturekit.report.run_folders import RunFolders
-from culturekit.report.scene_tables import Cell, Grid, Section, looked_up, number, row_of, with_params
-from culturekit.report.scenes import SectionPage, ranked
 from culturekit.stages import linguistic_roles as own
 from culturekit.stages import roles
 from culturekit.stages.roles import Role

@@ -1,19 +1,31 @@
-"""The stages that look at the instrument: shuffled images as a floor, and a diagnosis of an index."""
+"""The stages of the instrument: images mapped to artifacts, shuffled ones as a floor, and a diagnosis of an index."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
 
-from culturekit.families.family import kept
+from culturekit.families.family import check_options, kept
 from culturekit.families.handles.inputs import Numbered, roles_of
+from culturekit.families.handles.public_files import prompts_table
 from culturekit.index.diagnosis.diagnosis import DiagnosisOptions, diagnose
 from culturekit.index.diagnosis.shuffled_pictures import ShuffleOptions, shuffle_pictures
+from culturekit.index.matching.mapping import MappingInputs, MappingOptions, map_images
+from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import StageCommand
 
-__all__ = ["DIAGNOSE", "SHUFFLE", "DiagnosisReads", "ShuffleReads", "diagnosis_stage", "shuffle_stage"]
+__all__ = [
+    "DIAGNOSE",
+    "MAP",
+    "SHUFFLE",
+    "DiagnosisReads",
+    "ShuffleReads",
+    "diagnosis_stage",
+    "map_stage",
+    "shuffle_stage",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,3 +80,27 @@ DIAGNOSE = StageCommand(
     workers=True,
     engine=True,
 )
+
+
+def map_stage(given: MappingInputs, options: MappingOptions, *, name: str = "matches") -> Stage:
+    """Map every image to its nearest artifacts, with margins."""
+    check_options(options)
+    check_options(given.adjustment)
+
+    def run(work: Work) -> Outcome:
+        prompts = None if given.prompts is None else prompts_table(given.prompts, work.scratch)
+        return map_images(work, replace(given, prompts=prompts), options)
+
+    adjustment = {} if given.adjustment.name is None else {"adjustment": asdict(given.adjustment)}
+    return Stage(
+        name,
+        "map",
+        2,
+        run,
+        roles_of(given),
+        {**kept(options), **adjustment},
+        packages=("numpy", "pillow", "polars"),
+    )
+
+
+MAP = StageCommand(map_stage, "--index index --images images/images.parquet --out matches", workers=True, engine=True)

@@ -18,9 +18,9 @@ from culturekit.records.schemas import (
     SELECTED,
 )
 from culturekit.report.provenance import stage_line
+from culturekit.report.recipes.scene_tables import Cell, Grid, Section, looked_up, number, row_of
+from culturekit.report.recipes.scenes import SectionPage, leaders, ranked
 from culturekit.report.run_folders import RunFolders
-from culturekit.report.scene_tables import Cell, Grid, Section, looked_up, number, row_of
-from culturekit.report.scenes import SectionPage, leaders, ranked
 from culturekit.stages import caption_roles as own
 from culturekit.stages import roles
 from culturekit.storage.tables import read_table

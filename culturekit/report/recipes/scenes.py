@@ -8,9 +8,7 @@ from markupsafe import Markup
 
 from culturekit.records.schemas import SCORES
 from culturekit.report.provenance import StageLine, stage_line
-from culturekit.report.render import environment, policy_of, template_text
-from culturekit.report.run_folders import RunFolders
-from culturekit.report.scene_sections import (
+from culturekit.report.recipes.scene_sections import (
     ablations,
     accuracy,
     by_dimension,
@@ -22,7 +20,9 @@ from culturekit.report.scene_sections import (
     headline,
     matrix,
 )  # fmt: skip
-from culturekit.report.scene_tables import Section, name_of, with_params
+from culturekit.report.recipes.scene_tables import Section, name_of, with_params
+from culturekit.report.render import environment, policy_of, template_text
+from culturekit.report.run_folders import RunFolders
 from culturekit.stages import roles, scene_roles
 from culturekit.storage.tables import read_table
 from culturekit.version import VERSION

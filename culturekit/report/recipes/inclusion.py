@@ -9,9 +9,9 @@ import polars as pl
 from culturekit.metrics.scoring.value_sets import parsed
 from culturekit.records.schemas import PROMPTS, SCORES
 from culturekit.report.provenance import stage_line
+from culturekit.report.recipes.scene_tables import Cell, Grid, Section, looked_up, number, row_of, with_params
+from culturekit.report.recipes.scenes import SectionPage, leaders, ranked
 from culturekit.report.run_folders import RunFolders
-from culturekit.report.scene_tables import Cell, Grid, Section, looked_up, number, row_of, with_params
-from culturekit.report.scenes import SectionPage, leaders, ranked
 from culturekit.stages import inclusion_roles as own
 from culturekit.stages import roles
 from culturekit.stages.roles import REAL_IMAGES
