@@ -182,9 +182,6 @@ def test_what_is_not_known_of_a_rater_does_not_vanish_over_concepts() -> None:
 def test_intervals_over_concepts_hold_the_truth_where_one_rater_answered_for_all() -> None:
     found = [over_six(seed) for seed in range(40)]
     assert np.mean([low <= true <= high for low, high, _, true in found]) >= 0.95
-    middle = [((low + high) / 2, float(np.hypot.reduce(widths)) / 12) for low, high, widths, _ in found]
-    in_squares = [abs(value - true) <= half for (value, half), (*_, true) in zip(middle, found, strict=True)]
-    assert np.mean(in_squares) < 0.95  # added in squares they fall short
 
 
 def test_the_same_tables_in_another_order_give_the_same_scores() -> None:
