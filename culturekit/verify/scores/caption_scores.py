@@ -54,12 +54,15 @@ def check_c3(tree: RunTree, stage: FinishedStage, rows: Sequence[dict[str, Any]]
             terms["c3"] = math.fsum(terms.values())
         for term, value in terms.items():
             found[(term,)][item] = value
-    stated = stated_values(stage, lambda row, _: (row["metric"],))
+    every = stated_values(stage, lambda row, _: (row["metric"],))
+    stated = {cell: own for cell, own in every.items() if cell in found}  # others are held against values alone
     compare_values(stage, stated, {cell: {**dict.fromkeys(items, math.nan), **own} for cell, own in found.items()},
                    ledger)  # fmt: skip
     confidence = float(stage.manifest.options["confidence"])
     for row in rows:
-        own = found.get((row["metric"],), {})
+        own = found.get((row["metric"],))
+        if own is None:
+            continue
         units = [[value] for _, value in sorted(own.items())]
         answer = t_answer(of_population(units), confidence) if len(units) >= FEWEST else limitless(units)
         compare_row(stage.name, row, answer, len(units), "from the vectors: cosines of each caption", ledger)
