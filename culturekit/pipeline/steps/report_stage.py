@@ -1,6 +1,7 @@
 """The report of a run as its last stage, and for a run that is finished already."""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -14,25 +15,48 @@ from culturekit.report.recipes.linguistic import linguistic_page
 from culturekit.report.recipes.scenes import SectionPage, render_sections, scene_page
 from culturekit.report.run_folders import RunFolders
 from culturekit.report.write import write_report
-from culturekit.stages import roles
+from culturekit.stages import caption_roles, inclusion_roles, linguistic_roles, roles, scene_roles
+from culturekit.stages.roles import Role
 from culturekit.stages.run import Run
 from culturekit.stages.stage import Stage
 from culturekit.storage.atomic import write_atomically
 
 __all__ = [
-    "RECIPE_RECORD", "SECTION_REPORTS", "add_sections_report", "folders_of", "recorded", "report_of", "report_stage",
-    "sections_headline", "sections_of",
+    "CUBE", "RECIPE_RECORD", "SECTION_REPORTS", "add_sections_report", "folders_of", "recorded", "report_of",
+    "report_stage", "sections_headline", "sections_of",
 ]  # fmt: skip
 
 CUBE = "cube"
 
-SECTION_REPORTS: dict[str, tuple[str, int, Callable[[RunFolders], SectionPage]]] = {
-    "c3": ("caption-report", 2, caption_page),
-    "cultivate": ("scene-report", 3, scene_page),
-    "inclusion": ("inclusion-report", 1, inclusion_page),
-    "linguistic": ("linguistic-report", 1, linguistic_page),
-}
-"""Reports that are pages of sections, by recipe: kind and version of the stage, and what collects the page."""
+
+@dataclass(frozen=True, slots=True)
+class SectionReport:
+    """A report that is a page of sections.
+
+    Attributes:
+        kind: of the stage.
+        version: of the stage.
+        page_of: collects the page.
+        truths: roles whose scores come from knowing what images show, which holds of simulated worlds alone.
+    """
+
+    kind: str
+    version: int
+    page_of: Callable[[RunFolders], SectionPage]
+    truths: tuple[Role, ...]
+
+
+SECTION_REPORTS = {
+    "c3": SectionReport("caption-report", 2, caption_page, (caption_roles.TRUTH, caption_roles.PAIR_TRUTH)),
+    "cultivate": SectionReport("scene-report", 3, scene_page, (scene_roles.AHEAD_TRUTH,)),
+    "inclusion": SectionReport("inclusion-report", 1, inclusion_page, (inclusion_roles.TRUTH,)),
+    "linguistic": SectionReport(
+        "linguistic-report", 1, linguistic_page,
+        (linguistic_roles.TRUE_DIALECTS, linguistic_roles.TRUE_TONES, linguistic_roles.TRUE_RATINGS,
+         linguistic_roles.NEUTRAL_TRUTH),
+    ),
+}  # fmt: skip
+"""The reports of other kinds of recipes than `cube`."""
 
 RECIPE_RECORD = "recipe.json"
 """The recipe as it was run, everything filled in: it lies beside the stage folders."""
@@ -53,16 +77,17 @@ def report_stage(run: RunFolders, *, name: str = "report") -> Stage:
 
 def sections_report_stage(run: RunFolders, recipe: str, *, name: str = "report") -> Stage:
     """Write the report of a run of another kind than `cube`: a page of sections."""
-    kind, version, page_of = SECTION_REPORTS[recipe]
+    report = SECTION_REPORTS[recipe]
 
     def write(work: Work) -> Outcome:
-        data = page_of(run)
+        data = report.page_of(run)
         page = render_sections(data).encode("utf-8")
         write_atomically(work.out / "report.html", page)
         return Outcome({"models": len(data.models), "sections": len(data.sections), "bytes": len(page)})
 
     inputs = {stage: run.root / stage for stage in run.stages}
-    return Stage(name, kind, version, write, inputs, {"models": list(run.models)}, packages=("jinja2", "polars"))
+    options = {"models": list(run.models)}
+    return Stage(name, report.kind, report.version, write, inputs, options, packages=("jinja2", "polars"))
 
 
 def add_sections_report(run: Run, recipe: str) -> None:
@@ -83,13 +108,14 @@ def sections_headline(recipe: str) -> Callable[[Run], Iterable[str]]:
 
 def sections_of(run: RunFolders, recipe: str) -> SectionPage:
     """Give what the page of a run of such a kind says."""
-    return SECTION_REPORTS[recipe][2](run)
+    return SECTION_REPORTS[recipe].page_of(run)
 
 
 class RecordedModel(msgspec.Struct):
     """A model as the recipe record names it."""
 
     name: str
+    backend: str = ""
 
 
 class RecordedRun(msgspec.Struct):
