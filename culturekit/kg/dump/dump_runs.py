@@ -23,7 +23,7 @@ from culturekit.kg.dump.members import Chunk, FileRange
 from culturekit.storage.atomic import clear_folder, sync_tree, write_atomically
 from culturekit.storage.seals import is_sealed, seal
 
-__all__ = ["Bracket", "Form", "LineReader", "Run", "RunReport", "Sample", "read_run"]
+__all__ = ["RANGES", "Bracket", "Form", "LineReader", "Run", "RunReport", "Sample", "read_run"]
 
 Form: TypeAlias = Literal["gzip", "bzip2", "plain", "chunks"]
 """How a run finds its bytes: as a range of a file, or given along."""
@@ -39,6 +39,7 @@ class PlainRange(FileRange):
     def chunks(self) -> Iterator[Chunk]:
         """Read the bytes."""
         self.start = position = self.begin
+        self.starts.append((0, 0, position))
         with self.path.open("rb") as file:
             file.seek(position)
             while content := file.read(min(CHUNK_BYTES, self.end - position)):
@@ -53,6 +54,7 @@ class Source(Protocol):
     start: int | None
     stop: int
     members: int
+    starts: list[tuple[int, int, int]]
     checks: list[tuple[int, int]]
 
     def chunks(self) -> Iterator[Chunk]:
@@ -69,6 +71,7 @@ class GivenChunks:
         self.start: int | None = 0
         self.stop = 0
         self.members = 0
+        self.starts = [(chunk.member, chunk.offset, chunk.begin) for chunk in given if chunk.begin is not None]
         self.checks: list[tuple[int, int]] = []
 
     def chunks(self) -> Iterator[Chunk]:
@@ -132,6 +135,8 @@ class RunReport(msgspec.Struct, kw_only=True):
     brackets: list[Bracket] = []
     last_content: int = 0
     parts: int = 0
+    starts: list[tuple[int, int, int]] = []
+    """Where reading can begin; see `FileRange`."""
     checks: list[tuple[int, int]] = []
     """Of bzip2: the checksum of each block, and of each stream that ends; see `bzip2_ranges`."""
     damage: str | None = None
@@ -251,7 +256,8 @@ def report_of(source: Source, lines: CutLines, reader: LineReader | None, *, dam
     """Write down what a run held."""
     carry = lines.carry if lines.member == source.members else 0
     report = RunReport(
-        start=source.start, stop=source.stop, members=source.members, checks=source.checks, damage=damage,
+        start=source.start, stop=source.stop, members=source.members, starts=source.starts, checks=source.checks,
+        damage=damage,
         head=lines.head, tail=lines.tail, ends=lines.ends, length=lines.length, carry=carry,
     )  # fmt: skip
     if reader is not None:

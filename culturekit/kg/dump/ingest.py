@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+import polars as pl
 from pydantic import Field
 
 from culturekit.errors import IntegrityError, UsageError
@@ -16,8 +17,10 @@ from culturekit.kg.dump.members import STDIN
 from culturekit.kg.dump.read_dump import read_dump
 from culturekit.kg.dump.redirects import numbered, read_redirects
 from culturekit.kg.dump.splice import FileReport
+from culturekit.records.schemas import STARTS
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage_command import Typed
+from culturekit.storage.tables import write_table
 
 __all__ = ["IngestOptions", "ingest"]
 
@@ -53,6 +56,7 @@ def ingest(work: Work, dump: Sequence[Path], options: IngestOptions, *, redirect
     check_malformed(reports, options.max_malformed, dump)
     kinds = sum((report.kinds for report in reports), Counter[str]())
     parts = [part for report in reports for part in report.parts]
+    write_table(work.out, STARTS, starts_of(reports))
     built = build_store(work.out, parts, work.scratch, moved, items=kinds["item"])
     drops = {f"not an item: {kind}": count for kind, count in sorted(kinds.items()) if kind != "item"}
     drops |= {f"malformed: {reason}": count for reason, count in sorted(all_malformed(reports).items())}
@@ -67,6 +71,12 @@ def ingest(work: Work, dump: Sequence[Path], options: IngestOptions, *, redirect
         "dangling targets": built.dangling,
     }
     return Outcome(totals, drops, notes)
+
+
+def starts_of(reports: Sequence[FileReport]) -> pl.DataFrame:
+    """List where each file can be read from."""
+    rows = sorted((file, *start) for file, report in enumerate(reports) for start in report.starts)
+    return pl.DataFrame(rows, schema=STARTS.schema, orient="row")
 
 
 def size_of(path: Path) -> int:

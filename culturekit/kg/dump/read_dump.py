@@ -14,7 +14,7 @@ from culturekit.kg.dump.members import STDIN, Chunk, damaged, read_chunks
 from culturekit.kg.dump.splice import FileReport, Splice
 from culturekit.records.work import Work
 
-__all__ = ["read_dump"]
+__all__ = ["FORMS", "read_dump"]
 
 SMALLEST_RANGE, LARGEST_RANGE = 4_000_000, 16_000_000
 """Compressed bytes in a run; the number of workers does not enter, so that a resumed run finds the same ones."""

@@ -41,6 +41,7 @@ class FileReport:
     samples: list[Sample] = field(default_factory=list)
     members: int = 0
     length: int = 0
+    starts: list[tuple[int, int, int]] = field(default_factory=list)
 
 
 class Splice:
@@ -85,6 +86,9 @@ class Splice:
         self.report.samples += [
             Sample(s.line + self.lines, s.member + members, s.offset + (0 if s.member else offset), s.problem)
             for s in run.samples
+        ]
+        self.report.starts += [
+            (member + members, place + (0 if member else offset), begin) for member, place, begin in run.starts
         ]
         self.brackets += [Bracket(bracket.line + self.lines, bracket.closes) for bracket in run.brackets]
         if run.last_content:
