@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain, takewhile
 from pathlib import Path
 
 import polars as pl
@@ -11,6 +12,7 @@ from culturekit.errors import IntegrityError
 from culturekit.kg.dump.dump_runs import RANGES
 from culturekit.kg.dump.members import Chunk, ZstdFrame, read_chunks, read_members
 from culturekit.kg.dump.read_dump import FORMS
+from culturekit.kg.dump.triples import subject_of
 
 __all__ = ["read_line"]
 
@@ -24,22 +26,31 @@ STRETCH = 8_000_000
 
 
 def read_line(dump: Path, *, member: int, offset: int, starts: pl.DataFrame | None = None) -> str:
-    """Read the line that begins at an offset of a decompressed member, without its comma.
+    """Read the line that begins at an offset of a decompressed member, without its comma; of triples all of an entity.
 
     `starts` has the places of this file where reading can begin (`STARTS`); without them it begins at the beginning.
     """
-    content = bytearray()
+    lines = lines_from(dump, member, offset, starts)
+    first = next(lines, b"")
+    if not first:
+        raise IntegrityError("the dump has no such line", where=str(dump), found=f"member {member}, byte {offset}")
+    if entity := subject_of(first):
+        about = chain([first], takewhile(lambda line: subject_of(line) in {entity, None}, lines))
+        return b"\n".join(line for line in about if subject_of(line)).decode("utf-8")
+    return first.decode("utf-8").strip().removesuffix(",")
+
+
+def lines_from(dump: Path, member: int, offset: int, starts: pl.DataFrame | None) -> Iterator[bytes]:
+    """Read the lines that begin at an offset or after it."""
+    content = b""
     for chunk in chunks_near(dump, member, offset, starts):
         if chunk.member < member or (chunk.member == member and chunk.offset + len(chunk.content) <= offset):
             continue
         content += chunk.content[max(0, offset - chunk.offset) if chunk.member == member else 0 :]
-        end = content.find(b"\n")
-        if end >= 0:
-            del content[end:]
-            break
-    if not content:
-        raise IntegrityError("the dump has no such line", where=str(dump), found=f"member {member}, byte {offset}")
-    return bytes(content).decode("utf-8").strip().removesuffix(",")
+        *whole, content = content.split(b"\n")
+        yield from whole
+    if content:
+        yield content
 
 
 def chunks_near(dump: Path, member: int, offset: int, starts: pl.DataFrame | None) -> Iterator[Chunk]:
