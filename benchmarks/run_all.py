@@ -35,6 +35,7 @@ LONG = (
     ("corrected_forecasts.py", "--images", "3", "--runs", "20"),
     ("algorithm1.py", "--full"),
     ("trace_line.py", "--full"),
+    ("vendi_table.py", "--full"),
     ("search.py", "--full"),
     ("recognition.py", "--full"),
     ("report_page.py",),
