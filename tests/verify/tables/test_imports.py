@@ -187,8 +187,7 @@ def spoilt(tmp_path_factory: pytest.TempPathFactory) -> Path:
         task["annotations"][1]["result"] = result_of({"belongs": "maybe", "faithfulness": 4, "realism": 4})
     asked[-1]["annotations"][2]["lead_time"] = 0.1
     asked[-2]["annotations"][2]["was_cancelled"] = True
-    tasks.append("no task")
-    (root / "answers.json").write_bytes(orjson.dumps(tasks))
+    (root / "answers.json").write_bytes(orjson.dumps([*tasks, "no task"]))
     import_files(root / "rated", root / "project", root / "answers.json")
     return root
 
