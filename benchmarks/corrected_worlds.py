@@ -247,11 +247,9 @@ def truth_of(world: World, shares: NDArray[np.float64], weights: Weights, rng: n
     times = SCATTERED // world.prompts
     drawn = np.stack([rng.multinomial(each, row, size=times) for row in shares], axis=1)
     again = of_labels(drawn.reshape(-1, shares.shape[1])).reshape(drawn.shape[:2]).mean(axis=1)
-    width, unseen = float(np.diff(np.quantile(again, (0.025, 0.975)))[0]), 0.0
-    if world.few:
-        new = np.eye(shares.shape[1])[-1 if not shares[:, -1].any() else 0]  # one that is alike to nothing shown
-        unseen = float(of_shares((1 - 3 / AUDITED) * shares + 3 / AUDITED * new).mean()) - truth
-    return Truth(truth, float(np.hypot(width, max(unseen, 0.0))))
+    width = float(np.diff(np.quantile(again, (0.025, 0.975)))[0])
+    one_more = [of_shares((1 - 3 / AUDITED) * shares + 3 / AUDITED * new).mean() for new in np.eye(shares.shape[1])]
+    return Truth(truth, float(np.hypot(width, max(one_more) - truth)))
 
 
 def batches_scores(weights: Weights, size: int) -> tuple[Score, Score]:

@@ -27,7 +27,8 @@ from culturekit.metrics.corrected.audited_counts import (
 from culturekit.metrics.corrected.corrected_diversity import checked_options, mean_of_labels
 from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity
 from culturekit.metrics.corrected.imputed_draws import drawn_rows
-from culturekit.metrics.corrected.imputed_prompts import Findings, impute
+from culturekit.metrics.corrected.imputed_labels import Findings
+from culturekit.metrics.corrected.imputed_prompts import impute
 from culturekit.metrics.corrected.raters import added_distance
 from culturekit.metrics.corrected.rectified import parted, rectified
 from culturekit.metrics.diversity.kernels import Kernel, Weights, check_weights
@@ -168,7 +169,9 @@ def concept_of(
         counts = audited_counts(nearest, pilot, weights=weights)
         labels, parents = counts.labels, counts.parents
         mapped, none = counts.mapped, labels.index(NONE)
-        chances = impute(mapped, counts.found, parents, none, rng=rng).chances
+        imputed = impute(mapped, counts.found, np.ones((1, counts.audited), bool), parents, none, rng=rng)
+        chances = np.zeros((*mapped.shape, len(labels)))
+        chances[imputed.prompt, imputed.mapped] = imputed.chances[0]
         raters = counts.found.right, counts.found.doubt
     else:
         named = continents_of(nearest, pl.DataFrame(schema=AUDITS.schema), column)
