@@ -86,7 +86,7 @@ def truth_of(world: World, images: Images, weights: Weights, rng: np.random.Gene
     truth, each = float(of_shares(shares).mean()), AUDITED * sizes // sizes.sum()
     if each.min() < world.size:
         return Truth(truth, np.nan, np.nan)
-    drawn = rng.multinomial(each, shares, size=SCATTERED // world.prompts)
+    drawn = rng.multinomial(each, shares, size=(SCATTERED // world.prompts, world.prompts))
     again = of_labels(drawn.reshape(-1, shares.shape[1])).reshape(drawn.shape[:2]).mean(axis=1)
     width = float(np.diff(np.quantile(again, (0.025, 0.975)))[0])
     one_more = [of_shares((1 - 3 / AUDITED) * shares + 3 / AUDITED * new).mean() for new in np.eye(shares.shape[1])]
