@@ -54,7 +54,7 @@ from culturekit.metrics.diversity.kernels import STANDARD_KERNELS, Weights
 
 AUDITED = 150
 
-UNMAPPED = 3
+UNMAPPED = 1
 """Runs in which the estimator is asked without mapping, too; kernels with artifacts cost little, and are in all."""
 
 SCATTERED = 1_800
