@@ -195,7 +195,8 @@ def draw_images(world: World, shares: NDArray[np.float64], rng: np.random.Genera
         chosen = drawn / drawn.sum(axis=1, keepdims=True)
     if world.named:
         chosen = (1 - world.named) * chosen + world.named * np.eye(COUNTRIES + 1)[np.arange(world.prompts) % COUNTRIES]
-    sizes = world.images if len(world.images) > 2 else rng.integers(*world.images, endpoint=True, size=world.prompts)
+    least, most = min(world.images), max(world.images)
+    sizes = world.images if len(world.images) > 2 else rng.integers(least, most, endpoint=True, size=world.prompts)
     prompt = np.repeat(np.arange(world.prompts), sizes)
     country = drawn_from(chosen[prompt], rng)
     usual, worse = (errors_of(world, times) for times in (1.0, world.worse))

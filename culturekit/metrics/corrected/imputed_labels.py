@@ -81,12 +81,12 @@ class ImageLabels:
         odds = odds * np.swapaxes(rows, 0, 1).reshape(labels, -1)[:, self.of_label[:cells]]
         return np.asarray(odds / odds.sum(axis=0))
 
-    def drawn(self, chances: Array, rng: np.random.Generator) -> tuple[Counts, Counts]:
+    def drawn(self, chances: Array, rng: np.random.Generator) -> tuple[Counts, Array]:
         """Draw what all images show by the chances of those that were not seen.
 
         Returns:
-            int64, (n_chains, n_prompts, n_labels): images by prompt and what they show, and int64, (n_chains, n_labels,
-            n_labels): by what they show and are mapped to.
+            int64, (n_chains, n_prompts, n_labels): images by prompt and what they show, and float64, (n_chains,
+            n_labels, n_labels): by what they show and are mapped to.
         """
         column, shows, times = drawn_labels(np.hstack([chances, self.shown]), self.likeliest, self.images, rng)
         counts = self.counts + self.counted(self.of_prompt[column], shows, times)
@@ -97,11 +97,11 @@ class ImageLabels:
         counts = np.bincount(of_prompt * self.shape[2] + shows, times, math.prod(self.shape))
         return counts.reshape(self.shape).astype(np.int64)
 
-    def tabled(self, of_label: Counts, shows: Counts, times: Counts | None = None) -> Counts:
-        """Count images by what they show and are mapped to."""
+    def tabled(self, of_label: Counts, shows: Counts, times: Counts | None = None) -> Array:
+        """Count images by what they show and are mapped to, as numbers that mappings are computed with."""
         chains, _, labels = self.shape
         table = np.bincount(of_label * labels + shows, times, chains * labels**2).reshape(chains, labels, labels)
-        return np.swapaxes(table, 1, 2).astype(np.int64)
+        return np.swapaxes(table, 1, 2).astype(np.float64)
 
 
 def drawn_labels(

@@ -7,7 +7,7 @@ drawn side by side, so that the generator is asked in the same order.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,9 +74,10 @@ def chains_of(
     models /= models.sum(axis=1)[:, None]
     likeness = np.full(chains, 20.0)
     shares = np.tile(models[:, None], (1, prompts, 1))
-    counts, tables = np.zeros((chains, prompts, labels), np.int64), np.array(cells.audited)
+    counts = np.zeros((chains, prompts, labels), np.int64)
+    tables: NDArray[Any] = np.array(cells.audited)
     each = (ROUNDS - FIRST) // min(max(SOME // prompts, 1), ROUNDS - FIRST)
-    kept, later, chances, mean = [], [], 0.0, 0.0
+    kept, later, chances, mean = [], [], np.zeros(1), np.zeros(1)
     for step in range(-1, ROUNDS):
         if step >= 0:
             before = np.array([before_any(float(EVEN[place]), labels, none) for place in picks(chance_of_even, rng)])
@@ -91,7 +92,7 @@ def chains_of(
             kept.append(counts)
             later += [shares] if (step - FIRST + 1) % each == 0 else []
             chances, mean = chances + odds / (ROUNDS - FIRST), mean + shares / (ROUNDS - FIRST)
-    return list(split(np.array(kept), cells.full(np.asarray(chances)), np.asarray(mean), np.array(later)))
+    return list(split(np.array(kept), cells.full(chances), mean, np.array(later)))
 
 
 def split(counts: Whole, chances: Array, shares: Array, some: Array) -> Iterator[Chain]:

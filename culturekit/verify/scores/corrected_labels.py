@@ -80,8 +80,8 @@ def corrected_labels(images: pl.DataFrame, audits: pl.DataFrame, of: CorrectionO
     audited = len(audit.prompts)
     part = (np.arange(audited) % PARTS)[rng.permutation(audited)]
     none = counts.labels.index(NONE)
-    audits = [without(audit, part == number) for number in range(PARTS)]
-    chains = chains_of(counts.mapped, audits, np.array(counts.parents), none, rng)
+    parts = [without(audit, part == number) for number in range(PARTS)]
+    chains = chains_of(counts.mapped, parts, np.array(counts.parents), none, rng)
     taken = [some_rounds(chain, of.size) for chain in chains]
     draws = [values_of(counts, diversity, of.size) for counts in taken]
     again = of.generator(str(of.weights))

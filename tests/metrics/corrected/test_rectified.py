@@ -197,7 +197,7 @@ def test_chains_of_different_seeds_tell_the_same() -> None:
 
 def added(label: NDArray[np.int64], values: list[float]) -> NDArray[np.float64]:
     """Add values by label."""
-    return np.bincount(label, values, 5)
+    return np.asarray(np.bincount(label, values, 5), np.float64)
 
 
 def test_draws_from_the_model_have_the_mean_that_the_chinese_restaurant_has() -> None:
