@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from culturekit.kg.countries import whole_world
-from culturekit.metrics import vendi_batches
+from culturekit.metrics.corrected.expected_diversity import expected_diversity
 from culturekit.verify.verify_run import verify_run
 from tests.command_line import culturekit
 from tests.metrics.corrected.audits_by_hand import audits_of
 from tests.outside_packages import EXAMPLES, install
 from tests.real.flags import MAKERS, REFERENCES, codes, drawings, folder, on_paper, references
-from tests.real.things import MODULES, WEIGHTS, needs
+from tests.real.things import MODULES, WEIGHTS, keep, needs
 
 pytestmark = needs(WEIGHTS, MODULES / "@tensorflow/tfjs", MODULES / "nsfwjs", REFERENCES, *map(folder, MAKERS))
 
@@ -37,7 +37,6 @@ tf.loadLayersModel(kept).then((model) => {
 });
 """
 REPEATS, SLOTS = 12, 8
-LABELS = {"continent": pl.String, "country": pl.String, "artifact": pl.String}
 
 
 @pytest.fixture(autouse=True)
@@ -127,10 +126,21 @@ def ran(*words: str) -> str:
     return str(done.stdout)
 
 
-def batch_diversity(labels: list[str | None]) -> float:
-    """Score the country kernel of pictures whose labels are known: the mean over batches as they stand."""
-    table = pl.DataFrame({"continent": ["x"] * len(labels), "country": labels, "artifact": labels}, schema=LABELS)
-    return float(vendi_batches(table, size=SLOTS, weights=(0.0, 1.0, 0.0)).mean())
+def true_diversity(labels: list[str | None]) -> float:
+    """Score what pictures show: eight independent ones, the country kernel, pictures without a culture all alike."""
+    shares = np.unique(np.array([label or "-" for label in labels]), return_counts=True)[1] / len(labels)
+    kernel = expected_diversity(size=SLOTS, continent=0.0, country=1.0, q=1.0, parents=[0] * len(shares))
+    return float(kernel(shares[np.newaxis])[0])
+
+
+def by_labels(scores: pl.DataFrame, model: str, labels: str) -> dict[str, float]:
+    """Give the country kernel of a model, by mapped or by corrected labels."""
+    wanted = {"$.labels": labels, "$.kernel": "country"}
+    (row,) = scores.filter(
+        pl.col("metric") == "vs", pl.col("model") == model, pl.col("concept").is_null(),
+        *(pl.col("params").str.json_path_match(path) == value for path, value in wanted.items()),
+    ).to_dicts()  # fmt: skip
+    return {name: row[name] for name in ("value", "ci_low", "ci_high")}
 
 
 def test_a_whole_run_of_real_pictures_is_scored_corrected_and_verified(
@@ -161,6 +171,22 @@ def test_a_whole_run_of_real_pictures_is_scored_corrected_and_verified(
     with Path("flags.yaml").open("a", encoding="utf-8") as recipe:
         recipe.write("audit: {file: audits.parquet, sample: sample/audit_sample.parquet}\n")
     ran()
-    scores = pl.read_parquet("run/scores/scores.parquet").filter(metric="vs")
-    print(scores)
+    scores = pl.read_parquet("run/scores/scores.parquet")
     assert [str(finding) for finding in verify_run(Path("run")).findings if finding.severity == "broken"] == []
+    table = [["model", "shown", "mapped", "corrected"]]
+    for model in MODELS:
+        true = true_diversity([label for image, label in shown.items() if image in of_model(model)])
+        mapped, put_right = (by_labels(scores, model, labels) for labels in ("mapped", "corrected"))
+        assert put_right["ci_low"] <= true <= put_right["ci_high"], (model, true, put_right)
+        table.append([model, f"{true:.3f}", *(
+            f"{one['value']:.3f} [{one['ci_low']:.3f}, {one['ci_high']:.3f}]" for one in (mapped, put_right)
+        )])  # fmt: skip
+    assert by_labels(scores, "animals", "mapped")["ci_low"] > 3 * true_diversity([None])
+    keep(
+        "flags", f"Flags of 63 countries by MobileNetV2, right in {right:.0%}; 96 pictures a model, 60 looked at", table
+    )
+
+
+def of_model(model: str) -> set[str]:
+    """Name the images of a model."""
+    return set(pl.read_parquet(f"run/images-{model}/images.parquet")["image_id"])
