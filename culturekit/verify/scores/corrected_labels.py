@@ -15,9 +15,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from culturekit.verify.scores.audited_cells import Audit
 from culturekit.verify.scores.averages import RatedAnswer
 from culturekit.verify.scores.batch_chances import mean_diversity
-from culturekit.verify.scores.corrected_imputations import Audit, Chain, chains_of
+from culturekit.verify.scores.corrected_imputations import Chain, chains_of
 from culturekit.verify.scores.rater_errors import NONE, gold_of, raters_of
 
 __all__ = ["CorrectionOf", "corrected_labels"]
