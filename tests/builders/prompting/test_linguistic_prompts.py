@@ -1,14 +1,16 @@
 """Prompts of dialects, nouns and groups: the paper's numbers, what falls at which filter, sheets, users' lists."""
 
 import gzip
+import random
+import sys
+from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import polars as pl
 import pytest
 
 from culturekit.builders.prompting.dialect_corpus import phrases_met
-from culturekit.builders.prompting.dialect_grammar import GRAMMARS, MultiValue, Rules
+from culturekit.builders.prompting.dialect_grammar import GRAMMARS, Rules
 from culturekit.builders.prompting.dialect_pairs import DialectOptions, DialectReads
 from culturekit.errors import ConfigError, UsageError
 from culturekit.generation.linguistic_lists import lists
@@ -145,20 +147,75 @@ def test_rules_hold_in_any_dialect(sentence: str, said: str) -> None:
     assert (said in found) if said else found == ""
 
 
+REAL = """
+import random
+
 class HabitualBe:
-    """In the place of Multi-VALUE: a dialect whose only rule is that `is` becomes `be`."""
+    made = 0
 
-    def transform(self, sentence: str) -> str:
-        return sentence.replace(" is ", " be ")
+    def __init__(self, lexical_swaps={}, morphosyntax=True, seed=None):
+        HabitualBe.made += 1
+
+    def set_seed(self, seed):
+        random.seed(seed)
+
+    def transform(self, string):
+        if string == "unread":
+            assert False, "Spacy and Stanza sentence mismatch."
+        always = string.replace(" is ", " be ")
+        return always.replace(" the ", " da ") if random.random() < 0.6 else always
+
+class AfricanAmericanVernacular(HabitualBe): pass
+class ColloquialSingaporeDialect(HabitualBe): pass
+class IrishDialect(HabitualBe): pass
+class Broken(HabitualBe):
+    def __init__(self):
+        raise OSError("[E050] Can't find model 'en_core_web_sm'.")
+"""
+"""Built as Multi-VALUE 0.3 is: a module that its package does not import, and rules that hold by chance."""
 
 
-def test_multi_value_accepts_what_its_rules_make_or_leave_alone() -> None:
-    checker = MultiValue(SimpleNamespace(AfricanAmericanVernacular=HabitualBe))
+@pytest.fixture
+def multi_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    package = tmp_path / "packages/multivalue"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (package / "Dialects.py").write_text(REAL)
+    monkeypatch.syspath_prepend(str(package.parent))
+    yield package
+    for name in ("multivalue.Dialects", "multivalue"):
+        sys.modules.pop(name, None)
+
+
+def test_multi_value_accepts_what_its_rules_may_make_or_leave_alone(multi_value: Path) -> None:
+    checker = GRAMMARS.make("multi-value")
+    random.seed(7)
+    state = random.getstate()
     assert checker.problem("a man by his whip", "a man by his car", "AAE") == ""
     assert checker.problem("the whip be new", "the car is new", "AAE") == ""
+    for _ in range(5):
+        assert checker.problem("in the whip", "in the car", "AAE") == "", "chance may leave it alone"
+        assert checker.problem("in da whip", "in the car", "AAE") == "", "and may change it"
     assert "its rules make 'the whip be new' of it" in checker.problem("the whip is new", "the car is new", "AAE")
+    assert checker.problem("the carwhip be new", "the carcar is new", "AAVE") == ""
+    assert "sentence mismatch" in checker.problem("unread", "unread", "AAE")
+    assert random.getstate() == state, "chance elsewhere goes on as if nobody had drawn"
+    assert checker.problem("a x lah", "a x", "Singlish") == checker.problem("a x lah", "a x", "Irish") == ""
+    assert sys.modules["multivalue.Dialects"].HabitualBe.made == 4, "each dialect is loaded once"
     with pytest.raises(UsageError, match="knows no such dialect"):
         checker.problem("a", "b", "Latin")
+    with pytest.raises(UsageError, match=r"cannot be loaded.*en_core_web_sm.*downloads"):
+        checker.problem("a", "b", "Broken")
+
+
+@pytest.mark.parametrize("first", ["raise SystemExit(1)", "import geopy_of_nowhere"])
+def test_multi_value_that_cannot_download_says_so(multi_value: Path, first: str) -> None:
+    (multi_value / "__init__.py").write_text(first)
+    with pytest.raises(UsageError, match="Multi-VALUE cannot be loaded"):
+        GRAMMARS.make("multi-value")
+
+
+def test_without_multi_value_its_absence_is_said() -> None:
     with pytest.raises(UsageError, match="Multi-VALUE is not installed"):
         GRAMMARS.make("multi-value")
 
