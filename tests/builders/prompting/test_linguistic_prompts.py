@@ -3,13 +3,14 @@
 import gzip
 import random
 import sys
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from culturekit.builders.prompting.dialect_corpus import phrases_met
+from culturekit.builders.prompting.dialect_corpus import corpus_digest, phrases_met
 from culturekit.builders.prompting.dialect_grammar import GRAMMARS, Rules
 from culturekit.builders.prompting.dialect_pairs import DialectOptions, DialectReads
 from culturekit.errors import ConfigError, UsageError
@@ -25,6 +26,7 @@ from culturekit.pipeline.steps.linguistic_prompt_stages import (
 )
 from culturekit.pipeline.workers.local_engine import LocalEngine
 from culturekit.stages.stage import Stage
+from culturekit.storage.manifest import read_manifest
 
 NOUNS = (
     "apartment, appetizer, art museum, bakery, beauty store, bookshop, boutique, breakfast, cafe, city hall, "
@@ -120,7 +122,7 @@ def test_a_model_proposes_and_what_it_talks_falls(tmp_path: Path) -> None:
 
 
 def test_a_corpus_is_streamed_and_words_are_whole(tmp_path: Path) -> None:
-    """Against a count over the whole text; a line longer than what is looked at together loses no other."""
+    """Against a count over the whole text; where a long line is cut nothing is lost, and nothing is found."""
     text = "ice cubes. Ice! nice mice\nice\n" + "x " * 60_000 + "ice\n"
     (tmp_path / "c.txt").write_text(text)
     words = "".join(one if one.isalnum() else " " for one in text.casefold()).split()
@@ -129,9 +131,45 @@ def test_a_corpus_is_streamed_and_words_are_whole(tmp_path: Path) -> None:
     }  # fmt: skip
     with pytest.raises(UsageError, match="there is no corpus"):
         phrases_met(tmp_path / "nowhere", ["ice"])
+    for at in range(4):
+        (tmp_path / "c.txt").write_text(" " * at + "nice ice cubes " * 10_000)
+        assert phrases_met(tmp_path, ["ice", "ice cubes", "cubes nice ice"]) == {
+            "ice": 10_000, "ice cubes": 10_000, "cubes nice ice": 9_999,
+        }  # fmt: skip
     (tmp_path / "bad.gz").write_bytes(b"\x1f\x8b broken")
     with pytest.raises(UsageError, match="cannot be read"):
         phrases_met(tmp_path, ["ice"])
+
+
+def test_a_corpus_of_any_size_takes_no_more_memory(tmp_path: Path) -> None:
+    """Thousands of files, and a line without end: what is held is a piece of one, and the names of one folder."""
+    for folder in range(20):
+        (tmp_path / f"{folder:02}").mkdir()
+        for number in range(20):
+            (tmp_path / f"{folder:02}/{number:02}.txt").write_text("look at that whip\n" * 20)
+    (tmp_path / "00/endless.txt").write_text("no end to it " * 100_000)
+    tracemalloc.start()
+    try:
+        assert phrases_met(tmp_path, ["whip", "crib"]) == {"whip": 8_000, "crib": 0}
+        assert len(corpus_digest(tmp_path)) == 64
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20, "the longest line alone is 1.3 MB"
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_corpus_is_known_by_what_it_holds(tmp_path: Path) -> None:
+    (tmp_path / "sae").mkdir()
+    (tmp_path / "sae/a.txt").write_text("car")
+    stage = dialects_stage(DialectReads(standard_corpus=tmp_path / "sae"), DialectOptions())
+    assert set(stage.inputs) == {"lists", "standard-corpus"}
+    folder, before = built(stage, tmp_path / "p"), corpus_digest(tmp_path / "sae")
+    manifest = read_manifest(folder)
+    assert manifest is not None
+    assert manifest.inputs["standard-corpus"].sha256 == before
+    (tmp_path / "sae").rename(tmp_path / "moved")
+    assert corpus_digest(tmp_path / "moved") == before
+    (tmp_path / "moved/b.csv").write_text("")
+    assert corpus_digest(tmp_path / "moved") != before
 
 
 @pytest.mark.parametrize(
