@@ -2,7 +2,8 @@
 
 With y what people say of a picture and f what the rule says, each over the ten tones, the mean of all pictures is that
 of y - trust (f - mean of f), as in PPI++; one trust for all tones, so that they still add up. A share is a tone's part
-of the pictures with skin. Its limits are Wilson's, for as many pictures as would scatter as much.
+of the pictures with skin. Its limits are Wilson's, for as many pictures as would scatter as much: the lower around what
+is left of it without what people's errors may have added, the upper around it with what they may have taken away.
 """
 
 from dataclasses import dataclass
@@ -14,16 +15,23 @@ from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.metrics.arguments import argument_error
 from culturekit.metrics.inclusion.clustered_shares import wilson
+from culturekit.metrics.linguistic.tone_histograms import MOST, SpreadKind, jackknife
 from culturekit.metrics.statistics.clustering import check_confidence
 from culturekit.metrics.statistics.intervals import Interval
 
-__all__ = ["FEWEST", "CorrectedTones", "corrected_tones"]
+__all__ = ["FEWEST", "MISSED", "CorrectedTones", "corrected_tones"]
 
 FEWEST = 30
 """Pictures that people looked at, and saw skin in; fewer put nothing right."""
 
 FEWEST_ERRORS = 5
 """People who met fewer errors of the rule about a tone could have missed one: one more is then in its limits."""
+
+FEWEST_PAIRS = 30
+"""Pairs of answers to one picture; fewer do not tell how often people err."""
+
+MISSED = 0.05
+"""How often people are taken to name the next tone where second answers do not tell; stated beside each number."""
 
 Values = NDArray[np.float64]
 
@@ -34,23 +42,30 @@ class CorrectedTones:
 
     Attributes:
         shares: of each tone, with its limits; `n` counts all pictures.
-        rows: float64, (n_people, tones): what each picture that people saw says of the shares; their mean.
-        people: how many pictures they looked at.
+        std: the standard deviation of the shares, with its limits.
+        mad: their mean absolute deviation.
+        people: how many pictures people looked at.
         trust: how far the rule counts, from 0 to 1.
+        held: whether second answers tell how often people err; else they are taken to err as MISSED says.
     """
 
     shares: tuple[Interval, ...]
-    rows: Values
+    std: Interval
+    mad: Interval
     people: int
     trust: float
+    held: bool
 
 
-def corrected_tones(judged: ArrayLike, people: ArrayLike, *, confidence: float = CONFIDENCE) -> CorrectedTones:
+def corrected_tones(
+    judged: ArrayLike, people: ArrayLike, *, answers: ArrayLike | None = None, confidence: float = CONFIDENCE
+) -> CorrectedTones:
     """Estimate the shares of tones that people would find in all pictures.
 
     Args:
         judged: float, (n, tones): 1 for the tone that a rule found; a picture without skin has none.
         people: float, (n, tones): the share of people who named each; NaN where nobody was asked.
+        answers: (n,): how many people answered about each picture; one about each where that is not said.
         confidence: how often such intervals are to hold the shares of these pictures.
 
     Raises:
@@ -66,11 +81,14 @@ def corrected_tones(judged: ArrayLike, people: ArrayLike, *, confidence: float =
     from scipy.special import stdtrit
 
     check_confidence(confidence)
-    said, answers = np.asarray(judged, np.float64), np.asarray(people, np.float64)
-    if said.ndim != 2 or answers.shape != said.shape or not np.isfinite(said).all():
-        raise argument_error("judged and people", "numbers, (n, tones) both", f"{said.shape} and {answers.shape}")
-    asked = ~np.isnan(answers).any(axis=1)
-    y, f, n = answers[asked], said[asked], int(asked.sum())
+    said, named = np.asarray(judged, np.float64), np.asarray(people, np.float64)
+    if said.ndim != 2 or named.shape != said.shape or not np.isfinite(said).all():
+        raise argument_error("judged and people", "numbers, (n, tones) both", f"{said.shape} and {named.shape}")
+    many = np.ones(len(said)) if answers is None else np.asarray(answers, np.float64)
+    asked = ~np.isnan(named).any(axis=1)
+    if many.shape != asked.shape or not (many[asked] >= 1).all():
+        raise argument_error("answers", f"a number of at least 1 for each of {len(said)} pictures", many.shape)
+    y, f, n = named[asked], said[asked], int(asked.sum())
     seen = int((y.sum(axis=1) > 0).sum())
     if seen < FEWEST:
         raise UsageError(
@@ -84,10 +102,60 @@ def corrected_tones(judged: ArrayLike, people: ArrayLike, *, confidence: float =
     unseen = 1 - n / len(said)
     one = np.where((np.abs(y - f) > 0).sum(axis=0) < FEWEST_ERRORS, 1 / n**2, 0.0)
     variance = (rows.var(axis=0, ddof=1) / n + one) * unseen
+    errors = people_errors(y, many[asked], alone=(1 - confidence) / 2)
     limits = Limits(float(stdtrit(n - 1, (1 + confidence) / 2)), n / unseen if unseen > 0 else np.inf, len(said))
-    each = zip(np.clip(shares, 0, 1).tolist(), variance.tolist(), (y.sum(axis=0) > 0).tolist(), strict=True)
-    found = tuple(limits.around(value, scatter, met=met) for value, scatter, met in each)
-    return CorrectedTones(found, rows, n, trust)
+    each = zip(np.clip(shares, 0, 1), variance, errors.added / skin, errors.lost / skin, errors.met, strict=True)
+    std, mad = (spread_limits(rows, kind, limits, unseen, errors.moved / skin) for kind in ("std", "mad"))
+    return CorrectedTones(tuple(limits.around(*map(float, one)) for one in each), std, mad, n, trust, errors.held)
+
+
+@dataclass(frozen=True, slots=True)
+class PeopleErrors:
+    """What people's errors may do to each tone, in parts of the pictures they looked at; tones that they did not make.
+
+    Attributes:
+        added: float64, (tones,): what they may add.
+        lost: what they may take away.
+        met: 1 for a tone that was named more often than errors alone would, else 0.
+        held: whether second answers tell.
+    """
+
+    added: Values
+    lost: Values
+    met: Values
+    held: bool
+
+    @property
+    def moved(self) -> Values:
+        """The most that they may move a tone."""
+        return np.maximum(self.added, self.lost)
+
+
+def people_errors(named: Values, answers: Values, *, alone: float) -> PeopleErrors:
+    """Say what people's errors may have done: as second answers differ, or as is taken for granted without them.
+
+    A false name stands apart from the other answers to its picture: half of what stands apart is an upper bound of what
+    was added to a tone, and of what was taken away; half an answer more stands for errors that nobody met.
+
+    Args:
+        named: float64, (n, tones): the share of people who named each.
+        answers: float64, (n,): how many people.
+        alone: a tone that errors alone would name so often, with a chance below this, is there.
+    """
+    from scipy.special import pdtrc
+
+    counts, pairs = named * answers[:, None], float((answers * (answers - 1) / 2).sum())
+    held = pairs >= FEWEST_PAIRS
+    if held:
+        added = lost = ((counts * (answers[:, None] - counts)).sum(axis=0) + 0.5) / (2 * pairs)
+    else:
+        mean = named.mean(axis=0)
+        beside = np.pad(mean, 1)
+        added = MISSED * ((beside[:-2] + beside[2:]) / 2 + (1 - mean.sum()) / len(mean))
+        lost = MISSED * mean
+    often = counts.sum(axis=0)
+    met = (often > 0) & (pdtrc(np.maximum(np.ceil(often) - 1, 0), added * answers.sum()) < alone)
+    return PeopleErrors(added, lost, met.astype(np.float64), bool(held))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +166,24 @@ class Limits:
     most: float
     n: int
 
-    def around(self, value: float, variance: float, *, met: bool) -> Interval:
+    def around(self, value: float, variance: float, added: float, lost: float, met: float) -> Interval:
         """Put limits around a share; what nobody `met` may not be there at all, whatever the rule says."""
         worth = value * (1 - value) / variance if variance > 0 and 0 < value < 1 else self.most
-        low, high = wilson(value, worth, self.quantile)
+        low = wilson(max(value - added, 0.0), worth, self.quantile)[0] if met else 0.0
+        high = wilson(min(value + lost, 1.0), worth, self.quantile)[1]
         if not met:
-            low, high = 0.0, max(high, wilson(0.0, self.most, self.quantile)[1])
+            high = max(high, wilson(0.0, self.most, self.quantile)[1])
         return Interval(value, low, high, self.n, "these")
+
+
+def spread_limits(rows: Values, kind: SpreadKind, limits: Limits, unseen: float, moved: Values) -> Interval:
+    """Give the STD or MAD of shares, as far as the unseen pictures and people's errors leave them open."""
+    value, bias, error = jackknife(rows, np.ones(len(rows)), kind)
+    slack = (
+        float(np.sqrt(np.mean(moved**2)) if kind == "std" else np.mean(moved)) + limits.quantile * error * unseen**0.5
+    )
+    low, high = min(value, value - unseen * bias) - slack, max(value, value - unseen * bias) + slack
+    return Interval(value, max(0.0, low), min(MOST[kind], high), limits.n, "these")
 
 
 def trust_in(people: Values, judged: Values) -> float:

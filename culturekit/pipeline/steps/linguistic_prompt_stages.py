@@ -18,7 +18,7 @@ from culturekit.builders.prompting.dialect_pairs import (
     build_dialects,
     pair_requests,
 )
-from culturekit.builders.prompting.linguistic_prompts import neutral_prompts, prompt_table, specific_prompts
+from culturekit.builders.prompting.linguistic_prompts import PRINTED, neutral_prompts, prompt_table, specific_prompts
 from culturekit.builders.prompting.review_sheet import cell_mistakes, decided_rows, decision_of
 from culturekit.builders.prompting.wordnet import mend_wordnet, nouns_below, wordnet_folder
 from culturekit.builders.space.spreadsheet_rows import sheet_bytes
@@ -184,9 +184,9 @@ def specific_stage(given: SpecificReads = NO_LISTS, *, name: str = "prompts") ->
     def run(work: Work) -> Outcome:
         table = prompt_table(specific_prompts(load_lists(given.lists).specific))
         write_table(work.out, PROMPTS, table)
-        return Outcome({"prompts": table.height})
+        return Outcome({"prompts": table.height, "printed": table.filter(template_id=PRINTED).height})
 
-    return Stage(name, "build-specific", 1, run, listed(given.lists))
+    return Stage(name, "build-specific", 2, run, listed(given.lists))
 
 
 def joined_prompts_stage(tables: Mapping[str, Path], *, name: str = "prompts") -> Stage:

@@ -8,7 +8,7 @@ import polars as pl
 
 from culturekit.metrics.linguistic.picture_tones import TONE_WARNINGS
 from culturekit.metrics.scoring.value_sets import parsed
-from culturekit.records.schemas import SCORES
+from culturekit.records.schemas import PROMPTS, SCORES
 from culturekit.report.provenance import stage_line
 from culturekit.report.recipes.scene_tables import Cell, Grid, Section, looked_up, number, row_of, with_params
 from culturekit.report.recipes.scenes import SectionPage, ranked
@@ -31,13 +31,18 @@ NOT_REPRODUCED = (
     "The paper's column MAD cannot come from the same six values as its column STD: over six values MAD is at least "
     "0.577 of STD, and the paper prints 0.27 to 0.41 of it."
 )
+NOT_PUT_RIGHT = (
+    "No people put this map right: nobody answers in cosines, and a rating of how alike two pictures look has another "
+    "scale. It is the encoder's view. What its view of places is worth is seen where people rate places of groups; "
+    "the map in truth, where it is known, stands below."
+)
 
 
 def linguistic_page(run: RunFolders) -> SectionPage:
     """Collect everything the page shows."""
     images = sum(run.manifest(roles.IMAGES, model).counts.get("images", 0) for model in run.models)
     found = [dialect_section(run), spread_section(run), histogram_section(run), heat_section(run), ranking_section(run),
-             modern_section(run), question_section(run), rating_section(run)]  # fmt: skip
+             modern_section(run), question_section(run), rating_section(run), prompt_section(run)]  # fmt: skip
     noted = [run.manifest(own.CLIPSCORE, model).notes for model in run.models_with(own.CLIPSCORE)]
     noted += [run.manifest(own.ANSWERS, variant=what).notes for what in run.variants(own.ANSWERS)]
     caveats = dict.fromkeys([*(str(notes.get("caveat", "")) for notes in noted), *unseen(run), *not_corrected(run)])
@@ -207,7 +212,7 @@ def heat_section(run: RunFolders) -> Section | None:
         grids.append(Grid(f"Spread over groups, {what}", ("model", "STD", "MAD", "STD of means", "MAD of means"), tuple(
             (Cell(model), *(looked_up(every, metric=name, model=model) for name in names)) for model in tables
         )))  # fmt: skip
-    lead = f"STD and MAD are over the groups of each prompt, then averaged. {NOT_REPRODUCED}"
+    lead = f"STD and MAD are over the groups of each prompt, then averaged. {NOT_REPRODUCED} {NOT_PUT_RIGHT}"
     return Section("neutral", "What is neutral to a model?", lead, tuple(grids)) if grids else None
 
 
@@ -297,3 +302,14 @@ def rating_section(run: RunFolders) -> Section | None:
                                                      for what, table, pool in sources)
     )  # fmt: skip
     return Section("ratings", "How places are rated", "From 1 to 5, mean ± standard deviation over images.", grids)
+
+
+def prompt_section(run: RunFolders) -> Section | None:
+    """List the prompts about groups, each with where it is from."""
+    if not run.has(own.OF_KIND, variant="specific"):
+        return None
+    table = read_table(run.table(own.OF_KIND, variant="specific"), PROMPTS)
+    rows = tuple((Cell(row["group"]), Cell(row["text"]), Cell(row["template_id"])) for row in table.to_dicts())
+    lead = ("Three of the paper's 42 prompts are printed, and how many most groups have follows from its tables; "
+            "prompts that are not printed are not the paper's.")  # fmt: skip
+    return Section("prompts", "What was asked of groups", lead, (Grid("Prompts", ("group", "prompt", "from"), rows),))
