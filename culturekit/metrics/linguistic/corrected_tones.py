@@ -15,7 +15,7 @@ from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.metrics.arguments import argument_error
 from culturekit.metrics.inclusion.clustered_shares import wilson
-from culturekit.metrics.linguistic.tone_histograms import MOST, SpreadKind, jackknife
+from culturekit.metrics.linguistic.tone_histograms import MOST, SpreadKind, jackknife, spread
 from culturekit.metrics.statistics.clustering import check_confidence
 from culturekit.metrics.statistics.intervals import Interval
 
@@ -32,6 +32,9 @@ FEWEST_PAIRS = 30
 
 MISSED = 0.05
 """How often people are taken to name the next tone where second answers do not tell; stated beside each number."""
+
+UNMET, TINY = 0.5, 1e-9
+"""Errors that were not met and may be made; what keeps two tones that nobody agrees on from having no share."""
 
 Values = NDArray[np.float64]
 
@@ -101,41 +104,39 @@ def corrected_tones(
     rows = shares + (told - shares * told.sum(axis=1, keepdims=True)) / skin
     unseen = 1 - n / len(said)
     one = np.where((np.abs(y - f) > 0).sum(axis=0) < FEWEST_ERRORS, 1 / n**2, 0.0)
-    variance = (rows.var(axis=0, ddof=1) / n + one) * unseen
     errors = people_errors(y, many[asked], alone=(1 - confidence) / 2)
+    variance = (rows.var(axis=0, ddof=1) / n + one) * unseen + errors.scatter / skin**2
     limits = Limits(float(stdtrit(n - 1, (1 + confidence) / 2)), n / unseen if unseen > 0 else np.inf, len(said))
     each = zip(np.clip(shares, 0, 1), variance, errors.added / skin, errors.lost / skin, errors.met, strict=True)
-    std, mad = (spread_limits(rows, kind, limits, unseen, errors.moved / skin) for kind in ("std", "mad"))
+    freed = shares + (errors.lost - errors.added) / skin
+    std, mad = (spread_limits(rows, kind, limits, unseen, freed) for kind in ("std", "mad"))
     return CorrectedTones(tuple(limits.around(*map(float, one)) for one in each), std, mad, n, trust, errors.held)
 
 
 @dataclass(frozen=True, slots=True)
 class PeopleErrors:
-    """What people's errors may do to each tone, in parts of the pictures they looked at; tones that they did not make.
+    """What people's errors may do to each tone, in parts of the pictures they looked at; float64, (tones,) each.
 
     Attributes:
-        added: float64, (tones,): what they may add.
-        lost: what they may take away.
+        added: what they may have added.
+        lost: what they may have taken away.
+        scatter: the variance of what is known of both.
         met: 1 for a tone that was named more often than errors alone would, else 0.
-        held: whether second answers tell.
+        held: whether second answers tell; else what was added and lost is taken for granted, and not known.
     """
 
     added: Values
     lost: Values
+    scatter: Values
     met: Values
     held: bool
-
-    @property
-    def moved(self) -> Values:
-        """The most that they may move a tone."""
-        return np.maximum(self.added, self.lost)
 
 
 def people_errors(named: Values, answers: Values, *, alone: float) -> PeopleErrors:
     """Say what people's errors may have done: as second answers differ, or as is taken for granted without them.
 
-    A false name stands apart from the other answers to its picture: half of what stands apart is an upper bound of what
-    was added to a tone, and of what was taken away; half an answer more stands for errors that nobody met.
+    Of two answers that differ one is wrong: the likelier that which two people agree on less often. Where that adds as
+    much to a tone as it takes away, nothing moves.
 
     Args:
         named: float64, (n, tones): the share of people who named each.
@@ -144,18 +145,25 @@ def people_errors(named: Values, answers: Values, *, alone: float) -> PeopleErro
     """
     from scipy.special import pdtrc
 
-    counts, pairs = named * answers[:, None], float((answers * (answers - 1) / 2).sum())
-    held = pairs >= FEWEST_PAIRS
-    if held:
-        added = lost = ((counts * (answers[:, None] - counts)).sum(axis=0) + 0.5) / (2 * pairs)
+    nobody = 1 - named.sum(axis=1, keepdims=True)
+    counts, pairs = np.hstack([nobody, named]) * answers[:, None], float((answers * (answers - 1) / 2).sum())
+    often = counts.sum(axis=0)
+    if held := pairs >= FEWEST_PAIRS:
+        apart = counts.T @ counts
+        agreed = np.diag(apart) - often
+        np.fill_diagonal(apart, 0.0)
+        wrong = (agreed[:, None] + TINY) / (agreed[:, None] + agreed + 2 * TINY)
+        into, out = ((apart * share).sum(axis=0)[1:] / (2 * pairs) for share in (wrong, 1 - wrong))
+        chance = into + UNMET / (2 * pairs)
+        added, lost = np.maximum(into - out, 0.0), np.maximum(out - into, 0.0)
+        scatter = apart.sum(axis=0)[1:] * (answers.mean() - 1) / (2 * pairs) ** 2
     else:
         mean = named.mean(axis=0)
         beside = np.pad(mean, 1)
-        added = MISSED * ((beside[:-2] + beside[2:]) / 2 + (1 - mean.sum()) / len(mean))
-        lost = MISSED * mean
-    often = counts.sum(axis=0)
-    met = (often > 0) & (pdtrc(np.maximum(np.ceil(often) - 1, 0), added * answers.sum()) < alone)
-    return PeopleErrors(added, lost, met.astype(np.float64), bool(held))
+        chance = added = MISSED * ((beside[:-2] + beside[2:]) / 2 + float(nobody.mean()) / len(mean))
+        lost, scatter = MISSED * mean, np.zeros(len(mean))
+    by_errors = pdtrc(np.maximum(np.ceil(often[1:]) - 1, 0), chance * answers.sum())
+    return PeopleErrors(added, lost, scatter, ((often[1:] > 0) & (by_errors < alone)).astype(np.float64), bool(held))
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,14 +184,11 @@ class Limits:
         return Interval(value, low, high, self.n, "these")
 
 
-def spread_limits(rows: Values, kind: SpreadKind, limits: Limits, unseen: float, moved: Values) -> Interval:
-    """Give the STD or MAD of shares, as far as the unseen pictures and people's errors leave them open."""
+def spread_limits(rows: Values, kind: SpreadKind, limits: Limits, unseen: float, freed: Values) -> Interval:
+    """Give the STD or MAD of shares with limits: around it, around it less its bias, and as `freed` of errors."""
     value, bias, error = jackknife(rows, np.ones(len(rows)), kind)
-    slack = (
-        float(np.sqrt(np.mean(moved**2)) if kind == "std" else np.mean(moved)) + limits.quantile * error * unseen**0.5
-    )
-    low, high = min(value, value - unseen * bias) - slack, max(value, value - unseen * bias) + slack
-    return Interval(value, max(0.0, low), min(MOST[kind], high), limits.n, "these")
+    middles, margin = (value, value - unseen * bias, spread(freed, kind)), limits.quantile * error * unseen**0.5
+    return Interval(value, max(0.0, min(middles) - margin), min(MOST[kind], max(middles) + margin), limits.n, "these")
 
 
 def trust_in(people: Values, judged: Values) -> float:

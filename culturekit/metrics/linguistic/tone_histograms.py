@@ -14,7 +14,7 @@ from culturekit.metrics.statistics.clustering import Keys, check_confidence
 from culturekit.metrics.statistics.intervals import Interval
 
 __all__ = [
-    "MOST", "Spread", "SpreadKind", "jackknife", "spread_of", "tone_histogram", "tone_spread",
+    "MOST", "Spread", "SpreadKind", "jackknife", "spread", "spread_of", "tone_histogram", "tone_spread",
     "tone_spread_interval",
 ]  # fmt: skip
 

@@ -127,15 +127,15 @@ def plain(pictures: Sequence[Picture], confidence: float, *, people: bool) -> di
     for metric, most in MOST.items():
         value, bias, error = jackknife(sums, metric)
         margin = t_quantile(len(sums) - 1, confidence) * error if len(sums) > 1 else math.nan
-        found[metric, 0] = around(value, bias, margin, most)
+        found[metric, 0] = around(value, (value, value - bias), margin, most)
     return found
 
 
-def around(value: float, bias: float, margin: float, most: float) -> Answer:
-    """Put limits around a spread, with and without its bias."""
+def around(value: float, middles: Sequence[float], margin: float, most: float) -> Answer:
+    """Put limits around what a spread may be."""
     if math.isnan(margin):
         return Answer(value, math.nan, math.nan)
-    return Answer(value, max(0.0, min(value, value - bias) - margin), min(most, max(value, value - bias) + margin))
+    return Answer(value, max(0.0, min(middles) - margin), min(most, max(middles) + margin))
 
 
 def clustered(column: Sequence[float], units: Sequence[Sequence[int]], confidence: float) -> Answer:
@@ -176,41 +176,53 @@ def corrected(pictures: Sequence[Picture], confidence: float, *, people: bool) -
     skin = fsum(map(fsum, told)) / n
     shares = [fsum(row[t] for row in told) / n / skin for t in range(10)]
     rows = [[shares[t] + (row[t] - shares[t] * fsum(row)) / skin for t in range(10)] for row in told]
-    added, lost, met = errors(seen, y, (1 - confidence) / 2)
+    added, lost, doubt, met = errors(seen, y, (1 - confidence) / 2)
     t, unseen, found = t_quantile(n - 1, confidence), 1 - n / size, {}
     most = n / unseen if unseen > 0 else math.inf
     for at, value in enumerate(min(max(share, 0.0), 1.0) for share in shares):
         differ = sum(a[at] != b[at] for a, b in zip(said, machine, strict=True))
         scatter = fsum((row[at] - shares[at]) ** 2 for row in rows) / (n - 1) / n
-        scatter = (scatter + (differ < FEWEST_ERRORS) / n**2) * unseen
+        scatter = (scatter + (differ < FEWEST_ERRORS) / n**2) * unseen + doubt[at] / skin**2
         worth = value * (1 - value) / scatter if scatter > 0 and 0 < value < 1 else most
         low, high = (wilson(min(max(value + move / skin, 0.0), 1.0), worth, t) for move in (-added[at], lost[at]))
         top = high[1] if met[at] else max(high[1], wilson(0.0, most, t)[1])
         found["tone_share", at + 1] = Answer(value, low[0] if met[at] else 0.0, top)
-    moved = [max(pair) / skin for pair in zip(added, lost, strict=True)]
+    freed = [share + (away - more) / skin for share, away, more in zip(shares, lost, added, strict=True)]
     for metric, ceiling in MOST.items():
         value, bias, error = jackknife([(row, 1) for row in rows], metric)
-        slack = math.sqrt(fsum(one**2 for one in moved) / 10) if metric == "tone_std" else fsum(moved) / 10
-        found[metric, 0] = around(value, unseen * bias, slack + t * error * math.sqrt(unseen), ceiling)
+        middles = value, value - unseen * bias, SPREADS[metric](freed)
+        found[metric, 0] = around(value, middles, t * error * math.sqrt(unseen), ceiling)
     return found
 
 
-def errors(seen: Sequence[Picture], y: Sequence[float], alone: float) -> tuple[list[float], list[float], list[bool]]:
-    """Say what people's errors may add to each tone, what they may take away, and which tones they did not make up."""
+def errors(
+    seen: Sequence[Picture], y: Sequence[float], alone: float
+) -> tuple[list[float], list[float], list[float], list[bool]]:
+    """Say what people's errors may add to each tone and take away, the variance of that, and which tones are there."""
+    labels: list[int | None] = [*TONES]
     answers = sum(len(one.named) for one in seen)
     pairs = sum(len(one.named) * (len(one.named) - 1) / 2 for one in seen)
-    counts = [sum(one.named.count(tone) for one in seen) for tone in TONES]
-    if pairs >= FEWEST_PAIRS:
-        apart = [
-            sum(one.named.count(tone) * (len(one.named) - one.named.count(tone)) for one in seen) for tone in TONES
-        ]
-        added = lost = [(differ + 0.5) / (2 * pairs) for differ in apart]
-    else:
+    often = {label: sum(one.named.count(label) for one in seen) for label in (None, *labels)}
+    if pairs < FEWEST_PAIRS:
         beside, nobody = [0.0, *y, 0.0], 1 - fsum(y)
-        added = [MISSED * ((beside[at] + beside[at + 2]) / 2 + nobody / 10) for at in range(10)]
-        lost = [MISSED * one for one in y]
-    return added, lost, [often > 0 and at_least(often, answers * mean) < alone
-                         for often, mean in zip(counts, added, strict=True)]  # fmt: skip
+        chance = [MISSED * ((beside[at] + beside[at + 2]) / 2 + nobody / 10) for at in range(10)]
+        added, lost, doubt = chance, [MISSED * one for one in y], [0.0] * 10
+    else:
+        agreed = {label: sum(one.named.count(label) * (one.named.count(label) - 1) for one in seen) for label in often}
+        chance, added, lost, doubt = [], [], [], []
+        for label in labels:
+            into = out = every = 0.0
+            for other in (one for one in often if one != label):
+                apart = sum(one.named.count(label) * one.named.count(other) for one in seen)
+                wrong = (agreed[other] + 1e-9) / (agreed[other] + agreed[label] + 2e-9)
+                into, out, every = into + apart * wrong, out + apart * (1 - wrong), every + apart
+            chance.append((into + 0.5) / (2 * pairs))
+            added.append(max(into - out, 0.0) / (2 * pairs))
+            lost.append(max(out - into, 0.0) / (2 * pairs))
+            doubt.append(every * (answers / len(seen) - 1) / (2 * pairs) ** 2)
+    there = [often[label] > 0 and at_least(often[label], answers * mean) < alone
+             for label, mean in zip(labels, chance, strict=True)]  # fmt: skip
+    return added, lost, doubt, there
 
 
 def at_least(count: int, mean: float) -> float:
