@@ -44,7 +44,7 @@ def task_of(keys: set[str]) -> str:
         return "image.extract"
     marks = {
         "standard": "dialects.propose", "wanted": "captions.expand", "criterion": "image.likert",
-        "candidates": "descriptors.refine", "dimension": "descriptors.propose", "text": "activities.extract", "language": "captions.translate",
-        "caption": "captions.objects", "country": "stereotypes.propose",
+        "candidates": "descriptors.refine", "dimension": "descriptors.propose", "text": "activities.extract",
+        "language": "captions.translate", "caption": "captions.objects", "country": "stereotypes.propose",
     }  # fmt: skip
     return next((task for mark, task in marks.items() if mark in keys), "")

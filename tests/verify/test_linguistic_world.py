@@ -15,7 +15,12 @@ from tests.verify.test_scenes import broken, first, without_first
 
 pytestmark = pytest.mark.slow
 
-TINY = ("prompts.nouns=2", "images.slots=2", "people.persons=60", "people.places=60", "detectors=[dall-eval]")
+TINY = (
+    "prompts.nouns=2", "images.slots=2", "people.persons=60", "people.places=60", "detectors=[dall-eval]",
+    "people.raters=2", "people.simulated={accuracy: 0.9, scatter: 0.4, careless: 0.2}",
+)  # fmt: skip
+"""Small, and of people who err, some of whom do not read along."""
+
 Change = Callable[[pl.DataFrame], pl.DataFrame]
 
 

@@ -176,7 +176,10 @@ class Limits:
 
     def around(self, value: float, variance: float, added: float, lost: float, met: float) -> Interval:
         """Put limits around a share; what nobody `met` may not be there at all, whatever the rule says."""
-        worth = value * (1 - value) / variance if variance > 0 and 0 < value < 1 else self.most
+        worth = self.most
+        if variance > 0 and 0 < value < 1:
+            # A share far nearer to nothing than it scatters is worth no picture: its limit is then what it scatters.
+            worth = max(value * (1 - value) / variance, min(self.most, self.quantile / variance**0.5))
         low = wilson(max(value - added, 0.0), worth, self.quantile)[0] if met else 0.0
         high = wilson(min(value + lost, 1.0), worth, self.quantile)[1]
         if not met:

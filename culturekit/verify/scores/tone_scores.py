@@ -183,7 +183,9 @@ def corrected(pictures: Sequence[Picture], confidence: float, *, people: bool) -
         differ = sum(a[at] != b[at] for a, b in zip(said, machine, strict=True))
         scatter = fsum((row[at] - shares[at]) ** 2 for row in rows) / (n - 1) / n
         scatter = (scatter + (differ < FEWEST_ERRORS) / n**2) * unseen + doubt[at] / skin**2
-        worth = value * (1 - value) / scatter if scatter > 0 and 0 < value < 1 else most
+        worth = most
+        if scatter > 0 and 0 < value < 1:
+            worth = max(value * (1 - value) / scatter, min(most, t / math.sqrt(scatter)))
         low, high = (wilson(min(max(value + move / skin, 0.0), 1.0), worth, t) for move in (-added[at], lost[at]))
         top = high[1] if met[at] else max(high[1], wilson(0.0, most, t)[1])
         found["tone_share", at + 1] = Answer(value, low[0] if met[at] else 0.0, top)

@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 
 from culturekit.errors import UsageError
 from culturekit.metrics import CorrectedTones, corrected_tones
+from culturekit.metrics.linguistic.corrected_tones import Limits
 
 Values = NDArray[np.float64]
 
@@ -72,6 +73,19 @@ def test_a_tone_that_only_errors_name_may_not_be_there() -> None:
     assert corrected_tones(two, two, answers=np.full(120, 2)).shares[5].low == 0
     two[2] = two[4] = two[6] = np.eye(10)[5]
     assert corrected_tones(two, two, answers=np.full(120, 2)).shares[5].low > 0
+
+
+def test_a_share_next_to_nothing_has_no_limit_next_to_all() -> None:
+    """What the rule sees and people do not may leave a share of 1e-17 that scatters."""
+    judged = np.tile(np.eye(10)[[3, 8, 4, 4]], (100, 1))
+    people = judged.copy()
+    people[:100:4] = np.eye(10)[8]
+    people[1:100:4] = np.eye(10)[3]
+    people[100:] = np.nan
+    for shift in np.linspace(-1e-3, 1e-3, 9):
+        share = Limits(1.98, 150, 400).around(max(0.0, shift), 1e-4, 0.0, 0.0, 1.0)
+        assert share.high < 0.05
+    assert max(share.high for share in corrected_tones(judged, people).shares) < 0.8
 
 
 def test_limits_reach_as_far_as_second_answers_differ() -> None:
