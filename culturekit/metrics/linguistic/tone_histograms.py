@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -112,21 +112,21 @@ def tone_spread_interval(
     if keys.shape != (len(rows),):
         raise argument_error("clusters", f"one per row, of length {len(rows)}", f"shape {keys.shape}")
     names, codes = np.unique(keys, return_inverse=True)
-    sums = np.stack([np.bincount(codes, weights=column) for column in rows.T], axis=1)
+    sums = np.stack([np.bincount(codes, weights=column) for column in rows.T], axis=1).astype(np.float64)
     if len(names) < 2:
         return Interval(spread(sums.sum(axis=0) / len(rows), kind), np.nan, np.nan, len(rows), "population")
     quantile = float(stdtrit(len(names) - 1, (1 + confidence) / 2))
-    value, bias, error = jackknife(sums, np.bincount(codes).astype(np.float64), kind)
+    value, bias, error = jackknife(sums, np.bincount(codes), kind)
     low, high = min(value, value - bias) - quantile * error, max(value, value - bias) + quantile * error
     return Interval(value, max(0.0, low), min(MOST[kind], high), len(rows), "population")
 
 
-def jackknife(sums: NDArray[np.float64], sizes: NDArray[np.float64], kind: SpreadKind) -> tuple[float, float, float]:
+def jackknife(sums: NDArray[np.float64], sizes: NDArray[Any], kind: SpreadKind) -> tuple[float, float, float]:
     """Give the spread of what clusters sum up to, its bias and its standard error, from leaving one out at a time.
 
     Args:
         sums: float64, (n_clusters, tones): the weights of each over the tones.
-        sizes: float64, (n_clusters,): its pictures.
+        sizes: (n_clusters,): its pictures.
         kind: `std` or `mad`.
     """
     number, total = len(sums), sums.sum(axis=0)

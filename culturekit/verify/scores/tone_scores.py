@@ -193,7 +193,7 @@ def corrected(pictures: Sequence[Picture], confidence: float, *, people: bool) -
     for metric, ceiling in MOST.items():
         value, bias, error = jackknife([(row, 1) for row in rows], metric)
         middles = value, value - unseen * bias, SPREADS[metric](freed)
-        found[metric, 0] = around(value, middles, t * error * math.sqrt(unseen), ceiling)
+        found[metric, 0] = around(value, middles, t * error if unseen > 0 else 0.0, ceiling)
     return found
 
 
