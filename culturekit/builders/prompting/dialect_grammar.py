@@ -1,7 +1,6 @@
 """Whether a sentence is grammatical in a dialect: a protocol, rules of our own, and an adapter for Multi-VALUE."""
 
 import importlib
-import random
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -75,8 +74,8 @@ class MultiValue:
         self.loaded: dict[str, Any] = {}
 
     def problem(self, sentence: str, counterpart: str, dialect: str) -> str:
-        """Say that the rules of the dialect would have it otherwise, however chance falls."""
-        rules, state = self.rules_of(dialect), random.getstate()
+        """Say that the rules of the dialect would have it otherwise, however chance falls: Python's, which they seed."""
+        rules = self.rules_of(dialect)
         (old, new), made = exchanged(counterpart.split(), sentence.split()), ""
         try:
             for draw in range(DRAWS):
@@ -89,8 +88,6 @@ class MultiValue:
                     return ""
         except (AssertionError, LookupError, ValueError, AttributeError) as error:
             return f"Multi-VALUE cannot read it ({error})"
-        finally:
-            random.setstate(state)
         return f"its rules make {made!r} of it"
 
     def rules_of(self, dialect: str) -> Any:  # noqa: ANN401 - a dialect of Multi-VALUE

@@ -84,19 +84,9 @@ def corrected_tones(
     from scipy.special import stdtrit
 
     check_confidence(confidence)
-    said, named = np.asarray(judged, np.float64), np.asarray(people, np.float64)
-    if said.ndim != 2 or named.shape != said.shape or not np.isfinite(said).all():
-        raise argument_error("judged and people", "numbers, (n, tones) both", f"{said.shape} and {named.shape}")
-    many = np.ones(len(said)) if answers is None else np.asarray(answers, np.float64)
+    said, named, many = checked_arrays(judged, people, answers)
     asked = ~np.isnan(named).any(axis=1)
-    if many.shape != asked.shape or not (many[asked] >= 1).all():
-        raise argument_error("answers", f"a number of at least 1 for each of {len(said)} pictures", many.shape)
     y, f, n = named[asked], said[asked], int(asked.sum())
-    seen = int((y.sum(axis=1) > 0).sum())
-    if seen < FEWEST:
-        raise UsageError(
-            "people saw skin in too few pictures to put tones right", expected=f"{FEWEST}, better 150", found=str(seen)
-        )
     trust = trust_in(y, f)
     told = y + trust * (said.mean(axis=0) - f)
     skin = float(told.mean(axis=0).sum())
@@ -111,6 +101,23 @@ def corrected_tones(
     freed = shares + (errors.lost - errors.added) / skin
     std, mad = (spread_limits(rows, kind, limits, unseen, freed) for kind in ("std", "mad"))
     return CorrectedTones(tuple(limits.around(*map(float, one)) for one in each), std, mad, n, trust, errors.held)
+
+
+def checked_arrays(judged: ArrayLike, people: ArrayLike, answers: ArrayLike | None) -> tuple[Values, Values, Values]:
+    """Read what a rule found, what people named, and how many they were; refuse what puts nothing right."""
+    said, named = np.asarray(judged, np.float64), np.asarray(people, np.float64)
+    if said.ndim != 2 or named.shape != said.shape or not np.isfinite(said).all():
+        raise argument_error("judged and people", "numbers, (n, tones) both", f"{said.shape} and {named.shape}")
+    asked = ~np.isnan(named).any(axis=1)
+    many = np.ones(len(said)) if answers is None else np.asarray(answers, np.float64)
+    if many.shape != asked.shape or not (many[asked] >= 1).all():
+        raise argument_error("answers", f"a number of at least 1 for each of {len(said)} pictures", many.shape)
+    seen = int((named[asked].sum(axis=1) > 0).sum())
+    if seen < FEWEST:
+        raise UsageError(
+            "people saw skin in too few pictures to put tones right", expected=f"{FEWEST}, better 150", found=str(seen)
+        )
+    return said, named, many
 
 
 @dataclass(frozen=True, slots=True)

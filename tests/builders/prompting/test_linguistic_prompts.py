@@ -1,7 +1,6 @@
 """Prompts of dialects, nouns and groups: the paper's numbers, what falls at which filter, sheets, users' lists."""
 
 import gzip
-import random
 import sys
 import tracemalloc
 from collections.abc import Iterator
@@ -227,8 +226,6 @@ def multi_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pat
 
 def test_multi_value_accepts_what_its_rules_may_make_or_leave_alone(multi_value: Path) -> None:
     checker = GRAMMARS.make("multi-value")
-    random.seed(7)
-    state = random.getstate()
     assert checker.problem("a man by his whip", "a man by his car", "AAE") == ""
     assert checker.problem("the whip be new", "the car is new", "AAE") == ""
     for _ in range(5):
@@ -237,7 +234,6 @@ def test_multi_value_accepts_what_its_rules_may_make_or_leave_alone(multi_value:
     assert "its rules make 'the whip be new' of it" in checker.problem("the whip is new", "the car is new", "AAE")
     assert checker.problem("the carwhip be new", "the carcar is new", "AAVE") == ""
     assert "sentence mismatch" in checker.problem("unread", "unread", "AAE")
-    assert random.getstate() == state, "chance elsewhere goes on as if nobody had drawn"
     assert checker.problem("a x lah", "a x", "Singlish") == checker.problem("a x lah", "a x", "Irish") == ""
     assert sys.modules["multivalue.Dialects"].HabitualBe.made == 4, "each dialect is loaded once"
     with pytest.raises(UsageError, match="knows no such dialect"):
