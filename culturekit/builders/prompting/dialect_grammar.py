@@ -74,7 +74,7 @@ class MultiValue:
         self.loaded: dict[str, Any] = {}
 
     def problem(self, sentence: str, counterpart: str, dialect: str) -> str:
-        """Say that the rules of the dialect would have it otherwise, however chance falls: Python's, which they seed."""
+        """Say that the rules of the dialect would have it otherwise, however chance falls (they seed Python's)."""
         rules = self.rules_of(dialect)
         (old, new), made = exchanged(counterpart.split(), sentence.split()), ""
         try:
