@@ -4,7 +4,6 @@ Every audited image was drawn with the same chance within its model and concept,
 images of each concept, are shares of all images.
 """
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
@@ -20,6 +19,7 @@ from culturekit.families.family import Confidence, Family, described, kept
 from culturekit.families.family_stage import write_scored
 from culturekit.families.handles.inputs import Files, roles_of
 from culturekit.families.qvs import ONCE, answers_of, samples_of
+from culturekit.families.refusals import Refusals
 from culturekit.metrics.corrected.audit_design import Design
 from culturekit.metrics.corrected.audit_gates import audited_answers
 from culturekit.metrics.corrected.audit_marks import marks_of
@@ -117,7 +117,7 @@ def score_audited(
         UsageError: no audit says anything, and that is required.
     """
     rows: list[Row] = []
-    reasons: Counter[str] = Counter()
+    reasons = Refusals()
     nearest = matches.filter(pl.col("rank") == 1).sort("model", "concept", "image_id")
     for images in nearest.partition_by("model", maintain_order=True):
         concepts = images.partition_by("concept", maintain_order=True)
@@ -127,14 +127,14 @@ def score_audited(
                 try:
                     parts.append(seen_images(part, audits, sample, level, options))
                 except UsageError as error:
-                    reasons[error.problem] += 1
+                    reasons.note(error, part["model"][0], part["concept"][0], level)
             for one in parts:
                 rows += rows_of([one], level, options, audits, concept=one["concept"][0])
             if len(parts) == len(concepts) > 1:
                 rows += rows_of(parts, level, options, audits, concept=None)
     if not rows and required:
-        raise UsageError("no audit says what images show", found="; ".join(reasons))
-    return scored(rows, left_out={f"{REFUSED}{why}": count for why, count in sorted(reasons.items())})
+        raise reasons.refusal("no audit says what images show", lambda count: f"{count} levels of models and concepts")
+    return scored(rows, left_out=reasons.left_out(REFUSED))
 
 
 def seen_images(
