@@ -15,6 +15,7 @@ from pydantic import Field
 
 from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
+from culturekit.families.audit_table import answers_about_others, checked_answers
 from culturekit.families.family import Confidence, Family, described, kept
 from culturekit.families.family_stage import write_scored
 from culturekit.families.handles.inputs import Files, roles_of
@@ -79,7 +80,7 @@ def audited(given: AuditedReads, options: AuditedOptions, *, name: str = "audite
         return write_scored(work, score_audited(matches_of(given), *people, options=options, required=required))
 
     return Stage(
-        name, "score-audited", 3, run, roles_of(given), kept(options), {}, packages=("numpy", "polars", "scipy")
+        name, "score-audited", 4, run, roles_of(given), kept(options), {}, packages=("numpy", "polars", "scipy")
     )
 
 
@@ -119,6 +120,7 @@ def score_audited(
     rows: list[Row] = []
     reasons = Refusals()
     nearest = matches.filter(pl.col("rank") == 1).sort("model", "concept", "image_id")
+    audits = checked_answers(audits, nearest)
     for images in nearest.partition_by("model", maintain_order=True):
         concepts = images.partition_by("concept", maintain_order=True)
         for level in LEVELS:
@@ -134,7 +136,7 @@ def score_audited(
                 rows += rows_of(parts, level, options, audits, concept=None)
     if not rows and required:
         raise reasons.refusal("no audit says what images show", lambda count: f"{count} levels of models and concepts")
-    return scored(rows, left_out=reasons.left_out(REFUSED))
+    return scored(rows, left_out={**reasons.left_out(REFUSED), **answers_about_others(audits, nearest)})
 
 
 def seen_images(

@@ -12,6 +12,7 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.errors import UsageError
+from culturekit.families.audit_table import answers_about_others, checked_answers
 from culturekit.families.collection_scores import QvsOptions
 from culturekit.families.refusals import Refusals
 from culturekit.metrics.corrected.audit_design import Design
@@ -24,7 +25,7 @@ from culturekit.metrics.diversity.kernels import Weights, check_weights, kernel_
 from culturekit.metrics.scoring.image_collections import checked, quality_by_scorer
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row
 from culturekit.metrics.statistics.intervals import Interval
-from culturekit.records.schemas import AUDITS, MATCHES
+from culturekit.records.schemas import MATCHES
 from culturekit.stages.stage_command import Seed
 
 __all__ = [
@@ -100,8 +101,7 @@ def score_corrected(
             required.
     """
     nearest = checked(matches, MATCHES).filter(pl.col("rank") == 1)
-    said = checked(audits, AUDITS)
-    said = said.with_columns(audits[name] for name in AUDITS.optional if name in audits.columns)
+    said = checked_answers(audits, nearest)
     scorers = quality_by_scorer(quality)
     rows: list[Row] = []
     reasons, unrated = Refusals(), Counter[str]()
@@ -109,7 +109,7 @@ def score_corrected(
         rows += model_rows(images, (said, sample), scorers, options, correction, reasons, unrated)
     if not rows and correction.required:
         raise reasons.refusal("no model could be corrected", counted_kernels)
-    return scored(rows, left_out=reasons.left_out(NOT_CORRECTED) | unrated)
+    return scored(rows, left_out={**reasons.left_out(NOT_CORRECTED), **unrated, **answers_about_others(said, nearest)})
 
 
 def model_rows(

@@ -1,5 +1,6 @@
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +8,7 @@ import polars as pl
 import pytest
 
 from culturekit.errors import UsageError
+from culturekit.families.audited import score_audited
 from culturekit.families.collection_scores import QvsOptions
 from culturekit.families.corrected import Correction, score_corrected
 from culturekit.metrics import audit_sample
@@ -342,6 +344,32 @@ def test_what_was_drawn_is_known_to_the_estimator_and_other_answers_are_refused(
     part = culturekit(*words, "--sample", sample, "--replace")
     assert part.returncode == 2
     assert "too few of the drawn images were answered" in part.stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (pl.col("country").replace({"IN": "India"}), r"column country has codes for; expected IN, found 'India'"),
+        (
+            pl.col("artifact_id").replace({"7": "dish of IN"}),
+            "artifact_id has codes for; expected 7, found 'dish of IN'",
+        ),
+    ],
+)
+def test_places_by_name_where_the_matches_have_codes_are_refused(change: pl.Expr, message: str) -> None:
+    matches, audits, _ = two_concepts()
+    ids = pl.col("artifact_id").replace({"dish of IN": "7"})
+    matches, audits = matches.with_columns(ids), audits.with_columns(ids)
+    mixed = pl.concat([audits.head(60), audits.tail(60).with_columns(change)])
+    for score in (score_audited, partial(score_corrected, quality=None, options=QvsOptions(kernels=(COUNTRY_KERNEL,)))):
+        with pytest.raises(UsageError, match=message):  # an image of India was unlike another: .58, truth .52
+            score(matches, mixed)
+
+
+def test_answers_about_other_images_are_counted() -> None:
+    matches, audits, _ = two_concepts()
+    answer = score_corrected(matches.filter(concept="art"), audits, None, options=QvsOptions(kernels=(COUNTRY_KERNEL,)))
+    assert answer.left_out == {"answers about images that are not among the matches": 60}
 
 
 def test_a_quality_that_is_hardly_known_is_no_score_that_is_missing(tmp_path: Path) -> None:

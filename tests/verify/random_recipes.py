@@ -81,7 +81,7 @@ def random_recipe(seed: int) -> dict[str, Any]:
 
 
 SEVERAL = ("c3", "cultivate", "inclusion", "linguistic")
-PLACES = "objects: [bag, dog, stove]\nregions: {Africa: [NG, ZA], Europe: [ES, IT], Americas: [BR, MX]}\n"
+PLACES = "objects: [bag, dog, stove]\nregions: {Africa: [NG, ZA], Europe: [ES, IT], Southeast Asia: [ID, TH]}\n"
 
 
 def random_settings(kind: str, seed: int, folder: Path) -> list[str]:
@@ -131,7 +131,7 @@ def c3_settings(draw: Drawing, folder: Path) -> dict[str, Any]:
     sample = draw.count(20, 40)
     settings = {
         "captions.count": draw.count(sample, 70), "captions.per_round": draw.count(1, 4), "captions.sample": sample,
-        "captions.similarity": draw.number(0.6, 0.95), "culture": draw.any_of("chinese", "korean", "vietnamese"),
+        "captions.similarity": draw.number(0.6, 0.95),
         "judge": f"simulated:viewer?omits={draw.number(0, 0.3)}&halo={draw.number(0, 1)}",
         "objects.dimensions": draw.some_of("objects", "attire", "interaction"),
     }  # fmt: skip
@@ -153,7 +153,7 @@ def cultivate_settings(draw: Drawing, folder: Path) -> dict[str, Any]:
     settings: dict[str, Any] = {
         "ground.countries": draw.some_of("US", "FR", "IR", "NG", least=2), "ground.per_category": 1,
         "images.slots": draw.count(1, 3), "real.per_prompt": draw.count(2, 3), "real.keep": draw.count(1, 2),
-        "scores.target": draw.any_of("these", "general"), "scores.reduce": draw.any_of("mean", "min", "geometric"),
+        "scores.target": draw.any_of("these", "population"), "scores.reduce": draw.any_of("mean", "max"),
         "scores.aggregate": draw.any_of("dimension", "pooled"), "scores.confidence": draw.any_of(0.8, 0.9, 0.95),
         "raters": [f"simulated:rater-{number}?lenient=0.2" for number in range(draw.count(0, 2))],
         "extractor": f"simulated:viewer?omits={draw.number(0, 0.4)}&halo={draw.number(0, 0.8)}&rewords=0.2",
@@ -217,5 +217,5 @@ def more_of_cube(seed: int) -> dict[str, Any]:
              "simulated": draw.people(), "resamples": 99}  # fmt: skip
     recipe |= draw.maybe(0.6, {"annotations": asked})
     recipe |= draw.maybe(0.3, {"models": [{"name": "only", "backend": "simulated"}]})
-    recipe["scores"] |= draw.maybe(0.3, {"target": "general"})
+    recipe["scores"] |= draw.maybe(0.3, {"target": "population"})
     return recipe

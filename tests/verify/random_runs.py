@@ -2,7 +2,7 @@
 
     nice python -m tests.verify.random_runs --runs 50 --first 1000
 
-A recipe that is refused before it begins is counted, with the reason; one that ends with an error, or whose run is not
+A recipe that is refused before it begins makes way for the next; one that ends with an error, or whose run is not
 verified, makes the script leave with 1. `--kinds` names kinds, `cube-more` cube with people.
 """
 
@@ -27,8 +27,8 @@ from tests.verify.random_recipes import SEVERAL, more_of_cube, random_recipe, ra
 KINDS = ("cube", "cube-more", *SEVERAL)
 
 
-def tried(kind: str, seed: int, folder: Path) -> tuple[bool, list[str]]:
-    """Run and verify one recipe; say whether it holds, and what is to be told."""
+def tried(kind: str, seed: int, folder: Path) -> tuple[bool | None, list[str]]:
+    """Run and verify one recipe; say whether it holds, None where it is refused, and what is to be told."""
     if kind in SEVERAL:
         settings = random_settings(kind, seed, folder)
         file = find_recipe(kind)
@@ -39,7 +39,7 @@ def tried(kind: str, seed: int, folder: Path) -> tuple[bool, list[str]]:
     try:
         recipe = load_any_recipe(file, settings)
     except ConfigError as error:
-        return True, [f"refused: {error}"]
+        return None, [str(error)]
     with LocalEngine(1) as engine:
         try:
             run_recipe(recipe, folder / "run", engine=engine, progress=HeardProgress())
@@ -58,8 +58,8 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=1000)
     parser.add_argument("--kinds", nargs="+", default=KINDS, choices=KINDS)
     asked = parser.parse_args()
-    held = 0
-    for seed in range(asked.first, asked.first + asked.runs):
+    held, done, seed = 0, 0, asked.first
+    while done < asked.runs:
         kind = asked.kinds[seed % len(asked.kinds)]
         begun = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="random-run-") as folder:
@@ -67,9 +67,9 @@ def main() -> None:
                 good, told = tried(kind, seed, Path(folder))
             except Exception:
                 good, told = False, [traceback.format_exc()]
-        held += good
-        line = f"{kind} {seed}: {'holds' if good else 'WRONG'} ({time.monotonic() - begun:.0f} s)"
-        typer.echo("\n  ".join([line, *told]))
+        verdict = "refused" if good is None else "holds" if good else "WRONG"
+        typer.echo("\n  ".join([f"{kind} {seed}: {verdict} ({time.monotonic() - begun:.0f} s)", *told]))
+        held, done, seed = held + bool(good), done + (good is not None), seed + 1
     typer.echo(f"{held} of {asked.runs} untouched runs verified")
     sys.exit(held < asked.runs)
 
