@@ -1,6 +1,5 @@
 """The `inclusion` recipe as stages: models draw objects in regions, beside photographs; people of each region look."""
 
-from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -55,9 +54,7 @@ from culturekit.pipeline.steps.inclusion_world_stages import (
     seen_marks_stage,
 )
 from culturekit.pipeline.steps.index_stages import embed_stage
-from culturekit.pipeline.steps.report_stage import inclusion_report_stage
-from culturekit.report.recipes.inclusion import inclusion_page
-from culturekit.report.run_folders import RunFolders
+from culturekit.pipeline.steps.report_stage import add_sections_report, sections_headline
 from culturekit.stages import inclusion_roles as own
 from culturekit.stages import roles
 from culturekit.stages.roles import REAL_IMAGES
@@ -87,13 +84,7 @@ def wire(recipe: Inclusion, run: Run) -> None:
     wire_names(recipe, run, said)
     if recipe.people is not None and said is not None:
         wire_corrected(recipe, run, said, recipe.people)
-    run.add(inclusion_report_stage(RunFolders(run.root, run.models, run.stages)), roles.REPORT)
-
-
-def headline(run: Run) -> Iterable[str]:
-    """Say in a sentence what the encoder alone gets wrong, and whether rankings hold from extractor to extractor."""
-    read = RunFolders(run.root, run.models, run.stages)
-    return inclusion_page(read).verdict if run.has(roles.REPORT) else ()
+    add_sections_report(run, "inclusion")
 
 
 def wire_images(recipe: Inclusion, run: Run) -> None:
@@ -220,4 +211,4 @@ def wire_corrected(recipe: Inclusion, run: Run, said: Path, wanted: Seen) -> Non
         run.add(object_truth_stage(images, Files([run.table(roles.PROMPTS)]), wanted.simulated), own.TRUTH)
 
 
-INCLUSION = RecipeKind(Inclusion, wire, headline)
+INCLUSION = RecipeKind(Inclusion, wire, sections_headline("inclusion"))
