@@ -2,7 +2,6 @@
 
 import hashlib
 import math
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
@@ -104,12 +103,14 @@ def score_corrected(
     said = checked_answers(audits, nearest)
     scorers = quality_by_scorer(quality)
     rows: list[Row] = []
-    reasons, unrated = Refusals(), Counter[str]()
+    reasons = Refusals()
     for images in nearest.sort("model", "concept", "image_id").partition_by("model", maintain_order=True):
-        rows += model_rows(images, (said, sample), scorers, options, correction, reasons, unrated)
+        rows += model_rows(images, (said, sample), scorers, options, correction, reasons)
     if not rows and correction.required:
         raise reasons.refusal("no model could be corrected", counted_kernels)
-    return scored(rows, left_out={**reasons.left_out(NOT_CORRECTED), **unrated, **answers_about_others(said, nearest)})
+    products = sum(1 if row["metric"] == "qvs" else -len(scorers) for row in rows)
+    left_out = {**reasons.left_out(NOT_CORRECTED), UNRATED: -products, **answers_about_others(said, nearest)}
+    return scored(rows, left_out=left_out)
 
 
 def model_rows(
@@ -119,7 +120,6 @@ def model_rows(
     options: QvsOptions,
     correction: Correction,
     reasons: Refusals,
-    unrated: Counter[str],
 ) -> Iterator[Row]:
     """Make the rows of one model, each kernel on each concept and then over all concepts."""
     concepts = images.partition_by("concept", maintain_order=True)
@@ -136,13 +136,13 @@ def model_rows(
         unplaced = [unplaced_answers(answers_about(part, audits, correction.pool), weights) for part, _ in found]
         for (part, (answer, ends)), without in zip(found, unplaced, strict=True):
             told = {**pool, **without, **ends, **marked([part], audits, weights, correction)}
-            yield from rows_of(part, part["concept"][0], answer, weights, scorers, options, told, unrated)
+            yield from rows_of(part, part["concept"][0], answer, weights, scorers, options, told)
         if len(found) == len(concepts) > 1:
             sizes = [part["prompt_id"].n_unique() for part in concepts]
             overall = over_concepts(list(zip(sizes, (answer for _, (answer, _) in found), strict=True)))
             ends = ends_over(sizes, [told for _, told in found])
             told = {**pool, **total_of(unplaced), **ends, **marked(concepts, audits, weights, correction)}
-            yield from rows_of(images, None, overall, weights, scorers, options, told, unrated)
+            yield from rows_of(images, None, overall, weights, scorers, options, told)
 
 
 def counted_kernels(count: int) -> str:
@@ -246,7 +246,6 @@ def rows_of(
     scorers: Mapping[str, pl.DataFrame],
     options: QvsOptions,
     people: Mapping[str, Any],
-    unrated: Counter[str],
 ) -> Iterator[Row]:
     """Write the corrected diversity, and for each scorer its product with the quality, where that is known."""
     q = order_of(weights, options.q)
@@ -266,7 +265,6 @@ def rows_of(
     for scorer, values in scorers.items():
         rated = images.join(values, on="image_id", how="inner")["value"]
         if rated.len() < FEWEST_RATED:
-            unrated[UNRATED] += 1
             continue
         product = times_quality(answer, rated, options.confidence)
         about = {name: told for name, told in params.items() if name not in SUPPOSED}
@@ -280,13 +278,11 @@ def times_quality(diversity: Interval, quality: pl.Series, confidence: float) ->
     """Multiply diversity and mean quality; their relative half widths add in squares."""
     from scipy.special import stdtrit
 
-    values = quality.to_numpy()
-    mean = float(values.mean())
+    values, mean = quality.to_numpy(), float(quality.to_numpy().mean())
     margin = float(stdtrit(len(values) - 1, (1 + confidence) / 2) * values.std(ddof=1)) / math.sqrt(len(values))
     below = math.hypot(mean * (diversity.value - diversity.low), diversity.value * margin)
     above = math.hypot(mean * (diversity.high - diversity.value), diversity.value * margin)
-    value = mean * diversity.value
-    return Interval(value, value - below, value + above, diversity.n, diversity.target)
+    return replace(diversity, value=(value := mean * diversity.value), low=value - below, high=value + above)
 
 
 def row(

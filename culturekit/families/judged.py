@@ -160,11 +160,8 @@ def score_judged(
                 refused.note(error, *(cell[name][0] for name in ("model", "concept", "country")), f"pool {pool}")
         rows += {(row["params"],): row for row in found}.values()
     if not rows and required:
-        raise refused.refusal(
-            "people's answers put no score right",
-            lambda count: f"{count} scores",
-            expected="answers about a random part of the items of the values",
-        )
+        wanted = "answers about a random part of the items of the values"
+        raise refused.refusal("people's answers put no score right", "{} scores".format, expected=wanted)
     return scored(rows, left_out=dict(sorted(reasons.items())) | refused.left_out(REFUSED))
 
 

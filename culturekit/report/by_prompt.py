@@ -9,7 +9,15 @@ from culturekit.report.figures import Figure, figure
 from culturekit.report.looks import Tile, tile
 from culturekit.report.run_folders import RunFolders
 
-__all__ = ["PER_MODEL", "PROMPTS_SHOWN", "PromptImages", "PromptLine", "prompt_images", "prompt_lines"]
+__all__ = [
+    "PER_MODEL",
+    "PROMPTS_SHOWN",
+    "PromptImages",
+    "PromptLine",
+    "corrected_prompts",
+    "prompt_images",
+    "prompt_lines",
+]
 
 PROMPTS_SHOWN = 200
 """The others stand in `values.parquet`."""
