@@ -251,7 +251,8 @@ def test_countries_outside_the_space_are_labels_of_their_own() -> None:
     assert abs(answer.value - true) < 0.02
     assert answer.low <= true <= answer.high
     outside = pl.col("country") >= "c10"
-    untold = audit.with_columns(country=pl.when(~outside).then("country"), none_of_these=outside)
+    places = (pl.when(~outside).then(name).alias(name) for name in ("artifact_id", "country", "continent"))
+    untold = audit.with_columns(*places, none_of_these=outside)
     for means in ("not in the list", "cannot tell"):
         told = untold.with_columns(none_means=pl.when("none_of_these").then(pl.lit(means)))
         with pytest.raises(UsageError, match="neither a country nor none of these"):
