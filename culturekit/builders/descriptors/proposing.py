@@ -9,7 +9,7 @@ import msgspec
 import polars as pl
 from pydantic import Field
 
-from culturekit.builders.asked_rows import AskedRows, sifted
+from culturekit.builders.asked_rows import AskedRows, bounded, sifted
 from culturekit.builders.descriptors.activity_rows import ActivityDimension, activities_of, dimensions_of
 from culturekit.builders.descriptors.tokens import LONGEST, read_descriptor, token_problem
 from culturekit.builders.wordings import wording
@@ -80,7 +80,7 @@ def proposal_request(row: ActivityDimension, *, at_most: int, instructions: str)
         ProposedDescriptors,
         allowed={"id": (row.id,)},
         max_tokens=REPLY_TOKENS,
-        asks=AskedDescriptors,
+        asks=bounded(AskedDescriptors, "descriptors", at_most),
     )
 
 

@@ -88,7 +88,7 @@ def dialects_stage(
         return AskPlan(client.model, "questions", len(every), 0, len(every), cost)
 
     words = {"task": PROPOSE_PAIRS, "wording": digest_bytes(wording("dialects_propose").encode())}
-    stage = replace(stage, options={**decided, **words})
+    stage = replace(stage, version=3, options={**decided, **words})
     return asking_stage(stage, options.proposer, client, unit="questions", plan=plan, ahead=True)
 
 
