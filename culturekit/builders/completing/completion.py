@@ -10,8 +10,7 @@ from typing import Annotated, Any
 import polars as pl
 from pydantic import Field
 
-from culturekit.builders.completing.completion_additions import Additions, ProposalRow
-from culturekit.builders.completing.completion_cells import Cell, cells_of, names_there
+from culturekit.builders.completing.completion_additions import Additions, Cell, ProposalRow, cells_of, names_there
 from culturekit.builders.completing.completion_lookup import KnownItem, KnownTables
 from culturekit.builders.completing.completion_names import SLUG
 from culturekit.builders.completing.completion_questions import CompletionLimits, wordings

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from culturekit.builders.completing.completion import CompletionInputs, asking, prepare
-from culturekit.builders.completing.completion_cells import Cell, cells_of, drawn_cells
+from culturekit.builders.completing.completion_additions import Cell, cells_of, drawn_cells
 from culturekit.builders.completing.completion_lookup import KnownItem
 from culturekit.builders.completing.completion_names import MOST_CHARACTERS
 from culturekit.builders.completing.completion_questions import (

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 from pydantic import Field
 
-from culturekit.builders.completing.completion_cells import Cell
+from culturekit.builders.completing.completion_additions import Cell
 from culturekit.builders.completing.completion_names import MOST_CHARACTERS
 from culturekit.builders.wordings import wording
 from culturekit.llm.client import Request

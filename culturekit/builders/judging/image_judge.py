@@ -12,6 +12,7 @@ from pydantic import Field
 
 from culturekit.builders.judging.image_questions import ImageQuestion, check_questions, image_request, number_and_choice
 from culturekit.builders.judging.shown_images import (
+    ID_LETTERS,
     AskedImages,
     ImagesToShow,
     PerPrompt,
@@ -20,25 +21,22 @@ from culturekit.builders.judging.shown_images import (
     judged,
     prompted_images,
 )
-from culturekit.builders.judging.yes_probability import (
-    TASK,
-    probability_of_yes,
-    vqa_request,
-    vqa_wording,
-    wording_digest,
-)
 from culturekit.builders.wordings import wording
+from culturekit.errors import UsageError
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient, Image, Request
-from culturekit.llm.clients.token_listing import TokenListing
+from culturekit.llm.clients.token_listing import TokenListing, WeighedToken
 from culturekit.llm.outcomes import Answered
-from culturekit.metrics.questions.yes_probabilities import Share
+from culturekit.metrics.questions.yes_probabilities import Share, vqa_score
 from culturekit.records.schemas import IMAGES, PROMPTS
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage_command import Typed
+from culturekit.storage.digests import digest_bytes
 from culturekit.storage.tables import read_table
 
 __all__ = [
+    "REQUEST",
+    "TASK",
     "JudgedImages",
     "WeighOptions",
     "WeighReads",
@@ -46,10 +44,66 @@ __all__ = [
     "judge_images",
     "judge_name",
     "judge_wording",
+    "probability_of_yes",
     "texts_of",
+    "vqa_request",
+    "vqa_wording",
     "weigh_images",
     "weighed",
+    "wording_digest",
 ]
+
+TASK = "vqascore"
+"""The task under which probabilities stand among judgments."""
+
+REQUEST = "image.vqascore"
+QUESTION = 'Does this figure show "{text}"? Please answer yes or no.'
+YES, NO = "yes", "no"
+TEXTS = tuple(f"{space}{word}" for word in ("Yes", "yes", "YES", "No", "no", "NO") for space in ("", " "))
+AROUND = " \t\r\n\u2581\u0120\u010a.,!\"'*"
+"""What may stand around the word in a token: white space, also as tokenizers write it, and marks."""
+
+
+def vqa_wording() -> str:
+    """Read the instructions."""
+    return wording("vqascore")
+
+
+def wording_digest() -> str:
+    """Hash all that is said besides the text: instructions and question."""
+    return digest_bytes(f"{vqa_wording()}\n{QUESTION}".encode())
+
+
+def vqa_request(picture: Image, text: str, *, instructions: str) -> Request:
+    """Ask whether an image shows a text, for the probability of yes; nothing else about the image is given away."""
+    return Request(
+        REQUEST,
+        instructions,
+        {"id": picture.sha256[:ID_LETTERS], "question": QUESTION.format(text=text)},
+        TokenListing,
+        images=(picture,),
+        max_tokens=1,
+        weighed=TEXTS,
+    )
+
+
+def probability_of_yes(tokens: Sequence[WeighedToken], *, of: Share) -> float | None:
+    """Give P("Yes") from listed tokens; None where neither yes nor no is listed, or the listing is none.
+
+    Tokens that say yes add up, whatever their case; of the whole vocabulary a word that is not listed has no share.
+    """
+    words = [token.token.strip(AROUND).casefold() for token in tokens]
+    yes = [place for place, word in enumerate(words) if word == YES]
+    no = [place for place, word in enumerate(words) if word == NO]
+    if not yes and not no:
+        return None
+    row = [min(token.logprob, 0.0) for token in tokens] + [-float("inf")] * 2
+    unlisted_yes, unlisted_no = len(words), len(words) + 1
+    try:
+        return float(vqa_score([row], yes=yes or [unlisted_yes], no=no or [unlisted_no], of=of)[0])
+    except UsageError:  # probabilities that add up to more than 1, or are all 0
+        return None
+
 
 ITEM = "prompt"
 NO_TEXT, NEITHER = "the text of its prompt is not known", "neither yes nor no"

@@ -12,7 +12,7 @@ import msgspec
 import polars as pl
 from pydantic import Field
 
-from culturekit.builders.judging.image_judge import judge_name, weighed
+from culturekit.builders.judging.image_judge import judge_name, vqa_request, vqa_wording, weighed, wording_digest
 from culturekit.builders.judging.shown_images import (
     ID_LETTERS,
     AskedImages,
@@ -23,7 +23,6 @@ from culturekit.builders.judging.shown_images import (
     judged,
     prompted_images,
 )
-from culturekit.builders.judging.yes_probability import vqa_request, vqa_wording, wording_digest
 from culturekit.builders.wordings import wording
 from culturekit.errors import UsageError
 from culturekit.kg.countries import countries

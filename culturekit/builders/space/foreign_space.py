@@ -11,7 +11,7 @@ import polars as pl
 
 from culturekit.builders.country_names import countries_in
 from culturekit.builders.space.public_cube import CONCEPTS, NOTHING
-from culturekit.builders.space.space_ids import OF_A_LIST, id_of, item_of
+from culturekit.builders.space.space_files import OF_A_LIST, id_of, item_of
 from culturekit.builders.space.spreadsheet_rows import read_sheet_rows
 from culturekit.errors import UsageError
 from culturekit.kg.countries import countries, countries_text, whole_world

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from culturekit.builders.completing.completion import CompletionInputs, complete, prepare
-from culturekit.builders.completing.completion_cells import cells_of
+from culturekit.builders.completing.completion_additions import cells_of
 from culturekit.builders.completing.completion_plan import (
     CompletionPilot,
     CompletionPlan,

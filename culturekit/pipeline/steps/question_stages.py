@@ -9,7 +9,7 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.builders.captions.caption_files import USUAL_CAPTION
-from culturekit.builders.judging import question_answers, question_graph, yes_probability
+from culturekit.builders.judging import image_judge, question_answers, question_graph
 from culturekit.builders.judging.image_judge import WeighedImages, WeighOptions, WeighReads, texts_of, weigh_images
 from culturekit.builders.judging.question_answers import (
     AnsweredImages,
@@ -143,15 +143,15 @@ def vqascore_stage(
         lambda work: weigh_images(work, read(work.scratch), client, options, llm),
         roles_of(given),
         {
-            "task": yes_probability.REQUEST,
-            "wording": yes_probability.wording_digest(),
+            "task": image_judge.REQUEST,
+            "wording": image_judge.wording_digest(),
             "of": options.of,
             "per_prompt": limit,
         },
         packages=("msgspec", "numpy", "pillow", "polars"),
     )
     made = asking_images(stage, options.judge, client, images=images, llm=llm)
-    usual = partial(yes_probability.vqa_request, text=USUAL_CAPTION, instructions=yes_probability.vqa_wording())
+    usual = partial(image_judge.vqa_request, text=USUAL_CAPTION, instructions=image_judge.vqa_wording())
     return priced_ahead(made, client, lambda: [usual(usual_picture())], llm=llm)
 
 

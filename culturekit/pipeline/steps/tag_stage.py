@@ -5,8 +5,16 @@ from dataclasses import asdict
 import polars as pl
 
 from culturekit.builders.country_names import NAMES
-from culturekit.builders.judging.geo_tag import STAGE, TaggedImages, TagOptions, TagReads, image_rows, tag_images
-from culturekit.builders.judging.geo_tag_question import TASK, geo_tag_wording
+from culturekit.builders.judging.geo_tag import (
+    STAGE,
+    TASK,
+    TaggedImages,
+    TagOptions,
+    TagReads,
+    geo_tag_wording,
+    image_rows,
+    tag_images,
+)
 from culturekit.builders.judging.image_sample import drawn
 from culturekit.builders.judging.shown_images import ShownImages
 from culturekit.families.handles.inputs import roles_of

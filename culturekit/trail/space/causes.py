@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from culturekit.builders.filtering.filter_requests import COLUMNS
+from culturekit.builders.filtering.candidate_verdicts import COLUMNS
 from culturekit.builders.space.space_diff import space_changes, untold_changes
 from culturekit.records.schemas import DIFF
 from culturekit.records.work import Work

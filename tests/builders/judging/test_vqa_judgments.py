@@ -9,8 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from culturekit.builders.judging.image_judge import WeighOptions, WeighReads, judge_name, weigh_images
-from culturekit.builders.judging.yes_probability import probability_of_yes, vqa_request
+from culturekit.builders.judging.image_judge import (
+    WeighOptions,
+    WeighReads,
+    judge_name,
+    probability_of_yes,
+    vqa_request,
+    weigh_images,
+)
 from culturekit.llm.client import Reply, Request
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.clients.token_listing import WeighedToken, listed_tokens, listing

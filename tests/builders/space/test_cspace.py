@@ -9,8 +9,7 @@ import pytest
 from culturekit.builders.popularity import Sitelinks
 from culturekit.builders.space.cspace import ReleaseOptions, release
 from culturekit.builders.space.public_cube import read_public_cube
-from culturekit.builders.space.release_files import read_formats
-from culturekit.builders.space.space_triples import COLUMN, ROW
+from culturekit.builders.space.release_files import COLUMN, ROW, read_formats
 from culturekit.errors import IntegrityError, MissingDependency, UsageError
 from culturekit.kg.concepts import Concept, Root
 from culturekit.kg.exchange.graph_files import read_triples
@@ -260,7 +259,7 @@ def test_counts_of_search_results_are_nowhere_in_a_release(work: Work, tmp_path:
 
 @pytest.fixture
 def without_rdflib(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "culturekit.builders.space.space_triples", raising=False)
+    monkeypatch.delitem(sys.modules, "culturekit.builders.space.release_files", raising=False)
     monkeypatch.setitem(sys.modules, "rdflib", None)
 
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from culturekit.builders.judging.image_judge import WeighOptions, WeighReads, weigh_images
-from culturekit.builders.judging.yes_probability import vqa_request
+from culturekit.builders.judging.image_judge import WeighOptions, WeighReads, vqa_request, weigh_images
 from culturekit.llm.client import Image
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.clients.local_model import LocalModel, distinct
