@@ -1,4 +1,4 @@
-"""Names without what differs between two ways of writing the same one."""
+"""Names without what differs between two ways of writing the same one, and keys that equal names share."""
 
 import unicodedata
 from collections.abc import Mapping

@@ -8,12 +8,11 @@ import msgspec
 
 from culturekit.llm.client import Client, Failure, Reply, Request
 from culturekit.llm.clients.endpoints import is_official
-from culturekit.llm.clients.gemini_settings import OFFICIAL as GOOGLE
+from culturekit.llm.clients.gemini_api import OFFICIAL as GOOGLE
 from culturekit.llm.clients.openai_settings import OFFICIAL as OPENAI
 from culturekit.llm.endings import run_ended_by
 from culturekit.llm.journal.journal import Journal
-from culturekit.llm.journal.journal_entry import Entry
-from culturekit.llm.journal.keys import key_of
+from culturekit.llm.journal.journal_entry import Entry, key_of
 from culturekit.llm.money.counted_here import fully_counted
 from culturekit.llm.money.purse import Purse
 from culturekit.llm.pace.durable_hold import DurableHold

@@ -1,4 +1,4 @@
-"""Prompts that ask for the activities of countries, one each."""
+"""The categories of activities, and prompts that ask for the activities of countries, one each."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path

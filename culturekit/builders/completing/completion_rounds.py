@@ -8,12 +8,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from culturekit.builders.completing.completion_additions import Additions, Cell, ProposalRow
+from culturekit.builders.completing.completion_additions import Additions, ProposalRow
 from culturekit.builders.completing.completion_lookup import KnownItem, KnownTables
 from culturekit.builders.completing.completion_names import accents_agree
 from culturekit.builders.completing.completion_questions import (
     PROPOSE,
     VERIFY,
+    Cell,
     CompletionLimits,
     ProposalReply,
     VerificationReply,

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from culturekit.builders.completing.completion_additions import Additions, Cell, ProposalRow
+from culturekit.builders.completing.completion_additions import Additions, ProposalRow
 from culturekit.builders.completing.completion_names import proposal_problem, stripped_name
-from culturekit.builders.completing.completion_questions import CompletionLimits, Proposal, ProposalReply, Shown
+from culturekit.builders.completing.completion_questions import Cell, CompletionLimits, Proposal, ProposalReply, Shown
 from culturekit.builders.folded_names import folded
 from culturekit.llm.outcomes import Answered
 

@@ -1,4 +1,4 @@
-"""Descriptors as one model proposes them: a question per prompt and dimension; what is no descriptor says why."""
+"""Descriptors as a model proposes them: what one is, a question per prompt and dimension, and why others went."""
 
 import re
 import unicodedata

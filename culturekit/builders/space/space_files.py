@@ -1,49 +1,16 @@
 """A cultural space from a file: a table of ours, the public CUBE layout, or artifacts typed into a CSV file."""
 
-import unicodedata
 from pathlib import Path
 
 import polars as pl
 
-from culturekit.builders.space.foreign_space import KEPT, read_list
-from culturekit.builders.space.public_cube import QID, is_public_cube, read_public_cube, slug
+from culturekit.builders.space.foreign_space import KEPT, item_of, read_list
+from culturekit.builders.space.public_cube import is_public_cube, read_public_cube
 from culturekit.errors import ConfigError, Problem
-from culturekit.kg.qids import ADDRESS
 from culturekit.records.schemas import CSPACE, DROPS
-from culturekit.storage.digests import digest
 from culturekit.storage.tables import read_table
 
-__all__ = ["OF_A_LIST", "id_of", "item_of", "read_space"]
-
-OF_A_LIST = "list"
-"""The source of artifacts that a person's file names."""
-
-ONLY_BETWEEN = set(".,:;/\\'\"·")
-"""Signs that tell no two names apart, though others of their kind do, such as those of `C#` and `Wham!`."""
-
-
-def id_of(stated: str, name: str) -> str:
-    """Give the identifier of an artifact without an item, from the one that its list states, or from its name."""
-    return stated if stated.startswith("LLM:") and stated[4:] else f"LLM:{slug_of(stated or name)}"
-
-
-def slug_of(name: str) -> str:
-    """Make an identifier of a name; what it has no room for, and tells names apart, is told by a hash."""
-    plain = " ".join(unicodedata.normalize("NFC", name).casefold().split())
-    is_whole = slug(name) and not any(map(is_telling, plain))
-    return slug(name) if is_whole else f"{slug(name)}~{digest(plain)[:8]}"
-
-
-def is_telling(character: str) -> bool:
-    """Tell the signs that can tell two names apart, as in `C++` and `C#`, and the vowels that some scripts write so."""
-    kind = unicodedata.category(character)
-    return kind[0] == "M" or kind in {"Sm", "Sc", "So"} or (kind == "Po" and character not in ONLY_BETWEEN)
-
-
-def item_of(text: str) -> str | None:
-    """Read the item that a text names, if it is nothing else."""
-    item = ADDRESS.sub("", text.strip(), count=1).upper()
-    return item if QID.fullmatch(item) else None
+__all__ = ["read_space"]
 
 
 def read_space(path: Path) -> tuple[pl.DataFrame, pl.DataFrame]:

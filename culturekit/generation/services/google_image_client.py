@@ -8,17 +8,16 @@ from typing import Any
 from culturekit.errors import UsageError
 from culturekit.generation.image_options import GoogleImageOptions
 from culturekit.generation.services.image_client import ImageClient, ImagePrice, price_of_images
-from culturekit.generation.services.image_question import Candidate
-from culturekit.generation.services.image_replies import KEPT, reply_with, reply_without
+from culturekit.generation.services.image_question import KEPT, Candidate, reply_with, reply_without
 from culturekit.generation.services.openai_image_client import body_as_it_is
 from culturekit.llm.batches.batch_client import BatchClient, BatchLimits, BatchResult, Job
 from culturekit.llm.batches.google_batches import GoogleBatches
 from culturekit.llm.client import Identity, Outgoing, Reply, Request, Usage
-from culturekit.llm.clients.api_keys import api_key
+from culturekit.llm.clients.client_options import api_key
 from culturekit.llm.clients.endpoints import is_official, normal_base_url
 from culturekit.llm.clients.error_bodies import shortened
+from culturekit.llm.clients.gemini_api import OFFICIAL
 from culturekit.llm.clients.gemini_api import usage as told_usage
-from culturekit.llm.clients.gemini_settings import OFFICIAL
 from culturekit.llm.clients.google_client import VARIABLES, GoogleClient, GoogleConnection, base_url_of_environment
 from culturekit.llm.clients.remote_client import WireFormat, model_of
 from culturekit.llm.reading.json_values import decoded, record, records, text, why_no_object

@@ -8,12 +8,11 @@ from typing import Any
 from culturekit.errors import UsageError
 from culturekit.generation.image_options import OpenAIImageOptions
 from culturekit.generation.services.image_client import ImageClient, ImagePrice, price_of_images
-from culturekit.generation.services.image_question import Candidate
-from culturekit.generation.services.image_replies import KEPT, URL, reply_with, reply_without
+from culturekit.generation.services.image_question import KEPT, URL, Candidate, reply_with, reply_without
 from culturekit.llm.batches.batch_client import BatchClient, BatchLimits, BatchResult, Job
 from culturekit.llm.batches.openai_batches import OpenAIBatches
 from culturekit.llm.client import Identity, Outgoing, Reply, Request
-from culturekit.llm.clients.api_keys import api_key
+from culturekit.llm.clients.client_options import api_key
 from culturekit.llm.clients.endpoints import is_official, normal_base_url
 from culturekit.llm.clients.error_bodies import shortened
 from culturekit.llm.clients.openai_client import VARIABLES, OpenAIClient, OpenAIConnection, base_url_of_environment

@@ -1,4 +1,4 @@
-"""What it would cost to have a language model filter the candidates: requests, tokens, and money only where priced."""
+"""What would explode in a preview, and what it would cost to have a language model filter the candidates."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Candidate rows: where an artifact was found, and what the dump says about it."""
+"""What a walk reached, and candidate rows: where an artifact was found, and what the dump says about it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

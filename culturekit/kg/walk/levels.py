@@ -1,4 +1,4 @@
-"""Algorithm 1 level by level over the arrays of a graph, keeping how many come through which class.
+"""The classes that a walk may go through, and Algorithm 1 level by level, with how many come through which.
 
 Unlike the walk that makes candidates, it keeps no path: each node remembers its place below the level before, so a
 preview of a whole dump fits in memory.

@@ -1,4 +1,4 @@
-"""What a walk looks for, and the bits that stand for it."""
+"""Traits of classes and items, what a walk looks for, and the bits that stand for it."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

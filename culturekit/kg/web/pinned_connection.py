@@ -1,4 +1,4 @@
-"""A connection to the address that was checked, for a limited time, by somebody who says whom to write to."""
+"""A public address that is checked, and a connection to it, for a limited time, that says whom to write to."""
 
 import email.utils
 import http.client

@@ -7,14 +7,13 @@ from typing import Any
 
 from culturekit.llm.client import Identity
 from culturekit.llm.clients import chat_completions, responses_api
-from culturekit.llm.clients.api_keys import NO_KEY, api_key
-from culturekit.llm.clients.body_templates import BodyTemplates
-from culturekit.llm.clients.client_options import OpenAIOptions
+from culturekit.llm.clients.client_options import NO_KEY, OpenAIOptions, api_key
 from culturekit.llm.clients.endpoints import check_base_url, is_official, normal_base_url
+from culturekit.llm.clients.image_slots import BodyTemplates
 from culturekit.llm.clients.openai_settings import OFFICIAL, Settings, settings_of
 from culturekit.llm.clients.remote_client import RemoteClient, WireFormat, model_of
 from culturekit.llm.clients.sending import http_client
-from culturekit.llm.untrusted.secrets import Secret
+from culturekit.llm.untrusted.redaction import Secret
 from culturekit.registry import Spec, needing
 
 __all__ = ["OpenAIClient", "make"]

@@ -22,7 +22,7 @@ from culturekit.families.spread import SpreadOptions
 from culturekit.families.stability import StabilityReads, stability
 from culturekit.families.within import WithinOptions, WithinReads, within
 from culturekit.metrics.statistics.intervals import Target
-from culturekit.pipeline.cube.counts import prompt_count
+from culturekit.pipeline.cube.images import prompt_count
 from culturekit.pipeline.parts.buying import bought
 from culturekit.pipeline.parts.faithfulness import FaithfulnessLooks, faithfulness_scores
 from culturekit.pipeline.parts.ratings import held_against_people, ratings

@@ -10,12 +10,12 @@ from culturekit.config.recipe import Recipe
 from culturekit.kg.concepts import Concept, load_concept
 from culturekit.pipeline.parts.buying import bought
 from culturekit.pipeline.planning.slots import works
-from culturekit.pipeline.steps.card_stage import card_stage
 from culturekit.pipeline.steps.completion_stage import CompletionOptions, complete_stage
 from culturekit.pipeline.steps.extract_stages import extract_stage
 from culturekit.pipeline.steps.filter_stage import FilterOptions, FilterReads, filter_stage
 from culturekit.pipeline.steps.graph_stages import prompts_stage, release_stage
 from culturekit.pipeline.steps.ingest_stage import ingest_stage
+from culturekit.pipeline.steps.report_stage import card_stage
 from culturekit.pipeline.steps.review_stages import ReviewFiles, review_stage
 from culturekit.pipeline.steps.taken_stages import taken_prompts_stage, taken_space_stage
 from culturekit.stages import roles

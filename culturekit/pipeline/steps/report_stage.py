@@ -1,10 +1,13 @@
-"""The report of a run as its last stage, and for a run that is finished already."""
+"""The report of a run as its last stage or of a finished run, and the card of a release."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
 
+from culturekit.cards.build import build_card
+from culturekit.cards.hand import FIELDS_FILE, TEXT_FILE
+from culturekit.cards.provenance import keys_behind
 from culturekit.errors import UsageError
 from culturekit.kg.countries import file_of, use_countries_of_recipe
 from culturekit.records.work import Outcome, Work
@@ -16,11 +19,37 @@ from culturekit.report.run_folders import RunFolders
 from culturekit.report.write import write_report
 from culturekit.stages.stage import Stage
 from culturekit.storage.atomic import write_atomically
+from culturekit.storage.digests import digest
+from culturekit.storage.manifest import InputRecord
 
 __all__ = [
-    "RECIPE_RECORD", "caption_report_stage", "folders_of", "inclusion_report_stage", "linguistic_report_stage",
-    "report_of", "report_stage", "scene_report_stage",
-]  # fmt: skip
+    "RECIPE_RECORD",
+    "caption_report_stage",
+    "card_stage",
+    "folders_of",
+    "inclusion_report_stage",
+    "linguistic_report_stage",
+    "report_of",
+    "report_stage",
+    "scene_report_stage",
+]
+
+
+def card_stage(release: Path, hand: Path, *, name: str = "card") -> Stage:
+    """Build the card of a release from its folder and a hand-written half.
+
+    Which stages behind the release are at hand decides what the card can say, so their keys count as an input.
+    """
+    return Stage(
+        name,
+        "card",
+        2,
+        lambda work: build_card(work, release, hand),
+        {"release": release, "fields": hand / FIELDS_FILE, "text": hand / TEXT_FILE, "stages": release},
+        packages=("polars", "PyYAML"),
+        trees={"stages": lambda _: InputRecord(digest(keys_behind(release)), "the stages behind the release")},
+    )
+
 
 CUBE = "cube"
 

@@ -1,9 +1,11 @@
-"""The stages from images of scenes to what a vision model says of them: phrases, ratings, stereotypes."""
+"""The stages from images of scenes to what a vision model says of them, and to the best of real ones."""
 
+from dataclasses import asdict
 from pathlib import Path
 
 import polars as pl
 
+from culturekit.builders.judging.chosen_references import ChooseOptions, ChooseReads, choose_references
 from culturekit.builders.judging.scene_judge import (
     MOST_STEREOTYPES,
     DescribedScenes,
@@ -25,9 +27,38 @@ from culturekit.llm.clients.clients import CLIENTS
 from culturekit.metrics.ahead.dimensions import DIMENSIONS
 from culturekit.pipeline.asking_stage import asking_images, priced_ahead, usual_picture
 from culturekit.stages.stage import Stage
-from culturekit.stages.stage_command import AskingCommand
+from culturekit.stages.stage_command import AskingCommand, StageCommand
 
-__all__ = ["EXTRACT", "LIKERT", "STEREOTYPES", "extract_stage", "likert_stage", "stereotype_scores_stage"]
+__all__ = [
+    "CHOOSE",
+    "EXTRACT",
+    "LIKERT",
+    "STEREOTYPES",
+    "choose_stage",
+    "extract_stage",
+    "likert_stage",
+    "stereotype_scores_stage",
+]
+
+
+def choose_stage(given: ChooseReads, options: ChooseOptions, *, name: str = "real") -> Stage:
+    """Keep the real images that show each prompt best; the others are listed with the reason."""
+    return Stage(
+        name,
+        "choose-references",
+        1,
+        lambda work: choose_references(work, given, options),
+        roles_of(given),
+        asdict(options),
+        packages=("polars",),
+    )
+
+
+CHOOSE = StageCommand(
+    choose_stage,
+    "--images candidates/images.parquet --prompts prompts/prompts.parquet --scores quality/quality.parquet --out real",
+)
+
 
 USUAL, USUAL_PROMPT = "usual", "A photorealistic photo of a usual custom in the United States."
 USUAL_STEREOTYPE = "a usual stereotype"

@@ -9,7 +9,8 @@ import pytest
 from culturekit.builders.popularity import Sitelinks
 from culturekit.builders.space.cspace import ReleaseOptions, release
 from culturekit.builders.space.public_cube import read_public_cube
-from culturekit.builders.space.release_files import COLUMN, ROW, read_formats
+from culturekit.builders.space.release_files import read_formats
+from culturekit.builders.space.space_triples import COLUMN, ROW
 from culturekit.errors import IntegrityError, MissingDependency, UsageError
 from culturekit.kg.concepts import Concept, Root
 from culturekit.kg.exchange.graph_files import read_triples

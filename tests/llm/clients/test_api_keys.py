@@ -1,8 +1,7 @@
 import pytest
 
 from culturekit.errors import MissingDependency, UsageError
-from culturekit.llm.clients.api_keys import api_key
-from culturekit.llm.clients.client_options import RemoteOptions
+from culturekit.llm.clients.client_options import RemoteOptions, api_key
 from culturekit.llm.clients.endpoints import check_base_url, is_loopback, is_official, normal_base_url
 
 OFFICIAL = "https://api.openai.com/v1"
