@@ -24,7 +24,7 @@ from culturekit.index.matching.mapping_options import MappingInputs
 from culturekit.index.raters.score_pictures import QualityOptions
 from culturekit.kg.concepts import load_concept
 from culturekit.pipeline.parts.buying import bought, model_images
-from culturekit.pipeline.planning.slots import Count, asks, works
+from culturekit.pipeline.planning.slots import asks, works
 from culturekit.pipeline.steps.folder_stage import image_folder, stage_of
 from culturekit.pipeline.steps.generate_stage import generate_stage
 from culturekit.pipeline.steps.image_stages import simulated_audit_stage, truth_stage
@@ -73,14 +73,10 @@ def prompt_count(recipe: Recipe, run: Run, kinds: Sequence[PromptKind]) -> int |
     return count_of_kinds(table, kinds) if table.is_file() else known_prompts(recipe, kinds)
 
 
-def all_images(recipe: Recipe, run: Run, plan: ImagePlan) -> Count:
+def all_images(recipe: Recipe, run: Run, plan: ImagePlan) -> int | None:
     """Count the images that a model makes of its prompts."""
-
-    def count() -> int | None:
-        prompts = prompt_count(recipe, run, plan.kinds)
-        return None if prompts is None else prompts * plan.repeats * plan.slots
-
-    return count
+    prompts = prompt_count(recipe, run, plan.kinds)
+    return None if prompts is None else prompts * plan.repeats * plan.slots
 
 
 def wire_index(recipe: Recipe, run: Run) -> None:
@@ -160,7 +156,7 @@ def wire_diagnosis(recipe: Recipe, run: Run) -> None:
     drawn(recipe, run, Model(name=roles.CULTURE_FREE, backend="simulated?noise=1"), plan)
     pictures = ShuffleReads(run.table(roles.IMAGES, run.models[0]))
     shuffled = shuffle_stage(pictures, ShuffleOptions(repeats=plan.repeats, seed=recipe.seed))
-    run.add(shuffled, roles.IMAGES, roles.SHUFFLED, plan=works(all_images(recipe, run, plan)))
+    run.add(shuffled, roles.IMAGES, roles.SHUFFLED, plan=works(partial(all_images, recipe, run, plan)))
     for floor in roles.FLOORS:
         mapped(recipe, run, run.table(roles.IMAGES, floor), roles.MATCHES, floor)
     options = DiagnosisOptions(recipe.mapping, recipe.scores.size, wanted.ceiling_repeats, recipe.seed)
@@ -193,5 +189,5 @@ def wire_tags(recipe: Recipe, run: Run) -> None:
 
 def most_images(recipe: Recipe, run: Run, sample: int | None) -> int | None:
     """Say how many images of a model there are at most to ask about, where the prompts are known."""
-    every = all_images(recipe, run, recipe.images)()
+    every = all_images(recipe, run, recipe.images)
     return every if every is None or sample is None else min(every, sample * len(recipe.concepts))

@@ -68,9 +68,8 @@ def wire_diversity(recipe: Recipe, run: Run) -> None:
     compared(recipe, run, roles.SCORES, roles.COMPARISON, [] if alike else list(images.values()))
     if given.audits:
         options = AuditedOptions(audit.pool, audit.design, recipe.scores.confidence)
-        run.add(
-            audited(AuditedReads(given.matches, given.audits, given.sample), options, required=False), roles.AUDITED
-        )
+        looked_at = AuditedReads(given.matches, given.audits, given.sample)
+        run.add(audited(looked_at, options, required=False), roles.AUDITED)
     if given.audits and len(recipe.models) > 1:
         run.add(ranks(RankReads(Numbered([run.table(roles.SCORES)])), RankOptions(), required=False), roles.RANKS)
 
