@@ -31,8 +31,7 @@ from tests.builders.judging.test_image_judge import png, table
 from tests.builders.judging.test_question_answers import questions
 from tests.builders.judging.test_question_graph import prompts
 from tests.conftest import HeardProgress, HereEngine
-from tests.faults.completion_kills import collection
-from tests.faults.filter_kills import dishes
+from tests.faults.asking_kills import collection, dishes
 from tests.faults.seeing_model import sees
 from tests.llm.server import Answer, Fault, Question, Rule, RunningServer, Script, When, running_server
 from tests.llm.server.fault_kinds import ANSWER_FAULTS, BODY_FAULTS, TEXT_FAULTS
