@@ -1,20 +1,16 @@
-"""What can be written behind the name of a client in a SPEC, checked without any SDK; and which key goes where."""
+"""What can be written behind the name of a client in a SPEC; checked without any SDK being there."""
 
-import os
 import re
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 
-from culturekit.errors import MissingDependency
 from culturekit.llm.client import Quota
-from culturekit.llm.clients.endpoints import check_base_url, is_encrypted, is_loopback, is_official
-from culturekit.llm.untrusted.redaction import Secret, key_from_environment
+from culturekit.llm.clients.endpoints import check_base_url
 
 __all__ = [
     "LONGEST_TIMEOUT",
-    "NO_KEY",
     "PATIENCE",
     "Dialect",
     "GoogleOptions",
@@ -23,7 +19,6 @@ __all__ = [
     "RemoteOptions",
     "ReplayOptions",
     "ServiceOptions",
-    "api_key",
 ]
 
 LONGEST_TIMEOUT = 3600
@@ -231,29 +226,3 @@ class LocalOptions:
 def patience_for(timeout: float) -> float:
     """Give how long silence is borne where nobody stated it: one reply that times out is always tried again."""
     return max(PATIENCE, 2.0 * timeout)
-
-
-NO_KEY = "no-key"
-"""What is sent to a server that needs none: some want to see a key all the same."""
-
-
-def api_key(options: ServiceOptions, *, base_url: str, official: str, variables: tuple[str, ...]) -> Secret | None:
-    """Find the key for a server; None where the server is somebody's own and none is set.
-
-    A key that only lies in the environment goes to the service it belongs to, to this machine, or over an encrypted
-    connection; to another machine in plain text it goes only if the SPEC names its variable.
-
-    Raises:
-        MissingDependency: the service needs a key and there is none.
-        UsageError: what the variable holds cannot be a key.
-    """
-    named = options.key_variable
-    names = (named,) if named else variables
-    if any(os.environ.get(name, "").strip() for name in names):
-        private = is_encrypted(base_url) or is_loopback(base_url)
-        return key_from_environment(*names) if named or private else None
-    if named:
-        raise MissingDependency(f"the variable {named} is not set", hint="The SPEC names it with api_key=${NAME}.")
-    if is_official(base_url, official):
-        raise MissingDependency(f"there is no key for {official}", hint=f"Set {' or '.join(variables)}.")
-    return None

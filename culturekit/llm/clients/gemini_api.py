@@ -13,9 +13,8 @@ from culturekit.llm.reading.json_values import decoded, record, records, text, w
 from culturekit.llm.reading.schemas import schema_of
 from culturekit.llm.untrusted.untrusted import user_message
 
-__all__ = ["OFFICIAL", "compose", "read", "settings_of", "wire"]
+__all__ = ["compose", "read", "settings_of", "wire"]
 
-OFFICIAL = "https://generativelanguage.googleapis.com"
 THINKS_IF_LEFT = re.compile(r"gemini-2\.5-flash(?!.*(?:image|tts|live|audio))")
 THINKS_ALWAYS = re.compile(r"gemini-(?:2\.5-pro|[3-9])(?!.*(?:image|tts|live|audio))")
 ROOM_TO_THINK = 4096
