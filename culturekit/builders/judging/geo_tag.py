@@ -124,14 +124,14 @@ def tag_images(
     images = drawn(every, sample)
     space = None if given.cspace is None else KnownArtifacts(given.cspace)
     tagged = TaggedImages(ShownImages(given.images.parent, STAGE), client.model, space)
-    outcome = judged(work, images, tagged, client, llm=llm, notes={})
+    outcome = judged(work, images, tagged, client, llm=llm)
     matches = pl.DataFrame(tagged.matches, schema=MATCHES.schema)
     write_table(work.out, MATCHES, matches)
     abstained = matches.filter(pl.col("rank") == 1, pl.col("abstained")).height
     return replace(
         outcome,
         counts={**outcome.counts, "matches": matches.height, "abstained": abstained},
-        notes={**outcome.notes, **tagged.notes(client.caveat), **sample_note(every, images, sample)},
+        notes={**outcome.notes, **sample_note(every, images, sample)},
     )
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from culturekit.builders.judging.image_questions import ImageQuestion, check_questions, image_request, number_and_choice
+from culturekit.builders.judging.image_questions import ImageQuestion, image_request, number_and_choice
 from culturekit.builders.judging.shown_images import (
     ID_LETTERS,
     AskedImages,
@@ -18,18 +18,14 @@ from culturekit.builders.judging.shown_images import (
     PerPrompt,
     ShownImages,
     Verdict,
-    judged,
-    prompted_images,
 )
 from culturekit.builders.wordings import wording
 from culturekit.errors import UsageError
-from culturekit.llm.answers import DEFAULTS, LlmOptions
-from culturekit.llm.client import Client, FreeClient, Image, Request
+from culturekit.llm.client import Image, Request
 from culturekit.llm.clients.token_listing import TokenListing, WeighedToken
 from culturekit.llm.outcomes import Answered
 from culturekit.metrics.questions.yes_probabilities import Share, vqa_score
 from culturekit.records.schemas import IMAGES, PROMPTS
-from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage_command import Typed
 from culturekit.storage.digests import digest_bytes
 from culturekit.storage.tables import read_table
@@ -41,15 +37,14 @@ __all__ = [
     "WeighOptions",
     "WeighReads",
     "WeighedImages",
-    "judge_images",
     "judge_name",
     "judge_wording",
     "probability_of_yes",
     "texts_of",
     "vqa_request",
     "vqa_wording",
-    "weigh_images",
     "weighed",
+    "weighed_images",
     "wording_digest",
 ]
 
@@ -113,22 +108,6 @@ CAVEAT = 'P("Yes") is a model\'s confidence, not the share of people who would s
 def judge_wording() -> str:
     """Read the judge's instructions; their hash is part of what decides a judgment."""
     return wording("image_judge")
-
-
-def judge_images(
-    work: Work,
-    images_path: Path,
-    questions: Sequence[ImageQuestion],
-    client: Client | FreeClient,
-    *,
-    llm: LlmOptions = DEFAULTS,
-) -> Outcome:
-    """Put questions about images to a judge; images that cannot be shown to it are dropped with a reason."""
-    check_questions(questions)
-    images = prompted_images(images_path, None)
-    asked = JudgedImages(ShownImages(images_path.parent, "judge"), client.model, questions)
-    notes: dict[str, object] = {"judge": client.model, "caveat": client.caveat}
-    return judged(work, images, asked, client, llm=llm, notes=notes)
 
 
 @dataclass
@@ -203,20 +182,16 @@ def texts_of(given: WeighReads) -> dict[str, str]:
     return {image: text for image, text in known.drop_nulls().iter_rows() if text.strip()}
 
 
-def weigh_images(
-    work: Work, given: WeighReads, client: Client | FreeClient, options: WeighOptions, llm: LlmOptions = DEFAULTS
-) -> Outcome:
-    """Ask of each image whether it shows its prompt, and keep the probability of yes; every listing is kept."""
-    images = prompted_images(given.images, options.per_prompt)
-    shown, judge = ShownImages(given.images.parent, "vqascore"), judge_name(client.model, options.of)
-    asked = WeighedImages(shown, judge, texts_of(given), options.of)
-    notes: dict[str, object] = {"judge": judge, "caveat": " ".join(filter(None, (client.caveat, CAVEAT)))}
-    return judged(work, images, asked, client, llm=llm, notes=notes)
+def weighed_images(given: WeighReads, judge: str, of: Share) -> "WeighedImages":
+    """Prepare the question whether it shows its prompt for each image; every listing is kept."""
+    return WeighedImages(ShownImages(given.images.parent, "vqascore"), judge_name(judge, of), texts_of(given), of)
 
 
 @dataclass
 class WeighedImages(AskedImages[str]):
     """How probable it is that each image shows its prompt."""
+
+    caveat = CAVEAT
 
     texts: Mapping[str, str]
     of: Share = "yes-no"

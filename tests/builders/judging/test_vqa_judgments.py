@@ -15,7 +15,6 @@ from culturekit.builders.judging.image_judge import (
     judge_name,
     probability_of_yes,
     vqa_request,
-    weigh_images,
 )
 from culturekit.llm.client import Reply, Request
 from culturekit.llm.clients.clients import CLIENTS
@@ -23,6 +22,7 @@ from culturekit.llm.clients.token_listing import WeighedToken, listed_tokens, li
 from culturekit.records.schemas import JUDGMENTS
 from culturekit.records.work import QUARANTINED, Outcome, Work
 from culturekit.storage.tables import read_table
+from tests.builders.judging.asked import weigh_images
 from tests.builders.judging.test_image_judge import Scripted, png, table
 from tests.builders.judging.test_question_graph import prompts
 from tests.llm.server import Answer, Fault, Question, Rule, Script, running_server
