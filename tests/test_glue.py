@@ -77,7 +77,7 @@ from dataclasses import dataclass
 from typing import Annotated
 from pydantic import Field
 from culturekit.families.family import Family, kept
-from culturekit.families.family import family_stage
+from culturekit.families.family_stage import family_stage
 from culturekit.families.handles.inputs import Files, roles_of
 from culturekit.metrics.catalog import Metric
 from culturekit.metrics.scoring.score_rows import scored, statistic_row, value_rows

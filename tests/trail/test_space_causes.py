@@ -231,7 +231,7 @@ def test_code_that_drops_a_name(tmp_path: Path, work: Work, monkeypatch: pytest.
     a = make_run(tmp_path / "a", FIRST, monkeypatch)
     with monkeypatch.context() as older:
         older.setattr(
-            candidate_verdicts, "name_problem", lambda name, _: ("too short", name) if name == "Udon" else None
+            candidate_verdicts, "name_problem", lambda name, languages: ("too short", name) if name == "Udon" else None
         )
         older.setattr(filter_stages, "Stage", lambda name, kind, _, *rest, **more: Stage(name, kind, 1, *rest, **more))
         b = make_run(tmp_path / "b", FIRST, older)
