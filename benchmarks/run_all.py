@@ -34,6 +34,8 @@ LONG = (
     ("corrected_comparisons.py", "--runs", "60"),
     ("corrected_forecasts.py", "--images", "3", "--runs", "20"),
     ("algorithm1.py", "--full"),
+    ("trace_line.py", "--full"),
+    ("vendi_table.py", "--full"),
     ("search.py", "--full"),
     ("recognition.py", "--full"),
     ("report_page.py",),

@@ -11,31 +11,24 @@ import polars as pl
 
 from culturekit.annotate.blinding import content_of
 from culturekit.annotate.check_answers import answer_mistakes
-from culturekit.annotate.exported_json import (
-    ANNOTATION_KEYS,
-    PERSON_KEYS,
-    RESULT_KEYS,
-    TASK_KEYS,
-    Answered,
-    Mistake,
-    TaskRecord,
-    annotator_of,
-    unknown_keys,
-)
+from culturekit.annotate.exported_json import Answered, Mistake, TaskRecord, annotator_of, unknown_keys
 from culturekit.annotate.label_studio import subject_of
 from culturekit.annotate.scheme import Criterion, Scheme
+from culturekit.records.export_keys import (
+    ANNOTATION_KEYS,
+    LONGEST_RAW,
+    LONGEST_TEXT,
+    PERSON_KEYS,
+    RESULT_KEYS,
+    STUDY_KEYS,
+    TASK_KEYS,
+)
 from culturekit.records.schemas import QUARANTINE
 
 __all__ = ["SKIPPED", "ImportedAnswers", "read_exports"]
 
 SKIPPED = "skipped by the annotator"
-LONGEST_RAW = 20_000
-
 KeyRow = Mapping[str, Any]
-
-LONGEST_TEXT = 20_000
-TYPES = {"text": "textarea"}
-STUDY_KEYS = ("prolific_pid", "study_id", "session_id")
 
 
 @dataclass(slots=True)

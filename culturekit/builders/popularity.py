@@ -1,5 +1,6 @@
 """How well known an artifact is; one protocol, several sources."""
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -11,6 +12,8 @@ from culturekit.records.work import Work
 from culturekit.registry import Entry, Registry, Spec
 
 __all__ = ["SOURCES", "PopularitySource", "Ratings", "Sitelinks", "rank_within"]
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +56,12 @@ class Sitelinks:
     decides: Mapping[str, object] = {"source": "sitelinks"}
 
     def rate(self, artifacts: pl.DataFrame, work: Work) -> Ratings:
-        """Rank what the dump knows; an artifact without an item has no sitelinks to count."""
-        counts = artifacts.select(pl.when(pl.col("qid").is_not_null()).then("sitelinks").cast(pl.Float64).alias("n"))
-        return Ratings(rank_within(artifacts, counts["n"]))
+        """Rank what the dump knows; an artifact without an item has no sitelinks, and of some dumps none has any."""
+        counts = artifacts.select(n=pl.when(pl.col("qid").is_not_null()).then("sitelinks").cast(pl.Float64))["n"]
+        if counts.max() == 0:
+            logger.warning("no artifact has a sitelink, as in a dump of triples: popularity is unknown")
+            counts = counts.replace(0.0, None)
+        return Ratings(rank_within(artifacts, counts))
 
 
 def rank_within(artifacts: pl.DataFrame, counts: pl.Series) -> pl.Series:

@@ -25,5 +25,5 @@ def audit_plan_command(
     if as_json:
         print(json.dumps(as_data(*found), ensure_ascii=False))
         return
-    for line in audit_plan_lines(*found, wish):
+    for line in audit_plan_lines(run, *found, wish):
         print(line)

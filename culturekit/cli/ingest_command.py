@@ -15,7 +15,8 @@ __all__ = ["ingest"]
 
 def ingest(
     dump: Annotated[
-        list[Path], typer.Argument(help="Dump files: .json, .json.gz, .json.bz2, .json.zst; or - for standard input.")
+        list[Path],
+        typer.Argument(help="Dump files: JSON or truthy triples, plain, .gz, .bz2 or .zst; or - for standard input."),
     ],
     out: Out,
     options: IngestOptions,

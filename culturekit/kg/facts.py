@@ -1,6 +1,8 @@
 """What a graph's tables say about some items, read from disk for these items only."""
 
 import io
+import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,14 +10,18 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from culturekit.errors import IntegrityError
+from culturekit.errors import IntegrityError, UsageError
+from culturekit.kg.concepts import Concept
 from culturekit.kg.walk.edge_sweep import near_each_other
 from culturekit.records.choices import Ended, Ranks
 from culturekit.records.schemas import ITEMS, STATEMENTS
 from culturekit.records.tables import Table
+from culturekit.storage.manifest import read_manifest
 from culturekit.storage.system_errors import raise_system_error
 
-__all__ = ["Facts", "qid_of"]
+__all__ = ["Facts", "check_known", "qid_of"]
+
+logger = logging.getLogger(__name__)
 
 NUMBERS_AT_ONCE = 1 << 20
 
@@ -103,3 +109,20 @@ def check(path: Path, table: Table) -> None:
 def qid_of(number: str | pl.Expr) -> pl.Expr:
     """Write a column of numbers as QIDs."""
     return pl.format("Q{}", number)
+
+
+def check_known(graph_folder: Path, concepts: Sequence[Concept]) -> None:
+    """Hold the rules of concepts against what the dump of a graph does not say: what cannot be asked is refused."""
+    manifest = read_manifest(graph_folder)
+    lacks = manifest.notes.get("lacks", ()) if manifest else ()
+    ending = [concept.concept for concept in concepts if concept.ended == "drop"]
+    if "qualifiers" in lacks and ending:
+        raise UsageError(
+            "a graph of triples does not say which statements have ended",
+            where=str(graph_folder),
+            found=f"ended: drop of {', '.join(ending)}",
+            expected="ended: keep, or a graph of the JSON dump",
+        )
+    other = sorted({concept.ranks for concept in concepts} - {"truthy"})
+    if "ranks" in lacks and other:
+        logger.warning("the graph knows statements of best rank alone: ranks: %s is as truthy", ", ".join(other))

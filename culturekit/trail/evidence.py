@@ -5,18 +5,33 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
+from culturekit.errors import IntegrityError
 from culturekit.kg.countries import by_qid
-from culturekit.records.schemas import CSPACE, ITEMS, KEPT, STATEMENTS
+from culturekit.kg.dump.entities import ENTITY_STATEMENTS, Item, Malformed, decode
+from culturekit.kg.dump.item_batches import LARGEST
+from culturekit.kg.dump.read_line import read_line
+from culturekit.kg.facts import Facts
+from culturekit.kg.qids import number_of_item
+from culturekit.records.schemas import CSPACE, KEPT, STARTS
 from culturekit.storage.tables import read_table
 from culturekit.trail.stage_verdicts import StageVerdict, judging_stages, verdicts_on
-from culturekit.trail.upstream import manifest_of, upstream
+from culturekit.trail.upstream import manifest_of, recorded, upstream
 
 __all__ = ["ArtifactEvidence", "DumpPlace", "EvidenceTables", "PathNode", "Said"]
 
 PUBLISHED = "published"
 """The role of the file in the manifest of a cultural space that was taken in as it was."""
+
+HASHED = 2_000_000_000
+"""Bytes of a dump up to which it is held against its SHA-256 before a line of it is shown, some two seconds; of a
+larger one the line alone is held against the graph, as it always is."""
+
+SHOWN = 200
+"""Characters of a wrong line that are quoted."""
 
 CLASS_PROPERTIES = ("P31", "P279")
 COUNTRY_PROPERTIES = ("P495", "P17")
@@ -88,17 +103,44 @@ class EvidenceTables:
         candidates_folder = upstream(of_candidates, "candidates").parent
         self.graph = upstream(candidates_folder, "graph")
         self.kept = read_table(kept_path, KEPT)
-        self.items = read_table(self.graph / "items.parquet", ITEMS)
-        self.statements = read_table(self.graph / "statements.parquet", STATEMENTS)
+        self.facts = Facts.of(self.graph)
         self.files = {role: record.name for role, record in manifest_of(self.graph).inputs.items()}
 
     def verdicts(self, artifact: ArtifactEvidence) -> tuple[StageVerdict, ...]:
         """Collect what models said of an artifact; of a published space nobody knows."""
         return () if self.published else verdicts_on(self.judging, artifact.artifact_id, artifact.concept)
 
-    def dump_file(self, role: str) -> Path:
-        """Find the dump file that a place lies in."""
-        return upstream(self.graph, role)
+    def dump_line(self, place: DumpPlace, qid: str) -> str:
+        """Read the line of the dump that describes an item; it must say of it what the graph says."""
+        file = recorded(self.graph, place.role)
+        if not file.exists() or file.stat().st_size <= HASHED:
+            file = upstream(self.graph, place.role)
+        path = self.graph / "starts.parquet"
+        starts = read_table(path, STARTS).filter(pl.format("dump-{}", "file") == place.role) if path.exists() else None
+        line = read_line(file, member=place.member, offset=place.offset, starts=starts)
+        if not self.says_the_same(line, number_of_item(qid)):
+            raise IntegrityError(
+                "the dump is not the one that the graph was made from",
+                where=str(place),
+                expected=f"what the graph says of {qid}",
+                found=line[:SHOWN],
+            )
+        return line
+
+    def says_the_same(self, line: str, number: int) -> bool:
+        """Tell whether a line of the dump says of an item what the graph has of it; targets may be redirected."""
+        alone = np.array([number], np.uint32)
+        label = self.facts.items(alone)["label"].to_list()
+        stated = self.facts.statements(alone, ENTITY_STATEMENTS, ranks="all", ended="keep")
+        try:
+            item = decode(line.encode(), languages=tuple(manifest_of(self.graph).options["languages"]))
+        except Malformed:
+            return False
+        if not isinstance(item, Item) or (item.number, [item.label]) != (number, label):
+            return False
+        kept = (s for s in item.statements if s.position <= LARGEST)
+        said = sorted((s.property, s.position, s.snak, s.rank, s.qualified, s.ended) for s in kept)
+        return said == stated.select("property", "position", "snak", "rank", "qualified", "ended").rows()
 
     def of(self, artifacts: Iterable[tuple[str, str]]) -> dict[tuple[str, str], ArtifactEvidence]:
         """Collect the evidence of artifacts, each an (artifact_id, concept)."""
@@ -107,9 +149,10 @@ class EvidenceTables:
         wanted = pl.DataFrame(sorted(set(artifacts)), schema={"qid": pl.String, "concept": pl.String}, orient="row")
         rows = self.kept.join(wanted, on=["qid", "concept"], how="semi")
         numbers = {int(qid[1:]) for row in rows.iter_rows(named=True) for qid in [*row["path"], *row["country_qids"]]}
-        known = self.items.filter(pl.col("number").is_in(sorted(numbers)))
+        ascending = np.array(sorted(numbers), np.uint32)
+        known = self.facts.items(ascending)
         items = {row["qid"]: row for row in known.iter_rows(named=True)}
-        said = self.said_by(numbers, items)
+        said = self.said_by(ascending, items)
         return {(row["qid"], row["concept"]): self.evidence(row, items, said) for row in rows.iter_rows(named=True)}
 
     def stated(self, artifact_id: str, concept: str) -> ArtifactEvidence:
@@ -119,14 +162,11 @@ class EvidenceTables:
         path = tuple(PathNode(qid, row["name"] if qid == row["qid"] else qid, (), None) for qid in row["path"])
         return ArtifactEvidence(artifact_id, row["name"], concept, path, (), self.published)
 
-    def said_by(self, numbers: Iterable[int], items: Mapping[str, Mapping[str, Any]]) -> dict[str, list[Said]]:
+    def said_by(self, numbers: NDArray[np.uint32], items: Mapping[str, Mapping[str, Any]]) -> dict[str, list[Said]]:
         """List what items say with the properties that make paths and countries."""
-        properties = [*CLASS_PROPERTIES, *COUNTRY_PROPERTIES]
-        rows = self.statements.filter(
-            pl.col("number").is_in(sorted(numbers)), pl.col("property").is_in(properties), pl.col("value").is_not_null()
-        )
+        rows = self.facts.statements(numbers, (*CLASS_PROPERTIES, *COUNTRY_PROPERTIES), ranks="all", ended="keep")
         said: dict[str, list[Said]] = {}
-        for row in rows.iter_rows(named=True):
+        for row in rows.filter(pl.col("value").is_not_null()).iter_rows(named=True):
             value = f"Q{row['value']}"
             statement = Said(row["property"], value, label_of(value, items), row["rank"])
             said.setdefault(f"Q{row['number']}", []).append(statement)

@@ -9,7 +9,6 @@ from typing import Any
 import polars as pl
 
 from culturekit.errors import IntegrityError, UsageError
-from culturekit.kg.dump.members import read_line
 from culturekit.records.schemas import IMAGES, MATCHES, PROMPTS
 from culturekit.storage.digests import digest_file
 from culturekit.storage.tables import read_table
@@ -139,7 +138,7 @@ class Walk:
             neighbours=tuple(neighbour(row, place) for row, place in zip(named, places, strict=True)),
             evidence=evidence[0] if evidence else None,
             dump_place=places[0] if places else None,
-            dump_line=self.line_at(places[0]) if places else None,
+            dump_line=self.line_of(evidence[0]) if evidence else None,
             verdicts=self.tables.verdicts(evidence[0]) if evidence and evidence[0] else (),
             people=self.people,
         )
@@ -151,14 +150,14 @@ class Walk:
         concept = match["concept"] if match["concept"] in concepts else concepts[0]
         return self.tables.of([(match["artifact_id"], concept)]).get((match["artifact_id"], concept))
 
-    def line_at(self, place: DumpPlace | None) -> str | None:
-        """Read a line of the dump, each line once."""
-        if place is None:
+    def line_of(self, artifact: ArtifactEvidence | None) -> str | None:
+        """Read the line of the dump that describes an artifact, each line once."""
+        node = artifact.path[-1] if artifact and artifact.path else None
+        if node is None or node.place is None:
             return None
-        if str(place) not in self.lines:
-            file = self.tables.dump_file(place.role)
-            self.lines[str(place)] = read_line(file, member=place.member, offset=place.offset)
-        return self.lines[str(place)]
+        if node.qid not in self.lines:
+            self.lines[node.qid] = self.tables.dump_line(node.place, node.qid)
+        return self.lines[node.qid]
 
 
 def behind(matches: pl.DataFrame) -> Behind:

@@ -28,6 +28,7 @@ from culturekit.verify.tables.check_inclusion import (
     check_geographic_prompts,
     check_object_items,
     check_object_truth,
+    check_photographed,
     check_triplets,
 )
 from culturekit.verify.tables.check_journals import check_journals, check_spending
@@ -123,6 +124,7 @@ CHECKS: tuple[Callable[[RunTree, Ledger], None], ...] = (
     each("linguistic", check_even_sample, "even-sample"),
     each("linguistic", check_known, "portrait-truth"),
     each("inclusion", check_geographic_prompts, "geographic-prompts"),
+    each("inclusion", check_photographed, "photographed-prompts"),
     each("inclusion", check_triplets, "triplets"),
     each("inclusion", check_object_items, "object-items"),
     each("inclusion", check_tasks, "inclusion-tasks"),

@@ -65,6 +65,14 @@ def test_sitelinks_are_ranked_among_their_own_and_unknown_without_an_item(work: 
     assert Sitelinks().rate(frame, work).values.to_list() == [0.5, 1.0, None, 1.0]
 
 
+def test_sitelinks_that_no_artifact_has_are_not_known_rather_than_equal(
+    work: Work, caplog: pytest.LogCaptureFixture
+) -> None:
+    frame = artifacts({"qid": "Q1"}, {"qid": "Q2"}, {"qid": None})
+    assert Sitelinks().rate(frame, work).values.to_list() == [None, None, None]
+    assert "popularity is unknown" in caplog.text
+
+
 def test_pageviews_are_added_up_over_months_and_ranked(work: Work) -> None:
     counts = {"en:Pão_de_queijo": 7, "en:A/B?": 20}
     frame = artifacts(

@@ -8,9 +8,11 @@ import polars as pl
 import pytest
 
 from culturekit.records.schemas import MATCHES
+from culturekit.storage.digests import digest_file
 from culturekit.storage.tables import read_table
 from tests.command_line import culturekit
 from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, few_rounds, matches_of
+from tests.verify.forging import read_json, write_json
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -52,20 +54,43 @@ def test_a_plan_in_words_says_what_it_takes_to_be_known_and_what_comes_next(run:
     done = culturekit("audit", "plan", run, "--width", "0.3")
     assert done.returncode == 0, done.stderr
     assert "Simulated: the mapping is" in done.stdout
-    assert "Next: culturekit annotate serve RUN --images 30" in done.stdout
+    assert f"Next: culturekit annotate serve {run} --images 30" in done.stdout
+
+
+def answers_about(run: Path, one_of: int) -> pl.DataFrame:
+    """Give right answers of one person about one of so many images."""
+    tables = [read_table(path, MATCHES) for path in sorted(run.glob("matches-*/matches.parquet"))]
+    images = pl.concat(table.filter(pl.int_range(pl.len()) % (2 * one_of) < 2) for table in tables)
+    return audits_of(dict(zip(images["image_id"], images["country"], strict=True)))
 
 
 def test_a_first_audit_takes_the_place_of_an_assumption(run: Path, tmp_path: Path) -> None:
-    answers = []
-    for path in sorted(run.glob("matches-*/matches.parquet")):
-        images = read_table(path, MATCHES).filter(pl.int_range(pl.len()) % 4 < 2)
-        answers.append(audits_of(dict(zip(images["image_id"], images["country"], strict=True))))
     file = tmp_path / "audits.parquet"
-    pl.concat(answers).write_parquet(file)
+    answers_about(run, 2).write_parquet(file)
     done = culturekit("audit", "plan", run, "--width", "0.3", "--audits", file)
     assert done.returncode == 0, done.stderr
     assert f"Simulated: first audit: {file}. People are taken to be right" in done.stdout
     assert "Marked: one rater. Corrected scores rest on one rater" in done.stdout  # it said: people err as there
+
+
+@pytest.mark.parametrize(
+    ("one_of", "source"),
+    [
+        (2, "first audit: that of this run"),
+        (5, "of generated images it may be less; answers of this run tell nothing: too few images were audited"),
+    ],
+)
+def test_answers_that_corrected_a_run_are_its_first_audit(run: Path, tmp_path: Path, one_of: int, source: str) -> None:
+    root = Path(shutil.copytree(run, tmp_path / "run"))
+    answers_about(root, one_of).write_parquet(root / "audits.parquet")
+    manifest, record = (read_json(root / "scores" / name) for name in ("manifest.json", "run.json"))
+    manifest["inputs"]["audits"] = {"sha256": digest_file(root / "audits.parquet")}
+    record["inputs"]["audits"] = "../audits.parquet"
+    write_json(root / "scores/manifest.json", manifest)
+    write_json(root / "scores/run.json", record)
+    told = json.loads(culturekit("audit", "plan", root, "--width", "0.3", "--json").stdout)
+    assert told["source"].endswith(source)  # it was: the mapping is right in 100% of held-out references
+    assert told["marked"] == (["one rater"] if one_of == 2 else [])
 
 
 def test_kernels_with_artifacts_are_not_forecast(run: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from culturekit.records.schemas import ITEMS
+from culturekit.records.schemas import CANDIDATES, ITEMS
 from culturekit.storage.tables import read_table
 from tests.command_line import culturekit
 
@@ -26,6 +26,32 @@ def test_standard_input_may_be_compressed(pack: object, tmp_path: Path) -> None:
     done = run("-", "--out", "graph", given=pack(DUMP), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert read_table(tmp_path / "graph/items.parquet", ITEMS).height == 39
+
+
+ROOTS = """
+concept: food
+hops: 2
+roots: [{qid: Q1, label: food}]
+countries: [BR]
+"""
+
+
+def test_truthy_triples_are_told_from_json_and_what_they_lack_is_said(tmp_path: Path) -> None:
+    entity, direct = "http://www.wikidata.org/entity/Q", "http://www.wikidata.org/prop/direct/P"
+    triples = [(1, 279, 3), (2, 31, 1), (2, 495, 155)]
+    lines = "".join(f"<{entity}{one}> <{direct}{name}> <{entity}{other}> .\n" for one, name, other in triples)
+    done = run("-", "--out", "graph", given=gzip.compress(lines.encode()), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "triples say nothing of ranks, qualifiers, sitelinks, titles" in done.stderr
+    (tmp_path / "food.yaml").write_text(ROOTS)
+    extract = ("kg", "extract", "--graph", "graph", "--roots", "food.yaml", "--out", "candidates")
+    done = culturekit(*extract, cwd=tmp_path)
+    assert "ranks: not-deprecated is as truthy" in done.stderr
+    assert read_table(tmp_path / "candidates/candidates.parquet", CANDIDATES)["qid"].to_list() == ["Q2"]
+    (tmp_path / "food.yaml").write_text(ROOTS + "ended: drop")
+    done = culturekit(*extract, "--replace", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "does not say which statements have ended" in done.stderr
 
 
 def test_standard_input_is_read_anew_every_time(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from tests.builders.picture_tables import image_row, images_table, save_picture
 from tests.conftest import HeardProgress, HereEngine
 from tests.generation.folder.folder_worlds import prompts
 from tests.generation.test_runner import Recorder
-from tests.kg.dump.test_read_dump import array
+from tests.kg.dump.dumps import array
 from tests.storage.power_cut import DAMAGES, ForgetfulDisk, damage
 
 

@@ -15,6 +15,7 @@ from culturekit.families.qvs import QvsReads, qvs
 from culturekit.pipeline.run_stage import run_stage
 from culturekit.records.schemas import MATCHES
 from culturekit.storage.tables import read_table, save_parquet
+from culturekit.trail import evidence
 from culturekit.trail.find_score import find_score
 from culturekit.trail.upstream import upstream
 from culturekit.trail.walk_back import walk_back, walk_images
@@ -66,6 +67,18 @@ def test_the_walk_ends_at_the_line_of_the_dump(small_run: Path) -> None:
         value["mainsnak"]["datavalue"]["value"]["id"] for p in ("P495", "P17") for value in line["claims"].get(p, [])
     }
     assert {said.value for said in trail.evidence.countries} == stated
+
+
+def test_the_line_of_a_dump_too_large_to_hash_is_held_against_the_graph(
+    run_copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evidence, "HASHED", 0)
+    whole = walk_back(*find_score(f"{run_copy}?{COUNTRY}"))
+    assert whole.dump_line is not None
+    other = whole.dump_line.replace('"rank":"normal"', '"rank":"preferred"', 1)
+    monkeypatch.setattr(evidence, "read_line", lambda *_, **__: other)
+    with pytest.raises(IntegrityError, match="the dump is not the one that the graph was made from"):
+        walk_back(*find_score(f"{run_copy}?{COUNTRY}"))
 
 
 def test_every_image_of_a_score_can_be_walked(small_run: Path) -> None:

@@ -12,7 +12,7 @@ import msgspec
 from culturekit.errors import IntegrityError
 from culturekit.kg.dump.members import Chunk
 
-__all__ = ["NOWHERE", "CutLines", "Line", "Piece"]
+__all__ = ["MAX_LINE_BYTES", "NOWHERE", "Block", "CutLines", "Line", "Piece", "endless"]
 
 MAX_LINE_BYTES = 256_000_000
 """The largest entity of Wikidata has a few megabytes; beyond this the file is not a dump of lines."""
@@ -40,6 +40,15 @@ class Piece:
     content: bytes
 
 
+class Block(msgspec.Struct, frozen=True):
+    """Lines of N-Triples about one entity: number and place of the first of them, and all that are kept."""
+
+    number: int
+    member: int
+    offset: int
+    content: bytes
+
+
 NOWHERE = Piece(0, 0, b"")
 
 (COMMA,) = b","
@@ -49,8 +58,11 @@ class CutLines:
     """Cuts the chunks of a run.
 
     Iterate over it, then ask for `head`, `tail`, how many line `ends` there were, for the `length` in bytes, and how
-    far into which `member` the run went (`carry`).
+    far into which `member` the run went (`carry`). Blocks at its ends are of triples only.
     """
+
+    first: Block | None = None
+    last: Block | None = None
 
     def __init__(self, chunks: Iterable[Chunk], *, name: str) -> None:
         """Nothing is read yet."""

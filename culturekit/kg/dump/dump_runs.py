@@ -15,18 +15,34 @@ import msgspec
 
 from culturekit.errors import IntegrityError
 from culturekit.kg.dump.bzip2_ranges import Bzip2Range
-from culturekit.kg.dump.cut_lines import CutLines, Piece
+from culturekit.kg.dump.cut_lines import Block, CutLines, Piece
+from culturekit.kg.dump.cut_triples import CutTriples
 from culturekit.kg.dump.entities import Decode, Item, Malformed, decoder_for
 from culturekit.kg.dump.gzip_ranges import GzipRange
 from culturekit.kg.dump.item_batches import ItemBatch
 from culturekit.kg.dump.members import Chunk, FileRange
+from culturekit.kg.dump.triples import triples_decoder
 from culturekit.storage.atomic import clear_folder, sync_tree, write_atomically
 from culturekit.storage.seals import is_sealed, seal
 
-__all__ = ["Bracket", "Form", "LineReader", "Run", "RunReport", "Sample", "read_run"]
+__all__ = [
+    "RANGES",
+    "Bracket",
+    "Form",
+    "LineReader",
+    "Run",
+    "RunReport",
+    "Sample",
+    "Syntax",
+    "decoder_of",
+    "read_run",
+]
 
 Form: TypeAlias = Literal["gzip", "bzip2", "plain", "chunks"]
 """How a run finds its bytes: as a range of a file, or given along."""
+
+Syntax: TypeAlias = Literal["json", "triples"]
+"""What stands in them: a line per entity, or N-Triples, of which an entity has many."""
 
 CHUNK_BYTES = 1_000_000
 
@@ -39,6 +55,7 @@ class PlainRange(FileRange):
     def chunks(self) -> Iterator[Chunk]:
         """Read the bytes."""
         self.start = position = self.begin
+        self.starts.append((0, 0, position))
         with self.path.open("rb") as file:
             file.seek(position)
             while content := file.read(min(CHUNK_BYTES, self.end - position)):
@@ -53,6 +70,7 @@ class Source(Protocol):
     start: int | None
     stop: int
     members: int
+    starts: list[tuple[int, int, int]]
     checks: list[tuple[int, int]]
 
     def chunks(self) -> Iterator[Chunk]:
@@ -69,6 +87,7 @@ class GivenChunks:
         self.start: int | None = 0
         self.stop = 0
         self.members = 0
+        self.starts = [(chunk.member, chunk.offset, chunk.begin) for chunk in given if chunk.begin is not None]
         self.checks: list[tuple[int, int]] = []
 
     def chunks(self) -> Iterator[Chunk]:
@@ -93,6 +112,7 @@ class Run:
     exact: bool
     folder: Path
     languages: tuple[str, ...]
+    syntax: Syntax = "json"
     chunks: tuple[Chunk, ...] = ()
     first_member: int = 0
 
@@ -132,6 +152,11 @@ class RunReport(msgspec.Struct, kw_only=True):
     brackets: list[Bracket] = []
     last_content: int = 0
     parts: int = 0
+    first: Block | None = None
+    last: Block | None = None
+    """Of triples: the entities at both ends, which may go on in other runs."""
+    starts: list[tuple[int, int, int]] = []
+    """Where reading can begin; see `FileRange`."""
     checks: list[tuple[int, int]] = []
     """Of bzip2: the checksum of each block, and of each stream that ends; see `bzip2_ranges`."""
     damage: str | None = None
@@ -214,8 +239,8 @@ def read_run(run: Run) -> RunReport:
 def fresh_report(run: Run) -> RunReport:
     """Read the bytes of a run, cut them into lines and decode these."""
     source = source_of(run)
-    lines = CutLines(source.chunks(), name=str(run.path))
-    reader = LineReader(decoder_for(run.languages), ItemBatch(run.folder, run.file))
+    lines = cut(run, source.chunks())
+    reader = LineReader(decoder_of(run.syntax, run.languages), ItemBatch(run.folder, run.file))
     try:
         with without_collection():
             for line in lines:
@@ -226,6 +251,18 @@ def fresh_report(run: Run) -> RunReport:
         return report_of(source, CutLines((), name=""), None, damage=str(error))
     reader.batch.write()
     return report_of(source, lines, reader)
+
+
+def cut(run: Run, chunks: Iterator[Chunk]) -> CutLines:
+    """Choose how bytes become entities."""
+    if run.syntax == "triples":
+        return CutTriples(chunks, name=str(run.path), languages=run.languages)
+    return CutLines(chunks, name=str(run.path))
+
+
+def decoder_of(syntax: Syntax, languages: tuple[str, ...]) -> Decode:
+    """Choose how entities are decoded."""
+    return triples_decoder(languages) if syntax == "triples" else decoder_for(languages)
 
 
 @contextmanager
@@ -251,8 +288,9 @@ def report_of(source: Source, lines: CutLines, reader: LineReader | None, *, dam
     """Write down what a run held."""
     carry = lines.carry if lines.member == source.members else 0
     report = RunReport(
-        start=source.start, stop=source.stop, members=source.members, checks=source.checks, damage=damage,
-        head=lines.head, tail=lines.tail, ends=lines.ends, length=lines.length, carry=carry,
+        start=source.start, stop=source.stop, members=source.members, starts=source.starts, checks=source.checks,
+        head=lines.head, tail=lines.tail, first=lines.first, last=lines.last, ends=lines.ends, length=lines.length,
+        carry=carry, damage=damage,
     )  # fmt: skip
     if reader is not None:
         report.entities, report.kinds, report.malformed = reader.entities, reader.counts(), reader.malformed

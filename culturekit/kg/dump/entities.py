@@ -11,9 +11,15 @@ from typing import Annotated, Any, Generic, TypeAlias, TypeVar
 
 import msgspec
 
-__all__ = ["ENTITY_STATEMENTS", "Item", "Malformed", "Statement", "decode", "decoder_for"]
+__all__ = [
+    "ENTITY_STATEMENTS", "LONGEST_TEXT", "Decode", "Item", "Malformed", "Statement", "decode", "decoder_for",
+    "item_number", "languages_in_order", "number_of_target",
+]  # fmt: skip
 
-Text: TypeAlias = Annotated[str, msgspec.Meta(max_length=100_000)]
+LONGEST_TEXT = 100_000
+"""Characters; no text of Wikidata has more than a few thousand."""
+
+Text: TypeAlias = Annotated[str, msgspec.Meta(max_length=LONGEST_TEXT)]
 EmptyMap: TypeAlias = Annotated[list[int], msgspec.Meta(max_length=0)]
 
 ENTITY_STATEMENTS = ("P31", "P279", "P495", "P17", "P2012", "P361")
@@ -148,7 +154,7 @@ def decode(line: bytes, *, languages: tuple[str, ...]) -> Item | str:
 @cache
 def decoder_for(languages: tuple[str, ...]) -> Decode:
     """Make the decoder for a list of languages: terms in others are skipped unread."""
-    order = tuple(dict.fromkeys(("en", "mul", *languages)))
+    order = languages_in_order(languages)
     names = [f"language_{number}" for number in range(len(order))]
     raw = msgspec.json.Decoder(entity_type(order, names)).decode
     terms_of: Callable[[Any], tuple[Any, ...]] = attrgetter(*names)
@@ -162,6 +168,11 @@ def decoder_for(languages: tuple[str, ...]) -> Decode:
         return item_of(entity, order, terms_of, wiki) if entity.type == "item" else str(entity.type)
 
     return decoded
+
+
+def languages_in_order(languages: Sequence[str]) -> tuple[str, ...]:
+    """Put English and `mul` first, each language once."""
+    return tuple(dict.fromkeys(("en", "mul", *languages)))
 
 
 def entity_type(order: Sequence[str], names: Sequence[str]) -> type[Any]:

@@ -46,6 +46,7 @@ class GzipRange(FileRange):
             file.seek(self.start)
             position, waiting = self.start, b""
             while position < self.end:
+                self.starts.append((self.members, 0, position))
                 began, offset, inflater = position, 0, igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP)
                 while not inflater.eof:
                     compressed = b""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+import polars as pl
 from pydantic import Field
 
 from culturekit.errors import IntegrityError, UsageError
@@ -16,8 +17,11 @@ from culturekit.kg.dump.members import STDIN
 from culturekit.kg.dump.read_dump import read_dump
 from culturekit.kg.dump.redirects import numbered, read_redirects
 from culturekit.kg.dump.splice import FileReport
+from culturekit.kg.dump.triples import LACKS
+from culturekit.records.schemas import STARTS
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage_command import Typed
+from culturekit.storage.tables import write_table
 
 __all__ = ["IngestOptions", "ingest"]
 
@@ -53,6 +57,7 @@ def ingest(work: Work, dump: Sequence[Path], options: IngestOptions, *, redirect
     check_malformed(reports, options.max_malformed, dump)
     kinds = sum((report.kinds for report in reports), Counter[str]())
     parts = [part for report in reports for part in report.parts]
+    write_table(work.out, STARTS, starts_of(reports))
     built = build_store(work.out, parts, work.scratch, moved, items=kinds["item"])
     drops = {f"not an item: {kind}": count for kind, count in sorted(kinds.items()) if kind != "item"}
     drops |= {f"malformed: {reason}": count for reason, count in sorted(all_malformed(reports).items())}
@@ -60,13 +65,34 @@ def ingest(work: Work, dump: Sequence[Path], options: IngestOptions, *, redirect
     if built.duplicates:
         drops["item given twice"] = built.duplicates
     totals = {"lines": sum(report.entities for report in reports), **built.counts}
-    notes = {
+    notes: dict[str, object] = {
         "members": sum(report.members for report in reports),
         "bytes": sum(report.length for report in reports),
         "redirected targets": built.redirected,
         "dangling targets": built.dangling,
     }
+    if any(report.syntax == "triples" for report in reports):
+        refuse_scattered(built.duplicates, dump)
+        notes["lacks"] = list(LACKS)
+        logger.warning("triples say nothing of %s: the graph has none", ", ".join(LACKS))
     return Outcome(totals, drops, notes)
+
+
+def refuse_scattered(duplicates: int, dump: Sequence[Path]) -> None:
+    """Refuse triples of which those about one item do not stand together: only the first of them would be heard."""
+    if duplicates:
+        raise IntegrityError(
+            "the triples about an item do not stand together",
+            where=", ".join(path.name for path in dump),
+            found=f"{duplicates:,} items that come again",
+            hint="Nothing was published. Sort the lines: LC_ALL=C sort FILE, which moves no item apart.",
+        )
+
+
+def starts_of(reports: Sequence[FileReport]) -> pl.DataFrame:
+    """List where each file can be read from."""
+    rows = sorted((file, *start) for file, report in enumerate(reports) for start in report.starts)
+    return pl.DataFrame(rows, schema=STARTS.schema, orient="row")
 
 
 def size_of(path: Path) -> int:

@@ -22,10 +22,11 @@ __all__ = [
     "STDIN",
     "Chunk",
     "FileRange",
+    "ZstdFrame",
     "damaged",
     "gzip_member",
     "read_chunks",
-    "read_line",
+    "read_members",
     "tells_damage",
 ]
 
@@ -40,11 +41,15 @@ GZIP_WINDOW = 31
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Plain bytes, and where they begin: the member, counted from 0, and the offset within it."""
+    """Plain bytes, and where they begin: the member, counted from 0, and the offset within it.
+
+    `begin` is where in the file the member begins, on the first chunk of one that was read from the file's beginning.
+    """
 
     member: int
     offset: int
     content: bytes
+    begin: int | None = None
 
 
 @dataclass(slots=True)
@@ -57,6 +62,8 @@ class FileRange:
         start: where the first member, or block, of the range begins; None where none does.
         stop: where what follows the last one begins.
         members: how many end here.
+        starts: where reading can begin within the range: a member, the offset of its plain bytes, and where in the file
+            they begin: a byte, of bzip2 a bit.
         checks: of bzip2: (0, checksum) of each block and (1, checksum) of each stream's end.
     """
 
@@ -68,6 +75,7 @@ class FileRange:
     start: int | None = field(default=None, init=False)
     stop: int = field(init=False)
     members: int = field(default=0, init=False)
+    starts: list[tuple[int, int, int]] = field(default_factory=list, init=False)
     checks: list[tuple[int, int]] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
@@ -157,7 +165,7 @@ def read_members(file: BinaryIO, new_member: Callable[[], Inflater], *, name: st
             except (BROKEN_GZIP, OSError, ValueError, EOFError) as error:
                 raise damaged(name, member, started, position, str(error)) from error
             if content:
-                yield Chunk(member, offset, content)
+                yield Chunk(member, offset, content, None if offset else started)
                 offset += len(content)
             compressed = inflater.unused_data if inflater.eof else b""
             if inflater.eof:
@@ -210,20 +218,3 @@ class ZstdFrame:
             return bytes(self.frame.decompress(data))
         except self.error as error:
             raise ValueError(str(error)) from error
-
-
-def read_line(dump: Path, *, member: int, offset: int) -> str:
-    """Read the line that begins at an offset of a decompressed member, without its comma."""
-    content = bytearray()
-    for chunk in read_chunks(dump):
-        if chunk.member < member or (chunk.member == member and chunk.offset + len(chunk.content) <= offset):
-            continue
-        start = max(0, offset - chunk.offset) if chunk.member == member else 0
-        content += chunk.content[start:]
-        end = content.find(b"\n")
-        if end >= 0:
-            del content[end:]
-            break
-    if not content:
-        raise IntegrityError("the dump has no such line", where=str(dump), found=f"member {member}, byte {offset}")
-    return bytes(content).decode("utf-8").strip().removesuffix(",")

@@ -4,17 +4,19 @@ import queue
 import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import chain, islice
 from pathlib import Path
 
 from culturekit.errors import IntegrityError, UsageError
 from culturekit.kg.dump.bzip2_ranges import FIRST_BLOCK
-from culturekit.kg.dump.dump_runs import Form, Run, RunReport, read_run
+from culturekit.kg.dump.dump_runs import Form, Run, RunReport, Syntax, read_run
 from culturekit.kg.dump.gzip_ranges import second_member
 from culturekit.kg.dump.members import STDIN, Chunk, damaged, read_chunks
 from culturekit.kg.dump.splice import FileReport, Splice
+from culturekit.kg.dump.triples import looks_like_triples
 from culturekit.records.work import Work
 
-__all__ = ["read_dump"]
+__all__ = ["FORMS", "read_dump"]
 
 SMALLEST_RANGE, LARGEST_RANGE = 4_000_000, 16_000_000
 """Compressed bytes in a run; the number of workers does not enter, so that a resumed run finds the same ones."""
@@ -30,15 +32,21 @@ RUN_BYTES = 8_000_000
 
 
 def read_dump(work: Work, file: int, path: Path, languages: tuple[str, ...]) -> FileReport:
-    """Read a file of a dump by its suffix: `.gz`, `.bz2`, `.zst`, anything else as it is; `-` is standard input."""
+    """Read a file of a dump by its suffix: `.gz`, `.bz2`, `.zst`, anything else as it is; `-` is standard input.
+
+    Whether it holds JSON or triples is seen from its first bytes.
+    """
     folder = work.scratch / f"file-{file:05d}"
     folder.mkdir(exist_ok=True)
-    splice = Splice(str(path), file, folder / "seams", languages)
-    template = Run(file, path, "chunks", 0, 0, exact=True, folder=folder, languages=languages)
     if path != STDIN and not path.is_file():
         raise UsageError("there is no such dump file", where=str(path))
+    chunks = read_chunks(path)
+    begin = list(islice(chunks, 1))
+    syntax: Syntax = "triples" if begin and looks_like_triples(begin[0].content) else "json"
+    splice = Splice(str(path), file, folder / "seams", languages, syntax=syntax)
+    template = Run(file, path, "chunks", 0, 0, exact=True, folder=folder, languages=languages, syntax=syntax)
     if is_stream(path):
-        read_stream(work, template, splice)
+        read_stream(work, template, splice, chain(begin, chunks))
     else:
         read_ranges(work, template, splice)
     return splice.finish()
@@ -94,13 +102,13 @@ def in_its_place(run: Run, report: RunReport, expected: int, members: int) -> tu
     return read_run(again), again.folder
 
 
-def read_stream(work: Work, template: Run, splice: Splice) -> None:
+def read_stream(work: Work, template: Run, splice: Splice, chunks: Iterable[Chunk]) -> None:
     """Read a file from its beginning, and let all workers decode what comes."""
     number = 0
-    for group in chunk_groups(read_chunks(template.path), at_once=4 * work.engine.workers):
+    for group in chunk_groups(chunks, at_once=4 * work.engine.workers):
         runs = [
-            replace(template, chunks=chunks, folder=template.folder / f"run-{number + place:06d}")
-            for place, chunks in enumerate(group)
+            replace(template, chunks=given, folder=template.folder / f"run-{number + place:06d}")
+            for place, given in enumerate(group)
         ]
         number += len(runs)
         for run, report in zip(runs, work.engine.map(read_run, runs), strict=True):

@@ -4,12 +4,15 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from culturekit.errors import IntegrityError
 from culturekit.kg.dump.bzip2_ranges import combined
-from culturekit.kg.dump.cut_lines import NOWHERE, Piece
-from culturekit.kg.dump.dump_runs import Bracket, LineReader, RunReport, Sample
-from culturekit.kg.dump.entities import decoder_for
+from culturekit.kg.dump.cut_lines import NOWHERE, Block, Piece
+from culturekit.kg.dump.cut_triples import is_triple
+from culturekit.kg.dump.dump_runs import Bracket, LineReader, RunReport, Sample, Syntax, decoder_of
 from culturekit.kg.dump.item_batches import ItemBatch
+from culturekit.kg.dump.triples import kept_lines, subject_of
 from culturekit.storage.atomic import clear_folder
 
 __all__ = ["FileReport", "Parts", "Splice"]
@@ -41,17 +44,23 @@ class FileReport:
     samples: list[Sample] = field(default_factory=list)
     members: int = 0
     length: int = 0
+    starts: list[tuple[int, int, int]] = field(default_factory=list)
+    syntax: Syntax = "json"
 
 
 class Splice:
     """Takes the reports of a file's runs in their order."""
 
-    def __init__(self, name: str, file: int, folder: Path, languages: tuple[str, ...]) -> None:
+    def __init__(
+        self, name: str, file: int, folder: Path, languages: tuple[str, ...], *, syntax: Syntax = "json"
+    ) -> None:
         """Begin at the first line of the file; lines between runs leave their parts in `folder`."""
         clear_folder(folder)
         self.name = name
-        self.report = FileReport()
-        self.seams = LineReader(decoder_for(languages), ItemBatch(folder, file))
+        self.report = FileReport(syntax=syntax)
+        self.seams = LineReader(decoder_of(syntax, languages), ItemBatch(folder, file))
+        self.kept = kept_lines(languages) if syntax == "triples" else None
+        self.open_block: Block | None = None
         self.brackets: list[Bracket] = []
         self.last_content = 0
         self.open_piece = NOWHERE
@@ -69,6 +78,10 @@ class Splice:
             self.seam(self.open_piece)
             tail = run.tail
             self.open_piece = Piece(tail.member + members, tail.offset + (0 if tail.member else offset), tail.content)
+        for end in (run.first, run.last):
+            if end is not None:
+                begun = end.offset + (0 if end.member else offset)
+                self.go_on(Block(end.number + self.lines, end.member + members, begun, end.content))
         self.report.parts.append(Parts(folder, run.parts, self.lines, members, offset))
         self.take(run, members, offset)
         self.lines += run.ends
@@ -86,6 +99,9 @@ class Splice:
             Sample(s.line + self.lines, s.member + members, s.offset + (0 if s.member else offset), s.problem)
             for s in run.samples
         ]
+        self.report.starts += [
+            (member + members, place + (0 if member else offset), begin) for member, place, begin in run.starts
+        ]
         self.brackets += [Bracket(bracket.line + self.lines, bracket.closes) for bracket in run.brackets]
         if run.last_content:
             self.last_content = max(self.last_content, run.last_content + self.lines)
@@ -93,10 +109,30 @@ class Splice:
     def seam(self, piece: Piece) -> None:
         """Read a line that no run saw whole, or the first line of a run."""
         number, content = self.lines + 1, piece.content
+        if self.kept is not None and is_triple(content + b"\n"):
+            match = self.kept.match(b"\n" + content + b"\n")
+            if match:
+                self.go_on(Block(number, piece.member, piece.offset, match[0]))
+            return
         if number == 1 and content.lstrip().startswith(b"["):
             self.seams.brackets.append(Bracket(1, closes=False))
             content = content.lstrip()[1:]
         self.seams.read(content.strip(), number, piece.member, piece.offset)
+
+    def go_on(self, block: Block) -> None:
+        """Take lines about an entity; where they are about another than those before, that one is complete."""
+        before = self.open_block
+        if before is not None and subject_of(before.content) == subject_of(block.content):
+            self.open_block = replace(before, content=before.content + block.content)
+            return
+        self.end_block()
+        self.open_block = block
+
+    def end_block(self) -> None:
+        """Read the entity that was open."""
+        if (block := self.open_block) is not None:
+            self.seams.read(block.content, block.number, block.member, block.offset)
+        self.open_block = None
 
     def verify_streams(self, run: RunReport) -> None:
         """Hold the checksum of every bzip2 stream against those of its blocks."""
@@ -117,6 +153,7 @@ class Splice:
         """Read the last line, check the brackets, and give the report of the file."""
         if self.open_piece.content:
             self.seam(self.open_piece)
+        self.end_block()
         self.seams.batch.write()
         reader, report = self.seams, self.report
         report.parts.append(Parts(reader.batch.folder, reader.batch.parts, 0, 0, 0))

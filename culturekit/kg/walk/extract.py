@@ -15,7 +15,7 @@ from pydantic import Field
 from culturekit.errors import UsageError
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import country
-from culturekit.kg.facts import Facts, qid_of
+from culturekit.kg.facts import Facts, check_known, qid_of
 from culturekit.kg.statement_flags import COUNTRY_PROPERTIES, EDGE_PROPERTIES, mask_of
 from culturekit.kg.store import Graph, load_graph
 from culturekit.kg.walk.authors_walk import MOST_ROWS, Ways, authors_walk
@@ -82,6 +82,7 @@ def extract(
     `successors` says by QID number which country has taken the place of which.
     """
     options = options or ExtractOptions()
+    check_known(graph_folder, concepts)
     graph, facts = load_graph(graph_folder), Facts.of(graph_folder)
     work.progress.begin(len(concepts), "concepts")
     searches = [search_of(graph, concept, semantics=options.semantics) for concept in concepts]

@@ -2,14 +2,21 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from culturekit.metrics.diversity.labels import Codes
+from culturekit.metrics.arguments import argument_error
+from culturekit.metrics.diversity.labels import LEVELS, Codes, Labels, Missing, code_levels
 
-__all__ = ["LabelClasses", "classes_of", "combined", "label_classes"]
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["LabelClasses", "classes_of", "classes_of_labels", "combined", "label_classes"]
+
+ITEMS = "items of a class"
+"""A column that no table of labels has."""
 
 WIDEST = 2**62
 """Above this, keys of several columns no longer fit one number."""
@@ -42,6 +49,31 @@ class LabelClasses:
 def classes_of(codes: NDArray[np.int64]) -> LabelClasses:
     """Count the classes of coded labels, int64 (n, n_levels)."""
     return label_classes(list(codes.T))
+
+
+def classes_of_labels(
+    labels: "Labels | pl.LazyFrame", *, levels: Sequence[int], missing: Missing, normalize: bool
+) -> LabelClasses:
+    """Count the classes of labels; those of a lazy frame are counted as they are read, and never all held at once."""
+    if not hasattr(labels, "collect"):
+        return label_classes(code_levels(labels, levels=levels, missing=missing, normalize=normalize))
+    rows = counted(cast("pl.LazyFrame", labels), [LEVELS[level] for level in levels], missing=missing)
+    return grouped(code_levels(rows, levels=levels, missing=missing, normalize=normalize), rows[ITEMS].to_numpy())
+
+
+def counted(labels: "pl.LazyFrame", names: Sequence[str], *, missing: Missing) -> "pl.DataFrame":
+    """Count rows with the same labels; `distinct` leaves each row that lacks one by itself."""
+    import polars as pl
+
+    known = labels.collect_schema().names()
+    if not set(names) <= set(known):
+        raise argument_error("labels", f"a frame with the columns {', '.join(LEVELS)}", known)
+    rows = labels.group_by(names).agg(pl.len().alias(ITEMS)).collect(engine="streaming")
+    if missing == "distinct":
+        gone = pl.any_horizontal(pl.col(names).is_null())
+        each = rows.filter(gone).select(pl.all().repeat_by(ITEMS).explode())
+        rows = pl.concat([rows.filter(~gone), each.with_columns(pl.lit(1, rows[ITEMS].dtype).alias(ITEMS))])
+    return rows.with_columns(pl.lit(None).alias(name) for name in LEVELS if name not in names)
 
 
 def label_classes(levels: Sequence[Codes]) -> LabelClasses:

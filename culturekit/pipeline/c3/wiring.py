@@ -1,6 +1,6 @@
 """The `c3` recipe as stages: captions grow, models draw them, strategies choose pairs, people rate both."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from culturekit.annotate.export import ExportOptions
@@ -66,12 +66,10 @@ from culturekit.pipeline.steps.pair_stages import (
     worth_stage,
 )
 from culturekit.pipeline.steps.question_stages import vqascore_stage
-from culturekit.pipeline.steps.report_stage import caption_report_stage
+from culturekit.pipeline.steps.report_stage import add_sections_report, sections_headline
 from culturekit.pipeline.steps.scene_judge_stages import extract_stage
 from culturekit.pipeline.steps.taken_stages import table_stage
 from culturekit.records.schemas import CAPTIONS
-from culturekit.report.recipes.captions import caption_page
-from culturekit.report.run_folders import RunFolders
 from culturekit.stages import caption_roles as own
 from culturekit.stages import roles
 from culturekit.stages.caption_roles import PAIRS
@@ -105,13 +103,7 @@ def wire(recipe: C3, run: Run) -> None:
         run.add(compare(CompareReads(ValueTables([run.values_of(roles.FAITHFULNESS)])), how), own.COMPARED)
     if recipe.people is not None:
         wire_ratings(recipe, run, recipe.people)
-    run.add(caption_report_stage(RunFolders(run.root, run.models, run.stages)), roles.REPORT)
-
-
-def headline(run: Run) -> Iterable[str]:
-    """Say in a sentence what the judge alone gets wrong, and which strategy keeps the best pairs."""
-    read = RunFolders(run.root, run.models, run.stages)
-    return caption_page(read).verdict if run.has(roles.REPORT) else ()
+    add_sections_report(run, "c3")
 
 
 def wire_captions(recipe: C3, run: Run) -> None:
@@ -269,4 +261,4 @@ def rated(
     return run.add(import_stage(project, answers, pool=None), own.IMPORTED, what) if answers else None
 
 
-C3_KIND = RecipeKind(C3, wire, headline)
+C3_KIND = RecipeKind(C3, wire, sections_headline("c3"))

@@ -1,5 +1,6 @@
 """How many images of a finished run people would have to look at, for corrected scores of a certain width."""
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -12,16 +13,20 @@ from pydantic import Field
 
 from culturekit.defaults import RATERS
 from culturekit.errors import UsageError
+from culturekit.families.handles.inputs import Files
+from culturekit.families.qvs import answers_of
 from culturekit.metrics.corrected.audit_forecast import REACHED, audit_forecast, images_for
 from culturekit.metrics.corrected.audit_gates import closest_level
 from culturekit.metrics.corrected.audit_marks import MARKS, ONE_RATER, marks_of
-from culturekit.metrics.diversity.kernels import STANDARD_KERNELS
+from culturekit.metrics.corrected.audited_counts import audited_counts
+from culturekit.metrics.diversity.kernels import STANDARD_KERNELS, Weights
 from culturekit.pipeline.steps.report_stage import folders_of
 from culturekit.records.schemas import AUDITS
 from culturekit.report.run_folders import RunFolders
 from culturekit.stages import roles
 from culturekit.stages.stage_command import Seed
 from culturekit.storage.tables import read_table
+from culturekit.trail.upstream import upstream
 
 __all__ = ["AuditPlan", "AuditWish", "as_data", "audit_plan", "audit_plan_lines"]
 
@@ -43,7 +48,7 @@ class AuditWish:
     )
     accuracy: Annotated[
         float | None,
-        Field(ge=0.01, le=1, description="How often the mapping is right. [by the run's diagnosis, else 0.8]"),
+        Field(ge=0.01, le=1, description="How often the mapping is right. [by the run's audit, diagnosis, else 0.8]"),
     ] = None
     per_hour: Annotated[float, Field(ge=1, description="Answers that one person gives in an hour.")] = 200.0
     people: Annotated[int, Field(ge=1, le=50, description="People who look at every image.")] = RATERS
@@ -79,7 +84,7 @@ def audit_plan(root: Path, wish: AuditWish, *, pilot: Path | None = None) -> tup
     run = folders_of(root)
     size = int(run.manifest(roles.SCORES).options["size"])
     first = None if pilot is None else read_table(pilot, AUDITS)
-    accuracy, source = (None, f"{FIRST}: {pilot}") if first is not None else accuracy_of(run, wish.accuracy)
+    first, accuracy, source = (first, None, f"{FIRST}: {pilot}") if pilot else known_of(run, wish, weights)
     plans, marks = [], set[str]()
     for number, model in enumerate(run.models):
         rng = np.random.default_rng([wish.seed, number])
@@ -99,8 +104,24 @@ def audit_plan(root: Path, wish: AuditWish, *, pilot: Path | None = None) -> tup
     return plans, source, [mark for mark in MARKS if mark in marks]
 
 
-def accuracy_of(run: RunFolders, stated: float | None) -> tuple[float, str]:
-    """Say how often the mapping is right, and who says so."""
+def known_of(run: RunFolders, wish: AuditWish, weights: Weights) -> tuple[pl.DataFrame | None, float | None, str]:
+    """Give the answers that corrected the scores of a run, or else how often its mapping is right, and who says so."""
+    folder = run.folder(roles.SCORES)
+    tables = [role for role in run.manifest(roles.SCORES).inputs if role.startswith("audit")]
+    if wish.accuracy is None and tables:
+        own = answers_of(Files({role: upstream(folder, role) for role in tables}))
+        try:
+            for model in run.models:
+                for images in run.matches(model).filter(pl.col("rank") == 1).partition_by("concept"):
+                    audited_counts(images, own, weights=weights)
+        except UsageError as error:
+            return None, *accuracy_of(run, None, f"; answers of this run tell nothing: {error.problem}")
+        return own, None, f"{FIRST}: that of this run"
+    return None, *accuracy_of(run, wish.accuracy)
+
+
+def accuracy_of(run: RunFolders, stated: float | None, more: str = "") -> tuple[float, str]:
+    """Say how often the mapping is right, and who says so; `more` is said too."""
     if stated is not None:
         return stated, f"the mapping is right in {stated:.0%}, as stated"
     known = run.recognition()
@@ -108,12 +129,17 @@ def accuracy_of(run: RunFolders, stated: float | None) -> tuple[float, str]:
         None if known is None else known.filter(pl.col("country").is_not_null()).select("shown", "recognised").sum()
     )
     if counts is None or not counts["shown"][0]:
-        return ASSUMED, f"the mapping is taken to be right in {ASSUMED:.0%}: no diagnosis tells; see --accuracy"
+        return ASSUMED, f"the mapping is taken to be right in {ASSUMED:.0%}: no diagnosis tells; see --accuracy{more}"
     found = max(counts["recognised"][0] / counts["shown"][0], 0.01)
-    return found, f"the mapping is right in {found:.0%} of held-out references; of generated images it may be less"
+    return (
+        found,
+        f"the mapping is right in {found:.0%} of held-out references; of generated images it may be less{more}",
+    )
 
 
-def audit_plan_lines(plans: list[AuditPlan], source: str, marks: list[str], wish: AuditWish) -> Iterator[str]:
+def audit_plan_lines(
+    root: Path, plans: list[AuditPlan], source: str, marks: list[str], wish: AuditWish
+) -> Iterator[str]:
     """Say a plan in words."""
     yield f"{'model':<20} {'images':>7} {'of':>8} {'width':>7} {'half':>7} {'twice':>7} {'hours':>7}"
     for plan in plans:
@@ -133,7 +159,8 @@ def audit_plan_lines(plans: list[AuditPlan], source: str, marks: list[str], wish
     yield from (f"Marked: {mark}. {MARKS[mark]}" for mark in marks)
     if plans:
         most = max(plan.images for plan in plans)
-        yield f"Next: culturekit annotate serve RUN --images {most}"
+        people = "" if wish.people == RATERS else f" --people {wish.people}"
+        yield f"Next: culturekit annotate serve {shlex.quote(str(root))} --images {most}{people}"
 
 
 def as_data(plans: list[AuditPlan], source: str, marks: list[str]) -> dict[str, object]:

@@ -49,7 +49,7 @@ def release_stage(kept: Sequence[Path], options: ReleaseOptions, *, name: str = 
     return Stage(
         name,
         "release",
-        3,
+        4,
         lambda work: release(work, kept, options.roots, source, formats, include=include),
         {**tables, **country_files(), **wording},
         {

@@ -16,7 +16,7 @@ __all__ = ["ingest_stage"]
 
 logger = logging.getLogger(__name__)
 
-INGEST_VERSION = 4
+INGEST_VERSION = 5
 SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 
 

@@ -41,6 +41,7 @@ from culturekit.records.schemas.ground_truth import (
     QUESTIONS,
     QUOTAS,
     ROUNDS,
+    STARTS,
     STATEMENTS,
     STEREOTYPES,
 )
@@ -153,6 +154,7 @@ __all__ = [
     "SELECTED",
     "SELECTION",
     "SLICES",
+    "STARTS",
     "STATEMENTS",
     "STEREOTYPES",
     "SURVEY_CODES",
@@ -233,6 +235,7 @@ TABLES: Mapping[str, Table] = {
         SELECTED,
         SELECTION,
         SLICES,
+        STARTS,
         STATEMENTS,
         STEREOTYPES,
         SURVEY_CODES,

@@ -22,6 +22,7 @@ __all__ = [
     "QUESTION_GRAPHS",
     "QUOTAS",
     "ROUNDS",
+    "STARTS",
     "STATEMENTS",
     "STEREOTYPES",
 ]
@@ -47,6 +48,10 @@ STATEMENTS = declare(
     """,
 )
 """One row per statement whose value is an item; `value` is null for somevalue and novalue."""
+
+STARTS = declare("starts", key="file member offset", columns="file u16, member u32, offset u64, begin u64")
+"""Where a dump file can be read from without what stands before: the plain bytes of a member from `offset` on begin at
+byte `begin` of the file, in bzip2 at that bit. A row per gzip member or zstd frame; of bzip2, one block in 8 MB."""
 
 CANDIDATE_COLUMNS = """
     qid str, label str?, description str?, aliases list[str], concept str, country_qids list[str],

@@ -9,7 +9,7 @@ import pytest
 from culturekit.errors import IntegrityError
 from culturekit.kg.dump import item_batches
 from culturekit.kg.dump.ingest import IngestOptions, ingest
-from culturekit.kg.dump.members import read_line
+from culturekit.kg.dump.read_line import read_line
 from culturekit.kg.statement_flags import COUNTRY_PROPERTIES, EDGE_PROPERTIES, mask_of
 from culturekit.kg.store import load_graph
 from culturekit.records.schemas import ITEMS, STATEMENTS

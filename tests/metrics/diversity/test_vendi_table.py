@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -10,6 +11,7 @@ import pytest
 from culturekit.errors import UsageError
 from culturekit.metrics import STANDARD_KERNELS, vendi, vendi_table
 from culturekit.metrics.diversity.label_classes import classes_of, combined, label_classes
+from culturekit.metrics.diversity.labels import Missing
 from tests.metrics.diversity.dense_oracle import crossing_codes, nested_codes
 
 ORDERS = (0.1, 0.5, 1.0, 2.0, math.inf)
@@ -43,6 +45,27 @@ def test_codes_texts_and_numbers_far_apart_say_the_same(kind: type) -> None:
     frames.append(frames[2].with_columns(pl.col(name).cast(pl.Enum(frames[2][name].unique())) for name in columns))
     for frame in frames:
         assert vendi_table(frame, weights=[(0.2, 0.3, 0.5), (0.5, 0.5, 0)], q=[0.5, 1]).equals(expected)
+
+
+@pytest.mark.parametrize("missing", ["distinct", "equal"])
+@pytest.mark.parametrize("codes", [NESTED, CROSSING], ids=["nested", "crossing"])
+def test_a_lazy_frame_says_what_the_frame_says(tmp_path: Path, codes: np.ndarray, missing: Missing) -> None:
+    columns = dict(zip(("continent", "country", "artifact"), codes.T, strict=True))
+    plain = pl.DataFrame(columns)
+    texts = plain.select(pl.format(f"{name} {{}}", name).alias(name) for name in columns).with_columns(
+        artifact=pl.when(pl.int_range(pl.len()) % 97 > 0).then(pl.col("artifact").str.to_uppercase())
+    )
+    for number, frame in enumerate([plain, texts]):
+        path = tmp_path / f"{number}.parquet"
+        frame.with_columns(model=pl.lit("m")).write_parquet(path, row_group_size=500)
+        for weights in ([(0.2, 0.3, 0.5), (0.5, 0.5, 0)], [(0, 0, 1)]):
+            rows = pl.scan_parquet(path).filter(pl.col("model") == "m")
+            lazy = vendi_table(rows, weights=weights, q=[0.5, 1, 2], missing=missing)
+            assert lazy.equals(vendi_table(frame, weights=weights, q=[0.5, 1, 2], missing=missing))
+    with pytest.raises(UsageError, match="with the columns continent"):
+        vendi_table(pl.LazyFrame({"continent": [1]}), weights=(0, 0, 1), q=1)
+    with pytest.raises(UsageError, match="at least one"):
+        vendi_table(plain.lazy().head(0), weights=(0, 0, 1), q=1)
 
 
 def test_one_kernel_and_one_order_do_too() -> None:
