@@ -86,7 +86,7 @@ def qvs(
     return Stage(
         name,
         "score-qvs",
-        21 if given.audits else 9,  # limits lie where scores can since 9 and 17; pairs scatter once since 21
+        22 if given.audits else 9,  # limits lie where scores can since 9 and 17; contradictions are refused since 22
         lambda work: score(work, given, correction, options),
         roles_of(given),
         settings,

@@ -10,7 +10,7 @@ import pytest
 from culturekit.report.render import render
 from tests.chromium import CHROMIUM, Browser, Tab, browser
 from tests.report.hostile import ELEMENTS, ELSEWHERE, hostile_texts
-from tests.report.pages import HOSTILE, hostile_page, page, with_text
+from tests.report.pages import HOSTILE, audited_page, figure, hostile_page, page, with_text
 
 pytestmark = [
     pytest.mark.endtoend,
@@ -164,6 +164,20 @@ def test_nothing_but_tables_is_wider_than_the_window(tab: Tab, small_run: Path, 
     tab.look(width=width, height=900)
     tab.open(small_run / "report/report.html")
     assert tab.run("document.documentElement.scrollWidth") <= width
+
+
+def test_no_table_of_an_audited_run_of_three_concepts_is_cut_off_at_1440(tab: Tab, tmp_path: Path) -> None:
+    data, concepts = audited_page(), (None, "art", "cuisine", "landmarks")
+    assert data.breakdown is not None
+    cells = tuple((figure(0.592, 1), figure(0.558, 2), figure(0.58, 3)) for _ in concepts)
+    trio = tuple(((figure(0.58, 1), None), (figure(0.59, 2), figure(0.55, 9)), (figure(0.3, 3), figure(0.4, 8)))
+                 for _ in concepts)  # fmt: skip
+    table = replace(data.tables[0], concepts=concepts, rows=(("compatriot", cells), ("mirage", cells)), limits=())
+    breakdown = replace(data.breakdown, concepts=concepts, rows=(("compatriot", trio), ("mirage", trio)))
+    tab.look(width=1440, height=900)
+    tab.open(written(tmp_path, render(replace(data, tables=(table,), breakdown=breakdown))))
+    wider = "[...document.querySelectorAll('.scroll')].filter((one) => one.scrollWidth > one.clientWidth)"
+    assert tab.run(f"{wider}.map((one) => one.textContent.trim().slice(0, 60))") == []
 
 
 def test_what_can_only_be_used_on_a_screen_is_not_printed(tab: Tab, tmp_path: Path) -> None:

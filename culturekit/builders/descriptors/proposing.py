@@ -11,7 +11,7 @@ import msgspec
 import polars as pl
 from pydantic import Field
 
-from culturekit.builders.asked_rows import AskedRows, sifted
+from culturekit.builders.asked_rows import AskedRows, bounded, sifted
 from culturekit.builders.descriptors.activity_rows import ActivityDimension, activities_of, dimensions_of
 from culturekit.builders.wordings import wording
 from culturekit.llm.answers import DEFAULTS, LlmOptions
@@ -150,7 +150,7 @@ def proposal_request(row: ActivityDimension, *, at_most: int, instructions: str)
         ProposedDescriptors,
         allowed={"id": (row.id,)},
         max_tokens=REPLY_TOKENS,
-        asks=AskedDescriptors,
+        asks=bounded(AskedDescriptors, "descriptors", at_most),
     )
 
 

@@ -135,7 +135,7 @@ def import_stage(project: Path, exports: Sequence[Path], *, pool: str | None, na
     return Stage(
         name,
         "annotate-import",
-        2,
+        3,
         lambda work: import_answers(work, project, exports, pool=pool),
         {"project": project, **roles("export", exports)},
         {"pool": pool},

@@ -96,7 +96,7 @@ def propose_stage(
         run=lambda work, client: propose_descriptors(work, given.prompts, client, options, llm),
         llm=llm,
         name=name,
-        version=2,
+        version=3,
         ahead=bool(given.grid),
         options={"at_most": options.at_most},
     )
@@ -148,7 +148,7 @@ def stereotypes_stage(
         run=lambda work, client: name_stereotypes(work, given.prompts, client, options, llm),
         llm=llm,
         name=name,
-        version=2,
+        version=3,
         ahead=bool(given.grid),
         options={"at_most": options.at_most},
     )

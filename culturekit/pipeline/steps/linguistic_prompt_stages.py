@@ -83,7 +83,7 @@ def dialects_stage(
         return AskPlan(client.model, "questions", len(every), 0, len(every), cost)
 
     words = {"task": PROPOSE_PAIRS, "wording": digest_bytes(wording("dialects_propose").encode())}
-    stage = Stage(name, "build-dialects", 1, run, inputs, {**decided, **words}, packages=("msgspec", "polars"))
+    stage = Stage(name, "build-dialects", 2, run, inputs, {**decided, **words}, packages=("msgspec", "polars"))
     return asking_stage(stage, options.proposer, client, unit="questions", plan=plan, ahead=True)
 
 

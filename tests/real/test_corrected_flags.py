@@ -1,42 +1,27 @@
-"""Corrected diversity of real pictures: flags as three makers draw them, and drawings that show no culture.
+"""Corrected diversity of real pictures, where the mapping errs as an encoder does, not as a simulation says.
 
-    npm install --prefix pictures svg-country-flags@1.2.10 emoji-datasource-{google,twitter}@16.0.0
-    CULTUREKIT_PICTURES=pictures/node_modules python -m pytest -m external tests/metrics/corrected/test_real_pictures.py
-
-Flags of one maker are the references; five models show those of two others, tilted and placed on paper of some colour.
-The mapping errs as an encoder does, not as a simulation says.
+Flags of one maker are the references; five models show those of two others, tilted and placed on paper of some colour,
+or animals and things.
 """
 
-import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 import numpy as np
-import polars as pl
-import pytest
 from numpy.typing import NDArray
-from PIL import Image
 
 from culturekit.index.models.embedded_encoder import EmbeddedEncoder
 from culturekit.metrics import audit_sample, vendi_batches, vendi_corrected
 from culturekit.metrics.corrected.expected_diversity import expected_diversity
 from culturekit.metrics.statistics.intervals import Interval
 from tests.metrics.corrected.audits_by_hand import audits_of, matches_of
+from tests.real.flags import MAKERS, REFERENCES, codes, drawings, folder, on_paper, references
+from tests.real.things import needs
 
-ENVIRONMENT = "CULTUREKIT_PICTURES"
-
-pytestmark = [
-    pytest.mark.external,
-    pytest.mark.slow,
-    pytest.mark.skipif(ENVIRONMENT not in os.environ, reason=f"{ENVIRONMENT} names no node_modules with pictures"),
-]
+pytestmark = needs(REFERENCES, *map(folder, MAKERS))
 
 COUNTRY = (0.0, 1.0, 0.0)
 DRAWS, PROMPTS, IMAGES, AUDITED = 3, 3, 1200, 150
-THINGS = ("Animals & Nature", "Objects")
-MAKERS = ("google", "twitter")
 TRIES = 3
 """Pictures made of each drawing."""
 
@@ -50,53 +35,14 @@ class Pictures:
     mapped: NDArray[np.int64]
 
 
-def folder(maker: str) -> Path:
-    return Path(os.environ[ENVIRONMENT]) / f"emoji-datasource-{maker}/img/{maker}/64"
-
-
-def emoji_of(code: str) -> str:
-    return "-".join(f"{0x1F1E6 + ord(letter) - ord('A'):x}" for letter in code) + ".png"
-
-
-def opened(path: Path) -> Image.Image:
-    """Open a drawing and cut away what is transparent around it."""
-    drawing = Image.open(path).convert("RGBA")
-    return drawing.crop(drawing.getchannel("A").getbbox())
-
-
-def on_paper(drawing: Image.Image, rng: np.random.Generator) -> NDArray[np.uint8]:
-    """Tilt a drawing and place it on paper of some colour."""
-    paper = Image.new("RGBA", (96, 96), (*rng.integers(120, 256, size=3).tolist(), 255))
-    width = int(rng.integers(62, 96))
-    sized = drawing.resize((width, max(width * drawing.height // drawing.width, 1)))
-    turned = sized.rotate(float(rng.normal(0, 6)), expand=True, resample=Image.Resampling.BILINEAR)
-    paper.alpha_composite(
-        turned.crop((0, 0, 96, 96)), (max((96 - turned.width) // 2, 0), max((96 - turned.height) // 2, 0))
-    )
-    return np.asarray(paper.convert("RGB"))
-
-
 @cache
 def pictures() -> Pictures:
     """Make the pictures and map each to the reference that is most like it."""
     rng, encoder = np.random.default_rng(0), EmbeddedEncoder()
-    references = Path(os.environ[ENVIRONMENT]) / "svg-country-flags/png250px"
-    every = sorted(path.stem.upper() for path in references.glob("??.png"))
-    codes = tuple(code for code in every if all((folder(maker) / emoji_of(code)).exists() for maker in MAKERS))
-    flags = [on_paper(opened(references / f"{code.lower()}.png"), np.random.default_rng(1)) for code in codes]
-    known = encoder.encode_images(flags)
-    drawn = [(place, on_paper(drawing, rng)) for place, drawing in drawings(codes) for _ in range(TRIES)]
+    known = encoder.encode_images(references())
+    drawn = [(place, on_paper(drawing, rng)) for place, drawing in drawings() for _ in range(TRIES)]
     vectors = encoder.encode_images([picture for _, picture in drawn])
-    return Pictures(codes, np.array([place for place, _ in drawn]), (vectors @ known.T).argmax(axis=1))
-
-
-def drawings(codes: tuple[str, ...]) -> Iterator[tuple[int, Image.Image]]:
-    """Give what two makers draw: the place of a flag's country, and -1 for animals and things."""
-    told = pl.read_json(folder("google").parents[2] / "emoji.json", infer_schema_length=None)
-    things = told.filter(pl.col("category").is_in(THINGS))["image"].sort().to_list()
-    for maker in MAKERS:
-        yield from ((place, opened(folder(maker) / emoji_of(code))) for place, code in enumerate(codes))
-        yield from ((-1, opened(folder(maker) / name)) for name in things if (folder(maker) / name).exists())
+    return Pictures(codes(), np.array([place for place, _ in drawn]), (vectors @ known.T).argmax(axis=1))
 
 
 def models(countries: int) -> NDArray[np.float64]:
