@@ -31,7 +31,8 @@ countries: [JP, IN]
 """
 PAGE = """
 <html><head><title>Iran</title></head><body><h1>Iranian Culture</h1>
-<h3>Greetings</h3><p>The common greeting is a handshake. Close friends may kiss each other on the cheek.</p></body></html>
+<h3>Greetings</h3><p>The common greeting is a handshake. Close friends may kiss each other on the cheek.</p>
+</body></html>
 """
 LISTED = "pages: [{source: cultural-atlas, country: IR, file: iran.html, url: 'https://atlas.example/iran'}]"
 SCENES = "models=[{name: plain, backend: 'simulated-scenes?knows=0.5'}]"
@@ -52,7 +53,8 @@ RECIPES: Mapping[str, tuple[str, ...]] = {
     "c3": (
         "captions.count=10", "captions.sample=5", "captions.proposer={model}&temperature=0.8&max_tokens=400",
         "pairs.translator={model}&max_tokens=80", "pairs.simulated.each=1", "pairs.keep=4", "people=null",
-        "objects.dimensions=[objects]", "models=[{{name: tiny, backend: 'diffusers:sdxl?steps=2&device=cpu'}}]", "images.size=96x96",
+        "objects.dimensions=[objects]", "images.size=96x96",
+        "models=[{{name: tiny, backend: 'diffusers:sdxl?steps=2&device=cpu'}}]",
     ),
     "linguistic": (
         "prompts.nouns=2", "prompts.pairs.proposer={model}&temperature=0.8&max_tokens=500", "prompts.pairs.count=20",
@@ -88,10 +90,16 @@ def test_a_recipe_ends_whatever_a_small_model_says(
     started = time.monotonic()
     first = ran(name, llama)
     seconds = time.monotonic() - started
+    if "there are no prompts of dialects" in first.stderr:
+        assert first.returncode == 2
+        keep(
+            "smollm2_linguistic", "SmolLM2 in the recipe linguistic", [["end"], ["no pair was usable, and it says so"]]
+        )
+        return
     assert first.returncode in (0, 1), first.stderr  # 1: rows wait for a person
     again = ran(name, llama)
     assert again.returncode == first.returncode
-    assert " 0 done" in again.stdout, again.stdout
+    assert " 0 done" in again.stderr, again.stderr
     answer = verify_run(Path("run"))
     assert [str(finding) for finding in answer.findings if finding.severity == "broken"] == []
     rows = [["stage", "outcomes of questions", "tokens out"]]
