@@ -10,6 +10,7 @@ from culturekit.pipeline.planning.refusals import refusals
 from culturekit.pipeline.run_stage import StageRun, run_stage
 from culturekit.pipeline.steps.report_stage import RECIPE_RECORD
 from culturekit.records.work import Engine, Progress, Quiet
+from culturekit.stages import roles
 from culturekit.stages.stage import Stage
 from culturekit.storage.atomic import write_atomically
 from culturekit.storage.digests import canonical_json
@@ -49,7 +50,10 @@ def run_recipe(
     stages = stages_until(planned, until)
     if refused := refusals(stages, workdir):
         raise ConfigError([Problem(str(error), ", ".join(names)) for error, names in refused])
-    record = {**recipe.model_dump(mode="json"), "stages": [stage.name for stage in planned if stage.kind != "report"]}
+    record = {
+        **recipe.model_dump(mode="json"),
+        "stages": [stage.name for stage in planned if stage.name != roles.REPORT.form],
+    }
     workdir.mkdir(parents=True, exist_ok=True)
     runs = []
     with hold(workdir / LOCK, wait=wait):

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -12,7 +13,7 @@ from culturekit.errors import UsageError
 from culturekit.families.compare import ComparisonOptions, score_comparisons
 from culturekit.metrics.arguments import argument_error
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS
-from culturekit.pipeline.steps.report_stage import folders_of
+from culturekit.pipeline.steps.report_stage import CUBE, SECTION_REPORTS, folders_of, recorded
 from culturekit.records.schemas import SCORES
 from culturekit.records.work import Outcome, Work
 from culturekit.report.inert import plain
@@ -21,7 +22,8 @@ from culturekit.report.run_folders import RunFolders, with_comparison
 from culturekit.report.several.ground import ground_of, same_ground
 from culturekit.report.several.page import SeveralData, collect_several, render_several
 from culturekit.report.site.pages import STYLE, SiteRun, write_artifact_pages, write_model_pages
-from culturekit.report.site.results import every_eval_ever, hub_results
+from culturekit.report.site.results import every_eval_ever, exported, hub_results, scored_when
+from culturekit.report.site.scored_pages import ScoredRun, write_scored_runs
 from culturekit.report.thumbnails import Copied, small_copy
 from culturekit.stages.stage import Stage
 from culturekit.storage.atomic import write_atomically
@@ -38,6 +40,12 @@ Named = tuple[str, RunFolders]
 
 def several_runs_stage(roots: Sequence[Path], *, name: str = "report") -> Stage:
     """Write one page about several runs."""
+    if others := {recorded(root).recipe for root in roots} - {CUBE}:
+        raise UsageError(
+            "runs of these recipes share no scale to compare them on", where=", ".join(map(str, roots)),
+            expected=f"runs of `{CUBE}`", found=", ".join(sorted(others)),
+            hint="`culturekit site RUN...` puts them side by side.",
+        )  # fmt: skip
     return stage_of("report-runs", 2, list(named(roots)), write_page, {}, name)
 
 
@@ -51,8 +59,19 @@ def site_stage(roots: Sequence[Path], dataset: str | None = None, *, name: str =
     """
     if dataset is not None and not HUB_NAME.fullmatch(dataset):
         raise argument_error("dataset", "OWNER/NAME, as the Hub writes it", dataset)
+    kinds = {recorded(root).recipe for root in roots}
+    if len(kinds) > 1 and not kinds <= set(SECTION_REPORTS):
+        raise UsageError(
+            "these runs are of recipes whose pages have nothing in common", where=", ".join(map(str, roots)),
+            expected=f"runs of `{CUBE}` alone, or of {', '.join(SECTION_REPORTS)}", found=", ".join(sorted(kinds)),
+            hint="Write a site of each.",
+        )  # fmt: skip
     runs, options = list(named(roots)), {"dataset": dataset}
-    return stage_of("site", 1, runs, lambda work, runs: write_site(work, runs, dataset), options, name)
+    if kinds == {CUBE}:
+        return stage_of("site", 1, runs, lambda work, runs: write_site(work, runs, dataset), options, name)
+    if dataset is not None:
+        raise argument_error("dataset", f"for runs of `{CUBE}`, which have one headline score", dataset)
+    return stage_of("scored-site", 1, runs, write_scored_site, options, name)
 
 
 def stage_of(
@@ -99,8 +118,7 @@ def write_site(work: Work, runs: Sequence[Named], dataset: str | None) -> Outcom
     sites = [SiteRun(number, run, part) for number, ((_, run), part) in enumerate(zip(runs, data.runs, strict=True), 1)]
     pages = {(site.part.name, line.model): site.page_of(line.model) for site in sites for line in site.part.models}
     write_atomically(work.out / "index.html", render_several(data, pages).encode("utf-8"))
-    style = "\n".join(template_text(name) for name in ("report.css", STYLE))
-    write_atomically(work.out / STYLE, style.encode("utf-8"))
+    write_style(work.out)
     made = write_model_pages(work.out, sites) + write_artifact_pages(work.out, sites) + 1
     wanted = []
     for site in sites:
@@ -117,13 +135,45 @@ def write_site(work: Work, runs: Sequence[Named], dataset: str | None) -> Outcom
     return Outcome(counts, {reason: count for reason, count in sorted(drops.items()) if count})
 
 
+def write_scored_site(work: Work, runs: Sequence[Named]) -> Outcome:
+    """Write the pages of runs whose reports are pages of sections, and the scores of their models."""
+    work.progress.begin(len(runs), "runs")
+    drops: Counter[str] = Counter()
+    parts = []
+    for number, (name, run) in enumerate(runs, 1):
+        record = recorded(run.root)
+        report, backends = SECTION_REPORTS[record.recipe], {model.name: model.backend for model in record.models}
+        part = ScoredRun(number, name, run, backends, report.page_of(run), report.truths)
+        for model, backend in backends.items():
+            own = part.exported(model)
+            when = max(scored_when(run, folder) for folder in own["folder"].unique().to_list())
+            result, without = every_eval_ever(run, name, model, backend, own, when)
+            drops.update(without)
+            write_below(work.out / "every-eval-ever" / f"{number}-{plain(model)}.json", json_text(result))
+        parts.append(part)
+    write_style(work.out)
+    pages = write_scored_runs(work.out, parts, partial(work.progress.advance, 1))
+    return Outcome(
+        {"runs": len(parts), "models": sum(len(part.backends) for part in parts), "pages": pages}, dict(drops)
+    )
+
+
+def write_style(out: Path) -> None:
+    """Write the style of all pages of a site."""
+    style = "\n".join(template_text(name) for name in ("report.css", STYLE))
+    write_atomically(out / STYLE, style.encode("utf-8"))
+
+
 def write_results(work: Work, sites: Sequence[SiteRun], dataset: str | None) -> Counter[str]:
     """Write the scores of each model as others collect them; count those that have no place there."""
     drops: Counter[str] = Counter()
     for site in sites:
         for line in site.part.models:
             place = f"{site.number}-{plain(line.model)}"
-            record, without = every_eval_ever(site.run, site.part.name, line)
+            own = exported(site.run, line.model)
+            record, without = every_eval_ever(
+                site.run, site.part.name, line.model, line.backend, own, scored_when(site.run)
+            )
             drops.update(without)
             write_below(work.out / "every-eval-ever" / f"{place}.json", json_text(record))
             if dataset is not None and (entries := hub_results(site.run, line, dataset)) is not None:

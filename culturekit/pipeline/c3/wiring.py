@@ -1,6 +1,6 @@
 """The `c3` recipe as stages: captions grow, models draw them, strategies choose pairs, people rate both."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from culturekit.annotate.export import ExportOptions
@@ -28,8 +28,7 @@ from culturekit.generation.runner import ImagePlan
 from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource, TextColumns
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS
 from culturekit.pipeline.c3.recipe import C3, Finetune, Pairs, People, SimulatedPairs
-from culturekit.pipeline.parts.buying import asked, bought
-from culturekit.pipeline.parts.model_images import model_images
+from culturekit.pipeline.parts.buying import asked, bought, model_images
 from culturekit.pipeline.planning.slots import asks, makes
 from culturekit.pipeline.steps.annotate_stages import (
     ANSWERS_FILE,
@@ -57,20 +56,20 @@ from culturekit.pipeline.steps.caption_world_stages import (
 from culturekit.pipeline.steps.finetune_stage import FinetuneReads, finetune_stage
 from culturekit.pipeline.steps.generate_stage import generate_stage
 from culturekit.pipeline.steps.index_stages import embed_stage
-from culturekit.pipeline.steps.pair_stages import SelectReads, export_pairs_stage, select_stage
-from culturekit.pipeline.steps.pair_worth_stages import (
+from culturekit.pipeline.steps.pair_stages import (
+    SelectReads,
     captioned_images_stage,
+    export_pairs_stage,
     pair_items_stage,
     ranked_values_stage,
+    select_stage,
     worth_stage,
 )
 from culturekit.pipeline.steps.question_stages import vqascore_stage
-from culturekit.pipeline.steps.report_stage import caption_report_stage
+from culturekit.pipeline.steps.report_stage import add_sections_report, sections_headline
 from culturekit.pipeline.steps.scene_judge_stages import extract_stage
-from culturekit.pipeline.steps.table_stages import table_stage
+from culturekit.pipeline.steps.taken_stages import table_stage
 from culturekit.records.schemas import CAPTIONS
-from culturekit.report.recipes.captions import caption_page
-from culturekit.report.run_folders import RunFolders
 from culturekit.stages import caption_roles as own
 from culturekit.stages import roles
 from culturekit.stages.caption_roles import PAIRS
@@ -104,13 +103,7 @@ def wire(recipe: C3, run: Run) -> None:
         run.add(compare(CompareReads(ValueTables([run.values_of(roles.FAITHFULNESS)])), how), own.COMPARED)
     if recipe.people is not None:
         wire_ratings(recipe, run, recipe.people)
-    run.add(caption_report_stage(RunFolders(run.root, run.models, run.stages)), roles.REPORT)
-
-
-def headline(run: Run) -> Iterable[str]:
-    """Say in a sentence what the judge alone gets wrong, and which strategy keeps the best pairs."""
-    read = RunFolders(run.root, run.models, run.stages)
-    return caption_page(read).verdict if run.has(roles.REPORT) else ()
+    add_sections_report(run, "c3")
 
 
 def wire_captions(recipe: C3, run: Run) -> None:
@@ -268,4 +261,4 @@ def rated(
     return run.add(import_stage(project, answers, pool=None), own.IMPORTED, what) if answers else None
 
 
-C3_KIND = RecipeKind(C3, wire, headline)
+C3_KIND = RecipeKind(C3, wire, sections_headline("c3"))

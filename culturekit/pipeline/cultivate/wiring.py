@@ -1,6 +1,5 @@
 """The `cultivate` recipe as stages: from pages about activities to the report, one folder each."""
 
-from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
@@ -26,22 +25,23 @@ from culturekit.metrics.ahead.dimensions import DIMENSIONS
 from culturekit.pipeline.cultivate.ground import wire_ground
 from culturekit.pipeline.cultivate.people import by_folder, wire_people
 from culturekit.pipeline.cultivate.recipe import VQASCORE, Cultivate
-from culturekit.pipeline.parts.buying import asked, bought
-from culturekit.pipeline.parts.model_images import model_images
+from culturekit.pipeline.parts.buying import asked, bought, model_images
 from culturekit.pipeline.steps.index_stages import embed_stage
 from culturekit.pipeline.steps.quality_stage import QualityReads, quality_stage
 from culturekit.pipeline.steps.question_stages import vqascore_stage
-from culturekit.pipeline.steps.reference_stages import choose_stage
-from culturekit.pipeline.steps.report_stage import scene_report_stage
-from culturekit.pipeline.steps.scene_judge_stages import extract_stage, likert_stage, stereotype_scores_stage
+from culturekit.pipeline.steps.report_stage import add_sections_report, sections_headline
+from culturekit.pipeline.steps.scene_judge_stages import (
+    choose_stage,
+    extract_stage,
+    likert_stage,
+    stereotype_scores_stage,
+)
 from culturekit.pipeline.steps.scene_score_stages import (
     breakdown_stage,
 )
 from culturekit.pipeline.steps.scene_stages import scene_truth_stage
-from culturekit.pipeline.steps.table_stages import table_stage
+from culturekit.pipeline.steps.taken_stages import table_stage
 from culturekit.records.schemas import DESCRIPTORS, PROMPTS, STEREOTYPES
-from culturekit.report.recipes.scenes import scene_page
-from culturekit.report.run_folders import RunFolders
 from culturekit.stages import roles
 from culturekit.stages.roles import REAL_IMAGES
 from culturekit.stages.run import Run
@@ -75,13 +75,7 @@ def cultivate(recipe: Cultivate, run: Run) -> None:
     wire_scores(recipe, run, everybody)
     if recipe.people is not None:
         wire_people(recipe, run)
-    run.add(scene_report_stage(RunFolders(run.root, run.models, run.stages)), roles.REPORT)
-
-
-def headline(run: Run) -> Iterable[str]:
-    """Say in a sentence what the judge alone gets wrong."""
-    read = RunFolders(run.root, run.models, run.stages)
-    return scene_page(read).verdict if run.has(roles.REPORT) else ()
+    add_sections_report(run, "cultivate")
 
 
 def wire_tables(recipe: Cultivate, run: Run) -> None:
@@ -165,4 +159,4 @@ def wire_scores(recipe: Cultivate, run: Run, everybody: tuple[str, ...]) -> None
         run.add(gaps(GapReads(ValueTables([run.values_of(AHEAD)])), how), roles.GAPS)
 
 
-CULTIVATE = RecipeKind(Cultivate, cultivate, headline)
+CULTIVATE = RecipeKind(Cultivate, cultivate, sections_headline("cultivate"))

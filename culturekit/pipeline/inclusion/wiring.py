@@ -1,9 +1,10 @@
 """The `inclusion` recipe as stages: models draw objects in regions, beside photographs; people of each region look."""
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 from culturekit.annotate.export import ExportOptions
 from culturekit.annotate.inclusion_tables import TASK1_SCHEME, TASK2_SCHEME
@@ -33,7 +34,7 @@ from culturekit.generation.place_lists import place_file
 from culturekit.generation.runner import ImagePlan
 from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource, TextColumns
 from culturekit.pipeline.inclusion.recipe import Inclusion, Seen
-from culturekit.pipeline.parts.model_images import model_images
+from culturekit.pipeline.parts.buying import model_images
 from culturekit.pipeline.planning.slots import works
 from culturekit.pipeline.steps.aggregate_stage import tasks_stage
 from culturekit.pipeline.steps.annotate_stages import ANSWERS_FILE, ExportFiles, export_stage, import_stage
@@ -44,6 +45,7 @@ from culturekit.pipeline.steps.inclusion_stages import (
     TripletReads,
     geographic_stage,
     object_items_stage,
+    photographed_stage,
     triplets_stage,
 )
 from culturekit.pipeline.steps.inclusion_world_stages import (
@@ -55,26 +57,23 @@ from culturekit.pipeline.steps.inclusion_world_stages import (
     seen_marks_stage,
 )
 from culturekit.pipeline.steps.index_stages import embed_stage
-from culturekit.pipeline.steps.report_stage import inclusion_report_stage
-from culturekit.report.recipes.inclusion import inclusion_page
-from culturekit.report.run_folders import RunFolders
+from culturekit.pipeline.steps.report_stage import add_sections_report, sections_headline
 from culturekit.stages import inclusion_roles as own
 from culturekit.stages import roles
-from culturekit.stages.roles import REAL_IMAGES
+from culturekit.stages.roles import REAL_IMAGES, Role
 from culturekit.stages.run import Run
 
 __all__ = ["INCLUSION"]
 
 TASKS = {TASK1_SCHEME: "task1", TASK2_SCHEME: "task2"}
+NAMING: Mapping[Literal["regions", "objects"], Role] = {"regions": roles.PROMPTS, "objects": own.PLAIN_PROMPTS}
 LEVELS = (("region",), ("region", "concept"))
 """By what images are parted, besides who made them."""
 
 
 def wire(recipe: Inclusion, run: Run) -> None:
     """Add the stages of a run."""
-    given = PlacesRead(place_file(recipe.places))
-    run.add(geographic_stage(given, GeographicOptions("regions")), roles.PROMPTS)
-    run.add(geographic_stage(given, GeographicOptions("objects")), own.PLAIN_PROMPTS)
+    wire_prompts(recipe, run)
     wire_images(recipe, run)
     for extractor in recipe.extractors:
         wire_extractor(recipe, run, extractor.name, extractor.encoder)
@@ -82,30 +81,38 @@ def wire(recipe: Inclusion, run: Run) -> None:
         tables = {one.name: run.table(own.REALISM, variant=one.name) for one in recipe.extractors}
         run.add(stability(StabilityReads(Files(tables))), own.EXTRACTORS)
     if recipe.published is not None:
-        run.add(task2(Task2Reads(Path(recipe.published)), Task2Options()), own.PUBLISHED)
+        run.add(task2(Task2Reads(Path(recipe.published)), Task2Options(least=0)), own.PUBLISHED)
     said = None if recipe.people is None else wire_people(recipe, run, recipe.people)
     wire_names(recipe, run, said)
     if recipe.people is not None and said is not None:
         wire_corrected(recipe, run, said, recipe.people)
-    run.add(inclusion_report_stage(RunFolders(run.root, run.models, run.stages)), roles.REPORT)
+    add_sections_report(run, "inclusion")
 
 
-def headline(run: Run) -> Iterable[str]:
-    """Say in a sentence what the encoder alone gets wrong, and whether rankings hold from extractor to extractor."""
-    read = RunFolders(run.root, run.models, run.stages)
-    return inclusion_page(read).verdict if run.has(roles.REPORT) else ()
+def wire_prompts(recipe: Inclusion, run: Run) -> None:
+    """List prompts and take in photographs; objects that have too few of these are asked of no model."""
+    given, least = PlacesRead(place_file(recipe.places)), recipe.photographs.least
+    listed = {
+        naming: run.add(geographic_stage(given, GeographicOptions(naming)), role if least is None else own.LISTED,
+                        variant="" if least is None else naming)
+        for naming, role in NAMING.items()
+    }  # fmt: skip
+    photographs = Model(name=REAL_IMAGES, backend=recipe.photographs.backend)
+    plan = ImagePlan(slots=recipe.photographs.each)
+    shown = model_images(run, photographs, plan, roles.REAL, seed=recipe.seed, asked=listed["regions"],
+                         prompts=lambda _: recipe.prompts)  # fmt: skip
+    if least is not None:
+        for naming, role in NAMING.items():
+            run.add(photographed_stage(listed[naming], listed["regions"], shown, least=least), role)
 
 
 def wire_images(recipe: Inclusion, run: Run) -> None:
-    """Have every model draw objects in regions and objects alone, and take in photographs."""
+    """Have every model draw objects in regions and objects alone."""
     plain = run.table(own.PLAIN_PROMPTS)
     for model in recipe.models:
         model_images(run, model, recipe.images, seed=recipe.seed, prompts=lambda _: recipe.prompts)
         model_images(run, model, recipe.images, own.PLAIN, seed=recipe.seed, asked=plain,
                      prompts=lambda _: len(recipe.listed.objects))  # fmt: skip
-    photographs = Model(name=REAL_IMAGES, backend=recipe.photographs.backend)
-    model_images(run, photographs, ImagePlan(slots=recipe.photographs.each), roles.REAL, seed=recipe.seed,
-                 prompts=lambda _: recipe.prompts)  # fmt: skip
 
 
 def tables_of(run: Run) -> dict[str, list[Path]]:
@@ -220,4 +227,4 @@ def wire_corrected(recipe: Inclusion, run: Run, said: Path, wanted: Seen) -> Non
         run.add(object_truth_stage(images, Files([run.table(roles.PROMPTS)]), wanted.simulated), own.TRUTH)
 
 
-INCLUSION = RecipeKind(Inclusion, wire, headline)
+INCLUSION = RecipeKind(Inclusion, wire, sections_headline("inclusion"))

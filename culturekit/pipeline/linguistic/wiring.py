@@ -1,6 +1,6 @@
 """The `linguistic` recipe as stages: prompts of three kinds, their images, what machines and people say of them."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from culturekit.families.tones import ToneOptions, ToneReads, tones
 from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
 from culturekit.index.raters.score_pictures import QualityOptions
 from culturekit.pipeline.linguistic.recipe import Linguistic, People
-from culturekit.pipeline.parts.model_images import model_images
+from culturekit.pipeline.parts.buying import model_images
 from culturekit.pipeline.planning.slots import asks
 from culturekit.pipeline.steps.annotate_stages import ANSWERS_FILE, ExportFiles, export_stage, import_stage
 from culturekit.pipeline.steps.index_stages import embed_stage
@@ -39,11 +39,9 @@ from culturekit.pipeline.steps.linguistic_stages import (
     simulated_choices_stage,
 )
 from culturekit.pipeline.steps.quality_stage import QualityReads, quality_stage
-from culturekit.pipeline.steps.report_stage import linguistic_report_stage
-from culturekit.pipeline.steps.table_stages import table_stage
+from culturekit.pipeline.steps.report_stage import add_sections_report, sections_headline
+from culturekit.pipeline.steps.taken_stages import table_stage
 from culturekit.records.schemas import PROMPTS
-from culturekit.report.recipes.linguistic import linguistic_page
-from culturekit.report.run_folders import RunFolders
 from culturekit.stages import linguistic_roles as own
 from culturekit.stages import roles
 from culturekit.stages.run import Run
@@ -72,13 +70,7 @@ def wire(recipe: Linguistic, run: Run) -> None:
         wire_neutral(recipe, run)
     if "specific" in recipe.prompts.kinds:
         wire_specific(recipe, run, said.get(PLACES))
-    run.add(linguistic_report_stage(RunFolders(run.root, run.models, run.stages)), roles.REPORT)
-
-
-def headline(run: Run) -> Iterable[str]:
-    """Say in a sentence what the rules alone get wrong."""
-    read = RunFolders(run.root, run.models, run.stages)
-    return linguistic_page(read).verdict if run.has(roles.REPORT) else ()
+    add_sections_report(run, "linguistic")
 
 
 def wire_prompts(recipe: Linguistic, run: Run) -> None:
@@ -187,4 +179,4 @@ def wire_specific(recipe: Linguistic, run: Run, people: Path | None) -> None:
         run.add(scoring(RatingReads(run.table(own.KNOWN), images_of(run), prompts)), own.TRUE_RATINGS)
 
 
-LINGUISTIC = RecipeKind(Linguistic, wire, headline)
+LINGUISTIC = RecipeKind(Linguistic, wire, sections_headline("linguistic"))

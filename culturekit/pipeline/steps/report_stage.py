@@ -1,10 +1,14 @@
-"""The report of a run as its last stage, and for a run that is finished already."""
+"""The report of a run as its last stage or of a finished run, and the card of a release."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
+from culturekit.cards.build import build_card
+from culturekit.cards.hand import FIELDS_FILE, TEXT_FILE
+from culturekit.cards.provenance import keys_behind
 from culturekit.errors import UsageError
 from culturekit.kg.countries import file_of, use_countries_of_recipe
 from culturekit.records.work import Outcome, Work
@@ -14,15 +18,67 @@ from culturekit.report.recipes.linguistic import linguistic_page
 from culturekit.report.recipes.scenes import SectionPage, render_sections, scene_page
 from culturekit.report.run_folders import RunFolders
 from culturekit.report.write import write_report
+from culturekit.stages import caption_roles, inclusion_roles, linguistic_roles, roles, scene_roles
+from culturekit.stages.roles import Role
+from culturekit.stages.run import Run
 from culturekit.stages.stage import Stage
 from culturekit.storage.atomic import write_atomically
+from culturekit.storage.digests import digest
+from culturekit.storage.manifest import InputRecord
 
 __all__ = [
-    "RECIPE_RECORD", "caption_report_stage", "folders_of", "inclusion_report_stage", "linguistic_report_stage",
-    "report_of", "report_stage", "scene_report_stage",
+    "CUBE", "RECIPE_RECORD", "SECTION_REPORTS", "add_sections_report", "card_stage", "folders_of", "recorded",
+    "report_of", "report_stage", "sections_headline", "sections_of",
 ]  # fmt: skip
 
+
+def card_stage(release: Path, hand: Path, *, name: str = "card") -> Stage:
+    """Build the card of a release from its folder and a hand-written half.
+
+    Which stages behind the release are at hand decides what the card can say, so their keys count as an input.
+    """
+    return Stage(
+        name,
+        "card",
+        2,
+        lambda work: build_card(work, release, hand),
+        {"release": release, "fields": hand / FIELDS_FILE, "text": hand / TEXT_FILE, "stages": release},
+        packages=("polars", "PyYAML"),
+        trees={"stages": lambda _: InputRecord(digest(keys_behind(release)), "the stages behind the release")},
+    )
+
+
 CUBE = "cube"
+
+
+@dataclass(frozen=True, slots=True)
+class SectionReport:
+    """A report that is a page of sections.
+
+    Attributes:
+        kind: of the stage.
+        version: of the stage.
+        page_of: collects the page.
+        truths: roles whose scores come from knowing what images show, which holds of simulated worlds alone.
+    """
+
+    kind: str
+    version: int
+    page_of: Callable[[RunFolders], SectionPage]
+    truths: tuple[Role, ...]
+
+
+SECTION_REPORTS = {
+    "c3": SectionReport("caption-report", 2, caption_page, (caption_roles.TRUTH, caption_roles.PAIR_TRUTH)),
+    "cultivate": SectionReport("scene-report", 3, scene_page, (scene_roles.AHEAD_TRUTH,)),
+    "inclusion": SectionReport("inclusion-report", 1, inclusion_page, (inclusion_roles.TRUTH,)),
+    "linguistic": SectionReport(
+        "linguistic-report", 1, linguistic_page,
+        (linguistic_roles.TRUE_DIALECTS, linguistic_roles.TRUE_TONES, linguistic_roles.TRUE_RATINGS,
+         linguistic_roles.NEUTRAL_TRUTH),
+    ),
+}  # fmt: skip
+"""The reports of other kinds of recipes than `cube`."""
 
 RECIPE_RECORD = "recipe.json"
 """The recipe as it was run, everything filled in: it lies beside the stage folders."""
@@ -33,7 +89,7 @@ def report_stage(run: RunFolders, *, name: str = "report") -> Stage:
     return Stage(
         name,
         "report",
-        3,
+        4,
         lambda work: write_report(work, run),
         {stage: run.root / stage for stage in run.stages},
         {"models": list(run.models)},
@@ -41,45 +97,47 @@ def report_stage(run: RunFolders, *, name: str = "report") -> Stage:
     )
 
 
-def scene_report_stage(run: RunFolders, *, name: str = "report") -> Stage:
-    """Write the report of a run of the kind `cultivate`."""
-    return sections_stage(run, "scene-report", 3, scene_page, name=name)
-
-
-def caption_report_stage(run: RunFolders, *, name: str = "report") -> Stage:
-    """Write the report of a run of the kind `c3`."""
-    return sections_stage(run, "caption-report", 2, caption_page, name=name)
-
-
-def linguistic_report_stage(run: RunFolders, *, name: str = "report") -> Stage:
-    """Write the report of a run of the kind `linguistic`."""
-    return sections_stage(run, "linguistic-report", 1, linguistic_page, name=name)
-
-
-def inclusion_report_stage(run: RunFolders, *, name: str = "report") -> Stage:
-    """Write the report of a run of the kind `inclusion`."""
-    return sections_stage(run, "inclusion-report", 1, inclusion_page, name=name)
-
-
-def sections_stage(
-    run: RunFolders, kind: str, version: int, page_of: Callable[[RunFolders], SectionPage], *, name: str
-) -> Stage:
-    """Write a page of sections."""
+def sections_report_stage(run: RunFolders, recipe: str, *, name: str = "report") -> Stage:
+    """Write the report of a run of another kind than `cube`: a page of sections."""
+    report = SECTION_REPORTS[recipe]
 
     def write(work: Work) -> Outcome:
-        data = page_of(run)
+        data = report.page_of(run)
         page = render_sections(data).encode("utf-8")
         write_atomically(work.out / "report.html", page)
         return Outcome({"models": len(data.models), "sections": len(data.sections), "bytes": len(page)})
 
     inputs = {stage: run.root / stage for stage in run.stages}
-    return Stage(name, kind, version, write, inputs, {"models": list(run.models)}, packages=("jinja2", "polars"))
+    options = {"models": list(run.models)}
+    return Stage(name, report.kind, report.version, write, inputs, options, packages=("jinja2", "polars"))
+
+
+def add_sections_report(run: Run, recipe: str) -> None:
+    """Add the report of a run of such a kind, which reads all stages before it."""
+    run.add(sections_report_stage(RunFolders(run.root, run.models, run.stages), recipe), roles.REPORT)
+
+
+def sections_headline(recipe: str) -> Callable[[Run], Iterable[str]]:
+    """Give what says in sentences what came of a run of such a kind: what its page says first."""
+
+    def headline(run: Run) -> Iterable[str]:
+        return (
+            sections_of(RunFolders(run.root, run.models, run.stages), recipe).verdict if run.has(roles.REPORT) else ()
+        )
+
+    return headline
+
+
+def sections_of(run: RunFolders, recipe: str) -> SectionPage:
+    """Give what the page of a run of such a kind says."""
+    return SECTION_REPORTS[recipe].page_of(run)
 
 
 class RecordedModel(msgspec.Struct):
     """A model as the recipe record names it."""
 
     name: str
+    backend: str = ""
 
 
 class RecordedRun(msgspec.Struct):
@@ -93,10 +151,8 @@ class RecordedRun(msgspec.Struct):
 
 def report_of(root: Path) -> Stage:
     """Give the stage that writes the report of a finished run again."""
-    run = folders_of(root)
-    writers = {"cultivate": scene_report_stage, "c3": caption_report_stage, "linguistic": linguistic_report_stage,
-               "inclusion": inclusion_report_stage}  # fmt: skip
-    return writers.get(recorded(root).recipe, report_stage)(run)
+    run, recipe = folders_of(root), recorded(root).recipe
+    return sections_report_stage(run, recipe) if recipe in SECTION_REPORTS else report_stage(run)
 
 
 def recorded(root: Path) -> RecordedRun:
@@ -120,4 +176,5 @@ def folders_of(root: Path) -> RunFolders:
             "this run evaluated no model, so there is nothing to report", where=str(root), expected="a run with models",
             hint="A release is described by its card: `culturekit card build`.",
         )  # fmt: skip
-    return RunFolders(root, tuple(model.name for model in run.models), tuple(run.stages))
+    read = tuple(stage for stage in run.stages if stage != roles.REPORT.form)
+    return RunFolders(root, tuple(model.name for model in run.models), read)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import polars as pl
 from markupsafe import Markup
@@ -73,12 +74,12 @@ def scene_page(run: RunFolders) -> SectionPage:
     )  # fmt: skip
 
 
-def render_sections(data: SectionPage) -> str:
-    """Render the page: it has no script at all."""
+def render_sections(data: SectionPage, links: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Render the page: it has no script at all; `links` are the pages that models have in a site."""
     style = template_text("report.css")
     pictures = {section.anchor: Markup(section.picture) for section in data.sections}
     page = environment().get_template("sections.html")
-    return page.render(data=data, pictures=pictures, style=Markup(style), policy=policy_of(style)) + "\n"
+    return page.render(data=data, links=links, pictures=pictures, style=Markup(style), policy=policy_of(style)) + "\n"
 
 
 def corrected_scores(run: RunFolders) -> pl.DataFrame | None:

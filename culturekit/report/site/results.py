@@ -19,14 +19,14 @@ from culturekit.stages import roles
 from culturekit.storage.manifest import RUN_RECORD
 from culturekit.version import VERSION
 
-__all__ = ["SCHEMA", "every_eval_ever", "hub_results", "model_id"]
+__all__ = ["SCHEMA", "every_eval_ever", "exported", "hub_results", "model_id", "scored_when"]
 
 SCHEMA = "0.2.1"
 """Of Every Eval Ever: the version whose fields these are."""
 
 EXPORTED = ("mapped", "corrected")
 UNKNOWN = "unknown"
-DETAILS = ("benchmark", "concept", "country", "group", "params", "row")
+DETAILS = ("benchmark", "concept", "country", "group", "params", "folder", "row")
 
 
 class Finished(msgspec.Struct):
@@ -41,24 +41,39 @@ def model_id(backend: str, model: str) -> str:
     return f"{spec.name}/{spec.target.rstrip('/').rpartition('/')[2] or model}"
 
 
-def scored_when(run: RunFolders) -> datetime:
-    """Tell when the scores of a run were finished."""
-    return msgspec.json.decode((run.folder(roles.SCORES) / RUN_RECORD).read_bytes(), type=Finished).finished
+def scored_when(run: RunFolders, folder: str = roles.SCORES.form) -> datetime:
+    """Tell when scores of a run were finished."""
+    return msgspec.json.decode((run.root / folder / RUN_RECORD).read_bytes(), type=Finished).finished
 
 
-def every_eval_ever(run: RunFolders, name: str, line: ModelLine) -> tuple[dict[str, Any], dict[str, int]]:
-    """Give the record of a model, and how many scores its schema has no place for, by reason."""
-    own = run.scores().filter(pl.col("labels").is_in(EXPORTED), model=line.model)
+def exported(run: RunFolders, model: str) -> pl.DataFrame:
+    """Take the scores of a model that others may collect: not what is known of a simulated world alone."""
+    own = run.scores().filter(pl.col("labels").is_in(EXPORTED), model=model)
+    return own.with_columns(confidence=pl.col("params").str.json_path_match("$.confidence").cast(pl.Float64))
+
+
+def every_eval_ever(
+    run: RunFolders, name: str, model: str, backend: str, scores: pl.DataFrame, when: datetime
+) -> tuple[dict[str, Any], dict[str, int]]:
+    """Give the record of a model, and how many of its scores the schema has no place for, by reason.
+
+    Args:
+        run: where the prompts are.
+        name: of the run.
+        model: as the run calls it.
+        backend: that drew its images.
+        scores: of the model, with `labels`, `confidence` and `row`, and `kernel` and `folder` where there are some.
+        when: they were finished.
+    """
     metrics, results, drops = all_metrics(), [], dict[str, int]()
-    for row in own.to_dicts():
+    for row in scores.to_dicts():
         metric = metrics[row["metric"]]
         problem = "no number" if not math.isfinite(row["value"]) else "" if bounded(metric) else "no bounds"
         if problem:
             drops[f"score with {problem}"] = drops.get(f"score with {problem}", 0) + 1
             continue
         results.append(result(run, row, metric))
-    when = scored_when(run)
-    identity, moment = model_id(line.backend, line.model), str(int(when.timestamp()))
+    identity, moment = model_id(backend, model), str(int(when.timestamp()))
     record = {
         "schema_version": SCHEMA,
         "evaluation_id": f"culturekit-{name}/{identity.replace('/', '_')}/{moment}",
@@ -71,7 +86,7 @@ def every_eval_ever(run: RunFolders, name: str, line: ModelLine) -> tuple[dict[s
             "evaluator_relationship": "other",
         },
         "eval_library": {"name": "culturekit", "version": VERSION},
-        "model_info": {"name": line.model, "id": identity, "additional_details": {"backend": line.backend}},
+        "model_info": {"name": model, "id": identity, "additional_details": {"backend": backend}},
         "evaluation_results": results,
     }
     return record, drops
@@ -84,19 +99,20 @@ def bounded(metric: Metric) -> bool:
 
 def result(run: RunFolders, row: Mapping[str, Any], metric: Metric) -> dict[str, Any]:
     """Give one score with its interval, and what tells it from the others."""
-    about = {key: str(row[key]) for key in DETAILS if row[key] is not None}
-    label = [metric.name, row["kernel"] and f"{row['kernel']} kernel", row["labels"], row["concept"], row["country"]]
-    told = msgspec.json.decode(row["params"])
+    about = {key: str(row[key]) for key in DETAILS if row.get(key) is not None}
+    kernel = f"{row['kernel']} kernel" if row.get("kernel") else None
+    label = [metric.name, kernel, row["labels"], *(row[key] for key in ("concept", "country", "group"))]
     details: dict[str, Any] = {"score": row["value"], "details": about}
-    if row["ci_low"] is not None and row["ci_high"] is not None:
-        limits = {"lower": row["ci_low"], "upper": row["ci_high"], "confidence_level": told["confidence"]}
+    if row["ci_low"] is not None and row["ci_high"] is not None and row["confidence"] is not None:
+        limits = {"lower": row["ci_low"], "upper": row["ci_high"], "confidence_level": row["confidence"]}
         details["uncertainty"] = {"confidence_interval": limits, "num_samples": row["n"]}
+    prompts = run.found(roles.PROMPTS)
     return {
         "evaluation_name": ", ".join(filter(None, label)),
         "source_data": {
             "dataset_name": row["benchmark"],
             "source_type": "other",
-            "additional_details": {"prompts": run.manifest(roles.PROMPTS).sha256},
+            "additional_details": {} if prompts is None else {"prompts": prompts.sha256},
         },
         "metric_config": {
             "evaluation_description": metric.title,

@@ -20,6 +20,7 @@ from culturekit.verify.scores.qvs_scores import check_qvs
 from culturekit.verify.scores.rank_scores import check_ranks
 from culturekit.verify.scores.realism_scores import check_realism
 from culturekit.verify.scores.score_rows import SCORES_FILE, read_rows
+from culturekit.verify.scores.seen_scores import check_seen_scores
 from culturekit.verify.scores.spread_scores import check_spread
 from culturekit.verify.scores.stability import check_stability
 from culturekit.verify.scores.value_means import check_means, check_nothing_known
@@ -59,6 +60,8 @@ SCORE_CHECKS: Mapping[str, Check] = {
     "score-routes": check_routes,
     "score-spread": check_spread,
     "score-stability": check_stability,
+    "score-task1": check_seen_scores,
+    "score-task2": check_seen_scores,
     "score-tones": check_linguistic,
     "score-within": check_within,
 }
@@ -66,8 +69,7 @@ SCORE_CHECKS: Mapping[str, Check] = {
 
 BY_MEANS = frozenset(
     (
-        "caption-truth", "object-truth", "pair-worth", "score-ahead", "score-clip", "score-survey", "score-task1",
-        "score-task2", "report-runs",
+        "caption-truth", "object-truth", "pair-worth", "score-ahead", "score-clip", "score-survey", "report-runs",
     )
 )  # fmt: skip
 """Stages whose scores are only held against the values beside them: nothing here recomputes these."""

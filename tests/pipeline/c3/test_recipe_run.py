@@ -1,17 +1,22 @@
 """The recipe `c3`, offline, small: from seeds to the report, and once more without doing anything."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import jsonschema
 import polars as pl
 import pytest
 
 from culturekit.config.load import find_recipe, load_any_recipe
+from culturekit.errors import UsageError
 from culturekit.pipeline.run_recipe import run_recipe
-from culturekit.pipeline.run_stage import StageRun
+from culturekit.pipeline.run_stage import StageRun, run_stage
+from culturekit.pipeline.several_runs import several_runs_stage, site_stage
 from culturekit.pipeline.steps.report_stage import report_of
 from culturekit.pipeline.workers.local_engine import LocalEngine
 from culturekit.verify.verify_run import verify_run
+from tests.report.test_site import RECORD, Links
 from tests.verify.tampering import Change, first, tampered, without_first
 
 SMALL = ("captions.count=60", "captions.sample=40", "pairs.simulated.each=2", "pairs.keep=20", "people.pairs=60",
@@ -51,6 +56,40 @@ def test_the_judge_ranks_the_showy_model_first_and_people_put_that_right(finishe
     first = {labels: part.sort("value")["model"][-1] for (labels,), part in judged.group_by("labels")}
     assert first == {"judged": "showy", "corrected": "steady"}
     assert true.sort("value")["model"][-1] == "steady"
+
+
+def test_it_is_a_site_whose_records_hold_nothing_that_only_the_simulation_knows(
+    finished: tuple[Path, list[StageRun]], tmp_path: Path
+) -> None:
+    with LocalEngine(1) as engine:
+        run_stage(site_stage([finished[0]]), tmp_path / "site", engine=engine)
+    pages = {path: Links(path.read_text(encoding="utf-8")) for path in (tmp_path / "site").rglob("*.html")}
+    places = {(path.parent / place).resolve() for path, page in pages.items() for place in page.places
+              if not place.startswith(("#", "data:"))}  # fmt: skip
+    assert all(place.is_file() for place in places)
+    assert {path for path in pages if path.name != "index.html"} <= places
+    assert len(pages) == 1 + 1 + 3
+    showy = next((tmp_path / "site/models").glob("*showy*")).read_text(encoding="utf-8")
+    for record in map(json.loads, map(Path.read_bytes, (tmp_path / "site/every-eval-ever").iterdir())):
+        jsonschema.validate(record, RECORD)
+        for one in record["evaluation_results"]:
+            told = one["score_details"]["details"]
+            row = pl.read_parquet(finished[0] / told["folder"] / "scores.parquet").row(int(told["row"]), named=True)
+            assert (row["model"], row["value"]) == (record["model_info"]["name"], one["score_details"]["score"])
+            assert "truth" not in told["folder"]
+            if row["model"] == "showy":
+                assert f"row {told['row']} of {told['folder']}/scores.parquet" in showy
+
+
+def test_runs_without_a_common_scale_are_on_no_page_together(
+    finished: tuple[Path, list[StageRun]], small_run: Path
+) -> None:
+    with pytest.raises(UsageError, match="nothing in common"):
+        site_stage([finished[0], small_run])
+    with pytest.raises(UsageError, match="share no scale"):
+        several_runs_stage([finished[0], small_run])
+    with pytest.raises(UsageError, match="one headline score"):
+        site_stage([finished[0]], "somebody/c3")
 
 
 def test_nothing_is_found_in_an_untouched_run(finished: tuple[Path, list[StageRun]]) -> None:
