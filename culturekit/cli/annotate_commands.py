@@ -95,6 +95,10 @@ def serve(
 
             server.saved = saved
             typer.echo(f"{desk.together}; each is kept in {journal_of(folders)}. Ctrl-C ends.", err=True)
+            if not desk.tests_people:
+                typer.echo(
+                    "No known pictures are among them: nobody sees how often people are right. See --gold.", err=True
+                )
             progress.stage("answers")
             print(json.dumps({"address": server.address}) if as_json else server.address, flush=True)
             with suppress(KeyboardInterrupt):
