@@ -37,8 +37,8 @@ def corrected_rows(
     *, detector: Detector, confidence: float, benchmark: str,
 ) -> Iterator[Row]:  # fmt: skip
     """Put the rule right by what a pool says of the pictures that were drawn for it, where enough of them were seen."""
-    share = pl.col(NAMED) / pl.col(ANSWERS)  # who saw nobody disagrees with who named a tone
-    said = part.select("image_id", ANSWERS, pl.col(WEIGHTS).fill_null(0.0) * share)
+    seen_part = pl.col(NAMED) / pl.col(ANSWERS)  # who saw nobody disagrees with who named a tone
+    said = part.select("image_id", ANSWERS, pl.col(WEIGHTS).fill_null(0.0) * seen_part)
     model, group = part["model"][0], part["group"][0]
     every = rule.filter(pl.col("model") == model)
     every = every if group is None else every.filter(pl.col("group") == group)

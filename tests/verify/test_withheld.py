@@ -20,12 +20,19 @@ def imputed() -> Iterator[None]:
         yield
 
 
-def scored(folder: Path, audit: pl.DataFrame, *words: object) -> int:
+def scored(folder: Path, audit: pl.DataFrame, *words: str | Path) -> int:
     """Score a model of three prompts with an audit; give how many kernels were corrected, of two."""
     Audited().matches.write_parquet(folder / "matches.parquet")
     audit.write_parquet(folder / "audits.parquet")
     Audited().sample.write_parquet(folder / "audit_sample.parquet")
-    files = ["--matches", folder / "matches.parquet", "--audits", folder / "audits.parquet", "--out", folder / "scores"]
+    files: list[str | Path] = [
+        "--matches",
+        folder / "matches.parquet",
+        "--audits",
+        folder / "audits.parquet",
+        "--out",
+        folder / "scores",
+    ]
     done = culturekit("score", "qvs", *files, "--kernel", "country", "--kernel", "artifact", *words)
     if done.returncode:
         assert "no model could be corrected" in done.stderr, done.stderr
