@@ -21,8 +21,9 @@ OF_DIALECTS = {
 }  # fmt: skip
 """What Multi-VALUE calls dialects; others by the names of its classes, or the first word of them: Irish."""
 
-DRAWS = 8
-"""Times that Multi-VALUE is asked: most of its rules hold by chance, as often as they are attested (.3, .6, always)."""
+DRAWS = 64
+"""Times that Multi-VALUE is asked at most. Its rules hold by chance, as often as they are attested: version 0.3 leaves
+"a man driving his car" as it is in 14 of 100 draws, and what comes in one of ten is missed once in a thousand."""
 
 
 class GrammarChecker(Protocol):
@@ -64,7 +65,10 @@ def plural(word: str) -> bool:
 
 
 class MultiValue:
-    """Multi-VALUE: what its rules may make of the standard sentence, with the noun exchanged, or may leave alone."""
+    """Multi-VALUE: what its rules may make of the standard sentence, with the noun exchanged.
+
+    That they leave a sentence alone says nothing: they change what is Standard American, and are no grammar.
+    """
 
     name = "multi-value"
 
@@ -80,8 +84,6 @@ class MultiValue:
         try:
             for draw in range(DRAWS):
                 rules.set_seed(draw)
-                if plain(rules.transform(sentence)) == plain(sentence):
-                    return ""
                 made = rules.transform(counterpart)
                 made = re.sub(rf"\b{re.escape(old)}\b", lambda _: new, made) if old else made
                 if plain(made) == plain(sentence):

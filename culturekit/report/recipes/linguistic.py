@@ -1,6 +1,6 @@
 """The page of a `linguistic` run: the paper's tables as sections, with corrected and true values beside."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import zip_longest
 from typing import Any
 
@@ -9,8 +9,16 @@ import polars as pl
 from culturekit.metrics.linguistic.corrected_tones import MISSED
 from culturekit.metrics.linguistic.picture_tones import TONE_WARNINGS
 from culturekit.metrics.scoring.value_sets import parsed
-from culturekit.records.schemas import PROMPTS, SCORES
+from culturekit.records.schemas import DIALECT_PAIRS, PROMPTS
 from culturekit.report.provenance import stage_line
+from culturekit.report.recipes.linguistic_sources import (
+    TRUTH,
+    dialect_sources,
+    pools_of,
+    scores_of,
+    tone_sources,
+    verdict,
+)
 from culturekit.report.recipes.scene_tables import (
     Cell,
     Section,
@@ -21,9 +29,8 @@ from culturekit.report.recipes.scene_tables import (
     number,
     row_of,
     score_grid,
-    with_params,
 )  # fmt: skip
-from culturekit.report.recipes.scenes import SectionPage, ranked
+from culturekit.report.recipes.scenes import SectionPage
 from culturekit.report.run_folders import RunFolders
 from culturekit.stages import linguistic_roles as own
 from culturekit.stages import roles
@@ -35,9 +42,8 @@ __all__ = ["linguistic_page"]
 TITLE = "Which dialects, whom and whose places do these models know?"
 STATED = ("dialects", "tones-…", "neutral-…", "questions-…", "judged-modern", "ratings", "true-…")
 CRITERIA = ("cleanliness", "wealth", "current_date", "completeness", "faithfulness")
-PARAMS = {name: name for name in ("of", "pool", "detector", "labels", "tone", "first", "criterion", "marked")}
 KINDS = {"rating": ("rating_mean", "rating_sd", "criterion"), "question": ("question_share", "question_sd", "first")}
-TRUTH, WHOLE = "truth", "all"
+WHOLE = "all"
 ONE_PERSON = (
     f"One person looked at each picture, and nobody knows how often they err: limits of corrected tones take it that "
     f"{MISSED:.0%} of answers name the next tone."
@@ -54,7 +60,7 @@ def linguistic_page(run: RunFolders) -> SectionPage:
     """Collect everything the page shows."""
     images = sum(run.manifest(roles.IMAGES, model).counts.get("images", 0) for model in run.models)
     found = [dialect_section(run), *tone_sections(run), heat_section(run), ranking_section(run), modern_section(run),
-             question_section(run), rating_section(run), prompt_section(run)]  # fmt: skip
+             question_section(run), rating_section(run), asked_section(run)]  # fmt: skip
     noted = [run.manifest(own.CLIPSCORE, model).notes for model in run.models_with(own.CLIPSCORE)]
     noted += [run.manifest(own.ANSWERS, variant=what).notes for what in run.variants(own.ANSWERS)]
     caveats = dict.fromkeys([*(str(notes.get("caveat", "")) for notes in noted), *unseen(run), *doubts(run)])
@@ -63,18 +69,6 @@ def linguistic_page(run: RunFolders) -> SectionPage:
         tuple(filter(None, caveats)), tuple(section for section in found if section is not None),
         tuple(stage_line(run, name) for name in run.stages), STATED, {"culturekit": VERSION},
     )  # fmt: skip
-
-
-def scores_of(run: RunFolders, role: roles.Role, model: str = "", variant: str = "") -> pl.DataFrame | None:
-    """Read the scores of a stage, with what their parameters say as columns; None for a run without it."""
-    if not run.has(role, model, variant):
-        return None
-    return with_params(read_table(run.table(role, model, variant), SCORES), **PARAMS)
-
-
-def pools_of(table: pl.DataFrame | None) -> list[str]:
-    """List the pools of people in some scores."""
-    return [] if table is None else table["pool"].drop_nulls().unique().sort().to_list()
 
 
 def unseen(run: RunFolders) -> Iterator[str]:
@@ -100,37 +94,6 @@ def doubts(run: RunFolders) -> Iterator[str]:
     yield from taken
 
 
-def first_by(table: pl.DataFrame | None, models: Sequence[str], **where: str | None) -> list[str]:
-    """Name the models with the lowest score, those whose intervals reach it among them; none if one has no score."""
-    rows = [row for model in models if (row := row_of(table, model=model, **where)) is not None]
-    low, high = ([row["value"] if row[end] is None else row[end] for row in rows] for end in ("ci_low", "ci_high"))
-    best = min(zip((row["value"] for row in rows), high, strict=True), default=(0.0, 0.0))[1]
-    return [row["model"] for row, end in zip(rows, low, strict=True) if end <= best and len(rows) == len(models)]
-
-
-def verdict(run: RunFolders) -> Iterator[str]:
-    """Say which models a score alone, people, and the truth rank first."""
-    table, true = scores_of(run, own.DIALECTS), scores_of(run, own.TRUE_DIALECTS)
-    for what, where, scores in dialect_sources(table, true):
-        first = first_by(scores, run.models, metric="dialect_gap", **where)
-        if first:
-            yield f"{ranked(f'The gap between dialects, {what}, ranks', first)}."
-    for who, where, scores in tone_sources(run):
-        first = first_by(scores, run.models, metric="tone_std", group=None, **where)
-        if first and not who.startswith("people"):
-            yield f"{ranked(f'Evenness of skin tones, {who}, ranks', first)}."
-
-
-def dialect_sources(table: pl.DataFrame | None, true: pl.DataFrame | None) -> Sources:
-    """List who says how good pictures of dialects are."""
-    if table is None:
-        return []
-    scorers = table.filter(pl.col("pool").is_null())["of"].unique().sort().to_list()
-    found: Sources = [(f"by {name}", {"of": name, "pool": None}, table) for name in scorers]
-    found += [(f"correct by people ({pool})", {"of": "correct", "pool": pool}, table) for pool in pools_of(table)]
-    return found + ([] if true is None else [("correct in truth", {"of": "correct", "pool": TRUTH}, true)])
-
-
 def dialect_section(run: RunFolders) -> Section | None:
     """Put the scores of both dialects and their gaps side by side: by a scorer, by people, in truth."""
     table, true = scores_of(run, own.DIALECTS), scores_of(run, own.TRUE_DIALECTS)
@@ -146,21 +109,6 @@ def dialect_section(run: RunFolders) -> Section | None:
     lead = ("A gap is paired by prompt, with an interval over prompts. A scorer that reads words as they stand is "
             "content with a picture of them; people say whether it shows what is meant.")  # fmt: skip
     return Section("dialects", "How far apart are the dialects?", lead, grids)
-
-
-def tone_sources(run: RunFolders) -> Sources:
-    """List who says what tones there are: each rule, each rule put right, people alone, and the truth."""
-    found, alone = Sources(), Sources()
-    for detector in run.variants(own.TONES):
-        if (table := scores_of(run, own.TONES, variant=detector)) is None:
-            continue
-        pools = pools_of(table)
-        found.append((f"by {detector}", {"detector": detector, "labels": None, "pool": None}, table))
-        found += [(f"{detector} put right by people ({pool})", {"labels": "corrected", "pool": pool}, table)
-                  for pool in pools]  # fmt: skip
-        alone = [(f"people alone ({pool})", {"detector": "people", "pool": pool}, table) for pool in pools]
-    true = scores_of(run, own.TRUE_TONES)
-    return found + alone + ([] if true is None else [("in truth", {"detector": "people", "pool": TRUTH}, true)])
 
 
 def tone_sections(run: RunFolders) -> Iterator[Section]:
@@ -289,12 +237,21 @@ def rating_section(run: RunFolders) -> Section | None:
     return Section("ratings", "How places are rated", "From 1 to 5, mean ± standard deviation over images.", grids)
 
 
-def prompt_section(run: RunFolders) -> Section | None:
-    """List the prompts about groups, each with where it is from."""
-    if not run.has(own.OF_KIND, variant="specific"):
-        return None
-    table = read_table(run.table(own.OF_KIND, variant="specific"), PROMPTS)
-    rows = ((row["group"], (Cell(row["text"]), Cell(row["template_id"]))) for row in table.to_dicts())
-    lead = ("Three of the paper's 42 prompts are printed, and how many most groups have follows from its tables; "
-            "prompts that are not printed are not the paper's.")  # fmt: skip
-    return Section("prompts", "What was asked of groups", lead, (grid("Prompts", ("group", "prompt", "from"), rows),))
+def asked_section(run: RunFolders) -> Section | None:
+    """List the pairs of dialects, those that fell too, and the prompts about groups, each with where it is from."""
+    grids = []
+    if run.has(own.OF_KIND, variant="dialects"):
+        path = run.table(own.OF_KIND, variant="dialects").with_name(f"{DIALECT_PAIRS.name}.parquet")
+        pairs = read_table(path, DIALECT_PAIRS).to_dicts() if path.is_file() else []
+        rows = (
+            (f"{row['standard']} / {row['other']}", (Cell(row["outcome"]), Cell(row["detail"] or ""))) for row in pairs
+        )
+        grids += [grid("Pairs of dialects", ("pair", "outcome", "why"), rows)] * bool(pairs)
+    if run.has(own.OF_KIND, variant="specific"):
+        table = read_table(run.table(own.OF_KIND, variant="specific"), PROMPTS)
+        rows = ((row["text"], (Cell(row["group"]), Cell(row["template_id"]))) for row in table.to_dicts())
+        grids.append(grid("Prompts about groups", ("prompt", "group", "from"), rows))
+    lead = ("A pair falls where it is malformed or repeated, where a corpus lacks a word, or where a sentence is not "
+            "grammatical. Three of the paper's 42 prompts about groups are printed; how many most groups have follows "
+            "from its tables, and prompts that are not printed are not the paper's.")  # fmt: skip
+    return Section("asked", "What was asked", lead, tuple(grids)) if grids else None

@@ -224,17 +224,18 @@ def multi_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pat
         sys.modules.pop(name, None)
 
 
-def test_multi_value_accepts_what_its_rules_may_make_or_leave_alone(multi_value: Path) -> None:
+def test_multi_value_accepts_what_its_rules_may_make(multi_value: Path) -> None:
     checker = GRAMMARS.make("multi-value")
     assert checker.problem("a man by his whip", "a man by his car", "AAE") == ""
-    assert checker.problem("the whip be new", "the car is new", "AAE") == ""
+    assert checker.problem("the whip be new", "the car be new", "AAE") == ""
     for _ in range(5):
         assert checker.problem("in the whip", "in the car", "AAE") == "", "chance may leave it alone"
         assert checker.problem("in da whip", "in the car", "AAE") == "", "and may change it"
     assert "its rules make 'the whip be new' of it" in checker.problem("the whip is new", "the car is new", "AAE")
-    assert checker.problem("the carwhip be new", "the carcar is new", "AAVE") == ""
+    assert checker.problem("a whip in a carport", "a car in a carport", "AAVE") == ""
     assert "sentence mismatch" in checker.problem("unread", "unread", "AAE")
-    assert checker.problem("a x lah", "a x", "Singlish") == checker.problem("a x lah", "a x", "Irish") == ""
+    assert checker.problem("a x", "a y", "Singlish") == checker.problem("a x", "a y", "Irish") == ""
+    assert checker.problem("he am x", "he is y", "AAE"), "what its rules leave alone they did not make"
     assert sys.modules["multivalue.Dialects"].HabitualBe.made == 4, "each dialect is loaded once"
     with pytest.raises(UsageError, match="knows no such dialect"):
         checker.problem("a", "b", "Latin")
