@@ -53,9 +53,11 @@ class Taken:
 class Contest:
     """One pipeline, called by the runner and by a bare loop."""
 
-    def __init__(self, folder: Path, *, images: int, batch: int, steps: int, device: str, size: str) -> None:
-        """Load the weights and warm up."""
-        pipeline = save_pipeline(folder / "pipeline", "sdxl")
+    def __init__(
+        self, folder: Path, *, images: int, batch: int, steps: int, device: str, size: str, saved: Path | None = None
+    ) -> None:
+        """Load the weights of a saved pipeline, or of a tiny one, and warm up."""
+        pipeline = saved or save_pipeline(folder / "pipeline", "sdxl")
         options = Options(steps=steps, batch=batch, device=device)
         self.backend = DiffusersBackend(Sources(find_pipeline(str(pipeline), asked_by="contest"), None, ()), options)
         rows = [

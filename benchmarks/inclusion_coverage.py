@@ -4,7 +4,8 @@ Each run is the recipe `inclusion` from scenes on, as its file says, with its ow
 are left out, because the simulated encoder reads them without an error. Intervals speak about other images like these:
 the true value is the mean over many of them, of how often people at home say so, or people from elsewhere. How often
 they hold that of the images of the run stands beside it: of these people saw a part, so that it is more often. The last
-rows count the runs in which the demo's story holds.
+rows count the runs in which the demo's story holds, and of the first ten those in which each score tells a realistic
+model without a region (glossy) from a regional one that is crude (rough).
 """
 
 import hashlib
@@ -16,17 +17,19 @@ from typing import Any
 import numpy as np
 import polars as pl
 from coverage_of_runs import Told, measure
+from numpy.typing import NDArray
 
 from culturekit.annotate.inclusion_tables import TASK2_SCHEME
 from culturekit.annotate.scheme import load_scheme
 from culturekit.builders.judging.simulated_people import is_careless, person_draws
+from culturekit.builders.simulated.form_answers import looks_at, names_region, sees_object
 from culturekit.builders.simulated.object_encoder import ObjectEncoder
 from culturekit.builders.simulated.object_encoder import Options as Sight
-from culturekit.builders.simulated.object_eyes import looks_at, names_region, sees_object
 from culturekit.config.load import find_recipe, load_any_recipe
 from culturekit.families.judged import JudgedOptions, score_judged
 from culturekit.generation.simulated.objects.object_scene import ObjectScene, scene_of
 from culturekit.generation.simulated.objects.objects_backend import Options, marks_of
+from culturekit.metrics import prdc
 from culturekit.metrics.realism.clip_scores import clip_score, nearest_own
 from culturekit.pipeline.inclusion.recipe import Inclusion
 from culturekit.pipeline.steps.inclusion_stages import drawn_images
@@ -35,8 +38,8 @@ from culturekit.records.schemas import AUDIT_SAMPLE, TASK2, VALUES
 from culturekit.registry import parse_spec
 from culturekit.stages.roles import REAL_IMAGES
 
-RUNS, SEED, MANY = 200, 20261126, 200
-"""Of the runs; and how many images of each prompt make the true value of a model."""
+RUNS, SEED, MANY, REALISTIC = 200, 20261126, 200, 10
+"""Of the runs; how many images of each prompt make the true value of a model; and runs that measure realism, too."""
 
 POOLS = {"in-region": True, "out-of-region": False}
 STORY = "story"
@@ -95,18 +98,27 @@ def images(seed: int) -> Iterator[tuple[dict[str, Any], ObjectScene]]:
                     yield row, drawn(backend, key, name, region)
 
 
+def seen_by(name: str) -> ObjectEncoder:
+    """Make an extractor."""
+    return ObjectEncoder(parse_spec(next(one.encoder for one in recipe().extractors if one.name == name)).read(Sight))
+
+
+def vectors_of(
+    part: pl.DataFrame, scenes: Mapping[str, ObjectScene], encoder: ObjectEncoder, seed: int
+) -> NDArray[np.floating]:
+    """Embed images as the encoder does that reads them without an error."""
+    shown = {image: [mark[2:] for mark in marks_of(scenes[image])] for image in part["image_id"]}
+    return encoder.stacked(encoder.weighed(marks, f"{seed} {image}") for image, marks in shown.items())
+
+
 def values(made: pl.DataFrame, scenes: Mapping[str, ObjectScene], seed: int) -> pl.DataFrame:
     """Let the encoder recognise regions and objects, of each image and by region."""
     wanted, rows = recipe(), []
-    spec = next(one.encoder for one in wanted.extractors if one.name == wanted.texts)
-    encoder = ObjectEncoder(parse_spec(spec).read(Sight))
+    encoder = seen_by(wanted.texts)
     regions, objects = list(wanted.listed.regions), list(wanted.listed.objects)
     names = {"region": encoder.encode_texts(regions), "object": encoder.encode_texts(objects)}
     for (model,), part in made.filter(pl.col("model") != REAL_IMAGES).group_by("model", maintain_order=True):
-        vectors = encoder.stacked(
-            encoder.weighed([mark[2:] for mark in marks_of(scenes[image])], f"{seed} {image}")
-            for image in part["image_id"]
-        )
+        vectors = vectors_of(part, scenes, encoder, seed)
         own = {"region": np.array([regions.index(one) for one in part["region"]]),
                "object": np.array([objects.index(one) for one in part["object"]])}  # fmt: skip
         limit = wanted.thresholds.get(str(model), wanted.threshold)
@@ -185,7 +197,8 @@ def one_run(seed: int) -> list[Told]:
                 place = [metric, row["labels"], pool, row["model"] if row["group"] is None else "by region"]
                 told.append((place, row["value"], row["ci_low"], row["ci_high"], true,
                              float(np.mean(own[row["model"], pool, what, row["group"]]))))  # fmt: skip
-    return told + list(story(order))
+    apart = told_apart(made, scenes, judged, own, seed) if seed < SEED + REALISTIC else ()
+    return [*told, *story(order), *apart]
 
 
 def story(order: Mapping[str, Mapping[str, float]]) -> Iterator[Told]:
@@ -194,6 +207,35 @@ def story(order: Mapping[str, Mapping[str, float]]) -> Iterator[Told]:
         found = order.get(who, {})
         holds = float(len(found) == len(recipe().models) and max(found, key=lambda name: found[name]) == first)
         yield [STORY, who, "", f"{first} first"], holds, holds, holds, 1.0, 1.0
+
+
+def told_apart(
+    made: pl.DataFrame, scenes: Mapping[str, ObjectScene], judged: pl.DataFrame,
+    own: Mapping[tuple[Any, ...], list[float]], seed: int,
+) -> Iterator[Told]:  # fmt: skip
+    """Say whether each score puts glossy and rough in the order that its question has."""
+    precision: dict[tuple[str, str], float] = {}
+    for name in ("texture", "content"):
+        encoder = seen_by(name)
+        parts = {source: vectors_of(made.filter(model=source), scenes, encoder, seed)
+                 for source in ("glossy", "rough", REAL_IMAGES)}  # fmt: skip
+        for source in ("glossy", "rough"):
+            precision[name, source] = prdc(parts[REAL_IMAGES], parts[source], k=recipe().k).precision
+    whole = judged.filter(pl.col("group").is_null()).group_by("metric", "model").agg(pl.col("value").mean())
+    said = {(metric, model): value for metric, model, value in whole.iter_rows()}
+    true = {(what, model): np.mean(own[model, "in-region", what, None])
+            for what in JUDGES for model in ("glossy", "rough")}  # fmt: skip
+    region, further = JUDGES[REGION], {
+        name: precision[name, "glossy"] - precision[name, "rough"] for name in ("texture", "content")
+    }  # fmt: skip
+    for what, holds in {
+        "precision by texture: glossy": further["texture"] > 0,
+        "content sees less of it": further["texture"] > further["content"],
+        "region recognised: rough": said[region, "rough"] > said[region, "glossy"],
+        "region in truth: rough": true[REGION, "rough"] > true[REGION, "glossy"],
+        "object in truth: glossy": true[OBJECT, "glossy"] > true[OBJECT, "rough"],
+    }.items():
+        yield [STORY, "told apart", "", what], float(holds), float(holds), float(holds), 1.0, 1.0
 
 
 if __name__ == "__main__":

@@ -43,8 +43,8 @@ def task_of(keys: set[str]) -> str:
     if keys == {"id", "dimension"}:
         return "image.extract"
     marks = {
-        "wanted": "captions.expand", "criterion": "image.likert", "candidates": "descriptors.refine",
-        "dimension": "descriptors.propose", "text": "activities.extract", "language": "captions.translate",
-        "caption": "captions.objects", "country": "stereotypes.propose",
+        "standard": "dialects.propose", "wanted": "captions.expand", "criterion": "image.likert",
+        "candidates": "descriptors.refine", "dimension": "descriptors.propose", "text": "activities.extract",
+        "language": "captions.translate", "caption": "captions.objects", "country": "stereotypes.propose",
     }  # fmt: skip
     return next((task for mark, task in marks.items() if mark in keys), "")

@@ -17,6 +17,7 @@ from culturekit.pipeline.run_recipe import run_recipe
 from culturekit.pipeline.served_audit import AuditSize, Narrowing, audit_desk, journal_of
 from culturekit.pipeline.steps.report_stage import folders_of
 from culturekit.records.schemas import ANNOTATION_KEY, AUDIT_SAMPLE, AUDITS, MATCHES
+from culturekit.report.by_prompt import corrected_prompts
 from culturekit.stages.run import Run
 from culturekit.storage.tables import read_table
 from culturekit.verify.verify_run import verify_run
@@ -167,4 +168,6 @@ def test_from_a_finished_run_to_a_corrected_report(tmp_path: Path) -> None:
     assert values["mapped", "empty"] > values["mapped", "narrow"]
     assert values["corrected", "empty"] == pytest.approx(1 / 8, abs=0.02)
     assert "corrected" in (root / "report/report.html").read_text(encoding="utf-8")
+    (alone,) = corrected_prompts(folders_of(root), "empty", "country").values()  # the only prompt of art
+    assert alone.value == values["corrected", "empty"]
     assert verify_run(root).findings == ()

@@ -10,7 +10,7 @@ import msgspec
 import polars as pl
 from pydantic import Field
 
-from culturekit.builders.asked_rows import AskedRows, row_id, sifted
+from culturekit.builders.asked_rows import AskedRows, bounded, row_id, sifted
 from culturekit.builders.folded_names import folded
 from culturekit.builders.wordings import wording
 from culturekit.kg.countries import country
@@ -76,7 +76,10 @@ class Section:
             "categories": self.row["categories"],
             "at_most": AT_MOST,
         }
-        return Request(EXTRACT, instructions, data, FoundActivities, allowed={"id": (asked,)}, max_tokens=REPLY_TOKENS)
+        return Request(
+            EXTRACT, instructions, data, FoundActivities, allowed={"id": (asked,)}, max_tokens=REPLY_TOKENS,
+            asks=bounded(FoundActivities, "activities", AT_MOST),
+        )  # fmt: skip
 
     def mentions(self, found: FoundActivities, reader: str) -> Iterator[dict[str, Any]]:
         """Write each activity that was found, and what is wrong with it where something is."""

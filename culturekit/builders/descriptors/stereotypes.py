@@ -8,9 +8,9 @@ import msgspec
 import polars as pl
 from pydantic import Field
 
-from culturekit.builders.asked_rows import AskedRows, row_id, sifted
+from culturekit.builders.asked_rows import AskedRows, bounded, row_id, sifted
 from culturekit.builders.descriptors.activity_rows import activities_of, countries_of
-from culturekit.builders.descriptors.tokens import read_descriptor, token_problem
+from culturekit.builders.descriptors.proposing import read_descriptor, token_problem
 from culturekit.builders.wordings import wording
 from culturekit.kg.countries import country
 from culturekit.llm.answers import DEFAULTS, LlmOptions
@@ -52,7 +52,10 @@ def stereotype_request(iso: str, *, at_most: int, instructions: str) -> Request:
     name = country(iso).name
     asked = row_id("stereotypes", name)
     data = {"id": asked, "country": name, "at_most": at_most}
-    return Request(STEREOTYPE, instructions, data, Stereotypes, allowed={"id": (asked,)}, max_tokens=REPLY_TOKENS)
+    return Request(
+        STEREOTYPE, instructions, data, Stereotypes, allowed={"id": (asked,)}, max_tokens=REPLY_TOKENS,
+        asks=bounded(Stereotypes, "stereotypes", at_most),
+    )  # fmt: skip
 
 
 def name_stereotypes(

@@ -27,7 +27,7 @@ __all__ = ["KINDS", "Drawing", "Linguistic", "People"]
 
 File = Annotated[str, AfterValidator(existing_file)]
 Judge = Annotated[str, AfterValidator(checked_spec(CLIENTS))]
-Place = Annotated[str, AfterValidator(lambda said: str(corpus_files(Path(said))[0]) and said)]
+Place = Annotated[str, AfterValidator(lambda said: str(next(corpus_files(Path(said)))) and said)]
 Kind = Literal["dialects", "neutral", "specific"]
 KINDS: tuple[Kind, ...] = ("dialects", "neutral", "specific")
 

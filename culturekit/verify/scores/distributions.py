@@ -8,6 +8,7 @@ import polars as pl
 
 from culturekit.verify.findings import Ledger
 from culturekit.verify.run_tree import FinishedStage, RunTree
+from culturekit.verify.scores.averages import wilson
 from culturekit.verify.scores.score_rows import close
 from culturekit.verify.scores.student import t_quantile
 from culturekit.verify.scores.vendi import LEVELS, spelled
@@ -61,10 +62,7 @@ def limits(shown: Counter[str], batches: Counter[str]) -> tuple[float | None, fl
     variance = k / (k - 1) * spread / n**2
     worth = share * (1 - share) / variance if variance > 0 and 0 < share < 1 else float(k)
     worth = min(worth, float(n))
-    t = t_quantile(k - 1, CONFIDENCE)
-    centre = share + t * t / (2 * worth)
-    half = t * math.sqrt(share * (1 - share) / worth + t * t / (4 * worth * worth))
-    return max(0.0, (centre - half) / (1 + t * t / worth)), min(1.0, (centre + half) / (1 + t * t / worth))
+    return wilson(share, worth, t_quantile(k - 1, CONFIDENCE))
 
 
 def same(found: float | None, expected: float | None) -> bool:

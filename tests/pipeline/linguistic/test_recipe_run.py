@@ -47,9 +47,18 @@ def test_every_stage_is_built_and_then_reused(finished: tuple[Path, list[StageRu
 
 def test_the_report_has_a_section_for_every_table_of_the_paper(finished: tuple[Path, list[StageRun]]) -> None:
     page = (finished[0] / "report/report.html").read_text(encoding="utf-8")
-    for anchor in ("dialects", "tones", "histogram", "neutral", "ranking", "modern", "questions", "ratings"):
+    for anchor in ("dialects", "tones", "histogram", "neutral", "ranking", "modern", "questions", "ratings", "asked"):
         assert f'id="{anchor}"' in page
-    for told in ("sees 4 of 10 swatches", "sees 10 of 10 swatches", "cannot see dark skin", "0.27 to 0.41"):
+    for told in (
+        "car / whip",
+        "a plaza in America",
+        "printed in the paper",
+        "take it that 5% of answers",
+        "sees 4 of 10 swatches",
+        "sees 10 of 10 swatches",
+        "cannot see dark skin",
+        "0.27 to 0.41",
+    ):
         assert told in page
     assert report_of(finished[0]).kind == "linguistic-report"
 
