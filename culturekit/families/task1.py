@@ -31,19 +31,8 @@ from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import Typed
 from culturekit.storage.tables import read_table
 
-__all__ = [
-    "TASK_1",
-    "Extractor",
-    "Least",
-    "RealFeatures",
-    "Task1Options",
-    "Task1Reads",
-    "agreement_rows",
-    "name_and_value",
-    "score_task1",
-    "share_rows",
-    "task1",
-]
+__all__ = ["TASK_1", "Extractor", "Least", "RealFeatures", "Task1Options", "Task1Reads", "agreement_rows",
+           "name_and_value", "score_task1", "share_rows", "task1"]  # fmt: skip
 
 ONE = "one image and one annotator"
 
