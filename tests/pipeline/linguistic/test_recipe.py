@@ -58,3 +58,11 @@ def test_the_grid_of_the_paper(tmp_path: Path) -> None:
     assert sum(210 * recipe.plan_of(model).slots for model in recipe.models) == 4620
     assert linguistic("prompts.kinds=[specific]").prompt_count() == 42
     assert 42 * recipe.plan_of(recipe.models[2]).slots == 168
+
+
+def test_another_dialect_is_named_once(tmp_path: Path) -> None:
+    """What the prompts are called is what the scores compare."""
+    recipe = linguistic("prompts.pairs={standard: British, other: Singlish}", "prompts.kinds=[dialects]")
+    stages = {stage.name: stage for stage in stages_of(recipe, tmp_path)}
+    for name in ("prompts-dialects", "dialects", "true-dialects"):
+        assert (stages[name].options["standard"], stages[name].options["other"]) == ("British", "Singlish")
