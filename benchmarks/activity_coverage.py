@@ -23,11 +23,11 @@ import polars as pl
 from recording import record
 
 from culturekit.annotate.rated_sample import rated_sample
+from culturekit.builders.judging.image_judge import vqa_request
 from culturekit.builders.judging.scene_judge import Descriptors
 from culturekit.builders.judging.simulated_people import SimulatedPeople
-from culturekit.builders.judging.yes_probability import vqa_request
 from culturekit.builders.simulated import looking
-from culturekit.builders.simulated.scene_answers import scene_answers
+from culturekit.builders.simulated.form_answers import scene_answers
 from culturekit.builders.simulated.simulated_model import SimulatedModel, make
 from culturekit.families.ahead import AheadInput, AheadOptions, PhraseVectors, score_ahead
 from culturekit.families.handles.country_groups import country_groups

@@ -31,7 +31,7 @@ from culturekit.llm.client import Image
 from culturekit.metrics.scoring.labelled_vectors import LabelledVectors
 from culturekit.pipeline.c3.recipe import EVERY
 from culturekit.pipeline.steps.caption_world_stages import alt_text, pair_truth, ratings_of
-from culturekit.pipeline.steps.pair_worth_stages import worth_of
+from culturekit.pipeline.steps.pair_stages import worth_of
 from culturekit.records.schemas import ANNOTATIONS
 from culturekit.records.schemas import VALUES as VALUES_TABLE
 

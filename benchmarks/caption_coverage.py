@@ -20,8 +20,8 @@ import polars as pl
 from recording import record
 
 from culturekit.annotate.rated_sample import rated_sample
+from culturekit.builders.judging.image_judge import vqa_request
 from culturekit.builders.judging.simulated_people import SimulatedPeople
-from culturekit.builders.judging.yes_probability import vqa_request
 from culturekit.builders.simulated import looking
 from culturekit.builders.simulated.captioning import composed
 from culturekit.builders.simulated.manner import Manner, Options

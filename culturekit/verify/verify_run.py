@@ -20,12 +20,6 @@ from culturekit.verify.tables.check_caption_world import (
     check_truth_of_captions,
     check_worth,
 )
-from culturekit.verify.tables.check_captions import (
-    check_expansion,
-    check_objects,
-    check_sample,
-    check_translations,
-)
 from culturekit.verify.tables.check_ground import check_activities, check_activity_prompts, check_descriptors
 from culturekit.verify.tables.check_images import check_images, check_truth
 from culturekit.verify.tables.check_imports import check_import
@@ -47,7 +41,14 @@ from culturekit.verify.tables.check_linguistic import (
     check_questions,
 )
 from culturekit.verify.tables.check_matches import check_matches
-from culturekit.verify.tables.check_pairs import check_exported, check_selected
+from culturekit.verify.tables.check_pairs import (
+    check_expansion,
+    check_exported,
+    check_objects,
+    check_sample,
+    check_selected,
+    check_translations,
+)
 from culturekit.verify.tables.check_quality import check_audits, check_image_values, check_quality
 from culturekit.verify.tables.check_ratings import check_ratings
 from culturekit.verify.tables.check_recipe import check_recipe

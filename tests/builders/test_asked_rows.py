@@ -14,7 +14,7 @@ from culturekit.builders.descriptors.proposing import proposal_request
 from culturekit.builders.descriptors.stereotypes import stereotype_request
 from culturekit.builders.prompting.dialect_pairs import PER_QUESTION, DialectOptions, pair_requests
 from culturekit.llm.client import Request
-from culturekit.llm.reading.schema_targets import TARGETS, Target
+from culturekit.llm.reading.schema_checks import TARGETS, Target
 from culturekit.llm.reading.schemas import schema_of
 
 ROW = ActivityDimension("p1", "wedding", "rites", "JP", "objects")

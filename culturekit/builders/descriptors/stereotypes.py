@@ -10,7 +10,7 @@ from pydantic import Field
 
 from culturekit.builders.asked_rows import AskedRows, bounded, row_id, sifted
 from culturekit.builders.descriptors.activity_rows import activities_of, countries_of
-from culturekit.builders.descriptors.tokens import read_descriptor, token_problem
+from culturekit.builders.descriptors.proposing import read_descriptor, token_problem
 from culturekit.builders.wordings import wording
 from culturekit.kg.countries import country
 from culturekit.llm.answers import DEFAULTS, LlmOptions

@@ -8,8 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 import polars as pl
 
 from culturekit.errors import UsageError
-from culturekit.families.handles.public_files import prompts_table
-from culturekit.families.handles.value_files import numbered, read_values, roles
+from culturekit.families.handles.public_files import numbered, prompts_table, read_values, roles
 from culturekit.families.handles.vector_files import (
     gathered,
     labelled,

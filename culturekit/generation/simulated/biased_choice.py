@@ -8,8 +8,8 @@ import polars as pl
 
 from culturekit.errors import UsageError
 from culturekit.generation.backend import ImageRequest
+from culturekit.generation.simulated.attraction import Pool, Row, rows_of
 from culturekit.generation.simulated.canvas import Numbers
-from culturekit.generation.simulated.pools import Pool, Row, rows_of
 
 __all__ = ["CHOICE_NUMBERS", "Bias", "BiasedChoice"]
 

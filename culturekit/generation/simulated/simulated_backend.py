@@ -10,10 +10,9 @@ import numpy as np
 
 from culturekit.errors import UsageError
 from culturekit.generation.backend import Failure, ImageBackend, ImageReply, ImageRequest, Picture, Pixels
-from culturekit.generation.simulated.attraction import PULL_NUMBERS, Attraction, Drawing
+from culturekit.generation.simulated.attraction import PULL_NUMBERS, Attraction, Drawing, rows_of
 from culturekit.generation.simulated.biased_choice import CHOICE_NUMBERS, Bias, BiasedChoice
 from culturekit.generation.simulated.canvas import Numbers
-from culturekit.generation.simulated.pools import rows_of
 from culturekit.generation.simulated.render import DRAWING_NUMBERS, Subject, draw
 from culturekit.records.schemas import CSPACE
 from culturekit.registry import Spec

@@ -1,4 +1,4 @@
-"""Scorers fine-tuned on what people preferred: Human Preference Score 2 and PickScore."""
+"""Scorers by a cosine of picture and prompt: CLIPScore, Human Preference Score 2 and PickScore."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,10 +12,41 @@ from culturekit.index.models.open_clip_source import find_source
 from culturekit.index.models.torch_device import TorchOptions, needed_package
 from culturekit.index.raters.cosine_quality import CosineQuality, PairEncoder
 from culturekit.index.raters.quality import QualityScorer
-from culturekit.registry import Spec
+from culturekit.registry import Spec, parse_spec
 from culturekit.storage.model_files import read_header
 
 __all__ = ["HpsOptions", "make_hps", "make_pick"]
+
+WEIGHT = 2.5
+
+
+def make_clip(spec: Spec) -> QualityScorer:
+    """Make the scorer `clipscore:SPEC`, options of the encoder included; `factor` replaces 2.5."""
+    if not spec.target:
+        raise UsageError(
+            "CLIPScore needs an encoder",
+            where=str(spec),
+            expected="clipscore:SPEC, such as clipscore:transformers:FOLDER",
+        )
+    options = dict(spec.options)
+    given = options.pop("factor", str(WEIGHT))
+    try:
+        factor = float(given)
+    except ValueError as error:
+        raise UsageError("factor is a number", where=str(spec), found=given) from error
+    encoder = ENCODERS.make(replace(parse_spec(spec.target), options=options))
+    if not isinstance(encoder, ImageEncoder) or not isinstance(encoder, TextEncoder):
+        raise UsageError(
+            "CLIPScore needs an encoder of pictures and texts", where=spec.target, found=encoder.identity.name
+        )
+    return CosineQuality(
+        "clipscore",
+        cast("PairEncoder", encoder),
+        factor,
+        floor=True,
+        caveat="CLIPScore says how well a picture goes with its prompt for one model; compare values of one encoder.",
+    )
+
 
 HPS_MODEL = "ViT-H-14"
 

@@ -113,7 +113,7 @@ class OpenAIBatches:
             content = await self.within(self.sdk.files.content(name, **self.extra), FILE_SECONDS)
             for line in content.content.splitlines():
                 if line.strip():
-                    yield result_of(self.client.without_key(line), judged)
+                    yield result_of(self.client.without_key(line))
 
     async def close(self) -> None:
         """Close the connections."""
@@ -137,11 +137,6 @@ class OpenAIBatches:
             raise Failure("connection", f"the connection failed ({type(error.__cause__).__name__})") from None
         except (openai.OpenAIError, ValueError, LookupError) as error:
             raise Failure("server", f"an answer that cannot be read ({type(error).__name__})", status=200) from None
-
-
-def judged(status: int, body: bytes) -> Failure:
-    """Tell what the error of one row means."""
-    return failure_of(status, {}, body)
 
 
 def read_job(batch: Any) -> Job:  # noqa: ANN401 - a batch of the SDK

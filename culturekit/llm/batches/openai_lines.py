@@ -1,17 +1,15 @@
 """Lines of OpenAI batches: what goes into the input file, and what the files of results say."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import msgspec
 
 from culturekit.llm.batches.batch_client import BatchResult, Status
-from culturekit.llm.client import Failure, FailureKind
+from culturekit.llm.client import FailureKind
+from culturekit.llm.failures import failure_of
 from culturekit.llm.reading.json_values import each_key_once
 
-__all__ = ["Fails", "request_line", "result_of"]
-
-Fails = Callable[[int, bytes], Failure]
-"""What an error body means, by its status, as it would have online."""
+__all__ = ["request_line", "result_of"]
 
 NOT_DONE: Mapping[str, FailureKind] = {"batch_expired": "timeout", "batch_cancelled": "timeout"}
 """Errors of rows that were never looked at."""
@@ -45,7 +43,7 @@ def request_line(name: str, url: str, body: bytes) -> bytes:
     return head[:-1] + b',"body":' + body + b"}\n"
 
 
-def result_of(line: bytes, fails: Fails) -> BatchResult | None:
+def result_of(line: bytes) -> BatchResult | None:
     """Read a line of results; None where it cannot be read."""
     try:
         row = msgspec.json.decode(line, type=ResultLine)
@@ -57,7 +55,7 @@ def result_of(line: bytes, fails: Fails) -> BatchResult | None:
     if response is not None and response.status_code == 200:
         return BatchResult(row.custom_id, "reply", 200, bytes(response.body))
     if response is not None and response.status_code:
-        failure = fails(response.status_code, bytes(response.body))
+        failure = failure_of(response.status_code, {}, bytes(response.body))
         return BatchResult(row.custom_id, failure.kind, response.status_code, bytes(response.body), failure.detail)
     code = (trouble.code if trouble else None) or "no response and no error"
     detail = f"{code}: {(trouble.message if trouble else None) or ''}"

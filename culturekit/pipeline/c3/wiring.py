@@ -28,8 +28,7 @@ from culturekit.generation.runner import ImagePlan
 from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource, TextColumns
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS
 from culturekit.pipeline.c3.recipe import C3, Finetune, Pairs, People, SimulatedPairs
-from culturekit.pipeline.parts.buying import asked, bought
-from culturekit.pipeline.parts.model_images import model_images
+from culturekit.pipeline.parts.buying import asked, bought, model_images
 from culturekit.pipeline.planning.slots import asks, makes
 from culturekit.pipeline.steps.annotate_stages import (
     ANSWERS_FILE,
@@ -57,17 +56,19 @@ from culturekit.pipeline.steps.caption_world_stages import (
 from culturekit.pipeline.steps.finetune_stage import FinetuneReads, finetune_stage
 from culturekit.pipeline.steps.generate_stage import generate_stage
 from culturekit.pipeline.steps.index_stages import embed_stage
-from culturekit.pipeline.steps.pair_stages import SelectReads, export_pairs_stage, select_stage
-from culturekit.pipeline.steps.pair_worth_stages import (
+from culturekit.pipeline.steps.pair_stages import (
+    SelectReads,
     captioned_images_stage,
+    export_pairs_stage,
     pair_items_stage,
     ranked_values_stage,
+    select_stage,
     worth_stage,
 )
 from culturekit.pipeline.steps.question_stages import vqascore_stage
 from culturekit.pipeline.steps.report_stage import add_sections_report, sections_headline
 from culturekit.pipeline.steps.scene_judge_stages import extract_stage
-from culturekit.pipeline.steps.table_stages import table_stage
+from culturekit.pipeline.steps.taken_stages import table_stage
 from culturekit.records.schemas import CAPTIONS
 from culturekit.stages import caption_roles as own
 from culturekit.stages import roles

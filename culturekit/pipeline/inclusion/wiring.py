@@ -34,7 +34,7 @@ from culturekit.generation.place_lists import place_file
 from culturekit.generation.runner import ImagePlan
 from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource, TextColumns
 from culturekit.pipeline.inclusion.recipe import Inclusion, Seen
-from culturekit.pipeline.parts.model_images import model_images
+from culturekit.pipeline.parts.buying import model_images
 from culturekit.pipeline.planning.slots import works
 from culturekit.pipeline.steps.aggregate_stage import tasks_stage
 from culturekit.pipeline.steps.annotate_stages import ANSWERS_FILE, ExportFiles, export_stage, import_stage

@@ -18,7 +18,7 @@ from culturekit.families.tones import ToneOptions, ToneReads, tones
 from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
 from culturekit.index.raters.score_pictures import QualityOptions
 from culturekit.pipeline.linguistic.recipe import Linguistic, People
-from culturekit.pipeline.parts.model_images import model_images
+from culturekit.pipeline.parts.buying import model_images
 from culturekit.pipeline.planning.slots import asks
 from culturekit.pipeline.steps.annotate_stages import ANSWERS_FILE, ExportFiles, export_stage, import_stage
 from culturekit.pipeline.steps.index_stages import embed_stage
@@ -40,7 +40,7 @@ from culturekit.pipeline.steps.linguistic_stages import (
 )
 from culturekit.pipeline.steps.quality_stage import QualityReads, quality_stage
 from culturekit.pipeline.steps.report_stage import add_sections_report, sections_headline
-from culturekit.pipeline.steps.table_stages import table_stage
+from culturekit.pipeline.steps.taken_stages import table_stage
 from culturekit.records.schemas import PROMPTS
 from culturekit.stages import linguistic_roles as own
 from culturekit.stages import roles

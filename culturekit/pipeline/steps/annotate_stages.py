@@ -30,8 +30,7 @@ from culturekit.annotate.rated_sample import Answering, rated_sample, rating_by_
 from culturekit.annotate.scheme import Scheme, load_scheme, scheme_file
 from culturekit.builders.judging.simulated_people import AskedFor, Shown, SimulatedPeople
 from culturekit.errors import UsageError
-from culturekit.families.handles.public_files import prompts_table, space_table
-from culturekit.families.handles.value_files import roles
+from culturekit.families.handles.public_files import prompts_table, roles, space_table
 from culturekit.metrics.corrected.audit_design import drawing_of
 from culturekit.pipeline.steps.aggregate_stage import AggregateFiles, aggregate_stage
 from culturekit.records.schemas import (

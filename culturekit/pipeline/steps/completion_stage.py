@@ -7,7 +7,6 @@ from typing import Annotated
 from pydantic import Field
 
 from culturekit.builders.completing.completion import CompletionInputs, complete, prepare
-from culturekit.builders.completing.completion_cells import cells_of
 from culturekit.builders.completing.completion_plan import (
     CompletionPilot,
     CompletionPlan,
@@ -15,7 +14,7 @@ from culturekit.builders.completing.completion_plan import (
     plan_completion,
     try_cells,
 )
-from culturekit.builders.completing.completion_questions import CompletionLimits, wordings
+from culturekit.builders.completing.completion_questions import CompletionLimits, cells_of, wordings
 from culturekit.builders.completing.completion_state import CellState
 from culturekit.builders.filtering.item_facts import ItemNames
 from culturekit.families.handles.inputs import roles_of

@@ -8,7 +8,7 @@ from typing import Annotated
 import polars as pl
 from pydantic import Field
 
-from culturekit.builders.activities.categories import PER_CATEGORY
+from culturekit.builders.activities.activity_prompts import PER_CATEGORY
 from culturekit.builders.descriptors.activity_rows import activities_of, countries_of, dimensions_of
 from culturekit.builders.descriptors.proposing import PROPOSE, ProposeOptions, proposal_request, propose_descriptors
 from culturekit.builders.descriptors.refining import (

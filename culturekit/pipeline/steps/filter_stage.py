@@ -6,9 +6,9 @@ from typing import Annotated
 
 from pydantic import Field
 
+from culturekit.builders.filtering.candidate_verdicts import TASK, wording
 from culturekit.builders.filtering.cspace_filter import PilotOutcome, ask_pilot, filter_candidates
 from culturekit.builders.filtering.filter_plan import FilterPlan, plan_filter
-from culturekit.builders.filtering.filter_requests import TASK, wording
 from culturekit.families.handles.inputs import roles_of
 from culturekit.kg.countries import country_files
 from culturekit.kg.walk.class_labels import class_labels

@@ -13,7 +13,7 @@ from culturekit.annotate.inclusion_tables import TASK1_SCHEME, TASK2_SCHEME
 from culturekit.annotate.rated_sample import Answering
 from culturekit.annotate.scheme import Scheme
 from culturekit.builders.judging.simulated_people import SimulatedPeople
-from culturekit.builders.simulated.object_eyes import compares, looks_at, names_region, sees_object
+from culturekit.builders.simulated.form_answers import compares, looks_at, names_region, sees_object
 from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.families.family_stage import write_scored

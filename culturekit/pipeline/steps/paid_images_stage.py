@@ -13,7 +13,7 @@ from culturekit.generation.services.image_question import question_of
 from culturekit.generation.services.image_services import IMAGE_SERVICES
 from culturekit.generation.services.paid_runner import buy_images, planned_calls
 from culturekit.llm.answers import LlmOptions
-from culturekit.llm.journal.keys import key_of
+from culturekit.llm.journal.journal_entry import key_of
 from culturekit.llm.money.asking_price import check_asking
 from culturekit.llm.money.cost_plan import amount
 from culturekit.llm.money.shared_budget import journal_for

@@ -17,7 +17,7 @@ from culturekit.pipeline.steps.completion_stage import CompletionOptions, comple
 from culturekit.stages.stage import Stage, input_records, key_of
 from tests.builders.completion_world import dish, world
 from tests.conftest import SMALL, HeardProgress, HereEngine, stages_of
-from tests.faults.filter_kills import ROOT, environment
+from tests.faults.asking_kills import ROOT, environment
 from tests.llm.server.running import server_process
 
 PROBES_TWICE = 1
