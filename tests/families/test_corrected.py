@@ -366,6 +366,23 @@ def test_places_by_name_where_the_matches_have_codes_are_refused(change: pl.Expr
             score(matches, mixed)
 
 
+@pytest.mark.parametrize("words", [("--sample", "matches.parquet"), ("--pool", "people"), ("--design", "unknown")])
+def test_what_would_decide_nothing_without_answers_is_refused(words: tuple[str, str], tmp_path: Path) -> None:
+    two_concepts()[0].write_parquet(tmp_path / "matches.parquet")
+    value = tmp_path / words[1] if words[0] == "--sample" else words[1]
+    done = culturekit(
+        "score", "qvs", "--matches", tmp_path / "matches.parquet", words[0], value, "--out", tmp_path / "o"
+    )
+    assert done.returncode == 2
+    assert f"found {words[0].removeprefix('--')} without audits" in done.stderr  # it was not looked at
+
+
+def test_a_pool_that_nobody_is_of_is_named() -> None:
+    matches, audits, _ = two_concepts()
+    with pytest.raises(UsageError, match=r"no answers are of this pool of people .*expected people, found 'nobody'"):
+        score_corrected(matches, audits, None, options=QvsOptions(), correction=Correction(pool="nobody"))
+
+
 def test_answers_about_other_images_are_counted() -> None:
     matches, audits, _ = two_concepts()
     answer = score_corrected(matches.filter(concept="art"), audits, None, options=QvsOptions(kernels=(COUNTRY_KERNEL,)))

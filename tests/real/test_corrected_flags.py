@@ -14,6 +14,7 @@ from culturekit.index.models.embedded_encoder import EmbeddedEncoder
 from culturekit.metrics import audit_sample, vendi_batches, vendi_corrected
 from culturekit.metrics.corrected.expected_diversity import expected_diversity
 from culturekit.metrics.statistics.intervals import Interval
+from tests.effort import THOROUGH
 from tests.metrics.corrected.audits_by_hand import audits_of, matches_of
 from tests.real.flags import MAKERS, REFERENCES, codes, drawings, folder, on_paper, references
 from tests.real.things import needs
@@ -21,7 +22,7 @@ from tests.real.things import needs
 pytestmark = needs(REFERENCES, *map(folder, MAKERS))
 
 COUNTRY = (0.0, 1.0, 0.0)
-DRAWS, PROMPTS, IMAGES, AUDITED = 3, 3, 1200, 150
+DRAWS, PROMPTS, IMAGES, AUDITED = 21 if THOROUGH else 3, 3, 1200, 150
 TRIES = 3
 """Pictures made of each drawing."""
 
@@ -84,4 +85,5 @@ def test_what_real_pictures_show_is_ranked_and_held_where_the_mapping_misleads()
         assert np.argsort([-answer.value for answer, _ in answers]).tolist() == [0, 1, 2, 3, 4]
         assert np.argsort([-mapped for _, mapped in answers]).tolist() != [0, 1, 2, 3, 4]
         held += sum(answer.low <= true <= answer.high for (answer, _), true in zip(answers, truth, strict=True))
-    assert held >= len(shares) * DRAWS - 2
+    cells = len(shares) * DRAWS
+    assert held >= min(0.93 * cells, cells - 2)

@@ -184,7 +184,7 @@ def inclusion_settings(draw: Drawing, folder: Path) -> dict[str, Any]:
     settings |= draw.maybe(0.3, {"thresholds": {"m0": 0.2}}) | draw.maybe(0.3, {"per_cell": draw.count(6, each)})
     return settings | draw.maybe(0.2, {"people": None}, {
         "people.images": draw.count(2, 8), "people.near": draw.count(0, 1), "people.far": 1,
-        "people.scaled": draw.any_of(False, True), "people.bins": draw.count(2, 5),
+        "people.scaled": True, "people.bins": draw.count(2, 5),
         "people.simulated": draw.people(),
     })  # fmt: skip
 
@@ -217,5 +217,4 @@ def more_of_cube(seed: int) -> dict[str, Any]:
              "simulated": draw.people(), "resamples": 99}  # fmt: skip
     recipe |= draw.maybe(0.6, {"annotations": asked})
     recipe |= draw.maybe(0.3, {"models": [{"name": "only", "backend": "simulated"}]})
-    recipe["scores"] |= draw.maybe(0.3, {"target": "population"})
     return recipe

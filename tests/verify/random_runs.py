@@ -2,7 +2,7 @@
 
     nice python -m tests.verify.random_runs --runs 50 --first 1000
 
-A recipe that is refused before it begins makes way for the next; one that ends with an error, or whose run is not
+A recipe that is refused makes way for the next; one that ends with another error, or whose run is not
 verified, makes the script leave with 1. `--kinds` names kinds, `cube-more` cube with people.
 """
 
@@ -17,7 +17,7 @@ import typer
 import yaml
 
 from culturekit.config.load import find_recipe, load_any_recipe
-from culturekit.errors import ConfigError, CultureKitError
+from culturekit.errors import ConfigError, CultureKitError, UsageError
 from culturekit.pipeline.run_recipe import run_recipe
 from culturekit.pipeline.workers.local_engine import LocalEngine
 from culturekit.verify.verify_run import verify_run
@@ -44,7 +44,8 @@ def tried(kind: str, seed: int, folder: Path) -> tuple[bool | None, list[str]]:
         try:
             run_recipe(recipe, folder / "run", engine=engine, progress=HeardProgress())
         except CultureKitError as error:
-            return False, [f"run: {error}", *settings]
+            refused = isinstance(error, UsageError)
+            return None if refused else False, [f"run: {error}", *settings]
     answer = verify_run(folder / "run")
     wrong = [str(finding) for finding in answer.findings if finding.severity != "note"]
     wrong += [f"{one.folder} {one.metric} {one.params}: {one.how}" for one in answer.verdicts if one.verdict == "wrong"]

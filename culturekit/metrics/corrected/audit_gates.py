@@ -239,6 +239,8 @@ def one_pool(audit: pl.DataFrame, pool: str | None) -> pl.DataFrame:
     pools = audit["pool"].unique().sort().to_list()
     if pool is None and len(pools) > 1:
         raise UsageError("several pools of people answered", expected="pool= with one of them", found=", ".join(pools))
+    if pool is not None and pool not in pools:
+        raise UsageError("no answers are of this pool of people", expected=" or ".join(pools), found=repr(pool))
     return audit if pool is None else audit.filter(pl.col("pool") == pool)
 
 
