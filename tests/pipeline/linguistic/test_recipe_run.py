@@ -18,8 +18,8 @@ from culturekit.report.recipes.scenes import render_sections
 from culturekit.verify.verify_run import verify_run
 from tests.command_line import culturekit
 from tests.report.test_scenes_hostile import Seen
-from tests.test_cultivate_page import typed
 from tests.test_linguistic_page import PAGE
+from tests.typed_pages import typed
 
 SMALL = ("prompts.nouns=3", "images.slots=5", "people.places=150")
 
