@@ -135,9 +135,9 @@ def true_diversity(labels: list[str | None]) -> float:
 
 def by_labels(scores: pl.DataFrame, model: str, labels: str) -> dict[str, float]:
     """Give the country kernel of a model, by mapped or by corrected labels."""
-    wanted = {"$.labels": labels, "$.kernel": "country"}
+    wanted = {"$.labels": labels, "$.kernel": "country", "$.q": "1.0"}
     (row,) = scores.filter(
-        pl.col("metric") == "vs", pl.col("model") == model, pl.col("concept").is_null(),
+        pl.col("metric") == "vs", pl.col("model") == model, pl.col("concept") == "flags",
         *(pl.col("params").str.json_path_match(path) == value for path, value in wanted.items()),
     ).to_dicts()  # fmt: skip
     return {name: row[name] for name in ("value", "ci_low", "ci_high")}
