@@ -119,6 +119,8 @@ def export_stage(
     settings = {**asdict(options), "shortlist": shortlist}
     if files.gold is None:
         del settings["gold"]  # forms without gold items are known without it
+    if not options.queues:
+        del settings["queues"]
     if not options.quotas.everywhere:
         settings["quotas"] = {name: value for name, value in settings["quotas"].items() if name != "everywhere"}
     inputs = {**files.inputs, "scheme": scheme_file(scheme)}
