@@ -109,7 +109,7 @@ def test_a_recipe_ends_whatever_a_small_model_says(
     assert [str(finding) for finding in answer.findings if finding.severity == "broken"] == []
     rows = [["stage", "outcomes of questions", "tokens out"]]
     for manifest in sorted(Path("run").glob("*/manifest.json")):
-        outcomes = json.loads(manifest.read_text(encoding="utf-8"))["notes"].get("outcomes")
+        outcomes = json.loads(manifest.read_text(encoding="utf-8")).get("notes", {}).get("outcomes")
         if outcomes:
             assert set(outcomes) <= {"ok", "repaired", "refused", "truncated", "invalid", "exhausted"}
             said = ", ".join(f"{count} {outcome}" for outcome, count in sorted(outcomes.items()))
