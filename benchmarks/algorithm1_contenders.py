@@ -26,7 +26,7 @@ def searches_of(roots: list[int], hops: int) -> list[Search]:
 
 def ours(graph: Graph, roots: list[int], hops: int) -> Prepared:
     """Walk all roots in one pass; count pairs of concept and artifact."""
-    from culturekit.kg.walk.reached import reached_by
+    from culturekit.kg.walk.candidate_rows import reached_by
     from culturekit.kg.walk.walk import walk
 
     def run() -> int:

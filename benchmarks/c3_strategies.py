@@ -18,10 +18,10 @@ from recording import record
 
 from culturekit.builders.captions.selecting import SelectOptions, select_pairs
 from culturekit.builders.judging.simulated_people import SimulatedPeople
-from culturekit.builders.simulated.captioning import CAPTIONING
-from culturekit.builders.simulated.looking import LOOKING
+from culturekit.builders.simulated.knowing import CAPTIONING
 from culturekit.builders.simulated.manner import Manner, Options
 from culturekit.builders.simulated.simulated_encoder import SimulatedEncoder, things_of
+from culturekit.builders.simulated.simulated_model import LOOKING
 from culturekit.families.c3 import C3Options, score_c3
 from culturekit.generation.simulated.scenes.captions import all_named, spoken
 from culturekit.generation.simulated.scenes.scene import scene_of
@@ -31,7 +31,7 @@ from culturekit.llm.client import Image
 from culturekit.metrics.scoring.labelled_vectors import LabelledVectors
 from culturekit.pipeline.c3.recipe import EVERY
 from culturekit.pipeline.steps.caption_world_stages import alt_text, pair_truth, ratings_of
-from culturekit.pipeline.steps.pair_worth_stages import worth_of
+from culturekit.pipeline.steps.pair_stages import worth_of
 from culturekit.records.schemas import ANNOTATIONS
 from culturekit.records.schemas import VALUES as VALUES_TABLE
 

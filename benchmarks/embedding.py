@@ -61,13 +61,13 @@ def pictures(folder: Path, count: int, suffix: str) -> pl.DataFrame:
     return pl.DataFrame(rows, schema={name: IMAGES.schema[name] for name in ("image_id", "path", "sha256")})
 
 
-def vision_model(folder: Path) -> str:
-    """Save a vision transformer of the size of CLIP's ViT-B/32, weights drawn at random, and give its SPEC."""
-    importlib.import_module("culturekit.torchvision_schemas").mend_torchvision()
+def vision_model(folder: Path, *, width: int = 768, depth: int = 12, patch: int = 32) -> str:
+    """Save a vision transformer, by default of the size of CLIP's ViT-B/32, of random weights, and give its SPEC."""
+    importlib.import_module("culturekit.torch_places").mend_torchvision()
     torch, transformers = importlib.import_module("torch"), importlib.import_module("transformers")
     torch.manual_seed(0)
-    config = transformers.Dinov2Config(hidden_size=768, num_hidden_layers=12, num_attention_heads=12, patch_size=32,
-                                       image_size=224)  # fmt: skip
+    config = transformers.Dinov2Config(hidden_size=width, num_hidden_layers=depth, num_attention_heads=width // 64,
+                                       patch_size=patch, image_size=224)  # fmt: skip
     transformers.Dinov2Model(config).save_pretrained(folder)
     settings = {
         "image_processor_type": "BitImageProcessor",

@@ -19,7 +19,7 @@ from culturekit.llm.client import Client, Request, Usage
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.engine import AskEngine, AskOptions
 from culturekit.llm.journal.journal import Entry, Journal, Reading
-from culturekit.llm.journal.keys import key_of
+from culturekit.llm.journal.journal_entry import key_of
 
 AT_ONCE = 2000
 

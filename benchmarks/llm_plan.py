@@ -4,7 +4,7 @@ import numpy as np
 from recording import record
 
 from culturekit.llm.client import Identity, Outgoing, Rate, Usage
-from culturekit.llm.journal.keys import key_of
+from culturekit.llm.journal.journal_entry import key_of
 from culturekit.llm.money.cost_plan import plan_cost
 from culturekit.llm.money.spending import Spent
 from culturekit.storage.digests import canonical_json

@@ -12,7 +12,7 @@ from recording import record
 
 from culturekit.llm.client import Usage
 from culturekit.llm.journal.journal import Journal, Reading
-from culturekit.llm.journal.keys import key_of
+from culturekit.llm.journal.journal_entry import key_of
 
 ROWS = 500_000
 AT_ONCE = 1_000

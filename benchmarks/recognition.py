@@ -22,8 +22,7 @@ from recording import record
 
 from culturekit.generation.backend import ImageRequest, Picture
 from culturekit.generation.backends import BACKENDS
-from culturekit.generation.simulated.attraction import Attraction, Drawing
-from culturekit.generation.simulated.pools import rows_of
+from culturekit.generation.simulated.attraction import Attraction, Drawing, rows_of
 from culturekit.generation.simulated.simulated_dial import Dial, drawn_share, knob_for
 from culturekit.index.encoder import Vectors
 from culturekit.index.models.embedded_encoder import EmbeddedEncoder

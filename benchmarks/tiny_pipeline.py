@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from culturekit.torch_places import mend_torchvision
+
 __all__ = ["KINDS", "save_pipeline"]
 
 WIDTH = 32
@@ -221,6 +223,7 @@ def save_pipeline(folder: Path, kind: str, *, seed: int = 0) -> Path:
     """Save a tiny pipeline with the random weights of a seed."""
     import torch
 
+    mend_torchvision()
     torch.manual_seed(seed)
     KINDS[kind]().save_pretrained(folder, safe_serialization=True)
     return folder

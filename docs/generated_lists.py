@@ -33,7 +33,7 @@ from culturekit.llm.clients.client_options import GoogleOptions, LocalOptions, O
 from culturekit.llm.money.prices import price_list
 from culturekit.llm.outcomes import OUTCOMES
 from culturekit.llm.reading.reply_codes import CODES as REPLY_CODES
-from culturekit.llm.reading.schema_targets import ABILITIES, BOUNDS, COUNTS, LENGTHS, PATTERN
+from culturekit.llm.reading.schema_checks import ABILITIES, BOUNDS, COUNTS, LENGTHS, PATTERN
 from culturekit.storage.picture_limits import LIMITS, REASONS, PictureLimits
 
 ROOT = Path(__file__).parents[1]

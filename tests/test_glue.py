@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from culturekit.builders.filtering.verdicts import FilterReply
+from culturekit.builders.filtering.candidate_verdicts import FilterReply
 from culturekit.generation.backend import ImageRequest
 from culturekit.generation.backends import BACKENDS
 from culturekit.index.encoders import ENCODERS

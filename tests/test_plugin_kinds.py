@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from culturekit.builders.filtering.verdicts import FilterReply
+from culturekit.builders.filtering.candidate_verdicts import FilterReply
 from culturekit.builders.popularity import SOURCES
 from culturekit.errors import PluginFailure
 from culturekit.generation.backend import HeldBackend, ImageRequest

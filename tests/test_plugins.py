@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from culturekit.builders.filtering.verdicts import FilterReply
+from culturekit.builders.filtering.candidate_verdicts import FilterReply
 from culturekit.builders.judging.image_questions import ImageQuestion
 from culturekit.errors import MissingDependency, PluginFailure, UsageError
 from culturekit.families.handles.behind_specs import behind

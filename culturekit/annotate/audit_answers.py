@@ -36,6 +36,10 @@ MEANS = {"none": NO_CULTURE, "cannot_tell": CANNOT_TELL, "not_in_list": NOT_IN_L
 def audits_of(taken: Sequence[tuple[Answered, KeyRow]], scheme: Scheme, pool: str | None) -> pl.DataFrame:
     """Write annotations as AUDITS. A country outside the space lies where most answers put it, so that labels nest."""
     rows = [audit_row(answered, row, scheme, pool) for answered, row in taken]
+    if any(row["offered_first"] is not None for row in rows):  # the form knew what images were mapped to
+        unlisted = [row for row in rows if row["offered_first"] is None and not row["gold"]]
+        for row in unlisted:
+            row["offered_first"] = False
     votes: dict[str, Counter[str]] = {}
     for row in rows:
         if row["country"] is not None:

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from culturekit.storage.atomic import write_atomically
+from culturekit.storage.picture_files import encoded
 from culturekit.storage.picture_reading import NoPicture, read_inside
-from culturekit.storage.picture_writing import encoded
 
 __all__ = ["BarePicture", "copy_bare"]
 

@@ -5,10 +5,11 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
 from culturekit.annotate.label_studio import fixed_options, subject_of
@@ -42,8 +43,7 @@ def page_of(scheme: Scheme, content: Mapping[str, object], *, served: bool = Fal
         f"default-src 'none'; script-src '{source_hash(script)}'; style-src '{source_hash(style)}'; "
         "img-src 'self' file:; base-uri 'none'; form-action 'none'" + ("; connect-src 'self'" if served else "")
     )
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    page = environment.from_string(template_text("form.html")).render(
+    page = template("form.html").render(
         scheme=scheme,
         style=Markup(style),
         script=Markup(script),
@@ -141,6 +141,13 @@ def in_script(value: object) -> str:
     """Write JSON so that nothing in it can end the element that holds it."""
     text = json.dumps(value, ensure_ascii=True, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+@cache
+def template(name: str) -> Template:
+    """Compile a template of this package once; all that is put into it is escaped."""
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return environment.from_string(template_text(name))
 
 
 def template_text(name: str) -> str:

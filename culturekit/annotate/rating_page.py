@@ -2,14 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import Any
 
 import polars as pl
-from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from culturekit.annotate.form import source_hash
+from culturekit.annotate.form import source_hash, template, template_text
 
 __all__ = ["Cell", "Grid", "grids", "rating_page"]
 
@@ -42,11 +40,9 @@ class Grid:
 
 def rating_page(ratings: pl.DataFrame, choices: pl.DataFrame, *, scheme: str, notes: Sequence[str]) -> str:
     """Write the page; it runs nothing and loads nothing."""
-    style = files("culturekit").joinpath("annotate/templates/ratings.css").read_text(encoding="utf-8").strip()
+    style = template_text("ratings.css")
     policy = f"default-src 'none'; style-src '{source_hash(style)}'; base-uri 'none'; form-action 'none'"
-    template = files("culturekit").joinpath("annotate/templates/ratings.html").read_text(encoding="utf-8").strip()
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    page = environment.from_string(template).render(
+    page = template("ratings.html").render(
         scheme=scheme, grids=grids(ratings, choices), notes=notes, policy=policy, style=Markup(style)
     )
     return page + "\n"

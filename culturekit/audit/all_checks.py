@@ -1,6 +1,5 @@
 """Every check, in the order in which mends are made, and an audit of a file that has been read."""
 
-from culturekit.audit.check import Check, Turn
 from culturekit.audit.checks import (
     characters,
     items,
@@ -10,7 +9,7 @@ from culturekit.audit.checks import (
     repeated_rows,
     templates_fit,
 )
-from culturekit.audit.findings import Code, Finding
+from culturekit.audit.findings import Check, Code, Finding, Turn
 from culturekit.audit.knowledge import Knowledge
 from culturekit.audit.sheet import Sheet
 

@@ -14,11 +14,9 @@ from numpy.typing import NDArray
 from culturekit.audit.all_checks import counted, inspect
 from culturekit.audit.findings import Finding
 from culturekit.audit.knowledge import Knowledge, known_from_graph, known_from_space
-from culturekit.audit.layouts import LAYOUTS, Layout, layout_of
-from culturekit.audit.mend import Mended, mend
-from culturekit.audit.sheet import Form, Row, Sheet
+from culturekit.audit.mend import Mended, change_log_path, mend, write_log, write_sheet
+from culturekit.audit.sheet import LAYOUTS, Form, Layout, Row, Sheet, layout_of
 from culturekit.audit.token_counts import clip_tokens
-from culturekit.audit.write_sheet import change_log_path, write_log, write_sheet
 from culturekit.errors import UsageError
 from culturekit.index.embedding.vector_folder import load_vectors
 from culturekit.kg.countries import countries

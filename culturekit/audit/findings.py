@@ -1,12 +1,15 @@
-"""What an audit can say: codes with their severity, findings with their place, and the changes that mend them."""
+"""What a check is, and what an audit can say: codes, findings with their place, and changes that mend them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from enum import IntEnum
 from typing import Any, Literal, TypeAlias
 
+from culturekit.audit.knowledge import Knowledge
+from culturekit.audit.sheet import Sheet
 from culturekit.storage.foreign_text import printable
 
-__all__ = ["Change", "Code", "Finding", "Severity", "quoted"]
+__all__ = ["Change", "Check", "Code", "Find", "Finding", "Severity", "Turn", "quoted"]
 
 Severity: TypeAlias = Literal["error", "warning", "note"]
 """An error makes a row wrong, a warning makes it untidy; a note is for a person to judge, and no finding by itself."""
@@ -74,3 +77,23 @@ def shortened(text: str) -> str:
 def quoted(text: str) -> str:
     """Quote a value so that white space, and what a terminal would obey, can be seen."""
     return f"“{printable(shortened(text))}”"
+
+
+Find: TypeAlias = Callable[[Sheet, Knowledge], Iterator[Finding]]
+
+
+class Turn(IntEnum):
+    """When a mend has its turn: cells first, then rows as a whole, and repeated rows when all else is mended."""
+
+    CELL = 0
+    ROW = 1
+    FILE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A check of a file."""
+
+    turn: Turn
+    codes: tuple[Code, ...]
+    find: Find

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import polars as pl
 
-from culturekit.audit.folding import fold, tidy
-from culturekit.audit.frames import frames
-from culturekit.audit.identity import item_of
+from culturekit.audit.folding import fold, item_of, tidy
+from culturekit.audit.prompt_slips import frames
 from culturekit.audit.sheet import Sheet
 from culturekit.builders.space.space_files import read_space
 from culturekit.kg.concepts import Concept, load_concept, shipped_concepts

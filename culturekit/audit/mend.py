@@ -1,17 +1,23 @@
-"""Mending a file by what it says itself: round by round, until no error and no warning is left."""
+"""Mending a file by what it says itself, round by round, and writing the mended copy with a log."""
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import orjson
+import polars as pl
 
 from culturekit.audit.all_checks import counted, inspect
-from culturekit.audit.check import Turn
-from culturekit.audit.findings import Change, Finding
+from culturekit.audit.findings import Change, Finding, Turn
 from culturekit.audit.knowledge import Knowledge
 from culturekit.audit.sheet import Row, Sheet
+from culturekit.errors import UsageError
+from culturekit.storage.atomic import write_atomically
+from culturekit.storage.spreadsheet_cells import frame_as_csv
+from culturekit.storage.tables import save_parquet
 
-__all__ = ["LogLine", "Mended", "mend"]
+__all__ = ["Mended", "change_log_path", "mend", "write_log", "write_sheet"]
 
 MOST_ROUNDS = 50
 
@@ -108,3 +114,36 @@ def last_resort(sheet: Sheet, knowledge: Knowledge, log: list[LogLine]) -> Mende
         apply(rows, Change(number), finding, log)
     sheet = sheet.with_rows([rows[row.number] for row in sheet.rows if row.number in rows])
     return Mended(sheet, tuple(log), tuple(inspect(sheet, knowledge)))
+
+
+LOG_COLUMNS = ("row", "action", "code", "field", "before", "after", "message")
+
+
+def change_log_path(out: Path) -> Path:
+    """Name the change log beside a mended copy."""
+    return out.with_name(f"{out.name}.changes.csv")
+
+
+def write_sheet(sheet: Sheet, source: Path, out: Path) -> None:
+    """Write a copy; it must have the suffix of its source, and never replaces it."""
+    if out.suffix.lower() != source.suffix.lower():
+        raise UsageError("a mended copy keeps its layout", expected=f"--fix NAME{source.suffix}", found=out.name)
+    if out.exists() and out.samefile(source):
+        raise UsageError("a mended copy is another file", where=str(out), hint="Name another file after --fix.")
+    rows = [dict(row.cells) for row in sheet.rows]
+    out.parent.mkdir(parents=True, exist_ok=True)
+    if sheet.form == "json":
+        write_atomically(out, (json.dumps(rows, ensure_ascii=False, indent=1) + "\n").encode())
+    elif sheet.form == "csv":
+        frame = pl.DataFrame(rows, schema=dict.fromkeys(sheet.columns, pl.String))
+        write_atomically(out, frame_as_csv(frame).encode())
+    else:
+        schema = pl.read_parquet_schema(source)
+        save_parquet(pl.DataFrame(rows, schema=schema).sort(sheet.layout.key, maintain_order=True), out)
+
+
+def write_log(log: Sequence[LogLine], path: Path) -> None:
+    """Write what was changed, one line a cell or row, safe for spreadsheets."""
+    columns = {name: pl.Int64 if name == "row" else pl.String for name in LOG_COLUMNS}
+    frame = pl.DataFrame([asdict(line) for line in log], schema=columns)
+    write_atomically(path, frame_as_csv(frame).encode())

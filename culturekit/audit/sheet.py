@@ -1,14 +1,68 @@
-"""The rows of a file, read by the part that each column plays."""
+"""The layouts that can be audited, and the rows of a file, read by the part that each column plays."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
-from culturekit.audit.layouts import Layout, Part
 from culturekit.builders.space.public_cube import CONCEPTS
 from culturekit.kg.countries import Country
 
-__all__ = ["Form", "Row", "Sheet"]
+__all__ = ["LAYOUTS", "Form", "Layout", "Part", "Row", "Sheet", "layout_of"]
+
+Part: TypeAlias = Literal["id", "name", "country", "concept", "prompt", "negative", "subconcept"]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A layout: its columns by the part they play, those that hold statements, and how it writes countries.
+
+    `key` is how rows are told apart and ordered in our tables; with `fixed_concepts` only CUBE's may stand.
+    """
+
+    name: Literal["public", "cspace", "prompts"]
+    parts: Mapping[Part, str]
+    needs: tuple[str, ...]
+    countries: Literal["name", "iso"]
+    statements: tuple[str, ...] = ()
+    key: tuple[str, ...] = ()
+    fixed_concepts: bool = False
+
+
+PUBLIC = Layout(
+    "public",
+    {"id": "id", "name": "name", "country": "country", "concept": "domain", "prompt": "prompt"},
+    ("id", "name", "country", "domain", "prompt"),
+    "name",
+    statements=("P31", "P279", "P495", "P17", "P2012", "P361"),
+    fixed_concepts=True,
+)
+CSPACE = Layout(
+    "cspace",
+    {"id": "artifact_id", "name": "name", "country": "country", "concept": "concept", "subconcept": "subconcept"},
+    ("artifact_id", "qid", "name", "concept", "country", "country_name", "source"),
+    "iso",
+    key=("concept", "country", "artifact_id"),
+)
+PROMPTS = Layout(
+    "prompts",
+    {
+        "id": "artifact_id",
+        "country": "country",
+        "concept": "concept",
+        "prompt": "text",
+        "negative": "negative_text",
+    },
+    ("prompt_id", "text", "kind", "concept", "country", "artifact_id", "template_id"),
+    "iso",
+    key=("prompt_id",),
+)
+LAYOUTS = (PUBLIC, CSPACE, PROMPTS)
+
+
+def layout_of(columns: Collection[str]) -> Layout | None:
+    """Find the layout that columns belong to."""
+    return next((layout for layout in LAYOUTS if set(layout.needs) <= set(columns)), None)
+
 
 Form: TypeAlias = Literal["json", "parquet", "csv"]
 

@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from functools import lru_cache
+from typing import Annotated, Any, Generic, TypeVar, get_args, get_type_hints
 
 import msgspec
 import polars as pl
@@ -17,7 +18,7 @@ from culturekit.records.work import QUARANTINED, Outcome, Work
 from culturekit.storage.digests import digest
 from culturekit.storage.tables import write_table
 
-__all__ = ["AskedRows", "row_id", "sifted"]
+__all__ = ["AskedRows", "bounded", "row_id", "sifted"]
 
 ID_LETTERS = 16
 LONGEST_DETAIL = 2000
@@ -29,6 +30,23 @@ Named = TypeVar("Named")
 def row_id(*about: str) -> str:
     """Make the id of a question from what it is about, so that equal questions are asked once."""
     return digest(list(about))[:ID_LETTERS]
+
+
+@lru_cache(maxsize=64)
+def bounded(reply: type[msgspec.Struct], name: str, most: int) -> type[msgspec.Struct]:
+    """Narrow the list of a reply to as many items as one question asks for.
+
+    A server that holds a model to the schema then ends the list there: left to itself, a small model repeats an item
+    until its reply is cut off, and all of it is lost.
+    """
+    hints = get_type_hints(reply, include_extras=True)
+    listed = hints[name]
+    plain = get_args(listed)[0] if hasattr(listed, "__metadata__") else listed
+    hints[name] = Annotated[plain, msgspec.Meta(max_length=most)]
+    config = reply.__struct_config__
+    return msgspec.defstruct(
+        reply.__name__, list(hints.items()), frozen=config.frozen, forbid_unknown_fields=config.forbid_unknown_fields
+    )
 
 
 def sifted(

@@ -14,9 +14,8 @@ import polars as pl
 
 from culturekit.builders.popularity import Ratings, rank_within
 from culturekit.errors import UsageError
-from culturekit.kg.web.pinned_connection import check_contact
+from culturekit.kg.web.pinned_connection import check_contact, check_url
 from culturekit.kg.web.polite_source import PoliteSource
-from culturekit.kg.web.public_address import check_url
 from culturekit.records.work import Work
 from culturekit.registry import Spec
 from culturekit.storage.atomic import write_atomically

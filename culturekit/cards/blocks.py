@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from culturekit.cards.card_tables import CardTable, described_files
-from culturekit.cards.columns import meaning_of
 from culturekit.cards.counting import NOTHING
+from culturekit.cards.croissant_types import meaning_of
 from culturekit.cards.facts import Facts
 from culturekit.cards.markdown import code, escaped, table
 

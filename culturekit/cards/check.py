@@ -7,6 +7,7 @@ import orjson
 import polars as pl
 
 from culturekit.cards.build import HAND
+from culturekit.cards.card_tables import DATA
 from culturekit.cards.check_content import check_content
 from culturekit.cards.check_files import (
     check_croissant,
@@ -20,14 +21,12 @@ from culturekit.cards.check_files import (
     read_croissant,
 )
 from culturekit.cards.croissant import croissant_of
-from culturekit.cards.differences import differences
 from culturekit.cards.facts import FACTS, Facts, facts_of
-from culturekit.cards.findings import CardFinding
+from culturekit.cards.findings import CardFinding, differences
 from culturekit.cards.hand import FIELDS_FILE, TEXT_FILE, Hand, empty_fields, read_hand
 from culturekit.cards.pages import PAGES, README, rendered
 from culturekit.cards.provenance import carried_manifests
 from culturekit.cards.release_files import SUMS
-from culturekit.cards.splits import DATA
 from culturekit.errors import IntegrityError, UsageError
 from culturekit.storage.manifest import MANIFEST, read_manifest
 

@@ -11,9 +11,8 @@ import orjson
 import polars as pl
 
 from culturekit.cards.card_cells import Cells, card_cells
-from culturekit.cards.card_tables import FILES, CardTable
+from culturekit.cards.card_tables import DATA, FILES, CardTable
 from culturekit.cards.findings import CardFinding
-from culturekit.cards.splits import DATA
 from culturekit.errors import UsageError
 from culturekit.records.literal_keys import is_key_name, key_problem
 

@@ -9,18 +9,15 @@ from typing import Any, TypeAlias
 
 import orjson
 
-from culturekit.cards.card_tables import FILES, CardTable, FileFacts, described_files
+from culturekit.cards.card_tables import DATA, FILES, CardTable, FileFacts, described_files
 from culturekit.cards.croissant import CROISSANT
 from culturekit.cards.croissant_types import data_type, is_list
-from culturekit.cards.differences import differences
 from culturekit.cards.facts import Facts
-from culturekit.cards.findings import CardFinding
+from culturekit.cards.findings import PLAIN_PATH, CardFinding, differences, is_plain
 from culturekit.cards.markdown import BLOCK
 from culturekit.cards.pages import README
 from culturekit.cards.provenance import MANIFESTS
 from culturekit.cards.release_files import SUMS
-from culturekit.cards.safe_paths import PLAIN_PATH, is_plain
-from culturekit.cards.splits import DATA
 from culturekit.errors import ConfigError
 from culturekit.storage.digests import digest, digest_file
 from culturekit.storage.manifest import MANIFEST, RUN_RECORD, Manifest

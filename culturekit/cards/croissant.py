@@ -11,8 +11,7 @@ from culturekit.cards.blocks import under_review_sentence
 from culturekit.cards.card_tables import CardTable, FileFacts
 from culturekit.cards.croissant_types import field_of, file_set_id
 from culturekit.cards.facts import Facts
-from culturekit.cards.hand import Hand
-from culturekit.cards.hand_sections import MARKER
+from culturekit.cards.hand import MARKER, Hand
 
 __all__ = ["CROISSANT", "croissant_bytes", "croissant_of"]
 

@@ -1,10 +1,55 @@
 """What a check of a card can find: a code, the place, what was expected, what was found, and what to do."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from types import MappingProxyType
+from typing import Any
 
-__all__ = ["CODES", "CardFinding", "exit_code"]
+__all__ = ["CODES", "PLAIN_PATH", "CardFinding", "differences", "exit_code", "is_plain"]
+
+PLAIN_PATH = "a plain relative path within the folder"
+
+ODD = re.compile(r"[\\\0\r\n\ud800-\udfff]|://|^[A-Za-z]:|^~|%2e|%2f|%5c", re.IGNORECASE)
+"""Half a character (a lone surrogate) stands in no UTF-8 text, and no file is named by it."""
+
+
+def is_plain(text: object) -> bool:
+    """Tell whether a text can only mean something below the folder: no `..`, no root, no address, no drive."""
+    if not isinstance(text, str) or not text or ODD.search(text):
+        return False
+    return not text.startswith("/") and not {"", ".", ".."} & set(text.split("/"))
+
+
+LONGEST = 120
+NOTHING = "nothing"
+
+
+def differences(wanted: Any, found: Any, path: str = "") -> Iterator[tuple[str, str, str]]:  # noqa: ANN401 - JSON
+    """Give path, wanted and found for every place where two values differ."""
+    if isinstance(wanted, dict) and isinstance(found, dict):
+        for key in sorted({*wanted, *found}):
+            inner = f"{path}.{key}" if path else key
+            if key not in found:
+                yield inner, shown(wanted[key]), NOTHING
+            elif key not in wanted:
+                yield inner, NOTHING, shown(found[key])
+            else:
+                yield from differences(wanted[key], found[key], inner)
+    elif isinstance(wanted, list) and isinstance(found, list) and len(wanted) == len(found):
+        for number, (one, other) in enumerate(zip(wanted, found, strict=True)):
+            yield from differences(one, other, f"{path}[{number}]")
+    elif type(wanted) is not type(found) or wanted != found:
+        yield path or "the whole", shown(wanted), shown(found)
+
+
+def shown(value: Any) -> str:  # noqa: ANN401 - JSON
+    """Write a value, or what there is of it."""
+    if isinstance(value, list):
+        return f"a list of {len(value)}"
+    text = repr(value)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+
 
 FINDINGS = 1
 DAMAGED = 4

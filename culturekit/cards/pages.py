@@ -10,8 +10,7 @@ import yaml
 from culturekit.cards.blocks import BLOCKS
 from culturekit.cards.card_tables import CardTable, ColumnFacts
 from culturekit.cards.facts import Facts
-from culturekit.cards.hand import Fields, Hand
-from culturekit.cards.hand_sections import MARKER
+from culturekit.cards.hand import MARKER, Fields, Hand
 from culturekit.cards.markdown import block
 
 __all__ = ["DATASHEET", "DATA_CARD", "PAGES", "README", "rendered"]

@@ -66,7 +66,7 @@ def table_lines(findings: Sequence[Finding], *, samples: int = SAMPLES) -> Itera
 
 def closing_lines(audit: "Audit") -> Iterator[str]:
     """Sum up: what was looked at, what was found, and what a mend did."""
-    from culturekit.audit.write_sheet import change_log_path
+    from culturekit.audit.mend import change_log_path
 
     counts = Counter(finding.severity for finding in audit.findings)
     numbers = ", ".join(f"{counts[severity]:,} {severity}s" for severity in GRAVITY)

@@ -37,7 +37,7 @@ def build(
 ) -> None:
     """Write the card of a release: data by split, README, datasheet, data card, Croissant, checksums."""
     from culturekit.config.checks import hand_path
-    from culturekit.pipeline.steps.card_stage import card_stage
+    from culturekit.pipeline.steps.report_stage import card_stage
     from culturekit.storage.manifest import RUN_RECORD, read_manifest
 
     run_one(card_stage(release, hand_path(str(hand))), out, wait=wait, as_json=as_json)

@@ -80,7 +80,7 @@ def preview(
     as_json: AsJson = False,
 ) -> None:
     """Count what the roots reach by hop and country, with samples, explosions and the cost of filtering."""
-    from culturekit.builders.filtering.filter_requests import wording
+    from culturekit.builders.filtering.candidate_verdicts import wording
     from culturekit.kg.looking.looking_text import preview_lines
     from culturekit.kg.looking.preview import preview as previewed
 
@@ -139,8 +139,7 @@ def diff(
         return
     if also is not None or wait:
         raise UsageError("--also and --wait are about a folder", expected="--out as well")
-    from culturekit.kg.looking.compare import compare
-    from culturekit.kg.looking.diff_rows import diff_totals
+    from culturekit.kg.looking.compare import compare, diff_totals
 
     rows = compare(before, after)
     totals = {"differences": rows.height, **diff_totals(rows)}

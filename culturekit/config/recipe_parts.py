@@ -147,6 +147,9 @@ class Audit(StrictModel):
         """Refuse a sample or a design that would decide nothing."""
         if self.file is None and (self.sample is not None or self.design != "drawn"):
             raise ValueError("sample and design are about the answers of people: give file, or leave them out")
+        idle = sorted(self.model_fields_set & {"images", "raters"})
+        if self.file is not None and idle:
+            raise ValueError(f"people have answered (file), so {' and '.join(idle)} would decide nothing: leave it out")
         if self.sample is not None and self.design == "unknown":
             raise ValueError("a sample is given, so the design is known: leave one of them out")
         return self

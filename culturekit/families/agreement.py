@@ -19,7 +19,7 @@ from culturekit.families.compare import Found, correct_families
 from culturekit.families.family import Confidence, Correction, Family, check_choices, described, kept
 from culturekit.families.family_stage import family_stage
 from culturekit.families.handles.inputs import Numbered, roles_of
-from culturekit.metrics.scoring.judge_records import judge_rows
+from culturekit.metrics.scoring.automatic_values import judge_rows
 from culturekit.metrics.scoring.rating_pools import PoolRatings, PoolsBy, pooled_ratings
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row, with_reason
 from culturekit.metrics.scoring.value_sets import own_generator

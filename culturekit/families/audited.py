@@ -4,7 +4,6 @@ Every audited image was drawn with the same chance within its model and concept,
 images of each concept, are shares of all images.
 """
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
@@ -16,9 +15,11 @@ from pydantic import Field
 
 from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
+from culturekit.families.audit_table import answers_about_others, checked_answers
 from culturekit.families.family import Confidence, Family, described, kept
 from culturekit.families.family_stage import write_scored
 from culturekit.families.handles.inputs import Files, roles_of
+from culturekit.families.handles.refusals import Refusals
 from culturekit.families.qvs import ONCE, answers_of, samples_of
 from culturekit.metrics.corrected.audit_design import Design
 from culturekit.metrics.corrected.audit_gates import audited_answers
@@ -79,7 +80,7 @@ def audited(given: AuditedReads, options: AuditedOptions, *, name: str = "audite
         return write_scored(work, score_audited(matches_of(given), *people, options=options, required=required))
 
     return Stage(
-        name, "score-audited", 3, run, roles_of(given), kept(options), {}, packages=("numpy", "polars", "scipy")
+        name, "score-audited", 4, run, roles_of(given), kept(options), {}, packages=("numpy", "polars", "scipy")
     )
 
 
@@ -117,8 +118,9 @@ def score_audited(
         UsageError: no audit says anything, and that is required.
     """
     rows: list[Row] = []
-    reasons: Counter[str] = Counter()
+    reasons = Refusals()
     nearest = matches.filter(pl.col("rank") == 1).sort("model", "concept", "image_id")
+    audits = checked_answers(audits, nearest)
     for images in nearest.partition_by("model", maintain_order=True):
         concepts = images.partition_by("concept", maintain_order=True)
         for level in LEVELS:
@@ -127,14 +129,14 @@ def score_audited(
                 try:
                     parts.append(seen_images(part, audits, sample, level, options))
                 except UsageError as error:
-                    reasons[error.problem] += 1
+                    reasons.note(error, part["model"][0], part["concept"][0], level)
             for one in parts:
                 rows += rows_of([one], level, options, audits, concept=one["concept"][0])
             if len(parts) == len(concepts) > 1:
                 rows += rows_of(parts, level, options, audits, concept=None)
     if not rows and required:
-        raise UsageError("no audit says what images show", found="; ".join(reasons))
-    return scored(rows, left_out={f"{REFUSED}{why}": count for why, count in sorted(reasons.items())})
+        raise reasons.refusal("no audit says what images show", lambda count: f"{count} levels of models and concepts")
+    return scored(rows, left_out={**reasons.left_out(REFUSED), **answers_about_others(audits, nearest)})
 
 
 def seen_images(

@@ -2,7 +2,6 @@
 
 import hashlib
 import math
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
@@ -12,7 +11,9 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.errors import UsageError
+from culturekit.families.audit_table import answers_about_others, checked_answers
 from culturekit.families.collection_scores import QvsOptions
+from culturekit.families.handles.refusals import Refusals
 from culturekit.metrics.corrected.audit_design import Design
 from culturekit.metrics.corrected.audit_gates import answers_about, closest_level, unplaced_answers
 from culturekit.metrics.corrected.audit_marks import FEW_RATED, marks_of
@@ -23,10 +24,18 @@ from culturekit.metrics.diversity.kernels import Weights, check_weights, kernel_
 from culturekit.metrics.scoring.image_collections import checked, quality_by_scorer
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row
 from culturekit.metrics.statistics.intervals import Interval
-from culturekit.records.schemas import AUDITS, MATCHES
+from culturekit.records.schemas import MATCHES
 from culturekit.stages.stage_command import Seed
 
-__all__ = ["NOT_CORRECTED", "NO_CORRECTION", "PAIRS_ORDER", "Correction", "counted_kernels", "score_corrected"]
+__all__ = [
+    "NOT_CORRECTED",
+    "NO_CORRECTION",
+    "PAIRS_ORDER",
+    "UNRATED",
+    "Correction",
+    "counted_kernels",
+    "score_corrected",
+]
 
 NOT_CORRECTED = "kernels not corrected: "
 """How the reasons begin for which a kernel of a model and concept was left out."""
@@ -56,6 +65,9 @@ NO_CORRECTION = Correction()
 
 FEWEST_RATED = 30
 """Images of known quality below which there is no corrected qVS: the mean quality of fewer is not known to hold."""
+
+UNRATED = f"qvs not corrected: the quality of fewer than {FEWEST_RATED} images is known"
+"""Why a product with a quality was left out."""
 
 LEAST_RATED = 0.8
 """Share of images of known quality below which corrected qVS is marked: as with audits, those that lack it are seldom
@@ -88,17 +100,17 @@ def score_corrected(
             required.
     """
     nearest = checked(matches, MATCHES).filter(pl.col("rank") == 1)
-    said = checked(audits, AUDITS)
-    said = said.with_columns(audits[name] for name in AUDITS.optional if name in audits.columns)
+    said = checked_answers(audits, nearest)
     scorers = quality_by_scorer(quality)
     rows: list[Row] = []
-    reasons: Counter[str] = Counter()
+    reasons = Refusals()
     for images in nearest.sort("model", "concept", "image_id").partition_by("model", maintain_order=True):
         rows += model_rows(images, (said, sample), scorers, options, correction, reasons)
     if not rows and correction.required:
-        found = "; ".join(f"{why} ({counted_kernels(count)})" for why, count in reasons.items())
-        raise UsageError("no model could be corrected", found=found)
-    return scored(rows, left_out={f"{NOT_CORRECTED}{why}": count for why, count in sorted(reasons.items())})
+        raise reasons.refusal("no model could be corrected", counted_kernels)
+    products = sum(1 if row["metric"] == "qvs" else -len(scorers) for row in rows)
+    left_out = {**reasons.left_out(NOT_CORRECTED), UNRATED: -products, **answers_about_others(said, nearest)}
+    return scored(rows, left_out=left_out)
 
 
 def model_rows(
@@ -107,7 +119,7 @@ def model_rows(
     scorers: Mapping[str, pl.DataFrame],
     options: QvsOptions,
     correction: Correction,
-    reasons: Counter[str],
+    reasons: Refusals,
 ) -> Iterator[Row]:
     """Make the rows of one model, each kernel on each concept and then over all concepts."""
     concepts = images.partition_by("concept", maintain_order=True)
@@ -120,17 +132,17 @@ def model_rows(
             try:
                 found.append((part, one.corrected(weights)))
             except UsageError as error:
-                reasons[error.problem] += 1
+                reasons.note(error, part["model"][0], part["concept"][0], f"kernel {kernel_name(weights)}")
         unplaced = [unplaced_answers(answers_about(part, audits, correction.pool), weights) for part, _ in found]
         for (part, (answer, ends)), without in zip(found, unplaced, strict=True):
             told = {**pool, **without, **ends, **marked([part], audits, weights, correction)}
-            yield from rows_of(part, part["concept"][0], answer, weights, scorers, options, told, reasons)
+            yield from rows_of(part, part["concept"][0], answer, weights, scorers, options, told)
         if len(found) == len(concepts) > 1:
             sizes = [part["prompt_id"].n_unique() for part in concepts]
             overall = over_concepts(list(zip(sizes, (answer for _, (answer, _) in found), strict=True)))
             ends = ends_over(sizes, [told for _, told in found])
             told = {**pool, **total_of(unplaced), **ends, **marked(concepts, audits, weights, correction)}
-            yield from rows_of(images, None, overall, weights, scorers, options, told, reasons)
+            yield from rows_of(images, None, overall, weights, scorers, options, told)
 
 
 def counted_kernels(count: int) -> str:
@@ -234,7 +246,6 @@ def rows_of(
     scorers: Mapping[str, pl.DataFrame],
     options: QvsOptions,
     people: Mapping[str, Any],
-    reasons: Counter[str],
 ) -> Iterator[Row]:
     """Write the corrected diversity, and for each scorer its product with the quality, where that is known."""
     q = order_of(weights, options.q)
@@ -254,7 +265,6 @@ def rows_of(
     for scorer, values in scorers.items():
         rated = images.join(values, on="image_id", how="inner")["value"]
         if rated.len() < FEWEST_RATED:
-            reasons[f"qvs with the quality of fewer than {FEWEST_RATED} images"] += 1
             continue
         product = times_quality(answer, rated, options.confidence)
         about = {name: told for name, told in params.items() if name not in SUPPOSED}
@@ -268,13 +278,11 @@ def times_quality(diversity: Interval, quality: pl.Series, confidence: float) ->
     """Multiply diversity and mean quality; their relative half widths add in squares."""
     from scipy.special import stdtrit
 
-    values = quality.to_numpy()
-    mean = float(values.mean())
+    values, mean = quality.to_numpy(), float(quality.to_numpy().mean())
     margin = float(stdtrit(len(values) - 1, (1 + confidence) / 2) * values.std(ddof=1)) / math.sqrt(len(values))
     below = math.hypot(mean * (diversity.value - diversity.low), diversity.value * margin)
     above = math.hypot(mean * (diversity.high - diversity.value), diversity.value * margin)
-    value = mean * diversity.value
-    return Interval(value, value - below, value + above, diversity.n, diversity.target)
+    return replace(diversity, value=(value := mean * diversity.value), low=value - below, high=value + above)
 
 
 def row(

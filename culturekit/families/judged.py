@@ -14,6 +14,7 @@ from culturekit.errors import UsageError
 from culturekit.families.family import Confidence, Family, check_options, described, kept
 from culturekit.families.family_stage import family_stage
 from culturekit.families.handles.inputs import Files, ValueTables, roles_of
+from culturekit.families.handles.refusals import Refusals
 from culturekit.families.qvs import samples_of
 from culturekit.metrics.arguments import argument_error
 from culturekit.metrics.catalog import CATALOG
@@ -146,7 +147,7 @@ def score_judged(
             right, and that is required.
     """
     known, unknown = known_values(values)
-    reasons: Counter[str] = Counter({"values that are no number": unknown})
+    reasons, refused = Counter({"values that are no number": unknown}), Refusals()
     pools = answers_by_pool(annotations, options, reasons)
     rows: list[Row] = []
     for cell in cells_of(known, options):
@@ -156,15 +157,12 @@ def score_judged(
             try:
                 found += rows_of(cell, about, pool, answers, sample, options)
             except UsageError as error:
-                reasons[f"{REFUSED}{error.problem}"] += 1
+                refused.note(error, *(cell[name][0] for name in ("model", "concept", "country")), f"pool {pool}")
         rows += {(row["params"],): row for row in found}.values()
     if not rows and required:
-        raise UsageError(
-            "people's answers put no score right",
-            expected="answers about a random part of the items of the values",
-            found="; ".join(f"{why} ({count})" for why, count in sorted(reasons.items()) if count) or "no answers",
-        )
-    return scored(rows, left_out=dict(sorted(reasons.items())))
+        wanted = "answers about a random part of the items of the values"
+        raise refused.refusal("people's answers put no score right", "{} scores".format, expected=wanted)
+    return scored(rows, left_out=dict(sorted(reasons.items())) | refused.left_out(REFUSED))
 
 
 def answers_by_pool(

@@ -79,6 +79,12 @@ def qvs(
     given: QvsReads, correction: Correction = NO_CORRECTION, options: QvsOptions = QvsOptions(), *, name: str = "scores"
 ) -> Stage:
     """Score cultural diversity, mapped and, with audits, corrected: quality, VS and qVS over the five kernels."""
+    idle = {"sample": given.sample, "pool": correction.pool, "design": correction.design != "drawn"}
+    if not given.audits and any(idle.values()):
+        raise UsageError(
+            "nothing is corrected where nobody answered", expected="audits, the answers of people",
+            found=f"{', '.join(name for name, value in idle.items() if value)} without audits",
+        )  # fmt: skip
     settings, seeds = kept(options), {}
     if given.audits:
         but = ("design",) if correction.design == "drawn" else ()  # scores of even draws are known without it
@@ -86,7 +92,7 @@ def qvs(
     return Stage(
         name,
         "score-qvs",
-        21 if given.audits else 9,  # limits lie where scores can since 9 and 17; pairs scatter once since 21
+        24 if given.audits else 9,  # limits lie where scores can since 9 and 17; prompts share the choice since 24
         lambda work: score(work, given, correction, options),
         roles_of(given),
         settings,

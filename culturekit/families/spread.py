@@ -152,6 +152,7 @@ PAIRS = Family(
     metrics=(),
     example="--images images/images.parquet --measure lpips:lpips.safetensors --out pairs",
     workers=True,
+    engine=True,
 )
 SPREAD = Family(
     spread,

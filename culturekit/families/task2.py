@@ -31,8 +31,8 @@ from culturekit.storage.tables import read_table, write_table
 
 __all__ = ["TASK_2", "Task2Options", "Task2Reads", "score_task2", "task2"]
 
-CELLS = (("region",), ("object",), ("region", "object"))
-"""By what images are parted, besides who made them."""
+CELLS = ((), ("region",), ("object",), ("region", "object"))
+"""By what images are parted, besides who made them; first all together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +61,15 @@ class Task2Options:
 def task2(given: Task2Reads, options: Task2Options, *, name: str = "scores") -> Stage:
     """Score how often people in and out of a region see it in its images, consistency, and agreement."""
     known = {**kept(options), "sources": dict(options.sources)}
-    return family_stage("task2", roles_of(given), known, lambda work: score(work, given.task2, options), name=name)
+    run = partial(score, path=given.task2, options=options)
+    return family_stage("task2", roles_of(given), known, run, version=2, name=name)
 
 
 TASK_2 = Family(
     task2,
     metrics=described("in_region_rate location_agreement location_kappa location_unanimity object_seen"),
     example="--task2 task2_geode.csv --out scores",
+    check="score-task2",
 )
 
 

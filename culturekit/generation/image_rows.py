@@ -1,5 +1,7 @@
 """One image to one row: the file is written, and the table says what is known of it; a failure is a row too."""
 
+import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,13 +10,13 @@ from typing import Any
 import polars as pl
 
 from culturekit.generation.backend import Failure, ImageBackend, ImageReply, ImageRequest, Picture
-from culturekit.generation.picture_files import folder_of_prompt, placed
+from culturekit.generation.picture_store import folder_of_prompt, placed
 from culturekit.records.choices import PictureFormat
 from culturekit.records.schemas import IMAGES
 from culturekit.storage.digests import canonical_json, digest, digest_bytes
-from culturekit.storage.picture_writing import encoded
+from culturekit.storage.picture_files import encoded
 
-__all__ = ["Maker", "Shard", "batches", "image_row", "part_schema", "truth_columns"]
+__all__ = ["FINDINGS", "Maker", "Shard", "batches", "findings", "image_row", "part_schema", "truth_columns"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,3 +106,14 @@ def part_schema(truths: Sequence[str] = ()) -> dict[str, pl.DataType]:
     """Give the columns of a part."""
     names = ("concept", "country", *truths)
     return {**IMAGES.schema, **{name: IMAGES.optional[name].dtype for name in names}}
+
+
+FINDINGS = "findings"
+"""Under this key the `provider_params` of an image list what was odd about it."""
+
+
+def findings(images: pl.DataFrame) -> list[str]:
+    """Count what was odd, the most frequent first."""
+    told = images.filter(pl.col("provider_params").str.contains(f'"{FINDINGS}"', literal=True))["provider_params"]
+    counts = Counter(name for text in told for name in json.loads(text).get(FINDINGS, []))
+    return [f"{count:,} images: {name}" for name, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))]

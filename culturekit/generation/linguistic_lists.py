@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from culturekit.storage.package_data import shipped
 from culturekit.storage.yaml_model import StrictModel, load_model
@@ -27,11 +27,19 @@ class Group(StrictModel):
 
 
 class SpecificGroup(StrictModel):
-    """A group with prompts of its own."""
+    """A group with prompts of its own, some of which are printed in the paper."""
 
     group: str
     code: str
     prompts: tuple[str, ...]
+    printed: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def printed_are_prompts(self) -> Self:
+        """Refuse a printed prompt that is not among the prompts."""
+        if unknown := [text for text in self.printed if text not in self.prompts]:
+            raise ValueError(f"{unknown[0]!r} is printed, and not among the prompts of {self.group}")
+        return self
 
 
 class DialectPair(StrictModel):

@@ -55,7 +55,7 @@ SCORERS: Registry[QualityScorer] = Registry(
         ),
         Entry(
             "clipscore",
-            "culturekit.index.raters.clip_quality:make",
+            "culturekit.index.raters.preference_quality:make_clip",
             "CLIPScore by any encoder of pictures and texts: clipscore:SPEC",
         ),
     ],

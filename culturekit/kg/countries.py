@@ -13,17 +13,17 @@ from pathlib import Path
 from typing import Annotated
 
 import yaml
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from culturekit.errors import ConfigError, Problem, UsageError
 from culturekit.kg.qids import Qid
-from culturekit.kg.un_regions import UnRegion
 from culturekit.storage.package_data import shipped
-from culturekit.storage.yaml_model import StrictModel, validate
+from culturekit.storage.yaml_model import StrictModel, closest, validate
 from culturekit.storage.yaml_source import YamlSource, read_yaml
 
 __all__ = [
     "OWN_FILE",
+    "UN_REGIONS",
     "WORLD",
     "Country",
     "CountryFile",
@@ -38,6 +38,39 @@ __all__ = [
     "use_countries_of_recipe",
     "whole_world",
 ]
+
+UN_REGIONS: Mapping[str, str] = {
+    "Antarctica": "Antarctica",
+    "Australia and New Zealand": "Oceania",
+    "Central Asia": "Asia",
+    "Eastern Asia": "Asia",
+    "Eastern Europe": "Europe",
+    "Latin America and the Caribbean": "Americas",
+    "Melanesia": "Oceania",
+    "Micronesia": "Oceania",
+    "Northern Africa": "Africa",
+    "Northern America": "Americas",
+    "Northern Europe": "Europe",
+    "Polynesia": "Oceania",
+    "South-eastern Asia": "Asia",
+    "Southern Asia": "Asia",
+    "Southern Europe": "Europe",
+    "Sub-Saharan Africa": "Africa",
+    "Western Asia": "Asia",
+    "Western Europe": "Europe",
+}
+"""Sub-region -> region."""
+
+
+def check_region(name: str) -> str:
+    """Accept a sub-region of M49."""
+    if name not in UN_REGIONS:
+        raise ValueError(f"no sub-region of UN M49: {name!r}{closest(name, sorted(UN_REGIONS))}")
+    return name
+
+
+UnRegion = Annotated[str, AfterValidator(check_region)]
+
 
 SHIPPED = "kg/countries.yaml"
 WORLD = "kg/world.tsv"
@@ -197,6 +230,17 @@ def read_countries(path: Path) -> dict[str, Country]:
     """Read a file of countries, each code, item and word of prompts once."""
     if path == shipped(WORLD):
         return dict(shipped_world())
+    return dict(shipped_countries()) if path == shipped(SHIPPED) else countries_in(path)
+
+
+@cache
+def shipped_countries() -> Mapping[str, Country]:
+    """Read the shipped file, once for all who add theirs to it."""
+    return countries_in(shipped(SHIPPED))
+
+
+def countries_in(path: Path) -> dict[str, Country]:
+    """Read a file of YAML."""
     source = read_yaml(path)
     rows = validate(source, CountryFile).countries
     problems = repeated(source, rows)

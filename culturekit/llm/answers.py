@@ -91,7 +91,7 @@ def bought_answers(
     from culturekit.llm.journal.journal import Journal
     from culturekit.llm.journal.run_tag import run_tag
     from culturekit.llm.money.purse import remember_rate
-    from culturekit.llm.money.spent_in_run import spent_in_run
+    from culturekit.llm.money.shared_budget import spent_in_run
 
     options = replace(ask_options(client, llm), watch=watch)
     batches = batches_of(client) if llm.batch else None

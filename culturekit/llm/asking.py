@@ -12,8 +12,7 @@ import msgspec
 
 from culturekit.llm.client import Client, Outgoing, Request
 from culturekit.llm.journal.journal import Journal
-from culturekit.llm.journal.journal_entry import Reading
-from culturekit.llm.journal.keys import key_of
+from culturekit.llm.journal.journal_entry import Reading, key_of
 from culturekit.llm.journal.replaying import Replay
 from culturekit.llm.money.tokens import estimate
 from culturekit.llm.outcomes import Answered

@@ -25,6 +25,7 @@ __all__ = [
     "Request",
     "Stop",
     "Usage",
+    "how_cut",
 ]
 
 Answers: TypeAlias = type[msgspec.Struct]
@@ -258,3 +259,12 @@ class Client(Protocol):
     async def close(self) -> None:
         """Close the connections."""
         ...
+
+
+def how_cut(said: str) -> str:
+    """Tell a reply that was too long from one that was only white space, and from one that was only thought."""
+    if not said:
+        return "nothing was said within the limit of tokens"
+    if len(said.rstrip()) * 2 < len(said):
+        return "white space up to the limit of tokens"
+    return "cut off at the limit of tokens"

@@ -4,13 +4,21 @@
 requests -> composed, looked up in the journal (asking) -> answered from there (replaying), or
          -> what may go when (dispatch: rows, limits, outages, money) -> the wire -> the journal -> the answer
 ```
+
+Ctrl-C while questions are under way: the first press winds down, the second leaves at once. Both are safe: what came
+back is on disk before it counts. SIGTERM is heeded like the first press.
 """
 
+import contextlib
+import os
+import signal
+import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from contextlib import suppress
 from dataclasses import dataclass
+from types import FrameType
 
 from culturekit.errors import CultureKitError
 from culturekit.llm.asking import Asking
@@ -19,7 +27,6 @@ from culturekit.llm.clients.client_options import LONGEST_TIMEOUT, PATIENCE
 from culturekit.llm.dispatch import Dispatch
 from culturekit.llm.endings import OutOfMoney, out_of_money
 from culturekit.llm.free_asking import ask_free
-from culturekit.llm.interrupts import interruptible
 from culturekit.llm.journal.journal import Journal
 from culturekit.llm.journal.replaying import Replay
 from culturekit.llm.money.asking_price import check_price
@@ -35,7 +42,38 @@ from culturekit.llm.reply_watch import ReplyWatch
 from culturekit.llm.wire import LONGEST_FINISH, Wire
 from culturekit.records.work import Progress
 
-__all__ = ["AskEngine", "AskOptions", "Pass"]
+__all__ = ["INTERRUPTED", "AskEngine", "AskOptions", "Pass", "interruptible"]
+
+INTERRUPTED = 130
+"""The exit code of a command that was interrupted."""
+
+
+@contextlib.contextmanager
+def interruptible(wind_down: Callable[[], None]) -> Iterator[None]:
+    """Call `wind_down` at the first SIGINT or SIGTERM, then raise KeyboardInterrupt; leave the process at the second.
+
+    `wind_down` returns within a few seconds. Signals reach the main thread only; in another one nothing is changed.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    pressed = False
+
+    def heed(_: int, __: FrameType | None) -> None:
+        nonlocal pressed
+        if pressed:
+            os._exit(INTERRUPTED)
+        pressed = True
+        wind_down()
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, heed) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
 
 DRAIN_SECONDS = 4.0
 """How long replies under way are waited for when a run is interrupted."""

@@ -7,13 +7,10 @@ from typing import Literal
 import msgspec
 
 from culturekit.llm.client import Client, Failure, Reply, Request
-from culturekit.llm.clients.endpoints import is_official
-from culturekit.llm.clients.gemini_settings import OFFICIAL as GOOGLE
-from culturekit.llm.clients.openai_settings import OFFICIAL as OPENAI
+from culturekit.llm.clients.endpoints import GOOGLE, OPENAI
 from culturekit.llm.endings import run_ended_by
 from culturekit.llm.journal.journal import Journal
-from culturekit.llm.journal.journal_entry import Entry
-from culturekit.llm.journal.keys import key_of
+from culturekit.llm.journal.journal_entry import Entry, key_of
 from culturekit.llm.money.counted_here import fully_counted
 from culturekit.llm.money.purse import Purse
 from culturekit.llm.pace.durable_hold import DurableHold
@@ -29,7 +26,7 @@ SECONDS = 30.0
 """How long the reply to a probe is waited for; a server that is slower is asked again by the next run."""
 
 INSTRUCTIONS = "Judge the candidate. Reply with one JSON object that has one key: verdict, which is keep or remove."
-OFFICIAL = {"openai": OPENAI, "google": GOOGLE}
+SERVICES = {"openai": OPENAI, "google": GOOGLE}
 ENFORCED = ""
 NOT_ENFORCED = (
     "The server at {address} answers without holding the model {model} to the schema: expect more invalid "
@@ -106,8 +103,8 @@ class ProbeReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def needs_probe(client: Client) -> bool:
     """Tell whether it is not known beforehand that a client's server enforces schemas."""
-    official = OFFICIAL.get(client.identity.provider)
-    return official is not None and not is_official(client.identity.base_url, official)
+    service = SERVICES.get(client.identity.provider)
+    return service is not None and not service.owns(client.identity.base_url)
 
 
 def probe_request() -> Request:

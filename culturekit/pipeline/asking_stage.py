@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from culturekit.builders.judging.shown_images import AskedImages, requests_about
+from culturekit.builders.judging.shown_images import AskedImages, judged, requests_about
 from culturekit.builders.wordings import wording
 from culturekit.families.handles.inputs import roles_of
 from culturekit.kg.countries import country_files
@@ -110,23 +110,57 @@ def asking_each(
 
 
 def asking_images(
-    stage: Stage,
+    kind: str,
+    version: int,
+    given: Any,  # noqa: ANN401 - a dataclass of files, among them `images`
     judge: str,
-    client: Client | FreeClient,
     *,
-    images: Callable[[], tuple[pl.DataFrame, AskedImages[Any]]],
+    images: Callable[[], pl.DataFrame],
+    asked: Callable[[str, Path], AskedImages[Any]],
+    options: Mapping[str, object],
     llm: LlmOptions,
+    name: str,
+    packages: tuple[str, ...] = ("msgspec", "pillow", "polars"),
+    run: Callable[[Work, Client | FreeClient], Outcome] | None = None,
+    inputs: Mapping[str, Path] = MappingProxyType({}),
+    usual: Callable[[], Iterable[Request]] | None = None,
     made: type["AskPlan"] | None = None,
 ) -> Stage:
-    """Give what `asking_stage` gives to a stage that asks about images, some of which cannot be shown."""
+    """Make a stage that asks about images, some of which cannot be shown; a plan looks at all of them, and asks none.
+
+    Args:
+        kind: what the stage is.
+        version: of what it writes.
+        given: what it reads.
+        judge: who looks, as a SPEC.
+        images: lists what is asked about.
+        asked: prepares the questions, for the model that answers and with a folder to write in.
+        options: decide the answers beside the judge.
+        llm: how answers are bought.
+        name: of the folder.
+        packages: whose versions decide what is written.
+        run: does the stage, where there is more to do than to ask.
+        inputs: what it reads besides.
+        usual: gives the requests about one usual image, for the price of one before there are any.
+        made: the kind of the plan.
+    """
+    client = CLIENTS.make(judge)
 
     def plan(out: Path, _: object) -> AskPlan:
-        table, asked = images()
-        cost = cost_of(client, requests_about(table, asked), out, batch=llm.batch)
-        left_out = len(asked.shown.drops)
-        return (made or AskPlan)(client.model, "images", table.height, left_out, len(asked.open), cost)
+        with scratch() as folder:
+            table, questions = images(), asked(client.model, folder)
+            cost = cost_of(client, requests_about(table, questions), out, batch=llm.batch)
+        left_out = len(questions.shown.drops)
+        return (made or AskPlan)(client.model, "images", table.height, left_out, len(questions.open), cost)
 
-    return asking_stage(stage, judge, client, unit="images", plan=plan)
+    def answer(work: Work) -> Outcome:
+        if run is not None:
+            return run(work, client)
+        return judged(work, images(), asked(client.model, work.scratch), client, llm=llm)
+
+    stage = Stage(name, kind, version, answer, {**roles_of(given), **inputs}, options, packages=packages)
+    stage = asking_stage(stage, judge, client, unit="images", plan=plan)
+    return stage if usual is None else priced_ahead(stage, client, usual, llm=llm)
 
 
 def priced_ahead(

@@ -207,8 +207,8 @@ def recipe_text(found: Evaluation) -> str:
         "scores:",
         f"  size: {found.slots}",
         "",
-        "# People looked at some of the images? Their answers correct the scores for errors of the mapping:",
-        "# culturekit score audit-sample draws the images, culturekit annotate makes the form. Then:",
+        "# Answers of people about some images correct the scores for errors of the mapping: after the run, ask them",
+        "# with culturekit annotate serve and the folder of the run, and run this again. Answers from elsewhere:",
         "# audit: {file: audits.parquet}",
     ]
     return "\n".join(lines) + "\n"

@@ -20,8 +20,8 @@ from culturekit.recipe_plugins import carrying
 from culturekit.records.work import Engine, Outcome, Progress, Quiet, Work
 from culturekit.stages.stage import Stage, check_expected, check_sizes, input_records, key_of
 from culturekit.storage.atomic import remove_strays
-from culturekit.storage.exports import export_table
 from culturekit.storage.manifest import JOURNAL, InputRecord, Manifest, describe_outputs, read_manifest
+from culturekit.storage.spreadsheet_cells import export_table
 from culturekit.storage.stage_folder import Staging, staging
 from culturekit.storage.system_errors import explained_outside
 from culturekit.version import VERSION

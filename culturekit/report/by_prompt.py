@@ -5,10 +5,19 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from culturekit.report.figures import Figure, figure
 from culturekit.report.looks import Tile, tile
 from culturekit.report.run_folders import RunFolders
 
-__all__ = ["PER_MODEL", "PROMPTS_SHOWN", "PromptImages", "PromptLine", "prompt_images", "prompt_lines"]
+__all__ = [
+    "PER_MODEL",
+    "PROMPTS_SHOWN",
+    "PromptImages",
+    "PromptLine",
+    "corrected_prompts",
+    "prompt_images",
+    "prompt_lines",
+]
 
 PROMPTS_SHOWN = 200
 """The others stand in `values.parquet`."""
@@ -22,16 +31,21 @@ IMAGES_SHOWN = 10_000
 
 @dataclass(frozen=True, slots=True)
 class PromptLine:
-    """The mean score of each model on one prompt and how many batches that is; None for a model without any."""
+    """The mapped score of each model on one prompt and how many batches that is; None for a model without any.
+
+    `corrected` is there where the prompt is the only one of its concept: of others people saw too few images.
+    """
 
     prompt_id: str
     text: str
     concept: str | None
     scores: tuple[tuple[float, int] | None, ...]
+    corrected: tuple[Figure | None, ...] = ()
 
 
 def prompt_lines(run: RunFolders, models: Sequence[str], *, kernel: str) -> Iterator[PromptLine]:
-    """Give the mean mapped diversity of each model on each prompt, those first on which models differ most."""
+    """Give the diversity of each model on each prompt, those first on which models differ most."""
+    right = {model: corrected_prompts(run, model, kernel) for model in models}
     values = run.values().filter(
         pl.col("metric") == "vs",
         pl.col("model").is_in(list(models)),
@@ -50,7 +64,22 @@ def prompt_lines(run: RunFolders, models: Sequence[str], *, kernel: str) -> Iter
         own = {
             model: (mean, n) for model, mean, n in means.filter(prompt_id=prompt).select("model", "value", "n").rows()
         }
-        yield PromptLine(prompt, texts.get(prompt, prompt), concept, tuple(own.get(model) for model in models))
+        yield PromptLine(
+            prompt, texts.get(prompt, prompt), concept, tuple(own.get(model) for model in models),
+            tuple(right[model].get(prompt) for model in models),
+        )  # fmt: skip
+
+
+def corrected_prompts(run: RunFolders, model: str, kernel: str) -> dict[str, Figure]:
+    """Give the corrected diversity of each prompt of a model that is the only one of its concept."""
+    scores = run.scores().filter(metric="vs", labels="corrected", kernel=kernel, model=model)
+    pairs = run.matches(model).select("concept", "prompt_id").unique() if scores.height else pl.DataFrame()
+    found = {}
+    for (concept,), own in pairs.group_by("concept") if pairs.height else ():
+        known = figure(scores, concept=None if concept is None else str(concept), country=None)
+        if own.height == 1 and known is not None:
+            found[str(own["prompt_id"][0])] = known
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from culturekit.families.corrected import NOT_CORRECTED, counted_kernels
+from culturekit.families.corrected import NOT_CORRECTED, UNRATED, counted_kernels
 from culturekit.records.work import NOT_COMPARABLE
 from culturekit.report.run_folders import RunFolders
 from culturekit.stages import roles
@@ -83,7 +83,9 @@ def withheld(run: RunFolders) -> Iterator[str]:
     """Say why kernels of models and concepts were not corrected."""
     for reason, count in run.manifest(roles.SCORES).drops.items():
         if reason.startswith(NOT_CORRECTED):
-            yield f"{reason.removeprefix(NOT_CORRECTED)} ({counted_kernels(count)})"
+            yield f"{reason.removeprefix(NOT_CORRECTED)}: {counted_kernels(count)}"
+        elif reason == UNRATED:
+            yield f"{reason}: {counted_kernels(count)}"
 
 
 def caveats(run: RunFolders) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import math
+from functools import cache
 from importlib.resources import files
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
@@ -49,8 +50,9 @@ def render(data: ReportData) -> str:
     return page + "\n"
 
 
+@cache
 def environment() -> Environment:
-    """Make the environment of templates: all text of theirs is escaped, and made inert before."""
+    """Make the environment of templates, each compiled once: all text of theirs is escaped, and made inert before."""
     made = Environment(
         loader=FunctionLoader(template_text),
         autoescape=True,

@@ -1,10 +1,16 @@
-"""The bytes of a picture file that lies inside a folder; nothing outside it is ever opened."""
+"""Pictures as bytes: written the same each time, and read from a folder outside of which nothing is ever opened."""
 
+import io
 import os
 import stat
 from pathlib import Path
 from typing import BinaryIO
 
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from culturekit.records.choices import PictureFormat
 from culturekit.storage.picture_limits import (
     ABSENT,
     EMPTY,
@@ -18,7 +24,19 @@ from culturekit.storage.picture_limits import (
 )
 from culturekit.storage.system_errors import machine_fails
 
-__all__ = ["read_bytes_inside"]
+__all__ = ["encoded", "read_bytes_inside"]
+
+
+def encoded(pixels: NDArray[np.uint8], form: PictureFormat = "png") -> bytes:
+    """Encode a picture, uint8 (height, width, 3), without loss."""
+    buffer = io.BytesIO()
+    picture = Image.fromarray(pixels)
+    if form == "webp":
+        picture.save(buffer, format="WEBP", lossless=True, quality=75, method=4, exact=True)
+    else:
+        picture.save(buffer, format="PNG", compress_level=6)
+    return buffer.getvalue()
+
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC

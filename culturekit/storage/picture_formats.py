@@ -2,9 +2,8 @@
 
 from collections.abc import Callable, Iterator, Mapping
 
-from culturekit.storage.picture_facts import MOST_FRAMES, BrokenPicture, PictureFacts
+from culturekit.storage.picture_facts import MOST_FRAMES, BrokenPicture, PictureFacts, exif_orientation
 from culturekit.storage.picture_headers import jpeg_facts, png_facts, tiff_facts
-from culturekit.storage.picture_orientation import exif_orientation
 
 __all__ = ["facts_of", "format_of", "unread_format"]
 

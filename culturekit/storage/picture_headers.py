@@ -4,8 +4,7 @@ import struct
 import zlib
 from collections.abc import Iterator, Mapping
 
-from culturekit.storage.picture_facts import MOST_FRAMES, BrokenPicture, CostlyPicture, PictureFacts
-from culturekit.storage.picture_orientation import exif_orientation
+from culturekit.storage.picture_facts import MOST_FRAMES, BrokenPicture, CostlyPicture, PictureFacts, exif_orientation
 
 __all__ = ["jpeg_facts", "png_facts", "tiff_facts"]
 

@@ -20,7 +20,7 @@ from PIL.ImageFile import ImageFile
 from PIL.TiffImagePlugin import TiffImageFile
 
 from culturekit.storage.digests import digest_bytes
-from culturekit.storage.picture_facts import BrokenPicture, CostlyPicture, PictureFacts
+from culturekit.storage.picture_facts import BrokenPicture, CostlyPicture, PictureFacts, upright
 from culturekit.storage.picture_files import read_bytes_inside
 from culturekit.storage.picture_formats import facts_of, format_of, unread_format
 from culturekit.storage.picture_limits import (
@@ -36,7 +36,6 @@ from culturekit.storage.picture_limits import (
     NoPicture,
     PictureLimits,
 )
-from culturekit.storage.picture_orientation import upright
 from culturekit.storage.picture_pixels import Pixels, rgb_pixels
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""The one place that writes CSV: what a spreadsheet would compute gets an apostrophe, and reading takes it off."""
+"""The one place that writes CSV and JSON lines: what a spreadsheet would compute gets an apostrophe."""
 
 import csv
 import io
@@ -8,7 +8,20 @@ from pathlib import Path
 
 import polars as pl
 
-__all__ = ["csv_text", "frame_as_csv", "guarded", "read_csv_texts", "unguarded"]
+from culturekit.records.choices import ExportFormat
+from culturekit.storage.atomic import write_atomically
+
+__all__ = ["csv_text", "export_table", "frame_as_csv", "guarded", "read_csv_texts", "unguarded"]
+
+
+def export_table(parquet: Path, form: ExportFormat) -> Path:
+    """Write a table a second time beside itself; Parquet stays the one that stages read."""
+    frame = pl.read_parquet(parquet)
+    path = parquet.with_suffix(f".{form}")
+    content = frame.write_ndjson() if form == "jsonl" else frame_as_csv(frame)
+    write_atomically(path, content.encode("utf-8"))
+    return path
+
 
 BLANK = r"[\s\x00-\x1f\u200b-\u200f\u2028-\u202e\u2060\ufeff]"
 """What spreadsheets trim from the front of a cell, or show as nothing."""

@@ -12,19 +12,13 @@ from culturekit.verify.findings import Finding, Ledger, ScoreVerdict
 from culturekit.verify.run_tree import FinishedStage, RunTree, open_tree
 from culturekit.verify.scores.caption_scores import check_caption_stats
 from culturekit.verify.scores.check_scores import check_scores
-from culturekit.verify.scores.distributions import check_distributions
+from culturekit.verify.scores.value_means import check_distributions
 from culturekit.verify.tables.check_caption_world import (
     check_captioned,
     check_pair_items,
     check_ranked_values,
     check_truth_of_captions,
     check_worth,
-)
-from culturekit.verify.tables.check_captions import (
-    check_expansion,
-    check_objects,
-    check_sample,
-    check_translations,
 )
 from culturekit.verify.tables.check_ground import check_activities, check_activity_prompts, check_descriptors
 from culturekit.verify.tables.check_images import check_images, check_truth
@@ -34,6 +28,7 @@ from culturekit.verify.tables.check_inclusion import (
     check_geographic_prompts,
     check_object_items,
     check_object_truth,
+    check_photographed,
     check_triplets,
 )
 from culturekit.verify.tables.check_journals import check_journals, check_spending
@@ -46,7 +41,14 @@ from culturekit.verify.tables.check_linguistic import (
     check_questions,
 )
 from culturekit.verify.tables.check_matches import check_matches
-from culturekit.verify.tables.check_pairs import check_exported, check_selected
+from culturekit.verify.tables.check_pairs import (
+    check_expansion,
+    check_exported,
+    check_objects,
+    check_sample,
+    check_selected,
+    check_translations,
+)
 from culturekit.verify.tables.check_quality import check_audits, check_image_values, check_quality
 from culturekit.verify.tables.check_ratings import check_ratings
 from culturekit.verify.tables.check_recipe import check_recipe
@@ -122,6 +124,7 @@ CHECKS: tuple[Callable[[RunTree, Ledger], None], ...] = (
     each("linguistic", check_even_sample, "even-sample"),
     each("linguistic", check_known, "portrait-truth"),
     each("inclusion", check_geographic_prompts, "geographic-prompts"),
+    each("inclusion", check_photographed, "photographed-prompts"),
     each("inclusion", check_triplets, "triplets"),
     each("inclusion", check_object_items, "object-items"),
     each("inclusion", check_tasks, "inclusion-tasks"),

@@ -14,7 +14,7 @@ from culturekit.pipeline.steps.annotate_stages import ExportFiles, export_stage,
 from culturekit.records.schemas import IMAGES, PROMPTS
 from culturekit.stages.stage import Stage
 from culturekit.storage.digests import digest_bytes
-from culturekit.storage.picture_writing import encoded
+from culturekit.storage.picture_files import encoded
 from culturekit.storage.tables import write_table
 from tests.conftest import HeardProgress, HereEngine
 

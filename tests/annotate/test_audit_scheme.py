@@ -1,5 +1,6 @@
 """The scheme audit: from mapped images to audits that scores can be corrected by."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from culturekit.metrics.corrected.audit_design import drawing_of
 from culturekit.pipeline.steps.annotate_stages import ExportFiles
 from culturekit.records.schemas import AUDIT_SAMPLE, AUDITS, CSPACE, MATCHES
 from culturekit.storage.tables import read_table, write_table
+from culturekit.verify.verify_run import verify_run
 from tests.annotate.projects import (
     Answers,
     export,
@@ -135,6 +137,25 @@ def test_chance_offers_the_mapped_artifact_first_or_later_and_answers_say_which(
     assert dict(audits.select("image_id", "offered_first").iter_rows()) == first
     for row in audits.iter_rows(named=True):
         assert row["as_mapped"] == (row["artifact_id"] == f"Q0{MAPPED[row['image_id']]}")
+
+
+def test_what_was_mapped_to_something_that_is_not_listed_was_not_listed_first(
+    tmp_path: Path, files: ExportFiles
+) -> None:
+    elsewhere = pl.col("image_id").is_in(["m-04", "m-05"])  # to artifacts of another concept
+    table = read_table(files.matches[0], MATCHES).with_columns(
+        artifact_id=pl.when(elsewhere).then(pl.lit("Q9")).otherwise("artifact_id")
+    )
+    (tmp_path / "matches").mkdir()
+    export(tmp_path / "to-rate", replace(files, matches=[write_table(tmp_path / "matches", MATCHES, table)]), "audit")
+    answers = labelled(studio_tasks(tmp_path / "to-rate"), (1,), truthful(tmp_path / "to-rate"))
+    (tmp_path / "a.json").write_bytes(orjson.dumps(answers))
+    import_files(tmp_path / "rated", tmp_path / "to-rate", tmp_path / "a.json")
+    audits = read_table(tmp_path / "rated/audits.parquet", AUDITS)
+    told = audits.filter(elsewhere).select("offered_first", "as_mapped")
+    assert told.rows() == [(False, None)] * 2  # nobody knew, it said, what stood first
+    assert audits["offered_first"].null_count() == 0
+    assert verify_run(tmp_path / "rated").findings == ()
 
 
 def test_a_sample_keeps_the_others_out(tmp_path: Path, files: ExportFiles) -> None:

@@ -10,8 +10,15 @@ import polars as pl
 import pytest
 
 from tests.command_line import culturekit
-from tests.faults.completion_kills import MODEL, collection, completion_command
-from tests.faults.filter_kills import ROOT, environment, tables
+from tests.faults.asking_kills import (
+    COMPLETING,
+    ROOT,
+    asking_command,
+    collection,
+    completion_words,
+    environment,
+    tables,
+)
 from tests.llm.server import RunningServer
 from tests.llm.server.running import server_process
 
@@ -25,7 +32,7 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def server() -> Iterator[RunningServer]:
-    with server_process(model=MODEL) as running:
+    with server_process(model=COMPLETING) as running:
         yield running
 
 
@@ -37,7 +44,7 @@ def ran(command: list[str]) -> "subprocess.CompletedProcess[str]":
 
 def test_plan_pilot_budget_run_and_ledger(given: Path, server: RunningServer, tmp_path: Path) -> None:
     def completed(*more: str) -> "subprocess.CompletedProcess[str]":
-        return ran(completion_command(given, tmp_path / "completion", server, *more))
+        return ran(asking_command(completion_words(given), tmp_path / "completion", server, *more))
 
     before = json.loads(completed("--plan", "--json").stdout)
     assert (before["cells"], before["proposals"]["requests"]) == (CELLS, CELLS * 4)
@@ -82,7 +89,7 @@ def test_concurrency_and_batches_change_no_byte(given: Path, server: RunningServ
     ways: dict[str, tuple[int, list[str]]] = {"one": (1, []), "many": (64, []), "batch": (8, ["--batch"])}
     found = {}
     for name, (concurrency, more) in ways.items():
-        done = ran(completion_command(given, tmp_path / name, server, *more, concurrency=concurrency))
+        done = ran(asking_command(completion_words(given), tmp_path / name, server, *more, concurrency=concurrency))
         assert done.returncode == 1, done.stderr
         found[name] = tables(tmp_path / name)
     assert sorted(found["one"]) == ["completed.parquet", "drops.parquet", "proposals.parquet", "rounds.parquet"]

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 from tests.command_line import culturekit
-from tests.faults.filter_kills import dishes, environment, filter_command, tables
+from tests.faults.asking_kills import asking_command, dishes, environment, filter_words, tables
 from tests.llm.server import Fault, Rule, RunningServer, Script, When
 from tests.llm.server.running import server_process
 
@@ -50,7 +50,7 @@ def ran(command: list[str], *, key: bool = True) -> "subprocess.CompletedProcess
 
 def test_plan_pilot_budget_run_and_log(table: Path, server: RunningServer, tmp_path: Path) -> None:
     def filtered(*more: str, key: bool = True) -> "subprocess.CompletedProcess[str]":
-        return ran(filter_command(table, tmp_path / "kept", server, *more, concurrency=16), key=key)
+        return ran(asking_command(filter_words(table), tmp_path / "kept", server, *more, concurrency=16), key=key)
 
     planned = filtered("--plan", "--json", key=False)
     assert planned.returncode == 0, planned.stderr
@@ -105,7 +105,7 @@ def test_concurrency_and_batches_change_no_byte(table: Path, server: RunningServ
     ways: dict[str, tuple[int, list[str]]] = {"one": (1, []), "many": (256, []), "batch": (16, ["--batch"])}
     found = {}
     for name, (concurrency, more) in ways.items():
-        done = ran(filter_command(table, tmp_path / name, server, *more, concurrency=concurrency))
+        done = ran(asking_command(filter_words(table), tmp_path / name, server, *more, concurrency=concurrency))
         assert done.returncode == 1, done.stderr
         found[name] = tables(tmp_path / name)
     assert list(found["one"]) == ["drops.parquet", "kept.parquet"]
@@ -115,7 +115,7 @@ def test_concurrency_and_batches_change_no_byte(table: Path, server: RunningServ
 def test_an_unknown_price_is_refused_before_anything_is_sent(
     table: Path, server: RunningServer, tmp_path: Path
 ) -> None:
-    command = filter_command(table, tmp_path / "kept", server, "--budget", "1", concurrency=4)
+    command = asking_command(filter_words(table), tmp_path / "kept", server, "--budget", "1", concurrency=4)
     done = ran([word.removesuffix("&price=0.15/0.60") for word in command])
     assert done.returncode == 2
     assert "price" in done.stderr
@@ -124,7 +124,7 @@ def test_an_unknown_price_is_refused_before_anything_is_sent(
 
 def test_a_wrong_key_ends_the_run_with_what_to_do(table: Path, tmp_path: Path) -> None:
     with server_process(Script(rules=(Rule(then=Fault("unauthorized")),))) as server:
-        done = ran(filter_command(table, tmp_path / "kept", server, concurrency=4))
+        done = ran(asking_command(filter_words(table), tmp_path / "kept", server, concurrency=4))
     assert done.returncode == 2
     assert "key" in done.stderr
     assert "Traceback" not in done.stderr
@@ -135,7 +135,7 @@ def test_a_wrong_key_ends_the_run_with_what_to_do(table: Path, tmp_path: Path) -
 def test_ctrl_c_leaves_soon_and_the_same_command_goes_on(table: Path, tmp_path: Path) -> None:
     slowly = Script(rules=(Rule(then=Fault("stall", delay=1.0), when=When(requests=(20, None))),))
     with server_process(slowly) as server:
-        command = filter_command(table, tmp_path / "kept", server, concurrency=4)
+        command = asking_command(filter_words(table), tmp_path / "kept", server, concurrency=4)
         process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment(), cwd=ROOT)
         while server.stats()["requests"] < 20:
             assert process.poll() is None

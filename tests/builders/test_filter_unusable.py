@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from tests.builders.test_filter_online import ran
-from tests.faults.filter_kills import dishes, filter_command
+from tests.faults.asking_kills import asking_command, dishes, filter_words
 from tests.llm.server import RunningServer
 from tests.llm.server.running import server_process
 
@@ -32,7 +32,7 @@ def test_a_pilot_of_invented_ids_shows_them_and_the_run_stops_and_asks(
     table: Path, inventing: RunningServer, tmp_path: Path
 ) -> None:
     def filtered(*more: str) -> "subprocess.CompletedProcess[str]":
-        return ran(filter_command(table, tmp_path / "kept", inventing, *more, concurrency=4))
+        return ran(asking_command(filter_words(table), tmp_path / "kept", inventing, *more, concurrency=4))
 
     tried = filtered("--pilot", "10")
     assert tried.returncode == 1, tried.stderr
@@ -61,7 +61,7 @@ def test_a_pilot_of_invented_ids_shows_them_and_the_run_stops_and_asks(
 
 
 def test_in_batches_repairs_are_not_bought_to_the_end(table: Path, inventing: RunningServer, tmp_path: Path) -> None:
-    stopped = ran(filter_command(table, tmp_path / "kept", inventing, "--batch", concurrency=4))
+    stopped = ran(asking_command(filter_words(table), tmp_path / "kept", inventing, "--batch", concurrency=4))
     assert stopped.returncode == 3, stopped.stderr
     assert "200 first replies that are no answer" in stopped.stderr
     assert inventing.stats()["rows"] <= ROWS + 1
@@ -69,10 +69,10 @@ def test_in_batches_repairs_are_not_bought_to_the_end(table: Path, inventing: Ru
 
 def test_fences_are_taken_off_and_the_manifest_says_so(table: Path, tmp_path: Path) -> None:
     with server_process(model=f"{MODELS}:fence") as server:
-        tried = ran(filter_command(table, tmp_path / "kept", server, "--pilot", "10", concurrency=4))
+        tried = ran(asking_command(filter_words(table), tmp_path / "kept", server, "--pilot", "10", concurrency=4))
         assert tried.returncode == 0, tried.stderr
         assert "10 in a code fence" in tried.stdout
-        done = ran(filter_command(table, tmp_path / "kept", server, concurrency=4))
+        done = ran(asking_command(filter_words(table), tmp_path / "kept", server, concurrency=4))
         assert done.returncode == 0, done.stderr
         assert server.stats()["requests"] <= ROWS + 1
     notes = json.loads((tmp_path / "kept/manifest.json").read_text(encoding="utf-8"))["notes"]

@@ -5,9 +5,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.builders.judging.image_judge import judge_images
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.records.work import Work
+from tests.builders.judging.asked import judge_images
 from tests.builders.judging.test_image_judge import LIKERT, SHARE, YES_NO, png, table
 from tests.llm.server import running_server
 

@@ -7,10 +7,9 @@ from typing import Any
 
 import polars as pl
 
-from culturekit.cards.hand import FIELDS_FILE, TEXT_FILE
-from culturekit.cards.hand_sections import SECTIONS
+from culturekit.cards.hand import FIELDS_FILE, SECTIONS, TEXT_FILE
 from culturekit.pipeline.run_stage import StageRun, run_stage
-from culturekit.pipeline.steps.card_stage import card_stage
+from culturekit.pipeline.steps.report_stage import card_stage
 from culturekit.records.schemas import CSPACE, DROPS, KEPT
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from culturekit.cards.hand import FIELDS_FILE, TEXT_FILE, empty_fields, read_hand
-from culturekit.cards.hand_sections import SECTIONS
+from culturekit.cards.hand import FIELDS_FILE, SECTIONS, TEXT_FILE, empty_fields, read_hand
 from culturekit.cli.app import app
 from culturekit.errors import UsageError
 from tests.cards.release_made import write_hand, write_release

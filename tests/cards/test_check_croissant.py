@@ -12,7 +12,7 @@ from culturekit.cards.check_files import check_croissant, check_croissant_paths,
 from culturekit.cards.croissant import croissant_of
 from culturekit.cards.facts import facts_of
 from culturekit.cards.hand import read_hand
-from culturekit.pipeline.steps.card_stage import card_stage
+from culturekit.pipeline.steps.report_stage import card_stage
 from tests.effort import SHARED_FIXTURE, examples
 
 JSON = st.recursive(

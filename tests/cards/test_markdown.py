@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culturekit.cards.differences import differences
+from culturekit.cards.findings import differences, is_plain
 from culturekit.cards.markdown import BLOCK, block, code, escaped, table
-from culturekit.cards.safe_paths import is_plain
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),

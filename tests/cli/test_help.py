@@ -5,9 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from culturekit.cli import config_command, generate_command, graph_commands, kg_commands, metric_commands, run_commands
-from culturekit.cli.cspace import space_commands
-from culturekit.cli.index import index_commands
+from culturekit.cli import run_commands
 from tests.cli.commands import all_commands
 
 COMMANDS = all_commands()
@@ -87,15 +85,3 @@ def test_commands_print_only_in_the_command_line_package() -> None:
         and re.search(r"(?<![\w.])print\(", path.read_text(encoding="utf-8"))
     ]
     assert printing == []
-    assert all(
-        module.__doc__
-        for module in (
-            config_command,
-            generate_command,
-            graph_commands,
-            index_commands,
-            kg_commands,
-            metric_commands,
-            space_commands,
-        )
-    )

@@ -159,6 +159,9 @@ def test_simulated_raters_need_simulated_models_and_people_need_a_file(tmp_path:
     assert len(wrong) == 2
     assert "audit.images" in wrong[0]
     assert "audit.raters.accuracy" in wrong[1]
+    (tmp_path / "a.parquet").touch()
+    idle = f"{text}\naudit: {{file: {tmp_path / 'a.parquet'}, images: 50}}\n"
+    assert "people have answered (file), so images would decide nothing" in problems(idle, tmp_path)[0]
 
 
 def test_a_recipe_is_found_by_path_or_by_name() -> None:

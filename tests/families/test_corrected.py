@@ -1,5 +1,6 @@
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +8,7 @@ import polars as pl
 import pytest
 
 from culturekit.errors import UsageError
+from culturekit.families.audited import score_audited
 from culturekit.families.collection_scores import QvsOptions
 from culturekit.families.corrected import Correction, score_corrected
 from culturekit.metrics import audit_sample
@@ -16,6 +18,7 @@ from culturekit.metrics.corrected.rectified import parted
 from culturekit.metrics.scoring.score_rows import Scored
 from culturekit.records.schemas import AUDIT_SAMPLE, QUALITY, SCORES, VALUES
 from culturekit.storage.manifest import read_manifest
+from culturekit.verify.verify_run import verify_run
 from tests.command_line import culturekit
 from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, few_rounds, mapped_with_error, matches_of
 
@@ -128,7 +131,7 @@ def test_qvs_of_images_whose_quality_is_hardly_known_is_left_out_or_marked(
     quality = quality_of(matches["image_id"].to_list()[:known])
     answer = score_corrected(matches, audits, quality, options=QvsOptions(kernels=((0.0, 0.0, 1.0),)))
     found = [json.loads(params) for params in answer.scores.filter(metric="qvs")["params"]]
-    reason = {"kernels not corrected: qvs with the quality of fewer than 30 images": 1}
+    reason = {"qvs not corrected: the quality of fewer than 30 images is known": 1}
     assert answer.left_out == ({} if scored else reason)
     assert [params["images_left_out"] for params in found] == ([400 - known] if scored else [])
     assert ["quality of a part" in params["marked"] for params in found] == ([marked] if scored else [])
@@ -197,18 +200,23 @@ def test_a_concept_without_enough_audits_is_counted_and_the_others_stand() -> No
     few = audits.filter(pl.col("image_id").str.starts_with("art"))
     options = QvsOptions(kernels=((0.0, 1.0, 0.0),))
     answer = score_corrected(matches, few, None, options=options)
-    assert answer.left_out == {"kernels not corrected: no audited image is among the matches": 1}
+    reason = (
+        "no audited image is among the matches (m, cuisine, kernel country: expected audits of images of this model)"
+    )
+    assert answer.left_out == {f"kernels not corrected: {reason}": 1}
     assert answer.scores["concept"].to_list() == ["art"]
     with pytest.raises(
         UsageError,
-        match=r"no model could be corrected; found too few images were audited \(1 kernel of models and concepts\)",
+        match=r"no model could be corrected; found too few images were audited \(m, art, kernel country: expected at "
+        r"least 30, better 150, found 5\): 1 kernel of models and concepts",
     ):
         score_corrected(matches.filter(concept="art"), few.head(5), None, options=options)
     nothing = score_corrected(
         matches.filter(concept="art"), few.head(5), None, options=options, correction=Correction(required=False)
     )
     assert nothing.scores.is_empty()
-    assert nothing.left_out == {"kernels not corrected: too few images were audited": 1}
+    found = "(m, art, kernel country: expected at least 30, better 150, found 5)"
+    assert nothing.left_out == {f"kernels not corrected: too few images were audited {found}": 1}
 
 
 COUNTRY_KERNEL, CONTINENT_KERNEL, THIRDS = (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (1 / 3, 1 / 3, 1 / 3)
@@ -253,7 +261,14 @@ def test_an_audit_in_which_too_many_know_the_continent_only_cannot_correct_count
     )
     kernels = with_params(answer.scores.filter(concept="art"))["kernel"].to_list()
     assert kernels == ["continent"]
-    assert answer.left_out == {"kernels not corrected: an audit says neither a country nor none of these": 1}
+    (reason,) = answer.left_out
+    assert reason.startswith(
+        "kernels not corrected: an audit says neither a country nor none of these (m, art, kernel "
+    )
+    assert reason.endswith(
+        "20 of 60 audited images: expected a country for all but 10% of them, found wider answers "
+        "only, or that nobody can tell)"
+    )
 
 
 def test_who_cannot_tell_is_counted_and_who_could_only_say_none_of_these_is_marked(
@@ -329,6 +344,58 @@ def test_what_was_drawn_is_known_to_the_estimator_and_other_answers_are_refused(
     part = culturekit(*words, "--sample", sample, "--replace")
     assert part.returncode == 2
     assert "too few of the drawn images were answered" in part.stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (pl.col("country").replace({"IN": "India"}), r"column country has codes for; expected IN, found 'India'"),
+        (
+            pl.col("artifact_id").replace({"7": "dish of IN"}),
+            "artifact_id has codes for; expected 7, found 'dish of IN'",
+        ),
+    ],
+)
+def test_places_by_name_where_the_matches_have_codes_are_refused(change: pl.Expr, message: str) -> None:
+    matches, audits, _ = two_concepts()
+    ids = pl.col("artifact_id").replace({"dish of IN": "7"})
+    matches, audits = matches.with_columns(ids), audits.with_columns(ids)
+    mixed = pl.concat([audits.head(60), audits.tail(60).with_columns(change)])
+    for score in (score_audited, partial(score_corrected, quality=None, options=QvsOptions(kernels=(COUNTRY_KERNEL,)))):
+        with pytest.raises(UsageError, match=message):  # an image of India was unlike another: .58, truth .52
+            score(matches, mixed)
+
+
+@pytest.mark.parametrize("words", [("--sample", "matches.parquet"), ("--pool", "people"), ("--design", "unknown")])
+def test_what_would_decide_nothing_without_answers_is_refused(words: tuple[str, str], tmp_path: Path) -> None:
+    two_concepts()[0].write_parquet(tmp_path / "matches.parquet")
+    value = tmp_path / words[1] if words[0] == "--sample" else words[1]
+    done = culturekit(
+        "score", "qvs", "--matches", tmp_path / "matches.parquet", words[0], value, "--out", tmp_path / "o"
+    )
+    assert done.returncode == 2
+    assert f"found {words[0].removeprefix('--')} without audits" in done.stderr  # it was not looked at
+
+
+def test_a_pool_that_nobody_is_of_is_named() -> None:
+    matches, audits, _ = two_concepts()
+    with pytest.raises(UsageError, match=r"no answers are of this pool of people .*expected people, found 'nobody'"):
+        score_corrected(matches, audits, None, options=QvsOptions(), correction=Correction(pool="nobody"))
+
+
+def test_answers_about_other_images_are_counted() -> None:
+    matches, audits, _ = two_concepts()
+    answer = score_corrected(matches.filter(concept="art"), audits, None, options=QvsOptions(kernels=(COUNTRY_KERNEL,)))
+    assert answer.left_out == {"answers about images that are not among the matches": 60}
+
+
+def test_a_quality_that_is_hardly_known_is_no_score_that_is_missing(tmp_path: Path) -> None:
+    matches, audits, _ = two_concepts()
+    words = asked_for(tmp_path, audits, matches)
+    quality_of(matches["image_id"].to_list()[:2]).write_parquet(tmp_path / "quality.parquet")
+    assert culturekit(*words, "--quality", tmp_path / "quality.parquet").returncode == 0
+    found = [str(finding) for finding in verify_run(tmp_path / "out").findings]
+    assert not any("corrected score" in line and "missing" in line for line in found)  # it missed them
 
 
 def test_an_unknown_design_and_single_raters_are_marked_in_every_number_and_said(tmp_path: Path) -> None:

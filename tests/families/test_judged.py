@@ -238,7 +238,9 @@ def test_countries_that_people_did_not_look_at_are_left_out_with_the_reason() ->
     found = score_judged(everywhere, people, options=PLAIN)
     assert set(rows_of(found.scores)) == {"DE", "NG"}
     few, uneven = sorted(found.left_out)
-    assert few.endswith("people marked too few items")
+    assert few.endswith(
+        "people marked too few items (m, IN, pool in-region: expected at least 30, better 150, found 0)"
+    )
     assert "no even draw over" in uneven
 
 

@@ -25,7 +25,7 @@ from culturekit.defaults import PICTURES_PER_SHARD
 from culturekit.generation.simulated.render import DRAWING_NUMBERS, Subject, draw
 from culturekit.records.schemas import IMAGES
 from culturekit.storage.digests import digest_bytes, digest_file
-from culturekit.storage.picture_writing import encoded
+from culturekit.storage.picture_files import encoded
 from culturekit.storage.tables import write_table
 from tests.builders.counting_encoder import logged
 from tests.faults.killing import killed_after

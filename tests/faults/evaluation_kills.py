@@ -30,8 +30,8 @@ from culturekit.pipeline.steps.generate_stage import generate_stage
 from culturekit.storage.digests import digest_file
 from culturekit.storage.picture_reading import NoPicture
 from tests.conftest import HeardProgress, HereEngine
+from tests.faults.asking_kills import PRICE, ROOT, environment
 from tests.faults.evaluating_model import SEEN
-from tests.faults.filter_kills import PRICE, ROOT, environment
 from tests.faults.killing import Kills, killed_after
 from tests.llm.server import Fault, Rule, RunningServer, Script
 from tests.llm.server.running import kept_port, server_process

@@ -28,7 +28,7 @@ from culturekit.llm.journal.exchanges import latest_exchanges
 from culturekit.llm.journal.journal_places import journals_below
 from culturekit.llm.money.ledger import read_ledger
 from culturekit.llm.money.prices import known_prices
-from tests.faults.filter_kills import ROOT, dishes
+from tests.faults.asking_kills import ROOT, dishes
 from tests.faults.lies import KEY, MODES, Lie, Mode, http
 from tests.llm.server.answers import Answer, answer_to
 from tests.llm.server.openai_chat import chat_completion, chat_question

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from tests.effort import THOROUGH
-from tests.faults.filter_kills import dishes
+from tests.faults.asking_kills import dishes
 from tests.faults.lies import KEY, MODES
 from tests.faults.lying_server import ROWS, TOO_LONG, Ended, keys_in, lied_to, problems
 

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any
 
-from culturekit.builders.simulated.captioning import CAPTIONING
-from culturekit.builders.simulated.knowing import KNOWING
+from culturekit.builders.simulated.knowing import CAPTIONING, KNOWING
 from culturekit.builders.simulated.manner import Manner, Options
 from culturekit.generation.simulated.scenes.vocabulary import world
 from tests.llm.server import Answer, Question
@@ -43,8 +42,8 @@ def task_of(keys: set[str]) -> str:
     if keys == {"id", "dimension"}:
         return "image.extract"
     marks = {
-        "wanted": "captions.expand", "criterion": "image.likert", "candidates": "descriptors.refine",
-        "dimension": "descriptors.propose", "text": "activities.extract", "language": "captions.translate",
-        "caption": "captions.objects", "country": "stereotypes.propose",
+        "standard": "dialects.propose", "wanted": "captions.expand", "criterion": "image.likert",
+        "candidates": "descriptors.refine", "dimension": "descriptors.propose", "text": "activities.extract",
+        "language": "captions.translate", "caption": "captions.objects", "country": "stereotypes.propose",
     }  # fmt: skip
     return next((task for mark, task in marks.items() if mark in keys), "")

@@ -12,11 +12,11 @@ from culturekit.errors import UpstreamUnavailable
 from culturekit.generation import runner
 from culturekit.generation.backend import Failure, ImageReply, ImageRequest, Picture
 from culturekit.generation.image_rows import batches
-from culturekit.generation.picture_files import folder_of_prompt
+from culturekit.generation.picture_store import folder_of_prompt
 from culturekit.generation.runner import ImagePlan, Maker, derive_seed, generate, list_requests
 from culturekit.records.choices import PictureFormat
 from culturekit.records.work import Work
-from culturekit.storage.picture_writing import encoded
+from culturekit.storage.picture_files import encoded
 from tests.generation.folder.folder_worlds import prompts
 
 

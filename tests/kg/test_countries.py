@@ -12,8 +12,7 @@ import pytest
 from culturekit.config.load import load_recipe
 from culturekit.errors import ConfigError, UsageError
 from culturekit.kg.concepts import load_concept
-from culturekit.kg.countries import by_qid, countries, country, country_files, use_countries, whole_world
-from culturekit.kg.un_regions import UN_REGIONS
+from culturekit.kg.countries import UN_REGIONS, by_qid, countries, country, country_files, use_countries, whole_world
 from tests.command_line import culturekit
 from tests.conftest import SMALL, stages_of
 

@@ -14,8 +14,7 @@ from base64 import b64encode
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from urllib.parse import quote
 
-from culturekit.llm.untrusted.redaction import install_redaction, know
-from culturekit.llm.untrusted.secrets import key_from_environment, resolve_key
+from culturekit.llm.untrusted.redaction import install_redaction, key_from_environment, know, resolve_key
 
 logger = logging.getLogger("canaries")
 

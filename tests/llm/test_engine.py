@@ -17,7 +17,7 @@ from culturekit.llm.client import Failure, Rate, Reply, Request
 from culturekit.llm.engine import AskEngine, AskOptions
 from culturekit.llm.journal.exchanges import latest_exchanges
 from culturekit.llm.journal.journal import Journal
-from culturekit.llm.money.spent_in_run import spent_in_run
+from culturekit.llm.money.shared_budget import spent_in_run
 from culturekit.llm.outcomes import Answered
 from culturekit.llm.pace.limits import Limiter
 from tests.conftest import HeardProgress

@@ -7,11 +7,11 @@ from typing import Literal
 import msgspec
 import pytest
 
+from culturekit.builders.completing.completion_names import suspicious
 from culturekit.llm.client import Request
 from culturekit.llm.reading.reply_codes import ParseFailure
 from culturekit.llm.repair import repair_request
 from culturekit.llm.row_automaton import read_reply
-from culturekit.llm.untrusted.suspicion import suspicious
 from culturekit.llm.untrusted.untrusted import LONGEST_TEXT, cleaned, user_message
 from tests.llm.injections import INJECTIONS, LABEL, Injection
 

@@ -1,4 +1,4 @@
-"""The recipes of activities and of captions with models behind a server on loopback, in fair weather and in storms."""
+"""Recipes with models behind a server on loopback, in fair weather and in storms."""
 
 import json
 from pathlib import Path
@@ -33,12 +33,17 @@ SMALL = {
         "ground.stereotypes={google}", "extractor={openai}", "scorer={openai}", "raters=['{google}']",
         "real.scorer=vqascore:{openai}",
     ),
+    "linguistic": (
+        "prompts.pairs={proposer: '{openai}', count: 60}", "prompts.nouns=1", "images.slots=1", "people=null",
+        "models=[{name: one, backend: '{openai-pictures}'}, {name: other, backend: '{google-pictures}'}]",
+    ),
 }  # fmt: skip
 """Small, and every model that is asked behind the server, by the protocols of two providers."""
 
 ASKING = {
     "c3": ("captions", "translated", "vqascore-plain"),
     "cultivate": ("mentions", "descriptors", "extracted-plain"),
+    "linguistic": ("prompts-dialects",),
 }
 
 
@@ -47,6 +52,8 @@ def made(name: str, folder: Path, server: RunningServer) -> None:
     specs = {
         "{openai}": f"openai:gpt-1?base_url={server.openai_url}&price=0.15/0.60",
         "{google}": f"google:gem-1?base_url={server.google_url}&price=0.15/0.60",
+        "{openai-pictures}": f"openai:gpt-image-1?base_url={server.openai_url}&quality=low",
+        "{google-pictures}": f"google:gemini-2.5-flash-image?base_url={server.google_url}",
     }
     stated = list(SMALL[name])
     for mark, spec in specs.items():
@@ -71,9 +78,12 @@ def test_outages_change_nothing_and_refusals_are_counted(
             stats[weather] = server.stats()
     assert stats["stormy"]["broken"] == [] == stats["calm"]["broken"]
     assert stats["stormy"]["requests"] > stats["calm"]["requests"]
-    tables = [{file: sha for file, sha in content(tmp_path / weather).items() if file.endswith(".parquet")}
-              for weather in ("calm", "stormy")]  # fmt: skip
-    assert tables[0] == tables[1]
+    calm, stormy = ({file: sha for file, sha in content(tmp_path / weather).items() if file.endswith(".parquet")}
+                    for weather in ("calm", "stormy"))  # fmt: skip
+    assert calm.keys() == stormy.keys()
+    for file in (file for file in calm if calm[file] != stormy[file]):
+        bought = [pl.read_parquet(tmp_path / weather / file).drop("requested_at") for weather in ("calm", "stormy")]
+        assert bought[0].equals(bought[1]), "an image says when it was bought, and nothing else differs"
     for folder in ASKING[name]:
         notes = json.loads((tmp_path / "stormy" / folder / "manifest.json").read_text(encoding="utf-8"))["notes"]
         assert set(notes["outcomes"]) <= {"ok", "repaired", "refused", "invalid"}

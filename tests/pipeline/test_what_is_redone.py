@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 import yaml
 
-from culturekit.builders.filtering import filter_requests
+from culturekit.builders.filtering import candidate_verdicts
 from culturekit.config.load import load_recipe
 from culturekit.config.recipe import Recipe
 from culturekit.index.folder.build import IndexFiles, IndexOptions
@@ -109,7 +109,7 @@ def test_a_root_less_goes_all_the_way_from_the_walk(world: Path) -> None:
 
 
 def test_other_words_for_the_judge_ask_him_again(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (filter_requests, filter_stages):
+    for module in (candidate_verdicts, filter_stages):
         monkeypatch.setattr(module, "wording", lambda: "Other words.")
     planned = {step.name: step.state for step in plan_recipe(recipe_of(world), world / "run")}
     assert [planned[name] for name in SPACE] == ["done", "done", "out of date", "to check again", "to check again"]

@@ -1,6 +1,7 @@
 """The report in a real browser: it opens from file:// without a complaint and without asking for anything."""
 
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,8 @@ import pytest
 from culturekit.report.render import render
 from tests.chromium import CHROMIUM, Browser, Tab, browser
 from tests.report.hostile import ELEMENTS, ELSEWHERE, hostile_texts
-from tests.report.pages import HOSTILE, hostile_page, page, with_text
+from tests.report.pages import HOSTILE, audited_page, figure, hostile_page, page, with_text
+from tests.report.test_scenes_hostile import page as section_page
 
 pytestmark = [
     pytest.mark.endtoend,
@@ -63,9 +65,9 @@ def written(folder: Path, text: str) -> Path:
     return path
 
 
-def check_inert(tab: Tab, folder: Path, text: str, allowed: set[str]) -> None:
+def check_inert(tab: Tab, folder: Path, text: str, allowed: set[str], *, whole: str = "") -> None:
     """Open a page with the text in every field, touch everything, and see that nothing happened."""
-    tab.open(written(folder, render(hostile_page(text))))
+    tab.open(written(folder, whole or render(hostile_page(text))))
     tab.run(TOUCH)
     told = repr(text[:80])
     assert tab.run("window.pwned") is None, told
@@ -94,6 +96,20 @@ def test_the_report_of_a_run_opens_without_errors_or_requests(small_run: Path, t
 def test_hostile_text_does_nothing_in_any_field(tab: Tab, tmp_path: Path, allowed: set[str]) -> None:
     for text in (*HOSTILE, *hostile_texts()[::40], "\0", "<b>" * 350_000):
         check_inert(tab, tmp_path, text, allowed)
+
+
+def test_hostile_text_does_nothing_on_pages_of_sections(tab: Tab, tmp_path: Path) -> None:
+    """Those of activities, captions, objects and dialects; without escapes and policy the same text does something."""
+    plain = section_page("plain")
+    tab.open(written(tmp_path, plain))
+    tab.run(TOUCH)
+    allowed = {*tab.run(SHAPE), "DETAILS open"}
+    for text in (*HOSTILE, *hostile_texts()[::40]):
+        check_inert(tab, tmp_path, text, allowed, whole=section_page(text))
+    open_to_all = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", plain)
+    tab.open(written(tmp_path, open_to_all.replace("<bdi>plain</bdi>", f"<bdi>{ELEMENTS[0]}</bdi>")))
+    tab.run("new Promise((done) => setTimeout(done, 100))")
+    assert tab.run("window.pwned") == 1
 
 
 @pytest.mark.slow
@@ -164,6 +180,20 @@ def test_nothing_but_tables_is_wider_than_the_window(tab: Tab, small_run: Path, 
     tab.look(width=width, height=900)
     tab.open(small_run / "report/report.html")
     assert tab.run("document.documentElement.scrollWidth") <= width
+
+
+def test_no_table_of_an_audited_run_of_three_concepts_is_cut_off_at_1440(tab: Tab, tmp_path: Path) -> None:
+    data, concepts = audited_page(), (None, "art", "cuisine", "landmarks")
+    assert data.breakdown is not None
+    cells = tuple((figure(0.592, 1), figure(0.558, 2), figure(0.58, 3)) for _ in concepts)
+    trio = tuple(((figure(0.58, 1), None), (figure(0.59, 2), figure(0.55, 9)), (figure(0.3, 3), figure(0.4, 8)))
+                 for _ in concepts)  # fmt: skip
+    table = replace(data.tables[0], concepts=concepts, rows=(("compatriot", cells), ("mirage", cells)), limits=())
+    breakdown = replace(data.breakdown, concepts=concepts, rows=(("compatriot", trio), ("mirage", trio)))
+    tab.look(width=1440, height=900)
+    tab.open(written(tmp_path, render(replace(data, tables=(table,), breakdown=breakdown))))
+    wider = "[...document.querySelectorAll('.scroll')].filter((one) => one.scrollWidth > one.clientWidth)"
+    assert tab.run(f"{wider}.map((one) => one.textContent.trim().slice(0, 60))") == []
 
 
 def test_what_can_only_be_used_on_a_screen_is_not_printed(tab: Tab, tmp_path: Path) -> None:

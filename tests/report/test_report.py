@@ -13,6 +13,7 @@ from culturekit.pipeline.run_recipe import run_recipe
 from culturekit.pipeline.steps.report_stage import folders_of
 from culturekit.pipeline.workers.local_engine import LocalEngine
 from culturekit.records.schemas import SCORES
+from culturekit.report.by_prompt import PromptLine
 from culturekit.report.charts import diversity_chart
 from culturekit.report.figures import Figure, text_of
 from culturekit.report.headline import headline_lines
@@ -22,7 +23,7 @@ from culturekit.report.verdict import Floor, question_about, verdict_on
 from culturekit.report.write import collect
 from culturekit.stages import roles
 from tests.conftest import SMALL, HeardProgress
-from tests.report.pages import HOSTILE, audited_page, hostile_page, line, page
+from tests.report.pages import HOSTILE, audited_page, figure, hostile_page, line, page
 
 GOLDEN = Path(__file__).parents[1] / "golden/report.html"
 
@@ -179,6 +180,13 @@ def test_models_that_mapping_turns_round_are_said_where_the_correction_is_sure()
     assert "surely stand in another order" in told(more, less, apart=frozenset({("compatriot", "echo")}))
 
 
+def test_answers_that_correct_nothing_are_no_audit_that_nobody_made() -> None:
+    unseen = [line("fig", 0.9, None, free=None, similarity=0.9)]
+    assert verdict_on(unseen).sentences[-1].endswith("an audit of some images by people would say by how much.")
+    (said,) = verdict_on(unseen, withheld=["too few images were audited: 2 kernels"]).sentences  # it asked for an audit
+    assert said.endswith("the answers that people gave do not say by how much: too few images were audited: 2 kernels.")
+
+
 def test_corrected_scores_lead_where_people_looked() -> None:
     text = render(audited_page())
     assert "No audit was made" not in text
@@ -267,6 +275,16 @@ def test_the_prompts_on_the_page_have_the_means_of_their_batches(small_run: Path
             assert score is not None
             assert score[0] == pytest.approx(own["value"].mean())
             assert score[1] == own["item"].n_unique()
+
+
+def test_a_prompt_alone_in_its_concept_stands_corrected_and_the_mapped_score_below() -> None:
+    prompt = PromptLine("p", "Image of food", "cuisine", ((0.8, 50), (0.7, 50)), (figure(0.55, 4), None))
+    text = render(replace(audited_page(), prompts=(prompt,)))
+    first, second = text[text.index('aria-label="Scores by prompt"') :].split("<td data-model=")[1:3]
+    assert ">0.550<" in first
+    assert "mapped 0.800, 50 batches" in first
+    assert '<span class="sub">mapped</span> 0.700' in second
+    assert "Mapped diversity of each model" not in text
 
 
 def test_differences_are_said_from_the_larger_to_the_smaller(small_run: Path) -> None:

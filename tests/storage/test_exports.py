@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culturekit.storage.exports import export_table
+from culturekit.storage.spreadsheet_cells import export_table
 from culturekit.storage.tables import save_parquet
 
 HOSTILE = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "plain", "a=1", "", 'ü\nnew, "line"']

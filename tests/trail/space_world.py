@@ -8,15 +8,15 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.builders.filtering import filter_requests
-from culturekit.builders.filtering.filter_requests import questions_about
+from culturekit.builders.filtering import candidate_verdicts
+from culturekit.builders.filtering.candidate_verdicts import questions_about
 from culturekit.builders.space.cspace import ReleaseOptions
 from culturekit.kg.concepts import Concept, Root
 from culturekit.kg.dump.ingest import IngestOptions
 from culturekit.kg.walk.class_labels import class_labels
 from culturekit.llm.client import Client
 from culturekit.llm.clients.clients import CLIENTS
-from culturekit.llm.journal.keys import key_of
+from culturekit.llm.journal.journal_entry import key_of
 from culturekit.pipeline.run_stage import run_stage
 from culturekit.pipeline.steps import filter_stage as filter_stages
 from culturekit.pipeline.steps.extract_stages import extract_stage
@@ -109,7 +109,7 @@ def make_run(folder: Path, world: World, monkeypatch: pytest.MonkeyPatch, judge:
     dump.write_text("\n".join(document(qid, *said) for qid, said in world.items.items()), encoding="utf-8")
     with monkeypatch.context() as words:
         if world.wording is not None:
-            for module in (filter_requests, filter_stages):
+            for module in (candidate_verdicts, filter_stages):
                 words.setattr(module, "wording", lambda: world.wording)
         concepts = [world.concept]
         done(ingest_stage([dump], IngestOptions()), folder)

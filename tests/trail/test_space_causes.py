@@ -5,8 +5,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.builders.filtering import verdicts
-from culturekit.builders.filtering.filter_requests import wording
+from culturekit.builders.filtering import candidate_verdicts
+from culturekit.builders.filtering.candidate_verdicts import wording
 from culturekit.pipeline.steps import filter_stage as filter_stages
 from culturekit.records.schemas import DIFF
 from culturekit.records.work import Work
@@ -230,7 +230,9 @@ def test_code_that_drops_a_name(tmp_path: Path, work: Work, monkeypatch: pytest.
     """A filter of another version dropped what today's keeps; what the dump says of another dish is told apart."""
     a = make_run(tmp_path / "a", FIRST, monkeypatch)
     with monkeypatch.context() as older:
-        older.setattr(verdicts, "name_problem", lambda name, languages: ("too short", name) if name == "Udon" else None)
+        older.setattr(
+            candidate_verdicts, "name_problem", lambda name, languages: ("too short", name) if name == "Udon" else None
+        )
         older.setattr(filter_stages, "Stage", lambda name, kind, _, *rest, **more: Stage(name, kind, 1, *rest, **more))
         b = make_run(tmp_path / "b", FIRST, older)
         c = make_run(tmp_path / "c", FIRST.with_item("Q3", "Sushi", statements(DISH, BRAZIL)), older)

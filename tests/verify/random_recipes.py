@@ -1,10 +1,14 @@
 """Small recipes with options drawn at random: no run of any of them may be called tampered with."""
 
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-__all__ = ["random_recipe"]
+__all__ = ["SEVERAL", "more_of_cube", "random_recipe", "random_settings"]
 
 KERNELS: tuple[tuple[float, float, float], ...] = (
     (1, 0, 0), (0, 1, 0), (0, 0, 1), (0.5, 0.5, 0), (0, 0.5, 0.5), (0.2, 0.3, 0.5),
@@ -73,4 +77,144 @@ def random_recipe(seed: int) -> dict[str, Any]:
             recipe["gaps"] = {"scheme": any_of("cultivate", "un-m49-region")}
     if maybe(0.2):
         recipe["instruments"] = [{"name": "other", "encoder": "embedded"}]
+    return recipe
+
+
+SEVERAL = ("c3", "cultivate", "inclusion", "linguistic")
+PLACES = "objects: [bag, dog, stove]\nregions: {Africa: [NG, ZA], Europe: [ES, IT], Southeast Asia: [ID, TH]}\n"
+
+
+def random_settings(kind: str, seed: int, folder: Path) -> list[str]:
+    """Draw settings for the shipped recipe of another kind: small, and with parts that may or may not be.
+
+    Args:
+        kind: one of SEVERAL.
+        seed: of the draws.
+        folder: where files may be written that the settings name.
+    """
+    rng = np.random.default_rng([seed, SEVERAL.index(kind)])
+    settings = {"seed": int(rng.integers(1, 10**9))} | SETTINGS[kind](Drawing(rng), folder)
+    return [f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in settings.items()]
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """Draws choices."""
+
+    rng: np.random.Generator
+
+    def any_of(self, *choices: Any) -> Any:
+        return choices[int(self.rng.integers(len(choices)))]
+
+    def maybe(self, share: float, settings: dict[str, Any], otherwise: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Give settings by chance, and else others."""
+        return settings if self.rng.random() < share else otherwise or {}
+
+    def some_of(self, *choices: Any, least: int = 1) -> list[Any]:
+        count = int(self.rng.integers(least, len(choices) + 1))
+        return [choices[place] for place in sorted(self.rng.choice(len(choices), size=count, replace=False).tolist())]
+
+    def number(self, low: float, high: float) -> float:
+        return round(float(self.rng.uniform(low, high)), 2)
+
+    def count(self, low: int, high: int) -> int:
+        return int(self.rng.integers(low, high + 1))
+
+    def people(self) -> dict[str, float]:
+        """Draw how simulated people answer."""
+        careless = self.any_of(0, 0.05, 0.3)
+        return {"accuracy": self.number(0.75, 1), "scatter": self.number(0, 1), "careless": careless}
+
+
+def c3_settings(draw: Drawing, folder: Path) -> dict[str, Any]:
+    """Draw captions, a judge, pairs and people."""
+    sample = draw.count(20, 40)
+    settings = {
+        "captions.count": draw.count(sample, 70), "captions.per_round": draw.count(1, 4), "captions.sample": sample,
+        "captions.similarity": draw.number(0.6, 0.95),
+        "judge": f"simulated:viewer?omits={draw.number(0, 0.3)}&halo={draw.number(0, 1)}",
+        "objects.dimensions": draw.some_of("objects", "attire", "interaction"),
+    }  # fmt: skip
+    settings |= draw.maybe(0.3, {"images.slots": 2})
+    settings |= draw.maybe(0.2, {"pairs": None}, {
+        "pairs.simulated.each": draw.count(2, 3), "pairs.keep": draw.count(5, 20),
+        "pairs.strategies": draw.some_of("random", "labse", "clip", "objects", "no-objects", "c3"),
+        "pairs.forms": draw.some_of("imagefolder", "webdataset"), "pairs.missing": draw.any_of("sum", "leave-out"),
+        "pairs.simulated.wrong": draw.number(0, 0.5),
+    })  # fmt: skip
+    return settings | draw.maybe(0.2, {"people": None}, {
+        "people.pairs": draw.count(20, 60), "people.prompts": draw.count(10, sample),
+        "people.raters": draw.count(1, 3), "people.resamples": 99, "people.simulated": draw.people(),
+    })  # fmt: skip
+
+
+def cultivate_settings(draw: Drawing, folder: Path) -> dict[str, Any]:
+    """Draw countries, references, a threshold and people."""
+    settings: dict[str, Any] = {
+        "ground.countries": draw.some_of("US", "FR", "IR", "NG", least=2), "ground.per_category": 1,
+        "images.slots": draw.count(1, 3), "real.per_prompt": draw.count(2, 3), "real.keep": draw.count(1, 2),
+        "scores.target": draw.any_of("these", "population"), "scores.reduce": draw.any_of("mean", "max"),
+        "scores.aggregate": draw.any_of("dimension", "pooled"), "scores.confidence": draw.any_of(0.8, 0.9, 0.95),
+        "raters": [f"simulated:rater-{number}?lenient=0.2" for number in range(draw.count(0, 2))],
+        "extractor": f"simulated:viewer?omits={draw.number(0, 0.4)}&halo={draw.number(0, 0.8)}&rewords=0.2",
+    }  # fmt: skip
+    settings |= draw.maybe(0.4, {"scores.tau": None, "scores.quantile": draw.number(0.5, 0.9)})
+    return settings | draw.maybe(0.2, {"people": None}, {
+        "people.images": draw.count(1, 2), "people.prompts": draw.count(8, 40), "people.in_region": draw.count(1, 3),
+        "people.resamples": 99, "people.simulated": draw.people(),
+    })  # fmt: skip
+
+
+def inclusion_settings(draw: Drawing, folder: Path) -> dict[str, Any]:
+    """Draw models, extractors and people of a small list of places."""
+    (folder / "places.yaml").write_text(PLACES, encoding="utf-8")
+    models = [
+        f"simulated-objects?regional={draw.number(0.1, 0.6)}&exaggerates={draw.number(0, 0.9)}&crude=0.1"
+        f"&shows={draw.number(0.7, 1)}"
+        for _ in range(draw.count(1, 3))
+    ]
+    encoders = [f"simulated-objects?blur={draw.number(0.3, 1)}&flaws={draw.number(0, 2)}" for _ in range(3)]
+    extractors = [{"name": f"x{number}", "encoder": spec} for number, spec in enumerate(encoders[: draw.count(1, 3)])]
+    each = draw.count(10, 16)
+    settings: dict[str, Any] = {
+        "places": str(folder / "places.yaml"), "k": draw.count(2, 4), "images.slots": each, "photographs.each": each,
+        "models": [{"name": f"m{number}", "backend": spec} for number, spec in enumerate(models)],
+        "extractors": extractors, "texts": extractors[-1]["name"], "threshold": draw.number(0.1, 0.25),
+    }  # fmt: skip
+    settings |= draw.maybe(0.3, {"thresholds": {"m0": 0.2}}) | draw.maybe(0.3, {"per_cell": draw.count(6, each)})
+    return settings | draw.maybe(0.2, {"people": None}, {
+        "people.images": draw.count(2, 8), "people.near": draw.count(0, 1), "people.far": 1,
+        "people.scaled": True, "people.bins": draw.count(2, 5),
+        "people.simulated": draw.people(),
+    })  # fmt: skip
+
+
+def linguistic_settings(draw: Drawing, folder: Path) -> dict[str, Any]:
+    """Draw prompts, detectors and people."""
+    settings: dict[str, Any] = {
+        "prompts.kinds": draw.some_of("dialects", "neutral", "specific"), "prompts.nouns": draw.count(2, 4),
+        "images.slots": draw.count(3, 6), "detectors": draw.some_of("ita", "dall-eval"),
+        "questions.logit_scale": draw.any_of(1, 10, 100), "confidence": draw.any_of(0.8, 0.9, 0.95),
+    }  # fmt: skip
+    return settings | draw.maybe(0.2, {"people": None}, {
+        "people.persons": draw.count(10, 100), "people.places": draw.count(10, 150), "people.raters": draw.count(1, 3),
+        "people.simulated": draw.people(),
+    })  # fmt: skip
+
+
+SETTINGS: dict[str, Callable[[Drawing, Path], dict[str, Any]]] = {
+    "c3": c3_settings, "cultivate": cultivate_settings, "inclusion": inclusion_settings,
+    "linguistic": linguistic_settings,
+}  # fmt: skip
+
+
+def more_of_cube(seed: int) -> dict[str, Any]:
+    """Draw parts of `cube` that its other recipe lacks: people who rate, faithfulness, tags and metrics of families."""
+    draw = Drawing(np.random.default_rng([seed, 99]))
+    recipe = random_recipe(seed)
+    recipe["images"]["kinds"] = sorted({*recipe["images"]["kinds"], "cube"})
+    asked = {"prompts": draw.count(6, 20), "in_region": draw.count(1, 3), "out_of_region": draw.count(0, 1),
+             "simulated": draw.people(), "resamples": 99}  # fmt: skip
+    recipe |= draw.maybe(0.6, {"annotations": asked})
+    recipe |= draw.maybe(0.3, {"models": [{"name": "only", "backend": "simulated"}]})
     return recipe

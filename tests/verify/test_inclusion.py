@@ -33,6 +33,7 @@ def test_what_was_not_touched_is_verified(finished: Path) -> None:
 
 Change = Callable[[pl.DataFrame], pl.DataFrame]
 OTHER, MANY, MEAN = "is something else", "too many or too few", "not the mean"
+NOT_GIVEN = "is not what the tables give"
 
 
 def other_image(table: pl.DataFrame) -> pl.DataFrame:
@@ -68,6 +69,8 @@ TAMPERED: dict[str, tuple[str, Change, str]] = {
     "an image of a triplet": ("triplets/triplets", first("second_id", "nobody"), "is not so far away"),
     "a nearer image": ("triplets/triplets", other_image, "stands elsewhere in the order"),
     "the reference of a triplet": ("triplets/triplets", first("reference_id", "nobody"), "of another cell"),
+    "whether a reference is near or far": ("triplets/triplets", lambda t: t.with_columns(
+        pick=pl.when(pl.col("pick") == "far").then(pl.lit("near")).otherwise(pl.lit("far"))), "is none of those"),
     "the region of a triplet": ("triplets/triplets", first("region", "Europe"), "of another cell"),
     "a triplet left out": ("triplets/triplets", without_first, "another number of triplets"),
     "the region of an image to look at": ("to-look-at/object_items", first("region", "Asia"), OTHER),
@@ -91,9 +94,14 @@ TAMPERED: dict[str, tuple[str, Change, str]] = {
     "whether a region is recognised": ("regions-showy/values", lambda t: turned(t, "region_recognised"), OTHER),
     "whether an object is shown": ("objects-local/values", lambda t: turned(t, "object_presence"), "is not"),
     "a rate": ("scores-task2/scores", lambda t: t.with_columns(
-        value=pl.when(pl.col("metric") == "in_region_rate").then(0.77).otherwise("value")), MEAN),
+        value=pl.when(pl.col("metric") == "in_region_rate").then(0.77).otherwise("value")), NOT_GIVEN),
+    "an agreement": ("scores-task1/scores", lambda t: t.with_columns(
+        value=pl.when(pl.col("metric") == "location_agreement").then(0.77).otherwise("value")), NOT_GIVEN),
+    "the limits of a rate": ("scores-task2/scores", first("ci_high", 0.9999), NOT_GIVEN),
+    "a kappa": ("scores-task2/scores", lambda t: t.with_columns(
+        value=pl.when(pl.col("metric") == "location_kappa").then(0.77).otherwise("value")), NOT_GIVEN),
     "a share of closer choices": ("scores-task1/scores", lambda t: t.with_columns(
-        value=pl.when(pl.col("metric") == "closer_choice_rate").then(0.77).otherwise("value")), MEAN),
+        value=pl.when(pl.col("metric") == "closer_choice_rate").then(0.77).otherwise("value")), NOT_GIVEN),
     "a coverage": ("realism-by-content/scores", lambda t: t.with_columns(
         value=pl.when(pl.col("metric") == "prdc_coverage").then(0.77).otherwise("value")), "is not what"),
     "what people put right": ("judged-regions/scores", lambda t: t.with_columns(value=pl.lit(0.5)), "is not what"),

@@ -15,7 +15,12 @@ from tests.verify.test_scenes import broken, first, without_first
 
 pytestmark = pytest.mark.slow
 
-TINY = ("prompts.nouns=2", "images.slots=2", "people.persons=60", "people.places=60", "detectors=[dall-eval]")
+TINY = (
+    "prompts.nouns=2", "images.slots=2", "people.persons=60", "people.places=60", "detectors=[dall-eval]",
+    "people.raters=2", "people.simulated={accuracy: 0.9, scatter: 0.4, careless: 0.2}",
+)  # fmt: skip
+"""Small, and of people who err, some of whom do not read along."""
+
 Change = Callable[[pl.DataFrame], pl.DataFrame]
 
 
@@ -49,10 +54,26 @@ def where(column: str, value: object, **rows: str) -> Change:
     return change
 
 
-GIVE, MEAN = "is not what its values give", "is not the mean"
+def corrected(metric: str, **limits: float) -> Change:
+    """Set a limit of the corrected scores of a metric, as near to the value as it may be."""
+
+    def change(table: pl.DataFrame) -> pl.DataFrame:
+        own = (
+            (pl.col("metric") == metric) & pl.col("params").str.contains('"labels":"corrected"') & (pl.col("value") > 0)
+        )
+        (column, limit), *_ = limits.items()
+        return table.with_columns(pl.when(own).then(pl.lit(limit)).otherwise(column).alias(column))
+
+    return change
+
+
+GIVE, MEAN = "is not what the tables give", "is not the mean"
 TAMPERED: dict[str, tuple[str, Change, str]] = {
     "the text of a prompt": ("prompts-neutral/prompts", first("text", "a bad home"), "too many or too few"),
     "the group of a prompt": ("prompts-specific/prompts", first("group", "Nobody"), "too many or too few"),
+    "where a prompt is from": (
+        "prompts-specific/prompts", where("template_id", "not printed", text="a plaza in America"), "from elsewhere",
+    ),
     "a prompt left out": ("prompts-dialects/prompts", without_first, "too many or too few"),
     "the word of a pair": ("prompts-dialects/dialect_pairs", first("other", "slang"), "too many or too few"),
     "a pair that fell": ("prompts-dialects/dialect_pairs", first("outcome", "not grammatical"), "has no reason"),
@@ -77,6 +98,11 @@ TAMPERED: dict[str, tuple[str, Change, str]] = {
                                  .otherwise("value")),
         GIVE,
     ),
+    "a limit of a corrected spread": ("tones-dall-eval/scores", corrected("tone_std", ci_high=0.2), "ci_high is not"),
+    "a limit of a corrected share": ("tones-dall-eval/scores", corrected("tone_share", ci_low=0.0), "ci_low is not"),
+    "a limit of the rule's spread": ("tones-dall-eval/scores", where("ci_low", 0.001, metric="tone_mad"), "ci_low is"),
+    "a limit of a gap": ("dialects/scores", where("ci_high", 0.9, metric="dialect_gap"), "ci_high is not"),
+    "a limit of the map's spread": ("neutral-open/scores", where("ci_low", 0.0, metric="neutral_std"), "ci_low is not"),
     "a tone that the rule found": ("tones-dall-eval/values", first("value", 9.0), GIVE),
     "the true spread": ("true-tones/scores", where("value", 0.2, metric="tone_mad"), GIVE),
     "the heat map": ("neutral-open/scores", where("value", 0.5, metric="neutral_similarity"), MEAN),

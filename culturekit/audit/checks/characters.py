@@ -5,8 +5,7 @@ import unicodedata
 from collections.abc import Iterator
 from functools import cache, lru_cache
 
-from culturekit.audit.check import Check, Turn
-from culturekit.audit.findings import Change, Code, Finding, quoted
+from culturekit.audit.findings import Change, Check, Code, Finding, Turn, quoted
 from culturekit.audit.folding import tidy
 from culturekit.audit.knowledge import Knowledge
 from culturekit.audit.sheet import Sheet

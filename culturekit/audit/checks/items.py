@@ -3,12 +3,10 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from culturekit.audit.check import Check, Turn
-from culturekit.audit.findings import Change, Code, Finding, quoted
-from culturekit.audit.folding import fold
+from culturekit.audit.findings import Change, Check, Code, Finding, Turn, quoted
+from culturekit.audit.folding import EMPTY, QID, fold, items_of, parts_of, written
 from culturekit.audit.knowledge import Knowledge
 from culturekit.audit.sheet import Row, Sheet
-from culturekit.audit.statement_cells import EMPTY, QID, items_of, parts_of, written
 from culturekit.builders.space.public_cube import slug
 from culturekit.kg.countries import by_qid, countries
 from culturekit.kg.statement_flags import COUNTRY_PROPERTIES

@@ -2,10 +2,8 @@
 
 from collections.abc import Iterator
 
-from culturekit.audit.check import Check, Turn
-from culturekit.audit.findings import Change, Code, Finding, quoted
-from culturekit.audit.folding import fold
-from culturekit.audit.identity import item_of, same_artifact
+from culturekit.audit.findings import Change, Check, Code, Finding, Turn, quoted
+from culturekit.audit.folding import fold, item_of, same_artifact
 from culturekit.audit.knowledge import Knowledge, Source
 from culturekit.audit.sheet import Row, Sheet
 from culturekit.builders.filtering.name_rules import name_problem

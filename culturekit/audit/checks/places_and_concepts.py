@@ -9,8 +9,7 @@ from typing import Any
 
 import pycountry
 
-from culturekit.audit.check import Check, Turn
-from culturekit.audit.findings import Change, Code, Finding, quoted
+from culturekit.audit.findings import Change, Check, Code, Finding, Turn, quoted
 from culturekit.audit.folding import fold
 from culturekit.audit.knowledge import Knowledge
 from culturekit.audit.sheet import Row, Sheet

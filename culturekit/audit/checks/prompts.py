@@ -4,8 +4,7 @@ import re
 from collections.abc import Iterator, Set
 from functools import cache
 
-from culturekit.audit.check import Check, Turn
-from culturekit.audit.findings import Change, Code, Finding, quoted
+from culturekit.audit.findings import Change, Check, Code, Finding, Turn, quoted
 from culturekit.audit.folding import fold, tidy
 from culturekit.audit.knowledge import Knowledge
 from culturekit.audit.sheet import Row, Sheet

@@ -2,10 +2,8 @@
 
 from collections.abc import Callable, Hashable, Iterator
 
-from culturekit.audit.check import Check, Turn
-from culturekit.audit.findings import Change, Code, Finding, quoted
-from culturekit.audit.folding import fold, tidy
-from culturekit.audit.identity import item_of, same_artifact
+from culturekit.audit.findings import Change, Check, Code, Finding, Turn, quoted
+from culturekit.audit.folding import fold, item_of, same_artifact, tidy
 from culturekit.audit.knowledge import Knowledge
 from culturekit.audit.sheet import Row, Sheet
 from culturekit.builders.folded_names import folded, without_accents

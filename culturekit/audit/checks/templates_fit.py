@@ -3,12 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from culturekit.audit.check import Check, Turn
-from culturekit.audit.findings import Change, Code, Finding, quoted
+from culturekit.audit.findings import Change, Check, Code, Finding, Turn, quoted
 from culturekit.audit.folding import fold, tidy
-from culturekit.audit.frames import Frame, Slots, frames, frames_of
 from culturekit.audit.knowledge import Knowledge
-from culturekit.audit.prompt_slips import Slip, slips_of
+from culturekit.audit.prompt_slips import Frame, Slip, Slots, frames, frames_of, slips_of
 from culturekit.audit.sheet import Row, Sheet
 from culturekit.kg.countries import Country
 

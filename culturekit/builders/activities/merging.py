@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
-from culturekit.builders.activities.categories import FIXED, LOOKED_FOR, PER_CATEGORY, form_of
+from culturekit.builders.activities.activity_prompts import FIXED, LOOKED_FOR, PER_CATEGORY, form_of
 from culturekit.builders.folded_names import folded, without_accents
 from culturekit.index.embedding.embedding_encoders import text_encoder_of
 from culturekit.kg.countries import Country, country

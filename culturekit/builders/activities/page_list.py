@@ -12,7 +12,7 @@ import msgspec
 import polars as pl
 from pydantic import AfterValidator, Field, model_validator
 
-from culturekit.builders.activities.categories import LOOKED_FOR
+from culturekit.builders.activities.activity_prompts import LOOKED_FOR
 from culturekit.builders.activities.pages import (
     HTML,
     LARGEST_PAGE,

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
-from culturekit.builders.asked_rows import AskedRows, row_id
+from culturekit.builders.asked_rows import AskedRows, bounded, row_id
 from culturekit.builders.captions.cultures import CaptionCulture, load_culture
 from culturekit.builders.captions.earlier import KEPT, Earlier
 from culturekit.builders.wordings import wording
@@ -110,7 +110,10 @@ class Question:
             "examples": [{"caption": one["text"], "category": one["category"]} for one in self.examples],
             "wanted": SAMPLED,
         }
-        return Request(EXPAND, instructions, data, ProposedCaptions, allowed={"id": (asked,)}, max_tokens=REPLY_TOKENS)
+        return Request(
+            EXPAND, instructions, data, ProposedCaptions, allowed={"id": (asked,)}, max_tokens=REPLY_TOKENS,
+            asks=bounded(ProposedCaptions, "captions", SAMPLED),
+        )  # fmt: skip
 
 
 @dataclass

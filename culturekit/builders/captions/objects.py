@@ -159,6 +159,9 @@ def in_judgments(path: Path) -> Iterator[Found]:
     """Read what a vision model said that it sees."""
     said = read_table(path, JUDGMENTS).filter(task="extract")
     judges = said["judge"].unique().sort().to_list()
+    if not judges:
+        hint = f"{path.with_name('drops.parquet')} has the reason of each image."
+        raise UsageError("no image was looked at, so no objects are known", where=str(path), hint=hint)
     if len(judges) != 1:
         expected = "what one judge said in `judge extract`"
         raise UsageError("objects are of one judge", where=str(path), expected=expected, found=", ".join(judges))

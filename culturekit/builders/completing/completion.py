@@ -11,10 +11,9 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.builders.completing.completion_additions import Additions, ProposalRow
-from culturekit.builders.completing.completion_cells import Cell, cells_of, names_there
 from culturekit.builders.completing.completion_lookup import KnownItem, KnownTables
 from culturekit.builders.completing.completion_names import SLUG
-from culturekit.builders.completing.completion_questions import CompletionLimits, wordings
+from culturekit.builders.completing.completion_questions import Cell, CompletionLimits, cells_of, names_there, wordings
 from culturekit.builders.completing.completion_rounds import Ask, CompletionRounds
 from culturekit.builders.completing.completion_state import CellState
 from culturekit.builders.completing.completion_tables import (

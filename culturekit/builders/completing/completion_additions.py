@@ -3,12 +3,10 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from culturekit.builders.completing.completion_cells import Cell
 from culturekit.builders.completing.completion_lookup import KnownItem, Standing
 from culturekit.builders.completing.completion_names import artifact_slug
-from culturekit.builders.completing.completion_questions import Proposal
-from culturekit.builders.folded_names import folded
-from culturekit.builders.loose_names import loose_key_of
+from culturekit.builders.completing.completion_questions import Cell, Proposal
+from culturekit.builders.folded_names import folded, loose_key_of
 
 __all__ = ["Additions", "ProposalRow"]
 

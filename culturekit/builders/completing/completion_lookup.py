@@ -12,8 +12,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import polars as pl
 
-from culturekit.builders.folded_names import folded
-from culturekit.builders.loose_names import loose_key_of, names_among
+from culturekit.builders.folded_names import folded, loose_key_of, names_among
 from culturekit.kg.facts import Facts, qid_of
 from culturekit.records.schemas import DROPS
 from culturekit.storage.table_slices import TableSlices

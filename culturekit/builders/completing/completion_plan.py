@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Protocol
 
 from culturekit.builders.completing.completion import CompletionInputs, asking, prepare
-from culturekit.builders.completing.completion_cells import Cell, cells_of, drawn_cells
 from culturekit.builders.completing.completion_lookup import KnownItem
 from culturekit.builders.completing.completion_names import MOST_CHARACTERS
 from culturekit.builders.completing.completion_questions import (
@@ -17,9 +16,12 @@ from culturekit.builders.completing.completion_questions import (
     MOST_REPEATED,
     PROPOSE,
     VERIFY,
+    Cell,
     CompletionLimits,
     Proposal,
     Shown,
+    cells_of,
+    drawn_cells,
     proposal_request,
     verification_request,
     wordings,

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from culturekit.builders.completing.completion_additions import Additions, ProposalRow
-from culturekit.builders.completing.completion_cells import Cell
 from culturekit.builders.completing.completion_lookup import KnownItem, KnownTables
 from culturekit.builders.completing.completion_names import accents_agree
 from culturekit.builders.completing.completion_questions import (
     PROPOSE,
     VERIFY,
+    Cell,
     CompletionLimits,
     ProposalReply,
     VerificationReply,
@@ -23,8 +23,7 @@ from culturekit.builders.completing.completion_questions import (
 )
 from culturekit.builders.completing.completion_state import CellState, Round
 from culturekit.builders.filtering.item_facts import ItemNames
-from culturekit.builders.folded_names import folded
-from culturekit.builders.loose_names import loose_key_of
+from culturekit.builders.folded_names import folded, loose_key_of
 from culturekit.llm.client import Request
 from culturekit.llm.outcomes import Answered
 

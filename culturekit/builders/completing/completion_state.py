@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from culturekit.builders.completing.completion_additions import Additions, ProposalRow
-from culturekit.builders.completing.completion_cells import Cell
 from culturekit.builders.completing.completion_names import proposal_problem, stripped_name
-from culturekit.builders.completing.completion_questions import CompletionLimits, Proposal, ProposalReply, Shown
+from culturekit.builders.completing.completion_questions import Cell, CompletionLimits, Proposal, ProposalReply, Shown
 from culturekit.builders.folded_names import folded
 from culturekit.llm.outcomes import Answered
 

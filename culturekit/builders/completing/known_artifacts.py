@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from culturekit.builders.folded_names import folded, without_accents
-from culturekit.index.folder.artifacts import artifacts_of
+from culturekit.index.folder.artifact_names import artifacts_of
 from culturekit.records.schemas import CSPACE
 from culturekit.storage.tables import read_table
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
-from culturekit.builders.activities.categories import FIXED, LOOKED_FOR, PER_CATEGORY
+from culturekit.builders.activities.activity_prompts import FIXED, LOOKED_FOR, PER_CATEGORY
 from culturekit.builders.asked_rows import row_id
 from culturekit.errors import UsageError
 from culturekit.kg.countries import country

@@ -14,8 +14,7 @@ from pydantic import Field
 
 from culturekit.builders.asked_rows import AskedRows
 from culturekit.builders.descriptors.activity_rows import ActivityDimension, activities_of, dimensions_of
-from culturekit.builders.descriptors.proposing import PROPOSED
-from culturekit.builders.descriptors.tokens import joined_styles
+from culturekit.builders.descriptors.proposing import PROPOSED, joined_styles
 from culturekit.builders.wordings import wording
 from culturekit.errors import UsageError
 from culturekit.llm.answers import DEFAULTS, LlmOptions

@@ -1,19 +1,135 @@
-"""The verdicts of all candidates in their order, while the answers to the open ones are still coming."""
+"""The verdicts of candidates: by rules, by what the judge is asked about the rest, and all in their order."""
 
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
 
+import msgspec
 import polars as pl
 
-from culturekit.builders.filtering.filter_requests import COLUMNS, FilterQuestions
-from culturekit.builders.filtering.verdicts import Verdict, rule_verdict, verdict_of
+from culturekit.builders import wordings
+from culturekit.builders.filtering.name_rules import name_problem
+from culturekit.builders.space.scope import countries_in_scope
 from culturekit.kg.concepts import Concept
+from culturekit.kg.countries import by_qid
 from culturekit.llm.client import Request
 from culturekit.llm.outcomes import Answered
 from culturekit.storage.table_slices import TableSlices
 
-__all__ = ["CandidateVerdicts", "candidate_rows"]
+__all__ = [
+    "COLUMNS",
+    "MOST_CHARACTERS",
+    "MOST_LISTED",
+    "TASK",
+    "WORDING",
+    "CandidateVerdicts",
+    "FilterQuestions",
+    "FilterReply",
+    "Verdict",
+    "candidate_rows",
+    "named",
+    "questions_about",
+    "rule_verdict",
+    "verdict_of",
+    "wording",
+]
+
+VerdictWord: TypeAlias = Literal["keep", "remove", "review"]
+
+
+class FilterReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the judge answers about one candidate."""
+
+    id: str
+    verdict: VerdictWord
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of a candidate; `outcome` says how asking the judge ended, and is empty where a rule decided."""
+
+    verdict: VerdictWord
+    reason: str
+    detail: str = ""
+    outcome: str = ""
+
+    @property
+    def set_aside(self) -> bool:
+        """Whether no answer came of it, so that a person has to look."""
+        return self.outcome not in {"", "ok", "repaired"}
+
+
+def rule_verdict(row: Mapping[str, Any], concept: Concept | None) -> Verdict | None:
+    """Remove what needs no judge; None leaves the candidate to the judge."""
+    if concept is None:
+        return Verdict("remove", "concept not in the root configs given", row["concept"])
+    problem = name_problem(row["label"], languages=concept.languages)
+    if problem is not None:
+        return Verdict("remove", *problem)
+    if concept.countries != "all" and not countries_in_scope(row["country_qids"], concept):
+        return Verdict("remove", "country out of scope")
+    return None
+
+
+def verdict_of(answered: Answered, *, model: str) -> Verdict:
+    """Follow the judge's answer; where none came, the candidate is left for people to review."""
+    if isinstance(answered.value, FilterReply):
+        return Verdict(answered.value.verdict, f"judge {model}", outcome=answered.outcome)
+    return Verdict("review", f"judge {model}: {answered.outcome}", outcome=answered.outcome)
+
+
+TASK = "cspace.filter"
+WORDING = "cspace_filter.txt"
+COLUMNS = ("concept", "qid", "label", "description", "country_qids", "roots", "p31", "p279")
+"""What of a candidate the rules and the judge look at."""
+
+MOST_LISTED = 20
+MOST_CHARACTERS = 600
+"""No honest description comes near; a dishonest one costs no more than this."""
+
+REPLY_TOKENS = 256
+
+
+def wording() -> str:
+    """Read the judge's instructions; their hash is part of what decides a verdict."""
+    return wordings.wording(WORDING.removesuffix(".txt"))
+
+
+@dataclass(frozen=True, slots=True)
+class FilterQuestions:
+    """What all questions share: the instructions, and the names of classes and countries by QID."""
+
+    instructions: str
+    classes: Mapping[str, str]
+    countries: Mapping[str, str]
+
+    def about(self, row: Mapping[str, Any]) -> Request:
+        """Write the question about one candidate."""
+        description = row["description"]
+        data = {
+            "id": row["qid"],
+            "label": row["label"],
+            "description": None if description is None else description[:MOST_CHARACTERS],
+            "concept": row["concept"],
+            "roots": named(row["roots"], self.classes),
+            "classes": named([*row["p31"], *row["p279"]], self.classes),
+            "countries": named(row["country_qids"], self.countries),
+        }
+        allowed = {"id": (str(row["qid"]),)}
+        return Request(TASK, self.instructions, data, FilterReply, allowed=allowed, max_tokens=REPLY_TOKENS)
+
+
+def questions_about(concepts: Sequence[Concept], labels: Mapping[str, str]) -> FilterQuestions:
+    """Prepare the questions; `labels` names classes, those of the roots apart, which their configs name."""
+    roots = {root.qid: root.label for concept in concepts for root in concept.roots}
+    countries = {qid: country.name for qid, country in by_qid().items()}
+    return FilterQuestions(wording(), {**labels, **roots}, countries)
+
+
+def named(qids: Sequence[str], names: Mapping[str, str]) -> list[str]:
+    """Name items, each once; one without a name is known by its QID."""
+    return list(dict.fromkeys(names.get(qid, qid) for qid in qids[:MOST_LISTED]))
 
 
 def candidate_rows(source: TableSlices) -> Iterator[Mapping[str, Any]]:

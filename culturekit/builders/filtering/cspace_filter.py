@@ -10,10 +10,14 @@ from typing import TypeGuard
 
 import polars as pl
 
-from culturekit.builders.filtering.candidate_verdicts import CandidateVerdicts, candidate_rows
-from culturekit.builders.filtering.filter_requests import WORDING, questions_about
+from culturekit.builders.filtering.candidate_verdicts import (
+    WORDING,
+    CandidateVerdicts,
+    Verdict,
+    candidate_rows,
+    questions_about,
+)
 from culturekit.builders.filtering.pilot import draw_pilot, left_to_the_judge
-from culturekit.builders.filtering.verdicts import Verdict
 from culturekit.errors import UnusableReplies
 from culturekit.kg.concepts import Concept
 from culturekit.llm.answers import DEFAULTS, LlmOptions, answers

@@ -4,8 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from culturekit.builders.filtering.candidate_verdicts import candidate_rows
-from culturekit.builders.filtering.filter_requests import questions_about
+from culturekit.builders.filtering.candidate_verdicts import candidate_rows, questions_about
 from culturekit.builders.filtering.pilot import left_to_the_judge
 from culturekit.kg.concepts import Concept
 from culturekit.llm.client import Client, FreeClient, Request

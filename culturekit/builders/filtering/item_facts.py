@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from culturekit.builders.completing.completion_lookup import KnownItem
-from culturekit.builders.filtering.filter_requests import MOST_CHARACTERS, MOST_LISTED, named
+from culturekit.builders.filtering.candidate_verdicts import MOST_CHARACTERS, MOST_LISTED, named
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import by_qid
 from culturekit.kg.graph_tables import GraphTables

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
 
-from culturekit.builders.filtering.verdicts import rule_verdict
+from culturekit.builders.filtering.candidate_verdicts import rule_verdict
 from culturekit.kg.concepts import Concept
 
 __all__ = ["draw_pilot", "left_to_the_judge", "shares"]

@@ -8,7 +8,7 @@ from typing import Annotated
 import polars as pl
 from pydantic import Field
 
-from culturekit.builders.judging.yes_probability import TASK
+from culturekit.builders.judging.image_judge import TASK
 from culturekit.errors import UsageError
 from culturekit.records.schemas import DROPS, IMAGES, JUDGMENTS, PROMPTS, QUALITY
 from culturekit.records.work import Outcome, Work

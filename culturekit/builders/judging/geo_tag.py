@@ -4,17 +4,18 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
+import msgspec
 import polars as pl
 from pydantic import Field
 
 from culturekit.builders.completing.known_artifacts import KnownArtifact, KnownArtifacts, Reconciling
 from culturekit.builders.country_names import country_code
 from culturekit.builders.folded_names import folded
-from culturekit.builders.judging.geo_tag_question import TASK, GeoTag, NamedArtifact, geo_tag_request, geo_tag_wording
 from culturekit.builders.judging.image_sample import EVERY_IMAGE, ImageSample, drawn, sample_note
 from culturekit.builders.judging.shown_images import AskedImages, ImagesToShow, ShownImages, Verdict, judged
+from culturekit.builders.wordings import wording
 from culturekit.kg.countries import countries
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient, Image, Request
@@ -24,7 +25,56 @@ from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage_command import Typed
 from culturekit.storage.tables import read_table, write_table
 
-__all__ = ["STAGE", "TagOptions", "TagReads", "TaggedImages", "image_rows", "tag_images"]
+__all__ = [
+    "STAGE",
+    "TASK",
+    "GeoTag",
+    "TagOptions",
+    "TagReads",
+    "TaggedImages",
+    "geo_tag_wording",
+    "image_rows",
+    "tag_images",
+]
+
+TASK = "image.geo-tag"
+MOST_NAMED = 5
+REPLY_TOKENS = 512
+ID_LETTERS = 16
+
+
+class NamedArtifact(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An artifact that the image may show."""
+
+    name: Annotated[str, msgspec.Meta(min_length=1, max_length=120)]
+    country: Annotated[str, msgspec.Meta(max_length=80)] | None
+    sure: Annotated[int, msgspec.Meta(ge=0, le=100)]
+
+
+class GeoTag(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a model answers about one image."""
+
+    id: str
+    shown: Literal["yes", "no", "unsure"]
+    artifacts: Annotated[list[NamedArtifact], msgspec.Meta(max_length=MOST_NAMED)]
+
+
+def geo_tag_wording() -> str:
+    """Read the instructions; their hash is part of what decides a tag."""
+    return wording("geo_tag")
+
+
+def geo_tag_request(image: Image, *, instructions: str) -> Request:
+    """Ask what an image shows.
+
+    Nothing goes along that could tell: the id is made of the picture's own hash, not of its file's name or prompt.
+    """
+    image_id = image.sha256[:ID_LETTERS]
+    allowed = {"id": (image_id,)}
+    return Request(
+        TASK, instructions, {"id": image_id}, GeoTag, allowed=allowed, images=(image,), max_tokens=REPLY_TOKENS
+    )
+
 
 STAGE = "tag"
 """Under which images that could not be shown are dropped."""
@@ -74,14 +124,14 @@ def tag_images(
     images = drawn(every, sample)
     space = None if given.cspace is None else KnownArtifacts(given.cspace)
     tagged = TaggedImages(ShownImages(given.images.parent, STAGE), client.model, space)
-    outcome = judged(work, images, tagged, client, llm=llm, notes={})
+    outcome = judged(work, images, tagged, client, llm=llm)
     matches = pl.DataFrame(tagged.matches, schema=MATCHES.schema)
     write_table(work.out, MATCHES, matches)
     abstained = matches.filter(pl.col("rank") == 1, pl.col("abstained")).height
     return replace(
         outcome,
         counts={**outcome.counts, "matches": matches.height, "abstained": abstained},
-        notes={**outcome.notes, **tagged.notes(client.caveat), **sample_note(every, images, sample)},
+        notes={**outcome.notes, **sample_note(every, images, sample)},
     )
 
 

@@ -10,46 +10,95 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from culturekit.builders.judging.image_questions import ImageQuestion, check_questions, image_request, number_and_choice
+from culturekit.builders.judging.image_questions import ImageQuestion, image_request, number_and_choice
 from culturekit.builders.judging.shown_images import (
+    ID_LETTERS,
     AskedImages,
     ImagesToShow,
     PerPrompt,
     ShownImages,
     Verdict,
-    judged,
-    prompted_images,
-)
-from culturekit.builders.judging.yes_probability import (
-    TASK,
-    probability_of_yes,
-    vqa_request,
-    vqa_wording,
-    wording_digest,
 )
 from culturekit.builders.wordings import wording
-from culturekit.llm.answers import DEFAULTS, LlmOptions
-from culturekit.llm.client import Client, FreeClient, Image, Request
-from culturekit.llm.clients.token_listing import TokenListing
+from culturekit.errors import UsageError
+from culturekit.llm.client import Image, Request
+from culturekit.llm.clients.token_listing import TokenListing, WeighedToken
 from culturekit.llm.outcomes import Answered
-from culturekit.metrics.questions.yes_probabilities import Share
+from culturekit.metrics.questions.yes_probabilities import Share, vqa_score
 from culturekit.records.schemas import IMAGES, PROMPTS
-from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage_command import Typed
+from culturekit.storage.digests import digest_bytes
 from culturekit.storage.tables import read_table
 
 __all__ = [
+    "REQUEST",
+    "TASK",
     "JudgedImages",
     "WeighOptions",
     "WeighReads",
     "WeighedImages",
-    "judge_images",
     "judge_name",
     "judge_wording",
+    "probability_of_yes",
     "texts_of",
-    "weigh_images",
+    "vqa_request",
+    "vqa_wording",
     "weighed",
+    "weighed_images",
+    "wording_digest",
 ]
+
+TASK = "vqascore"
+"""The task under which probabilities stand among judgments."""
+
+REQUEST = "image.vqascore"
+QUESTION = 'Does this figure show "{text}"? Please answer yes or no.'
+YES, NO = "yes", "no"
+TEXTS = tuple(f"{space}{word}" for word in ("Yes", "yes", "YES", "No", "no", "NO") for space in ("", " "))
+AROUND = " \t\r\n\u2581\u0120\u010a.,!\"'*"
+"""What may stand around the word in a token: white space, also as tokenizers write it, and marks."""
+
+
+def vqa_wording() -> str:
+    """Read the instructions."""
+    return wording("vqascore")
+
+
+def wording_digest() -> str:
+    """Hash all that is said besides the text: instructions and question."""
+    return digest_bytes(f"{vqa_wording()}\n{QUESTION}".encode())
+
+
+def vqa_request(picture: Image, text: str, *, instructions: str) -> Request:
+    """Ask whether an image shows a text, for the probability of yes; nothing else about the image is given away."""
+    return Request(
+        REQUEST,
+        instructions,
+        {"id": picture.sha256[:ID_LETTERS], "question": QUESTION.format(text=text)},
+        TokenListing,
+        images=(picture,),
+        max_tokens=1,
+        weighed=TEXTS,
+    )
+
+
+def probability_of_yes(tokens: Sequence[WeighedToken], *, of: Share) -> float | None:
+    """Give P("Yes") from listed tokens; None where neither yes nor no is listed, or the listing is none.
+
+    Tokens that say yes add up, whatever their case; of the whole vocabulary a word that is not listed has no share.
+    """
+    words = [token.token.strip(AROUND).casefold() for token in tokens]
+    yes = [place for place, word in enumerate(words) if word == YES]
+    no = [place for place, word in enumerate(words) if word == NO]
+    if not yes and not no:
+        return None
+    row = [min(token.logprob, 0.0) for token in tokens] + [-float("inf")] * 2
+    unlisted_yes, unlisted_no = len(words), len(words) + 1
+    try:
+        return float(vqa_score([row], yes=yes or [unlisted_yes], no=no or [unlisted_no], of=of)[0])
+    except UsageError:  # probabilities that add up to more than 1, or are all 0
+        return None
+
 
 ITEM = "prompt"
 NO_TEXT, NEITHER = "the text of its prompt is not known", "neither yes nor no"
@@ -59,22 +108,6 @@ CAVEAT = 'P("Yes") is a model\'s confidence, not the share of people who would s
 def judge_wording() -> str:
     """Read the judge's instructions; their hash is part of what decides a judgment."""
     return wording("image_judge")
-
-
-def judge_images(
-    work: Work,
-    images_path: Path,
-    questions: Sequence[ImageQuestion],
-    client: Client | FreeClient,
-    *,
-    llm: LlmOptions = DEFAULTS,
-) -> Outcome:
-    """Put questions about images to a judge; images that cannot be shown to it are dropped with a reason."""
-    check_questions(questions)
-    images = prompted_images(images_path, None)
-    asked = JudgedImages(ShownImages(images_path.parent, "judge"), client.model, questions)
-    notes: dict[str, object] = {"judge": client.model, "caveat": client.caveat}
-    return judged(work, images, asked, client, llm=llm, notes=notes)
 
 
 @dataclass
@@ -149,20 +182,16 @@ def texts_of(given: WeighReads) -> dict[str, str]:
     return {image: text for image, text in known.drop_nulls().iter_rows() if text.strip()}
 
 
-def weigh_images(
-    work: Work, given: WeighReads, client: Client | FreeClient, options: WeighOptions, llm: LlmOptions = DEFAULTS
-) -> Outcome:
-    """Ask of each image whether it shows its prompt, and keep the probability of yes; every listing is kept."""
-    images = prompted_images(given.images, options.per_prompt)
-    shown, judge = ShownImages(given.images.parent, "vqascore"), judge_name(client.model, options.of)
-    asked = WeighedImages(shown, judge, texts_of(given), options.of)
-    notes: dict[str, object] = {"judge": judge, "caveat": " ".join(filter(None, (client.caveat, CAVEAT)))}
-    return judged(work, images, asked, client, llm=llm, notes=notes)
+def weighed_images(given: WeighReads, judge: str, of: Share) -> "WeighedImages":
+    """Prepare the question whether it shows its prompt for each image; every listing is kept."""
+    return WeighedImages(ShownImages(given.images.parent, "vqascore"), judge_name(judge, of), texts_of(given), of)
 
 
 @dataclass
 class WeighedImages(AskedImages[str]):
     """How probable it is that each image shows its prompt."""
+
+    caveat = CAVEAT
 
     texts: Mapping[str, str]
     of: Share = "yes-no"

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -16,17 +16,13 @@ from culturekit.builders.judging.shown_images import (
     PerPrompt,
     ShownImages,
     Verdict,
-    judged,
-    prompted_images,
+    WhoLooks,
 )
 from culturekit.builders.wordings import wording
 from culturekit.errors import UsageError
-from culturekit.llm.answers import DEFAULTS, LlmOptions
-from culturekit.llm.client import Client, FreeClient, Image, Request
+from culturekit.llm.client import Image, Request
 from culturekit.llm.outcomes import Answered
 from culturekit.records.schemas import QUESTIONS
-from culturekit.records.work import Outcome, Work
-from culturekit.stages.stage_command import Typed
 from culturekit.storage.tables import read_table
 
 __all__ = [
@@ -35,8 +31,8 @@ __all__ = [
     "AnswerOptions",
     "AnswerReads",
     "AnsweredImages",
-    "answer_questions",
     "answer_wording",
+    "answered_images",
     "questions_by_prompt",
 ]
 
@@ -76,27 +72,13 @@ class AnswerReads:
 class AnswerOptions:
     """Who answers, and about how many images."""
 
-    judge: Annotated[
-        str,
-        Field(description="Who looks at the images, as a SPEC: openai:MODEL, google:MODEL, local:FOLDER, ...."),
-        Typed("llm"),
-    ]
+    judge: WhoLooks
     per_prompt: PerPrompt = None
 
 
-def answer_questions(
-    work: Work,
-    given: AnswerReads,
-    client: Client | FreeClient,
-    per_prompt: int | None = None,
-    llm: LlmOptions = DEFAULTS,
-) -> Outcome:
-    """Put the questions of its prompt to each image; images that cannot be shown are dropped with a reason."""
-    images = prompted_images(given.images, per_prompt)
-    asked = AnsweredImages(ShownImages(given.images.parent, "ask"), client.model, questions_by_prompt(given.questions))
-    notes: dict[str, object] = {"judge": client.model, "caveat": " ".join(filter(None, (client.caveat, CAVEAT)))}
-    outcome = judged(work, images, asked, client, llm=llm, notes=notes)
-    return replace(outcome, notes={**outcome.notes, "answers": dict(sorted(asked.answers.items()))})
+def answered_images(given: AnswerReads, judge: str) -> "AnsweredImages":
+    """Prepare the questions of its prompt for each image."""
+    return AnsweredImages(ShownImages(given.images.parent, "ask"), judge, questions_by_prompt(given.questions))
 
 
 def questions_by_prompt(path: Path) -> Questions:
@@ -114,9 +96,15 @@ def questions_by_prompt(path: Path) -> Questions:
 class AnsweredImages(AskedImages[tuple[str, str]]):
     """The questions about what each image's prompt asks for."""
 
+    caveat = CAVEAT
+
     of_prompt: Questions
     answers: Counter[str] = field(init=False, default_factory=Counter)
     instructions: str = field(init=False, default_factory=answer_wording)
+
+    def notes(self, caveat: str) -> dict[str, object]:
+        """Count the answers, too."""
+        return {**AskedImages.notes(self, caveat), "answers": dict(sorted(self.answers.items()))}
 
     def questions(self, row: dict[str, Any]) -> Sequence[tuple[str, str]]:
         """List the questions of its prompt."""

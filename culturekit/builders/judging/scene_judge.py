@@ -12,7 +12,7 @@ import msgspec
 import polars as pl
 from pydantic import Field
 
-from culturekit.builders.judging.image_judge import judge_name, weighed
+from culturekit.builders.judging.image_judge import judge_name, vqa_request, vqa_wording, weighed, wording_digest
 from culturekit.builders.judging.shown_images import (
     ID_LETTERS,
     AskedImages,
@@ -20,21 +20,17 @@ from culturekit.builders.judging.shown_images import (
     PerPrompt,
     ShownImages,
     Verdict,
-    judged,
-    prompted_images,
+    WhoLooks,
 )
-from culturekit.builders.judging.yes_probability import vqa_request, vqa_wording, wording_digest
 from culturekit.builders.wordings import wording
 from culturekit.errors import UsageError
 from culturekit.kg.countries import countries
-from culturekit.llm.answers import DEFAULTS, LlmOptions
-from culturekit.llm.client import Client, FreeClient, Image, Request
+from culturekit.llm.client import Image, Request
 from culturekit.llm.outcomes import Answered
 from culturekit.llm.untrusted.untrusted import strip_hidden
 from culturekit.metrics.ahead.dimensions import DIMENSIONS
 from culturekit.metrics.ahead.matching import normalise_phrase
 from culturekit.records.schemas import PROMPTS, STEREOTYPES
-from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage_command import Typed
 from culturekit.storage.digests import digest_bytes
 from culturekit.storage.tables import read_table
@@ -49,7 +45,6 @@ __all__ = [
     "SceneOptions",
     "StereotypeReads",
     "StereotypedScenes",
-    "judge_scenes",
     "scenes_of",
     "wording_digest_of",
 ]
@@ -100,11 +95,7 @@ class Rating(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class SceneOptions:
     """Who looks, and at how many images."""
 
-    judge: Annotated[
-        str,
-        Field(description="Who looks at the images, as a SPEC: openai:MODEL, google:MODEL, local:FOLDER, ...."),
-        Typed("llm"),
-    ]
+    judge: WhoLooks
     per_prompt: PerPrompt = None
 
 
@@ -147,6 +138,8 @@ class StereotypeReads:
 class DescribedScenes(AskedImages[str]):
     """What each image shows, dimension by dimension; nothing that is expected of it goes along."""
 
+    caveat = CAVEAT
+
     dimensions: Sequence[str] = DIMENSIONS
 
     def questions(self, row: dict[str, Any]) -> Sequence[str]:
@@ -169,6 +162,8 @@ class DescribedScenes(AskedImages[str]):
 @dataclass
 class CountryScenes(AskedImages[str]):
     """Scenes of which it is known what prompt asked for them, and in which country: prompt -> text, country."""
+
+    caveat = CAVEAT
 
     prompts: Mapping[str, tuple[str, str]]
 
@@ -253,16 +248,3 @@ def wording_digest_of(given: ExtractReads | RateReads | StereotypeReads) -> str:
     if isinstance(given, StereotypeReads):
         return wording_digest()
     return digest_bytes(wording("likert" if isinstance(given, RateReads) else "descriptor_extract").encode())
-
-
-def judge_scenes(
-    work: Work,
-    given: ExtractReads | RateReads | StereotypeReads,
-    client: Client | FreeClient,
-    per_prompt: int | None = None,
-    llm: LlmOptions = DEFAULTS,
-) -> Outcome:
-    """Put questions about scenes to a model; images that cannot be shown to it are dropped with a reason."""
-    asked = scenes_of(given, client.model)
-    notes: dict[str, object] = {"judge": asked.judge, "caveat": " ".join(filter(None, (client.caveat, CAVEAT)))}
-    return judged(work, prompted_images(given.images, per_prompt), asked, client, llm=llm, notes=notes)

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
 
 import polars as pl
 from pydantic import Field
 
-from culturekit.llm.answers import LlmOptions, answers
+from culturekit.llm.answers import DEFAULTS, LlmOptions, answers
 from culturekit.llm.client import Client, FreeClient, Image, Request
 from culturekit.llm.clients.images import image_of
 from culturekit.llm.outcomes import Answered
@@ -29,6 +29,7 @@ __all__ = [
     "PerPrompt",
     "ShownImages",
     "Verdict",
+    "WhoLooks",
     "judged",
     "prompted_images",
     "read_picture",
@@ -42,6 +43,11 @@ ID_LETTERS = 16
 Question = TypeVar("Question")
 
 ImagesToShow: TypeAlias = Annotated[Path, Field(description="Images table; its pictures lie beside it.")]
+WhoLooks: TypeAlias = Annotated[
+    str,
+    Field(description="Who looks at the images, as a SPEC: openai:MODEL, google:MODEL, local:FOLDER, ...."),
+    Typed("llm"),
+]
 PerPrompt: TypeAlias = Annotated[
     int | None,
     Field(ge=1, description="Look at so many images of each model and prompt, the first by repeat and slot. [all]"),
@@ -104,6 +110,9 @@ class Verdict(NamedTuple):
 class AskedImages(ABC, Generic[Question]):
     """Images go out in their order, a request for each question; the answers come back so and become rows."""
 
+    caveat: ClassVar[str] = ""
+    """What a reader must know of all such answers."""
+
     shown: ShownImages
     judge: str
     open: deque[tuple[dict[str, Any], Question]] = field(init=False, default_factory=deque)
@@ -125,6 +134,10 @@ class AskedImages(ABC, Generic[Question]):
     def why_not(self, row: dict[str, Any]) -> str:
         """Say why nothing is asked about an image; it is not dropped where this is empty."""
         return ""
+
+    def notes(self, caveat: str) -> dict[str, object]:
+        """Say who answered, and what a reader must know."""
+        return {"judge": self.judge, "caveat": " ".join(filter(None, (caveat, self.caveat)))}
 
     def about(self, row: dict[str, Any]) -> Iterator[Request]:
         """Give the requests about one image, read once; none, and the reason kept, where it cannot be shown."""
@@ -189,13 +202,9 @@ def judged(
     asked: AskedImages[Any],
     client: Client | FreeClient,
     *,
-    llm: LlmOptions,
-    notes: dict[str, object],
+    llm: LlmOptions = DEFAULTS,
 ) -> Outcome:
-    """Put images before a judge, and write what it said and which images it was not shown.
-
-    The outcomes stand among the notes, once all answers are there.
-    """
+    """Put images before a judge, and write what it said and which images it was not shown, with the reason."""
     work.progress.begin(images.filter(pl.col("status") == "ok").height, "images")
     watch, settled = ReplyWatch(go_on=llm.go_on), ImagesSettled(work)
     requests = requests_about(images, asked, settled)
@@ -207,7 +216,7 @@ def judged(
     drops = asked.shown.write(work.out)
     counts = {"judgments": len(asked.rows), "images": images.height, "drops": len(asked.shown.drops)}
     outcomes = {"outcomes": dict(sorted(asked.outcomes.items())), **watch.notes()}
-    return Outcome(counts | set_aside(asked.outcomes), drops, {**notes, **outcomes})
+    return Outcome(counts | set_aside(asked.outcomes), drops, {**asked.notes(client.caveat), **outcomes})
 
 
 def set_aside(outcomes: Counter[str]) -> dict[str, int]:

@@ -10,7 +10,7 @@ import msgspec
 import polars as pl
 from pydantic import Field
 
-from culturekit.builders.asked_rows import AskedRows, row_id
+from culturekit.builders.asked_rows import AskedRows, bounded, row_id
 from culturekit.builders.prompting.dialect_corpus import phrases_met
 from culturekit.builders.prompting.dialect_grammar import GRAMMARS
 from culturekit.builders.prompting.linguistic_prompts import dialect_prompts, prompt_table
@@ -78,9 +78,12 @@ def pair_requests(options: DialectOptions) -> Iterator[Request]:
     instructions = wording("dialects_propose")
     for number, start in enumerate(range(0, options.count, PER_QUESTION), start=1):
         asked = row_id(options.standard, options.other, str(number))
-        data = {"id": asked, "standard": options.standard, "other": options.other, "batch": number,
-                "wanted": min(PER_QUESTION, options.count - start)}  # fmt: skip
-        yield Request(PROPOSE_PAIRS, instructions, data, ProposedPairs, allowed={"id": (asked,)}, max_tokens=2048)
+        wanted = min(PER_QUESTION, options.count - start)
+        data = {"id": asked, "standard": options.standard, "other": options.other, "batch": number, "wanted": wanted}
+        yield Request(
+            PROPOSE_PAIRS, instructions, data, ProposedPairs, allowed={"id": (asked,)}, max_tokens=2048,
+            asks=bounded(ProposedPairs, "pairs", wanted),
+        )  # fmt: skip
 
 
 def build_dialects(

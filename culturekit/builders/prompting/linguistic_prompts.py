@@ -9,9 +9,11 @@ import polars as pl
 from culturekit.generation.linguistic_lists import DialectPair, Group, SpecificGroup, neutral_texts
 from culturekit.records.schemas import PROMPTS
 
-__all__ = ["dialect_prompts", "neutral_prompts", "prompt_table", "specific_prompts"]
+__all__ = ["PRINTED", "dialect_prompts", "neutral_prompts", "prompt_table", "specific_prompts"]
 
 BENCHMARK = "linguistic"
+PRINTED, WRITTEN = "printed in the paper", "not printed"
+"""Where a prompt about a group is from: its template."""
 
 
 def slug(text: str) -> str:
@@ -51,9 +53,16 @@ def neutral_prompts(nouns: Sequence[str], groups: Sequence[Group] = ()) -> list[
 
 
 def specific_prompts(groups: Iterable[SpecificGroup]) -> list[dict[str, Any]]:
-    """Write the prompts about groups."""
+    """Write the prompts about groups; their template says whether the paper prints them."""
     return [
-        prompt(f"specific-{slug(each.group)}-{place:02}", text, "specific", each.group, None, "specific")
+        prompt(
+            f"specific-{slug(each.group)}-{place:02}",
+            text,
+            "specific",
+            each.group,
+            None,
+            PRINTED if text in each.printed else WRITTEN,
+        )
         for each in groups
         for place, text in enumerate(each.prompts, start=1)
     ]

@@ -25,7 +25,7 @@ from culturekit.generation.simulated.objects.object_scene import (
     look_of,
 )
 from culturekit.generation.simulated.objects.objects_backend import OBJECT, ROWS
-from culturekit.generation.simulated.scenes.picture import CELLS, STEREOTYPES, cell_slices
+from culturekit.generation.simulated.scenes.scene import CELLS, STEREOTYPES, cell_slices
 from culturekit.index.encoder import EncoderIdentity, Vectors
 from culturekit.registry import Spec
 

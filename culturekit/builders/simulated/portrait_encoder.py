@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from culturekit.builders.simulated.simulated_encoder import SimulatedEncoder, direction
 from culturekit.errors import UsageError
-from culturekit.generation.simulated.portraits.asked import MODERN, TRADITIONAL, asked_in
-from culturekit.generation.simulated.portraits.label import read_label, thing_code
+from culturekit.generation.simulated.portraits.asked import MODERN, TRADITIONAL, asked_in, read_label, thing_code
 from culturekit.index.encoder import EncoderIdentity, Vectors
 from culturekit.registry import Spec
 

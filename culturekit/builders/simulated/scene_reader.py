@@ -6,11 +6,17 @@ import numpy as np
 
 from culturekit.generation.backend import Pixels
 from culturekit.generation.simulated.canvas import as_scalars, sheet, to_pixels
-from culturekit.generation.simulated.emblems import POSE_NUMBERS, paint_emblems
-from culturekit.generation.simulated.looks import side_by_side
+from culturekit.generation.simulated.emblems import POSE_NUMBERS, paint_emblems, side_by_side
 from culturekit.generation.simulated.render import border_of, paint_borders
-from culturekit.generation.simulated.scenes.picture import ACTIVITY, CELLS, STEREOTYPES, cell_slices, mark_of
-from culturekit.generation.simulated.scenes.scene import MARKS, Scene
+from culturekit.generation.simulated.scenes.scene import (
+    ACTIVITY,
+    CELLS,
+    MARKS,
+    STEREOTYPES,
+    Scene,
+    cell_slices,
+    mark_of,
+)
 from culturekit.generation.simulated.scenes.vocabulary import DIMENSIONS, world
 from culturekit.index.encoder import Vectors
 from culturekit.index.models.embedded_encoder import EmbeddedEncoder

@@ -1,5 +1,6 @@
 """A cultural space of somebody else: names, concepts and countries as people write them, brought into our form."""
 
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,16 +11,48 @@ import msgspec
 import polars as pl
 
 from culturekit.builders.country_names import countries_in
-from culturekit.builders.space.public_cube import CONCEPTS, NOTHING
-from culturekit.builders.space.space_ids import OF_A_LIST, id_of, item_of
+from culturekit.builders.space.public_cube import CONCEPTS, NOTHING, QID, slug
 from culturekit.builders.space.spreadsheet_rows import read_sheet_rows
 from culturekit.errors import UsageError
 from culturekit.kg.countries import countries, countries_text, whole_world
+from culturekit.kg.qids import ADDRESS
 from culturekit.records.schemas import CSPACE, DROPS
 from culturekit.records.work import Outcome, Work
+from culturekit.storage.digests import digest
 from culturekit.storage.tables import write_table
 
-__all__ = ["COUNTRIES_FILE", "KEPT", "import_foreign", "read_list"]
+__all__ = ["KEPT", "import_foreign", "item_of", "read_list"]
+
+OF_A_LIST = "list"
+"""The source of artifacts that a person's file names."""
+
+ONLY_BETWEEN = set(".,:;/\\'\"·")
+"""Signs that tell no two names apart, though others of their kind do, such as those of `C#` and `Wham!`."""
+
+
+def id_of(stated: str, name: str) -> str:
+    """Give the identifier of an artifact without an item, from the one that its list states, or from its name."""
+    return stated if stated.startswith("LLM:") and stated[4:] else f"LLM:{slug_of(stated or name)}"
+
+
+def slug_of(name: str) -> str:
+    """Make an identifier of a name; what it has no room for, and tells names apart, is told by a hash."""
+    plain = " ".join(unicodedata.normalize("NFC", name).casefold().split())
+    is_whole = slug(name) and not any(map(is_telling, plain))
+    return slug(name) if is_whole else f"{slug(name)}~{digest(plain)[:8]}"
+
+
+def is_telling(character: str) -> bool:
+    """Tell the signs that can tell two names apart, as in `C++` and `C#`, and the vowels that some scripts write so."""
+    kind = unicodedata.category(character)
+    return kind[0] == "M" or kind in {"Sm", "Sc", "So"} or (kind == "Po" and character not in ONLY_BETWEEN)
+
+
+def item_of(text: str) -> str | None:
+    """Read the item that a text names, if it is nothing else."""
+    item = ADDRESS.sub("", text.strip(), count=1).upper()
+    return item if QID.fullmatch(item) else None
+
 
 COUNTRIES_FILE = "countries.yaml"
 """The countries of a space that are not shipped with their items, for the key `countries_file` of a recipe."""

@@ -15,7 +15,7 @@ from culturekit.records.schemas import CSPACE
 from culturekit.registry import needing
 from culturekit.storage.atomic import write_atomically
 from culturekit.storage.digests import digest_file
-from culturekit.storage.exports import export_table
+from culturekit.storage.spreadsheet_cells import export_table
 from culturekit.storage.tables import save_parquet
 
 __all__ = ["PUBLIC", "SPLITS", "SUMS", "ReleaseFormat", "check_formats", "read_formats", "write_release_files"]

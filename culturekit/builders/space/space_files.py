@@ -4,9 +4,8 @@ from pathlib import Path
 
 import polars as pl
 
-from culturekit.builders.space.foreign_space import KEPT, read_list
+from culturekit.builders.space.foreign_space import KEPT, item_of, read_list
 from culturekit.builders.space.public_cube import is_public_cube, read_public_cube
-from culturekit.builders.space.space_ids import item_of
 from culturekit.errors import ConfigError, Problem
 from culturekit.records.schemas import CSPACE, DROPS
 from culturekit.storage.tables import read_table

@@ -8,8 +8,7 @@ from typing import Annotated, TypeAlias
 from pydantic import Field
 
 from culturekit.errors import ConfigError, Problem, UsageError
-from culturekit.kg.countries import countries
-from culturekit.kg.un_regions import UN_REGIONS
+from culturekit.kg.countries import UN_REGIONS, countries
 from culturekit.storage.spreadsheet_cells import unguarded
 from culturekit.storage.yaml_source import read_yaml
 

@@ -8,8 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 import polars as pl
 
 from culturekit.errors import UsageError
-from culturekit.families.handles.public_files import prompts_table
-from culturekit.families.handles.value_files import numbered, read_values, roles
+from culturekit.families.handles.public_files import numbered, prompts_table, read_values, roles
 from culturekit.families.handles.vector_files import (
     gathered,
     labelled,
@@ -214,7 +213,12 @@ def roles_of(given: object) -> dict[str, Path]:
         value = getattr(given, each.name)
         for one in value if isinstance(value, tuple) else (value,):
             if isinstance(one, Input):
-                found |= one.files(each.name)
+                files = one.files(each.name)
+                if any(found.get(role, path) != path for role, path in files.items()):
+                    raise UsageError(
+                        f"two inputs would be known as one: {each.name}", hint="Give each a name of its own."
+                    )
+                found |= files
         if isinstance(value, Path):
             found[each.name] = value
     return found

@@ -14,7 +14,7 @@ from culturekit.generation.backend import Failure, ImageReply, ImageRequest, Pic
 from culturekit.generation.diffusion.diffusers_calls import Call
 from culturekit.generation.diffusion.diffusers_options import Options
 from culturekit.generation.diffusion.diffusers_pictures import Drawn, Watch, drawn, one_colour
-from culturekit.generation.image_findings import FINDINGS
+from culturekit.generation.image_rows import FINDINGS
 from culturekit.torch_places import chosen_device, chosen_dtype, same_bits
 
 __all__ = ["DiffusersLane", "Place", "Upcast", "free_memory", "kept_threads", "places_of"]

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from culturekit.errors import UsageError
 from culturekit.generation.folder.folder_listing import Listing, PictureFile, shown
 from culturekit.generation.folder.folder_naming import NameReading, Naming, absent_files, read_name
+from culturekit.generation.folder.folder_patterns import bare, folded, natural_order, spaced, words_of
 from culturekit.generation.folder.folder_prompts import KnownPrompts, Names
-from culturekit.generation.folder.folder_text import bare, folded, natural_order, spaced, words_of
 from culturekit.storage.digests import canonical_json, digest
 
 __all__ = ["UNMATCHED", "FolderPlan", "Layout", "Row", "plan_folder"]

@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from culturekit.generation.folder.folder_patterns import Fields
-from culturekit.generation.folder.folder_text import bare, folded, spaced
+from culturekit.generation.folder.folder_patterns import Fields, bare, folded, spaced
 
 __all__ = ["IDENTIFYING", "Hit", "KnownPrompts", "Names", "Prompt"]
 

@@ -8,18 +8,15 @@ from typing import Any
 from culturekit.errors import UsageError
 from culturekit.generation.image_options import GoogleImageOptions
 from culturekit.generation.services.image_client import ImageClient, ImagePrice, price_of_images
-from culturekit.generation.services.image_question import Candidate
-from culturekit.generation.services.image_replies import KEPT, reply_with, reply_without
+from culturekit.generation.services.image_question import KEPT, Candidate, reply_with, reply_without
 from culturekit.generation.services.openai_image_client import body_as_it_is
 from culturekit.llm.batches.batch_client import BatchClient, BatchLimits, BatchResult, Job
 from culturekit.llm.batches.google_batches import GoogleBatches
 from culturekit.llm.client import Identity, Outgoing, Reply, Request, Usage
-from culturekit.llm.clients.api_keys import api_key
-from culturekit.llm.clients.endpoints import is_official, normal_base_url
+from culturekit.llm.clients.endpoints import GOOGLE
 from culturekit.llm.clients.error_bodies import shortened
 from culturekit.llm.clients.gemini_api import usage as told_usage
-from culturekit.llm.clients.gemini_settings import OFFICIAL
-from culturekit.llm.clients.google_client import VARIABLES, GoogleClient, GoogleConnection, base_url_of_environment
+from culturekit.llm.clients.google_client import GoogleClient, GoogleConnection
 from culturekit.llm.clients.remote_client import WireFormat, model_of
 from culturekit.llm.reading.json_values import decoded, record, records, text, why_no_object
 from culturekit.registry import Spec
@@ -111,7 +108,7 @@ class GoogleImageBatches(GoogleBatches):
 def make(spec: Spec, size: str | None = None) -> GoogleImageClient:
     """Make the client; nothing is imported or sent yet. `size` is that of the plan, as width x height."""
     options = spec.read(GoogleImageOptions)
-    base_url = normal_base_url(options.base_url or base_url_of_environment() or OFFICIAL)
+    base_url = GOOGLE.base_url(options.base_url)
     model = model_of(spec, "google:gemini-3.1-flash-image-preview").removeprefix("models/")
     if model.startswith("imagen"):
         raise UsageError(
@@ -123,7 +120,7 @@ def make(spec: Spec, size: str | None = None) -> GoogleImageClient:
     client = GoogleImageClient(
         Identity("google-images", base_url, f"/{options.api_version}/models/{model}:generateContent", model),
         options,
-        key=partial(api_key, options, base_url=base_url, official=OFFICIAL, variables=VARIABLES),
+        key=partial(GOOGLE.key, options.key_variable, base_url),
         connect=lambda secret: GoogleConnection(
             base_url, model, secret, api_version=options.api_version, seconds=options.timeout
         ),
@@ -133,7 +130,7 @@ def make(spec: Spec, size: str | None = None) -> GoogleImageClient:
     client.rewriter = options.rewriter or "unknown"
     client.seeds = None if options.send_seed else False
     client.sent_options = settings.prompt_options()
-    client.filters = is_official(base_url, OFFICIAL)
+    client.filters = GOOGLE.owns(base_url)
     return client
 
 

@@ -1,14 +1,16 @@
 """What is asked of a paid image model in one call, and what came of it, in the terms of the engine that asks."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
 import msgspec
 
 from culturekit.generation.backend import ImageRequest
-from culturekit.llm.client import Request
+from culturekit.generation.picture_store import KEPT
+from culturekit.llm.client import Reply, Request, Stop, Usage
+from culturekit.storage.digests import canonical_json
 
-__all__ = ["TASK", "Call", "Candidate", "Made", "calls_of", "question_of"]
+__all__ = ["KEPT", "TASK", "URL", "Call", "Candidate", "Made", "calls_of", "question_of", "reply_with", "reply_without"]
 
 TASK = "images"
 
@@ -53,3 +55,17 @@ def question_of(call: Call) -> Request:
     first = call[0]
     data = {"prompt": first.text, "n": len(call), "seed": first.seed}
     return Request(TASK, "", data, Made, sample=first.seed)
+
+
+URL = "url:"
+
+
+def reply_with(candidates: Sequence[Candidate], version: str, facts: Mapping[str, object], usage: Usage) -> Reply:
+    """Write a reply that has at least one picture."""
+    made = Made(list(candidates), version, canonical_json(facts).decode())
+    return Reply(msgspec.json.encode(made).decode(), usage, model_version=version)
+
+
+def reply_without(stop: Stop, why: str, usage: Usage | None = None) -> Reply:
+    """Write a reply that has none, and why."""
+    return Reply("", usage or Usage(), stop, why)

@@ -8,16 +8,13 @@ from typing import Any
 from culturekit.errors import UsageError
 from culturekit.generation.image_options import OpenAIImageOptions
 from culturekit.generation.services.image_client import ImageClient, ImagePrice, price_of_images
-from culturekit.generation.services.image_question import Candidate
-from culturekit.generation.services.image_replies import KEPT, URL, reply_with, reply_without
+from culturekit.generation.services.image_question import KEPT, URL, Candidate, reply_with, reply_without
 from culturekit.llm.batches.batch_client import BatchClient, BatchLimits, BatchResult, Job
 from culturekit.llm.batches.openai_batches import OpenAIBatches
 from culturekit.llm.client import Identity, Outgoing, Reply, Request
-from culturekit.llm.clients.api_keys import api_key
-from culturekit.llm.clients.endpoints import is_official, normal_base_url
+from culturekit.llm.clients.endpoints import OPENAI
 from culturekit.llm.clients.error_bodies import shortened
-from culturekit.llm.clients.openai_client import VARIABLES, OpenAIClient, OpenAIConnection, base_url_of_environment
-from culturekit.llm.clients.openai_settings import OFFICIAL
+from culturekit.llm.clients.openai_client import OpenAIClient, OpenAIConnection
 from culturekit.llm.clients.remote_client import WireFormat, model_of
 from culturekit.llm.money.counted_here import stated_usage
 from culturekit.llm.reading.json_values import decoded, record, records, text, why_no_object
@@ -83,7 +80,7 @@ class OpenAIImageBatches(OpenAIBatches):
 def make(spec: Spec, size: str | None = None) -> OpenAIImageClient:
     """Make the client; nothing is imported or sent yet. `size` is that of the plan, as width x height."""
     options = spec.read(OpenAIImageOptions)
-    base_url = normal_base_url(options.base_url or base_url_of_environment() or OFFICIAL)
+    base_url = OPENAI.base_url(options.base_url)
     model = model_of(spec, "openai:gpt-image-2")
     settings = settings_of(model, options, size)
     compose, read = FORMATS[options.api]
@@ -91,7 +88,7 @@ def make(spec: Spec, size: str | None = None) -> OpenAIImageClient:
     client = OpenAIImageClient(
         Identity("openai-images", base_url, endpoint, model),
         options,
-        key=partial(api_key, options, base_url=base_url, official=OFFICIAL, variables=VARIABLES),
+        key=partial(OPENAI.key, options.key_variable, base_url),
         connect=lambda secret: OpenAIConnection(base_url, endpoint, secret, options.timeout),
         written=WireFormat(partial(compose, settings=settings), body_as_it_is, partial(read, settings=settings)),
     )
@@ -100,7 +97,7 @@ def make(spec: Spec, size: str | None = None) -> OpenAIImageClient:
     client.rewriter = options.rewriter or rewriter_of(model, options)
     client.seeds = None if options.send_seed else False
     client.sent_options = {**settings.sent, "api": options.api}
-    client.filters = is_official(base_url, OFFICIAL)
+    client.filters = OPENAI.owns(base_url)
     return client
 
 

@@ -22,18 +22,16 @@ import polars as pl
 from culturekit.generation.backend import ImageRequest
 from culturekit.generation.comparability import traits_of
 from culturekit.generation.folder.folder_intake import other_colours
-from culturekit.generation.picture_files import folder_of_prompt, linked, placed
-from culturekit.generation.picture_store import PictureStore
+from culturekit.generation.picture_store import PictureStore, folder_of_prompt, linked, placed
 from culturekit.generation.runner import ImagePlan, list_requests
 from culturekit.generation.services.image_client import ImageService, check_image_price
-from culturekit.generation.services.image_question import Call, Candidate, Made, calls_of, question_of
-from culturekit.generation.services.image_replies import KEPT, URL
+from culturekit.generation.services.image_question import KEPT, URL, Call, Candidate, Made, calls_of, question_of
 from culturekit.generation.services.picture_fetch import fetched
 from culturekit.llm.answers import LlmOptions, ask_options
 from culturekit.llm.client import Request
 from culturekit.llm.clients.error_bodies import read_error
 from culturekit.llm.journal.journal import Journal
-from culturekit.llm.journal.keys import key_of
+from culturekit.llm.journal.journal_entry import key_of
 from culturekit.llm.journal.run_tag import run_tag
 from culturekit.llm.outcomes import Answered
 from culturekit.records.choices import PictureFormat
@@ -41,8 +39,8 @@ from culturekit.records.schemas import IMAGES, PROMPTS
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.digests import canonical_json, digest, digest_bytes
 from culturekit.storage.manifest import JOURNAL
+from culturekit.storage.picture_files import encoded
 from culturekit.storage.picture_reading import NoPicture, picture_from
-from culturekit.storage.picture_writing import encoded
 from culturekit.storage.seals import is_sealed, seal_pictures
 from culturekit.storage.tables import merge_parts, read_table, save_parquet, write_table
 
@@ -275,7 +273,7 @@ def answers(
     """Answer calls in their order, one by one or in batches."""
     from culturekit.llm.batches.answering import answer_batch
     from culturekit.llm.engine import AskEngine
-    from culturekit.llm.money.spent_in_run import spent_in_run
+    from culturekit.llm.money.shared_budget import spent_in_run
 
     options = ask_options(client, llm)
     if llm.batch:

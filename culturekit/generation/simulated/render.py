@@ -19,8 +19,16 @@ from culturekit.generation.simulated.canvas import (
     to_pixels,
     triangle_wave,
 )
-from culturekit.generation.simulated.emblems import POSE_NUMBERS, Emblem, emblem_of, paint_emblems
-from culturekit.generation.simulated.looks import blend, colours, numbers_of, side_by_side
+from culturekit.generation.simulated.emblems import (
+    POSE_NUMBERS,
+    Emblem,
+    blend,
+    colours,
+    emblem_of,
+    numbers_of,
+    paint_emblems,
+    side_by_side,
+)
 
 __all__ = ["DRAWING_NUMBERS", "Pull", "Subject", "draw"]
 

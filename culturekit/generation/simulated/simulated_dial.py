@@ -13,8 +13,7 @@ from typing import Literal, TypeAlias
 import polars as pl
 
 from culturekit.errors import UsageError
-from culturekit.generation.simulated.attraction import Attraction, Drawing
-from culturekit.generation.simulated.pools import rows_of
+from culturekit.generation.simulated.attraction import Attraction, Drawing, rows_of
 
 __all__ = ["Dial", "accuracy_at", "drawn_share", "knob_for"]
 

@@ -13,10 +13,9 @@ from culturekit.errors import UsageError
 from culturekit.index.diagnosis.comparison import Comparison, comparer, weights_for
 from culturekit.index.folder.index_folder import OpenIndex, open_index
 from culturekit.index.matching.calibration import held_out
-from culturekit.index.matching.mapping_options import MappingOptions
-from culturekit.index.matching.mapping_scopes import ANYWHERE
+from culturekit.index.matching.mapping_options import ANYWHERE, MappingOptions
 from culturekit.index.matching.mapping_shards import IMAGES_AT_ONCE, ranges
-from culturekit.index.matching.match_margins import leads
+from culturekit.index.matching.match_batch import leads
 from culturekit.records.schemas import HUBS, MATCHES, RECOGNITION
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage_command import Seed, Typed

@@ -18,7 +18,7 @@ from culturekit.stages.roles import SHUFFLED
 from culturekit.stages.stage_command import Seed
 from culturekit.storage.atomic import write_atomically
 from culturekit.storage.digests import digest, digest_bytes
-from culturekit.storage.picture_writing import encoded
+from culturekit.storage.picture_files import encoded
 from culturekit.storage.seals import seal_pictures
 from culturekit.storage.shard_runs import run_shards
 from culturekit.storage.tables import merge_parts, read_table, save_parquet, write_table

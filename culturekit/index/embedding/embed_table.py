@@ -12,8 +12,7 @@ from pydantic import Field
 
 from culturekit.errors import UsageError
 from culturekit.index.embedding.embedding import embed
-from culturekit.index.embedding.embedding_encoders import made_encoder
-from culturekit.index.embedding.embedding_texts import embed_texts
+from culturekit.index.embedding.embedding_encoders import embed_texts, made_encoder
 from culturekit.records.schemas import DROPS, IMAGES, VECTOR_IDS
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage_command import Typed

@@ -1,17 +1,26 @@
-"""The encoder of a process: made once, and run so that its numbers never depend on how many threads there are."""
+"""The encoder of a process, whose numbers never depend on threads, and many texts put through it."""
 
 import importlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 
+import numpy as np
+
+from culturekit.defaults import TEXTS_PER_SHARD
 from culturekit.errors import UsageError
-from culturekit.index.encoder import Encoder, ImageEncoder, TextEncoder
+from culturekit.index.encoder import Encoder, ImageEncoder, TextEncoder, TooLong, Vectors
 from culturekit.index.encoders import ENCODERS
+from culturekit.records.work import Progress
+from culturekit.storage.arrays import save_array, save_rows
+from culturekit.storage.digests import digest
+from culturekit.storage.seals import is_sealed, seal
+from culturekit.storage.system_errors import explained_outside
 
-__all__ = ["at_once", "encoder_of", "encoding_pool", "made_encoder", "text_encoder_of", "weightless"]
+__all__ = ["at_once", "embed_texts", "encoder_of", "encoding_pool", "made_encoder", "text_encoder_of", "weightless"]
 
 NO_WEIGHTS = "none"
 
@@ -78,3 +87,61 @@ def on_gpu() -> bool:
 def one_thread(torch: object) -> None:
     """Leave one thread for the arithmetic of this thread."""
     torch.set_num_threads(1)  # type: ignore[attr-defined]
+
+
+def embed_texts(
+    texts: Sequence[str], encoder: str, scratch: Path, *, progress: Progress
+) -> tuple[Vectors, list[TooLong]]:
+    """Embed texts in their order, in this thread: a tokenizer belongs to one; equal texts are encoded once.
+
+    Args:
+        texts: none of them empty.
+        encoder: SPEC of an encoder of texts.
+        scratch: where parts are kept until the stage is done.
+        progress: hears of every shard.
+
+    Returns:
+        float32 (n, dim), unit norm, and which texts are longer than the encoder reads, by their place.
+    """
+    empty = [place for place, text in enumerate(texts) if not text.strip()]
+    if empty:
+        raise UsageError("an empty text has no vector", found=f"{len(empty)} empty texts, the first in row {empty[0]}")
+    made = text_encoder_of(encoder)
+    different = list(dict.fromkeys(texts))
+    folder = scratch / f"texts-{digest([made.identity.as_options(), different])[:16]}"
+    folder.mkdir(exist_ok=True)
+    progress.begin(len(different), "texts")
+    with encoding_pool(1) as (pool, _):
+        parts = []
+        for start in range(0, len(different), TEXTS_PER_SHARD):
+            run = different[start : start + TEXTS_PER_SHARD]
+            parts.append(pool.submit(text_part, made, run, folder / f"{start:09d}.npy").result())
+            progress.advance(len(run))
+        long = pool.submit(made.too_long, different).result()
+    vectors = joined(parts, folder / "vectors.npy", shape=(len(different), made.identity.dim))
+    place = {text: number for number, text in enumerate(different)}
+    order = [place[text] for text in texts]
+    cut = {each.place: each for each in long}
+    too_long = [
+        TooLong(number, cut[where].tokens, cut[where].most) for number, where in enumerate(order) if where in cut
+    ]
+    return (vectors if len(different) == len(texts) else vectors[order]), too_long
+
+
+def joined(parts: Sequence[Path], whole: Path, *, shape: tuple[int, int]) -> Vectors:
+    """Write all parts as one array, and open it without reading it."""
+    save_rows(whole, (np.load(part, allow_pickle=False) for part in parts), shape=shape, dtype=np.float32)
+    vectors: Vectors = np.load(whole, mmap_mode="r", allow_pickle=False)
+    return vectors
+
+
+def text_part(encoder: TextEncoder, texts: Sequence[str], part: Path) -> Path:
+    """Embed a run of texts, unless an earlier run did."""
+    if not is_sealed(part):
+        with explained_outside(f"the encoder {encoder.identity.name}"):
+            vectors = encoder.encode_texts(texts)
+        if vectors.shape != (len(texts), encoder.identity.dim) or not np.isfinite(vectors).all():
+            raise UsageError("the encoder gave no vector of finite numbers for a text", where=encoder.identity.name)
+        save_array(part, vectors.astype(np.float32, copy=False))
+        seal(part)
+    return part

@@ -9,12 +9,32 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.errors import UsageError
-from culturekit.records.schemas import CANDIDATES, CSPACE
+from culturekit.records.schemas import ARTIFACTS, CANDIDATES, CSPACE
 from culturekit.storage.spreadsheet_cells import read_csv_texts
 from culturekit.storage.system_errors import raise_system_error
 from culturekit.storage.tables import read_table
 
-__all__ = ["AliasesOfCandidates", "artifact_names", "country_names"]
+__all__ = ["AliasesOfCandidates", "artifact_names", "artifacts_of", "country_names"]
+
+
+def artifacts_of(cspace_path: Path) -> pl.DataFrame:
+    """Fold the cultural space to one row per artifact, countries in stated order where it is known.
+
+    Without a stated order the countries stand by ISO code.
+    """
+    space = read_table(cspace_path, CSPACE)
+    if "country_order" not in space.columns:
+        space = space.with_columns(country_order=pl.lit(0, pl.UInt16))
+    ordered = space.sort("artifact_id", "country_order", "country", "concept")
+    folded = ordered.group_by("artifact_id", maintain_order=True).agg(
+        artifact=pl.col("name").first(),
+        concepts=pl.col("concept").unique().sort(),
+        places=pl.struct("country", "continent").unique(maintain_order=True),
+    )
+    countries = pl.col("places").list.eval(pl.element().struct.field("country"))
+    continents = pl.col("places").list.eval(pl.element().struct.field("continent"))
+    return folded.with_columns(countries=countries, continents=continents).select(list(ARTIFACTS.columns))
+
 
 AliasesOfCandidates: TypeAlias = Annotated[
     Path | None, Field(description="Candidates table; the aliases in it count as names.")

@@ -13,8 +13,7 @@ from culturekit.errors import UsageError
 from culturekit.index.embedding.embedding import embed
 from culturekit.index.embedding.embedding_encoders import made_encoder
 from culturekit.index.encoder import ImageEncoder, TextEncoder, Vectors
-from culturekit.index.folder.artifact_names import AliasesOfCandidates, artifact_names, country_names
-from culturekit.index.folder.artifacts import artifacts_of
+from culturekit.index.folder.artifact_names import AliasesOfCandidates, artifact_names, artifacts_of, country_names
 from culturekit.index.folder.index_folder import write_index
 from culturekit.index.folder.references import KnownReferences, PromptsOfReferences, known_references
 from culturekit.index.folder.text_channel import text_vectors

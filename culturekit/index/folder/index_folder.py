@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from culturekit.errors import IntegrityError
 from culturekit.index.encoder import Encoder, Vectors
 from culturekit.index.folder.index_checks import check_files, check_rows, check_vectors, differing, refused
-from culturekit.index.folder.index_parts import rows_of_parts
-from culturekit.index.folder.index_rows import in_index_order, slices_of
+from culturekit.index.folder.index_parts import in_index_order, rows_of_parts, slices_of
 from culturekit.records.schemas import ARTIFACTS, SLICES, TOMBSTONES, VECTOR_IDS
 from culturekit.storage.arrays import save_rows
 from culturekit.storage.tables import read_table, write_table

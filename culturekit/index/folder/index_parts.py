@@ -10,13 +10,50 @@ import polars as pl
 from numpy.typing import NDArray
 
 from culturekit.index.encoder import Vectors
-from culturekit.index.folder.index_rows import in_index_order
-from culturekit.records.schemas import TOMBSTONES, VECTOR_IDS
+from culturekit.records.schemas import SLICES, TOMBSTONES, VECTOR_IDS
 from culturekit.storage.arrays import save_rows
 from culturekit.storage.atomic import copy_file
 from culturekit.storage.tables import read_table, save_parquet
 
-__all__ = ["ids_name", "part_names", "read_graves", "rows_of_parts", "save_part_of_index", "take_over"]
+__all__ = [
+    "ids_name",
+    "in_index_order",
+    "part_names",
+    "read_graves",
+    "rows_of_parts",
+    "save_part_of_index",
+    "slices_of",
+    "take_over",
+]
+
+ROW_ORDER = ("channel", "concept", "country", "artifact_id", "source")
+"""What rows stand by; concept and country are the artifact's first."""
+
+
+def in_index_order(rows: pl.DataFrame, artifacts: pl.DataFrame) -> pl.DataFrame:
+    """Sort rows as an index keeps them.
+
+    Args:
+        rows: with channel, artifact_id and source; other columns are kept.
+        artifacts: ARTIFACTS with every artifact of the rows.
+
+    Returns:
+        The rows in order, with the concept and country they stand under and `owner`, the artifact's row.
+    """
+    under = artifacts.select(
+        "artifact_id", concept=pl.col("concepts").list.first(), country=pl.col("countries").list.first()
+    ).with_row_index("owner")
+    return rows.join(under, on="artifact_id", how="left", maintain_order="left").sort(ROW_ORDER, maintain_order=True)
+
+
+def slices_of(ordered: pl.DataFrame) -> pl.DataFrame:
+    """Give SLICES of rows that stand in order."""
+    numbered = ordered.with_row_index("place")
+    runs = numbered.group_by("channel", "concept", "country", maintain_order=True).agg(
+        start=pl.col("place").min(), stop=pl.col("place").max() + 1
+    )
+    return runs.select([pl.col(name).cast(dtype) for name, dtype in SLICES.schema.items()])
+
 
 ROWS_AT_ONCE = 16_384
 OWN_OF_EACH = frozenset({"artifacts.parquet", "drops.parquet", "tombstones.parquet", "manifest.json", "run.json"})

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from culturekit.errors import UsageError
-from culturekit.index.embedding.embedding_texts import embed_texts
+from culturekit.index.embedding.embedding_encoders import embed_texts
 from culturekit.index.encoder import Vectors
 from culturekit.index.folder.text_templates import TextTemplates
 from culturekit.records.work import Work

@@ -24,10 +24,11 @@ from culturekit.index.matching.mapping_images import (
     vectors_from,
     with_truth,
 )
-from culturekit.index.matching.mapping_options import MappingInputs, MappingOptions
-from culturekit.index.matching.mapping_scopes import (
+from culturekit.index.matching.mapping_options import (
     ANYWHERE,
     NO_SUCH_CONCEPT,
+    MappingInputs,
+    MappingOptions,
     artifacts_within,
     check_any_concept,
     check_known,

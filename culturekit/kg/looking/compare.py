@@ -3,20 +3,33 @@
 Graphs are read in slices of item numbers, so that two whole dumps are compared in the memory of one slice.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import polars as pl
 
 from culturekit.errors import UsageError
 from culturekit.kg.graph_tables import GraphTables
-from culturekit.kg.looking.diff_rows import DIFF_SCHEMA, diff_totals, empty_diff
 from culturekit.kg.statement_flags import COUNTRY_PROPERTIES, EDGE_PROPERTIES
 from culturekit.records.schemas import CANDIDATES, DIFF
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.tables import read_table, write_table
 
-__all__ = ["compare", "diff_graphs", "write_comparison"]
+__all__ = ["compare", "diff_graphs", "diff_totals", "write_comparison"]
+
+DIFF_SCHEMA: Mapping[str, pl.DataType] = DIFF.schema
+
+
+def empty_diff() -> pl.DataFrame:
+    """Give a comparison that found nothing."""
+    return pl.DataFrame(schema=dict(DIFF_SCHEMA))
+
+
+def diff_totals(rows: pl.DataFrame) -> dict[str, int]:
+    """Count the differences: `edge added` and so on, in alphabetical order."""
+    counted = rows.group_by("part", "change").len().sort("part", "change")
+    return {f"{part} {change}": count for part, change, count in counted.iter_rows()}
+
 
 KEY = ("concept", "qid")
 PARTS = {"label": "label", "country_qids": "country", "roots": "root", "hop": "hop", "path": "path"}

@@ -16,7 +16,7 @@ from culturekit.kg.looking.why_not import Beyond, Findings, reasons_of
 from culturekit.kg.qids import number_of_item
 from culturekit.kg.statement_flags import COUNTRY_PROPERTIES
 from culturekit.kg.store import Graph, load_graph
-from culturekit.kg.walk.walk_choices import WalkChoices, choices_of
+from culturekit.kg.walk.levels import WalkChoices, choices_of
 
 __all__ = ["explain"]
 

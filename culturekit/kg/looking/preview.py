@@ -14,12 +14,10 @@ from pydantic import Field
 from culturekit.errors import UsageError
 from culturekit.kg.concepts import Concept
 from culturekit.kg.graph_tables import GraphTables, counted_values
-from culturekit.kg.looking.explosions import Explosion, explosions
-from culturekit.kg.looking.preview_cost import FilterCost, filter_cost
+from culturekit.kg.looking.preview_cost import Explosion, FilterCost, explosions, filter_cost
 from culturekit.kg.statement_flags import COUNTRY_PROPERTIES
 from culturekit.kg.store import Graph, load_graph
-from culturekit.kg.walk.levels import Level, Marks, walk_levels
-from culturekit.kg.walk.walk_choices import WalkChoices, choices_of, country_key
+from culturekit.kg.walk.levels import Level, Marks, WalkChoices, choices_of, country_key, walk_levels
 from culturekit.stages.stage_command import Seed, Typed
 
 __all__ = ["Cell", "HopPreview", "Preview", "PreviewOptions", "RootPreview", "preview"]

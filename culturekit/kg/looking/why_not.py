@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from culturekit.kg.concepts import Concept
 from culturekit.kg.graph_tables import GraphTables, Said, label_text
 from culturekit.kg.looking.explanation import CountrySaid, PathStory, Reason
-from culturekit.kg.walk.walk_choices import WalkChoices
+from culturekit.kg.walk.levels import WalkChoices
 
 __all__ = ["Beyond", "Findings", "reasons_of"]
 

@@ -18,10 +18,11 @@ from culturekit.kg.web.pinned_connection import (
     LONGEST_ANSWER,
     PinnedConnection,
     check_contact,
+    check_url,
     connect_to,
+    names_this_machine,
     retry_after,
 )
-from culturekit.kg.web.public_address import check_url, names_this_machine
 from culturekit.storage.atomic import write_atomically
 from culturekit.storage.digests import digest
 from culturekit.version import VERSION

@@ -19,11 +19,9 @@ from culturekit.kg.facts import Facts, check_known, qid_of
 from culturekit.kg.statement_flags import COUNTRY_PROPERTIES, EDGE_PROPERTIES, mask_of
 from culturekit.kg.store import Graph, load_graph
 from culturekit.kg.walk.authors_walk import MOST_ROWS, Ways, authors_walk
-from culturekit.kg.walk.candidate_rows import candidate_rows, evidence
-from culturekit.kg.walk.reached import Reached, reached_by
-from culturekit.kg.walk.searches import Search
+from culturekit.kg.walk.candidate_rows import Reached, candidate_rows, evidence, reached_by
+from culturekit.kg.walk.searches import WALKED, Search
 from culturekit.kg.walk.shortest_paths import shortest_paths
-from culturekit.kg.walk.traits import WALKED
 from culturekit.kg.walk.walk import Walk, walk
 from culturekit.records.choices import Semantics
 from culturekit.records.schemas import AUTHORS_ROWS, CANDIDATES, DROPS

@@ -7,12 +7,44 @@ from typing import Annotated, TypeAlias
 
 from pydantic import Field
 
+from culturekit.errors import ConfigError, Problem
 from culturekit.kg.concepts import Concept, load_concept, with_hops
-from culturekit.kg.walk.successors import load_successors
+from culturekit.kg.qids import Qid
 from culturekit.records.choices import CountryChoice, Ended, Ranks
 from culturekit.stages.stage_command import Typed
+from culturekit.storage.yaml_model import StrictModel, validate
+from culturekit.storage.yaml_source import read_yaml
 
-__all__ = ["RootChoice", "Roots"]
+__all__ = ["RootChoice", "Roots", "load_successors"]
+
+
+class SuccessorFile(StrictModel):
+    """The file as a whole."""
+
+    successors: dict[Qid, Qid]
+
+
+def load_successors(path: Path) -> Mapping[int, int]:
+    """Read the map, by QID number, chains followed to their end; a chain that comes back is refused."""
+    source = read_yaml(path)
+    stated = {int(old[1:]): int(new[1:]) for old, new in validate(source, SuccessorFile).successors.items()}
+    last, problems = {}, []
+    for old in stated:
+        chain = [old]
+        while chain[-1] in stated and len(chain) <= len(stated):
+            chain.append(stated[chain[-1]])
+        last[old] = chain[-1]
+        if chain[-1] in stated:
+            place = source.place(("successors", f"Q{old}"))
+            problems.append(
+                Problem(
+                    "no last successor: the chain comes back to itself", place.where, place.line, f"successors.Q{old}"
+                )
+            )
+    if problems:
+        raise ConfigError(problems)
+    return last
+
 
 Roots: TypeAlias = Annotated[
     tuple[Concept, ...],

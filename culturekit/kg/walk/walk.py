@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from culturekit.kg.store import Graph
 from culturekit.kg.walk.edge_sweep import edge_blocks, let_go
-from culturekit.kg.walk.searches import RootBits, Search, root_bits
-from culturekit.kg.walk.traits import HAS_CHILDREN, VALUES, WALKED, traits_of
+from culturekit.kg.walk.searches import HAS_CHILDREN, VALUES, WALKED, RootBits, Search, root_bits, traits_of
 
 __all__ = ["Pass", "Walk", "walk"]
 

@@ -13,8 +13,7 @@ from urllib.parse import SplitResult, urljoin
 import msgspec
 
 from culturekit.errors import UpstreamUnavailable
-from culturekit.kg.web.pinned_connection import connect_to, retry_after
-from culturekit.kg.web.public_address import address_of, check_url, names_this_machine
+from culturekit.kg.web.pinned_connection import address_of, check_url, connect_to, names_this_machine, retry_after
 from culturekit.version import VERSION
 
 __all__ = ["PoliteSource"]

@@ -11,10 +11,8 @@ from typing import Protocol
 from culturekit.errors import UpstreamUnavailable
 from culturekit.llm.batches.batch_client import ENDED, BatchClient, Job
 from culturekit.llm.batches.collecting import Collector
-from culturekit.llm.batches.creating import Creator
 from culturekit.llm.batches.jobs import BatchRecord, JobBook
-from culturekit.llm.batches.planning import cut
-from culturekit.llm.batches.standing import Ask, Standing
+from culturekit.llm.batches.planning import Ask, Creator, Standing, cut
 from culturekit.llm.batches.waiting import Caller, Clock, Pauses
 from culturekit.llm.client import Client, Failure, Request
 from culturekit.llm.endings import OutOfMoney, out_of_money, run_ended_by
@@ -22,8 +20,7 @@ from culturekit.llm.journal.journal import Journal
 from culturekit.llm.journal.journal_entry import Entry
 from culturekit.llm.journal.replaying import Replay
 from culturekit.llm.money.asking_price import check_price
-from culturekit.llm.money.budget import Budget
-from culturekit.llm.money.money import dollars
+from culturekit.llm.money.budget import Budget, dollars
 from culturekit.llm.money.purse import Purse
 from culturekit.llm.outcomes import Answered
 from culturekit.llm.question import Question

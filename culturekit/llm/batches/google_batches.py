@@ -124,12 +124,12 @@ class GoogleBatches:
     async def results(self, job: Job) -> AsyncIterator[BatchResult | None]:
         """Read the results that came with the job, or its file of results."""
         for element in job.inline:
-            yield result_of(element, judged)
+            yield result_of(element)
         for name in job.outputs:
             content = await self.within(self.sdk.aio.files.download(file=name), FILE_SECONDS)
             for line in content.splitlines():
                 if line.strip():
-                    yield result_of(self.client.without_key(line), judged)
+                    yield result_of(self.client.without_key(line))
 
     async def close(self) -> None:
         """Close the connections."""
@@ -183,11 +183,6 @@ def batch_form(request: Request, outgoing: Outgoing) -> Outgoing:
     return replace(outgoing, body=canonical_json(body))
 
 
-def judged(status: int, body: bytes) -> Failure:
-    """Tell what the error of one row means."""
-    return failure_of(status, {}, body)
-
-
 def job_of(operation: Mapping[str, Any]) -> Job:
     """Read what the provider says of a batch."""
     told = record(operation.get("metadata"))
@@ -195,7 +190,7 @@ def job_of(operation: Mapping[str, Any]) -> Job:
     inline = records(record(output.get("inlinedResponses")).get("inlinedResponses"))
     trouble = record(operation.get("error")) or record(told.get("error"))
     state = STATES.get(str(told.get("state", "")).rpartition("_STATE_")[2], "waiting")
-    failure = error_of("", msgspec.json.encode(trouble), judged)
+    failure = error_of("", msgspec.json.encode(trouble))
     return Job(
         str(operation.get("name") or ""),
         "failed" if trouble and state in {"waiting", "running"} else state,

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import msgspec
 
 from culturekit.llm.batches.batch_client import BatchResult, Status
-from culturekit.llm.batches.openai_lines import Fails
 from culturekit.llm.client import FailureKind
+from culturekit.llm.failures import failure_of
 from culturekit.llm.reading.json_values import each_key_once
 
 __all__ = ["error_of", "inline_requests", "request_line", "result_of"]
@@ -64,7 +64,7 @@ def inline_requests(lines: bytes) -> list[object]:
     return [{"request": msgspec.json.decode(row.request), "metadata": {KEY: row.key}} for row in rows]
 
 
-def result_of(line: bytes, fails: Fails) -> BatchResult | None:
+def result_of(line: bytes) -> BatchResult | None:
     """Read a line or an element of results; None where it cannot be read or has no key."""
     try:
         row = msgspec.json.decode(line, type=ResultLine)
@@ -77,10 +77,10 @@ def result_of(line: bytes, fails: Fails) -> BatchResult | None:
         return None
     if bytes(row.response) != b"null":
         return BatchResult(name, "reply", 200, bytes(row.response))
-    return error_of(name, bytes(row.error), fails)
+    return error_of(name, bytes(row.error))
 
 
-def error_of(name: str, raw: bytes, fails: Fails) -> BatchResult:
+def error_of(name: str, raw: bytes) -> BatchResult:
     """Read why a request has no response; its code is one of google.rpc, or one of HTTP."""
     try:
         trouble = msgspec.json.decode(raw, type=Trouble)
@@ -90,5 +90,5 @@ def error_of(name: str, raw: bytes, fails: Fails) -> BatchResult:
     if trouble.code in NOT_DONE or status < 400:
         kind = NOT_DONE.get(trouble.code, "server")
         return BatchResult(name, kind, status, raw, trouble.message)
-    failure = fails(status, msgspec.json.encode({"error": {"code": status, "message": trouble.message}}))
+    failure = failure_of(status, {}, msgspec.json.encode({"error": {"code": status, "message": trouble.message}}))
     return BatchResult(name, failure.kind, status, raw, failure.detail)

@@ -4,12 +4,10 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 
-from culturekit.llm.client import Image, Outgoing, Reply, Request, Stop, Usage
-from culturekit.llm.clients.body_templates import BodyTemplates
-from culturekit.llm.clients.image_slots import data_url, filled, slot_of
+from culturekit.llm.client import Image, Outgoing, Reply, Request, Stop, Usage, how_cut
+from culturekit.llm.clients.image_slots import BodyTemplates, data_url, filled, slot_of
 from culturekit.llm.clients.openai_settings import Settings
 from culturekit.llm.clients.token_listing import MOST_LISTED, listed_tokens, refuse_weighing
-from culturekit.llm.cut_replies import how_cut
 from culturekit.llm.money.counted_here import MOST_TOKENS, stated_usage, too_few
 from culturekit.llm.reading.json_values import decoded, each_key_once, record, records, text, why_no_object
 from culturekit.llm.reading.schemas import response_format

@@ -1,9 +1,17 @@
-"""Base URLs of services: what may stand in them, and who listens there."""
+"""Services and their base URLs: what may stand in these, who listens there, and which key goes to which server."""
 
 import ipaddress
+import os
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-__all__ = ["check_base_url", "is_encrypted", "is_loopback", "is_official", "normal_base_url"]
+from culturekit.errors import MissingDependency
+from culturekit.llm.untrusted.redaction import Secret, key_from_environment
+
+__all__ = ["GOOGLE", "NO_KEY", "OPENAI", "Service", "check_base_url", "is_loopback", "is_official", "normal_base_url"]
+
+NO_KEY = "no-key"
+"""What is sent to a server that needs none: some want to see a key all the same."""
 
 
 def check_base_url(url: str) -> None:
@@ -51,3 +59,49 @@ def is_loopback(url: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost" or host.endswith(".localhost")
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A provider: its own address, and the variables that its SDK reads a key and another address from."""
+
+    official: str
+    keys: tuple[str, ...]
+    address: str
+
+    def base_url(self, stated: str) -> str:
+        """Choose the address that is asked: the one that a SPEC states, that of the variable, or the provider's own."""
+        url = stated or os.environ.get(self.address, "").strip()
+        if url and not stated:
+            check_base_url(url)
+        return normal_base_url(url or self.official)
+
+    def owns(self, base_url: str) -> bool:
+        """Tell whether an address is the provider's own."""
+        return is_official(base_url, self.official)
+
+    def key(self, named: str, base_url: str) -> Secret | None:
+        """Find the key for a server; None where the server is somebody's own and none is set.
+
+        A key that only lies in the environment goes to the service it belongs to, to this machine, or over an
+        encrypted connection; to another machine in plain text it goes only if the SPEC names its variable.
+
+        Raises:
+            MissingDependency: the service needs a key and there is none.
+            UsageError: what the variable holds cannot be a key.
+        """
+        names = (named,) if named else self.keys
+        if any(os.environ.get(name, "").strip() for name in names):
+            private = is_encrypted(base_url) or is_loopback(base_url)
+            return key_from_environment(*names) if named or private else None
+        if named:
+            raise MissingDependency(f"the variable {named} is not set", hint="The SPEC names it with api_key=${NAME}.")
+        if self.owns(base_url):
+            raise MissingDependency(f"there is no key for {self.official}", hint=f"Set {' or '.join(self.keys)}.")
+        return None
+
+
+OPENAI = Service("https://api.openai.com/v1", ("OPENAI_API_KEY",), "OPENAI_BASE_URL")
+GOOGLE = Service(
+    "https://generativelanguage.googleapis.com", ("GOOGLE_API_KEY", "GEMINI_API_KEY"), "GOOGLE_GEMINI_BASE_URL"
+)

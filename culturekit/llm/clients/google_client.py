@@ -1,25 +1,21 @@
 """Google's Gemini models, through generateContent of the Gemini API."""
 
 import importlib
-import os
 from functools import partial
 from typing import Any
 
 from culturekit.llm.client import Identity
 from culturekit.llm.clients import gemini_api
-from culturekit.llm.clients.api_keys import NO_KEY, api_key
-from culturekit.llm.clients.body_templates import BodyTemplates
 from culturekit.llm.clients.client_options import GoogleOptions
-from culturekit.llm.clients.endpoints import check_base_url, normal_base_url
-from culturekit.llm.clients.gemini_settings import OFFICIAL, settings_of
+from culturekit.llm.clients.endpoints import GOOGLE, NO_KEY
+from culturekit.llm.clients.gemini_api import settings_of
+from culturekit.llm.clients.image_slots import BodyTemplates
 from culturekit.llm.clients.remote_client import RemoteClient, WireFormat, model_of
 from culturekit.llm.clients.sending import http_client
-from culturekit.llm.untrusted.secrets import Secret
+from culturekit.llm.untrusted.redaction import Secret
 from culturekit.registry import Spec, needing
 
 __all__ = ["GoogleClient", "make"]
-
-VARIABLES = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
 
 
 class GoogleClient(RemoteClient):
@@ -68,23 +64,15 @@ def google_sdk() -> tuple[Any, Any]:
 def make(spec: Spec) -> GoogleClient:
     """Make the client; nothing is imported or sent yet."""
     options = spec.read(GoogleOptions)
-    base_url = normal_base_url(options.base_url or base_url_of_environment() or OFFICIAL)
+    base_url = GOOGLE.base_url(options.base_url)
     model = model_of(spec, "google:gemini-2.5-flash").removeprefix("models/")
     compose = partial(gemini_api.compose, settings=settings_of(model, options), templates=BodyTemplates())
     return GoogleClient(
         Identity("google", base_url, f"/{options.api_version}/models/{model}:generateContent", model),
         options,
-        key=partial(api_key, options, base_url=base_url, official=OFFICIAL, variables=VARIABLES),
+        key=partial(GOOGLE.key, options.key_variable, base_url),
         connect=lambda secret: GoogleConnection(
             base_url, model, secret, api_version=options.api_version, seconds=options.timeout
         ),
         written=WireFormat(compose, gemini_api.wire, gemini_api.read),
     )
-
-
-def base_url_of_environment() -> str:
-    """Take the base URL that GOOGLE_GEMINI_BASE_URL names, as the SDK would."""
-    url = os.environ.get("GOOGLE_GEMINI_BASE_URL", "").strip()
-    if url:
-        check_base_url(url)
-    return url

@@ -10,10 +10,9 @@ from typing import Any
 import msgspec
 
 from culturekit.errors import UsageError
-from culturekit.llm.client import Failure, Identity, Outgoing, Rate, Reply, Request, Usage
+from culturekit.llm.client import Failure, Identity, Outgoing, Rate, Reply, Request, Usage, how_cut
 from culturekit.llm.clients.client_options import LocalOptions
 from culturekit.llm.clients.local_model import LocalModel, Turn
-from culturekit.llm.cut_replies import how_cut
 from culturekit.llm.money.counted_here import Counts
 from culturekit.llm.reading.json_values import decoded, record, records, text
 from culturekit.llm.reading.shape_reading import shape_of

@@ -1,27 +1,24 @@
 """OpenAI, and every server that speaks its protocol: vLLM, llama.cpp, Ollama and others."""
 
 import importlib
-import os
 from functools import partial
 from typing import Any
 
 from culturekit.llm.client import Identity
 from culturekit.llm.clients import chat_completions, responses_api
-from culturekit.llm.clients.api_keys import NO_KEY, api_key
-from culturekit.llm.clients.body_templates import BodyTemplates
 from culturekit.llm.clients.client_options import OpenAIOptions
-from culturekit.llm.clients.endpoints import check_base_url, is_official, normal_base_url
-from culturekit.llm.clients.openai_settings import OFFICIAL, Settings, settings_of
+from culturekit.llm.clients.endpoints import NO_KEY, OPENAI
+from culturekit.llm.clients.image_slots import BodyTemplates
+from culturekit.llm.clients.openai_settings import Settings, settings_of
 from culturekit.llm.clients.remote_client import RemoteClient, WireFormat, model_of
 from culturekit.llm.clients.sending import http_client
-from culturekit.llm.untrusted.secrets import Secret
+from culturekit.llm.untrusted.redaction import Secret
 from culturekit.registry import Spec, needing
 
 __all__ = ["OpenAIClient", "make"]
 
 ENDPOINTS = {"chat": "/chat/completions", "responses": "/responses"}
 FORMATS = {"chat": chat_completions, "responses": responses_api}
-VARIABLES = ("OPENAI_API_KEY",)
 
 
 class OpenAIClient(RemoteClient):
@@ -69,18 +66,18 @@ def httpx_of(sdk: Any) -> Any:  # noqa: ANN401 - modules
 def make(spec: Spec) -> OpenAIClient:
     """Make the client; nothing is imported or sent yet."""
     options = spec.read(OpenAIOptions)
-    base_url = normal_base_url(options.base_url or base_url_of_environment() or OFFICIAL)
+    base_url = OPENAI.base_url(options.base_url)
     model = model_of(spec, "openai:gpt-4o-mini")
     endpoint = ENDPOINTS[options.api]
     settings = settings_of(model, base_url, options)
     client = OpenAIClient(
         Identity("openai", base_url, endpoint, model),
         options,
-        key=partial(api_key, options, base_url=base_url, official=OFFICIAL, variables=VARIABLES),
+        key=partial(OPENAI.key, options.key_variable, base_url),
         connect=lambda secret: OpenAIConnection(base_url, endpoint, secret, options.timeout),
         written=format_of(options.api, settings),
     )
-    if not is_official(base_url, OFFICIAL):
+    if not OPENAI.owns(base_url):
         client.caveat = "The server is not OpenAI's own: whether it enforces the schema of replies is for it to decide."
     return client
 
@@ -89,11 +86,3 @@ def format_of(api: str, settings: Settings) -> WireFormat:
     """Choose how requests and replies look."""
     chosen = FORMATS[api]
     return WireFormat(partial(chosen.compose, settings=settings, templates=BodyTemplates()), chosen.wire, chosen.read)
-
-
-def base_url_of_environment() -> str:
-    """Take the base URL that OPENAI_BASE_URL names, as the SDK would."""
-    url = os.environ.get("OPENAI_BASE_URL", "").strip()
-    if url:
-        check_base_url(url)
-    return url

@@ -6,11 +6,10 @@ from typing import Any
 
 from culturekit.llm.client import Request
 from culturekit.llm.clients.client_options import Dialect, OpenAIOptions
-from culturekit.llm.clients.endpoints import is_official
+from culturekit.llm.clients.endpoints import OPENAI
 
-__all__ = ["OFFICIAL", "Settings", "settings_of"]
+__all__ = ["Settings", "settings_of"]
 
-OFFICIAL = "https://api.openai.com/v1"
 THINKS = re.compile(r"(?:ft:)?(?:o\d|gpt-(?:[5-9]|\d\d)(?!.*-chat))")
 SAMPLES = re.compile(r"(?:ft:)?(?:gpt-[34]|chatgpt-4|gpt-[5-9].*-chat)")
 ROOM_TO_THINK = 4096
@@ -51,7 +50,7 @@ def settings_of(model: str, base_url: str, options: OpenAIOptions) -> Settings:
     Models of OpenAI that think take no temperature and count their thoughts as output; a name that is not known is
     asked with nothing that it could refuse. Servers of one's own know `max_tokens` only.
     """
-    official = is_official(base_url, OFFICIAL)
+    official = OPENAI.owns(base_url)
     thinks = official and THINKS.match(model) is not None
     samples = not official or SAMPLES.match(model) is not None
     room = options.thinking_budget

@@ -11,8 +11,7 @@ from culturekit.llm.client import Failure, Identity, Outgoing, Quota, Rate, Repl
 from culturekit.llm.clients.client_options import ServiceOptions
 from culturekit.llm.clients.sending import sent_once, verdict
 from culturekit.llm.money.prices import parse_price, rate_of
-from culturekit.llm.untrusted.redaction import in_json
-from culturekit.llm.untrusted.secrets import Secret
+from culturekit.llm.untrusted.redaction import Secret, in_json
 from culturekit.registry import Spec
 
 __all__ = ["Connection", "RemoteClient", "WireFormat", "model_of"]

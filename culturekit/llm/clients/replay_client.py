@@ -11,9 +11,8 @@ from culturekit.errors import ConfigError, Problem, UsageError
 from culturekit.llm.client import Client, Reply, Request, Stop
 from culturekit.llm.clients.client_options import ReplayOptions
 from culturekit.llm.clients.clients import CLIENTS
-from culturekit.llm.journal.journal_entry import ANSWERS
+from culturekit.llm.journal.journal_entry import ANSWERS, key_of
 from culturekit.llm.journal.journal_file import FILE, SOUND, check_types, damaged, errors_explained, open_for_reading
-from culturekit.llm.journal.keys import key_of
 from culturekit.registry import Spec, parse_spec
 from culturekit.storage.digests import digest_bytes
 

@@ -11,7 +11,7 @@ import msgspec
 
 from culturekit.llm.client import Usage
 from culturekit.llm.journal.journal_file import SOUND, check_types, errors_explained, open_for_reading
-from culturekit.llm.money.money import dollars
+from culturekit.llm.money.budget import dollars
 from culturekit.llm.untrusted.redaction import redact
 from culturekit.storage.foreign_text import printable
 

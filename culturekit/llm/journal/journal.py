@@ -12,7 +12,6 @@ from types import TracebackType
 from typing import Any, Self
 from zlib import crc32
 
-from culturekit.llm.journal.bulk_rows import pieces
 from culturekit.llm.journal.journal_entry import ANSWERS, Entry, Mode, Reading
 from culturekit.llm.journal.journal_file import (
     FILE,
@@ -24,6 +23,7 @@ from culturekit.llm.journal.journal_file import (
     open_for_writing,
 )
 from culturekit.llm.journal.journal_writer import JournalWriter
+from culturekit.llm.journal.request_texts import pieces
 from culturekit.storage.atomic import sync_folder
 from culturekit.storage.locks import hold
 

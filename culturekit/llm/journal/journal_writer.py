@@ -16,11 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from culturekit.errors import CultureKitError
-from culturekit.llm.journal.bulk_rows import insert_rows
 from culturekit.llm.journal.journal_entry import Entry, Reading
 from culturekit.llm.journal.journal_file import explain
-from culturekit.llm.journal.request_texts import RequestTexts
-from culturekit.llm.money.money import picodollars
+from culturekit.llm.journal.request_texts import RequestTexts, insert_rows
+from culturekit.llm.money.budget import picodollars
 
 __all__ = ["JournalWriter"]
 

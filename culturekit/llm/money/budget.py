@@ -1,9 +1,20 @@
-"""A budget that cannot be overshot: the worst case is set aside before a request leaves."""
+"""Money in whole numbers, and a budget that cannot be overshot: the worst case is set aside before a request leaves."""
 
 from culturekit.errors import UsageError
-from culturekit.llm.money.money import dollars, picodollars
 
-__all__ = ["Budget"]
+__all__ = ["Budget", "dollars", "picodollars"]
+
+PICO = 10**12
+
+
+def picodollars(usd: float) -> int:
+    """Turn US dollars into whole picodollars."""
+    return round(usd * PICO)
+
+
+def dollars(amount: int) -> float:
+    """Turn picodollars into US dollars."""
+    return amount / PICO
 
 
 class Budget:

@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from culturekit.llm.client import Identity, Outgoing, Rate
-from culturekit.llm.journal.journal_entry import Mode
-from culturekit.llm.journal.keys import key_of
+from culturekit.llm.journal.journal_entry import Mode, key_of
 from culturekit.llm.journal.request_texts import shared_length
 from culturekit.llm.money.prices import worst_cost
 from culturekit.llm.money.spending import Spent

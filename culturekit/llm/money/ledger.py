@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from culturekit.llm.journal.exchanges import OUTCOME
 from culturekit.llm.journal.journal_file import PAID, SOUND, errors_explained, open_for_reading, paid
 from culturekit.llm.journal.journal_places import JournalPlace
-from culturekit.llm.money.money import dollars
+from culturekit.llm.money.budget import dollars
 
 __all__ = ["Ledger", "LedgerLine", "read_ledger", "total_of"]
 

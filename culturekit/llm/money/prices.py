@@ -10,7 +10,7 @@ from pydantic import Field
 from culturekit.errors import UsageError
 from culturekit.llm.client import Identity, Rate, Usage
 from culturekit.llm.journal.journal_entry import Mode
-from culturekit.llm.money.money import dollars
+from culturekit.llm.money.budget import dollars
 from culturekit.storage.package_data import shipped
 from culturekit.storage.yaml_model import StrictModel, load_model
 

@@ -10,10 +10,9 @@ import logging
 from culturekit.llm.client import Identity, Rate, Usage
 from culturekit.llm.journal.journal import Journal
 from culturekit.llm.journal.journal_entry import Mode, Reading
-from culturekit.llm.money.budget import Budget
-from culturekit.llm.money.money import dollars, picodollars
+from culturekit.llm.money.budget import Budget, dollars, picodollars
 from culturekit.llm.money.prices import cost_of, per_token, worst_cost
-from culturekit.llm.money.spent_in_run import count_unsound, paid_in_journal, spent_in_run
+from culturekit.llm.money.shared_budget import count_unsound, paid_in_journal, spent_in_run
 from culturekit.llm.money.tokens import input_bound
 from culturekit.llm.question import Question
 from culturekit.storage.digests import canonical_json

@@ -4,12 +4,46 @@ from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 
-from culturekit.llm.journal.journal_file import FILE, errors_explained, open_for_reading
-from culturekit.llm.money.money import dollars
-from culturekit.llm.money.spent_in_run import count_unsound, spent_in_run
+from culturekit.llm.journal.journal_file import FILE, PAID, SOUND, errors_explained, open_for_reading, paid
+from culturekit.llm.money.budget import dollars
 from culturekit.storage.manifest import JOURNAL
 
-__all__ = ["journal_for", "left_for", "note_on_others", "spent_elsewhere"]
+__all__ = [
+    "count_unsound",
+    "journal_for",
+    "left_for",
+    "note_on_others",
+    "paid_in_journal",
+    "spent_elsewhere",
+    "spent_in_run",
+]
+
+OF_RUN = f"""
+SELECT {PAID}
+FROM readings JOIN replies ON replies.number = readings.number JOIN runs ON runs.number = replies.run
+WHERE tag = ? AND {SOUND}
+"""
+OF_ALL = f"SELECT {PAID} FROM readings WHERE {SOUND}"
+UNSOUND = f"SELECT count(*) FROM readings WHERE NOT {SOUND}"
+
+
+def spent_in_run(path: Path, run: str) -> float:
+    """Add up what the replies of a run cost, in US dollars."""
+    with errors_explained(path), closing(open_for_reading(path)) as connection:
+        return dollars(paid(*connection.execute(OF_RUN, (run,)).fetchone()))
+
+
+def paid_in_journal(path: Path) -> int:
+    """Add up what all replies cost, in picodollars."""
+    with errors_explained(path), closing(open_for_reading(path)) as connection:
+        return paid(*connection.execute(OF_ALL).fetchone())
+
+
+def count_unsound(path: Path) -> int:
+    """Count the readings that cannot be true: what an earlier version took from a server as it came."""
+    with errors_explained(path), closing(open_for_reading(path)) as connection:
+        return int(connection.execute(UNSOUND).fetchone()[0])
+
 
 LAST_RUN = "SELECT tag FROM runs ORDER BY number DESC LIMIT 1"
 PROMISED = "SELECT value FROM facts WHERE name = ?"

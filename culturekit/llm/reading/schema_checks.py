@@ -1,14 +1,130 @@
 """A shape held against what a target can take, before a request is paid for."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from culturekit.errors import UsageError
-from culturekit.llm.reading.schema_targets import ABILITIES, Abilities, Target
-from culturekit.llm.reading.shape import Choice, Fields, Items, Node, OneOf, OpenMap, Recursion, Shape, Text, children
+from culturekit.llm.reading.shape import (
+    Choice,
+    Fields,
+    Items,
+    Node,
+    Number,
+    OneOf,
+    OpenMap,
+    Recursion,
+    Shape,
+    Text,
+    children,
+)
 
-__all__ = ["check_abilities"]
+__all__ = ["ABILITIES", "TARGETS", "WORDS", "Abilities", "Target", "check_abilities", "limits_of"]
+
+WORDS = {
+    "minLength": "at least {} characters",
+    "maxLength": "at most {} characters",
+    "pattern": "matches the regular expression {}",
+    "minimum": "at least {}",
+    "maximum": "at most {}",
+    "exclusiveMinimum": "more than {}",
+    "exclusiveMaximum": "less than {}",
+    "multipleOf": "a multiple of {}",
+    "minItems": "at least {} items",
+    "maxItems": "at most {} items",
+    "uniqueItems": "no item twice",
+}
+
+
+def limits_of(node: Node) -> Iterator[tuple[str, object]]:
+    """List what limits a value, in the words of JSON Schema; open bounds of whole numbers are closed ones."""
+    match node:
+        case Text():
+            pairs: list[tuple[str, object]] = [("minLength", node.minimum), ("maxLength", node.maximum)]
+            pairs += [("pattern", node.pattern or None), ("format", node.format or None)]
+        case Number(whole=True):
+            least = [node.minimum, None if node.above is None else node.above + 1]
+            most = [node.maximum, None if node.below is None else node.below - 1]
+            pairs = [("minimum", max((bound for bound in least if bound is not None), default=None))]
+            pairs += [("maximum", min((bound for bound in most if bound is not None), default=None))]
+            pairs += [("multipleOf", node.step)]
+        case Number():
+            pairs = [("minimum", node.minimum), ("maximum", node.maximum)]
+            pairs += [("exclusiveMinimum", node.above), ("exclusiveMaximum", node.below), ("multipleOf", node.step)]
+        case Items():
+            pairs = [("minItems", node.minimum), ("maxItems", node.maximum), ("uniqueItems", node.distinct or None)]
+        case _:
+            pairs = []
+    yield from ((word, value) for word, value in pairs if value is not None)
+
+
+Target: TypeAlias = Literal["openai", "google-json", "google-schema", "vllm", "llamacpp", "ollama"]
+
+TARGETS: tuple[Target, ...] = ("openai", "google-json", "google-schema", "vllm", "llamacpp", "ollama")
+
+LENGTHS = frozenset({"minLength", "maxLength"})
+COUNTS = frozenset({"minItems", "maxItems"})
+BOUNDS = frozenset({"minimum", "maximum"})
+OPEN_BOUNDS = frozenset({"exclusiveMinimum", "exclusiveMaximum"})
+PATTERN = frozenset({"pattern"})
+STEP = frozenset({"multipleOf"})
+INTERNET = frozenset({"email", "hostname", "ipv4", "ipv6", "uuid"})
+TIMES = frozenset({"date", "time", "date-time"})
+
+
+@dataclass(frozen=True, slots=True)
+class Abilities:
+    """What a target enforces (`words`), what it has at all, and how much of it.
+
+    A word about the size of a value that a target does not enforce is told to the model in the description of the
+    field, and checked when the reply is read. What concerns the form of the reply is refused instead.
+    """
+
+    words: frozenset[str]
+    formats: frozenset[str]
+    recursion: bool = False
+    open_maps: bool = False
+    optional: bool = True
+    whole_choices: bool = True
+    bounds_on_fractions: bool = True
+    depth: int = 10
+    properties: int = 1000
+    choices: int = 1000
+    characters: int = 120_000
+
+
+GRAMMAR = Abilities(
+    LENGTHS | COUNTS | BOUNDS | OPEN_BOUNDS | PATTERN,
+    TIMES | {"uuid"},
+    recursion=True,
+    open_maps=True,
+    bounds_on_fractions=False,
+)
+"""llama.cpp writes a grammar from the schema; Ollama has it inside."""
+
+ABILITIES: Mapping[Target, Abilities] = {
+    "openai": Abilities(
+        COUNTS | BOUNDS | OPEN_BOUNDS | PATTERN | STEP,
+        TIMES | INTERNET | {"duration"},
+        recursion=True,
+        optional=False,
+        properties=5000,
+    ),
+    "google-json": Abilities(COUNTS | BOUNDS, TIMES, open_maps=True, properties=500, choices=500),
+    "google-schema": Abilities(
+        COUNTS | BOUNDS, frozenset({"date-time"}), whole_choices=False, properties=500, choices=500
+    ),
+    "vllm": Abilities(
+        LENGTHS | COUNTS | BOUNDS | OPEN_BOUNDS | PATTERN,
+        TIMES | INTERNET | {"duration"},
+        recursion=True,
+        open_maps=True,
+    ),
+    "llamacpp": GRAMMAR,
+    "ollama": GRAMMAR,
+}
+
 
 LONG_CHOICE = 250
 LONG_CHOICE_CHARACTERS = 15_000

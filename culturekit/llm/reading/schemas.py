@@ -9,9 +9,15 @@ from typing import Any
 import msgspec
 
 from culturekit.errors import UsageError
-from culturekit.llm.reading.schema_checks import check_abilities
-from culturekit.llm.reading.schema_limits import WORDS, limits_of
-from culturekit.llm.reading.schema_targets import ABILITIES, TARGETS, Abilities, Target
+from culturekit.llm.reading.schema_checks import (
+    ABILITIES,
+    TARGETS,
+    WORDS,
+    Abilities,
+    Target,
+    check_abilities,
+    limits_of,
+)
 from culturekit.llm.reading.shape import (
     Choice,
     Field,

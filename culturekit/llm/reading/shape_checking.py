@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Literal, NamedTuple, TypeAlias
 
-from culturekit.llm.reading.schema_limits import WORDS, limits_of
+from culturekit.llm.reading.schema_checks import WORDS, limits_of
 from culturekit.llm.reading.shape import (
     Choice,
     Fields,

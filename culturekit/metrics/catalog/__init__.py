@@ -4,13 +4,12 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from culturekit.metrics.catalog.ahead import AHEAD
-from culturekit.metrics.catalog.audits import AUDITS
+from culturekit.metrics.catalog.audits import AUDITS, QUESTIONS
 from culturekit.metrics.catalog.captions import CAPTIONS
 from culturekit.metrics.catalog.diversity import DIVERSITY
 from culturekit.metrics.catalog.inclusion import INCLUSION
 from culturekit.metrics.catalog.linguistic import LINGUISTIC
 from culturekit.metrics.catalog.metric import Direction, Metric
-from culturekit.metrics.catalog.questions import QUESTIONS
 from culturekit.metrics.catalog.realism import REALISM
 from culturekit.metrics.catalog.statistics import STATISTICS
 

@@ -2,7 +2,62 @@
 
 from culturekit.metrics.catalog.metric import Direction, Metric
 
-__all__ = ["AUDITS"]
+__all__ = ["AUDITS", "QUESTIONS"]
+
+INTERVAL = (
+    "The interval is t over prompts under the target population, which needs 20 prompts, and over images within "
+    "prompts under these. It does not speak about other judges, and how wrong the judge is stands in no interval."
+)
+
+DSG = Metric(
+    name="dsg",
+    title="Davidsonian scene graph score",
+    formula="mean over images of (questions answered yes whose parents were all answered yes) / (all questions, or "
+    "under params.denominator valid those whose parents were all answered yes)",
+    low=0.0,
+    high=1.0,
+    direction="higher",
+    unit="share",
+    paper="Cho et al. 2024, Davidsonian Scene Graph: Improving Reliability in Fine-grained Evaluation for T2I "
+    "Generation",
+    inputs=(
+        "judgments, task dsg: image_id, judge, item (the question), choice (yes or no), outcome",
+        "questions: prompt_id, question_id, parents",
+        "images: image_id, model, prompt_id",
+    ),
+    pitfalls=(
+        "Two models stand behind it, one that wrote the questions and one that answered them. A judge that does not "
+        "know a dish or a garment answers no, and the picture is blamed.",
+        "A question whose parent was answered no counts 0, by the parent's own answer: what hangs below a missing "
+        "object is lost with it. The valid denominator asks only how well the rest is shown, and rewards leaving much "
+        "out.",
+        "An image with an unanswered question has no score; the manifest counts them.",
+        INTERVAL,
+    ),
+    licence="that of the judge named in params.judge",
+)
+
+VQASCORE = Metric(
+    name="vqascore",
+    title="VQAScore",
+    formula='mean over images of P("Yes" | image, "Does this figure show {text}?")',
+    low=0.0,
+    high=1.0,
+    direction="higher",
+    unit="probability",
+    paper="Lin et al. 2024, Evaluating Text-to-Visual Generation with Image-to-Text Generation",
+    inputs=("judgments, task vqascore: image_id, judge, value, outcome", "images: image_id, model, prompt_id"),
+    pitfalls=(
+        'P("Yes") is a model\'s confidence, not the share of people who would say yes; two judges are on two scales.',
+        "What the probability is a share of matters: of yes and no alone it is larger than of the whole vocabulary.",
+        INTERVAL,
+    ),
+    licence=DSG.licence,
+)
+
+QUESTIONS = (DSG, VQASCORE)
+"""In alphabetical order of their names."""
+
 
 WILSON = "Wilson 1927; limits over concepts: Zou and Donner 2008"
 

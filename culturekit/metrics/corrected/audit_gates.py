@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from culturekit.errors import UsageError
 from culturekit.metrics.corrected.audit_design import Design, check_design
 from culturekit.metrics.diversity.kernels import Weights
-from culturekit.records.none_of_these import NO_CULTURE, NONE_MEANS
+from culturekit.records.none_of_these import NO_CULTURE, NONE_MEANS, NOT_IN_LIST
 
 __all__ = [
     "FEWEST_AUDITED",
@@ -99,7 +99,9 @@ def audited_answers(
     Raises:
         UsageError: the audit cannot carry a correction of this kernel.
     """
-    told = told_apart(one_pool(audit, pool))
+    own = one_pool(audit, pool)
+    told = told_apart(own)
+    refuse_contradictions(own.join(nearest.select("image_id"), on="image_id", how="semi"), nearest)
     anchored = anchoring_seen(told)
     found = told.join(nearest.select("image_id"), on="image_id", how="semi")
     if found.is_empty():
@@ -115,6 +117,30 @@ def audited_answers(
     gold = gold_answers(told, placed["annotator"], closest_level(weights)[1])
     check_design(nearest, found, sample, design)
     return TakenAnswers(placed, gold)
+
+
+def refuse_contradictions(answers: pl.DataFrame, nearest: pl.DataFrame) -> None:
+    """Refuse answers that name a place and say that there is none, and countries that lie in several continents."""
+    means = pl.col("none_means") if "none_means" in answers.columns else pl.lit(None, pl.String)
+    named = pl.any_horizontal(pl.col("artifact_id", "country").is_not_null())
+    named |= pl.col("continent").is_not_null() & means.ne_missing(NOT_IN_LIST)
+    both = answers.filter("none_of_these", named)
+    if both.height:
+        raise UsageError(
+            "answers name a place and say none of these",
+            where=f"image {both['image_id'].sort()[0]!r}",
+            expected="one of the two",
+            found=f"{both.height} of {answers.height} answers with both",
+        )
+    places = pl.concat([table.select("country", "continent") for table in (nearest, answers)]).unique()
+    of_country = places.drop_nulls("country").group_by("country").agg(pl.col("continent").sort()).sort("country")
+    several = of_country.filter(pl.col("continent").list.len() > 1)
+    if several.height:
+        raise UsageError(
+            "a country lies in several continents, in the matches or in the audit",
+            expected="one continent for each",
+            found=f"{several['country'][0]} in {', '.join(one or '(none)' for one in several['continent'][0])}",
+        )
 
 
 def anchoring_seen(audit: pl.DataFrame) -> bool:
@@ -213,6 +239,8 @@ def one_pool(audit: pl.DataFrame, pool: str | None) -> pl.DataFrame:
     pools = audit["pool"].unique().sort().to_list()
     if pool is None and len(pools) > 1:
         raise UsageError("several pools of people answered", expected="pool= with one of them", found=", ".join(pools))
+    if pool is not None and pool not in pools:
+        raise UsageError("no answers are of this pool of people", expected=" or ".join(pools), found=repr(pool))
     return audit if pool is None else audit.filter(pl.col("pool") == pool)
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from culturekit.errors import UsageError
 from culturekit.metrics.corrected.audit_design import Design
 from culturekit.metrics.corrected.audit_gates import NOTHING, audited_answers
-from culturekit.metrics.corrected.imputed_prompts import Findings
+from culturekit.metrics.corrected.imputed_labels import Findings
 from culturekit.metrics.corrected.raters import SETTLED, modelled_answers
 from culturekit.metrics.diversity.kernels import Weights
 
@@ -132,18 +132,7 @@ def label_column(weights: Weights) -> str:
 
 def continents_of(nearest: pl.DataFrame, said: pl.DataFrame, column: str) -> dict[str, str]:
     """Give the continent of every label that was mapped or found; a country lies in one continent."""
-    pairs = pl.concat(
-        [
-            nearest.select(label=column, continent="continent"),
-            said.filter(~pl.col("none_of_these")).select(label=column, continent="continent"),
-        ]
-    ).unique()
-    pairs = pairs.with_columns(pl.col("label").fill_null(NONE), pl.col("continent").fill_null(NONE)).sort("label")
-    twice = pairs.filter(pl.col("label").is_duplicated())
-    if twice.height:
-        raise UsageError(
-            f"a {column} lies in several continents, in the matches or in the audit",
-            expected="one continent for each",
-            found=f"{twice['label'][0]} in {', '.join(twice.filter(label=twice['label'][0])['continent'].to_list())}",
-        )
-    return {**dict(pairs.iter_rows()), NONE: NONE}
+    places = [nearest, said.filter(~pl.col("none_of_these"))]
+    pairs = pl.concat([table.select(label=column, continent="continent") for table in places]).unique()
+    pairs = pairs.select(pl.col("label").fill_null(NONE), pl.col("continent").fill_null(NONE))
+    return {**dict(pairs.sort("label").iter_rows()), NONE: NONE}

@@ -19,6 +19,9 @@ Vectors: TypeAlias = NDArray[np.float64]
 
 ENDS = ("reference_id", "first_id", "second_id")
 
+BLOCK = 256
+"""Triplets whose vectors are gathered at a time; the answer does not depend on it."""
+
 
 def triplet_distance(
     ref: ArrayLike, a: ArrayLike, b: ArrayLike, *, maximum: float | None = None
@@ -78,16 +81,30 @@ def closer_choices(task1: pl.DataFrame, extractors: Mapping[str, Features]) -> p
     triplets = answered.select("triplet_id", *ENDS).unique().sort("triplet_id", *ENDS)
     parts = []
     for name in sorted(extractors):
-        reference, first, second = (feature_rows(name, extractors[name], triplets[end].to_list()) for end in ENDS)
-        near, far = squared(reference, first), squared(reference, second)
-        nearer = np.where(near < far, triplets["first_id"].to_numpy(), triplets["second_id"].to_numpy())
+        further = how_much_further(triplets, name, extractors[name])
+        distance = np.abs(further)
+        nearer = np.where(further > 0, triplets["first_id"].to_numpy(), triplets["second_id"].to_numpy())
         known = triplets.with_columns(
             extractor=pl.lit(name),
-            distance=pl.Series(np.asarray(triplet_distance(reference, first, second)), dtype=pl.Float64),
+            distance=pl.Series(distance / (float(distance.max()) or 1.0), dtype=pl.Float64),
             nearer=pl.Series(nearer.astype(str), dtype=pl.String),
-        ).filter(pl.Series(near != far))
+        ).filter(pl.Series(further != 0))
         parts.append(answered.join(known, on=["triplet_id", *ENDS]))
     return pl.concat(parts).with_columns(closer=pl.col("similar_id") == pl.col("nearer")).drop("nearer")
+
+
+def how_much_further(triplets: pl.DataFrame, name: str, features: Features) -> Vectors:
+    """Give by how much the second image of each triplet is further from the reference than the first, in squares."""
+    sides = []
+    for end in ENDS:
+        images = triplets[end].unique().sort()
+        sides.append((feature_rows(name, features, images.to_list()), images.search_sorted(triplets[end]).to_numpy()))
+    parts = []
+    for start in range(0, triplets.height, BLOCK):
+        reference, first, second = (rows[places[start : start + BLOCK]] for rows, places in sides)
+        triplet_distance(reference, first, second)  # refuses vectors of other widths
+        parts.append(squared(reference, second) - squared(reference, first))
+    return np.concatenate(parts)
 
 
 def closer_rates(

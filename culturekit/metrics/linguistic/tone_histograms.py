@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,7 +13,10 @@ from culturekit.metrics.linguistic.monk_scale import MONK_TONES
 from culturekit.metrics.statistics.clustering import Keys, check_confidence
 from culturekit.metrics.statistics.intervals import Interval
 
-__all__ = ["MOST", "Spread", "SpreadKind", "spread_of", "tone_histogram", "tone_spread", "tone_spread_interval"]
+__all__ = [
+    "MOST", "Spread", "SpreadKind", "jackknife", "spread", "spread_of", "tone_histogram", "tone_spread",
+    "tone_spread_interval",
+]  # fmt: skip
 
 TONES = len(MONK_TONES)
 
@@ -109,18 +112,32 @@ def tone_spread_interval(
     if keys.shape != (len(rows),):
         raise argument_error("clusters", f"one per row, of length {len(rows)}", f"shape {keys.shape}")
     names, codes = np.unique(keys, return_inverse=True)
-    sums = np.stack([np.bincount(codes, weights=column) for column in rows.T], axis=1)
-    sizes = np.bincount(codes).astype(np.float64)
-    value = spread(sums.sum(axis=0) / len(rows), kind)
-    number = len(names)
-    if number < 2:
-        return Interval(value, np.nan, np.nan, len(rows), "population")
-    without = [spread(rest, kind) for rest in (sums.sum(axis=0) - sums) / (len(rows) - sizes)[:, None]]
-    shifts = np.sort(without) - np.mean(np.sort(without))
-    margin = float(stdtrit(number - 1, (1 + confidence) / 2)) * np.sqrt((number - 1) / number * (shifts**2).sum())
-    corrected = number * value - (number - 1) * float(np.mean(np.sort(without)))
-    low, high = min(value, corrected) - margin, max(value, corrected) + margin
-    return Interval(value, max(0.0, float(low)), min(MOST[kind], float(high)), len(rows), "population")
+    sums = np.stack([np.bincount(codes, weights=column) for column in rows.T], axis=1).astype(np.float64)
+    if len(names) < 2:
+        return Interval(spread(sums.sum(axis=0) / len(rows), kind), np.nan, np.nan, len(rows), "population")
+    quantile = float(stdtrit(len(names) - 1, (1 + confidence) / 2))
+    value, bias, error = jackknife(sums, np.bincount(codes), kind)
+    low, high = min(value, value - bias) - quantile * error, max(value, value - bias) + quantile * error
+    return Interval(value, max(0.0, low), min(MOST[kind], high), len(rows), "population")
+
+
+def jackknife(sums: NDArray[np.float64], sizes: NDArray[Any], kind: SpreadKind) -> tuple[float, float, float]:
+    """Give the spread of what clusters sum up to, its bias and its standard error, from leaving one out at a time.
+
+    Args:
+        sums: float64, (n_clusters, tones): the weights of each over the tones.
+        sizes: (n_clusters,): its pictures.
+        kind: `std` or `mad`.
+    """
+    number, total = len(sums), sums.sum(axis=0)
+    value = spread(total / sizes.sum(), kind)
+    without = np.sort([spread(rest, kind) for rest in (total - sums) / (sizes.sum() - sizes)[:, None]])
+    middle = float(without.mean())
+    return (
+        value,
+        (number - 1) * (middle - value),
+        float(np.sqrt((number - 1) / number * ((without - middle) ** 2).sum())),
+    )
 
 
 def spread(histogram: NDArray[np.float64], kind: SpreadKind) -> float:

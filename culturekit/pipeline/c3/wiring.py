@@ -28,14 +28,12 @@ from culturekit.generation.runner import ImagePlan
 from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource, TextColumns
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS
 from culturekit.pipeline.c3.recipe import C3, Finetune, Pairs, People, SimulatedPairs
-from culturekit.pipeline.parts.buying import asked, bought
-from culturekit.pipeline.parts.model_images import model_images
+from culturekit.pipeline.parts.buying import asked, bought, model_images
+from culturekit.pipeline.parts.forms import imported_answers
 from culturekit.pipeline.planning.slots import asks, makes
 from culturekit.pipeline.steps.annotate_stages import (
-    ANSWERS_FILE,
     ExportFiles,
     export_stage,
-    import_stage,
     rated_sample_stage,
 )
 from culturekit.pipeline.steps.caption_stages import (
@@ -57,17 +55,19 @@ from culturekit.pipeline.steps.caption_world_stages import (
 from culturekit.pipeline.steps.finetune_stage import FinetuneReads, finetune_stage
 from culturekit.pipeline.steps.generate_stage import generate_stage
 from culturekit.pipeline.steps.index_stages import embed_stage
-from culturekit.pipeline.steps.pair_stages import SelectReads, export_pairs_stage, select_stage
-from culturekit.pipeline.steps.pair_worth_stages import (
+from culturekit.pipeline.steps.pair_stages import (
+    SelectReads,
     captioned_images_stage,
+    export_pairs_stage,
     pair_items_stage,
     ranked_values_stage,
+    select_stage,
     worth_stage,
 )
 from culturekit.pipeline.steps.question_stages import vqascore_stage
 from culturekit.pipeline.steps.report_stage import add_sections_report, sections_headline
 from culturekit.pipeline.steps.scene_judge_stages import extract_stage
-from culturekit.pipeline.steps.table_stages import table_stage
+from culturekit.pipeline.steps.taken_stages import table_stage
 from culturekit.records.schemas import CAPTIONS
 from culturekit.stages import caption_roles as own
 from culturekit.stages import roles
@@ -253,11 +253,10 @@ def rated(
     scheme = "c3_captions" if what == PAIRS else "c3_images"
     options = ExportOptions(Quotas(wanted.raters, 0))
     project = run.add(export_stage(files, scheme, options, shortlist=SHORTLIST, seed=recipe.seed), own.FORMS, what)
-    answers = [Path(name) for name in said]
+    people = None
     if wanted.simulated is not None and truth is not None:
-        stage = simulated_ratings_stage(project, truth, wanted.simulated, seed=recipe.seed)
-        answers = [run.add(stage, own.ANSWERS, what) / ANSWERS_FILE]
-    return run.add(import_stage(project, answers, pool=None), own.IMPORTED, what) if answers else None
+        people = simulated_ratings_stage(project, truth, wanted.simulated, seed=recipe.seed)
+    return imported_answers(run, project, said, people, answers=own.ANSWERS, imported=own.IMPORTED, model=what)
 
 
 C3_KIND = RecipeKind(C3, wire, sections_headline("c3"))

@@ -1,11 +1,15 @@
 """Pictures of artifacts and of models: the index, what each model shows, and other ways to look at the same images."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from culturekit.builders.judging.geo_tag import TagOptions, TagReads
 from culturekit.builders.judging.image_sample import ImageSample
+from culturekit.builders.prompting.prompt_templates import open_templates
+from culturekit.builders.prompting.prompts import wordings_of
+from culturekit.builders.space.imported_space import count_of_kinds
 from culturekit.config.checks import knows_truth
 from culturekit.config.recipe import Recipe
 from culturekit.config.recipe_parts import Model, References
@@ -18,30 +22,62 @@ from culturekit.index.diagnosis.shuffled_pictures import ShuffleOptions
 from culturekit.index.folder.build import IndexFiles, IndexOptions
 from culturekit.index.matching.mapping_options import MappingInputs
 from culturekit.index.raters.score_pictures import QualityOptions
-from culturekit.pipeline.cube.counts import all_images, known_prompts
-from culturekit.pipeline.parts.buying import bought
-from culturekit.pipeline.parts.model_images import model_images
+from culturekit.kg.concepts import load_concept
+from culturekit.pipeline.parts.buying import bought, model_images
 from culturekit.pipeline.planning.slots import asks, works
 from culturekit.pipeline.steps.folder_stage import image_folder, stage_of
 from culturekit.pipeline.steps.generate_stage import generate_stage
-from culturekit.pipeline.steps.image_stages import simulated_audit_stage, truth_stage
 from culturekit.pipeline.steps.index_stages import index_stage
+from culturekit.pipeline.steps.judge_stage import tag_stage
 from culturekit.pipeline.steps.mapping_stages import (
     DiagnosisReads,
     ShuffleReads,
     diagnosis_stage,
     map_stage,
     shuffle_stage,
+    simulated_audit_stage,
+    truth_stage,
 )
 from culturekit.pipeline.steps.quality_stage import QualityReads, quality_stage
-from culturekit.pipeline.steps.tag_stage import tag_stage
 from culturekit.pipeline.steps.taken_stages import named_artifacts_stage
+from culturekit.records.choices import PromptKind
 from culturekit.registry import parse_spec
 from culturekit.stages import roles
 from culturekit.stages.roles import Role
 from culturekit.stages.run import Run
 
-__all__ = ["wire_diagnosis", "wire_index", "wire_instruments", "wire_models", "wire_tags", "wire_within_images"]
+__all__ = [
+    "prompt_count",
+    "wire_diagnosis",
+    "wire_index",
+    "wire_instruments",
+    "wire_models",
+    "wire_tags",
+    "wire_within_images",
+]
+
+
+def known_prompts(recipe: Recipe, kinds: Sequence[PromptKind]) -> int | None:
+    """Count the prompts of some kinds before they are built: those of a file, or of templates that alone decide."""
+    if recipe.prompts.file is not None:
+        return count_of_kinds(Path(recipe.prompts.file), kinds)
+    if set(kinds) != {"underspecified"} or recipe.cspace is not None:
+        return None
+    concepts = [load_concept(name) for name in recipe.concepts]
+    wordings = wordings_of(recipe.prompts.built(), concepts)
+    return sum(len(open_templates(each.underspecified, one.concept)) for each in wordings for one in concepts)
+
+
+def prompt_count(recipe: Recipe, run: Run, kinds: Sequence[PromptKind]) -> int | None:
+    """Count the prompts of some kinds."""
+    table = run.table(roles.PROMPTS)
+    return count_of_kinds(table, kinds) if table.is_file() else known_prompts(recipe, kinds)
+
+
+def all_images(recipe: Recipe, run: Run, plan: ImagePlan) -> int | None:
+    """Count the images that a model makes of its prompts."""
+    prompts = prompt_count(recipe, run, plan.kinds)
+    return None if prompts is None else prompts * plan.repeats * plan.slots
 
 
 def wire_index(recipe: Recipe, run: Run) -> None:
@@ -121,7 +157,7 @@ def wire_diagnosis(recipe: Recipe, run: Run) -> None:
     drawn(recipe, run, Model(name=roles.CULTURE_FREE, backend="simulated?noise=1"), plan)
     pictures = ShuffleReads(run.table(roles.IMAGES, run.models[0]))
     shuffled = shuffle_stage(pictures, ShuffleOptions(repeats=plan.repeats, seed=recipe.seed))
-    run.add(shuffled, roles.IMAGES, roles.SHUFFLED, plan=works(all_images(recipe, run, plan)))
+    run.add(shuffled, roles.IMAGES, roles.SHUFFLED, plan=works(partial(all_images, recipe, run, plan)))
     for floor in roles.FLOORS:
         mapped(recipe, run, run.table(roles.IMAGES, floor), roles.MATCHES, floor)
     options = DiagnosisOptions(recipe.mapping, recipe.scores.size, wanted.ceiling_repeats, recipe.seed)
@@ -154,5 +190,5 @@ def wire_tags(recipe: Recipe, run: Run) -> None:
 
 def most_images(recipe: Recipe, run: Run, sample: int | None) -> int | None:
     """Say how many images of a model there are at most to ask about, where the prompts are known."""
-    every = all_images(recipe, run, recipe.images)()
+    every = all_images(recipe, run, recipe.images)
     return every if every is None or sample is None else min(every, sample * len(recipe.concepts))

@@ -22,11 +22,10 @@ from culturekit.families.spread import SpreadOptions
 from culturekit.families.stability import StabilityReads, stability
 from culturekit.families.within import WithinOptions, WithinReads, within
 from culturekit.metrics.statistics.intervals import Target
-from culturekit.pipeline.cube.counts import prompt_count
+from culturekit.pipeline.cube.images import prompt_count
 from culturekit.pipeline.parts.buying import bought
-from culturekit.pipeline.parts.faithfulness import FaithfulnessLooks, faithfulness_scores
+from culturekit.pipeline.parts.faithfulness import FaithfulnessLooks, faithfulness_scores, looks_scored
 from culturekit.pipeline.parts.ratings import held_against_people, ratings
-from culturekit.pipeline.parts.realism import looks_scored
 from culturekit.stages import roles
 from culturekit.stages.roles import Role
 from culturekit.stages.run import Run
@@ -68,9 +67,8 @@ def wire_diversity(recipe: Recipe, run: Run) -> None:
     compared(recipe, run, roles.SCORES, roles.COMPARISON, [] if alike else list(images.values()))
     if given.audits:
         options = AuditedOptions(audit.pool, audit.design, recipe.scores.confidence)
-        run.add(
-            audited(AuditedReads(given.matches, given.audits, given.sample), options, required=False), roles.AUDITED
-        )
+        looked_at = AuditedReads(given.matches, given.audits, given.sample)
+        run.add(audited(looked_at, options, required=False), roles.AUDITED)
     if given.audits and len(recipe.models) > 1:
         run.add(ranks(RankReads(Numbered([run.table(roles.SCORES)])), RankOptions(), required=False), roles.RANKS)
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from culturekit.builders.activities.categories import FIXED, LOOKED_FOR
+from culturekit.builders.activities.activity_prompts import FIXED, LOOKED_FOR
 from culturekit.builders.activities.extracting import ExtractOptions
 from culturekit.builders.activities.merging import MergeOptions
 from culturekit.builders.activities.page_list import PageOptions

@@ -25,19 +25,22 @@ from culturekit.metrics.ahead.dimensions import DIMENSIONS
 from culturekit.pipeline.cultivate.ground import wire_ground
 from culturekit.pipeline.cultivate.people import by_folder, wire_people
 from culturekit.pipeline.cultivate.recipe import VQASCORE, Cultivate
-from culturekit.pipeline.parts.buying import asked, bought
-from culturekit.pipeline.parts.model_images import model_images
+from culturekit.pipeline.parts.buying import asked, bought, model_images
 from culturekit.pipeline.steps.index_stages import embed_stage
 from culturekit.pipeline.steps.quality_stage import QualityReads, quality_stage
 from culturekit.pipeline.steps.question_stages import vqascore_stage
-from culturekit.pipeline.steps.reference_stages import choose_stage
 from culturekit.pipeline.steps.report_stage import add_sections_report, sections_headline
-from culturekit.pipeline.steps.scene_judge_stages import extract_stage, likert_stage, stereotype_scores_stage
+from culturekit.pipeline.steps.scene_judge_stages import (
+    choose_stage,
+    extract_stage,
+    likert_stage,
+    stereotype_scores_stage,
+)
 from culturekit.pipeline.steps.scene_score_stages import (
     breakdown_stage,
 )
 from culturekit.pipeline.steps.scene_stages import scene_truth_stage
-from culturekit.pipeline.steps.table_stages import table_stage
+from culturekit.pipeline.steps.taken_stages import table_stage
 from culturekit.records.schemas import DESCRIPTORS, PROMPTS, STEREOTYPES
 from culturekit.stages import roles
 from culturekit.stages.roles import REAL_IMAGES

@@ -1,8 +1,9 @@
 """The `inclusion` recipe as stages: models draw objects in regions, beside photographs; people of each region look."""
 
-from dataclasses import replace
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 from culturekit.annotate.export import ExportOptions
 from culturekit.annotate.inclusion_tables import TASK1_SCHEME, TASK2_SCHEME
@@ -32,10 +33,11 @@ from culturekit.generation.place_lists import place_file
 from culturekit.generation.runner import ImagePlan
 from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource, TextColumns
 from culturekit.pipeline.inclusion.recipe import Inclusion, Seen
-from culturekit.pipeline.parts.model_images import model_images
+from culturekit.pipeline.parts.buying import model_images
+from culturekit.pipeline.parts.forms import imported_answers
 from culturekit.pipeline.planning.slots import works
 from culturekit.pipeline.steps.aggregate_stage import tasks_stage
-from culturekit.pipeline.steps.annotate_stages import ANSWERS_FILE, ExportFiles, export_stage, import_stage
+from culturekit.pipeline.steps.annotate_stages import ExportFiles, export_stage
 from culturekit.pipeline.steps.inclusion_stages import (
     ItemsRead,
     PlacesRead,
@@ -43,6 +45,7 @@ from culturekit.pipeline.steps.inclusion_stages import (
     TripletReads,
     geographic_stage,
     object_items_stage,
+    photographed_stage,
     triplets_stage,
 )
 from culturekit.pipeline.steps.inclusion_world_stages import (
@@ -57,21 +60,20 @@ from culturekit.pipeline.steps.index_stages import embed_stage
 from culturekit.pipeline.steps.report_stage import add_sections_report, sections_headline
 from culturekit.stages import inclusion_roles as own
 from culturekit.stages import roles
-from culturekit.stages.roles import REAL_IMAGES
+from culturekit.stages.roles import REAL_IMAGES, Role
 from culturekit.stages.run import Run
 
 __all__ = ["INCLUSION"]
 
 TASKS = {TASK1_SCHEME: "task1", TASK2_SCHEME: "task2"}
+NAMING: Mapping[Literal["regions", "objects"], Role] = {"regions": roles.PROMPTS, "objects": own.PLAIN_PROMPTS}
 LEVELS = (("region",), ("region", "concept"))
 """By what images are parted, besides who made them."""
 
 
 def wire(recipe: Inclusion, run: Run) -> None:
     """Add the stages of a run."""
-    given = PlacesRead(place_file(recipe.places))
-    run.add(geographic_stage(given, GeographicOptions("regions")), roles.PROMPTS)
-    run.add(geographic_stage(given, GeographicOptions("objects")), own.PLAIN_PROMPTS)
+    wire_prompts(recipe, run)
     wire_images(recipe, run)
     for extractor in recipe.extractors:
         wire_extractor(recipe, run, extractor.name, extractor.encoder)
@@ -79,7 +81,7 @@ def wire(recipe: Inclusion, run: Run) -> None:
         tables = {one.name: run.table(own.REALISM, variant=one.name) for one in recipe.extractors}
         run.add(stability(StabilityReads(Files(tables))), own.EXTRACTORS)
     if recipe.published is not None:
-        run.add(task2(Task2Reads(Path(recipe.published)), Task2Options()), own.PUBLISHED)
+        run.add(task2(Task2Reads(Path(recipe.published)), Task2Options(least=0)), own.PUBLISHED)
     said = None if recipe.people is None else wire_people(recipe, run, recipe.people)
     wire_names(recipe, run, said)
     if recipe.people is not None and said is not None:
@@ -87,16 +89,30 @@ def wire(recipe: Inclusion, run: Run) -> None:
     add_sections_report(run, "inclusion")
 
 
+def wire_prompts(recipe: Inclusion, run: Run) -> None:
+    """List prompts and take in photographs; objects that have too few of these are asked of no model."""
+    given, least = PlacesRead(place_file(recipe.places)), recipe.photographs.least
+    listed = {
+        naming: run.add(geographic_stage(given, GeographicOptions(naming)), role if least is None else own.LISTED,
+                        variant="" if least is None else naming)
+        for naming, role in NAMING.items()
+    }  # fmt: skip
+    photographs = Model(name=REAL_IMAGES, backend=recipe.photographs.backend)
+    plan = ImagePlan(slots=recipe.photographs.each)
+    shown = model_images(run, photographs, plan, roles.REAL, seed=recipe.seed, asked=listed["regions"],
+                         prompts=lambda _: recipe.prompts)  # fmt: skip
+    if least is not None:
+        for naming, role in NAMING.items():
+            run.add(photographed_stage(listed[naming], listed["regions"], shown, least=least), role)
+
+
 def wire_images(recipe: Inclusion, run: Run) -> None:
-    """Have every model draw objects in regions and objects alone, and take in photographs."""
+    """Have every model draw objects in regions and objects alone."""
     plain = run.table(own.PLAIN_PROMPTS)
     for model in recipe.models:
         model_images(run, model, recipe.images, seed=recipe.seed, prompts=lambda _: recipe.prompts)
         model_images(run, model, recipe.images, own.PLAIN, seed=recipe.seed, asked=plain,
                      prompts=lambda _: len(recipe.listed.objects))  # fmt: skip
-    photographs = Model(name=REAL_IMAGES, backend=recipe.photographs.backend)
-    model_images(run, photographs, ImagePlan(slots=recipe.photographs.each), roles.REAL, seed=recipe.seed,
-                 prompts=lambda _: recipe.prompts)  # fmt: skip
 
 
 def tables_of(run: Run) -> dict[str, list[Path]]:
@@ -156,7 +172,8 @@ def wire_people(recipe: Inclusion, run: Run, wanted: Seen) -> Path | None:
     )  # fmt: skip
     how, count = TripletOptions(wanted.near, wanted.far, wanted.scaled), partial(recipe.triplets, wanted)
     triplets = run.add(triplets_stage(reads, how), own.TRIPLETS, plan=works(count, "triplets"))
-    run.add(object_items_stage(ItemsRead(every, prompts), each=wanted.images, seed=recipe.seed), own.ITEMS)
+    to_see = object_items_stage(ItemsRead(every, prompts), each=wanted.images, seed=recipe.seed)
+    run.add(to_see, own.ITEMS, plan=works(partial(recipe.looked_at, wanted), "images"))
     items = run.table(own.ITEMS, file="object_items.parquet")
     compared = asked(recipe, run, wanted, TASK1_SCHEME, every, triplets)
     if compared is not None:
@@ -180,18 +197,16 @@ def asked(
 ) -> Path | None:  # fmt: skip
     """Hand out the form of a task to one person of each region, and import the answers; None while there are none."""
     task, regions = TASKS[scheme], tuple(sorted(recipe.listed.regions))
-    quotas = Quotas(1, len(regions) - 1, regions, everywhere=True)
-    options = replace(ExportOptions(quotas), per_sheet=wanted.per_sheet)
+    quotas = Quotas(wanted.per_region, wanted.per_region * (len(regions) - 1), regions, everywhere=True)
+    options = ExportOptions(quotas, wanted.per_sheet, queues=True)
     files = ExportFiles(images.places, items=items)
     project = run.add(export_stage(files, scheme, options, shortlist=SHORTLIST, seed=recipe.seed), own.FORMS,
                       variant=task)  # fmt: skip
-    answers = [Path(name) for name in (wanted.task1_answers if scheme == TASK1_SCHEME else wanted.task2_answers)]
-    if wanted.simulated is not None:
-        stage = object_viewers_stage(project, images.places, wanted.simulated, seed=recipe.seed)
-        answers = [run.add(stage, own.ANSWERS, variant=task) / ANSWERS_FILE]
-    if not answers:
+    given, how = wanted.task1_answers if scheme == TASK1_SCHEME else wanted.task2_answers, wanted.simulated
+    viewers = None if how is None else object_viewers_stage(project, images.places, how, seed=recipe.seed)
+    taken = imported_answers(run, project, given, viewers, answers=own.ANSWERS, imported=own.IMPORTED, variant=task)
+    if taken is None:
         return None
-    taken = run.add(import_stage(project, answers, pool=None), own.IMPORTED, variant=task)
     run.add(tasks_stage(taken, items), own.PEOPLE, variant=task)
     return run.table(own.PEOPLE, variant=task, file=f"{task}.parquet")
 

@@ -8,9 +8,8 @@ from pathlib import Path
 
 from culturekit.config.kinds import AnyRecipe, wired
 from culturekit.errors import ConfigError, MissingDependency, Problem, UsageError
-from culturekit.pipeline.planning.refusals import refusals
+from culturekit.pipeline.planning.refusals import refusals, state_of
 from culturekit.pipeline.planning.slots import asks, made_by
-from culturekit.pipeline.planning.stage_states import state_of
 from culturekit.pipeline.steps.generate_stage import run_pilot
 from culturekit.records.work import Engine, Progress
 from culturekit.stages.planned import Ahead, PlannedStage, ToPlan

@@ -5,10 +5,29 @@ from pathlib import Path
 
 from culturekit.errors import UsageError
 from culturekit.llm.money.shared_budget import journal_for
-from culturekit.pipeline.planning.stage_states import state_of
-from culturekit.stages.stage import Stage
+from culturekit.pipeline.known_inputs import known_records
+from culturekit.stages.stage import Stage, input_records, key_of
+from culturekit.storage.manifest import read_manifest
 
-__all__ = ["refusals"]
+__all__ = ["refusals", "state_of"]
+
+
+def waits(stage: Stage, undone: set[Path]) -> bool:
+    """Tell whether a stage reads what is still to be made."""
+    return any(path in undone or path.parent in undone for path in stage.inputs.values())
+
+
+def state_of(stage: Stage, folder: Path, undone: set[Path]) -> str:
+    """Tell whether a stage is done, cut off, out of date, or not begun."""
+    manifest = read_manifest(folder)
+    begun = folder.with_name(f".{folder.name}.partial").joinpath("key").is_file()
+    if waits(stage, undone):
+        return "cut off" if begun else "to do" if manifest is None else "to check again"
+    if manifest is not None and manifest.key == key_of(
+        stage, input_records(stage.inputs, known=known_records(stage, folder))
+    ):
+        return "done"
+    return "cut off" if begun else "to do" if manifest is None else "out of date"
 
 
 def refusals(stages: Sequence[Stage], workdir: Path) -> list[tuple[UsageError, list[str]]]:

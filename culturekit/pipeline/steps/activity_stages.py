@@ -90,7 +90,7 @@ def extract_stage(
         run=lambda work, client: extract_activities(work, given.pages, client, llm),
         llm=llm,
         name=name,
-        version=2,
+        version=3,
     )
 
 

@@ -19,7 +19,7 @@ from culturekit.annotate.inclusion_tables import (
 from culturekit.annotate.item_rows import read_rows
 from culturekit.annotate.set_aside import set_aside
 from culturekit.errors import UsageError
-from culturekit.families.handles.value_files import read_values, roles
+from culturekit.families.handles.public_files import read_values, roles
 from culturekit.records.schemas import (
     ANNOTATION_CHECKS,
     ANNOTATIONS,

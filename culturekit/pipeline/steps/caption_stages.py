@@ -89,7 +89,7 @@ def expand_stage(
     stage = Stage(
         name,
         "expand-captions",
-        1,
+        2,
         lambda work: expand_captions(work, given.culture, client, options, llm),
         roles_of(given),
         {

@@ -13,7 +13,7 @@ from culturekit.annotate.rated_sample import Answering
 from culturekit.annotate.scheme import Scheme
 from culturekit.builders.judging.simulated_people import SimulatedPeople, is_careless, person_draws, step
 from culturekit.families.family_stage import write_scored
-from culturekit.families.handles.value_files import read_values, roles
+from culturekit.families.handles.public_files import read_values, roles
 from culturekit.generation.simulated.scenes.captions import (
     LANGUAGE,
     all_named,
@@ -26,7 +26,7 @@ from culturekit.generation.simulated.scenes.captions import (
 from culturekit.generation.simulated.scenes.vocabulary import VOCABULARY, world
 from culturekit.kg.countries import country as known_country
 from culturekit.pipeline.steps.annotate_stages import filled_in
-from culturekit.pipeline.steps.pair_worth_stages import RATING, means_of
+from culturekit.pipeline.steps.pair_stages import RATING, means_of
 from culturekit.records.schemas import CAPTIONS, IMAGES, PROMPTS, RIGHTS, TRANSLATIONS
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage

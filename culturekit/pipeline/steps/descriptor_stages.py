@@ -8,7 +8,7 @@ from typing import Annotated
 import polars as pl
 from pydantic import Field
 
-from culturekit.builders.activities.categories import PER_CATEGORY
+from culturekit.builders.activities.activity_prompts import PER_CATEGORY
 from culturekit.builders.descriptors.activity_rows import activities_of, countries_of, dimensions_of
 from culturekit.builders.descriptors.proposing import PROPOSE, ProposeOptions, proposal_request, propose_descriptors
 from culturekit.builders.descriptors.refining import (
@@ -96,7 +96,7 @@ def propose_stage(
         run=lambda work, client: propose_descriptors(work, given.prompts, client, options, llm),
         llm=llm,
         name=name,
-        version=2,
+        version=3,
         ahead=bool(given.grid),
         options={"at_most": options.at_most},
     )
@@ -148,7 +148,7 @@ def stereotypes_stage(
         run=lambda work, client: name_stereotypes(work, given.prompts, client, options, llm),
         llm=llm,
         name=name,
-        version=2,
+        version=3,
         ahead=bool(given.grid),
         options={"at_most": options.at_most},
     )

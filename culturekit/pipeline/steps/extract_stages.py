@@ -11,10 +11,8 @@ from culturekit.errors import UsageError
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import country_files
 from culturekit.kg.walk.extract import ExtractOptions, extract
-from culturekit.kg.walk.root_choice import RootChoice
-from culturekit.kg.walk.successors import load_successors
-from culturekit.kg.web.pinned_connection import check_contact
-from culturekit.kg.web.public_address import check_url
+from culturekit.kg.walk.root_choice import RootChoice, load_successors
+from culturekit.kg.web.pinned_connection import check_contact, check_url
 from culturekit.records.choices import KgSource
 from culturekit.records.work import Outcome, Work
 from culturekit.registry import needing

@@ -16,14 +16,14 @@ from culturekit.generation.place_lists import load_places, place_file
 from culturekit.kg.countries import country_files
 from culturekit.metrics.inclusion.task2_files import REAL
 from culturekit.metrics.inclusion.triplet_combos import ImageSet, image_set, triplets
-from culturekit.records.schemas import AUDIT_SAMPLE, IMAGES, OBJECT_ITEMS, PROMPTS, TRIPLETS
+from culturekit.records.schemas import AUDIT_SAMPLE, DROPS, IMAGES, OBJECT_ITEMS, PROMPTS, TRIPLETS
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import StageCommand, Typed
-from culturekit.storage.tables import write_table
+from culturekit.storage.tables import read_table, write_table
 
 __all__ = ["GEOGRAPHIC", "TRIPLETS_OF", "ItemsRead", "PlacesRead", "TripletOptions", "TripletReads",
-           "geographic_stage", "object_items_stage", "triplets_stage"]  # fmt: skip
+           "geographic_stage", "object_items_stage", "photographed_stage", "triplets_stage"]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,36 @@ def geographic_stage(given: PlacesRead, options: GeographicOptions, *, name: str
 
 
 GEOGRAPHIC = StageCommand(geographic_stage, "--places study --out prompts")
+
+
+def photographed_stage(listed: Path, regional: Path, photographs: Path, *, least: int, name: str = "prompts") -> Stage:
+    """Keep the listed prompts of objects of which every region has so many photographs, copies not counted.
+
+    `regional` are the prompts that photographs stand under: those that name a region.
+    """
+
+    def run(work: Work) -> Outcome:
+        single = read_table(photographs, IMAGES).filter(pl.col("status") == "ok", ~pl.col("sha256").is_duplicated())
+        places = read_table(regional, PROMPTS).join(single.group_by("prompt_id").len(), on="prompt_id", how="left")
+        few = places.with_columns(pl.col("len").fill_null(0)).filter(pl.col("len") < least).sort("concept", "group")
+        kept = read_table(listed, PROMPTS).join(few, on="concept", how="anti").sort("prompt_id")
+        if kept.is_empty():
+            raise UsageError(
+                "no object has enough photographs", expected=f"at least {least} in every region",
+                found="; ".join(f"{row['len']} of {row['text']}" for row in few.head(3).to_dicts()),
+                hint="Lower photographs.least.",
+            )  # fmt: skip
+        write_table(work.out, PROMPTS, kept)
+        reason = pl.format("{} photographs in {}, fewer than " + str(least), "len", "group")
+        fell = few.select(
+            "concept", key="prompt_id", stage=pl.lit("photographed-prompts"), reason=reason, detail="text"
+        )
+        write_table(work.out, DROPS, fell.select(list(DROPS.schema)))
+        left_out = {"objects with too few photographs in a region": fell["concept"].n_unique()} if fell.height else {}
+        return Outcome({"prompts": kept.height}, left_out)
+
+    inputs = {"listed": listed, "regional": regional, "photographs": photographs}
+    return Stage(name, "photographed-prompts", 1, run, inputs, {"least": least}, packages=("polars",))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,24 +1,81 @@
-"""The stage from images to what a judge says of them."""
+"""The stages from images to what a judge, or a vision model that names artifacts, says of them."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Annotated
 
-import polars as pl
 from pydantic import Field
 
-from culturekit.builders.judging.image_judge import JudgedImages, judge_images, judge_wording
+from culturekit.builders.country_names import NAMES
+from culturekit.builders.judging.geo_tag import (
+    STAGE,
+    TASK,
+    TaggedImages,
+    TagOptions,
+    TagReads,
+    geo_tag_wording,
+    image_rows,
+    tag_images,
+)
+from culturekit.builders.judging.image_judge import JudgedImages, judge_wording
 from culturekit.builders.judging.image_questions import ImageQuestion, check_questions, load_questions
-from culturekit.builders.judging.shown_images import ImagesToShow, ShownImages, prompted_images
-from culturekit.families.handles.inputs import roles_of
+from culturekit.builders.judging.image_sample import drawn
+from culturekit.builders.judging.shown_images import ImagesToShow, ShownImages, WhoLooks, prompted_images
+from culturekit.families.handles.public_files import space_table
+from culturekit.kg.countries import WORLD, country_files
 from culturekit.llm.answers import DEFAULTS, LlmOptions
-from culturekit.llm.clients.clients import CLIENTS
-from culturekit.pipeline.asking_stage import asking_images
+from culturekit.llm.client import Client, FreeClient
+from culturekit.pipeline.asking_stage import AskPlan, asking_images
+from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import AskingCommand, Typed
 from culturekit.storage.digests import digest_bytes
+from culturekit.storage.package_data import shipped
 
-__all__ = ["JUDGE", "JudgeOptions", "JudgeReads", "judge_stage"]
+__all__ = ["JUDGE", "TAG", "JudgeOptions", "JudgeReads", "judge_stage", "tag_stage"]
+
+
+class TagPlan(AskPlan):
+    """What tagging takes; as data, images and those that cannot be shown have names of their own, too."""
+
+    __slots__ = ()
+
+    def as_data(self) -> dict[str, object]:
+        """Give it as data."""
+        return {**AskPlan.as_data(self), "images": self.units, "unreadable": self.left_out}
+
+
+def tag_stage(given: TagReads, options: TagOptions, llm: LlmOptions = DEFAULTS, *, name: str = "tag") -> Stage:
+    """Ask a vision model which artifact each image shows: the alternative to `index map`."""
+    sample = options.sample
+
+    def run(work: Work, client: Client | FreeClient) -> Outcome:
+        cspace = None if given.cspace is None else space_table(given.cspace, work.scratch)
+        return tag_images(work, TagReads(given.images, cspace), client, sample, llm)
+
+    drawn_by = {"sample": asdict(sample)} if sample.images else {}
+    return asking_images(
+        "tag",
+        2,
+        given,
+        options.judge,
+        images=lambda: drawn(image_rows(given.images), sample),
+        asked=lambda model, _: TaggedImages(ShownImages(given.images.parent, STAGE), model, None),
+        options={"task": TASK, "wording": digest_bytes(geo_tag_wording().encode()), **drawn_by},
+        llm=llm,
+        name=name,
+        packages=("babel", "msgspec", "pillow", "polars", "pycountry"),
+        run=run,
+        inputs={"country-names": shipped(NAMES), "world": shipped(WORLD), **country_files()},
+        made=TagPlan,
+    )
+
+
+TAG = AskingCommand(
+    tag_stage,
+    "--images images/images.parquet --llm 'openai:gpt-4o-mini' --cspace cspace/cspace.parquet --out tags --budget 20",
+    again="Tag",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +97,7 @@ class JudgeOptions:
         ),
         Typed(gather=load_questions),
     ]
-    judge: Annotated[
-        str,
-        Field(description="Who looks at the images, as a SPEC: openai:MODEL, google:MODEL, local:FOLDER, ...."),
-        Typed("llm"),
-    ]
+    judge: WhoLooks
 
     def __post_init__(self) -> None:
         """Refuse questions that cannot be answered."""
@@ -55,25 +108,18 @@ def judge_stage(
     given: JudgeReads, options: JudgeOptions, llm: LlmOptions = DEFAULTS, *, name: str = "judgments"
 ) -> Stage:
     """Ask a vision model questions of your own about each image; `score agreement` holds its answers against people."""
-    client, questions = CLIENTS.make(options.judge), options.questions
-
-    def images() -> tuple[pl.DataFrame, JudgedImages]:
-        asked = JudgedImages(ShownImages(given.images.parent, "judge"), client.model, questions)
-        return prompted_images(given.images, None), asked
-
-    stage = Stage(
-        name,
+    questions = [asdict(question) for question in options.questions]
+    return asking_images(
         "judge",
         2,
-        lambda work: judge_images(work, given.images, questions, client, llm=llm),
-        roles_of(given),
-        {
-            "wording": digest_bytes(judge_wording().encode()),
-            "questions": [asdict(question) for question in questions],
-        },
-        packages=("msgspec", "pillow", "polars"),
+        given,
+        options.judge,
+        images=lambda: prompted_images(given.images, None),
+        asked=lambda model, _: JudgedImages(ShownImages(given.images.parent, "judge"), model, options.questions),
+        options={"wording": digest_bytes(judge_wording().encode()), "questions": questions},
+        llm=llm,
+        name=name,
     )
-    return asking_images(stage, options.judge, client, images=images, llm=llm)
 
 
 JUDGE = AskingCommand(

@@ -1,7 +1,7 @@
 """The stages that build prompts of the recipe `linguistic`: dialects, nouns of no group and of each, groups."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -9,7 +9,7 @@ from typing import Annotated
 import polars as pl
 from pydantic import Field
 
-from culturekit.builders.prompting.dialect_corpus import corpus_files
+from culturekit.builders.prompting.dialect_corpus import corpus_digest, corpus_files
 from culturekit.builders.prompting.dialect_grammar import GRAMMARS
 from culturekit.builders.prompting.dialect_pairs import (
     PROPOSE_PAIRS,
@@ -18,7 +18,7 @@ from culturekit.builders.prompting.dialect_pairs import (
     build_dialects,
     pair_requests,
 )
-from culturekit.builders.prompting.linguistic_prompts import neutral_prompts, prompt_table, specific_prompts
+from culturekit.builders.prompting.linguistic_prompts import PRINTED, neutral_prompts, prompt_table, specific_prompts
 from culturekit.builders.prompting.review_sheet import cell_mistakes, decided_rows, decision_of
 from culturekit.builders.prompting.wordnet import mend_wordnet, nouns_below, wordnet_folder
 from culturekit.builders.space.spreadsheet_rows import sheet_bytes
@@ -35,6 +35,7 @@ from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import AskingCommand, StageCommand, Typed
 from culturekit.storage.atomic import write_atomically
 from culturekit.storage.digests import digest_bytes
+from culturekit.storage.manifest import InputRecord
 from culturekit.storage.package_data import shipped
 from culturekit.storage.tables import read_table, write_table
 
@@ -54,6 +55,12 @@ def listed(given: Path | None) -> dict[str, Path]:
     return {"lists": shipped(LISTS) if given is None else given}
 
 
+def corpus_record(place: Path, final: Path) -> InputRecord:
+    """Know a corpus by all that its files hold."""
+    del final
+    return InputRecord(corpus_digest(place), "a corpus")
+
+
 def dialects_stage(
     given: DialectReads, options: DialectOptions, llm: LlmOptions = DEFAULTS, *, name: str = "prompts"
 ) -> Stage:
@@ -62,18 +69,16 @@ def dialects_stage(
     GRAMMARS.check(options.grammar)
     if client is not None and given.lists is not None:
         raise UsageError("pairs are proposed (--llm) or listed (--lists)", expected="one of them")
-    corpora = {"standard": given.standard_corpus, "other": given.other_corpus}
-    inputs = {
-        f"{side}-corpus-{number}": path
-        for side, place in corpora.items() if place is not None
-        for number, path in enumerate(corpus_files(place), start=1)
-    } | ({} if client is not None else listed(given.lists))  # fmt: skip
+    corpora = {"standard-corpus": given.standard_corpus, "other-corpus": given.other_corpus}
+    texts = {side: place for side, place in corpora.items() if place is not None and any(corpus_files(place))}
+    inputs = {**texts, **({} if client is not None else listed(given.lists))}
 
     def run(work: Work) -> Outcome:
         return build_dialects(work, given, options, client, llm)
 
     decided = {name: value for name, value in asdict(options).items() if name != "proposer"}
-    stage = Stage(name, "build-dialects", 1, run, inputs, decided, packages=("msgspec", "polars"))
+    trees = {side: partial(corpus_record, place) for side, place in texts.items() if place.is_dir()}
+    stage = Stage(name, "build-dialects", 2, run, inputs, decided, packages=("msgspec", "polars"), trees=trees)
     if client is None or options.proposer is None:
         return stage
 
@@ -83,7 +88,7 @@ def dialects_stage(
         return AskPlan(client.model, "questions", len(every), 0, len(every), cost)
 
     words = {"task": PROPOSE_PAIRS, "wording": digest_bytes(wording("dialects_propose").encode())}
-    stage = Stage(name, "build-dialects", 1, run, inputs, {**decided, **words}, packages=("msgspec", "polars"))
+    stage = replace(stage, version=3, options={**decided, **words})
     return asking_stage(stage, options.proposer, client, unit="questions", plan=plan, ahead=True)
 
 
@@ -179,16 +184,21 @@ def specific_stage(given: SpecificReads = NO_LISTS, *, name: str = "prompts") ->
     def run(work: Work) -> Outcome:
         table = prompt_table(specific_prompts(load_lists(given.lists).specific))
         write_table(work.out, PROMPTS, table)
-        return Outcome({"prompts": table.height})
+        return Outcome({"prompts": table.height, "printed": table.filter(template_id=PRINTED).height})
 
-    return Stage(name, "build-specific", 1, run, listed(given.lists))
+    return Stage(name, "build-specific", 2, run, listed(given.lists))
 
 
 def joined_prompts_stage(tables: Mapping[str, Path], *, name: str = "prompts") -> Stage:
-    """Put prompts of several kinds into one table."""
+    """Put prompts of several kinds into one table; a kind without any is refused before images of others are bought."""
 
     def run(work: Work) -> Outcome:
-        every = pl.concat([read_table(path, PROMPTS).select(list(PROMPTS.schema)) for path in tables.values()])
+        parts = {kind: read_table(path, PROMPTS).select(list(PROMPTS.schema)) for kind, path in tables.items()}
+        for kind, path in tables.items():
+            if parts[kind].is_empty():
+                hint = f"What became of proposals stands in {path.parent}; ask another model, or leave the kind out."
+                raise UsageError(f"there are no prompts of {kind}", where=str(path), hint=hint)
+        every = pl.concat(list(parts.values()))
         write_table(work.out, PROMPTS, every.sort(PROMPTS.key))
         return Outcome({"prompts": every.height})
 

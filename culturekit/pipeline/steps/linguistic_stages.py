@@ -14,7 +14,7 @@ from culturekit.annotate.rated_sample import Answering
 from culturekit.annotate.scheme import Scheme
 from culturekit.builders.judging.simulated_people import SimulatedPeople, is_careless, person_draws, step
 from culturekit.errors import UsageError
-from culturekit.families.handles.value_files import roles
+from culturekit.families.handles.public_files import roles
 from culturekit.metrics.linguistic.monk_scale import MONK_TONES
 from culturekit.pipeline.steps.annotate_stages import filled_in
 from culturekit.records.schemas import ANNOTATIONS, AUDIT_SAMPLE, CAPTIONS, IMAGES, PROMPTS

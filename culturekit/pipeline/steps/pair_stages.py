@@ -1,23 +1,55 @@
-"""The stages that choose pairs of captions and images, and write them for training."""
+"""Strategies that choose pairs of captions and images: what they keep, its export, and what it is worth."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
+import polars as pl
 from pydantic import Field
 
 from culturekit.builders.captions.exporting_pairs import PairFiles, PairOptions, export_pairs
 from culturekit.builders.captions.selecting import SelectOptions, counted, select_pairs
+from culturekit.defaults import CONFIDENCE
 from culturekit.families.family import check_options, kept
+from culturekit.families.family_stage import write_scored
 from culturekit.families.handles.inputs import roles_of
-from culturekit.records.schemas import SELECTED, VALUES
+from culturekit.families.handles.public_files import read_values
+from culturekit.metrics.linguistic.human_tables import item_scores
+from culturekit.metrics.scoring.careful_answers import careful_answers
+from culturekit.metrics.scoring.prompted_images import Place, mean_rows
+from culturekit.metrics.scoring.score_rows import Scored, scored, value_rows
+from culturekit.records.schemas import (
+    ANNOTATIONS,
+    CAPTIONS,
+    IMAGES,
+    PAIR_ITEMS,
+    PROMPTS,
+    SELECTED,
+    TRANSLATIONS,
+    VALUES,
+)
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import StageCommand
 from culturekit.storage.tables import read_table, write_table
 
-__all__ = ["EXPORT", "SELECT", "SelectReads", "export_pairs_stage", "select_stage"]
+__all__ = [
+    "EXPORT",
+    "RATING",
+    "SELECT",
+    "SelectReads",
+    "captioned_images_stage",
+    "export_pairs_stage",
+    "means_of",
+    "pair_items_stage",
+    "ranked_values_stage",
+    "select_stage",
+    "worth_of",
+    "worth_stage",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,3 +87,101 @@ EXPORT = StageCommand(
     "--selected selected/selected.parquet --captions translations/translations.parquet --images images/images.parquet "
     "--rights rights.csv --format webdataset --out pairs",
 )
+
+
+RATING, BENCHMARK = "rating_mean", "c3"
+PEOPLE = "people"
+KEYS = ("model", "metric", "criterion", "labels")
+
+
+def captioned_images_stage(images: Path, prompts: Path, *, name: str = "captioned") -> Stage:
+    """Write the caption of each image that was made, by its id."""
+
+    def run(work: Work) -> Outcome:
+        made = read_table(images, IMAGES).filter(status="ok").select("image_id", "prompt_id")
+        asked = made.join(read_table(prompts, PROMPTS), on="prompt_id").sort("image_id")
+        captions = asked.select(
+            "text", "language", id="image_id", category=pl.col("concept").fill_null(""),
+            culture=pl.col("country").fill_null(""), round=pl.lit(0, pl.UInt32), proposer=pl.lit(None, pl.String),
+        )  # fmt: skip
+        write_table(work.out, CAPTIONS, captions.select(list(CAPTIONS.schema)))
+        return Outcome({"captions": captions.height})
+
+    return Stage(name, "captioned-images", 1, run, {"images": images, "prompts": prompts})
+
+
+def pair_items_stage(images: Path, translations: Path, *, count: int, seed: int, name: str = "rated-pairs") -> Stage:
+    """Draw pairs of pictures and translated captions that people are to rate, each with the same chance."""
+
+    def run(work: Work) -> Outcome:
+        made = read_table(images, IMAGES).filter(status="ok").select("image_id", "model")
+        pairs = read_table(translations, TRANSLATIONS).join(made, left_on="id", right_on="image_id").sort("id")
+        drawn = pairs[np.random.default_rng(seed).permutation(pairs.height)[:count].tolist()]
+        items = drawn.select(item_id="id", image_id="id", model="model", caption="source", translation="text")
+        write_table(work.out, PAIR_ITEMS, items.sort("item_id"))
+        return Outcome({"pair_items": items.height})
+
+    inputs = {"images": images, "translations": translations}
+    return Stage(name, "pair-items", 1, run, inputs, {"count": count}, {"sample": seed})
+
+
+def ranked_values_stage(selected: Path, *, name: str = "ranked-values") -> Stage:
+    """Write what each strategy ranks pairs by as values, to be held against people."""
+
+    def run(work: Work) -> Outcome:
+        ranked = read_table(selected, SELECTED)
+        parts = [
+            value_rows({"metric": "c3", "model": "captions", "benchmark": BENCHMARK}, {"strategy": part["strategy"][0]},
+                       part.select("item", "value").sort("item"))
+            for part in ranked.sort("strategy").partition_by("strategy", maintain_order=True)
+        ]  # fmt: skip
+        table = pl.concat(parts)
+        write_table(work.out, VALUES, table.sort(VALUES.key))
+        return Outcome({"values": table.height})
+
+    return Stage(name, "ranked-values", 1, run, {"selected": selected})
+
+
+def worth_stage(selected: Path, answers: Path | None, truth: Path | None, *, name: str = "worth") -> Stage:
+    """Average, over the pairs that each strategy keeps, what people rate, and what is true where that is known."""
+
+    def run(work: Work) -> Outcome:
+        rated = None if answers is None else read_table(answers, ANNOTATIONS)
+        known = None if truth is None else read_values([truth])
+        return write_scored(work, worth_of(read_table(selected, SELECTED), rated, known))
+
+    given = {"selected": selected, "answers": answers, "truth": truth}
+    return Stage(name, "pair-worth", 2, run, {role: path for role, path in given.items() if path is not None})
+
+
+def worth_of(selected: pl.DataFrame, answers: pl.DataFrame | None, truth: pl.DataFrame | None) -> Scored:
+    """Average over the pairs that each strategy keeps, criterion by criterion; a strategy stands as the model.
+
+    Args:
+        selected: conforms to SELECTED.
+        answers: conforms to ANNOTATIONS: what people say of some pairs; flagged answers do not count.
+        truth: conforms to VALUES: the ratings that all pairs deserve.
+    """
+    kept = selected.filter("kept").select("item", model="strategy")
+    parts: list[pl.DataFrame] = []
+    if answers is not None:
+        _, means = item_scores(careful_answers(answers))
+        parts.append(means.select("criterion", item="item_id", value="score", labels=pl.lit(PEOPLE)))
+    if truth is not None:
+        said = {name: pl.col("params").str.json_path_match(f"$.{name}") for name in ("criterion", "labels")}
+        parts.append(truth.filter(metric=RATING).select(said["criterion"].alias("criterion"), "item", "value",
+                                                        said["labels"].alias("labels")))  # fmt: skip
+    every = pl.concat(parts).join(kept, on="item")
+    return means_of(every.with_columns(metric=pl.lit(RATING), prompt_id=pl.lit(None, pl.String)))
+
+
+def means_of(values: pl.DataFrame, keys: Sequence[str] = KEYS) -> Scored:
+    """Average values by model, metric, criterion and labels; the values stand beside the scores."""
+    rows, behind = [], []
+    for part in values.sort(*keys, "item").partition_by(keys, maintain_order=True):
+        about = part.row(0, named=True)
+        params = {"criterion": about["criterion"], "labels": about["labels"]}
+        row, below = mean_rows(part, Place(about["metric"], about["model"], BENCHMARK), params, confidence=CONFIDENCE)
+        rows.append(row)
+        behind += below
+    return scored(rows, behind, left_out={})

@@ -7,8 +7,7 @@ from typing import Annotated, Any
 import polars as pl
 from pydantic import Field
 
-from culturekit.builders.activities.activity_prompts import ACTIVITY, activity_prompt
-from culturekit.builders.activities.categories import spelled_out
+from culturekit.builders.activities.activity_prompts import ACTIVITY, activity_prompt, spelled_out
 from culturekit.builders.descriptors.published_layout import (
     descriptors_of,
     place_of,

@@ -57,4 +57,5 @@ QUALITY = StageCommand(
     "--images images/images.parquet --scorer clipscore:transformers:clip --prompts prompts/prompts.parquet "
     "--out quality",
     workers=True,
+    engine=True,
 )

@@ -5,19 +5,16 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-import polars as pl
 from pydantic import Field
 
 from culturekit.builders.captions.caption_files import USUAL_CAPTION
-from culturekit.builders.judging import question_answers, question_graph, yes_probability
-from culturekit.builders.judging.image_judge import WeighedImages, WeighOptions, WeighReads, texts_of, weigh_images
+from culturekit.builders.judging import image_judge, question_answers, question_graph
+from culturekit.builders.judging.image_judge import WeighOptions, WeighReads
 from culturekit.builders.judging.question_answers import (
-    AnsweredImages,
     AnswerOptions,
     AnswerReads,
-    answer_questions,
     answer_wording,
-    questions_by_prompt,
+    answered_images,
 )
 from culturekit.builders.judging.question_graph import (
     GraphOptions,
@@ -26,7 +23,7 @@ from culturekit.builders.judging.question_graph import (
     graph_wording,
     prompts_of_kinds,
 )
-from culturekit.builders.judging.shown_images import ShownImages, prompted_images
+from culturekit.builders.judging.shown_images import AskedImages, prompted_images
 from culturekit.families.handles.inputs import roles_of
 from culturekit.families.handles.public_files import prompts_table
 from culturekit.llm.answers import DEFAULTS, LlmOptions
@@ -36,7 +33,6 @@ from culturekit.pipeline.asking_stage import (
     asking_images,
     asking_stage,
     cost_of,
-    priced_ahead,
     scratch,
     usual_picture,
 )
@@ -92,27 +88,18 @@ def answers_stage(
     given: AnswerReads, options: AnswerOptions, llm: LlmOptions = DEFAULTS, *, name: str = "answers"
 ) -> Stage:
     """Ask a vision model the questions of each image's prompt; `score questions` makes DSG of the answers."""
-    client, limit = CLIENTS.make(options.judge), options.per_prompt
-
-    def images() -> tuple[pl.DataFrame, AnsweredImages]:
-        shown = ShownImages(given.images.parent, "ask")
-        asked = AnsweredImages(shown, client.model, questions_by_prompt(given.questions))
-        return prompted_images(given.images, limit), asked
-
-    stage = Stage(
-        name,
+    wording = digest_bytes(answer_wording().encode())
+    return asking_images(
         "answers",
         2,
-        lambda work: answer_questions(work, given, client, limit, llm),
-        roles_of(given),
-        {
-            "task": question_answers.REQUEST,
-            "wording": digest_bytes(answer_wording().encode()),
-            "per_prompt": limit,
-        },
-        packages=("msgspec", "pillow", "polars"),
+        given,
+        options.judge,
+        images=lambda: prompted_images(given.images, options.per_prompt),
+        asked=lambda model, _: answered_images(given, model),
+        options={"task": question_answers.REQUEST, "wording": wording, "per_prompt": options.per_prompt},
+        llm=llm,
+        name=name,
     )
-    return asking_images(stage, options.judge, client, images=images, llm=llm)
 
 
 ASK = AskingCommand(
@@ -126,33 +113,30 @@ def vqascore_stage(
     given: WeighReads, options: WeighOptions, llm: LlmOptions = DEFAULTS, *, name: str = "vqascore"
 ) -> Stage:
     """Ask of each image whether it shows its prompt, for the probability of yes (VQAScore)."""
-    client, limit = CLIENTS.make(options.judge), options.per_prompt
+    usual = partial(image_judge.vqa_request, text=USUAL_CAPTION, instructions=image_judge.vqa_wording())
 
-    def read(folder: Path) -> WeighReads:
-        return given if given.prompts is None else replace(given, prompts=prompts_table(given.prompts, folder))
+    def asked(model: str, folder: Path) -> AskedImages[str]:
+        prompts = None if given.prompts is None else prompts_table(given.prompts, folder)
+        return image_judge.weighed_images(replace(given, prompts=prompts), model, options.of)
 
-    def images() -> tuple[pl.DataFrame, WeighedImages]:
-        with scratch() as folder:
-            weighed = WeighedImages(ShownImages(given.images.parent, "vqascore"), "", texts_of(read(folder)))
-        return prompted_images(given.images, limit), weighed
-
-    stage = Stage(
-        name,
+    return asking_images(
         "vqascore",
         1,
-        lambda work: weigh_images(work, read(work.scratch), client, options, llm),
-        roles_of(given),
-        {
-            "task": yes_probability.REQUEST,
-            "wording": yes_probability.wording_digest(),
+        given,
+        options.judge,
+        images=lambda: prompted_images(given.images, options.per_prompt),
+        asked=asked,
+        options={
+            "task": image_judge.REQUEST,
+            "wording": image_judge.wording_digest(),
             "of": options.of,
-            "per_prompt": limit,
+            "per_prompt": options.per_prompt,
         },
+        llm=llm,
+        name=name,
         packages=("msgspec", "numpy", "pillow", "polars"),
+        usual=lambda: [usual(usual_picture())],
     )
-    made = asking_images(stage, options.judge, client, images=images, llm=llm)
-    usual = partial(yes_probability.vqa_request, text=USUAL_CAPTION, instructions=yes_probability.vqa_wording())
-    return priced_ahead(made, client, lambda: [usual(usual_picture())], llm=llm)
 
 
 VQASCORE = AskingCommand(

@@ -1,4 +1,4 @@
-"""The report of a run as its last stage, and for a run that is finished already."""
+"""The report of a run as its last stage or of a finished run, and the card of a release."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -6,6 +6,9 @@ from pathlib import Path
 
 import msgspec
 
+from culturekit.cards.build import build_card
+from culturekit.cards.hand import FIELDS_FILE, TEXT_FILE
+from culturekit.cards.provenance import keys_behind
 from culturekit.errors import UsageError
 from culturekit.kg.countries import file_of, use_countries_of_recipe
 from culturekit.records.work import Outcome, Work
@@ -20,11 +23,30 @@ from culturekit.stages.roles import Role
 from culturekit.stages.run import Run
 from culturekit.stages.stage import Stage
 from culturekit.storage.atomic import write_atomically
+from culturekit.storage.digests import digest
+from culturekit.storage.manifest import InputRecord
 
 __all__ = [
-    "CUBE", "RECIPE_RECORD", "SECTION_REPORTS", "add_sections_report", "folders_of", "recorded", "report_of",
-    "report_stage", "sections_headline", "sections_of",
+    "CUBE", "RECIPE_RECORD", "SECTION_REPORTS", "add_sections_report", "card_stage", "folders_of", "recorded",
+    "report_of", "report_stage", "sections_headline", "sections_of",
 ]  # fmt: skip
+
+
+def card_stage(release: Path, hand: Path, *, name: str = "card") -> Stage:
+    """Build the card of a release from its folder and a hand-written half.
+
+    Which stages behind the release are at hand decides what the card can say, so their keys count as an input.
+    """
+    return Stage(
+        name,
+        "card",
+        2,
+        lambda work: build_card(work, release, hand),
+        {"release": release, "fields": hand / FIELDS_FILE, "text": hand / TEXT_FILE, "stages": release},
+        packages=("polars", "PyYAML"),
+        trees={"stages": lambda _: InputRecord(digest(keys_behind(release)), "the stages behind the release")},
+    )
+
 
 CUBE = "cube"
 
@@ -67,7 +89,7 @@ def report_stage(run: RunFolders, *, name: str = "report") -> Stage:
     return Stage(
         name,
         "report",
-        3,
+        4,
         lambda work: write_report(work, run),
         {stage: run.root / stage for stage in run.stages},
         {"models": list(run.models)},

@@ -19,7 +19,7 @@ from culturekit.builders.filtering.candidate_review import (
     waiting,
 )
 from culturekit.errors import UsageError
-from culturekit.families.handles.value_files import roles
+from culturekit.families.handles.public_files import roles
 from culturekit.records.schemas import ANNOTATION_KEY, KEPT
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage

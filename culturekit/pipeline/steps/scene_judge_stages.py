@@ -1,9 +1,9 @@
-"""The stages from images of scenes to what a vision model says of them: phrases, ratings, stereotypes."""
+"""The stages from images of scenes to what a vision model says of them, and to the best of real ones."""
 
+from dataclasses import asdict
 from pathlib import Path
 
-import polars as pl
-
+from culturekit.builders.judging.chosen_references import ChooseOptions, ChooseReads, choose_references
 from culturekit.builders.judging.scene_judge import (
     MOST_STEREOTYPES,
     DescribedScenes,
@@ -13,7 +13,6 @@ from culturekit.builders.judging.scene_judge import (
     SceneOptions,
     StereotypedScenes,
     StereotypeReads,
-    judge_scenes,
     scenes_of,
     wording_digest_of,
 )
@@ -21,13 +20,41 @@ from culturekit.builders.judging.shown_images import AskedImages, ShownImages, p
 from culturekit.families.handles.inputs import roles_of
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Request
-from culturekit.llm.clients.clients import CLIENTS
 from culturekit.metrics.ahead.dimensions import DIMENSIONS
-from culturekit.pipeline.asking_stage import asking_images, priced_ahead, usual_picture
+from culturekit.pipeline.asking_stage import asking_images, usual_picture
 from culturekit.stages.stage import Stage
-from culturekit.stages.stage_command import AskingCommand
+from culturekit.stages.stage_command import AskingCommand, StageCommand
 
-__all__ = ["EXTRACT", "LIKERT", "STEREOTYPES", "extract_stage", "likert_stage", "stereotype_scores_stage"]
+__all__ = [
+    "CHOOSE",
+    "EXTRACT",
+    "LIKERT",
+    "STEREOTYPES",
+    "choose_stage",
+    "extract_stage",
+    "likert_stage",
+    "stereotype_scores_stage",
+]
+
+
+def choose_stage(given: ChooseReads, options: ChooseOptions, *, name: str = "real") -> Stage:
+    """Keep the real images that show each prompt best; the others are listed with the reason."""
+    return Stage(
+        name,
+        "choose-references",
+        1,
+        lambda work: choose_references(work, given, options),
+        roles_of(given),
+        asdict(options),
+        packages=("polars",),
+    )
+
+
+CHOOSE = StageCommand(
+    choose_stage,
+    "--images candidates/images.parquet --prompts prompts/prompts.parquet --scores quality/quality.parquet --out real",
+)
+
 
 USUAL, USUAL_PROMPT = "usual", "A photorealistic photo of a usual custom in the United States."
 USUAL_STEREOTYPE = "a usual stereotype"
@@ -52,22 +79,18 @@ def scene_stage(
     kind: str, given: ExtractReads | RateReads | StereotypeReads, options: SceneOptions, llm: LlmOptions, name: str
 ) -> Stage:
     """Make the stage of one kind of question."""
-    client, limit = CLIENTS.make(options.judge), options.per_prompt
-
-    def images() -> tuple[pl.DataFrame, AskedImages[str]]:
-        return prompted_images(given.images, limit), scenes_of(given, client.model)
-
-    stage = Stage(
-        name,
+    return asking_images(
         kind,
         1,
-        lambda work: judge_scenes(work, given, client, limit, llm),
-        roles_of(given),
-        {"wording": wording_digest_of(given), "per_prompt": limit, **some_dimensions(given)},
-        packages=("msgspec", "pillow", "polars"),
+        given,
+        options.judge,
+        images=lambda: prompted_images(given.images, options.per_prompt),
+        asked=lambda model, _: scenes_of(given, model),
+        options={"wording": wording_digest_of(given), "per_prompt": options.per_prompt, **some_dimensions(given)},
+        llm=llm,
+        name=name,
+        usual=lambda: questions_of_one(given),
     )
-    made = asking_images(stage, options.judge, client, images=images, llm=llm)
-    return priced_ahead(made, client, lambda: questions_of_one(given), llm=llm)
 
 
 def some_dimensions(given: ExtractReads | RateReads | StereotypeReads) -> dict[str, list[str]]:

@@ -12,10 +12,10 @@ import polars as pl
 from culturekit.annotate.rated_sample import Answering
 from culturekit.annotate.scheme import Scheme
 from culturekit.builders.judging.simulated_people import SimulatedPeople
-from culturekit.builders.simulated.scene_answers import scene_answers
+from culturekit.builders.simulated.form_answers import scene_answers
 from culturekit.errors import UsageError
 from culturekit.families.ahead import PhraseVectors, how_scored, image_scores
-from culturekit.families.handles.value_files import roles
+from culturekit.families.handles.public_files import roles
 from culturekit.kg.countries import countries
 from culturekit.metrics.ahead.composite import faithfulness
 from culturekit.metrics.ahead.descriptor_scores import Aggregate

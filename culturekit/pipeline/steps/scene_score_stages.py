@@ -10,7 +10,7 @@ import orjson
 import polars as pl
 
 from culturekit.families.handles.country_groups import country_groups
-from culturekit.families.handles.value_files import roles
+from culturekit.families.handles.public_files import roles
 from culturekit.families.meta import ALL
 from culturekit.metrics.scoring.ahead_tables import ANSWERED
 from culturekit.metrics.scoring.score_rows import Row, scored

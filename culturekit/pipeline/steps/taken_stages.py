@@ -1,4 +1,4 @@
-"""The stages that take in a cultural space and prompts that somebody published."""
+"""The stages that import a cultural space, prompts, or another table that was made elsewhere."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,10 +9,24 @@ from culturekit.builders.space.foreign_space import import_foreign
 from culturekit.builders.space.imported_space import import_prompts, import_space
 from culturekit.kg.countries import WORLD, country_files
 from culturekit.records.choices import PromptKind
+from culturekit.records.tables import Table
+from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
 from culturekit.storage.package_data import shipped
+from culturekit.storage.tables import read_table, write_table
 
-__all__ = ["foreign_space_stage", "named_artifacts_stage", "taken_prompts_stage", "taken_space_stage"]
+__all__ = ["foreign_space_stage", "named_artifacts_stage", "table_stage", "taken_prompts_stage", "taken_space_stage"]
+
+
+def table_stage(path: Path, table: Table, *, name: str = "") -> Stage:
+    """Take in a table of ours, and make sure that it is one."""
+
+    def run(work: Work) -> Outcome:
+        rows = read_table(path, table)
+        write_table(work.out, table, rows)
+        return Outcome({table.name: rows.height})
+
+    return Stage(name or table.name, "take-table", 1, run, {"published": path}, {"table": table.name})
 
 
 def taken_space_stage(path: Path, *, name: str = "cspace") -> Stage:

@@ -44,8 +44,22 @@ def connected(target: "str | LocalCluster") -> Iterator[Client]:
             hint="Start one with `dask scheduler`, and workers with `dask worker ADDRESS --nthreads 1`; or leave "
             "--engine out.",
         ) from error
-    with client:
+    with quiet(), client:
         yield client
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep dask from telling in tracebacks what is told in culturekit's words: it writes to stderr by itself."""
+    loggers = [logging.getLogger(name) for name in logging.root.manager.loggerDict if name.startswith("distributed")]
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, before, strict=True):
+            logger.setLevel(level)
 
 
 @contextmanager
@@ -82,7 +96,7 @@ def lost(place: str, error: BaseException) -> UpstreamUnavailable:
     return UpstreamUnavailable(
         "the connection to the scheduler was lost",
         where=place,
-        found=f"{type(error).__name__}: {error}",
+        found=f"{type(error).__name__}: {str(error).partition(chr(10))[0]}",
         hint="What was done is kept, and the same command goes on from there.",
     )
 

@@ -70,7 +70,8 @@ AUDITS = declare(
 `cannot tell`, or `not in the list` (then the continent may be known); null where the form did not tell these apart.
 `drawing` names the drawn sample that they were asked about. Answers about `gold` pictures, which are none of a model's,
 stand beside what these are known to show, `known_` labels, all null for no culture. `offered_first` says that the form
-listed first what the image was mapped to, `as_mapped` that this was the answer; null where the form did not know."""
+listed first what the image was mapped to, `as_mapped` that this was the answer; null where the form did not know, the
+latter also where it did not list that."""
 
 ANNOTATIONS = declare(
     "annotations",

@@ -34,8 +34,8 @@ def inclusion_page(run: RunFolders) -> SectionPage:
     everybody = [(roles.IMAGES, model) for model in run.models] + [(own.PLAIN, model) for model in run.models]
     images = sum(run.manifest(role, model).counts.get("images", 0) for role, model in everybody)
     regions = tuple(dict.fromkeys(run.needed(roles.PROMPTS, PROMPTS)["group"]))
-    sections = [corrected(run), *realism(run, regions), extractors(run), names(run, regions), *seen(run, regions),
-                *agreement(run), *compared(run), published(run)]  # fmt: skip
+    sections = [corrected(run), *realism(run, regions), extractors(run), names(run, regions), *seen(run),
+                *agreement(run), *compared(run)]  # fmt: skip
     shown = tuple(section for section in sections if section is not None)
     return SectionPage(
         TITLE, tuple(run.models), images, tuple(regions), tuple(verdict(run)), tuple(caveats(run)), shown,
@@ -46,7 +46,7 @@ def inclusion_page(run: RunFolders) -> SectionPage:
 def caveats(run: RunFolders) -> Iterator[str]:
     """Say what stands for no real model, and what people's answers do not carry."""
     noted = [run.manifest(own.VECTORS, REAL_IMAGES, name).notes for name in extractors_of(run)]
-    noted += [run.manifest(own.ANSWERS, variant=task).notes for task in run.variants(own.ANSWERS)]
+    noted += [run.manifest(role, variant=one).notes for role in (own.ANSWERS, own.JUDGED) for one in run.variants(role)]
     yield from filter(None, dict.fromkeys(str(notes.get("caveat") or "") for notes in noted))
     for role, said in ((own.MARKS, "People's answers"), (own.JUDGED, "Corrections")):
         for variant in run.variants(role) if role is own.JUDGED else [""] if run.has(role) else []:
@@ -194,55 +194,76 @@ def names(run: RunFolders, regions: Sequence[str]) -> Section:
     return Section("names", "How near images lie to names", lead, tuple(grids))
 
 
-def seen(run: RunFolders, regions: Sequence[str]) -> Iterator[Section]:
-    """Show how often people in and out of a region see it, and the object, in its images."""
-    table = scores_of(run, own.TASKS, variant="task2", side="side", target="target", pool="pool", by="by")
-    if table.is_empty():
-        return
-    sources, grids = (REAL_IMAGES, *run.models), []
-    for target in ("object", "background"):
-        rows = tuple(
-            (Cell(source), Cell(said), *(looked_up(table, metric="in_region_rate", model=source, group=region,
-                                                   concept=None, side=side, target=target) for region in regions))
-            for source in sources for side, said in SIDES.items()
-        )  # fmt: skip
-        grids.append(Grid(f"Annotations that see the region in the {target}", ("images", "seen by", *regions), rows))
+def seen(run: RunFolders) -> Iterator[Section]:
+    """Show how often people in and out of a region see it, and the object, in its images; then what is published."""
+    lead = "Shares of all annotations, with intervals by image and annotator; locations are never merged."
+    for role, anchor, title in ((own.TASKS, "seen", "What people see in images"),
+                                (own.PUBLISHED, "published", "Annotations in the public layout")):  # fmt: skip
+        table = scores_of(run, role, variant="task2", side="side", target="target", pool="pool", by="by",
+                          criterion="criterion", pairs="pairs")  # fmt: skip
+        if not table.is_empty():
+            agreeing = (
+                () if role is own.TASKS else agreement_grids(table, run, ("location_agreement", "location_kappa"))
+            )
+            yield Section(anchor, title, lead, (*seen_grids(table, run), *agreeing))
+
+
+def seen_grids(table: pl.DataFrame, run: RunFolders) -> Iterator[Grid]:
+    """Show rates by region and by object, and who sees the object."""
+    sources = sources_of(table, run)
+    for level, column in (("region", "group"), ("object", "concept")):
+        alone = table.filter(pl.col("group" if column == "concept" else "concept").is_null())
+        places = [None, *alone.drop_nulls(column)[column].unique().sort()]
+        for target in ("object", "background"):
+            rates = alone.filter(metric="in_region_rate", target=target)
+            rows = tuple(
+                (Cell(source), Cell(said), *(looked_up(rates, model=source, side=side, **{column: place})
+                                             for place in places))
+                for source in sources for side, said in SIDES.items()
+            )  # fmt: skip
+            head = ("images", "seen by", "all", *filter(None, places))
+            yield Grid(f"Annotations that see the region in the {target}, by {level}", head, rows)
     pools = table.drop_nulls("pool")["pool"].unique().sort().to_list()
+    regions = table.drop_nulls("group")["group"].unique().sort().to_list()
     rows = tuple(
         (Cell(source), Cell(pool), *(looked_up(table, metric="object_seen", model=source, group=region, concept=None,
                                                pool=pool) for region in regions))
         for source in sources for pool in pools
     )  # fmt: skip
-    grids.append(Grid("Annotations that see the object", ("images", "seen by people in", *regions), rows))
-    lead = "Shares of all annotations, with intervals by image and annotator; locations are never merged."
-    yield Section("seen", "What people see in images", lead, tuple(grids))
+    yield Grid("Annotations that see the object", ("images", "seen by people in", *regions), rows)
+
+
+def sources_of(table: pl.DataFrame, run: RunFolders) -> list[str]:
+    """Name who made images, photographs first, and who is no model of the run last."""
+    known = (REAL_IMAGES, *run.models)
+    there = set(table["model"])
+    return [*(name for name in known if name in there), *sorted(there - set(known))]
 
 
 def agreement(run: RunFolders) -> Iterator[Section]:
     """Show how far people agree on what they see, on likeness and on appeal."""
-    grids = []
+    grids: list[Grid] = []
     for task, metrics in (("task2", ("location_agreement", "location_kappa")), ("task1", ("location_agreement",))):
         table = scores_of(run, own.TASKS, variant=task, criterion="criterion", pairs="pairs", pool="pool")
-        whole = table.filter(pl.col("pool").is_null(), pl.col("group").is_not_null())
-        for metric in metrics:
-            about = whole.filter(metric=metric, pairs="all")
-            questions = about["criterion"].unique().sort().to_list()
-            sources = [name for name in (REAL_IMAGES, *run.models) if name in set(about["model"])]
-            places = about["group"].unique().sort().to_list()
-            rows = tuple((Cell(source), Cell(place), *(looked_up(about, model=source, group=place, criterion=question)
-                                                       for question in questions))
-                         for source in sources for place in places)  # fmt: skip
-            said = "Fleiss' kappa" if metric == "location_kappa" else "Pairs that agree"
-            if rows:
-                grids.append(Grid(f"{said}, {task}", ("images", "of", *map(spaced, questions)), rows))
+        grids += agreement_grids(table, run, metrics, f", {task}")
     if grids:
         lead = "One person of each region looks at each item: this is how places differ, not how reliable each is."
         yield Section("agreement", "Do people agree?", lead, tuple(grids))
 
 
-def spaced(name: str) -> str:
-    """Write the name of a question in words."""
-    return name.replace("_", " ")
+def agreement_grids(table: pl.DataFrame, run: RunFolders, metrics: Sequence[str], task: str = "") -> Iterator[Grid]:
+    """Show how far people agree, by region and by question."""
+    for metric in metrics:
+        about = table.filter(pl.col("pool").is_null(), pl.col("group").is_not_null(), metric=metric, pairs="all")
+        questions = about["criterion"].unique().sort().to_list()
+        rows = tuple(
+            (Cell(source), Cell(place), *(looked_up(about, model=source, group=place, criterion=question)
+                                          for question in questions))
+            for source in sources_of(about, run) for place in about["group"].unique().sort()
+        )  # fmt: skip
+        if rows:
+            said = "Fleiss' kappa" if metric == "location_kappa" else "Pairs that agree"
+            yield Grid(f"{said}{task}", ("images", "of", *(question.replace("_", " ") for question in questions)), rows)
 
 
 def compared(run: RunFolders) -> Iterator[Section]:
@@ -262,27 +283,11 @@ def compared(run: RunFolders) -> Iterator[Section]:
                             ("appeal_in_manifold", "Appealing images that lie among photographs")):  # fmt: skip
         about = table.filter(metric=metric)
         places = about.drop_nulls("group")["group"].unique().sort().to_list()
-        sources = [name for name in (REAL_IMAGES, *run.models) if name in set(about["model"])]
         rows = tuple(
             (Cell(source), Cell(pool), *(looked_up(about, model=source, pool=pool, group=place) for place in places))
-            for source in sources for pool in about["pool"].unique().sort()
+            for source in sources_of(about, run) for pool in about["pool"].unique().sort()
         )  # fmt: skip
         grids.append(Grid(caption, ("images", "people in", *places), rows))
     lead = "Distances are divided by each extractor's largest; only bins that every extractor reaches are shown."
     yield Section("compared", "Which image is closer, and which more appealing?", lead,
                   tuple(grid for grid in grids if grid.rows))  # fmt: skip
-
-
-def published(run: RunFolders) -> Section | None:
-    """Show the rates of annotations in the public layout."""
-    table = scores_of(run, own.PUBLISHED, side="side", target="target")
-    if table.is_empty():
-        return None
-    rates = table.filter(pl.col("concept").is_null(), metric="in_region_rate")
-    places = rates["group"].unique().sort().to_list()
-    rows = tuple((Cell(source), Cell(target), Cell(said), *(looked_up(rates, model=source, target=target, side=side,
-                                                                      group=place) for place in places))
-                 for source in rates["model"].unique().sort() for target in ("object", "background")
-                 for side, said in SIDES.items())  # fmt: skip
-    return Section("published", "Annotations in the public layout", "Shares of all annotations that see the region.",
-                   (Grid("In-region rates", ("images", "region seen in", "seen by", *places), rows),))  # fmt: skip

@@ -1,21 +1,39 @@
 """The page of a `linguistic` run: the paper's tables as sections, with corrected and true values beside."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import zip_longest
-from typing import Any, TypeAlias
+from typing import Any
 
 import polars as pl
 
+from culturekit.metrics.linguistic.corrected_tones import MISSED
 from culturekit.metrics.linguistic.picture_tones import TONE_WARNINGS
 from culturekit.metrics.scoring.value_sets import parsed
-from culturekit.records.schemas import SCORES
+from culturekit.records.schemas import DIALECT_PAIRS, PROMPTS
 from culturekit.report.provenance import stage_line
-from culturekit.report.recipes.scene_tables import Cell, Grid, Section, looked_up, number, row_of, with_params
-from culturekit.report.recipes.scenes import SectionPage, ranked
+from culturekit.report.recipes.linguistic_sources import (
+    TRUTH,
+    dialect_sources,
+    pools_of,
+    scores_of,
+    tone_sources,
+    verdict,
+)
+from culturekit.report.recipes.scene_tables import (
+    Cell,
+    Section,
+    Sources,
+    Where,
+    grid,
+    looked_up,
+    number,
+    row_of,
+    score_grid,
+)  # fmt: skip
+from culturekit.report.recipes.scenes import SectionPage
 from culturekit.report.run_folders import RunFolders
 from culturekit.stages import linguistic_roles as own
 from culturekit.stages import roles
-from culturekit.stages.roles import Role
 from culturekit.storage.tables import read_table
 from culturekit.version import VERSION
 
@@ -24,40 +42,33 @@ __all__ = ["linguistic_page"]
 TITLE = "Which dialects, whom and whose places do these models know?"
 STATED = ("dialects", "tones-…", "neutral-…", "questions-…", "judged-modern", "ratings", "true-…")
 CRITERIA = ("cleanliness", "wealth", "current_date", "completeness", "faithfulness")
-PARAMS = {name: name for name in ("of", "pool", "detector", "labels", "tone", "first", "criterion")}
 KINDS = {"rating": ("rating_mean", "rating_sd", "criterion"), "question": ("question_share", "question_sd", "first")}
-TRUTH, WHOLE, TONES = "truth", "all", range(1, 11)
-NOT_REPRODUCED = (
-    "The paper's column MAD cannot come from the same six values as its column STD: over six values MAD is at least "
-    "0.577 of STD, and the paper prints 0.27 to 0.41 of it."
+WHOLE = "all"
+ONE_PERSON = (
+    f"One person looked at each picture, and nobody knows how often they err: limits of corrected tones take it that "
+    f"{MISSED:.0%} of answers name the next tone."
+)
+ONE_PLACE = "One person rated each place: errors cannot be seen, and no corrected interval of modern places has them."
+OF_THE_MAP = (
+    "STD and MAD are over the groups of each prompt, then averaged. The paper's MAD cannot be of the same six values "
+    "as its STD: it is at least 0.577 of it, and 0.27 to 0.41 are printed. No people put this map right, since nobody "
+    "answers in cosines: it is the encoder's view, and below it the truth where that is known."
 )
 
 
 def linguistic_page(run: RunFolders) -> SectionPage:
     """Collect everything the page shows."""
     images = sum(run.manifest(roles.IMAGES, model).counts.get("images", 0) for model in run.models)
-    found = [dialect_section(run), spread_section(run), histogram_section(run), heat_section(run), ranking_section(run),
-             modern_section(run), question_section(run), rating_section(run)]  # fmt: skip
+    found = [dialect_section(run), *tone_sections(run), heat_section(run), ranking_section(run), modern_section(run),
+             question_section(run), rating_section(run), asked_section(run)]  # fmt: skip
     noted = [run.manifest(own.CLIPSCORE, model).notes for model in run.models_with(own.CLIPSCORE)]
     noted += [run.manifest(own.ANSWERS, variant=what).notes for what in run.variants(own.ANSWERS)]
-    caveats = dict.fromkeys([*(str(notes.get("caveat", "")) for notes in noted), *unseen(run), *not_corrected(run)])
+    caveats = dict.fromkeys([*(str(notes.get("caveat", "")) for notes in noted), *unseen(run), *doubts(run)])
     return SectionPage(
         TITLE, tuple(run.models), images, ("two dialects, neutral prompts and groups",), tuple(verdict(run)),
         tuple(filter(None, caveats)), tuple(section for section in found if section is not None),
         tuple(stage_line(run, name) for name in run.stages), STATED, {"culturekit": VERSION},
     )  # fmt: skip
-
-
-def scores_of(run: RunFolders, role: Role, model: str = "", variant: str = "") -> pl.DataFrame | None:
-    """Read the scores of a stage, with what their parameters say as columns; None for a run without it."""
-    if not run.has(role, model, variant):
-        return None
-    return with_params(read_table(run.table(role, model, variant), SCORES), **PARAMS)
-
-
-def pools_of(table: pl.DataFrame | None) -> list[str]:
-    """List the pools of people in some scores."""
-    return [] if table is None else table["pool"].drop_nulls().unique().sort().to_list()
 
 
 def unseen(run: RunFolders) -> Iterator[str]:
@@ -69,50 +80,18 @@ def unseen(run: RunFolders) -> Iterator[str]:
         yield f"The rule {detector} sees {known}{'; ' if warning else ''}{warning}."
 
 
-def not_corrected(run: RunFolders) -> Iterator[str]:
-    """Say how many scores people did not put right, and why."""
-    tones = (run.manifest(own.TONES, variant=detector) for detector in run.variants(own.TONES))
-    for manifest in (*([run.manifest(own.JUDGED)] if run.has(own.JUDGED) else []), *tones):
+def doubts(run: RunFolders) -> Iterator[str]:
+    """Say which scores people did not put right, and why; and what is taken for granted where one person looked."""
+    every = [(own.TONES, detector) for detector in run.variants(own.TONES)] + [(own.JUDGED, "")] * run.has(own.JUDGED)
+    taken: dict[str, None] = {}
+    for role, variant in every:
+        manifest, table = run.manifest(role, variant=variant), scores_of(run, role, variant=variant)
         for reason, count in manifest.drops.items():
             if "not corrected" in reason or "not put right" in reason:
                 yield f"{manifest.stage.removeprefix('score-')}: {count:,} {reason}."
-
-
-def first_by(table: pl.DataFrame | None, models: Sequence[str], **where: str | None) -> list[str]:
-    """Name the models with the lowest score, those whose intervals reach it among them."""
-    rows = [(model, row_of(table, model=model, **where)) for model in models]
-    known = sorted((row["value"], row["ci_low"], row["ci_high"], model) for model, row in rows if row is not None)
-    if len(known) < len(models):
-        return []
-    best = known[0][2] if known[0][2] is not None else known[0][0]
-    return [model for value, low, _, model in known if (value if low is None else low) <= best]
-
-
-def verdict(run: RunFolders) -> Iterator[str]:
-    """Say which models a score alone, people, and the truth rank first."""
-    table, true = scores_of(run, own.DIALECTS), scores_of(run, own.TRUE_DIALECTS)
-    for what, where, scores in dialect_sources(table, true):
-        first = first_by(scores, run.models, metric="dialect_gap", **where)
-        if first:
-            yield f"{ranked(f'The gap between dialects, {what}, ranks', first)}."
-    for who, where, scores in tone_sources(run):
-        first = first_by(scores, run.models, metric="tone_std", group=None, **where)
-        if first and not who.startswith("people"):
-            yield f"{ranked(f'Evenness of skin tones, {who}, ranks', first)}."
-
-
-Sources: TypeAlias = list[tuple[str, dict[str, str | None], pl.DataFrame]]
-"""Who says something, how that stands in parameters, and the scores."""
-
-
-def dialect_sources(table: pl.DataFrame | None, true: pl.DataFrame | None) -> Sources:
-    """List who says how good pictures of dialects are."""
-    if table is None:
-        return []
-    scorers = table.filter(pl.col("pool").is_null())["of"].unique().sort().to_list()
-    found: Sources = [(f"by {name}", {"of": name, "pool": None}, table) for name in scorers]
-    found += [(f"correct by people ({pool})", {"of": "correct", "pool": pool}, table) for pool in pools_of(table)]
-    return found + ([] if true is None else [("correct in truth", {"of": "correct", "pool": TRUTH}, true)])
+        if table is not None and table["marked"].str.contains("one rater").any():
+            taken |= {ONE_PLACE if role is own.JUDGED else ONE_PERSON: None}
+    yield from taken
 
 
 def dialect_section(run: RunFolders) -> Section | None:
@@ -120,95 +99,55 @@ def dialect_section(run: RunFolders) -> Section | None:
     table, true = scores_of(run, own.DIALECTS), scores_of(run, own.TRUE_DIALECTS)
     if table is None:
         return None
-    sources = dialect_sources(table, true)
-    groups = table.filter(metric="dialect_score")["group"].unique().sort(descending=True).to_list()
+    both = [str(run.manifest(own.DIALECTS).options[side]) for side in ("standard", "other")]
+    columns: list[tuple[str, Where]] = [(name, {"metric": "dialect_score", "group": name}) for name in both]
+    columns.append((" − ".join(both), {"metric": "dialect_gap"}))
     grids = tuple(
-        Grid(what, ("model", *groups, f"{groups[0]} − {groups[-1]}"), tuple(
-            (Cell(model), *(looked_up(scores, shaded=False, metric="dialect_score", model=model, group=group, **where)
-                            for group in groups),
-             looked_up(scores, shaded=False, metric="dialect_gap", model=model, **where))
-            for model in run.models
-        ))
-        for what, where, scores in sources
-    )  # fmt: skip
-    sure = run.manifest(own.DIALECTS).options["confidence"]
-    lead = (f"A gap is paired by prompt, with a {sure:.0%} interval over prompts. A scorer that reads words as they "
-            "stand is content with a picture of them; people say whether it shows what is meant.")  # fmt: skip
+        score_grid(what, "model", columns, [(model, {"model": model, **where}, scores) for model in run.models])
+        for what, where, scores in dialect_sources(table, true)
+    )
+    lead = ("A gap is paired by prompt, with an interval over prompts. A scorer that reads words as they stand is "
+            "content with a picture of them; people say whether it shows what is meant.")  # fmt: skip
     return Section("dialects", "How far apart are the dialects?", lead, grids)
 
 
-def tone_sources(run: RunFolders) -> Sources:
-    """List who says what tones there are: each rule, each rule put right, people alone, and the truth."""
-    found: Sources = []
-    alone: Sources = []
-    for detector in run.variants(own.TONES):
-        table = scores_of(run, own.TONES, variant=detector)
-        assert table is not None
-        pools = pools_of(table)
-        found.append((f"by {detector}", {"detector": detector, "labels": None, "pool": None}, table))
-        found += [(f"{detector} put right by people ({pool})", {"labels": "corrected", "pool": pool}, table)
-                  for pool in pools]  # fmt: skip
-        alone = [(f"people alone ({pool})", {"detector": "people", "pool": pool}, table) for pool in pools]
-    true = scores_of(run, own.TRUE_TONES)
-    return found + alone + ([] if true is None else [("in truth", {"detector": "people", "pool": TRUTH}, true)])
-
-
-def spread_section(run: RunFolders) -> Section | None:
-    """Show how unevenly tones are spread, over all persons and by dialect."""
-    sources = tone_sources(run)
+def tone_sections(run: RunFolders) -> Iterator[Section]:
+    """Show how unevenly tones are spread, over all persons and by dialect, and the shares of the ten tones."""
+    sources, seen = tone_sources(run), " ".join(unseen(run))
     if not sources:
-        return None
+        return
     groups = [None, *sources[0][2]["group"].drop_nulls().unique().sort(descending=True)]
-    grids = tuple(
-        Grid(f"{metric} of {model}", ("by", *(f"{group or WHOLE}" for group in groups)), tuple(
-            (Cell(who), *(looked_up(table, shaded=False, metric=f"tone_{metric.lower()}", model=model, group=group,
-                                    **where) for group in groups))
-            for who, where, table in sources
-        ))
-        for metric in ("STD", "MAD") for model in run.models
-    )  # fmt: skip
-    lead = f"0 is even over ten tones; one tone alone has STD 0.3 and MAD 0.18. {' '.join(unseen(run))}"
-    return Section("tones", "How evenly are skin tones spread?", lead, grids)
-
-
-def histogram_section(run: RunFolders) -> Section | None:
-    """Show the shares of the ten tones."""
-    sources = tone_sources(run)
-    if not sources:
-        return None
-    grids = tuple(
-        Grid(f"Persons of {model}", ("by", *map(str, TONES)), tuple(
-            (Cell(who), *(looked_up(table, metric="tone_share", model=model, group=None, tone=str(tone), shaded=True,
-                                    **where) for tone in TONES))
-            for who, where, table in sources
-        ))
+    spreads = [
+        score_grid(f"{name} of {model}", "by",
+                   [(group or WHOLE, {"metric": f"tone_{name.lower()}", "model": model, "group": group})
+                    for group in groups], sources)
+        for name in ("STD", "MAD") for model in run.models
+    ]  # fmt: skip
+    lead = f"0 is even over ten tones; one tone alone has STD 0.3 and MAD 0.18. {seen}"
+    yield Section("tones", "How evenly are skin tones spread?", lead, tuple(spreads))
+    shares = [
+        score_grid(f"Persons of {model}", "by",
+                   [(str(tone), {"metric": "tone_share", "model": model, "group": None, "tone": str(tone)})
+                    for tone in range(1, 11)], sources, shaded=True)
         for model in run.models
-    )  # fmt: skip
-    lead = f"Of pictures with skin, lightest tone first. {' '.join(unseen(run))}"
-    return Section("histogram", "Shares of skin tones", lead, grids)
+    ]  # fmt: skip
+    lead = f"Of pictures with skin, lightest tone first. {seen}"
+    yield Section("histogram", "Shares of skin tones", lead, tuple(shares))
 
 
 def heat_section(run: RunFolders) -> Section | None:
     """Show which groups neutral pictures look like, and how unevenly."""
-    parts = [("by the encoder", own.NEUTRAL), ("in truth", own.NEUTRAL_TRUTH)]
-    grids, groups = [], []
-    for what, role in parts:
-        tables = {model: scores_of(run, role, model) for model in run.models if run.has(role, model)}
-        if not tables:
-            continue
-        every = pl.concat([table for table in tables.values() if table is not None])
-        groups = every.filter(metric="neutral_similarity")["group"].unique().sort().to_list()
-        grids.append(Grid(f"Similarity of neutral pictures, {what}", ("model", *groups), tuple(
-            (Cell(model), *(looked_up(every, metric="neutral_similarity", model=model, group=group, shaded=True)
-                            for group in groups))
-            for model in tables
-        )))  # fmt: skip
-        names = ("neutral_std", "neutral_mad", "neutral_std_of_means", "neutral_mad_of_means")
-        grids.append(Grid(f"Spread over groups, {what}", ("model", "STD", "MAD", "STD of means", "MAD of means"), tuple(
-            (Cell(model), *(looked_up(every, metric=name, model=model) for name in names)) for model in tables
-        )))  # fmt: skip
-    lead = f"STD and MAD are over the groups of each prompt, then averaged. {NOT_REPRODUCED}"
-    return Section("neutral", "What is neutral to a model?", lead, tuple(grids)) if grids else None
+    grids, spread = [], {"STD": "std", "MAD": "mad", "STD of means": "std_of_means", "MAD of means": "mad_of_means"}
+    for what, role in (("by the encoder", own.NEUTRAL), ("in truth", own.NEUTRAL_TRUTH)):
+        found: Sources = [(model, {"model": model}, table) for model in run.models
+                          if (table := scores_of(run, role, model)) is not None]  # fmt: skip
+        if found:
+            groups = found[0][2].filter(metric="neutral_similarity")["group"].unique().sort().to_list()
+            similar = [(group, {"metric": "neutral_similarity", "group": group}) for group in groups]
+            grids.append(score_grid(f"Similarity of neutral pictures, {what}", "model", similar, found, shaded=True))
+            spreads: list[tuple[str, Where]] = [(name, {"metric": f"neutral_{key}"}) for name, key in spread.items()]
+            grids.append(score_grid(f"Spread over groups, {what}", "model", spreads, found))
+    return Section("neutral", "What is neutral to a model?", OF_THE_MAP, tuple(grids)) if grids else None
 
 
 def ranking_section(run: RunFolders) -> Section | None:
@@ -218,12 +157,10 @@ def ranking_section(run: RunFolders) -> Section | None:
         table = scores_of(run, own.NEUTRAL, model)
         if table is not None:
             found[model] = parsed(table.filter(metric="neutral_std_of_means")["params"][0])["prompts_ranked"]
-    rows = tuple(
-        (Cell(str(place)), *map(Cell, nouns))
-        for place, nouns in enumerate(zip_longest(*found.values(), fillvalue="–"), 1)
-    )
-    grid = Grid("Nouns from the lowest STD to the highest", ("place", *found), rows)
-    return Section("ranking", "Which nouns are most neutral?", "By the encoder.", (grid,)) if found else None
+    ranks = enumerate(zip_longest(*found.values(), fillvalue="–"), 1)
+    rows = ((str(place), map(Cell, nouns)) for place, nouns in ranks)
+    ranked_nouns = grid("Nouns from the lowest STD to the highest", ("place", *found), rows)
+    return Section("ranking", "Which nouns are most neutral?", "By the encoder.", (ranked_nouns,)) if found else None
 
 
 def modern_section(run: RunFolders) -> Section | None:
@@ -235,19 +172,20 @@ def modern_section(run: RunFolders) -> Section | None:
     for model in run.models:
         table = judged.filter(model=model)
         firsts, groups = firsts_and_groups(table)
-        pools = pools_of(table)
-        columns = [*(f"{first}, judged" for first in firsts),
-                   *(f"{first}, put right ({pool})" for first in firsts for pool in pools)]  # fmt: skip
+        said: list[tuple[str, dict[str, str]]] = [
+            *((f"{first}, judged", {"first": first, "labels": "judged"}) for first in firsts),
+            *((f"{first}, put right ({pool})", {"first": first, "labels": "corrected", "pool": pool})
+              for first in firsts for pool in pools_of(table)),
+        ]  # fmt: skip
         rows = []
         for group in groups:
-            cells = [looked_up(table, first=first, group=group, labels="judged") for first in firsts]
-            cells += [looked_up(table, first=first, group=group, labels="corrected", pool=pool)
-                      for first in firsts for pool in pools]  # fmt: skip
             rated = row_of(true, metric="rating_mean", model=model, group=group, criterion="current_date")
-            cells += [] if true is None else [number(None if rated is None else (rated["value"] - 1) / 4)]
-            rows.append((Cell(group or WHOLE), *cells))
-        columns += [] if true is None else ["in truth"]
-        grids.append(Grid(f"Places of {model}", ("group", *columns), tuple(rows)))
+            last = [] if true is None else [number(None if rated is None else (rated["value"] - 1) / 4)]
+            rows.append(
+                (group or WHOLE, [*(looked_up(table, shaded=False, group=group, **where) for _, where in said), *last])
+            )
+        heads = ("group", *(head for head, _ in said), *([] if true is None else ["in truth"]))
+        grids.append(grid(f"Places of {model}", heads, rows))
     lead = "The share of the first caption of each pair; people rate from 1 to 5 how much a place looks like today."
     return Section("modern", "How modern do places look, as judged, as corrected, as true?", lead, tuple(grids))
 
@@ -262,12 +200,11 @@ def question_section(run: RunFolders) -> Section | None:
     grids = []
     for model in run.models:
         table = scores_of(run, own.QUESTIONS, model)
-        if table is None:
-            continue
-        firsts, groups = firsts_and_groups(table)
-        rows = tuple((Cell(group or WHOLE), *(with_deviation(table, group, one, "question") for one in firsts))
-                     for group in groups)  # fmt: skip
-        grids.append(Grid(f"Places of {model}", ("group", *firsts), rows))
+        if table is not None:
+            firsts, groups = firsts_and_groups(table)
+            grids.append(grid(f"Places of {model}", ("group", *firsts), (
+                (group or WHOLE, [with_deviation(table, group, one, "question") for one in firsts]) for group in groups
+            )))  # fmt: skip
     lead = "Mean ± standard deviation over images (n − 1); the other caption of a pair has what is left to 1."
     return Section("questions", "Two wordings of one question", lead, tuple(grids)) if grids else None
 
@@ -289,11 +226,32 @@ def rating_section(run: RunFolders) -> Section | None:
     sources = [(f"rated by people ({pool})", table, pool) for pool in pools_of(table)]
     sources += [] if true is None else [("what images deserve", true, TRUTH)]
     groups = table["group"].drop_nulls().unique().sort().to_list()
+    heads = ("group", *(name.replace("_", " ") for name in CRITERIA))
     grids = tuple(
-        Grid(f"{model}, {what}", ("group", *(name.replace("_", " ") for name in CRITERIA)), tuple(
-            (Cell(group), *(with_deviation(scores, group, name, "rating") for name in CRITERIA)) for group in groups
+        grid(f"{model}, {what}", heads, (
+            (group, [with_deviation(scores.filter(model=model, pool=pool), group, name, "rating") for name in CRITERIA])
+            for group in groups
         ))
-        for model in run.models for what, scores in ((what, table.filter(model=model, pool=pool))
-                                                     for what, table, pool in sources)
+        for model in run.models for what, scores, pool in sources
     )  # fmt: skip
     return Section("ratings", "How places are rated", "From 1 to 5, mean ± standard deviation over images.", grids)
+
+
+def asked_section(run: RunFolders) -> Section | None:
+    """List the pairs of dialects, those that fell too, and the prompts about groups, each with where it is from."""
+    grids = []
+    if run.has(own.OF_KIND, variant="dialects"):
+        path = run.table(own.OF_KIND, variant="dialects").with_name(f"{DIALECT_PAIRS.name}.parquet")
+        pairs = read_table(path, DIALECT_PAIRS).to_dicts() if path.is_file() else []
+        rows = (
+            (f"{row['standard']} / {row['other']}", (Cell(row["outcome"]), Cell(row["detail"] or ""))) for row in pairs
+        )
+        grids += [grid("Pairs of dialects", ("pair", "outcome", "why"), rows)] * bool(pairs)
+    if run.has(own.OF_KIND, variant="specific"):
+        table = read_table(run.table(own.OF_KIND, variant="specific"), PROMPTS)
+        rows = ((row["text"], (Cell(row["group"]), Cell(row["template_id"]))) for row in table.to_dicts())
+        grids.append(grid("Prompts about groups", ("prompt", "group", "from"), rows))
+    lead = ("A pair falls where it is malformed or repeated, where a corpus lacks a word, or where a sentence is not "
+            "grammatical. Three of the paper's 42 prompts about groups are printed; how many most groups have follows "
+            "from its tables, and prompts that are not printed are not the paper's.")  # fmt: skip
+    return Section("asked", "What was asked", lead, tuple(grids)) if grids else None

@@ -1,15 +1,19 @@
 """Tables of the page about activities as data: cells, tables, sections, and scores looked up for them."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import polars as pl
 
 from culturekit.errors import IntegrityError
 from culturekit.kg.countries import countries
 
-__all__ = ["METRICS", "Cell", "Grid", "Section", "looked_up", "name_of", "number", "with_params"]
+__all__ = [
+    "METRICS", "Cell", "Grid", "Section", "Sources", "Where", "grid", "looked_up", "name_of", "number", "row_of",
+    "score_grid", "with_params",
+]  # fmt: skip
 
 METRICS = {"align": "ALIGN", "hal": "HAL", "exag": "EXAG", "faith": "FAITH", "ddiv": "DDIV", "sdiv": "SDIV"}
 
@@ -41,6 +45,11 @@ class Section:
     lead: str
     grids: tuple[Grid, ...]
     picture: str = ""
+
+
+Where: TypeAlias = dict[str, str | None]
+Sources: TypeAlias = list[tuple[str, Where, pl.DataFrame]]
+"""Who says something, where that stands, and the scores."""
 
 
 def with_params(scores: pl.DataFrame, **places: str) -> pl.DataFrame:
@@ -85,3 +94,19 @@ def row_of(table: pl.DataFrame | None, **where: str | None) -> dict[str, Any] | 
             found="; ".join(table["params"].head(2)),
         )  # fmt: skip
     return table.row(0, named=True) if table.height else None
+
+
+def grid(caption: str, heads: Iterable[str], rows: Iterable[tuple[str, Iterable[Cell]]]) -> Grid:
+    """Make a table of rows with their heads."""
+    return Grid(caption, tuple(heads), tuple((Cell(head), *cells) for head, cells in rows))
+
+
+def score_grid(
+    caption: str, first: str, columns: Iterable[tuple[str, Where]], rows: Sources, *, shaded: bool = False
+) -> Grid:  # fmt: skip
+    """Make a table of scores: each is looked up where its row and its column say."""
+    places = list(columns)
+    return grid(caption, (first, *(head for head, _ in places)), (
+        (head, [looked_up(table, shaded=shaded, **own_place, **place) for _, place in places])
+        for head, own_place, table in rows
+    ))  # fmt: skip

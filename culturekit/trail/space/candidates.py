@@ -10,7 +10,7 @@ import polars as pl
 from culturekit.kg.concepts import Concept
 from culturekit.kg.walk.class_labels import class_labels
 from culturekit.kg.walk.extract import extract
-from culturekit.kg.walk.successors import load_successors
+from culturekit.kg.walk.root_choice import load_successors
 from culturekit.records.schemas import CANDIDATES
 from culturekit.records.work import Work
 from culturekit.trail.space.behind import Row, SpaceBehind, rows_of

@@ -6,16 +6,14 @@ from typing import Any
 
 import polars as pl
 
-from culturekit.builders.filtering.filter_requests import COLUMNS
+from culturekit.builders.filtering.candidate_verdicts import COLUMNS
 from culturekit.builders.space.space_diff import space_changes, untold_changes
 from culturekit.records.schemas import DIFF
 from culturekit.records.work import Work
-from culturekit.trail.space.attribution import Attribution, attribute
 from culturekit.trail.space.behind import SpaceBehind
 from culturekit.trail.space.candidates import MixedCandidates
-from culturekit.trail.space.completions import KIND, Completions
-from culturekit.trail.space.dump_evidence import DumpDifferences
-from culturekit.trail.space.evidence import Evidence
+from culturekit.trail.space.completions import KIND, Attribution, Completions, attribute
+from culturekit.trail.space.evidence import DumpDifferences, Evidence
 from culturekit.trail.space.factors import CAUSES, REVIEW, Factor, factors_between
 from culturekit.trail.space.journals import JournalEntries
 from culturekit.trail.space.replay import Change, Replay

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from culturekit.builders.space.scope import countries_in_scope
-from culturekit.builders.space.space_pairs import KEY
+from culturekit.builders.space.space_diff import KEY
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import countries
 from culturekit.trail.space.behind import Row, SpaceBehind

@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from culturekit.builders.filtering.filter_requests import FilterQuestions, wording
-from culturekit.builders.filtering.verdicts import rule_verdict, verdict_of
+from culturekit.builders.filtering.candidate_verdicts import FilterQuestions, rule_verdict, verdict_of, wording
 from culturekit.errors import CultureKitError
 from culturekit.kg.countries import by_qid
 from culturekit.llm.client import FreeClient, Request

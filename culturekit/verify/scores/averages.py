@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from culturekit.verify.scores.student import t_quantile
 
-__all__ = ["Answer", "Mean", "RatedAnswer", "mean", "of_population", "of_these", "t_answer", "together"]
+__all__ = ["Answer", "Mean", "RatedAnswer", "mean", "of_population", "of_these", "t_answer", "together", "wilson"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,3 +74,11 @@ def t_answer(about: Mean, confidence: float) -> Answer:
         return Answer(about.value, about.value, about.value)
     margin = t_quantile(about.freedom, confidence) * math.sqrt(about.variance)
     return Answer(about.value, about.value - margin, about.value + margin)
+
+
+def wilson(share: float, worth: float, t: float) -> tuple[float, float]:
+    """Give Wilson's limits of a share of as many independent items as it is worth; the share lies between them."""
+    square = t * t / worth
+    middle, half = share + square / 2, t * math.sqrt(share * (1 - share) / worth + square / (4 * worth))
+    low, high = (middle - half) / (1 + square), (middle + half) / (1 + square)
+    return min(share, max(0.0, low)), max(share, min(1.0, high))

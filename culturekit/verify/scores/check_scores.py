@@ -12,14 +12,14 @@ from culturekit.verify.scores.audited_scores import check_audited
 from culturekit.verify.scores.caption_scores import check_c3, check_rating_scores
 from culturekit.verify.scores.comparisons import check_comparisons
 from culturekit.verify.scores.faithfulness_scores import check_faithfulness
-from culturekit.verify.scores.gap_scores import check_gaps
 from culturekit.verify.scores.judged_scores import check_judged
 from culturekit.verify.scores.linguistic_scores import check_linguistic
 from culturekit.verify.scores.people_scores import check_agreement, check_meta
 from culturekit.verify.scores.qvs_scores import check_qvs
-from culturekit.verify.scores.rank_scores import check_ranks
+from culturekit.verify.scores.rank_scores import check_gaps, check_ranks
 from culturekit.verify.scores.realism_scores import check_realism
 from culturekit.verify.scores.score_rows import SCORES_FILE, read_rows
+from culturekit.verify.scores.seen_scores import check_seen_scores
 from culturekit.verify.scores.spread_scores import check_spread
 from culturekit.verify.scores.stability import check_stability
 from culturekit.verify.scores.value_means import check_means, check_nothing_known
@@ -59,6 +59,8 @@ SCORE_CHECKS: Mapping[str, Check] = {
     "score-routes": check_routes,
     "score-spread": check_spread,
     "score-stability": check_stability,
+    "score-task1": check_seen_scores,
+    "score-task2": check_seen_scores,
     "score-tones": check_linguistic,
     "score-within": check_within,
 }
@@ -66,8 +68,7 @@ SCORE_CHECKS: Mapping[str, Check] = {
 
 BY_MEANS = frozenset(
     (
-        "caption-truth", "object-truth", "pair-worth", "score-ahead", "score-clip", "score-survey", "score-task1",
-        "score-task2", "report-runs",
+        "caption-truth", "object-truth", "pair-worth", "score-ahead", "score-clip", "score-survey", "report-runs",
     )
 )  # fmt: skip
 """Stages whose scores are only held against the values beside them: nothing here recomputes these."""

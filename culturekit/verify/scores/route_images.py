@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from culturekit.verify.run_tree import FinishedStage, RunTree
-from culturekit.verify.scores.averages import Answer
+from culturekit.verify.scores.averages import Answer, wilson
 from culturekit.verify.scores.labelled_images import DiversityTables, quality_of
 from culturekit.verify.scores.student import t_quantile
 from culturekit.verify.scores.vendi import LEVELS
@@ -115,10 +115,7 @@ def share_answer(pairs: Sequence[Pair], confidence: float) -> Answer:
         return Answer(share, math.nan, math.nan)
     variance = math.fsum(one**2 for one in deviations.values()) / n**2 * k / (k - 1)
     worth = float(k) if variance <= 0 else min(float(n), share * (1 - share) / variance)
-    square = t_quantile(k - 1, confidence) ** 2
-    middle = (share + square / (2 * worth)) / (1 + square / worth)
-    half = math.sqrt(square) * math.sqrt(share * (1 - share) / worth + square / (4 * worth**2)) / (1 + square / worth)
-    return Answer(share, min(share, max(0.0, middle - half)), max(share, min(1.0, middle + half)))
+    return Answer(share, *wilson(share, worth, t_quantile(k - 1, confidence)))
 
 
 def kappa_answer(pairs: Sequence[Pair], confidence: float) -> Answer:

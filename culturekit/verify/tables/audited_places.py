@@ -33,6 +33,9 @@ def audit_rows(
     found: dict[tuple[str, ...], dict[str, Any]] = {}
     for one in answers:
         found.setdefault((one.about["item_id"], one.person), {**audited(one, questions), "drawing": drawing})
+    if any(given["offered_first"] is not None for given in found.values()):  # where it is not listed, it is not first
+        for given in found.values():
+            given["offered_first"] = bool(given["offered_first"]) if not given["gold"] else None
     lies_in: dict[str | None, str | None] = {}
     for row in table.iter_rows(named=True):
         given = found.get((row["image_id"], row["annotator"]), {"continent": None})
@@ -42,10 +45,10 @@ def audit_rows(
 
 
 def as_given(stated: object, given: object) -> bool:
-    """Tell whether a cell is what was answered; a column that a table lacks says nothing, or that it is not so."""
+    """Tell whether a cell is what was answered."""
     if isinstance(given, str) and given.startswith(SOME_CODE):
         return stated == given[len(SOME_CODE) :] or bool(re.fullmatch("[A-Z]{2}", str(stated)))
-    return stated == given or (stated is None and given is False)
+    return bool(stated == given)
 
 
 def audited(one: Given, questions: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

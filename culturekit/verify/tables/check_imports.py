@@ -90,8 +90,9 @@ def compare(stage: FinishedStage, name: str, key: tuple[str, ...], wanted: Rows,
             missing = "an answer of the exports is missing"
             ledger.broken(CHECK, where, missing if place in wanted else "nobody answered so")
             continue
-        row, given = stated[place], wanted[place]
-        if wrong := [column for column, value in given.items() if not as_given(row.get(column), value)]:
+        given = wanted[place]
+        row = {column: None if value else value for column, value in given.items()} | stated[place]  # a column it lacks
+        if wrong := [column for column, value in given.items() if not as_given(row[column], value)]:
             problem = "nobody named this place" if set(wrong) & set(PLACE) else "nobody answered so"
             told = [", ".join(f"{column} {each.get(column)!r}" for column in wrong) for each in (given, row)]
             ledger.broken(CHECK, where, problem, expected=told[0], found=told[1])

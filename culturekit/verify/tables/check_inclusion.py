@@ -1,7 +1,7 @@
 """Objects in regions, once more: prompts, triplets, who is asked about what, angles to names, and what is true."""
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -17,7 +17,7 @@ from culturekit.verify.run_tree import FinishedStage, RunTree
 from culturekit.verify.scores.score_rows import close
 
 __all__ = ["AREA", "check_clip_values", "check_geographic_prompts", "check_object_items", "check_object_truth",
-           "check_triplets", "differing", "rows_of"]  # fmt: skip
+           "check_photographed", "check_triplets", "differing", "rows_of"]  # fmt: skip
 
 AREA = "inclusion"
 PLACES = {
@@ -78,6 +78,21 @@ def check_geographic_prompts(tree: RunTree, stage: FinishedStage, ledger: Ledger
     differing(stage, "prompts", wanted, found, ledger, "prompts written again")
 
 
+def check_photographed(tree: RunTree, stage: FinishedStage, ledger: Ledger) -> None:
+    """Count the photographs of each object and region again, and keep the prompts of objects that have enough."""
+    tables = [tree.source(stage, role) for role in ("listed", "regional", "photographs")]
+    listed, regional, photographs = (None if path is None else rows_of(path) for path in tables)
+    if listed is None or regional is None or photographs is None:
+        ledger.note(AREA, stage.name, "its prompts or photographs are not here")
+        return
+    copies = Counter(row["sha256"] for row in photographs)
+    shown = Counter(row["prompt_id"] for row in photographs if row["status"] == "ok" and copies[row["sha256"]] == 1)
+    few = {row["concept"] for row in regional if shown[row["prompt_id"]] < stage.manifest.options["least"]}
+    wanted = {row["prompt_id"]: row["text"] for row in listed if row["concept"] not in few}
+    found = {row["prompt_id"]: row["text"] for row in rows_of(stage.folder / "prompts.parquet")}
+    differing(stage, "prompts", wanted, found, ledger, "prompts with photographs counted again")
+
+
 def prompted(tree: RunTree, stage: FinishedStage) -> dict[str, tuple[str | None, str | None]]:
     """Give object and region of each prompt that a stage reads."""
     tables = [path for _, path in tree.sources_of(stage, "prompts.parquet")]
@@ -112,6 +127,7 @@ def check_triplets(tree: RunTree, stage: FinishedStage, ledger: Ledger) -> None:
         ledger.note(AREA, stage.name, "its images or vectors are not here")
         return
     options, counts = stage.manifest.options, defaultdict[tuple[Any, ...], int](int)
+    alone = cache(lambda kind: lonely({one: vectors[one] for one in cells[kind]}))
     for row in rows_of(stage.folder / "triplets.parquet"):
         where, model = f"{stage.name}/triplets.parquet", row["source"]
         model = row["reference_source"] if model == "real" else model
@@ -121,6 +137,10 @@ def check_triplets(tree: RunTree, stage: FinishedStage, ledger: Ledger) -> None:
         if row["reference_id"] not in cells[who[REFERENCES[row["combo"]]]]:
             ledger.broken(AREA, where, f"{row['triplet_id']} has the reference of another cell")
             continue
+        apart, sign = alone(who[REFERENCES[row["combo"]]]), 1 if row["pick"] == "near" else -1
+        before = sum(sign * other < sign * apart[row["reference_id"]] - NEAR for other in apart.values())
+        if before >= options[row["pick"]]:
+            ledger.broken(AREA, where, f"{row['triplet_id']}: its reference is none of those that are {row['pick']}")
         reference = np.asarray(vectors[row["reference_id"]], np.float64)
         for side, (kind, order) in zip(("first", "second"), PLACES[row["combo"]], strict=True):
             ids = cells[who[kind]]
@@ -140,6 +160,13 @@ def check_triplets(tree: RunTree, stage: FinishedStage, ledger: Ledger) -> None:
     for cell, count in counts.items():
         if count != options["near"] + options["far"]:
             ledger.broken(AREA, stage.name, f"{cell} has another number of triplets", found=count)
+
+
+def lonely(vectors: Mapping[str, Any]) -> dict[str, float]:
+    """Give of each image how far the nearest other one is, in squares."""
+    every = {name: np.asarray(vector, np.float64) for name, vector in vectors.items()}
+    return {name: min(float(np.square(one - other).sum()) for own, other in every.items() if own != name)
+            for name, one in every.items()}  # fmt: skip
 
 
 def check_object_items(tree: RunTree, stage: FinishedStage, ledger: Ledger) -> None:

@@ -27,6 +27,11 @@ def check_built(tree: RunTree, stage: FinishedStage, ledger: Ledger) -> None:
         wanted = check_pairs(stage, ledger)
     elif kind == "build-specific" and "specific" in told:
         wanted.update((group["group"], text) for group in told["specific"] for text in group["prompts"])
+        printed = {text for group in told["specific"] for text in group.get("printed", ())}
+        for row in table.filter(
+            (pl.col("template_id") == "printed in the paper") != pl.col("text").is_in(printed)
+        ).to_dicts():
+            ledger.broken(AREA, f"{stage.name}/prompts.parquet", "a prompt is from elsewhere", found=row["text"])
     elif kind == "build-neutral" and {"nouns", "groups"} <= told.keys() and "review" not in stage.manifest.inputs:
         groups = {None: "typical", **{group["name"]: group["adjective"] for group in told["groups"]}}
         wanted.update(

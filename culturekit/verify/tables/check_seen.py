@@ -6,16 +6,10 @@ from typing import Any
 
 from culturekit.verify.findings import Ledger
 from culturekit.verify.run_tree import FinishedStage, RunTree
+from culturekit.verify.scores.seen_scores import code_of, reliable
 from culturekit.verify.tables.check_inclusion import AREA, differing, rows_of
 
 __all__ = ["check_seen_marks", "check_tasks"]
-
-CODES = {"africa": "af", "europe": "eu", "southeastasia": "sea"}
-
-
-def code_of(region: str) -> str | None:
-    """Give the code of a region."""
-    return CODES.get("".join(letter for letter in region.casefold() if letter.isalpha()))
 
 
 def check_tasks(tree: RunTree, stage: FinishedStage, ledger: Ledger) -> None:
@@ -81,16 +75,9 @@ def check_seen_marks(tree: RunTree, stage: FinishedStage, ledger: Ledger) -> Non
     if source is None:
         ledger.note(AREA, stage.name, "what people said is not here")
         return
-    rows, seen = rows_of(source), defaultdict[tuple[Any, ...], list[bool]](list)
-    for row in rows:
-        if row["source"] == "real":
-            seen[row["annotator_id"], row["object"], row["region"]].append(row["shown"])
     wanted: dict[tuple[str, str, str], tuple[float, bool | None]] = {}
-    for row in rows:
-        photographs = seen.get((row["annotator_id"], row["object"], row["region"]))
-        if photographs and sum(photographs) / len(photographs) < stage.manifest.options["least"]:
-            continue
-        key, own = (row["img_path"], row["annotator_id"]), code_of(row["region"] or "")
+    for row in reliable(rows_of(source), stage.manifest.options["least"]):
+        key, own = (row["img_path"], row["annotator_id"]), code_of(row["region"])
         home = None if own is None else code_of(row["annotator_loc"]) == own
         wanted[*key, "object_seen"] = (float(row["shown"]), home)
         if own is not None:

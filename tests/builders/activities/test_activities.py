@@ -10,8 +10,7 @@ import polars as pl
 import pytest
 
 from culturekit.builders.activities import merging
-from culturekit.builders.activities.activity_prompts import prompt_activities
-from culturekit.builders.activities.categories import LOOKED_FOR, grid_size
+from culturekit.builders.activities.activity_prompts import LOOKED_FOR, grid_size, prompt_activities
 from culturekit.builders.activities.extracting import extract_activities
 from culturekit.builders.activities.merging import MergeOptions, merge_activities, name_key
 from culturekit.kg.countries import countries, country

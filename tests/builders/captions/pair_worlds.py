@@ -11,7 +11,7 @@ from culturekit.pipeline.run_stage import StageRun, run_stage
 from culturekit.records.schemas import IMAGES, VALUES
 from culturekit.stages.stage import Stage
 from culturekit.storage.digests import digest_file
-from culturekit.storage.picture_writing import encoded
+from culturekit.storage.picture_files import encoded
 from culturekit.storage.tables import write_table
 from tests.conftest import HereEngine
 

@@ -9,19 +9,19 @@ import pytest
 from culturekit.builders.captions.caption_files import CaptionsToCount, count_captions
 from culturekit.builders.captions.objects import ObjectsOptions, ObjectsReads, list_objects
 from culturekit.builders.captions.translating import TranslateReads, translate_captions
-from culturekit.builders.judging.scene_judge import ExtractReads, judge_scenes
+from culturekit.builders.judging.scene_judge import ExtractReads
 from culturekit.errors import UsageError
 from culturekit.families.c3 import C3Options, C3Reads, score_c3
 from culturekit.families.handles.inputs import VectorFolder
 from culturekit.generation.simulated.scenes.captions import spoken
-from culturekit.generation.simulated.scenes.picture import draw_scene
-from culturekit.generation.simulated.scenes.scene import scene_of
+from culturekit.generation.simulated.scenes.scene import draw_scene, scene_of
 from culturekit.index.embedding.embed_table import EmbedSource, embed_table
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.records.schemas import CAPTION_STATS, DROPS, JUDGMENTS, OBJECTS, TRANSLATIONS
 from culturekit.records.work import QUARANTINED, Outcome, Work
-from culturekit.storage.picture_writing import encoded
+from culturekit.storage.picture_files import encoded
 from culturekit.storage.tables import read_table, write_table
+from tests.builders.judging.asked import judge_scenes
 from tests.builders.judging.test_image_judge import Scripted, table
 from tests.builders.spaces import rows_of
 from tests.generation.simulated.scenes.scene_worlds import knowledge
@@ -152,6 +152,9 @@ def test_judgments_of_two_judges_are_refused(work: Work, tmp_path: Path) -> None
     both = rows_of(JUDGMENTS, said | {"judge": "m"}, said | {"judge": "n"})
     with pytest.raises(UsageError, match="one judge"):
         listed(work, ObjectsReads(judgments=write_table(tmp_path, JUDGMENTS, both)))
+    nothing = write_table(tmp_path, JUDGMENTS, both.clear())
+    with pytest.raises(UsageError, match=r"no image was looked at.*drops\.parquet has the reason of each"):
+        listed(work, ObjectsReads(judgments=nothing))
 
 
 def test_objects_reach_the_score_by_their_vectors(work: Work, tmp_path: Path) -> None:

@@ -5,10 +5,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.builders.judging.geo_tag import TagReads, tag_images
-from culturekit.builders.judging.geo_tag_question import GeoTag
+from culturekit.builders.judging.geo_tag import GeoTag, TagReads, tag_images
 from culturekit.llm.client import Reply, Request
-from culturekit.llm.reading.schema_targets import TARGETS, Target
+from culturekit.llm.reading.schema_checks import TARGETS, Target
 from culturekit.llm.reading.schemas import check_shape, schema_of
 from culturekit.records.schemas import CSPACE, DROPS, JUDGMENTS, MATCHES
 from culturekit.records.work import Outcome, Work

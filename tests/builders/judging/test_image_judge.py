@@ -11,16 +11,18 @@ import polars as pl
 import pytest
 from PIL import Image as Pictures
 
-from culturekit.builders.judging.image_judge import judge_images, judge_wording
+from culturekit.builders.judging.image_judge import judge_wording
 from culturekit.builders.judging.image_questions import ImageQuestion
 from culturekit.builders.judging.shown_images import read_picture
 from culturekit.errors import UsageError
 from culturekit.llm.client import Image, Reply, Request
+from culturekit.pipeline.steps.judge_stage import JudgeOptions
 from culturekit.records.schemas import DROPS, IMAGES, JUDGMENTS
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.digests import digest_bytes
 from culturekit.storage.picture_reading import NoPicture, PictureLimits
 from culturekit.storage.tables import read_table, write_table
+from tests.builders.judging.asked import judge_images
 from tests.builders.spaces import rows_of
 
 YES_NO = ImageQuestion("inclusion", "region", "Is the country right?", answers=("yes", "no"))
@@ -204,10 +206,6 @@ def test_a_file_of_too_many_bytes_is_not_read(tmp_path: Path) -> None:
         [YES_NO, YES_NO],
     ],
 )  # fmt: skip
-def test_questions_that_make_no_sense_are_refused_before_anything_is_asked(
-    work: Work, tmp_path: Path, questions: list[ImageQuestion]
-) -> None:
-    client = Scripted(right)
+def test_questions_that_make_no_sense_are_refused_before_anything_is_asked(questions: list[ImageQuestion]) -> None:
     with pytest.raises(UsageError):
-        judge_images(work, table(tmp_path / "images", {"a": png()}), questions, client)
-    assert client.seen == []
+        JudgeOptions(questions, "scripted")

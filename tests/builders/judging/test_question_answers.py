@@ -5,12 +5,13 @@ from typing import Any
 import polars as pl
 import pytest
 
-from culturekit.builders.judging.question_answers import AnswerReads, answer_questions, answer_wording
+from culturekit.builders.judging.question_answers import AnswerReads, answer_wording
 from culturekit.errors import UsageError
 from culturekit.llm.client import Reply, Request
 from culturekit.records.schemas import DROPS, JUDGMENTS, QUESTIONS
 from culturekit.records.work import QUARANTINED, Outcome, Work
 from culturekit.storage.tables import read_table, write_table
+from tests.builders.judging.asked import answer_questions
 from tests.builders.judging.test_image_judge import Scripted, png, table
 from tests.builders.spaces import rows_of
 

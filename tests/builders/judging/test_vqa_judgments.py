@@ -9,14 +9,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from culturekit.builders.judging.image_judge import WeighOptions, WeighReads, judge_name, weigh_images
-from culturekit.builders.judging.yes_probability import probability_of_yes, vqa_request
+from culturekit.builders.judging.image_judge import (
+    WeighOptions,
+    WeighReads,
+    judge_name,
+    probability_of_yes,
+    vqa_request,
+)
 from culturekit.llm.client import Reply, Request
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.clients.token_listing import WeighedToken, listed_tokens, listing
 from culturekit.records.schemas import JUDGMENTS
 from culturekit.records.work import QUARANTINED, Outcome, Work
 from culturekit.storage.tables import read_table
+from tests.builders.judging.asked import weigh_images
 from tests.builders.judging.test_image_judge import Scripted, png, table
 from tests.builders.judging.test_question_graph import prompts
 from tests.llm.server import Answer, Fault, Question, Rule, Script, running_server

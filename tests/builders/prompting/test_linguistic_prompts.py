@@ -1,14 +1,16 @@
 """Prompts of dialects, nouns and groups: the paper's numbers, what falls at which filter, sheets, users' lists."""
 
 import gzip
+import sys
+import tracemalloc
+from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import polars as pl
 import pytest
 
-from culturekit.builders.prompting.dialect_corpus import phrases_met
-from culturekit.builders.prompting.dialect_grammar import GRAMMARS, MultiValue, Rules
+from culturekit.builders.prompting.dialect_corpus import corpus_digest, phrases_met
+from culturekit.builders.prompting.dialect_grammar import GRAMMARS, Rules
 from culturekit.builders.prompting.dialect_pairs import DialectOptions, DialectReads
 from culturekit.errors import ConfigError, UsageError
 from culturekit.generation.linguistic_lists import lists
@@ -23,6 +25,7 @@ from culturekit.pipeline.steps.linguistic_prompt_stages import (
 )
 from culturekit.pipeline.workers.local_engine import LocalEngine
 from culturekit.stages.stage import Stage
+from culturekit.storage.manifest import read_manifest
 
 NOUNS = (
     "apartment, appetizer, art museum, bakery, beauty store, bookshop, boutique, breakfast, cafe, city hall, "
@@ -118,7 +121,7 @@ def test_a_model_proposes_and_what_it_talks_falls(tmp_path: Path) -> None:
 
 
 def test_a_corpus_is_streamed_and_words_are_whole(tmp_path: Path) -> None:
-    """Against a count over the whole text; a line longer than what is looked at together loses no other."""
+    """Against a count over the whole text; where a long line is cut nothing is lost, and nothing is found."""
     text = "ice cubes. Ice! nice mice\nice\n" + "x " * 60_000 + "ice\n"
     (tmp_path / "c.txt").write_text(text)
     words = "".join(one if one.isalnum() else " " for one in text.casefold()).split()
@@ -127,9 +130,45 @@ def test_a_corpus_is_streamed_and_words_are_whole(tmp_path: Path) -> None:
     }  # fmt: skip
     with pytest.raises(UsageError, match="there is no corpus"):
         phrases_met(tmp_path / "nowhere", ["ice"])
+    for at in range(4):
+        (tmp_path / "c.txt").write_text(" " * at + "nice ice cubes " * 10_000)
+        assert phrases_met(tmp_path, ["ice", "ice cubes", "cubes nice ice"]) == {
+            "ice": 10_000, "ice cubes": 10_000, "cubes nice ice": 9_999,
+        }  # fmt: skip
     (tmp_path / "bad.gz").write_bytes(b"\x1f\x8b broken")
     with pytest.raises(UsageError, match="cannot be read"):
         phrases_met(tmp_path, ["ice"])
+
+
+def test_a_corpus_of_any_size_takes_no_more_memory(tmp_path: Path) -> None:
+    """Thousands of files, and a line without end: what is held is a piece of one, and the names of one folder."""
+    for folder in range(10):
+        (tmp_path / f"{folder:02}").mkdir()
+        for number in range(10):
+            (tmp_path / f"{folder:02}/{number:02}.txt").write_text("look at that whip\n" * 20)
+    (tmp_path / "00/endless.txt").write_text("no end to it " * 100_000)
+    tracemalloc.start()
+    try:
+        assert phrases_met(tmp_path, ["whip", "crib"]) == {"whip": 2_000, "crib": 0}
+        assert len(corpus_digest(tmp_path)) == 64
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20, "the longest line alone is larger"
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_corpus_is_known_by_what_it_holds(tmp_path: Path) -> None:
+    (tmp_path / "sae").mkdir()
+    (tmp_path / "sae/a.txt").write_text("car")
+    stage = dialects_stage(DialectReads(standard_corpus=tmp_path / "sae"), DialectOptions())
+    assert set(stage.inputs) == {"lists", "standard-corpus"}
+    folder, before = built(stage, tmp_path / "p"), corpus_digest(tmp_path / "sae")
+    manifest = read_manifest(folder)
+    assert manifest is not None
+    assert manifest.inputs["standard-corpus"].sha256 == before
+    (tmp_path / "sae").rename(tmp_path / "moved")
+    assert corpus_digest(tmp_path / "moved") == before
+    (tmp_path / "moved/b.csv").write_text("")
+    assert corpus_digest(tmp_path / "moved") != before
 
 
 @pytest.mark.parametrize(
@@ -145,20 +184,73 @@ def test_rules_hold_in_any_dialect(sentence: str, said: str) -> None:
     assert (said in found) if said else found == ""
 
 
+REAL = """
+import random
+
 class HabitualBe:
-    """In the place of Multi-VALUE: a dialect whose only rule is that `is` becomes `be`."""
+    made = 0
 
-    def transform(self, sentence: str) -> str:
-        return sentence.replace(" is ", " be ")
+    def __init__(self, lexical_swaps={}, morphosyntax=True, seed=None):
+        HabitualBe.made += 1
+
+    def set_seed(self, seed):
+        random.seed(seed)
+
+    def transform(self, string):
+        if string == "unread":
+            assert False, "Spacy and Stanza sentence mismatch."
+        always = string.replace(" is ", " be ")
+        return always.replace(" the ", " da ") if random.random() < 0.6 else always
+
+class AfricanAmericanVernacular(HabitualBe): pass
+class ColloquialSingaporeDialect(HabitualBe): pass
+class IrishDialect(HabitualBe): pass
+class Broken(HabitualBe):
+    def __init__(self):
+        raise OSError("[E050] Can't find model 'en_core_web_sm'.")
+"""
+"""Built as Multi-VALUE 0.3 is: a module that its package does not import, and rules that hold by chance."""
 
 
-def test_multi_value_accepts_what_its_rules_make_or_leave_alone() -> None:
-    checker = MultiValue(SimpleNamespace(AfricanAmericanVernacular=HabitualBe))
+@pytest.fixture
+def multi_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    package = tmp_path / "packages/multivalue"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (package / "Dialects.py").write_text(REAL)
+    monkeypatch.syspath_prepend(str(package.parent))
+    yield package
+    for name in ("multivalue.Dialects", "multivalue"):
+        sys.modules.pop(name, None)
+
+
+def test_multi_value_accepts_what_its_rules_may_make(multi_value: Path) -> None:
+    checker = GRAMMARS.make("multi-value")
     assert checker.problem("a man by his whip", "a man by his car", "AAE") == ""
-    assert checker.problem("the whip be new", "the car is new", "AAE") == ""
+    assert checker.problem("the whip be new", "the car be new", "AAE") == ""
+    for _ in range(5):
+        assert checker.problem("in the whip", "in the car", "AAE") == "", "chance may leave it alone"
+        assert checker.problem("in da whip", "in the car", "AAE") == "", "and may change it"
     assert "its rules make 'the whip be new' of it" in checker.problem("the whip is new", "the car is new", "AAE")
+    assert checker.problem("a whip in a carport", "a car in a carport", "AAVE") == ""
+    assert "sentence mismatch" in checker.problem("unread", "unread", "AAE")
+    assert checker.problem("a x", "a y", "Singlish") == checker.problem("a x", "a y", "Irish") == ""
+    assert checker.problem("he am x", "he is y", "AAE"), "what its rules leave alone they did not make"
+    assert sys.modules["multivalue.Dialects"].HabitualBe.made == 4, "each dialect is loaded once"
     with pytest.raises(UsageError, match="knows no such dialect"):
         checker.problem("a", "b", "Latin")
+    with pytest.raises(UsageError, match=r"cannot be loaded.*en_core_web_sm.*downloads"):
+        checker.problem("a", "b", "Broken")
+
+
+@pytest.mark.parametrize("first", ["raise SystemExit(1)", "import geopy_of_nowhere"])
+def test_multi_value_that_cannot_download_says_so(multi_value: Path, first: str) -> None:
+    (multi_value / "__init__.py").write_text(first)
+    with pytest.raises(UsageError, match="Multi-VALUE cannot be loaded"):
+        GRAMMARS.make("multi-value")
+
+
+def test_without_multi_value_its_absence_is_said() -> None:
     with pytest.raises(UsageError, match="Multi-VALUE is not installed"):
         GRAMMARS.make("multi-value")
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from culturekit.builders.simulated.scene_reader import read_scene
-from culturekit.generation.simulated.scenes.picture import draw_scene
+from culturekit.generation.simulated.scenes.scene import draw_scene
 from tests.generation.simulated.scenes.scene_worlds import some_scenes
 
 

@@ -5,8 +5,7 @@ from culturekit.builders.simulated.simulated_encoder import SimulatedEncoder
 from culturekit.errors import UsageError
 from culturekit.generation.backend import Pixels
 from culturekit.generation.simulated.scenes.captions import named_in, spoken
-from culturekit.generation.simulated.scenes.picture import draw_scene
-from culturekit.generation.simulated.scenes.scene import Scene
+from culturekit.generation.simulated.scenes.scene import Scene, draw_scene
 from culturekit.index.encoders import ENCODERS
 
 CAPTION = "hand drums and a qipao dress in a bamboo garden"

@@ -6,11 +6,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from culturekit.builders.judging.image_judge import probability_of_yes, vqa_request
 from culturekit.builders.judging.scene_judge import Descriptors, Rating
-from culturekit.builders.judging.yes_probability import probability_of_yes, vqa_request
 from culturekit.errors import UsageError
-from culturekit.generation.simulated.scenes.picture import draw_scene
-from culturekit.generation.simulated.scenes.scene import Scene, scene_of
+from culturekit.generation.simulated.scenes.scene import Scene, draw_scene, scene_of
 from culturekit.generation.simulated.scenes.vocabulary import DIMENSIONS, world
 from culturekit.llm.client import FreeClient, Image, Request
 from culturekit.llm.clients.clients import CLIENTS

@@ -10,7 +10,7 @@ import pytest
 from culturekit.errors import CultureKitError
 from culturekit.generation import runner
 from culturekit.generation.backend import Failure, HeldBackend, ImageReply, ImageRequest, Lane, Picture
-from culturekit.generation.image_findings import FINDINGS
+from culturekit.generation.image_rows import FINDINGS
 from culturekit.generation.runner import ImagePlan, Maker, generate, known_pace, pilot
 from culturekit.records.work import Work
 from culturekit.storage.digests import digest_file

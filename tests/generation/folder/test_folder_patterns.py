@@ -5,8 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culturekit.generation.folder.folder_patterns import FIELDS, parse_pattern, parse_patterns
-from culturekit.generation.folder.folder_text import bare, folded, natural_order
+from culturekit.generation.folder.folder_patterns import (
+    FIELDS,
+    bare,
+    folded,
+    natural_order,
+    parse_pattern,
+    parse_patterns,
+)
 
 TEXT = st.text(st.characters(categories=["L", "N"], include_characters=" ,.()'"), min_size=1, max_size=20)
 NUMBER = st.integers(0, 10**18).map(str)

@@ -14,7 +14,7 @@ from culturekit.generation.services.google_image_client import shape_of_size
 from culturekit.generation.services.image_question import Made, calls_of, question_of
 from culturekit.generation.services.image_services import IMAGE_SERVICES
 from culturekit.llm.client import Reply
-from culturekit.llm.journal.keys import key_of
+from culturekit.llm.journal.journal_entry import key_of
 from culturekit.llm.reading.reply_codes import ParseFailure
 from culturekit.llm.row_automaton import read_reply
 from culturekit.storage.digests import digest_bytes

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culturekit.errors import UsageError
-from culturekit.generation.simulated.attraction import Attraction, Drawing, strength
-from culturekit.generation.simulated.pools import rows_of
+from culturekit.generation.simulated.attraction import Attraction, Drawing, rows_of, strength
 from culturekit.generation.simulated.render import DRAWING_NUMBERS, Pull, Subject, draw
 from tests.generation.simulated.simulated_models import asked, model, pictures, portraits, space, wide_space
 

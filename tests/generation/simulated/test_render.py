@@ -6,8 +6,7 @@ import pytest
 
 from culturekit.generation.backend import Pixels
 from culturekit.generation.simulated.canvas import Numbers, polynomial, triangle_wave
-from culturekit.generation.simulated.emblems import emblem_of
-from culturekit.generation.simulated.looks import blend, colours
+from culturekit.generation.simulated.emblems import blend, colours, emblem_of
 from culturekit.generation.simulated.render import DRAWING_NUMBERS, Subject, draw
 
 

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from culturekit.index.diagnosis import comparison
 from culturekit.index.diagnosis.comparison import ranked_by_search, runs_of
 from culturekit.index.encoder import Vectors
-from culturekit.index.matching.match_batch import match_batch
-from culturekit.index.matching.match_countries import country_sets
+from culturekit.index.matching.match_batch import country_sets, match_batch
 from culturekit.index.matching.match_ranking import Ranking, ranked_by_blocks
 from culturekit.index.matching.match_scope import ChannelVectors, scope_of
 from culturekit.index.search.search import Found, best_by_hand

@@ -15,7 +15,7 @@ from culturekit.records.schemas import ARTIFACTS, IMAGES, MATCHES
 from culturekit.records.work import Work
 from culturekit.stages.roles import SHUFFLED
 from culturekit.storage.digests import digest_bytes
-from culturekit.storage.picture_writing import encoded
+from culturekit.storage.picture_files import encoded
 from culturekit.storage.tables import read_table, write_table
 from tests.conftest import HeardProgress, HereEngine
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culturekit.errors import ConfigError, UsageError
-from culturekit.index.embedding.embedding_texts import embed_texts
+from culturekit.index.embedding.embedding_encoders import embed_texts
 from culturekit.index.folder.artifact_names import artifact_names
 from culturekit.index.folder.text_channel import checked, middle, text_vectors
 from culturekit.index.folder.text_templates import TextTemplates, text_templates

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from culturekit.index.encoder import Vectors
 from culturekit.index.matching import match_scope
-from culturekit.index.matching.match_batch import Matched, match_batch
-from culturekit.index.matching.match_countries import country_sets
+from culturekit.index.matching.match_batch import Matched, country_sets, match_batch
 from culturekit.index.matching.match_ranking import ranked_by_blocks
 from culturekit.index.matching.match_scope import Adjusted, scope_of
 from culturekit.records.choices import Aggregate

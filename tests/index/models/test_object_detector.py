@@ -13,7 +13,7 @@ from culturekit.errors import UsageError
 from culturekit.index.models.object_detector import DETECTORS
 from culturekit.records.schemas import DROPS, OBJECTS
 from culturekit.records.work import Work
-from culturekit.storage.picture_writing import encoded
+from culturekit.storage.picture_files import encoded
 from culturekit.storage.tables import read_table
 from tests.builders.judging.test_image_judge import table
 

@@ -13,8 +13,7 @@ from rdflib import RDFS, Graph, Literal, URIRef
 from culturekit.errors import UpstreamUnavailable, UsageError
 from culturekit.kg.sparql import sparql_client
 from culturekit.kg.sparql.sparql_client import SparqlClient
-from culturekit.kg.web.pinned_connection import connect_to
-from culturekit.kg.web.public_address import address_of, check_url
+from culturekit.kg.web.pinned_connection import address_of, check_url, connect_to
 from tests.kg.sparql_server import Answer, Endpoint, serving
 from tests.llm.server.dripping import HEADER, dripping
 

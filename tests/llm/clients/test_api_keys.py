@@ -1,9 +1,8 @@
 import pytest
 
 from culturekit.errors import MissingDependency, UsageError
-from culturekit.llm.clients.api_keys import api_key
 from culturekit.llm.clients.client_options import RemoteOptions
-from culturekit.llm.clients.endpoints import check_base_url, is_loopback, is_official, normal_base_url
+from culturekit.llm.clients.endpoints import OPENAI, check_base_url, is_loopback, is_official, normal_base_url
 
 OFFICIAL = "https://api.openai.com/v1"
 CANARY = "sk-canary-4711"
@@ -11,7 +10,7 @@ CANARY = "sk-canary-4711"
 
 def key(base_url: str, named: str = "") -> str | None:
     options = RemoteOptions(base_url=base_url, api_key=named)
-    found = api_key(options, base_url=base_url, official=OFFICIAL, variables=("OPENAI_API_KEY",))
+    found = OPENAI.key(options.key_variable, base_url)
     return found.reveal() if found else None
 
 

@@ -7,7 +7,7 @@ from culturekit.errors import ConfigError, IntegrityError, UsageError
 from culturekit.llm.client import FreeClient, Reply, Request
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.journal.journal import Entry, Journal, Reading
-from culturekit.llm.journal.keys import key_of
+from culturekit.llm.journal.journal_entry import key_of
 from tests.llm.questions import client, question
 
 FAR = "openai:gpt-4o-mini"

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culturekit.llm.client import Identity, Image, Outgoing, Request
-from culturekit.llm.journal.keys import key_of
+from culturekit.llm.journal.journal_entry import key_of
 from culturekit.storage.digests import canonical_json
 
 IDENTITY = Identity("openai", "https://api.openai.com/v1", "chat/completions", "gpt-4o-mini")

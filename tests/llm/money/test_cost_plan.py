@@ -8,7 +8,7 @@ import pytest
 
 from culturekit.llm.client import Identity, Outgoing, Rate, Usage
 from culturekit.llm.journal.journal import Entry, Journal, Reading
-from culturekit.llm.journal.keys import key_of
+from culturekit.llm.journal.journal_entry import key_of
 from culturekit.llm.money.cost_plan import CostPlan, cost_plan_lines, plan_cost
 from culturekit.llm.money.spending import Spent, read_spending
 from culturekit.llm.money.tokens import estimate, input_bound

@@ -14,8 +14,8 @@ from culturekit.llm.client import Quota, Rate, Reply, Usage
 from culturekit.llm.engine import AskEngine, AskOptions, Pass
 from culturekit.llm.journal.exchanges import latest_exchanges
 from culturekit.llm.journal.journal import Entry, Journal, Reading
+from culturekit.llm.journal.journal_entry import key_of
 from culturekit.llm.journal.journal_places import JournalPlace
-from culturekit.llm.journal.keys import key_of
 from culturekit.llm.money.counted_here import Counts
 from culturekit.llm.money.ledger import Ledger, read_ledger
 from culturekit.llm.money.shared_budget import spent_elsewhere

@@ -2,7 +2,7 @@ from pathlib import Path
 
 from culturekit.llm.client import Usage
 from culturekit.llm.journal.journal import Entry, Journal, Reading
-from culturekit.llm.money.money import picodollars
+from culturekit.llm.money.budget import picodollars
 from culturekit.llm.money.shared_budget import journal_for, left_for, spent_elsewhere
 
 

@@ -8,8 +8,7 @@ import pytest
 from rich.pretty import pretty_repr
 
 from culturekit.errors import MissingDependency, UsageError
-from culturekit.llm.untrusted.redaction import redact
-from culturekit.llm.untrusted.secrets import Secret, key_from_environment, resolve_key
+from culturekit.llm.untrusted.redaction import Secret, key_from_environment, redact, resolve_key
 
 CANARY = "canary-5f0c1e77aa"
 

@@ -91,6 +91,25 @@ def test_few_answers_are_refused_by_every_kernel(weights: tuple[float, float, fl
         world.corrected(world.audit, weights)
 
 
+CONTRADICTIONS = {
+    "answers name a place and say none of these": pl.when(pl.int_range(pl.len()) % 10 == 0)
+    .then(pl.lit(value=True))
+    .otherwise("none_of_these")
+    .alias("none_of_these"),
+    "a country lies in several continents": pl.col("continent").replace({"Asia": "Eastern Asia"}),
+}
+
+
+@pytest.mark.parametrize("weights", KERNELS)
+@pytest.mark.parametrize("problem", CONTRADICTIONS)
+def test_answers_that_contradict_themselves_or_the_matches_are_refused_by_every_kernel(
+    weights: tuple[float, float, float], problem: str
+) -> None:
+    model = Audited()
+    with pytest.raises(UsageError, match=problem):
+        model.corrected(model.audit.with_columns(CONTRADICTIONS[problem]), weights)
+
+
 @pytest.mark.parametrize("weights", KERNELS)
 def test_raters_who_disagree_are_refused_by_every_kernel(weights: tuple[float, float, float]) -> None:
     world = Audited()

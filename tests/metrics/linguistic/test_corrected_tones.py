@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 
 from culturekit.errors import UsageError
 from culturekit.metrics import CorrectedTones, corrected_tones
+from culturekit.metrics.linguistic.corrected_tones import Limits
 
 Values = NDArray[np.float64]
 
@@ -44,19 +45,57 @@ def test_shares_are_those_of_a_plain_walk(seed: int) -> None:
     assert values(corrected_tones(judged, people)) == pytest.approx(walked(judged, people), abs=1e-12)
 
 
-def test_the_rows_average_to_the_shares_and_add_up() -> None:
-    found = corrected_tones(*world(5)[:2])
-    assert found.rows.mean(axis=0) == pytest.approx(values(found), abs=1e-12)
-    assert found.rows.sum(axis=1) == pytest.approx(np.ones(found.people))
-    assert found.people == 150
-
-
 def test_where_people_saw_everything_the_rule_does_not_matter() -> None:
+    """What is left open then is how people err: not at all where second answers never differ."""
     judged, people, true = world(6, asked=300)
-    found = corrected_tones(judged, people)
-    assert values(found) == pytest.approx(true, abs=1e-12)
+    alone, held = (corrected_tones(judged, people, answers=np.full(300, count)) for count in (1, 3))
+    assert values(alone) == values(held) == pytest.approx(true, abs=1e-12)
     assert values(corrected_tones(np.zeros_like(judged), people)) == pytest.approx(true, abs=1e-12)
-    assert [share.low for share in found.shares] == pytest.approx([share.high for share in found.shares], abs=1e-9)
+    for share in alone.shares:
+        assert 0.001 < share.value - share.low < 0.01
+        assert 0.001 < share.high - share.value < 0.01
+    assert [share.low for share in held.shares] == pytest.approx([share.high for share in held.shares], abs=1e-3)
+    assert (alone.held, held.held) == (False, True)
+    assert held.std.low == pytest.approx(held.std.high, abs=1e-3)
+    assert held.std.value == pytest.approx(true.std())
+    assert held.mad.value == pytest.approx(np.abs(true - 0.1).mean())
+
+
+def test_a_tone_that_only_errors_name_may_not_be_there() -> None:
+    """One name in a hundred beside a frequent tone; a second answer that agrees, or many names, tell otherwise."""
+    people = np.tile(np.eye(10)[[3, 4]], (60, 1))
+    people[0] = np.eye(10)[5]
+    assert corrected_tones(people, people).shares[5].low == 0
+    people[2] = people[4] = people[6] = people[8] = people[10] = people[12] = people[14] = np.eye(10)[5]
+    assert corrected_tones(people, people).shares[5].low > 0
+    two = np.tile(np.eye(10)[[3, 4]], (60, 1))
+    two[0] = (np.eye(10)[5] + np.eye(10)[4]) / 2
+    assert corrected_tones(two, two, answers=np.full(120, 2)).shares[5].low == 0
+    two[2] = two[4] = two[6] = np.eye(10)[5]
+    assert corrected_tones(two, two, answers=np.full(120, 2)).shares[5].low > 0
+
+
+def test_a_share_next_to_nothing_has_no_limit_next_to_all() -> None:
+    """What the rule sees and people do not may leave a share of 1e-17 that scatters."""
+    judged = np.tile(np.eye(10)[[3, 8, 4, 4]], (100, 1))
+    people = judged.copy()
+    people[:100:4] = np.eye(10)[8]
+    people[1:100:4] = np.eye(10)[3]
+    people[100:] = np.nan
+    for shift in np.linspace(-1e-3, 1e-3, 9):
+        share = Limits(1.98, 150, 400).around(max(0.0, shift), 1e-4, 0.0, 0.0, 1.0)
+        assert share.high < 0.05
+    assert max(share.high for share in corrected_tones(judged, people).shares) < 0.8
+
+
+def test_limits_reach_as_far_as_second_answers_differ() -> None:
+    judged, people, _ = world(8)
+    rng, apart = np.random.default_rng(0), people.copy()
+    for row in np.flatnonzero(~np.isnan(people[:, 0]))[:60]:
+        apart[row] = (people[row] + np.eye(10)[rng.integers(10)]) / 2
+    sure, doubtful = (corrected_tones(judged, said, answers=np.full(300, 2)) for said in (people, apart))
+    assert sum(s.high - s.low for s in doubtful.shares) > 1.25 * sum(s.high - s.low for s in sure.shares)
+    assert doubtful.std.high - doubtful.std.low > sure.std.high - sure.std.low
 
 
 def test_a_rule_that_is_right_is_trusted_and_one_of_noise_is_not() -> None:
@@ -87,7 +126,13 @@ def test_a_tone_that_nobody_met_may_not_be_there() -> None:
         (np.full((40, 10), np.nan), np.zeros((40, 10)), "judged and people"),
         (np.zeros((40, 10)), np.zeros((40, 10)), "too few pictures"),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_is_refused(judged: Values, people: Values, said: str) -> None:
     with pytest.raises(UsageError, match=said):
         corrected_tones(judged, people)
+
+
+def test_the_number_of_answers_belongs_to_each_picture() -> None:
+    judged, people, _ = world(1)
+    with pytest.raises(UsageError, match="answers"):
+        corrected_tones(judged, people, answers=[1, 2])

@@ -14,6 +14,7 @@ from culturekit.errors import ConfigError, UsageError
 from culturekit.pipeline.planning.plan import plan_recipe
 from culturekit.pipeline.run_recipe import run_recipe
 from culturekit.pipeline.workers.local_engine import LocalEngine
+from culturekit.torch_places import mend_torchvision
 from culturekit.verify.verify_run import verify_run
 from tests.generation.diffusion.tiny_pipelines import tiny
 
@@ -63,6 +64,7 @@ def test_a_plan_says_what_installs_the_packages_that_a_training_needs(
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_the_same_captions_are_drawn_before_and_after(tmp_path: Path) -> None:
     torch: Any = pytest.importorskip("torch")
+    mend_torchvision()
     pytest.importorskip("diffusers")
     pytest.importorskip("peft")
     del torch

@@ -36,3 +36,8 @@ def test_simulated_people_know_only_simulated_pictures() -> None:
     assert "simulated people know only what simulated-objects drew" in refused(
         "photographs.backend=simulated-scenes?knows=1"
     )
+
+
+def test_no_more_photographs_are_wanted_than_are_taken_in() -> None:
+    assert "least: no more than each, the 24 photographs" in refused("photographs.least=180")
+    load_any_recipe(find_recipe("inclusion"), ["photographs.least=180", "photographs.each=200"])

@@ -19,7 +19,7 @@ from culturekit.pipeline.steps.caption_world_stages import (
     simulated_ratings_stage,
 )
 from culturekit.pipeline.steps.generate_stage import generate_stage
-from culturekit.pipeline.steps.pair_worth_stages import (
+from culturekit.pipeline.steps.pair_stages import (
     captioned_images_stage,
     pair_items_stage,
     ranked_values_stage,

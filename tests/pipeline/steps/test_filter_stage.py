@@ -11,7 +11,7 @@ from culturekit.pipeline.run_recipe import run_recipe
 from culturekit.pipeline.steps.filter_stage import FilterOptions, FilterReads, filter_stage
 from culturekit.stages.stage import Stage, input_records, key_of
 from tests.conftest import SMALL, HeardProgress, HereEngine
-from tests.faults.filter_kills import dishes
+from tests.faults.asking_kills import dishes
 
 LOCAL = "openai:judge-1?base_url=http://127.0.0.1:9/v1"
 

@@ -26,7 +26,7 @@ from culturekit.pipeline.workers.local_engine import LocalEngine
 from culturekit.stages.stage import Stage
 from culturekit.verify.findings import Ledger
 from culturekit.verify.run_tree import open_tree
-from culturekit.verify.tables.check_captions import check_expansion, check_objects, check_sample, check_translations
+from culturekit.verify.tables.check_pairs import check_expansion, check_objects, check_sample, check_translations
 
 CHECKS = {
     "expand-captions": check_expansion,

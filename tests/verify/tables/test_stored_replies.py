@@ -20,11 +20,15 @@ from culturekit.builders.judging.question_graph import GraphOptions
 from culturekit.kg.concepts import load_concept
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.pipeline.run_stage import run_stage
-from culturekit.pipeline.steps.completion_stage import CompletionOptions, complete_stage
-from culturekit.pipeline.steps.filter_stage import FilterOptions, FilterReads, filter_stage
-from culturekit.pipeline.steps.judge_stage import JudgeOptions, JudgeReads, judge_stage
+from culturekit.pipeline.steps.filter_stage import (
+    CompletionOptions,
+    FilterOptions,
+    FilterReads,
+    complete_stage,
+    filter_stage,
+)
+from culturekit.pipeline.steps.judge_stage import JudgeOptions, JudgeReads, judge_stage, tag_stage
 from culturekit.pipeline.steps.question_stages import GraphReads, answers_stage, graphs_stage, vqascore_stage
-from culturekit.pipeline.steps.tag_stage import tag_stage
 from culturekit.stages.stage import Stage
 from culturekit.verify.verify_run import Verification, verify_run
 from tests.builders import completing_model
@@ -32,8 +36,7 @@ from tests.builders.judging.test_image_judge import png, table
 from tests.builders.judging.test_question_answers import questions
 from tests.builders.judging.test_question_graph import prompts
 from tests.conftest import HeardProgress, HereEngine
-from tests.faults.completion_kills import collection
-from tests.faults.filter_kills import dishes
+from tests.faults.asking_kills import collection, dishes
 from tests.faults.seeing_model import sees
 from tests.llm.server import Answer, Fault, Question, Rule, RunningServer, Script, When, running_server
 from tests.llm.server.fault_kinds import ANSWER_FAULTS, BODY_FAULTS, TEXT_FAULTS

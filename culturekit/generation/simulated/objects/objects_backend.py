@@ -21,7 +21,7 @@ from culturekit.generation.simulated.objects.object_scene import (
 )
 from culturekit.generation.simulated.render import LIGHT, LIGHT_NUMBERS, PAPER_NUMBERS
 from culturekit.generation.simulated.scenes.dials import read_dial
-from culturekit.generation.simulated.scenes.picture import CELLS, STEREOTYPES, paint_marks
+from culturekit.generation.simulated.scenes.scene import CELLS, STEREOTYPES, paint_marks
 from culturekit.generation.simulated.scenes.vocabulary import world
 from culturekit.registry import Spec
 from culturekit.storage.digests import canonical_json

@@ -10,9 +10,8 @@ import numpy as np
 from culturekit.errors import UsageError
 from culturekit.generation.backend import Failure, ImageBackend, ImageReply, ImageRequest, Picture, Pixels
 from culturekit.generation.linguistic_lists import lists
-from culturekit.generation.simulated.portraits.asked import MODERN, TRADITIONAL, Asked, asked_in, codes
+from culturekit.generation.simulated.portraits.asked import MODERN, TRADITIONAL, Asked, asked_in, codes, write_label
 from culturekit.generation.simulated.portraits.face import LIGHTS, TONES, WALL, WOOD, draw_face
-from culturekit.generation.simulated.portraits.label import write_label
 from culturekit.generation.simulated.scenes.dials import read_dial
 from culturekit.registry import Spec
 from culturekit.storage.digests import canonical_json

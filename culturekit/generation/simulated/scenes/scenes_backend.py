@@ -10,8 +10,7 @@ from culturekit.errors import UsageError
 from culturekit.generation.backend import Failure, ImageBackend, ImageReply, ImageRequest, Picture
 from culturekit.generation.simulated.scenes.captions import all_named, named_in
 from culturekit.generation.simulated.scenes.dials import read_dial
-from culturekit.generation.simulated.scenes.picture import CELLS, draw_scene
-from culturekit.generation.simulated.scenes.scene import Knowledge, scene_of
+from culturekit.generation.simulated.scenes.scene import CELLS, Knowledge, draw_scene, scene_of
 from culturekit.generation.simulated.scenes.vocabulary import world
 from culturekit.registry import Spec
 from culturekit.storage.digests import canonical_json

@@ -1,0 +1,134 @@
+"""Stages on a dask cluster beside the local engine, and what a hundred faults do to whole runs.
+
+    PYTHONPATH=. python benchmarks/cluster.py                # a cluster on this machine
+    PYTHONPATH=. python benchmarks/cluster.py --machines     # as root on Linux: machines in network namespaces
+
+Two workers each: processes of the local engine, or one on each of two machines. Both ways run in turn, and what
+counts is the middle of the ratios, pair by pair, of the seconds that passed and of those that processors worked
+(the command's and all workers'). Workers of a cluster wait; those of the local engine are started with the command.
+"""
+
+import argparse
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from dump_generator import generate_dump
+from recording import record
+
+from tests.faults.cluster_faults import Cluster, world
+from tests.faults.kill_and_resume import content
+from tests.faults.machines import Machine
+
+GOAL = 0.85
+TICKS = os.sysconf("SC_CLK_TCK")
+SMALL = Path(__file__).parent.parent / "tests/fixtures/small.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Took:
+    """What a command took: seconds that passed, and seconds of all its processors."""
+
+    wall: float
+    cpu: float
+
+
+def cpu_of(pids: list[int]) -> float:
+    """Add up the processor seconds of processes that are there."""
+    fields = [Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split() for pid in pids]
+    return sum(int(words[11]) + int(words[12]) for words in fields) / TICKS
+
+
+def took(command: list[str], pids: list[int]) -> Took:
+    """Run a command, and measure it and the processes that work for it."""
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    theirs = cpu_of(pids)
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)}: {done.stderr}")
+    wall, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+    own = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Took(wall, own + cpu_of(pids) - theirs)
+
+
+def stages(folder: Path, megabytes: int, repeats: int) -> dict[str, list[str]]:
+    """Prepare a dump, an index and prompts; give the commands that are measured, without their output folders."""
+    program = [sys.executable, "-m", "culturekit"]
+    generate_dump(folder / "dump.json.gz", megabytes=megabytes, members=20)
+    run = [*program, "run", str(SMALL), "--workdir", str(folder / "run"), "--until", "index"]
+    subprocess.run(run, check=True, capture_output=True)
+    images, prompts = folder / "images", folder / "run/prompts/prompts.parquet"
+    make = [*program, "generate", "--backend", "simulated", "--prompts", str(prompts),
+            "--repeats", str(repeats), "--slots", "8"]  # fmt: skip
+    subprocess.run([*make, "--out", str(images)], check=True, capture_output=True)
+    table = str(images / "images.parquet")
+    return {
+        "ingest": [*program, "kg", "ingest", str(folder / "dump.json.gz")],
+        "generate, simulated": make,
+        "embed": [*program, "index", "embed", "--encoder", "embedded", "--images", table],
+        "map": [*program, "index", "map", "--index", str(folder / "run/index"), "--images", table],
+        "score quality": [*program, "quality", "--scorer", "embedded", "--images", table],
+    }
+
+
+def compare(words: list[str], cluster: Cluster, asks: Machine, folder: Path, pairs: int) -> list[tuple[Took, Took]]:
+    """Run a stage both ways in turn; the bytes must be the same."""
+    found = []
+    for number in range(pairs):
+        local, spread = folder / f"local-{number}", folder / f"cluster-{number}"
+        alone = took([*words, "--out", str(local), "--workers", "2"], [])
+        hands = [cluster.head.pid, *(nanny.pid for nanny in cluster.nannies), *cluster.born()]
+        together = took([*asks.prefix, *words, "--out", str(spread), "--engine", cluster.address], hands)
+        if content(local) != content(spread):
+            raise SystemExit(f"other bytes: {' '.join(words)}")
+        found.append((alone, together))
+    return found
+
+
+def row(what: str, pairs: list[tuple[Took, Took]]) -> list[str]:
+    """Write one stage."""
+    walls = statistics.median(local.wall / cluster.wall for local, cluster in pairs)
+    cpus = statistics.median(local.cpu / cluster.cpu for local, cluster in pairs)
+    middle = [statistics.median(one.cpu for one in ways) for ways in zip(*pairs, strict=True)]
+    return [what, *(f"{seconds:.1f}" for seconds in middle), f"{cpus:.2f}", f"{walls:.2f}", f"{GOAL}"]
+
+
+def main() -> None:
+    """Measure and write the table."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--machines", action="store_true")
+    parser.add_argument("--pairs", type=int, default=3)
+    parser.add_argument("--megabytes", type=int, default=400)
+    parser.add_argument("--repeats", type=int, default=20)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name, world(alone=not given.machines) as (asks, heads, works):
+        folder = Path(name)
+        commands = stages(folder, given.megabytes, given.repeats)
+        cluster = Cluster(heads, works, folder, 1 if given.machines else 2)
+        try:
+            while not cluster.whole():
+                time.sleep(0.5)
+            rows = []
+            for what, words in commands.items():
+                scratch = folder / what.replace(" ", "-")
+                scratch.mkdir()
+                rows.append(row(what, compare(words, cluster, asks, scratch, given.pairs)))
+        finally:
+            cluster.stop()
+    where = "two machines in network namespaces" if given.machines else "this machine"
+    record(
+        "cluster",
+        title=f"Two workers of dask on {where} beside two of the local engine, {given.pairs} pairs",
+        command=f"PYTHONPATH=. python benchmarks/cluster.py{' --machines' if given.machines else ''}",
+        table=[["stage", "CPU-s, local", "CPU-s, cluster", "local / cluster, CPU", "wall", "goal"], *rows],
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,1 +1,0 @@
-"""`culturekit index`: artifacts as vectors, and images mapped to them."""

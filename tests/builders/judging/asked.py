@@ -1,0 +1,34 @@
+"""The questions that stages put to a model about images, put here without the stages."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from culturekit.builders.judging.image_judge import JudgedImages, WeighOptions, WeighReads, weighed_images
+from culturekit.builders.judging.image_questions import ImageQuestion
+from culturekit.builders.judging.question_answers import AnswerReads, answered_images
+from culturekit.builders.judging.scene_judge import ExtractReads, RateReads, StereotypeReads, scenes_of
+from culturekit.builders.judging.shown_images import ShownImages, judged, prompted_images
+from culturekit.llm.client import Client, FreeClient
+from culturekit.records.work import Outcome, Work
+
+__all__ = ["answer_questions", "judge_images", "judge_scenes", "weigh_images"]
+
+Asked = Client | FreeClient
+
+
+def judge_images(work: Work, path: Path, questions: Sequence[ImageQuestion], client: Asked) -> Outcome:
+    asked = JudgedImages(ShownImages(path.parent, "judge"), client.model, questions)
+    return judged(work, prompted_images(path, None), asked, client)
+
+
+def answer_questions(work: Work, given: AnswerReads, client: Asked, per_prompt: int | None = None) -> Outcome:
+    return judged(work, prompted_images(given.images, per_prompt), answered_images(given, client.model), client)
+
+
+def weigh_images(work: Work, given: WeighReads, client: Asked, options: WeighOptions) -> Outcome:
+    asked = weighed_images(given, client.model, options.of)
+    return judged(work, prompted_images(given.images, options.per_prompt), asked, client)
+
+
+def judge_scenes(work: Work, given: ExtractReads | RateReads | StereotypeReads, client: Asked) -> Outcome:
+    return judged(work, prompted_images(given.images, None), scenes_of(given, client.model), client)

@@ -1,0 +1,311 @@
+"""Kill workers and the scheduler of a dask cluster, and pull network cables, at random moments of runs.
+
+    python tests/faults/cluster_faults.py recipes/cube.yaml --faults 100             # as root on Linux: four machines
+    python tests/faults/cluster_faults.py recipes/cube.yaml --faults 20 --alone      # all on this one: no cables
+
+Runs are handed to the cluster; one that ends for want of it must say so in culturekit's words, and is begun again.
+Every finished run must have the bytes that the local engine makes, and a task is done again only if the worker that
+had done it is gone.
+"""
+
+import argparse
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+if __package__ in {None, ""}:
+    sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from tests.faults.kill_and_resume import content, differences
+from tests.faults.machines import Machine, machines
+
+__all__ = ["Result", "cluster_faults", "done_again"]
+
+PORT = 8799
+STUCK = 900.0
+"""Seconds after which a command without a fault that could hold it up has lost its way."""
+
+UNAVAILABLE = 3
+GIVEN_UP = 12
+"""Seconds after which a silent connection is given up; dask takes no fewer."""
+
+AT_ONCE = 30
+"""So many runs may end early one after the other without a fault: a scheduler takes some seconds to start."""
+
+QUICK = {
+    "DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP": f"{GIVEN_UP}s",
+    "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "5s",
+    "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1000",
+    "OMP_NUM_THREADS": "1",
+    "POLARS_MAX_THREADS": "1",
+}
+"""Connections are given up early, so that a pulled cable shows; tasks are not given up, however many workers die."""
+
+
+@dataclass
+class Result:
+    """What came of it."""
+
+    faults: Counter[str] = field(default_factory=Counter)
+    rounds: int = 0
+    ended_early: Counter[str] = field(default_factory=Counter)
+    done: int = 0
+    again: int = 0
+    wrong: list[str] = field(default_factory=list)
+
+
+class Cluster:
+    """A scheduler and workers, each on its machine."""
+
+    def __init__(self, scheduler: Machine, hosts: Sequence[Machine], scratch: Path, workers: int) -> None:
+        """Start them."""
+        self.scheduler, self.hosts, self.scratch = scheduler, hosts, scratch
+        self.watch = scratch / "watch.jsonl"
+        self.watch.touch()
+        self.workers = workers
+        self.head = self.start_scheduler()
+        self.nannies = [self.start_workers(number) for number in range(len(hosts))]
+
+    @property
+    def address(self) -> str:
+        """Where the scheduler listens."""
+        return f"tcp://{self.scheduler.address}:{PORT}"
+
+    def start(self, machine: Machine, *words: str) -> "subprocess.Popen[bytes]":
+        """Start a program of dask's on a machine."""
+        quiet = subprocess.DEVNULL
+        environment = {**os.environ, **QUICK, "CLUSTER_WATCH": str(self.watch)}
+        command = [*machine.prefix, sys.executable, "-m", *words]
+        return subprocess.Popen(command, stdout=quiet, stderr=quiet, env=environment, cwd=Path.cwd())
+
+    def start_scheduler(self) -> "subprocess.Popen[bytes]":
+        """Start the scheduler, the watch in it."""
+        return self.start(
+            self.scheduler, "distributed.cli.dask_scheduler", "--host", self.scheduler.address, "--port", str(PORT),
+            "--no-dashboard", "--preload", str(Path(__file__).with_name("cluster_watch.py")),
+        )  # fmt: skip
+
+    def start_workers(self, number: int) -> "subprocess.Popen[bytes]":
+        """Start workers on a machine, each with a nanny that starts it anew."""
+        host = self.hosts[number]
+        return self.start(
+            host, "distributed.cli.dask_worker", self.address, "--host", host.address, "--nthreads", "1",
+            "--nworkers", str(self.workers), "--no-dashboard", "--memory-limit", "0",
+            "--local-directory", str(self.scratch / f"local-{number}"),
+        )  # fmt: skip
+
+    def mend(self) -> None:
+        """Start what has ended, as the service manager of a machine does: nannies leave when their scheduler does."""
+        for number, nanny in enumerate(self.nannies):
+            if nanny.poll() is not None:
+                self.nannies[number] = self.start_workers(number)
+
+    def born(self) -> list[int]:
+        """List the workers that there are."""
+        return [pid for nanny in self.nannies if nanny.poll() is None for pid in children(nanny.pid)]
+
+    def whole(self) -> bool:
+        """Tell whether all workers are there."""
+        return len(self.born()) == self.workers * len(self.hosts)
+
+    def kill_worker(self, chance: random.Random) -> bool:
+        """Kill a worker; False where none is there."""
+        born = self.born()
+        return bool(born) and killed(chance.choice(born))
+
+    def kill_scheduler(self, chance: random.Random) -> bool:
+        """Kill the scheduler, and start another a little later."""
+        killed(self.head.pid)
+        self.head.wait()
+        time.sleep(chance.uniform(0, 3))
+        self.head = self.start_scheduler()
+        return True
+
+    def stop(self) -> None:
+        """End all."""
+        for process in (*self.nannies, self.head):
+            process.terminate()
+        for process in (*self.nannies, self.head):
+            process.wait()
+
+
+def children(pid: int) -> list[int]:
+    """List the workers that a nanny's threads have started; what keeps count of its resources is none."""
+    started = [read(thread).decode("ascii").split() for thread in Path(f"/proc/{pid}/task").glob("*/children")]
+    every = [child for some in started for child in some]
+    return sorted(int(child) for child in every if b"spawn_main" in read(Path(f"/proc/{child}/cmdline")))
+
+
+def read(path: Path) -> bytes:
+    """Read what the system says of a process; of one that is gone nothing."""
+    try:
+        return path.read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
+
+
+def killed(pid: int) -> bool:
+    """Kill a process; False where it is gone already."""
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def pull(machine: Machine, chance: random.Random) -> bool:
+    """Pull a cable for a while: short enough for nobody to notice, or too long."""
+    machine.plug("down")
+    time.sleep(chance.choice([chance.uniform(0.2, 2), chance.uniform(GIVEN_UP, GIVEN_UP + 8)]))
+    machine.plug("up")
+    return True
+
+
+@contextmanager
+def world(*, alone: bool) -> Iterator[tuple[Machine, Machine, list[Machine]]]:
+    """Make the machine of the command, that of the scheduler, and two of workers."""
+    if alone:
+        yield Machine(), Machine(), [Machine()]
+        return
+    with machines(["asks", "heads", "works", "helps"]) as (asks, heads, *works):
+        yield asks, heads, works
+
+
+def cluster_faults(
+    recipe: Path, scratch: Path, *, faults: int, seed: int, longest: float, workers: int, alone: bool
+) -> Result:
+    """Run until there were enough faults; every run goes on until it is done, and is compared."""
+    local = scratch / "local"
+    words = [sys.executable, "-m", "culturekit", "run", str(recipe.resolve())]
+    subprocess.run([*words, "--workdir", str(local), "--workers", "2"], check=True, capture_output=True)
+    expected, chance, result = content(local), random.Random(seed), Result()
+    with world(alone=alone) as (asks, heads, works), ExitStack() as stack:
+        cluster = Cluster(heads, works, scratch, workers)
+        stack.callback(cluster.stop)
+        while sum(result.faults.values()) < faults:
+            workdir = scratch / f"round-{result.rounds}"
+            command = [*asks.prefix, *words, "--workdir", str(workdir), "--engine", f"{cluster.address}?wait=60"]
+            early, before = 0, 0
+            while not attempt(command, scratch / "said", cluster, asks, chance, result, faults=faults, longest=longest):
+                early, before = early + 1 if sum(result.faults.values()) == before else 0, sum(result.faults.values())
+                if early > AT_ONCE:
+                    raise RuntimeError(f"no run gets anywhere: {(scratch / 'said').read_text(encoding='utf-8')}")
+                cluster.mend()
+                time.sleep(1)
+            result.wrong += differences(expected, content(workdir), f"round {result.rounds}")
+            result.rounds += 1
+    result.done, result.again, wrong = done_again(cluster.watch.read_text(encoding="utf-8").splitlines())
+    result.wrong += wrong
+    return result
+
+
+def attempt(
+    command: Sequence[str], said: Path, cluster: Cluster, asks: Machine, chance: random.Random, result: Result,
+    *, faults: int, longest: float,
+) -> bool:  # fmt: skip
+    """Begin or go on with a run, and disturb it; tell whether it came to its end."""
+    with said.open("w", encoding="utf-8") as errors:
+        run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors)
+    began = time.monotonic()
+    while not ended(run, chance.uniform(0.2, longest)):
+        cluster.mend()
+        if sum(result.faults.values()) < faults and cluster.whole():
+            result.faults[disturbed(cluster, asks, chance)] += 1
+            began = time.monotonic()
+        elif time.monotonic() - began > STUCK:  # also where the cluster does not get up again
+            run.kill()
+            run.wait()
+            result.wrong.append(f"round {result.rounds}: the run waited {STUCK:.0f} seconds for nothing")
+            return True
+    if run.returncode == 0:
+        return True
+    text = said.read_text(encoding="utf-8")
+    told = next((line for line in text.splitlines() if line.startswith("error: ")), "")
+    if run.returncode != UNAVAILABLE or "Traceback" in text or not told:
+        result.wrong.append(f"round {result.rounds}: the run ended with {run.returncode}: {text[-2000:]}")
+        return True
+    result.ended_early[told.removeprefix("error: ").partition(";")[0][:70]] += 1
+    return False
+
+
+def disturbed(cluster: Cluster, asks: Machine, chance: random.Random) -> str:
+    """Do one of the things that happen to clusters; say which."""
+    cables: Mapping[str, Machine] = {"the asker's cable": asks, "the scheduler's cable": cluster.scheduler}
+    while True:
+        what = chance.choice(["worker"] * 4 + ["scheduler", "a worker's cable", "a worker's cable", *cables])
+        machine = cables.get(what, chance.choice(cluster.hosts))
+        if what == "worker" and cluster.kill_worker(chance):
+            return "worker killed"
+        if what == "scheduler" and cluster.kill_scheduler(chance):
+            return "scheduler killed"
+        if machine.cable and what.endswith("cable") and pull(machine, chance):
+            return f"{what} pulled"
+        time.sleep(0.1)
+
+
+def ended(run: "subprocess.Popen[bytes]", after: float) -> bool:
+    """Wait a while; tell whether the run ended meanwhile."""
+    try:
+        run.wait(after)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def done_again(lines: Sequence[str]) -> tuple[int, int, list[str]]:
+    """Count the tasks that were done, and those done again; name those whose first worker was still there."""
+    held: dict[str, str] = {}
+    done, again, wrong = 0, 0, []
+    for line in lines:
+        what, *words = json.loads(line)
+        if what == "gone":
+            held = {key: "" if worker == words[0] else worker for key, worker in held.items()}
+            continue
+        key, worker = words
+        if not key.startswith("culturekit-"):
+            continue
+        done += 1
+        if key in held:
+            again += 1
+            if held[key]:
+                wrong.append(f"{key} was done again while {held[key]}, which had done it, was there")
+        held[key] = worker
+    return done, again, wrong
+
+
+def main() -> int:
+    """Run from the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("recipe", type=Path)
+    parser.add_argument("--faults", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--longest", type=float, default=4.0, help="seconds between faults, at most")
+    parser.add_argument("--workers", type=int, default=1, help="on each machine")
+    parser.add_argument("--alone", action="store_true", help="all on this machine, without a network")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        result = cluster_faults(
+            given.recipe, Path(folder), faults=given.faults, seed=given.seed, longest=given.longest,
+            workers=given.workers, alone=given.alone,
+        )  # fmt: skip
+    for name, counts in (("faults", result.faults), ("runs that ended early", result.ended_early)):
+        for what, count in sorted(counts.items()):
+            sys.stdout.write(f"{name}: {count:>4} {what}\n")
+    sys.stdout.write(f"{result.done} tasks done, of them {result.again} again; {result.rounds} runs finished\n")
+    for wrong in result.wrong:
+        sys.stdout.write(f"WRONG {wrong}\n")
+    return 1 if result.wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

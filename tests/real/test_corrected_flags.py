@@ -1,0 +1,89 @@
+"""Corrected diversity of real pictures, where the mapping errs as an encoder does, not as a simulation says.
+
+Flags of one maker are the references; five models show those of two others, tilted and placed on paper of some colour,
+or animals and things.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from culturekit.index.models.embedded_encoder import EmbeddedEncoder
+from culturekit.metrics import audit_sample, vendi_batches, vendi_corrected
+from culturekit.metrics.corrected.expected_diversity import expected_diversity
+from culturekit.metrics.statistics.intervals import Interval
+from tests.effort import THOROUGH
+from tests.metrics.corrected.audits_by_hand import audits_of, matches_of
+from tests.real.flags import MAKERS, REFERENCES, codes, drawings, folder, on_paper, references
+from tests.real.things import needs
+
+pytestmark = needs(REFERENCES, *map(folder, MAKERS))
+
+COUNTRY = (0.0, 1.0, 0.0)
+DRAWS, PROMPTS, IMAGES, AUDITED = 21 if THOROUGH else 3, 3, 1200, 150
+TRIES = 3
+"""Pictures made of each drawing."""
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """Pictures that models may show: the place of the country of each, -1 for things, and where it was mapped to."""
+
+    codes: tuple[str, ...]
+    shown: NDArray[np.int64]
+    mapped: NDArray[np.int64]
+
+
+@cache
+def pictures() -> Pictures:
+    """Make the pictures and map each to the reference that is most like it."""
+    rng, encoder = np.random.default_rng(0), EmbeddedEncoder()
+    known = encoder.encode_images(references())
+    drawn = [(place, on_paper(drawing, rng)) for place, drawing in drawings() for _ in range(TRIES)]
+    vectors = encoder.encode_images([picture for _, picture in drawn])
+    return Pictures(codes(), np.array([place for place, _ in drawn]), (vectors @ known.T).argmax(axis=1))
+
+
+def models(countries: int) -> NDArray[np.float64]:
+    """Give the shares of countries in five models, and last of things: each more diverse than the next."""
+    even, one = np.full(countries, 1 / countries), np.eye(countries)
+    rank = 1 / np.arange(1, countries + 1)
+    shown = [even, rank / rank.sum(), 0.5 * one[30] + 0.5 * even, one[[7, 60, 120, 200]].mean(axis=0), 0.3 * one[90]]
+    return np.array([[*shares, 1 - shares.sum()] for shares in shown]).round(12)
+
+
+def corrected_and_mapped(shares: NDArray[np.float64], seed: int) -> tuple[Interval, float]:
+    """Draw a model's images, correct their diversity by an audit, and give what the mapping says beside it."""
+    told, rng = pictures(), np.random.default_rng(seed)
+    of = rng.choice(len(shares), p=shares, size=IMAGES)
+    places = [np.flatnonzero(told.shown == place) for place in range(len(told.codes))] + [
+        np.flatnonzero(told.shown < 0)
+    ]
+    drawn = np.array([rng.choice(places[label]) for label in of])
+    matches = matches_of([told.codes[place] for place in told.mapped[drawn]], prompts=PROMPTS)
+    names = [*told.codes, None]
+    truth = dict(zip(matches["image_id"].to_list(), (names[label] for label in of), strict=True))
+    asked = audit_sample(matches, n=AUDITED, rng=rng)["image_id"].to_list()
+    answer = vendi_corrected(matches, audits_of({image: truth[image] for image in asked}), weights=COUNTRY, rng=rng)
+    labels = matches.select("continent", "country", "artifact")
+    return answer, float(vendi_batches(labels, size=8, weights=COUNTRY).mean())
+
+
+def test_what_real_pictures_show_is_ranked_and_held_where_the_mapping_misleads() -> None:
+    told = pictures()
+    flags = told.shown >= 0
+    assert 0.6 < (told.shown == told.mapped)[flags].mean() < 0.95
+    shares = models(len(told.codes))
+    diversity = expected_diversity(size=8, continent=0.0, country=1.0, q=1.0, parents=[0] * shares.shape[1])
+    truth = diversity(shares)
+    assert (np.diff(truth) < -0.02).all()
+    held = 0
+    for seed in range(DRAWS):
+        answers = [corrected_and_mapped(one, seed) for one in shares]
+        assert np.argsort([-answer.value for answer, _ in answers]).tolist() == [0, 1, 2, 3, 4]
+        assert np.argsort([-mapped for _, mapped in answers]).tolist() != [0, 1, 2, 3, 4]
+        held += sum(answer.low <= true <= answer.high for (answer, _), true in zip(answers, truth, strict=True))
+    cells = len(shares) * DRAWS
+    assert held >= min(0.93 * cells, cells - 2)
