@@ -23,7 +23,7 @@ def answers(items: int, kind: str) -> pl.DataFrame:
     """Draw answers of one criterion."""
     rng = np.random.default_rng(1)
     numbers = rng.integers(1, 6, (items, 9))
-    rows = [
+    rows: list[dict[str, object]] = [
         {
             "item_id": f"i{item}",
             "annotator": f"{POOLS[place % 3]}-{place}",
