@@ -68,8 +68,7 @@ gpu-packages: .venv/env-all
 	$(BIN)/python benchmarks/gpu_packages.py .gpu/packages.tar.xz
 
 gpu:
-	@test -d .gpu/site || test ! -e .gpu/packages.tar.xz || { mkdir -p .gpu/site && tar -xf .gpu/packages.tar.xz -C .gpu/site; }
-	PYTHONPATH=$(CURDIR)$(if $(wildcard .gpu/packages.tar.xz),:$(CURDIR)/.gpu/site) $(GPU_PYTHON) benchmarks/gpu.py $(GPU_OPTIONS)
+	$(GPU_PYTHON) benchmarks/gpu.py $(GPU_OPTIONS)
 
 docs: .venv/env
 	$(BIN)/python docs/generate.py

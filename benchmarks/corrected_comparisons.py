@@ -17,9 +17,10 @@ from typing import TypeAlias
 
 import numpy as np
 import polars as pl
-from corrected_worlds import WORLDS, Answer, answers_asked_for, draw_images, matches_of, shares_of_models
+from corrected_worlds import Answer, answers_asked_for
 from recording import record
 from scipy.stats import ttest_ind
+from simulated_worlds import WORLDS, draw_images, matches_of, shares_of_models
 
 from culturekit.families.ranks import RankOptions, score_ranks
 from culturekit.metrics import vendi_batches
@@ -55,7 +56,7 @@ def mapped_batches(one: Answer) -> list[float]:
     """Draw the images of an answer again, and give the diversity of batches of what they are mapped to."""
     world = WORLDS[one.world]
     rng = np.random.default_rng([one.seed, one.run, zlib.crc32(one.world.encode()), one.model])
-    matches = matches_of(draw_images(world, shares_of_models(world)[one.model], rng))
+    matches = matches_of(world, draw_images(world, shares_of_models(world)[one.model], rng))
     return [
         value
         for images in matches.head(6_000).partition_by("prompt_id")

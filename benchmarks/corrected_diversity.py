@@ -20,7 +20,7 @@ from scipy.stats import kendalltau
 from culturekit.metrics.corrected.audited_counts import NONE, AuditedCounts
 from culturekit.metrics.corrected.corrected_diversity import DRAWS, correct_counts
 from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity, expected_diversity
-from culturekit.metrics.corrected.imputed_prompts import Findings
+from culturekit.metrics.corrected.imputed_labels import Findings
 from culturekit.metrics.corrected.references import skewed_limits
 
 COUNTRIES, CONTINENTS, SIZE, IMAGES, AUDITED = 20, 5, 8, 100_000, 150
@@ -135,7 +135,7 @@ def naive_holds(
     batches = rng.multinomial(SIZE, mapped, size=50) / SIZE
     entropy = -np.where(batches > 0, batches * np.log(np.where(batches > 0, batches, 1.0)), 0.0).sum(axis=1)
     scores = np.exp(entropy) / SIZE
-    if diversity.states > 100:  # two levels: the plug-in value stands for the mean of its batches
+    if diversity.groups:  # two levels: the plug-in value stands for the mean of its batches
         scores = scores - scores.mean() + float(diversity(mapped[None])[0])
     margin = 2.01 * scores.std(ddof=1) / np.sqrt(50)
     return bool(abs(scores.mean() - truth) <= margin)

@@ -14,19 +14,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from corrected_worlds import (
-    AUDITED,
-    FEW,
-    MODELS,
-    WORLDS,
-    Answer,
-    answers_asked_for,
-    audits_of,
-    draw_images,
-    matches_of,
-    shares_of_models,
-)
+from corrected_worlds import AUDITED, Answer, answers_asked_for
 from recording import record
+from simulated_worlds import ROWS, WORLDS, audits_of, draw_images, matches_of, shares_of_models
 
 from culturekit.metrics import audit_sample
 from culturekit.metrics.corrected.audit_forecast import audit_forecast
@@ -43,8 +33,8 @@ def forecasts(name: str, model: int, images: int) -> tuple[float, float]:
     for number in range(images):
         rng = np.random.default_rng([number, zlib.crc32(name.encode()), model])
         drawn = draw_images(world, shares_of_models(world)[model], rng)
-        matches = matches_of(drawn)
-        pilot = audits_of(drawn, audit_sample(matches, n=PILOT, rng=rng)["image_id"])
+        matches = matches_of(world, drawn)
+        pilot = audits_of(world, drawn, audit_sample(matches, n=PILOT, rng=rng)["image_id"])
         asked: Any = {"weights": STANDARD_KERNELS[KERNEL], "size": world.size, "rng": rng}
         widths.append(
             [
@@ -62,7 +52,7 @@ def row_of(name: str, answers: Sequence[Answer], images: int) -> list[str]:
     widths = np.array([float(np.sqrt(np.square(each).mean())) for each in seen])
     told = np.array([forecasts(name, model, images) for model in range(5)])
     cells = [name, str(len(seen[0])), f"{np.sqrt(np.square(widths).mean()):.3f}"]
-    names = FEW if WORLDS[name].few else MODELS
+    names = list(ROWS[WORLDS[name].models])
     for each in told.T:
         parts = each / widths
         farthest = int(np.abs(np.log(parts)).argmax())

@@ -23,6 +23,7 @@ from culturekit.metrics.corrected.audit_gates import LOWEST_AGREEMENT, anchoring
 from culturekit.metrics.corrected.audited_counts import AuditedCounts
 from culturekit.metrics.corrected.corrected_diversity import correct_counts
 from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity, expected_diversity
+from culturekit.metrics.corrected.imputed_labels import Findings
 from culturekit.metrics.corrected.raters import rater_model
 
 CHOSEN = {"half in one": 2, "nearly one": 4, "by rank": 6, "four of twenty": 8}
@@ -80,12 +81,14 @@ def audit(cell: Cell, errors: NDArray[np.float64], rng: np.random.Generator) -> 
 
 def settled(counts: AuditedCounts, said: Whole, kept: NDArray[np.bool_], gold: Whole) -> AuditedCounts | None:
     """Put what the raters say in place of what images show; None where they disagree too often."""
-    found, said = counts.found.of(kept), said[kept]
+    found, said = counts.found, said[kept]
     image, rater = np.indices(said.shape).reshape(2, -1)
     model = rater_model(image, rater, said.ravel(), labels=len(counts.labels), gold=gold)
     if model.agreement < LOWEST_AGREEMENT:
         return None
-    return replace(counts, found=replace(found, shown=model.shares, right=model.right, doubt=model.doubt))
+    return replace(
+        counts, found=Findings(found.prompt[kept], found.mapped[kept], model.shares, model.right, model.doubt)
+    )
 
 
 def held(cell: Cell, diversity: ExpectedDiversity, runs: int) -> Iterator[tuple[int, float, float, float, bool]]:

@@ -14,6 +14,8 @@ LONG = (
     ("realism_coverage.py",),
     ("activity_coverage.py",),
     ("caption_coverage.py", "--runs", "400"),
+    ("inclusion_coverage.py",),
+    ("inclusion_study.py",),
     ("embedding.py",),
     ("interval_coverage.py",),
     ("prdc_speed.py",),

@@ -12,7 +12,7 @@ from culturekit.pipeline.run_stage import run_stage
 from culturekit.pipeline.steps.generate_stage import generate_stage
 from culturekit.pipeline.workers.local_engine import LocalEngine
 from tests.command_line import culturekit
-from tests.test_cultivate_page import ROOT, typed
+from tests.typed_pages import ROOT, typed
 
 CAPTIONS, C3 = (ROOT / "docs" / name for name in ("captions.md", "c3.md"))
 DETECTOR = "owl:owlv2"
@@ -50,18 +50,6 @@ def test_captions_grow_as_the_page_says(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.slow
-def test_the_size_of_the_paper_is_planned_as_the_page_says(tmp_path: Path) -> None:
-    (tmp_path / "recipes").symlink_to(ROOT / "recipes")
-    demo, plan = typed(C3)
-    assert demo == ["demo", "c3"]
-    answer = culturekit(*plan, cwd=tmp_path)
-    assert answer.returncode == 0, answer.stderr
-    assert re.search(r"^captions +to do +1,977 questions", answer.stdout, re.MULTILINE)
-    assert re.search(r"^images-showy +to do +500 images", answer.stdout, re.MULTILINE)
-    assert [path.name for path in tmp_path.iterdir()] == ["recipes"], "nothing is begun"
-
-
 def test_each_key_that_the_page_names_is_one_of_the_recipe() -> None:
     recipe = load_any_recipe(find_recipe("c3")).model_dump()
     page = C3.read_text(encoding="utf-8")
@@ -71,11 +59,3 @@ def test_each_key_that_the_page_names_is_one_of_the_recipe() -> None:
         first, _, second = key.partition(".")
         assert first in recipe
         assert not second or second in recipe[first], key
-
-
-@pytest.mark.endtoend
-def test_the_demo_ends_with_its_report(tmp_path: Path) -> None:
-    answer = culturekit(*typed(C3)[0], cwd=tmp_path)
-    assert answer.returncode == 0, answer.stderr
-    report = answer.stdout.splitlines()[-1].removeprefix("report: ")
-    assert "hard about a culture" in (tmp_path / report).read_text(encoding="utf-8")

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shlex
 from pathlib import Path
 
 import polars as pl
@@ -13,26 +12,9 @@ from culturekit.pipeline.run_stage import run_stage
 from culturekit.pipeline.steps.scene_stages import simulated_pages_stage
 from culturekit.pipeline.workers.local_engine import LocalEngine
 from tests.command_line import culturekit
+from tests.typed_pages import ROOT, typed
 
-ROOT = Path(__file__).parents[1]
 CULTIVATE, DESCRIPTORS = (ROOT / "docs" / name for name in ("cultivate.md", "descriptors.md"))
-
-
-def typed(page: Path) -> list[list[str]]:
-    """Give the commands of a page."""
-    text = page.read_text(encoding="utf-8").replace("\\\n", " ")
-    return [shlex.split(line) for line in re.findall(r"^\$ culturekit (.*)$", text, re.MULTILINE)]
-
-
-@pytest.mark.slow
-def test_the_grid_of_the_paper_is_planned_as_the_page_says(tmp_path: Path) -> None:
-    (tmp_path / "recipes").symlink_to(ROOT / "recipes")
-    demo, plan = typed(CULTIVATE)
-    assert demo == ["demo", "cultivate"]
-    answer = culturekit(*plan, cwd=tmp_path)
-    assert answer.returncode == 0, answer.stderr
-    assert re.search(r"^images-showy +to do +1,440 images", answer.stdout, re.MULTILINE), "4 countries × 36 × 10"
-    assert [path.name for path in tmp_path.iterdir()] == ["recipes"], "nothing is begun"
 
 
 def test_each_setting_of_the_page_can_be_set() -> None:
@@ -43,14 +25,6 @@ def test_each_setting_of_the_page_can_be_set() -> None:
     for key, value in settings:
         more = ["scores.tau=null"] if key == "scores.quantile" else []
         load_any_recipe(find_recipe("cultivate"), [*more, f"{key}={value}"])
-
-
-@pytest.mark.endtoend
-def test_the_demo_ends_with_its_report(tmp_path: Path) -> None:
-    answer = culturekit(*typed(CULTIVATE)[0], cwd=tmp_path)
-    assert answer.returncode == 0, answer.stderr
-    report = answer.stdout.splitlines()[-1].removeprefix("report: ")
-    assert "social activities" in (tmp_path / report).read_text(encoding="utf-8")
 
 
 @pytest.mark.slow

@@ -8,21 +8,9 @@ import pytest
 
 from tests.builders.prompting.test_wordnet import DEBIAN
 from tests.command_line import culturekit
-from tests.test_cultivate_page import typed
+from tests.typed_pages import ROOT, typed
 
-ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/linguistic.md"
-
-
-def test_the_grid_of_the_paper_is_planned_as_the_page_says(tmp_path: Path) -> None:
-    (tmp_path / "recipes").symlink_to(ROOT / "recipes")
-    demo, plan, *_ = typed(PAGE)
-    assert demo == ["demo", "linguistic"]
-    answer = culturekit(*plan, "--set", "prompts.kinds=[neutral]", cwd=tmp_path)
-    assert answer.returncode == 0, answer.stderr
-    for model, images in (("open", "1,890"), ("literal", "1,890"), ("narrow", "840")):
-        assert re.search(rf"^images-{model} +to do +{images} images", answer.stdout, re.M)
-    assert [path.name for path in tmp_path.iterdir()] == ["recipes"], "nothing is begun"
 
 
 def test_a_proposer_of_the_recipe_is_priced_before_anything_runs(
@@ -65,12 +53,3 @@ def test_nouns_of_wordnet_are_looked_at_as_the_page_says(tmp_path: Path) -> None
             if sheet.is_file() and "bakery" in (text := sheet.read_text(encoding="utf-8")):
                 sheet.write_text(re.sub(r"(?m)^(bakery\.n\.\d+,.*),,$", r"\1,accept,", text), encoding="utf-8")
     assert set(pl.read_parquet(tmp_path / "reviewed/prompts.parquet")["artifact_id"]) == {"bakery"}
-
-
-@pytest.mark.endtoend
-def test_the_demo_ends_with_its_report(tmp_path: Path) -> None:
-    answer = culturekit(*typed(PAGE)[0], cwd=tmp_path)
-    assert answer.returncode == 0, answer.stderr
-    assert "The gap between dialects, by clipscore, ranks literal first." in answer.stdout
-    report = answer.stdout.splitlines()[-1].removeprefix("report: ")
-    assert "How evenly are skin tones spread?" in (tmp_path / report).read_text(encoding="utf-8")

@@ -11,15 +11,27 @@ import orjson
 
 from culturekit.errors import IntegrityError
 from culturekit.storage.atomic import sync_folder
+from culturekit.storage.manifest import JOURNAL
 from culturekit.storage.system_errors import system_errors
 
-__all__ = ["SUFFIX", "AnswerJournal", "Said", "answers_in", "said_in"]
+__all__ = ["SUFFIX", "AnswerJournal", "Said", "answers_in", "journal_in", "said_in", "served_answers"]
 
 SUFFIX = ".jsonl"
 """How the name of a journal of answers ends."""
 
 Said = tuple[str, str]
 """Who answered which task."""
+
+
+def journal_in(project: Path) -> Path:
+    """Name the file of what is answered to a form in browsers: where the form is replaced, it stays."""
+    return project / JOURNAL / f"answers{SUFFIX}"
+
+
+def served_answers(project: Path) -> list[Path]:
+    """Name what was answered to a form in browsers, if anything."""
+    journal = journal_in(project)
+    return [journal] if journal.is_file() and journal.stat().st_size else []
 
 
 def said_in(entry: Any) -> Said:  # noqa: ANN401 - whatever JSON holds

@@ -57,6 +57,10 @@ class ExportOptions:
         Field(ge=10, le=1000, description="Such pictures in each sheet, where --gold is given."),
         Typed("gold-per-sheet"),
     ] = 10
+    queues: Annotated[
+        bool,
+        Field(description="Each sheet has items of one concept and region."),
+    ] = False
     pictures_at: Annotated[str, Field(description="How Label Studio addresses the pictures.")] = (
         "/data/local-files/?d=pictures/"
     )
@@ -86,11 +90,12 @@ def plan_project(
     plan = [options.quotas.inside, options.quotas.outside, list(options.quotas.regions), options.per_sheet]
     shown = [item.item_id for item in items]
     plan += ["everywhere"] if options.quotas.everywhere else []
+    plan += ["queues"] if options.queues else []
     plan += [options.checks, options.repeats, *([options.gold, [one.item_id for one in gold]] if gold else [])]
     name = project_id(scheme.model_dump(mode="json"), shown, plan, seed=seed)
     project = Project(
         name, scheme, seed, options.per_sheet, options.checks, options.repeats, offers, gold,
-        options.gold if gold else 0,
+        options.gold if gold else 0, options.queues,
     )  # fmt: skip
     parts = [part for share in shares(items, options.quotas, seed=seed) for part in make_parts(project, share)]
     return project, parts

@@ -35,6 +35,7 @@ class Project:
     offers: Mapping[str, Mapping[str, Sequence[Offer]]] = field(default_factory=dict)
     gold: Sequence[Item] = ()
     gold_per_sheet: int = 0
+    queues: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +79,23 @@ def make_parts(project: Project, share: Share) -> list[Part]:
     """Cut a share into parts of about equal size, and put checks and repeats into each."""
     key = (share.region, share.slots, share.inside)
     order = drawn(len(share.items), "parts", *key, seed=project.seed)
-    count = -(-len(order) // project.per_sheet)
     side = {True: "in", False: "out", None: "any"}[share.inside]
     parts = []
-    for number in range(count):
-        items = [share.items[place] for place in order[number::count]]
+    for number, places in enumerate(sheets_of(project, share, order)):
+        items = [share.items[place] for place in places]
         name = f"{share.region}-{side}-{share.slots}-{number + 1:02d}"
         parts.append(make_part(project, share, name, items, gold_of(project, key, number)))
     return parts
+
+
+def sheets_of(project: Project, share: Share, order: Sequence[int]) -> list[Sequence[int]]:
+    """Divide items in a drawn order into sheets; in queues each is of one concept and region."""
+    cells: dict[str, list[int]] = {}
+    for place in order:
+        item = share.items[place]
+        cells.setdefault(f"{item.about.get('concept')} {item.region}" if project.queues else "", []).append(place)
+    counts = {cell: -(-len(places) // project.per_sheet) for cell, places in cells.items()}
+    return [cells[cell][number :: counts[cell]] for cell in sorted(cells) for number in range(counts[cell])]
 
 
 def gold_of(project: Project, share: tuple[object, ...], number: int) -> list[Item]:

@@ -12,6 +12,7 @@ from culturekit.cli.lazy import CommandAt, lazy_group
 from culturekit.cli.options import Also, AsJson, Out, Wait, Workers
 from culturekit.cli.showing.progress import progress_for
 from culturekit.cli.stages import run_one
+from culturekit.errors import UsageError
 
 __all__ = ["annotate_app"]
 
@@ -52,7 +53,10 @@ def import_command(
 
 @annotate_app.command(epilog="Example: culturekit annotate serve runs/cube --people 2")
 def serve(
-    run: Annotated[Path, typer.Argument(help="Finished run, with matches of every model.")],
+    run: Annotated[
+        Path,
+        typer.Argument(help="Finished run, with matches of every model; or the folder of a form that was exported."),
+    ],
     images: Annotated[
         int | None, typer.Option(min=30, help="Images of each model to draw; each concept gets 30 or more. [150]")
     ] = None,
@@ -60,6 +64,9 @@ def serve(
     gold: Annotated[
         Path | None,
         typer.Option(help="Known pictures, as for `annotate export`. [the references, where they say what they show]"),
+    ] = None,
+    region: Annotated[
+        str | None, typer.Option(help="Of a form for people of several regions: where those are who answer now.")
     ] = None,
     port: Annotated[int, typer.Option(min=0, max=65_535, help="Port on this machine; 0 takes a free one.")] = 0,
     intervals: Annotated[
@@ -72,21 +79,26 @@ def serve(
     workers: Workers = None,
     as_json: AsJson = False,
 ) -> None:
-    """Let people audit a run in their browsers: draws the images once, keeps every answer, and ends with Ctrl-C."""
+    """Let people audit a run, or fill in a form, in their browsers: keeps every answer, and ends with Ctrl-C."""
+    from culturekit.annotate.export import PROJECT_FILE
     from culturekit.annotate.form_server import FormServer
-    from culturekit.pipeline.served_audit import AuditSize, Narrowing, audit_desk, journal_of
+    from culturekit.pipeline.served_audit import AuditSize, Narrowing, audit_desk, form_desk
     from culturekit.pipeline.steps.report_stage import folders_of
     from culturekit.pipeline.workers.engines import engine_for
 
+    form = (run / PROJECT_FILE).is_file()
+    if form and (images, people, gold, intervals) != (None, None, None, False):
+        raise UsageError("a form has its size already", where=str(run), hint="Give --region and --port alone.")
+    if region is not None and not form:
+        raise UsageError("audits are for people of any region", where=str(run), hint="Leave --region out.")
     hands = engine_for("local", workers=workers, folder=run)
     with progress_for(as_json=as_json) as progress, hands as engine:
         progress.stage("audit")
-        with (
-            audit_desk(run, AuditSize(images, people, gold), engine=engine, progress=progress) as desk,
-            FormServer(desk, port=port) as server,
-        ):
-            folders = folders_of(run)
-            narrowing = Narrowing(folders, desk, engine, partial(typer.echo, err=True)) if intervals else None
+        size = AuditSize(images, people, gold)
+        opened = form_desk(run, region) if form else audit_desk(run, size, engine=engine, progress=progress)
+        with opened as desk, FormServer(desk, port=port) as server:
+            tell = partial(typer.echo, err=True)
+            narrowing = Narrowing(folders_of(run), desk, engine, tell) if intervals else None
 
             def saved() -> None:
                 progress.tell(desk.together)
@@ -94,7 +106,9 @@ def serve(
                     narrowing.heard()
 
             server.saved = saved
-            typer.echo(f"{desk.together}; each is kept in {journal_of(folders)}. Ctrl-C ends.", err=True)
+            typer.echo(f"{desk.together}; each is kept in {desk.journal.path}. Ctrl-C ends.", err=True)
+            if not form and not desk.tests_people:
+                tell("No known pictures are among them: nobody sees how often people are right. See --gold.")
             progress.stage("answers")
             print(json.dumps({"address": server.address}) if as_json else server.address, flush=True)
             with suppress(KeyboardInterrupt):
@@ -104,4 +118,5 @@ def serve(
     told = {"answered": desk.answered, "wanted": desk.wanted, "people": desk.people}
     print(json.dumps(told) if as_json else desk.together)
     if desk.answered:
-        typer.echo(f"Next, for the corrected report: culturekit run RECIPE --workdir {run}", err=True)
+        next_is = f"annotate import {desk.journal.path} --project {run}" if form else f"run RECIPE --workdir {run}"
+        typer.echo(f"Next: culturekit {next_is}", err=True)

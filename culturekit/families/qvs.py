@@ -92,7 +92,7 @@ def qvs(
     return Stage(
         name,
         "score-qvs",
-        22 if given.audits else 9,  # limits lie where scores can since 9 and 17; contradictions are refused since 22
+        23 if given.audits else 9,  # limits lie where scores can since 9 and 17; chains are drawn together since 23
         lambda work: score(work, given, correction, options),
         roles_of(given),
         settings,

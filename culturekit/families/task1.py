@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Protocol, TypeAlias
@@ -31,19 +31,8 @@ from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import Typed
 from culturekit.storage.tables import read_table
 
-__all__ = [
-    "TASK_1",
-    "Extractor",
-    "Least",
-    "RealFeatures",
-    "Task1Options",
-    "Task1Reads",
-    "agreement_rows",
-    "name_and_value",
-    "score_task1",
-    "share_rows",
-    "task1",
-]
+__all__ = ["TASK_1", "Extractor", "Least", "RealFeatures", "Task1Options", "Task1Reads", "agreement_rows",
+           "name_and_value", "score_task1", "share_rows", "task1"]  # fmt: skip
 
 ONE = "one image and one annotator"
 
@@ -146,7 +135,16 @@ def task1(given: Task1Reads, options: Task1Options, *, name: str = "scores") -> 
         return score_task1(read_table(given.task1, TASK1), extractors, manifold, options=options)
 
     known = {**kept(options), "real": None if given.real is None else given.real.name}
-    return family_stage("task1", roles_of(given), known, score, name=name)
+    inputs = roles_of(replace(given, features=tuple(told_apart(given.features))))
+    return family_stage("task1", inputs, known, score, name=name)
+
+
+def told_apart(features: Sequence[Extractor]) -> Iterator[Extractor]:
+    """Number further folders of an extractor, whose files are inputs, too."""
+    seen: Counter[str] = Counter()
+    for one in features:
+        yield replace(one, part=str(seen[one.name])) if seen[one.name] and not one.part else one
+        seen[one.name] += 1
 
 
 TASK_1 = Family(

@@ -15,7 +15,7 @@ import msgspec
 import polars as pl
 
 from culturekit.annotate.answer_desk import AnswerDesk, open_desk
-from culturekit.annotate.answer_journal import SUFFIX, AnswerJournal
+from culturekit.annotate.answer_journal import AnswerJournal, journal_in
 from culturekit.annotate.audit_answers import AUDIT
 from culturekit.annotate.export import ExportOptions
 from culturekit.annotate.importing import import_answers
@@ -34,15 +34,16 @@ from culturekit.pipeline.steps.annotate_stages import ExportFiles, export_stage,
 from culturekit.pipeline.steps.report_stage import RECIPE_RECORD, folders_of
 from culturekit.records.schemas import AUDITS, MATCHES
 from culturekit.records.work import Engine, Progress, Quiet, Work
+from culturekit.report.looks import shown_by
 from culturekit.report.run_folders import HEADLINE_KERNEL, RunFolders
 from culturekit.stages import roles
 from culturekit.stages.run import Run
 from culturekit.storage.digests import digest_file
 from culturekit.storage.locks import hold
-from culturekit.storage.manifest import JOURNAL, read_manifest
+from culturekit.storage.manifest import read_manifest
 from culturekit.storage.tables import read_table
 
-__all__ = ["AuditSize", "Narrowing", "audit_desk", "journal_of", "with_answers"]
+__all__ = ["AuditSize", "Narrowing", "audit_desk", "form_desk", "journal_of", "with_answers"]
 
 POOL = "people"
 """Whose answers these are, unless the recipe names the pool."""
@@ -74,6 +75,27 @@ class RecordedRecipe(msgspec.Struct):
 
     seed: int = 0
     audit: RecordedAudit | None = None
+
+
+@contextmanager
+def form_desk(project: Path, region: str | None = None) -> Iterator[AnswerDesk]:
+    """Open the desk of a form that was exported, alone in its folder, for people of a region where there are several.
+
+    Raises:
+        UsageError: sheets are for people of several regions, and nobody said whose are wanted.
+    """
+    with hold(project.parent / f".{project.name}.serving.lock"), AnswerJournal(journal_in(project)) as journal:
+        desk = open_desk(project, journal)
+        places = {sheet: desk.key[tasks[0]]["annotator_region"][0] for sheet, tasks in desk.sheets.items()}
+        known = sorted(set(places.values()))
+        if region is not None or len(known) > 1:
+            if region not in known:
+                raise UsageError(
+                    "each sheet is for people of one region", where=str(project), found=f"--region {region}",
+                    expected=f"--region with one of {', '.join(known)}",
+                )  # fmt: skip
+            desk.sheets = {sheet: tasks for sheet, tasks in desk.sheets.items() if places[sheet] == region}
+        yield desk
 
 
 @contextmanager
@@ -109,17 +131,20 @@ def draw(run: RunFolders, size: AuditSize, *, seed: int, engine: Engine, progres
     quotas = Quotas() if size.people is None else Quotas(size.people)
     files = ExportFiles(
         images, run.table(roles.PROMPTS), sample=run.table(roles.AUDITED_SAMPLE), cspace=run.table(roles.CSPACE),
-        matches=matches, gold=size.gold or known_references(run),
+        matches=matches, **({"gold": size.gold} if size.gold else known_references(run)),
     )  # fmt: skip
     stage = export_stage(files, AUDIT, ExportOptions(quotas), shortlist=SHORTLIST, seed=seed)
     run_stage(stage, form, engine=engine, progress=progress, replace=True)
 
 
-def known_references(run: RunFolders) -> Path | None:
-    """Name the references where they say what they show: among the others, they tell how often raters are right."""
-    references = run.references()
-    known = references is not None and "truth_artifact_id" in references and references.height >= ExportOptions().gold
-    return run.table(roles.REFERENCES) if known else None
+def known_references(run: RunFolders) -> dict[str, Path]:
+    """Name the references, and the prompts that say what they show: among the others, they tell how raters do."""
+    references, fewest = shown_by(run), ExportOptions().gold
+    known = references is not None and "truth_artifact_id" in references
+    if references is None or not known or references["truth_artifact_id"].count() < fewest:
+        return {}
+    named = {"gold_prompts": run.table(roles.REFERENCE_PROMPTS)} if run.has(roles.REFERENCE_PROMPTS) else {}
+    return {"gold": run.table(roles.REFERENCES), **named}
 
 
 def check_size(run: RunFolders, size: AuditSize) -> None:
@@ -140,7 +165,7 @@ def check_size(run: RunFolders, size: AuditSize) -> None:
 
 def journal_of(run: Run) -> Path:
     """Name the file of the answers: where a form is replaced, it stays."""
-    return run.folder(roles.TO_AUDIT) / JOURNAL / f"answers{SUFFIX}"
+    return journal_in(run.folder(roles.TO_AUDIT))
 
 
 def with_answers(recipe: Recipe, run: Run) -> Recipe:

@@ -219,3 +219,13 @@ def test_the_key_stays_out_of_what_is_handed_out(tmp_path: Path, files: ExportFi
     ]
     projects = orjson.loads((tmp_path / "out/hand-out/label-studio/projects.json").read_bytes())
     assert [(one["annotator_region"], one["maximum_annotations"]) for one in projects] == [(c, 3) for c in COUNTRIES]
+
+
+@pytest.mark.parametrize("queues", [False, True])
+def test_in_queues_a_sheet_is_of_one_concept_and_region(tmp_path: Path, files: ExportFiles, queues: bool) -> None:
+    export(tmp_path / "out", files, queues=queues, per_sheet=4, quotas=Quotas(1, 1))
+    key = pl.read_parquet(tmp_path / "out/annotation_key.parquet").filter(kind="item")
+    sheets = key.group_by("part").agg(pl.col("country").n_unique(), pl.len())
+    assert (sheets["country"].max() == 1) is queues
+    assert sheets["len"].max() == 4
+    assert key.group_by("item_id").agg(pl.col("slots").sum())["slots"].unique().to_list() == [2]

@@ -9,6 +9,12 @@ from tests.pipeline.c3.test_recipe_run import SMALL as C3
 from tests.pipeline.cultivate.test_recipe_run import SMALL as CULTIVATE
 from tests.verify.test_linguistic_world import TINY as LINGUISTIC
 
+INCLUSION = (
+    "models=[{name: local, backend: 'simulated-objects?crude=0.1'}]", "images.slots=4", "photographs.each=8",
+    "extractors=[{name: captioner, encoder: 'simulated-objects?blur=0.9'}]", "people.images=2", "people.far=0",
+)  # fmt: skip
+"""Small, and with every kind of stage of the recipe."""
+
 CUBE = Path(__file__).parents[2] / "recipes/cube.yaml"
 
 
@@ -27,11 +33,16 @@ def test_kills_of_the_cube_recipe_end_in_the_same_bytes(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "stated"), [("c3", C3), ("cultivate", CULTIVATE), ("linguistic", LINGUISTIC)])
-def test_kills_of_other_recipes_end_in_the_same_bytes(tmp_path: Path, name: str, stated: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("name", "stated", "kills"),
+    [("c3", C3, 30), ("cultivate", CULTIVATE, 30), ("linguistic", LINGUISTIC, 30), ("inclusion", INCLUSION, 6)],
+)
+def test_kills_of_other_recipes_end_in_the_same_bytes(
+    tmp_path: Path, name: str, stated: tuple[str, ...], kills: int
+) -> None:
     recipe = CUBE.with_name(f"{name}.yaml")
-    result = kill_and_resume(recipe, tmp_path, kills=examples(30), seed=5, longest=6.0, stated=stated)
-    assert len(result.kills) == examples(30)
+    result = kill_and_resume(recipe, tmp_path, kills=examples(kills), seed=5, longest=6.0, stated=stated)
+    assert len(result.kills) == examples(kills)
     assert result.different == []
 
 

@@ -95,7 +95,7 @@ Answers: TypeAlias = Mapping[str, str | Sequence[str]]
 CONVINCED = (0.02, 0.06, 0.85, 0.97, 0.98)
 """How often somebody names a region of which a picture shows so many marks."""
 
-CLICHES_AS_MARKS, LOOKS_AS_MARKS = 1.0, 0.6
+CLICHES_AS_MARKS, LOOKS_AS_MARKS = 1.0, 0.3
 """How many marks a cliché, and a mark of a look, are worth to people of elsewhere; those at home go by looks alone."""
 
 NOTHING = "na"
@@ -167,7 +167,7 @@ def compares(
     if is_careless(person, how, seed=seed):
         chosen = [others[int(rng.integers(2))] for _ in range(2)]
         return {"similar": codes[chosen[0]], "confidence": "high", "appealing": codes[chosen[1]]}
-    at_home = region_code(row["annotator_region"]) == region_code(str(row["group"] or ""))
+    at_home = bool(row["in_region"])
     alike = {name: likeness(shown["reference"], shown[name]) + rng.normal(0, EYE) for name in others}
     pleasing = {name: appeal(shown[name], at_home=at_home) + rng.normal(0, EYE) for name in others}
     apart = abs(alike[others[0]] - alike[others[1]])

@@ -213,7 +213,12 @@ def roles_of(given: object) -> dict[str, Path]:
         value = getattr(given, each.name)
         for one in value if isinstance(value, tuple) else (value,):
             if isinstance(one, Input):
-                found |= one.files(each.name)
+                files = one.files(each.name)
+                if any(found.get(role, path) != path for role, path in files.items()):
+                    raise UsageError(
+                        f"two inputs would be known as one: {each.name}", hint="Give each a name of its own."
+                    )
+                found |= files
         if isinstance(value, Path):
             found[each.name] = value
     return found

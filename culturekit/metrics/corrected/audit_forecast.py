@@ -27,7 +27,8 @@ from culturekit.metrics.corrected.audited_counts import (
 from culturekit.metrics.corrected.corrected_diversity import checked_options, mean_of_labels
 from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity
 from culturekit.metrics.corrected.imputed_draws import drawn_rows
-from culturekit.metrics.corrected.imputed_prompts import Findings, impute
+from culturekit.metrics.corrected.imputed_labels import Findings
+from culturekit.metrics.corrected.imputed_prompts import impute
 from culturekit.metrics.corrected.raters import added_distance
 from culturekit.metrics.corrected.rectified import parted, rectified
 from culturekit.metrics.diversity.kernels import Kernel, Weights, check_weights
@@ -41,7 +42,10 @@ TIMES = 4
 NEAR = 0.5
 """Part of the wrong labels that are taken to be of the same continent."""
 
-ROUNDS = 300
+ROUNDS, ROUNDS_OF_PROMPTS = 300, 20
+
+LIKE = 10.0
+"""Images of the model that a prompt is taken to be like."""
 
 REACHED, MORE = 1.1, 1.15
 """Above a width by so much it is not reached; then so many times as many images are tried."""
@@ -168,14 +172,15 @@ def concept_of(
         counts = audited_counts(nearest, pilot, weights=weights)
         labels, parents = counts.labels, counts.parents
         mapped, none = counts.mapped, labels.index(NONE)
-        chances = impute(mapped, counts.found, parents, none, rng=rng).chances
+        imputed = impute(mapped, counts.found, np.ones((1, counts.audited), bool), parents, none, rng=rng)
+        chances = np.zeros((*mapped.shape, len(labels)))
+        chances[imputed.prompt, imputed.mapped] = imputed.chances[0]
         raters = counts.found.right, counts.found.doubt
     else:
         named = continents_of(nearest, pl.DataFrame(schema=AUDITS.schema), column)
         labels, parents = tuple(sorted(named)), numbered_parents(named)
         mapped, none = counted_images(numbered_images(nearest, labels, column), len(labels)), labels.index(NONE)
-        rows = assumed_chances(mapped.sum(axis=0), parents, none, accuracy or 1.0)
-        chances, raters = np.broadcast_to(rows, (len(mapped), *rows.shape)), (1.0, 0.0)
+        chances, raters = assumed_chances(mapped, parents, none, accuracy or 1.0), (1.0, 0.0)
     options = checked_options(weights, 1.0, size, 0.95)
     diversity = mean_of_labels(parents, options)
     return Concept(
@@ -183,28 +188,37 @@ def concept_of(
     )
 
 
-def assumed_chances(images: NDArray[np.int64], parents: NDArray[np.int64], none: int, accuracy: float) -> Array:
-    """Say what an image of each mapped label shows, (n_labels, n_labels), from how often labels are mapped rightly.
+def assumed_chances(mapped: NDArray[np.int64], parents: NDArray[np.int64], none: int, accuracy: float) -> Array:
+    """Say what images of a prompt and mapped label show, (n_prompts, n_labels, n_labels), if that many are right.
 
-    The shares of true labels are those that explain best what was mapped (EM); half of the errors stay on the
-    continent, the others fall anywhere. Of pictures of nothing, nothing is known.
+    The shares of true labels are those that explain best what was mapped (EM), of all images and then of each prompt,
+    which is taken to be like the others; half of the errors stay on the continent, the others fall anywhere. Of
+    pictures of nothing, nothing is known.
     """
-    there = (images > 0) & (np.arange(len(images)) != none)
-    errors = np.tile(there.astype(np.float64), (len(images), 1))
+    images, labels = mapped.sum(axis=0), mapped.shape[1]
+    there = (images > 0) & (np.arange(labels) != none)
+    errors = np.tile(there.astype(np.float64), (labels, 1))
     near = np.where(parents[:, None] == parents[None, :], errors, 0.0)
     for part in (errors, near):
         np.fill_diagonal(part, 0.0)
         part /= np.maximum(part.sum(axis=1, keepdims=True), 1e-300)
     wrong = np.where(near.sum(axis=1, keepdims=True) > 0, NEAR * near + (1 - NEAR) * errors, errors)
-    rows = accuracy * np.eye(len(images)) + (1 - accuracy) * wrong
-    shares = np.where(there, images, 0.0) / max(int(images[there].sum()), 1)
+    rows = accuracy * np.eye(labels) + (1 - accuracy) * wrong
+
+    def shown(shares: Array) -> Array:
+        chances = shares[:, None, :] * rows.T
+        return np.asarray(chances / np.maximum(chances.sum(axis=2, keepdims=True), 1e-300))
+
+    shares = np.where(there, images, 0.0)[None] / max(int(images[there].sum()), 1)
     for _ in range(ROUNDS):
-        chances = (shares[:, None] * rows).T
-        chances /= np.maximum(chances.sum(axis=1, keepdims=True), 1e-300)
-        shares = images @ chances / max(int(images.sum()), 1)
-    known = chances.sum(axis=1) > 0
-    chances[~known] = np.eye(len(images))[~known]
-    return np.asarray(chances)
+        shares = np.einsum("m,kml->kl", images, shown(shares)) / max(int(images.sum()), 1)
+    usual = LIKE * shares
+    shares = np.repeat(shares, len(mapped), axis=0)
+    for _ in range(ROUNDS_OF_PROMPTS):
+        shares = np.einsum("km,kml->kl", mapped, shown(shares)) + usual
+        shares /= shares.sum(axis=1, keepdims=True)
+    chances = shown(shares)
+    return np.asarray(np.where(chances.sum(axis=2, keepdims=True) > 0, chances, np.eye(labels)))
 
 
 def images_for(width_at: Callable[[int], float], width: float, *, least: int, most: int, start: int = 150) -> int:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from culturekit.errors import UsageError
 from culturekit.metrics.corrected.audit_design import Design
 from culturekit.metrics.corrected.audit_gates import NOTHING, audited_answers
-from culturekit.metrics.corrected.imputed_prompts import Findings
+from culturekit.metrics.corrected.imputed_labels import Findings
 from culturekit.metrics.corrected.raters import SETTLED, modelled_answers
 from culturekit.metrics.diversity.kernels import Weights
 

@@ -1,14 +1,13 @@
 """The diversity that batches have on average when their labels are drawn from known shares, exactly.
 
-A batch of n labels falls into groups of equal labels; the sizes of the groups are a partition of n. With
-shares p the partition l of j items has the weight m_l(p) / (l_1! l_2! ...), where m_l is the monomial symmetric
-function, and j! times the weight is its probability. m_l is a polynomial in the power sums of p, so that no label is
-ever drawn and all is exact.
+A label that fills s places of a batch weighs p^s / s!; weights of what fills a batch multiply, and n! times their sum
+is a chance. So batches are filled label by label, and of a part only what matters is kept: of a continent how many
+places each of its labels fills; of a batch how many places are filled in all, where q = 1, for then VS is a product
+over continents, or over labels where continents do not count; for other orders by what parts.
 """
 
 import math
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeAlias
@@ -18,26 +17,44 @@ from numpy.typing import NDArray
 
 from culturekit.metrics.diversity.spectra import effective_number
 
-__all__ = [
-    "ExpectedDiversity",
-    "expected_diversity",
-    "over_prompts",
-    "partition_weights",
-    "partitions",
-    "weights_of_shares",
-]
+__all__ = ["ExpectedDiversity", "expected_diversity", "over_prompts"]
 
-BLOCK = 2_048
-"""Rows of shares worked on at a time: some hundred states each."""
+NEAR = 100_000
+"""Numbers worked on at a time: so many fit a processor's nearer memory."""
 
-Nested: TypeAlias = tuple[int, ...]
-"""One number of a partition per continent in the batch, largest number first."""
+ROUNDING = 1e-12
+"""Eigenvalues below are 0 but for rounding."""
 
-Partition: TypeAlias = tuple[int, ...]
-"""Group sizes, largest first."""
+Array = NDArray[np.float64]
 
-Blocks: TypeAlias = tuple[tuple[int, ...], ...]
-"""Group sizes by label, each block of one label, in falling order."""
+Rows: TypeAlias = NDArray[np.int64] | slice
+
+Parts: TypeAlias = tuple[int, ...]
+"""Of what kinds the parts of something are, largest number first; the kind of a label is how many places it fills."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filling:
+    """How something is filled part by part.
+
+    Attributes:
+        states: of what parts it can be; what is empty comes first.
+        steps: for each kind of part, from 1, the states that have room for it, and the states it leads to.
+    """
+
+    states: Sequence[Parts]
+    steps: Sequence[tuple[Rows, Rows]]
+
+    def filled(self, parts: Iterable[Array], rows: int) -> Array:
+        """Give the weight of each state, float64 (n_states, rows), from those of parts by kind, (n_kinds, rows)."""
+        reached = np.zeros((len(self.states), rows))
+        reached[0] = 1.0
+        for part in parts:
+            after = reached.copy()
+            for weight, (before, to) in zip(part, self.steps, strict=True):
+                after[to] += reached[before] * weight
+            reached = after
+        return reached
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,42 +63,42 @@ class ExpectedDiversity:
 
     Attributes:
         size: items per batch.
-        groups: which labels lie in which continent; one group with all labels when continents do not count.
-        sizes: the partitions a continent's part of a batch can have.
-        steps: int, (n_steps, 3): state before, partition added, state after, in the order of the partitions.
-        ends: int, (n_ends,): the states that are a whole batch.
-        scores: float64, (n_ends,): VS_q/size of each whole batch.
-        states: how many states there are.
+        groups: which labels lie in which continent; none where continents do not count.
+        continent: how a continent is filled with labels.
+        batch: how a batch is filled with continents, or with labels.
+        kinds: float64, (n_kinds, n_states - 1): how a part of a batch weighs, by the state of its continent, or by how
+            many places a label fills.
+        scores: float64, (n_states,): VS_q/size of batches times the ways to order them; 0 where places are left.
     """
 
     size: int
-    groups: tuple[NDArray[np.int64], ...]
-    sizes: tuple[Partition, ...]
-    steps: NDArray[np.int64]
-    ends: NDArray[np.int64]
-    scores: NDArray[np.float64]
-    states: int
+    groups: Sequence[NDArray[np.int64]]
+    continent: Filling
+    batch: Filling
+    kinds: Array
+    scores: Array
 
-    def __call__(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    def __call__(self, shares: Array) -> Array:
         """Give the mean for each row of shares, float64 (n, n_labels); each row sums to 1."""
-        rows = np.atleast_2d(shares)
-        return np.concatenate([self.block(weights_of_shares(part, self.size)) for part in parts(rows)])
+        return np.concatenate(
+            [self.mean(weights_of_shares(rows, self.size)) for rows in self.blocks(np.atleast_2d(shares))]
+        )
 
-    def of_images(self, counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    def of_images(self, counts: NDArray[np.int64]) -> Array:
         """Give the mean over all batches that images make, for each row of their labels' counts, int (n, n_labels)."""
-        return np.concatenate([self.block(weights_of_counts(part, self.size)) for part in parts(counts)])
+        return np.concatenate([self.mean(weights_of_counts(rows, self.size)) for rows in self.blocks(counts)])
 
-    def block(self, of_labels: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Give the mean for some rows: few enough that their states need little memory."""
-        reached = np.zeros((self.states, of_labels.shape[2]))
-        reached[0] = 1.0
-        for group in self.groups:
-            weights = partition_weights(of_labels[:, group], self.sizes)
-            after = reached.copy()
-            for before, added, state in self.steps:
-                after[state] += reached[before] * weights[added]
-            reached = after
-        return math.factorial(self.size) * (self.scores @ reached[self.ends])
+    def mean(self, labels: Array) -> Array:
+        """Give the mean for some rows, from the weights of labels, float64 (n_labels, size, rows)."""
+        rows = labels.shape[2]
+        continents = (self.continent.filled(labels[group], rows)[1:] for group in self.groups)
+        parts = (self.kinds @ part for part in (continents if self.groups else labels))
+        return np.asarray(self.scores @ self.batch.filled(parts, rows))
+
+    def blocks(self, rows: NDArray[Any]) -> Iterator[NDArray[Any]]:
+        """Part rows into blocks."""
+        each = NEAR // max(len(self.batch.states), len(self.continent.states) if self.groups else 0)
+        return (rows[start : start + each] for start in range(0, max(len(rows), 1), each))
 
 
 def expected_diversity(
@@ -96,157 +113,105 @@ def expected_diversity(
         q: the order.
         parents: the continent of each label; when continents do not count, they are not looked at.
     """
-    sizes, steps, ends, states, scores = batch_types(size, continent, country, q)
-    inside = np.asarray(parents) if continent > 0 else np.zeros(len(parents), np.int64)
-    groups = tuple(np.flatnonzero(inside == parent) for parent in np.unique(inside))
-    if continent == 0 or len(groups) == 1:
-        # With one group the whole batch lies in it: only whole partitions are needed.
-        whole = [row for row, kind in enumerate(sizes) if sum(kind) == size]
-        single = tuple(sizes[row] for row in whole)
-        values = np.array([score_of((kind,), size, continent, country, q) for kind in single])
-        only = np.array([[0, row, row + 1] for row in range(len(single))])
-        return ExpectedDiversity(size, groups, single, only, np.arange(1, len(single) + 1), values, len(single) + 1)
-    return ExpectedDiversity(size, groups, sizes, steps, ends, scores, states)
+    inside = np.asarray(parents)
+    groups = [np.flatnonzero(inside == parent) for parent in np.unique(inside)] if continent > 0 else []
+    return ExpectedDiversity(size, groups, *prepared(size, continent, country, q))
 
 
-def parts(rows: NDArray[Any]) -> Iterator[NDArray[Any]]:
-    """Part rows into blocks."""
-    return (rows[start : start + BLOCK] for start in range(0, max(len(rows), 1), BLOCK))
-
-
-def over_prompts(diversity: ExpectedDiversity, shares: NDArray[np.float64]) -> NDArray[np.float64]:
+def over_prompts(diversity: ExpectedDiversity, shares: Array) -> Array:
     """Average the diversity over prompts, float64 (draws,), from shares (draws, n_prompts, n_labels)."""
     values = diversity(shares.reshape(-1, shares.shape[-1]))
     return np.asarray(values.reshape(shares.shape[:-1]).mean(axis=1))
 
 
 @cache
-def batch_types(
-    size: int, continent: float, country: float, q: float
-) -> tuple[tuple[Partition, ...], NDArray[np.int64], NDArray[np.int64], int, NDArray[np.float64]]:
-    """List what a batch can be, adding continents one after the other, and score the whole batches."""
-    sizes = tuple(kind for total in range(1, size + 1) for kind in partitions(total))
-    found: dict[Nested, int] = {}
-    for total in range(size + 1):
-        for state in nested(total, sizes, len(sizes) - 1):
-            found[state] = len(found)
+def prepared(size: int, continent: float, country: float, q: float) -> tuple[Filling, Filling, Array, Array]:
+    """List how continents and batches are filled, weigh the parts of batches, and score what is full."""
+    labels = filling(range(1, size + 1), size)
+    parts = labels.states[1:] if continent > 0 else [(places,) for places in range(1, size + 1)]
+    totals = [sum(part) for part in parts]
+    if q == 1:
+        kinds = np.zeros((size, len(parts)))
+        for column, part in enumerate(parts):
+            values = spectrum([part], size, continent, country)
+            kinds[totals[column] - 1, column] = math.exp(-float(values @ np.log(values)))
+        return labels, places_filled(size), kinds, np.append(np.zeros(size), math.factorial(size) / size)
+    batch = filling(totals, size)
+    scores = [
+        effective_number(spectrum([parts[kind - 1] for kind in state], size, continent, country), q=q)
+        if sum(totals[kind - 1] for kind in state) == size
+        else 0.0
+        for state in batch.states
+    ]
+    return labels, batch, np.eye(len(parts)), np.array(scores) * math.factorial(size) / size
+
+
+def filling(totals: Sequence[int], size: int) -> Filling:
+    """List what parts of some kinds make, numbered from 1 and of so many places each, in up to `size` places."""
+    states = [state for places in range(size + 1) for state in made_of(places, totals, len(totals))]
+    number = {state: row for row, state in enumerate(states)}
+    filled = [sum(totals[kind - 1] for kind in state) for state in states]
     steps = []
-    for state, number in found.items():
-        used = sum(sum(sizes[kind]) for kind in state)
-        for added, kind in enumerate(sizes):
-            if used + sum(kind) <= size:
-                steps.append((number, added, found[tuple(sorted((*state, added), reverse=True))]))
-    whole = [state for state in found if sum(sum(sizes[kind]) for kind in state) == size]
-    scores = np.array([score_of([sizes[kind] for kind in state], size, continent, country, q) for state in whole])
-    return sizes, np.array(steps), np.array([found[state] for state in whole]), len(found), scores
+    for kind, places in enumerate(totals, 1):
+        before = [row for row, taken in enumerate(filled) if taken + places <= size]
+        to = [number[tuple(sorted((*states[row], kind), reverse=True))] for row in before]
+        steps.append((np.array(before), np.array(to)))
+    return Filling(states, steps)
 
 
-def nested(total: int, sizes: Sequence[Partition], largest: int) -> Iterator[Nested]:
-    """List the multisets of partitions with so many items in all."""
-    if total == 0:
+def places_filled(size: int) -> Filling:
+    """List how many places are filled where nothing else of a batch matters."""
+    steps = [(slice(size + 1 - places), slice(places, size + 1)) for places in range(1, size + 1)]
+    return Filling([(places,) for places in range(size + 1)], steps)
+
+
+def made_of(places: int, totals: Sequence[int], largest: int) -> Iterator[Parts]:
+    """List of what parts so many places can be filled, by kinds up to the largest."""
+    if places == 0:
         yield ()
         return
-    for first in range(largest, -1, -1):
-        if sum(sizes[first]) <= total:
-            for rest in nested(total - sum(sizes[first]), sizes, first):
-                yield (first, *rest)
+    for kind in range(largest, 0, -1):
+        if totals[kind - 1] <= places:
+            for rest in made_of(places - totals[kind - 1], totals, kind):
+                yield (kind, *rest)
 
 
-def score_of(continents: Sequence[Partition], size: int, continent: float, country: float, q: float) -> float:
-    """Compute VS_q/size of a batch whose countries have these counts, one partition per continent."""
-    counts = [(place, count) for place, kind in enumerate(continents) for count in kind]
-    of_item = np.array([(place, label) for label, (place, count) in enumerate(counts) for _ in range(count)])
-    same_continent = of_item[:, None, 0] == of_item[None, :, 0]
-    same_country = of_item[:, None, 1] == of_item[None, :, 1]
-    eigenvalues = np.linalg.eigvalsh((continent * same_continent + country * same_country) / size)
-    return float(effective_number(eigenvalues, q=q)) / size
+def spectrum(continents: Sequence[Parts], size: int, continent: float, country: float) -> Array:
+    """Give the eigenvalues above 0 of images whose countries fill so many places of a batch, continent by continent."""
+    found = []
+    for part in continents:
+        same = np.repeat(np.arange(len(part)), part)
+        kernel = continent + country * (same[:, None] == same[None, :])
+        found.append(np.linalg.eigvalsh(kernel / size))
+    values = np.concatenate(found)
+    return np.asarray(values[values > ROUNDING])
 
 
-def partitions(total: int, largest: int | None = None) -> Iterator[Partition]:
-    """List the partitions of a number."""
-    if total == 0:
-        yield ()
-        return
-    for first in range(min(total, total if largest is None else largest), 0, -1):
-        for rest in partitions(total - first, first):
-            yield (first, *rest)
-
-
-@cache
-def in_sums(blocks: Blocks) -> dict[Blocks, int]:
-    """Write the sum of w_1(a) w_2(b) ... over different labels a, b, ... as products of sums over one label each.
-
-    A block lists the group sizes whose weights are multiplied for the label that the sum runs over.
-    """
-    if len(blocks) <= 1:
-        return {blocks: 1}
-    first, rest = blocks[0], blocks[1:]
-    terms: Counter[Blocks] = Counter()
-    for product, factor in in_sums(rest).items():
-        terms[tuple(sorted((*product, first), reverse=True))] += factor
-    for place in range(len(rest)):  # take out what counts one label twice
-        merged = tuple(sorted((*rest[place], *first), reverse=True))
-        for product, factor in in_sums(
-            tuple(sorted((*rest[:place], merged, *rest[place + 1 :]), reverse=True))
-        ).items():
-            terms[product] -= factor
-    return dict(terms)
-
-
-def weights_of_shares(shares: NDArray[np.float64], order: int) -> NDArray[np.float64]:
-    """Weigh s items of one label, drawn with replacement, by p^s / s!.
+def weights_of_shares(shares: Array, size: int) -> Array:
+    """Weigh labels that fill 1, 2 ... places of a batch, drawn with replacement: p^s / s!.
 
     Args:
         shares: float64, (n, n_labels).
-        order: the largest s.
+        size: places of a batch.
 
     Returns:
-        float64, (order + 1, n_labels, n).
+        float64, (n_labels, size, n).
     """
-    weights = np.ones((order + 1, *shares.T.shape))
-    for size in range(1, order + 1):
-        weights[size] = weights[size - 1] * shares.T / size
-    return weights
+    return weights_of(shares.T, np.zeros(size), np.ones(len(shares)))
 
 
-def weights_of_counts(counts: NDArray[np.int64], order: int) -> NDArray[np.float64]:
-    """Weigh s items of one label, drawn without replacement: as `weights_of_shares` does, for counts of images.
+def weights_of_counts(counts: NDArray[np.int64], size: int) -> Array:
+    """Weigh labels as `weights_of_shares` does where no image is in a batch twice, for counts of images.
 
-    A batch of `order` images has the chance 1 / (N (N - 1) ...) for each order that it can be drawn in; an image bears
-    the `order`-th root of it.
+    A batch has the chance 1 / (N (N - 1) ...) for each order that it can be drawn in; an image bears the n-th root.
     """
-    totals = counts.sum(axis=1).astype(np.float64)
-    scale = np.prod([totals - taken for taken in range(order)], axis=0) ** (1 / order)
-    weights = np.ones((order + 1, *counts.T.shape))
-    for size in range(1, order + 1):
-        weights[size] = weights[size - 1] * np.maximum(counts.T - (size - 1), 0) / (size * scale)
-    return weights
+    taken = np.arange(size)
+    scale = np.prod(counts.sum(axis=1)[:, None] - taken, axis=1, dtype=np.float64) ** (1 / size)
+    return weights_of(counts.T, taken, scale)
 
 
-def partition_weights(weights: NDArray[np.float64], listed: tuple[Partition, ...]) -> NDArray[np.float64]:
-    """Give the weight of each listed partition, float64 (n_listed, n), from weights (order + 1, n_labels, n)."""
-    of_labels: dict[tuple[int, ...], NDArray[np.float64]] = {}
-    sums: dict[tuple[int, ...], NDArray[np.float64]] = {}
-    products: dict[Blocks, NDArray[np.float64]] = {(): np.ones(weights.shape[2])}
-
-    def of_label(block: tuple[int, ...]) -> NDArray[np.float64]:
-        if len(block) == 1:
-            return np.asarray(weights[block[0]])
-        if block not in of_labels:
-            of_labels[block] = weights[block[0]] * of_label(block[1:])
-        return of_labels[block]
-
-    def product(key: Blocks) -> NDArray[np.float64]:
-        if key not in products:
-            if key[0] not in sums:
-                sums[key[0]] = of_label(key[0]).sum(axis=0)
-            products[key] = product(key[1:]) * sums[key[0]]
-        return products[key]
-
-    found = np.empty((len(listed), weights.shape[2]))
-    for row, sizes in enumerate(listed):
-        total = np.zeros(weights.shape[2])
-        for key, factor in in_sums(tuple((size,) for size in sizes)).items():
-            total += factor * product(key)
-        found[row] = total / math.prod(math.factorial(times) for times in Counter(sizes).values())
-    return found
+def weights_of(numbers: NDArray[Any], taken: NDArray[Any], scale: Array) -> Array:
+    """Multiply what is left of numbers, (n_labels, n), when 0, 1 ... are taken, over the scale and over s!."""
+    places = np.arange(1, len(taken) + 1)[:, None]
+    factors = np.maximum(numbers[:, None] - taken[:, None], 0) / (places * scale)
+    return np.asarray(np.cumprod(factors, axis=1))

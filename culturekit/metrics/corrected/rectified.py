@@ -5,7 +5,7 @@ that people looked at, to first order. Audited images are parted in three, and e
 from the other two.
 """
 
-from collections.abc import Sequence
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from culturekit.errors import UsageError
 from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity
-from culturekit.metrics.corrected.imputed_prompts import Findings, Imputed, impute
+from culturekit.metrics.corrected.imputed_labels import Findings
+from culturekit.metrics.corrected.imputed_prompts import Imputed, impute
 from culturekit.metrics.corrected.raters import RatedInterval
 
 __all__ = ["Parted", "parted", "rectified"]
@@ -23,9 +24,8 @@ STEP = 1e-5
 CAUTION = 1.05
 """By how much intervals are wider than draws and error tell: both are estimates."""
 
-FEWEST_BEYOND = 2
-"""Draws beyond a limit. Where fewer lie there the limit is further out, as of a normal law: 300 draws tell nothing of
-what holds in 999 cases of 1,000."""
+MOST_SKEWED = 2.0
+"""The skewness of an exponential law."""
 
 ROWS = 6_000
 """Rows of counts whose diversity is computed per fold: with many prompts fewer of the draws."""
@@ -40,11 +40,11 @@ class Parted:
 
     Attributes:
         part: int64, (n,): the part of each audited image.
-        imputed: from the other parts, for each part.
+        imputed: a chain for each part, from the other parts.
     """
 
     part: Counts
-    imputed: Sequence[Imputed]
+    imputed: Imputed
 
 
 def parted(mapped: Counts, found: Findings, parents: Counts, none: int, *, rng: np.random.Generator) -> Parted:
@@ -59,7 +59,8 @@ def parted(mapped: Counts, found: Findings, parents: Counts, none: int, *, rng: 
     """
     part = np.arange(len(found.prompt)) % FOLDS
     part = part[rng.permutation(len(part))]
-    return Parted(part, [impute(mapped, found.of(part != fold), parents, none, rng=rng) for fold in range(FOLDS)])
+    seen = part != np.arange(FOLDS)[:, None]
+    return Parted(part, impute(mapped, found, seen, parents, none, rng=rng))
 
 
 def rectified(
@@ -86,23 +87,24 @@ def rectified(
     """
     if not (mapped.sum(axis=1) >= diversity.size).any():
         raise UsageError("no prompt has as many images as a batch", expected=f"{diversity.size} images of some prompt")
-    part, imputed = told.part, told.imputed
-    counts = [some_counts(one, diversity.size) for one in imputed]
-    draws = np.stack([drawn_values(one, diversity) for one in counts])
-    images = images_scatter(mapped, [one.drawn for one in imputed], diversity, rng)
-    slopes = [slopes_of(diversity, one.shares, mapped) for one in imputed]
-    shift, rest, alone, erring = shift_of(mapped, found, part, imputed, slopes)
-    unseen = beyond(draws, counts, np.mean(slopes, axis=0))
+    imputed = told.imputed
+    counts = some_counts(imputed.counts, diversity.size)
+    draws = drawn_values(counts, diversity)
+    images = images_scatter(mapped, imputed.drawn, diversity, rng)
+    slopes = slopes_of(diversity, imputed.shares, mapped)
+    shift, rest, alone, erring = shift_of(mapped, found, told, slopes)
+    left = images, beyond(draws, counts, slopes.mean(axis=0))
+    new = unmet(mapped, told.part, slopes) * max(-math.log(2 * (1 - confidence)), 0.0) / len(told.part)
     value = float(draws.mean()) + shift
     away = draws - draws.mean(axis=1, keepdims=True)
     lowest, one = 1 / diversity.size, (found.shown > 0.5).any(axis=0).sum() == 1  # people saw one label and no other
     within = float(np.clip(value, lowest, 1.0))
     limits: list[float] = []
     for raters in (erring, 0.0):
-        error, most = (rest + images + unseen + raters) ** 0.5, (alone + unseen + raters) ** 0.5
+        error, most = (rest + sum(left) + raters) ** 0.5, (alone + left[1] + raters) ** 0.5
         below, above = distances(away.ravel(), error, most, confidence)
         low = lowest if one else float(np.clip(value + below, lowest, within))
-        limits += [low, float(np.clip(value + above, within, 1.0))]
+        limits += [low, float(np.clip(value + math.hypot(above, new), within, 1.0))]
     low, high, *sure = limits
     return RatedInterval(within, low, high, len(found.prompt), "these", *sure)
 
@@ -110,78 +112,75 @@ def rectified(
 def distances(away: Array, error: float, alone: float, confidence: float) -> tuple[float, float]:
     """Give how far the limits lie below and above the value: as the draws scatter, and no less than the error tells.
 
-    Draws that hardly scatter say little about the sides: then both are those of the error. Limits lie no further apart
-    than those that the labels of audited images alone give: `alone` is the standard error of these.
+    Limits are those of a skewed law, gamma but for its place, with the skewness of the draws (Wilson and Hilferty): far
+    quantiles of a few hundred draws scatter more. Draws that hardly scatter say little about the sides. Limits lie no
+    further apart than those that the labels of audited images alone give: `alone` is the standard error of these.
     """
     from scipy.special import ndtri
 
     spread, margin = float(away.std()), float(ndtri((1 + confidence) / 2))
-    if 3 * spread < error:
-        below, above = -margin * error, margin * error
-    else:
-        wider = CAUTION * max(1.0, error / spread) if spread > 0 else 0.0
-        tail = max((1 - confidence) / 2, FEWEST_BEYOND / len(away))
-        below, above = wider * margin / float(ndtri(1 - tail)) * np.quantile(away, [tail, 1 - tail])
-    narrower = min(1.0, 2 * margin * alone / (above - below)) if above > below else 1.0
-    return narrower * float(below), narrower * float(above)
+    largest = max(spread, error)
+    if largest == 0:
+        return 0.0, 0.0
+    skewness = float((away**3).mean()) / spread**3 * spread / largest if spread > 0 else 0.0
+    half = float(np.clip(skewness, -MOST_SKEWED, MOST_SKEWED)) / 2
+    below, above = (
+        CAUTION * largest * (way if abs(half) < 1e-3 else (max(1 + half * way / 3 - half**2 / 9, 0.0) ** 3 - 1) / half)
+        for way in (-margin, margin)
+    )
+    narrower = min(1.0, 2 * margin * alone / (above - below))
+    return narrower * below, narrower * above
 
 
-def some_counts(imputed: Imputed, size: int) -> Counts:
-    """Take of the draws as many as the diversity is computed of, int64 (some, n_prompts, n_labels)."""
-    kept, prompts = len(imputed.counts), int((imputed.counts[0].sum(axis=1) >= size).sum())
+def some_counts(counts: Counts, size: int) -> Counts:
+    """Take of the draws as many as the diversity is computed of, int64 (n_chains, some, n_prompts, n_labels)."""
+    kept, prompts = counts.shape[1], int((counts[0, 0].sum(axis=1) >= size).sum())
     some = min(kept, max(ROWS // prompts, 30))
-    return imputed.counts[np.linspace(0, kept - 1, some).round().astype(np.int64)]
+    return counts[:, np.linspace(0, kept - 1, some).round().astype(np.int64)]
 
 
 def drawn_values(counts: Counts, diversity: ExpectedDiversity) -> Array:
-    """Give the mean diversity of prompts for draws of what their images show."""
-    counts = counts[:, counts[0].sum(axis=1) >= diversity.size]
-    values = diversity.of_images(counts.reshape(-1, counts.shape[2]))
-    return np.asarray(values.reshape(counts.shape[:2]).mean(axis=1))
+    """Give the mean diversity of prompts for draws of what their images show, float64 (n_chains, some)."""
+    counts = counts[:, :, counts[0, 0].sum(axis=1) >= diversity.size]
+    values = diversity.of_images(counts.reshape(-1, counts.shape[-1]))
+    return np.asarray(values.reshape(counts.shape[:-1]).mean(axis=2))
 
 
-def beyond(draws: Array, counts: Sequence[Counts], slope: Array) -> float:
+def beyond(draws: Array, counts: Counts, slope: Array) -> float:
     """Give the variance of all draws that the slope does not explain.
 
     What people saw puts right how often labels are shown; how alike the images of a prompt are, only the draws tell,
     and they differ from one imputation to the next.
     """
-    explained = [np.einsum("dkl,kl->d", one, slope) / one[0].sum() for one in counts]
-    return float((draws - explained).var())
+    return float((draws - np.einsum("cdkl,kl->cd", counts, slope) / counts[0, 0].sum()).var())
 
 
-def images_scatter(
-    mapped: Counts, shares: Sequence[Array], diversity: ExpectedDiversity, rng: np.random.Generator
-) -> float:
+def images_scatter(mapped: Counts, shares: Array, diversity: ExpectedDiversity, rng: np.random.Generator) -> float:
     """Give the variance of the diversity of images around that of the shares they come from, prompts taken together."""
     images = mapped.sum(axis=1)
     enough = images >= diversity.size
-    squares = []
-    for drawn in shares:
-        again = rng.multinomial(images[enough], drawn[:, enough] / drawn[:, enough].sum(axis=2, keepdims=True))
-        rows = (-1, mapped.shape[1])
-        away = diversity.of_images(again.reshape(rows)) - diversity(drawn[:, enough].reshape(rows))
-        squares.append(float((away**2).mean()))
-    return float(np.mean(squares)) / int(enough.sum())
+    drawn = shares[:, :, enough]
+    again = rng.multinomial(images[enough], drawn / drawn.sum(axis=3, keepdims=True))
+    rows = (-1, mapped.shape[1])
+    away = diversity.of_images(again.reshape(rows)) - diversity(drawn.reshape(rows))
+    return float((away**2).mean()) / int(enough.sum())
 
 
 def slopes_of(diversity: ExpectedDiversity, shares: Array, mapped: Counts) -> Array:
-    """Give how the score changes with what an image shows, float64 (n_prompts, n_labels), in parts of all images.
+    """Give how the score changes with what an image shows, in parts of all images, like the shares of chains' prompts.
 
     On average over a prompt it does not. Prompts count alike, and those without images for a batch nothing.
     """
-    images = mapped.sum(axis=1)
+    images, labels = mapped.sum(axis=1), mapped.shape[1]
     enough = images >= diversity.size
     weight = enough * images.sum() / (enough.sum() * images)
-    steps = np.vstack([np.zeros(shares.shape[1]), STEP * np.eye(shares.shape[1])])
-    values = diversity((shares[:, None] + steps).reshape(-1, shares.shape[1])).reshape(len(shares), -1)
-    slopes = (values[:, 1:] - values[:, :1]) / STEP
-    return np.asarray(weight[:, None] * (slopes - (slopes * shares).sum(axis=1, keepdims=True)))
+    steps = np.vstack([np.zeros(labels), STEP * np.eye(labels)])
+    values = diversity((shares[:, :, None] + steps).reshape(-1, labels)).reshape(*shares.shape[:2], -1)
+    slopes = (values[:, :, 1:] - values[:, :, :1]) / STEP
+    return np.asarray(weight[:, None] * (slopes - (slopes * shares).sum(axis=2, keepdims=True)))
 
 
-def shift_of(
-    mapped: Counts, found: Findings, part: Counts, imputed: Sequence[Imputed], slopes: Sequence[Array]
-) -> tuple[float, float, float, float]:
+def shift_of(mapped: Counts, found: Findings, told: Parted, slopes: Array) -> tuple[float, float, float, float]:
     """Give by how much the imputed diversity is too low to first order, and the variance of that for these images.
 
     The third is the variance that labels alone have, which are held against no imputation; the last what raters' errors
@@ -190,28 +189,35 @@ def shift_of(
     images that the imputation did not see. The slopes come from the imputation that did not see the image: what is
     seen is more frequent there, and the slope of what is frequent is low.
     """
+    imputed, part = told.imputed, told.part
     total, n = int(mapped.sum()), len(part)
-    y, p, left, taken, even = (np.empty(n) for _ in range(5))
-    everywhere, unseen = np.empty(n), 0.0
-    for fold, (one, slope) in enumerate(zip(imputed, slopes, strict=True)):
-        held = part == fold
-        hidden = mapped.copy()
-        np.subtract.at(hidden, (found.prompt[~held], found.mapped[~held]), 1)
-        expected = np.einsum("kml,kl->km", one.chances, slope)
-        here = slope[found.prompt[held]]
-        y[held] = here[np.arange(len(here)), found.shown[held].argmax(axis=1)]
-        taken[held], even[held] = (found.shown[held] * here).sum(axis=1), here.mean(axis=1)
-        p[held] = expected[found.prompt[held], found.mapped[held]]
-        left[held] = hidden.sum() / total
-        everywhere[held] = (expected * hidden).sum() / hidden.sum()
-        unseen += float(held.mean()) * float(mapped.sum(axis=1) @ slope.max(axis=1)) / total
+    here = slopes[part, found.prompt]
+    y = here[np.arange(n), found.shown.argmax(axis=1)]
+    taken, even = (found.shown * here).sum(axis=1), here.mean(axis=1)
+    cell = np.zeros_like(mapped)
+    cell[imputed.prompt, imputed.mapped] = np.arange(len(imputed.prompt))
+    expected = (imputed.chances * slopes[:, imputed.prompt]).sum(axis=2)
+    p = expected[part, cell[found.prompt, found.mapped]]
+    hidden = np.repeat(mapped[None, imputed.prompt, imputed.mapped], FOLDS, axis=0)
+    chain, image = np.nonzero(part != np.arange(FOLDS)[:, None])
+    np.subtract.at(hidden, (chain, cell[found.prompt[image], found.mapped[image]]), 1)
+    left = (hidden.sum(axis=1) / total)[part]
+    everywhere = ((expected * hidden).sum(axis=1) / hidden.sum(axis=1))[part]
     y, erring = without_errors(y, even, found)
     spread = float(p.var())
     trust = float(np.clip(np.cov(y, p)[0, 1] / spread, 0.0, 1.0)) if spread > 1e-15 else 0.0
     shift = float((left * (y - trust * p - (1 - trust) * everywhere) + (1 - left) * (y - taken)).mean())
     variance = float((y - trust * p).var(ddof=1)) * (1 / n - 1 / total)
-    missed = 0.5 * (unseen / n) ** 2  # what one label that nobody met would add
-    return shift, variance + missed, float(y.var(ddof=1)) / n + missed, erring
+    return shift, variance, float(y.var(ddof=1)) / n, erring
+
+
+def unmet(mapped: Counts, part: Counts, slopes: Array) -> float:
+    """Give by how much a label that nobody met would raise the score, in parts of its share.
+
+    One that has a share of 1 in n ln(1 / p) is missed by n audited images with chance p.
+    """
+    images = mapped.sum(axis=1)
+    return float((slopes.max(axis=2) @ images)[part].mean()) / float(images.sum())
 
 
 def without_errors(y: Array, even: Array, found: Findings) -> tuple[Array, float]:

@@ -29,12 +29,11 @@ from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource, Te
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS
 from culturekit.pipeline.c3.recipe import C3, Finetune, Pairs, People, SimulatedPairs
 from culturekit.pipeline.parts.buying import asked, bought, model_images
+from culturekit.pipeline.parts.forms import imported_answers
 from culturekit.pipeline.planning.slots import asks, makes
 from culturekit.pipeline.steps.annotate_stages import (
-    ANSWERS_FILE,
     ExportFiles,
     export_stage,
-    import_stage,
     rated_sample_stage,
 )
 from culturekit.pipeline.steps.caption_stages import (
@@ -254,11 +253,10 @@ def rated(
     scheme = "c3_captions" if what == PAIRS else "c3_images"
     options = ExportOptions(Quotas(wanted.raters, 0))
     project = run.add(export_stage(files, scheme, options, shortlist=SHORTLIST, seed=recipe.seed), own.FORMS, what)
-    answers = [Path(name) for name in said]
+    people = None
     if wanted.simulated is not None and truth is not None:
-        stage = simulated_ratings_stage(project, truth, wanted.simulated, seed=recipe.seed)
-        answers = [run.add(stage, own.ANSWERS, what) / ANSWERS_FILE]
-    return run.add(import_stage(project, answers, pool=None), own.IMPORTED, what) if answers else None
+        people = simulated_ratings_stage(project, truth, wanted.simulated, seed=recipe.seed)
+    return imported_answers(run, project, said, people, answers=own.ANSWERS, imported=own.IMPORTED, model=what)
 
 
 C3_KIND = RecipeKind(C3, wire, sections_headline("c3"))

@@ -11,12 +11,11 @@ from culturekit.families.handles.inputs import Files, ValueTables
 from culturekit.families.judged import JudgedOptions, JudgedReads, judged
 from culturekit.families.meta import MetaOptions, MetaReads, meta
 from culturekit.pipeline.cultivate.recipe import Cultivate
+from culturekit.pipeline.parts.forms import imported_answers
 from culturekit.pipeline.steps.aggregate_stage import AggregateFiles, aggregate_stage
 from culturekit.pipeline.steps.annotate_stages import (
-    ANSWERS_FILE,
     ExportFiles,
     export_stage,
-    import_stage,
     rated_sample_stage,
 )
 from culturekit.pipeline.steps.scene_people_stages import (
@@ -76,16 +75,15 @@ def wire_people(recipe: Cultivate, run: Run) -> None:
     forms = ExportFiles(images, prompts, items=items)
     export = ExportOptions(Quotas(wanted.in_region, 0))
     project = run.add(export_stage(forms, "cultivate", export, shortlist=SHORTLIST, seed=recipe.seed), roles.TO_RATE)
-    files = [Path(name) for name in wanted.files]
+    people = None
     if wanted.simulated is not None:
         truth = [run.table(TRUTH, model) for model in run.models]
-        stage = simulated_marks_stage(
-            project, items, truth, run.values_of(AHEAD_TRUTH), wanted.simulated, seed=recipe.seed
-        )
-        files = [run.add(stage, roles.SIMULATED_ANSWERS) / ANSWERS_FILE]
-    if not files:
+        shown = run.values_of(AHEAD_TRUTH)
+        people = simulated_marks_stage(project, items, truth, shown, wanted.simulated, seed=recipe.seed)
+    given, simulated = wanted.files, roles.SIMULATED_ANSWERS
+    answers = imported_answers(run, project, given, people, answers=simulated, imported=roles.IMPORTED)
+    if answers is None:
         return
-    answers = run.add(import_stage(project, files, pool=None), roles.IMPORTED)
     marks = run.add(marks_stage(answers, items, descriptors, run.folder(PHRASES), run.table(AHEAD)), MARKS)
     corrected(recipe, run, marks, sample)
     follow(recipe, run, marks)

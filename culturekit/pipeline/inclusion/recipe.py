@@ -68,6 +68,7 @@ class Seen(StrictModel):
     """
 
     images: Annotated[int, Field(ge=1, le=1_000_000)] = 100
+    per_region: Annotated[int, Field(ge=1, le=50, description="People of each region, for each image and triplet.")] = 1
     per_sheet: Annotated[int, Field(ge=1, le=1000)] = 40
     near: Annotated[int, rules_of(TripletOptions, "near")] = TripletOptions().near
     far: Annotated[int, rules_of(TripletOptions, "far")] = TripletOptions().far
@@ -126,6 +127,11 @@ class Inclusion(AnyRecipe):
     def triplets(self, people: Seen) -> int:
         """Count the triplets that people compare."""
         return len(self.models) * len(COMBOS) * self.prompts * (people.near + people.far)
+
+    def looked_at(self, people: Seen) -> int:
+        """Count the images that people look at."""
+        drawn, real = (min(people.images, made) for made in (self.images.slots, self.photographs.each))
+        return len(self.models) * (self.prompts + len(self.listed.objects)) * drawn + self.prompts * real
 
     @property
     def truthful(self) -> bool:

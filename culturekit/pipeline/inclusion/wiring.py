@@ -1,7 +1,6 @@
 """The `inclusion` recipe as stages: models draw objects in regions, beside photographs; people of each region look."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -35,9 +34,10 @@ from culturekit.generation.runner import ImagePlan
 from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource, TextColumns
 from culturekit.pipeline.inclusion.recipe import Inclusion, Seen
 from culturekit.pipeline.parts.buying import model_images
+from culturekit.pipeline.parts.forms import imported_answers
 from culturekit.pipeline.planning.slots import works
 from culturekit.pipeline.steps.aggregate_stage import tasks_stage
-from culturekit.pipeline.steps.annotate_stages import ANSWERS_FILE, ExportFiles, export_stage, import_stage
+from culturekit.pipeline.steps.annotate_stages import ExportFiles, export_stage
 from culturekit.pipeline.steps.inclusion_stages import (
     ItemsRead,
     PlacesRead,
@@ -172,7 +172,8 @@ def wire_people(recipe: Inclusion, run: Run, wanted: Seen) -> Path | None:
     )  # fmt: skip
     how, count = TripletOptions(wanted.near, wanted.far, wanted.scaled), partial(recipe.triplets, wanted)
     triplets = run.add(triplets_stage(reads, how), own.TRIPLETS, plan=works(count, "triplets"))
-    run.add(object_items_stage(ItemsRead(every, prompts), each=wanted.images, seed=recipe.seed), own.ITEMS)
+    to_see = object_items_stage(ItemsRead(every, prompts), each=wanted.images, seed=recipe.seed)
+    run.add(to_see, own.ITEMS, plan=works(partial(recipe.looked_at, wanted), "images"))
     items = run.table(own.ITEMS, file="object_items.parquet")
     compared = asked(recipe, run, wanted, TASK1_SCHEME, every, triplets)
     if compared is not None:
@@ -196,18 +197,16 @@ def asked(
 ) -> Path | None:  # fmt: skip
     """Hand out the form of a task to one person of each region, and import the answers; None while there are none."""
     task, regions = TASKS[scheme], tuple(sorted(recipe.listed.regions))
-    quotas = Quotas(1, len(regions) - 1, regions, everywhere=True)
-    options = replace(ExportOptions(quotas), per_sheet=wanted.per_sheet)
+    quotas = Quotas(wanted.per_region, wanted.per_region * (len(regions) - 1), regions, everywhere=True)
+    options = ExportOptions(quotas, wanted.per_sheet, queues=True)
     files = ExportFiles(images.places, items=items)
     project = run.add(export_stage(files, scheme, options, shortlist=SHORTLIST, seed=recipe.seed), own.FORMS,
                       variant=task)  # fmt: skip
-    answers = [Path(name) for name in (wanted.task1_answers if scheme == TASK1_SCHEME else wanted.task2_answers)]
-    if wanted.simulated is not None:
-        stage = object_viewers_stage(project, images.places, wanted.simulated, seed=recipe.seed)
-        answers = [run.add(stage, own.ANSWERS, variant=task) / ANSWERS_FILE]
-    if not answers:
+    given, how = wanted.task1_answers if scheme == TASK1_SCHEME else wanted.task2_answers, wanted.simulated
+    viewers = None if how is None else object_viewers_stage(project, images.places, how, seed=recipe.seed)
+    taken = imported_answers(run, project, given, viewers, answers=own.ANSWERS, imported=own.IMPORTED, variant=task)
+    if taken is None:
         return None
-    taken = run.add(import_stage(project, answers, pool=None), own.IMPORTED, variant=task)
     run.add(tasks_stage(taken, items), own.PEOPLE, variant=task)
     return run.table(own.PEOPLE, variant=task, file=f"{task}.parquet")
 

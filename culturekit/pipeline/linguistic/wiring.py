@@ -19,8 +19,9 @@ from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
 from culturekit.index.raters.score_pictures import QualityOptions
 from culturekit.pipeline.linguistic.recipe import Linguistic, People
 from culturekit.pipeline.parts.buying import model_images
+from culturekit.pipeline.parts.forms import imported_answers
 from culturekit.pipeline.planning.slots import asks
-from culturekit.pipeline.steps.annotate_stages import ANSWERS_FILE, ExportFiles, export_stage, import_stage
+from culturekit.pipeline.steps.annotate_stages import ExportFiles, export_stage
 from culturekit.pipeline.steps.index_stages import embed_stage
 from culturekit.pipeline.steps.linguistic_prompt_stages import (
     NounOptions,
@@ -111,13 +112,12 @@ def wire_people(recipe: Linguistic, run: Run, wanted: People) -> dict[str, Path]
         files = ExportFiles(images, prompts, sample=sample)
         exported = export_stage(files, form, options, shortlist=SHORTLIST, seed=recipe.seed)
         project = run.add(exported, own.FORMS, variant=what)
-        said = [Path(name) for name in answers]
-        if wanted.simulated is not None:
-            stage = simulated_choices_stage(project, run.table(own.KNOWN), wanted.simulated, seed=recipe.seed)
-            said = [run.add(stage, own.ANSWERS, variant=what) / ANSWERS_FILE]
-        if said:
-            imported[what] = run.add(import_stage(project, said, pool=None), own.IMPORTED, variant=what)
-    return imported
+        how = wanted.simulated
+        people = None if how is None else simulated_choices_stage(project, run.table(own.KNOWN), how, seed=recipe.seed)
+        imported[what] = imported_answers(
+            run, project, answers, people, answers=own.ANSWERS, imported=own.IMPORTED, variant=what
+        )
+    return {what: path for what, path in imported.items() if path is not None}
 
 
 def wire_dialects(recipe: Linguistic, run: Run, people: Path | None) -> None:
@@ -127,7 +127,8 @@ def wire_dialects(recipe: Linguistic, run: Run, people: Path | None) -> None:
         reads = QualityReads(run.table(roles.IMAGES, model), prompts)
         run.add(quality_stage(reads, QualityOptions(recipe.scorer)), own.CLIPSCORE, model)
     quality = Numbered(run.tables(own.CLIPSCORE))
-    options = DialectOptions(confidence=recipe.confidence, seed=recipe.seed)
+    pairs = recipe.prompts.pairs
+    options = DialectOptions(pairs.standard, pairs.other, confidence=recipe.confidence, seed=recipe.seed)
     run.add(dialects(DialectReads(images, prompts, quality, people), options), own.DIALECTS)
     sample = Files([] if people is None else [run.table(own.DRAWN, variant=PERSONS)])
     for detector in recipe.detectors:

@@ -11,12 +11,11 @@ from culturekit.defaults import SHORTLIST
 from culturekit.families.handles.inputs import Files, Numbered, ValueTables
 from culturekit.families.judged import JudgedReads, judged
 from culturekit.families.meta import MetaOptions, MetaReads, meta
+from culturekit.pipeline.parts.forms import imported_answers
 from culturekit.pipeline.steps.aggregate_stage import AggregateFiles, AggregateReads, aggregate_stage
 from culturekit.pipeline.steps.annotate_stages import (
-    ANSWERS_FILE,
     ExportFiles,
     export_stage,
-    import_stage,
     rated_sample_stage,
     simulated_answers_stage,
 )
@@ -65,14 +64,14 @@ def imported_before(asked: Annotations) -> AggregateFiles:
 def imported(run: Run, asked: Annotations, *, seed: int) -> AggregateFiles | None:
     """Import answers, of people or of simulated people who answer first, to the run's own forms unless others."""
     project = handed_out(run, asked, seed=seed) if asked.project is None else Path(asked.project)
-    files = [Path(name) for name in asked.files]
+    people = None
     if asked.simulated is not None:
         truth, space, prompts = run.tables(roles.TRUTH), run.table(roles.CSPACE), run.table(roles.PROMPTS)
-        stage = simulated_answers_stage(project, list(truth.values()), prompts, space, asked.simulated, seed=seed)
-        files = [run.add(stage, roles.SIMULATED_ANSWERS) / ANSWERS_FILE]
-    if not files:
+        people = simulated_answers_stage(project, list(truth.values()), prompts, space, asked.simulated, seed=seed)
+    simulated = roles.SIMULATED_ANSWERS
+    answers = imported_answers(run, project, asked.files, people, answers=simulated, imported=roles.IMPORTED)
+    if answers is None:
         return None
-    answers = run.add(import_stage(project, files, pool=None), roles.IMPORTED)
     aside, checks = (run.table(roles.IMPORTED, file=f"{name}.parquet") for name in ("quarantine", "annotation_checks"))
     return AggregateFiles(answers, quarantine=(aside,), checks=(checks,))
 

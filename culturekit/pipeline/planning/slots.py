@@ -96,7 +96,7 @@ def makes(prompts: Prompts = unknown) -> Slot:
             asked = count_of_kinds(table, made.kinds) if table.is_file() else prompts(made.kinds)
             return None if asked is None else asked * made.repeats * made.slots
 
-        return timed(plan, count()) if stage.asking is None else asks(count=count)(plan)
+        return timed(plan, count()) if stage.asking is None else asks(count=count, requests=count)(plan)
 
     return planned
 

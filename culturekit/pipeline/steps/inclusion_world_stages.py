@@ -31,7 +31,8 @@ from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
 from culturekit.storage.tables import read_table, write_table
 
-__all__ = ["BENCHMARK", "OBJECT", "REGION", "object_truth_stage", "object_viewers_stage", "seen_marks_stage"]
+__all__ = ["BENCHMARK", "JUDGES", "OBJECT", "REGION", "object_truth_stage", "object_viewers_stage", "seen_marks",
+           "seen_marks_stage"]  # fmt: skip
 
 BENCHMARK, TRUTH = "inclusion", "truth"
 OBJECT, REGION = "object_seen", "own_region"
@@ -97,31 +98,35 @@ def object_viewers_stage(
 
     run = partial(filled_in, project=project, answering=answering, how=how, seed=seed)
     inputs = {"project": project, **Numbered(images).files("images")}
-    return Stage(name, "simulated-viewers", 1, run, inputs, asdict(how), {"answers": seed}, packages=("msgspec",))
+    return Stage(name, "simulated-viewers", 2, run, inputs, asdict(how), {"answers": seed}, packages=("msgspec",))
 
 
 def seen_marks_stage(task2: Path, *, least: float, name: str = "marks") -> Stage:
     """Write what people say of each image, of those who see the objects in photographs: the object, its own region."""
 
     def run(work: Work) -> Outcome:
-        table = read_table(task2, TASK2)
-        reliable = drop_unreliable(table, least=least)
-        known = with_region_codes(reliable.annotations)
-        seen = pl.any_horizontal(pl.col(column).list.contains(pl.col("own")) for column in TARGETS.values())
-        nothing = pl.lit(None, pl.String)
-        said = known.with_columns(
-            pl.col("shown").cast(pl.Float64).alias(OBJECT),
-            pl.when(pl.col("own").is_not_null()).then(seen.cast(pl.Float64)).alias(REGION),
-            in_region=pl.col("own") == pl.col("home"), item_id="img_path", annotator="annotator_id",
-            annotator_region="annotator_loc", scheme=pl.lit(TASK2_SCHEME), choice=nothing, text=nothing,
-            seconds=pl.lit(None, pl.Float64), flags=pl.lit([], pl.List(pl.String)),
-        )  # fmt: skip
-        index = [column for column in ANNOTATIONS.schema if column not in {"criterion", "value"}]
-        rows = said.unpivot([OBJECT, REGION], index=index, variable_name="criterion", value_name="value")
-        marks = rows.drop_nulls("value").select(list(ANNOTATIONS.schema)).sort(ANNOTATIONS.key)
+        marks, left_out = seen_marks(read_table(task2, TASK2), least=least)
         write_table(work.out, ANNOTATIONS, marks)
-        left_out = {"annotations of unreliable annotators": table.height - reliable.annotations.height,
-                    "kept unchecked, for want of photographs": reliable.unchecked}  # fmt: skip
         return Outcome({"annotations": marks.height}, {why: count for why, count in left_out.items() if count})
 
     return Stage(name, "seen-marks", 1, run, {"task2": task2}, {"least": least})
+
+
+def seen_marks(table: pl.DataFrame, *, least: float) -> tuple[pl.DataFrame, dict[str, int]]:
+    """Make answers to two questions of a table of Task 2, and count what is left out of them, or is not sure."""
+    reliable = drop_unreliable(table, least=least)
+    known = with_region_codes(reliable.annotations)
+    seen = pl.any_horizontal(pl.col(column).list.contains(pl.col("own")) for column in TARGETS.values())
+    nothing = pl.lit(None, pl.String)
+    said = known.with_columns(
+        pl.col("shown").cast(pl.Float64).alias(OBJECT),
+        pl.when(pl.col("own").is_not_null()).then(seen.cast(pl.Float64)).alias(REGION),
+        in_region=pl.col("own") == pl.col("home"), item_id="img_path", annotator="annotator_id",
+        annotator_region="annotator_loc", scheme=pl.lit(TASK2_SCHEME), choice=nothing, text=nothing,
+        seconds=pl.lit(None, pl.Float64), flags=pl.lit([], pl.List(pl.String)),
+    )  # fmt: skip
+    index = [column for column in ANNOTATIONS.schema if column not in {"criterion", "value"}]
+    rows = said.unpivot([OBJECT, REGION], index=index, variable_name="criterion", value_name="value")
+    left_out = {"annotations of unreliable annotators": table.height - reliable.annotations.height,
+                "kept unchecked, for want of photographs": reliable.unchecked}  # fmt: skip
+    return rows.drop_nulls("value").select(list(ANNOTATIONS.schema)).sort(ANNOTATIONS.key), left_out

@@ -190,10 +190,15 @@ def specific_stage(given: SpecificReads = NO_LISTS, *, name: str = "prompts") ->
 
 
 def joined_prompts_stage(tables: Mapping[str, Path], *, name: str = "prompts") -> Stage:
-    """Put prompts of several kinds into one table."""
+    """Put prompts of several kinds into one table; a kind without any is refused before images of others are bought."""
 
     def run(work: Work) -> Outcome:
-        every = pl.concat([read_table(path, PROMPTS).select(list(PROMPTS.schema)) for path in tables.values()])
+        parts = {kind: read_table(path, PROMPTS).select(list(PROMPTS.schema)) for kind, path in tables.items()}
+        for kind, path in tables.items():
+            if parts[kind].is_empty():
+                hint = f"What became of proposals stands in {path.parent}; ask another model, or leave the kind out."
+                raise UsageError(f"there are no prompts of {kind}", where=str(path), hint=hint)
+        every = pl.concat(list(parts.values()))
         write_table(work.out, PROMPTS, every.sort(PROMPTS.key))
         return Outcome({"prompts": every.height})
 

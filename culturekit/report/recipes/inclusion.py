@@ -46,7 +46,7 @@ def inclusion_page(run: RunFolders) -> SectionPage:
 def caveats(run: RunFolders) -> Iterator[str]:
     """Say what stands for no real model, and what people's answers do not carry."""
     noted = [run.manifest(own.VECTORS, REAL_IMAGES, name).notes for name in extractors_of(run)]
-    noted += [run.manifest(own.ANSWERS, variant=task).notes for task in run.variants(own.ANSWERS)]
+    noted += [run.manifest(role, variant=one).notes for role in (own.ANSWERS, own.JUDGED) for one in run.variants(role)]
     yield from filter(None, dict.fromkeys(str(notes.get("caveat") or "") for notes in noted))
     for role, said in ((own.MARKS, "People's answers"), (own.JUDGED, "Corrections")):
         for variant in run.variants(role) if role is own.JUDGED else [""] if run.has(role) else []:

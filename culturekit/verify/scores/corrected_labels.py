@@ -5,6 +5,7 @@ diversity of the imputed labels is off.
 """
 
 import hashlib
+import math
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,16 +15,17 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from culturekit.verify.scores.audited_cells import Audit
 from culturekit.verify.scores.averages import RatedAnswer
 from culturekit.verify.scores.batch_chances import mean_diversity
-from culturekit.verify.scores.corrected_imputations import Audit, Chain, chain_of
+from culturekit.verify.scores.corrected_imputations import Chain, chains_of
 from culturekit.verify.scores.rater_errors import NONE, gold_of, raters_of
 
 __all__ = ["CorrectionOf", "corrected_labels"]
 
 PARTS = 3
 STEP = 1e-5
-WIDER, BEYOND = 1.05, 2
+WIDER = 1.05
 MOST_ROWS, FEWEST_ROUNDS = 6_000, 30
 BLOCK = 8_192
 """Rows of shares worked on at a time."""
@@ -79,16 +81,15 @@ def corrected_labels(images: pl.DataFrame, audits: pl.DataFrame, of: CorrectionO
     audited = len(audit.prompts)
     part = (np.arange(audited) % PARTS)[rng.permutation(audited)]
     none = counts.labels.index(NONE)
-    chains = [
-        chain_of(counts.mapped, without(audit, part == number), np.array(counts.parents), none, rng)
-        for number in range(PARTS)
-    ]
+    parts = [without(audit, part == number) for number in range(PARTS)]
+    chains = chains_of(counts.mapped, parts, np.array(counts.parents), none, rng)
     taken = [some_rounds(chain, of.size) for chain in chains]
     draws = [values_of(counts, diversity, of.size) for counts in taken]
     again = of.generator(str(of.weights))
-    scatter = statistics.fmean(of_images(counts.mapped, chain, diversity, of.size, again) for chain in chains)
+    scatter = of_images(counts.mapped, np.array([chain.some for chain in chains]), diversity, of.size, again)
     slopes = [slopes_of(chain.shares, diversity) * weights_of(counts.mapped, of.size)[:, None] for chain in chains]
-    shift, variance, alone, erring = put_right(counts, part, chains, slopes)
+    shift, variance, alone, erring, new = put_right(counts, part, chains, slopes)
+    new *= max(-math.log(2 * (1 - of.confidence)), 0.0) / audited  # so rare a label is missed one time in ten
     unexplained = not_sloped(draws, taken, np.mean(slopes, axis=0))
     value = statistics.fmean(float(each.mean()) for each in draws) + shift
     away = np.concatenate([each - each.mean() for each in draws])
@@ -98,7 +99,7 @@ def corrected_labels(images: pl.DataFrame, audits: pl.DataFrame, of: CorrectionO
         below, above = sides(away, (variance + scatter + unexplained + raters) ** 0.5, of.confidence)
         widest = 2 * normal(of.confidence) * (alone + unexplained + raters) ** 0.5
         part = min(widest / (above - below), 1.0) if above > below else 1.0
-        return lowest if seen == 1 else value + part * below, value + part * above
+        return lowest if seen == 1 else value + part * below, value + math.hypot(part * above, new)
 
     lowest = 1 / of.size
     inside = min(max(value, lowest), 1.0)
@@ -148,14 +149,14 @@ def weights_of(mapped: Whole, size: int) -> Array:
     return np.asarray(np.where(enough, images.sum() / (enough.sum() * images), 0.0))
 
 
-def of_images(mapped: Whole, chain: Chain, diversity: Mean, size: int, rng: np.random.Generator) -> float:
-    """Draw images from shares of a chain; give the variance of their mean diversity around that of the shares."""
+def of_images(mapped: Whole, some: Array, diversity: Mean, size: int, rng: np.random.Generator) -> float:
+    """Draw images from shares of all chains; give the variance of their mean diversity around that of the shares."""
     images = mapped.sum(axis=1)
-    shares = chain.some[:, images >= size]
-    drawn = rng.multinomial(images[images >= size], shares / shares.sum(axis=2, keepdims=True))
+    shares = some[:, :, images >= size]
+    drawn = rng.multinomial(images[images >= size], shares / shares.sum(axis=3, keepdims=True))
     flat = (-1, mapped.shape[1])
     away = diversity(drawn.reshape(flat).astype(np.float64), taken=1) - diversity(shares.reshape(flat))
-    return float((away**2).mean() / shares.shape[1])
+    return float((away**2).mean() / shares.shape[2])
 
 
 def slopes_of(shares: Array, diversity: Mean) -> Array:
@@ -199,21 +200,21 @@ def put_right(counts: Counts, part: Whole, chains: list[Chain], sloped: list[Arr
     rest = people - trust * expected
     shift = float((share * (rest - (1 - trust) * usual) + (1 - share) * (people - taken)).mean())
     variance = statistics.variance(rest.tolist()) * (1 / audited - 1 / total)
-    missed = 0.5 * (unseen / audited) ** 2
-    return shift, float(variance + missed), statistics.variance(people.tolist()) / audited + missed, float(erring)
+    return shift, float(variance), statistics.variance(people.tolist()) / audited, float(erring), unseen
 
 
 def sides(away: Array, error: float, confidence: float) -> tuple[float, float]:
-    """Give the distances of the limits: of the draws, widened to the error; of the error where draws hardly scatter."""
+    """Give the distances of the limits: those of a gamma law with the skewness of the draws, as wide as the error."""
     spread = float(np.sqrt((away**2).mean() - away.mean() ** 2))
-    if 3 * spread < error:
-        margin = error * normal(confidence)
-        return -margin, margin
-    wider = WIDER * max(1.0, error / spread) if spread > 0 else 0.0
-    told = min(confidence, 1 - 2 * BEYOND / len(away))  # further out draws tell nothing
-    low, high = np.quantile(away, [(1 - told) / 2, (1 + told) / 2]).tolist()
-    wider *= normal(confidence) / normal(told)
-    return wider * low, wider * high
+    widest, margin = max(spread, error), normal(confidence)
+    if widest == 0:
+        return 0.0, 0.0
+    skewness = 0.0 if spread == 0 else float((away**3).mean()) / (spread**2 * widest)
+    skewness = min(max(skewness, -2.0), 2.0)
+    if abs(skewness) < 2e-3:
+        return -WIDER * widest * margin, WIDER * widest * margin
+    lower, upper = (max(1 + skewness * z / 6 - skewness**2 / 36, 0.0) for z in (-margin, margin))
+    return WIDER * widest * (lower**3 - 1) * 2 / skewness, WIDER * widest * (upper**3 - 1) * 2 / skewness
 
 
 def counted(images: pl.DataFrame, audits: pl.DataFrame, column: str) -> Counts:

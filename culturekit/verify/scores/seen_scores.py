@@ -4,7 +4,7 @@ import ast
 import csv
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from math import fsum
 from pathlib import Path
@@ -44,7 +44,7 @@ def check_seen_scores(tree: RunTree, stage: FinishedStage, rows: Sequence[dict[s
     kept = reliable(list(people), options["least"])
     answers = answers_of(kept)
     if task == "task1":
-        spaces, real = spaces_of(tree, stage)
+        spaces, real = spaces_of(tree, stage, {row["about"].get("extractor", "") for row in rows})
         answers |= closer_answers(kept, spaces, options["bins"])
         if real is not None:
             answers |= inside_answers(kept, spaces[options["real"]], real, options["real"], options["k"])
@@ -136,18 +136,19 @@ def pairs_of(said: Sequence[tuple[str, object]]) -> Iterator[tuple[str, str | No
     yield from ((kind, pool, [one == other for one, other in both]) for kind, pool, both in groups if both)
 
 
-def spaces_of(tree: RunTree, stage: FinishedStage) -> tuple[dict[str, dict[str, Any]], Any]:
+def spaces_of(tree: RunTree, stage: FinishedStage, names: Iterable[str]) -> tuple[dict[str, dict[str, Any]], Any]:
     """Give the vectors of images by extractor, and those of all photographs by the extractor of the manifold."""
     found: dict[str, dict[str, Any]] = defaultdict(dict)
     real = None
     for role, path in tree.sources_of(stage, "vectors.npy"):
         vectors = np.load(path, mmap_mode="r", allow_pickle=False)
-        name = role.removesuffix("-values")
-        if name == "real":
+        own = role.removesuffix("-values").removeprefix("features-")
+        if own == "real":
             real = np.asarray(vectors, np.float64)
             continue
         ids = pl.read_parquet(path.parent / "ids.parquet").sort("row")["id"].to_list()
-        found[name.removeprefix("features-").partition("-")[0]] |= dict(zip(ids, vectors, strict=True))
+        name = max((one for one in names if f"{own}-".startswith(f"{one}-")), key=len, default=own)
+        found[name] |= dict(zip(ids, vectors, strict=True))
     return found, real
 
 

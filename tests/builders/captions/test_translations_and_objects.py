@@ -152,6 +152,9 @@ def test_judgments_of_two_judges_are_refused(work: Work, tmp_path: Path) -> None
     both = rows_of(JUDGMENTS, said | {"judge": "m"}, said | {"judge": "n"})
     with pytest.raises(UsageError, match="one judge"):
         listed(work, ObjectsReads(judgments=write_table(tmp_path, JUDGMENTS, both)))
+    nothing = write_table(tmp_path, JUDGMENTS, both.clear())
+    with pytest.raises(UsageError, match=r"no image was looked at.*drops\.parquet has the reason of each"):
+        listed(work, ObjectsReads(judgments=nothing))
 
 
 def test_objects_reach_the_score_by_their_vectors(work: Work, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 import itertools
 import math
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -9,13 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from culturekit.metrics import vendi
-from culturekit.metrics.corrected.expected_diversity import (
-    expected_diversity,
-    over_prompts,
-    partition_weights,
-    partitions,
-    weights_of_shares,
-)
+from culturekit.metrics.corrected.expected_diversity import expected_diversity, over_prompts
 
 PARENTS = [0, 0, 1, 1, 2]
 
@@ -65,13 +60,22 @@ def test_it_agrees_with_drawn_batches(values: np.ndarray) -> None:
     assert abs(diversity(shares)[0] - np.mean(drawn)) <= 5 * np.std(drawn) / math.sqrt(200) + 1e-9
 
 
-def test_partitions_and_their_chances_are_complete() -> None:
-    assert [len(list(partitions(total))) for total in range(9)] == [1, 1, 2, 3, 5, 7, 11, 15, 22]
-    shares = np.random.default_rng(0).dirichlet(np.ones(6), size=3)
-    whole = tuple(partitions(8))
-    assert math.factorial(8) * partition_weights(weights_of_shares(shares, 8), whole).sum(axis=0) == pytest.approx(
-        np.ones(3)
+@pytest.mark.parametrize(("continent", "q"), [(0.0, 2.0), (0.5, 2.0)])
+def test_the_chances_of_all_kinds_of_batches_sum_to_1(continent: float, q: float) -> None:
+    diversity = expected_diversity(size=8, continent=continent, country=1 - continent, q=q, parents=PARENTS)
+    alike = replace(diversity, scores=np.where(diversity.scores > 0, math.factorial(8), 0.0))
+    assert alike(np.random.default_rng(0).dirichlet(np.ones(5), size=3)) == pytest.approx(np.ones(3))
+    assert len(diversity.continent.states) == 1 + 1 + 2 + 3 + 5 + 7 + 11 + 15 + 22
+
+
+@pytest.mark.parametrize("continent", [0.0, 0.5])
+def test_the_first_order_is_the_limit_of_others(continent: float) -> None:
+    shares = np.random.default_rng(0).dirichlet(np.ones(5), size=3)
+    first, near = (
+        expected_diversity(size=8, continent=continent, country=1 - continent, q=q, parents=PARENTS)(shares)
+        for q in (1.0, 1 + 1e-7)
     )
+    assert first == pytest.approx(near, abs=1e-6)
 
 
 def test_prompts_count_alike() -> None:

@@ -28,7 +28,7 @@ extractors:
 texts: captioner
 threshold: 0.17
 k: 3
-people: {images: 16, near: 1, far: 1, per_sheet: 60, simulated: {accuracy: 0.99, careless: 0.05}}
+people: {images: 16, per_region: 2, near: 1, far: 1, per_sheet: 60, simulated: {accuracy: 0.99, careless: 0.05}}
 """
 
 

@@ -2,11 +2,16 @@
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from culturekit.config.load import find_recipe, load_any_recipe
 from culturekit.errors import UsageError
 from culturekit.pipeline.linguistic.recipe import Linguistic
+from culturekit.pipeline.steps.linguistic_prompt_stages import joined_prompts_stage
+from culturekit.records.schemas import PROMPTS
+from culturekit.records.work import Work
+from culturekit.storage.tables import write_table
 from tests.conftest import stages_of
 
 
@@ -58,3 +63,17 @@ def test_the_grid_of_the_paper(tmp_path: Path) -> None:
     assert sum(210 * recipe.plan_of(model).slots for model in recipe.models) == 4620
     assert linguistic("prompts.kinds=[specific]").prompt_count() == 42
     assert 42 * recipe.plan_of(recipe.models[2]).slots == 168
+
+
+def test_another_dialect_is_named_once(tmp_path: Path) -> None:
+    """What the prompts are called is what the scores compare."""
+    recipe = linguistic("prompts.pairs={standard: British, other: Singlish}", "prompts.kinds=[dialects]")
+    stages = {stage.name: stage for stage in stages_of(recipe, tmp_path)}
+    for name in ("prompts-dialects", "dialects", "true-dialects"):
+        assert (stages[name].options["standard"], stages[name].options["other"]) == ("British", "Singlish")
+
+
+def test_a_kind_without_prompts_is_refused_before_images_of_the_others(work: Work, tmp_path: Path) -> None:
+    empty = write_table(tmp_path, PROMPTS, pl.DataFrame(schema=PROMPTS.schema))
+    with pytest.raises(UsageError, match=f"no prompts of dialects.*became of proposals stands in {tmp_path}"):
+        joined_prompts_stage({"dialects": empty}).run(work)

@@ -1,0 +1,125 @@
+"""Recipes whose words come from SmolLM2 behind llama.cpp's server: every question ends, and every run is verified.
+
+A model of 135 million parameters copies what it is shown and knows no culture. Recipes have to end all the same, count
+what was of no use, and be the same when they are run again.
+"""
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from culturekit.verify.verify_run import verify_run
+from tests.command_line import culturekit
+from tests.generation.diffusion.tiny_pipelines import tiny
+from tests.real.llama import Llama, running_llama
+from tests.real.things import LLAMA, keep, needs
+
+pytestmark = [
+    *needs(LLAMA),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),  # of diffusers
+]
+REFUSED = ("there are no prompts of dialects", "names no stereotype of any country")
+"""How a recipe may end that got nothing from the model that it needs, before images are drawn."""
+
+ART = """
+concept: art
+hops: 4
+roots:
+  - {qid: Q11460, label: clothing, subconcept: clothing}
+  - {qid: Q107357104, label: type of dance, subconcept: performance}
+  - {qid: Q1153484, label: folk art, subconcept: folk art}
+countries: [JP, IN]
+"""
+PAGE = """
+<html><head><title>Iran</title></head><body><h1>Iranian Culture</h1>
+<h3>Greetings</h3><p>The common greeting is a handshake. Close friends may kiss each other on the cheek.</p>
+</body></html>
+"""
+LISTED = "pages: [{source: cultural-atlas, country: IR, file: iran.html, url: 'https://atlas.example/iran'}]"
+SCENES = "models=[{name: plain, backend: 'simulated-scenes?knows=0.5'}]"
+
+RECIPES: Mapping[str, tuple[str, ...]] = {
+    "cube": (
+        "concepts=[art.yaml]", "judge={model}&max_tokens=120", "completion={{rounds: 1, per_round: 2, shown: 20}}",
+        "images={{kinds: [underspecified], slots: 4, repeats: 5}}", "audit=null", "references.per_artifact=2",
+        "models=[{{name: even, backend: 'simulated?temperature=0'}}, {{name: mirage, backend: 'simulated?noise=1'}}]",
+        "diagnosis={{floor_repeats: 2, ceiling_repeats: 2}}", "scores.size=4",
+    ),
+    "cultivate": (
+        "ground.countries=[IR]", "ground.per_category=1", "ground.pages=pages.yaml", "ground.at_most=4",
+        "ground.reader={model}&max_tokens=400", "ground.proposers=['{model}&max_tokens=200']",
+        "ground.refiner={model}&max_tokens=200", "ground.stereotypes={model}&max_tokens=200", "images.slots=1",
+        "real.per_prompt=2", "real.keep=1", "people=null", SCENES.replace("{", "{{").replace("}", "}}"),
+    ),
+    "c3": (
+        "captions.count=10", "captions.sample=5", "captions.proposer={model}&temperature=0.8&max_tokens=400",
+        "pairs.translator={model}&max_tokens=80", "pairs.simulated.each=1", "pairs.keep=4", "people=null",
+        "objects.dimensions=[objects]", "images.size=96x96",
+        "models=[{{name: tiny, backend: 'diffusers:sdxl?steps=2&device=cpu'}}]",
+    ),
+    "linguistic": (
+        "prompts.nouns=2", "prompts.pairs.proposer={model}&temperature=0.8&max_tokens=500", "prompts.pairs.count=20",
+        "images.slots=2", "people=null",
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def llama(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Llama]:
+    with running_llama(tmp_path_factory.mktemp("llama")) as server:
+        yield server
+
+
+def ran(name: str, server: Llama) -> Any:
+    """Run a recipe with small settings, its words from the server."""
+    model = f"openai:smollm2?base_url=http://127.0.0.1:{server.port}/v1&schema=llamacpp&price=0/0&timeout=1800"
+    stated = [word for setting in RECIPES[name] for word in ("--set", setting.format(model=model))]
+    common = ("--workdir", "run", "--go-on", "--set", "llm.concurrency=2")
+    return culturekit("run", name, *common, *stated)
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_recipe_ends_whatever_a_small_model_says(
+    name: str, llama: Llama, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for file, text in {"art.yaml": ART, "iran.html": PAGE, "pages.yaml": LISTED}.items():
+        Path(file).write_text(text, encoding="utf-8")
+    if name == "c3":  # simulated scenes know no captions but their own
+        pytest.importorskip("torch")
+        tiny(Path(), "sdxl")
+    started = time.monotonic()
+    first = ran(name, llama)
+    seconds = time.monotonic() - started
+    (why,) = [said for said in REFUSED if said in first.stderr] or [""]
+    if why:
+        assert first.returncode == 2
+        assert not list(Path("run").glob("images-*")), "nothing is drawn in vain"
+        keep(f"smollm2_{name}", f"SmolLM2 in the recipe {name}: refused", [["why"], [why]])
+        return
+    assert first.returncode in (0, 1), first.stderr  # 1: rows wait for a person
+    again = ran(name, llama)
+    assert again.returncode == first.returncode
+    assert " 0 done" in again.stderr, again.stderr
+    answer = verify_run(Path("run"))
+    assert [str(finding) for finding in answer.findings if finding.severity == "broken"] == []
+    rows = [["stage", "outcomes of questions", "tokens out"]]
+    for manifest in sorted(Path("run").glob("*/manifest.json")):
+        outcomes = json.loads(manifest.read_text(encoding="utf-8")).get("notes", {}).get("outcomes")
+        if outcomes:
+            assert set(outcomes) <= {"ok", "repaired", "refused", "truncated", "invalid", "exhausted"}
+            said = ", ".join(f"{count} {outcome}" for outcome, count in sorted(outcomes.items()))
+            rows.append([manifest.parent.name, said, str(tokens_of(manifest.parent))])
+    assert len(rows) > 1
+    keep(f"smollm2_{name}", f"SmolLM2 in the recipe {name}: {seconds / 60:.0f} minutes, verified", rows)
+
+
+def tokens_of(stage: Path) -> int:
+    """Add up what a stage's journal says came back."""
+    cost = culturekit("llm", "cost", str(stage), "--json")
+    assert cost.returncode == 0, cost.stderr
+    return int(json.loads(cost.stdout)["total"]["output_tokens"])

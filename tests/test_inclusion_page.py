@@ -1,0 +1,58 @@
+"""The page about geographic inclusion, typed."""
+
+import json
+import re
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from culturekit.config.load import find_recipe, load_any_recipe
+from culturekit.records.schemas import SURVEY_CODES
+from culturekit.storage.tables import write_table
+from tests.command_line import culturekit
+from tests.metrics.inclusion.test_survey_themes import VOTES, codes
+from tests.pipeline.inclusion.small_world import small_run
+from tests.typed_pages import ROOT, typed
+
+PAGE = ROOT / "docs/inclusion.md"
+PLACES = {
+    "real-vectors": "vectors-content-real", "vectors": "vectors-content-local", "real": "real",
+    "plain-vectors": "vectors-content-plain-local", "images": "images-local", "plain": "plain-images-local",
+    "task1.parquet": "tables-task1/task1.parquet", "task2_geode.csv": "tables-task2/task2.csv",
+}  # fmt: skip
+"""What the page calls what a run has."""
+
+SMALLER = {"triplets": ["--near", "1", "--far", "0"]}
+
+
+@pytest.mark.slow
+def test_each_command_works_alone_as_the_page_says(tmp_path: Path) -> None:
+    run = small_run(tmp_path / "made")
+    for name, place in PLACES.items():
+        (tmp_path / name).symlink_to(run / place)
+    only = pl.col("source").is_in(["local", "real"]) & pl.col("reference_source").is_in(["local", "real"])
+    said = pl.read_parquet(tmp_path / "task1.parquet").filter(only, pl.col("triplet_id").str.starts_with("local/"))
+    (tmp_path / "task1.parquet").unlink()
+    said.write_parquet(tmp_path / "task1.parquet")
+    write_table(tmp_path, SURVEY_CODES, codes(VOTES))
+    _, _, *alone = typed(PAGE)
+    for words in alone:
+        answer = culturekit(*words, *SMALLER.get(words[0], ()), cwd=tmp_path)
+        assert answer.returncode == 0, (words, answer.stderr)
+    assert pl.read_parquet(tmp_path / "prompts/prompts.parquet").height == 6 + 18
+    assert set(pl.read_parquet(tmp_path / "triplets/triplets.parquet")["combo"]) == set("ABCDE")
+    assert "closer_choice_rate" in set(pl.read_parquet(tmp_path / "choices/scores.parquet")["metric"])
+    known = json.loads((tmp_path / "choices/manifest.json").read_text(encoding="utf-8"))["inputs"]
+    assert {f"features-dinov2{part}-values" for part in ("", "-1", "-2")} <= set(known), "a changed folder is seen"
+
+
+def test_each_key_that_the_page_names_is_one_of_the_recipe() -> None:
+    recipe = load_any_recipe(find_recipe("inclusion")).model_dump()
+    page = PAGE.read_text(encoding="utf-8")
+    named = re.findall(r"`((?:places|photographs|extractors|people|published|thresholds)(?:\.\w+)?)[:`]", page)
+    assert {"places", "photographs.least", "extractors", "people.task1_answers", "published"} <= set(named)
+    for key in named:
+        first, _, second = key.partition(".")
+        assert first in recipe
+        assert not second or second in recipe[first], key

@@ -1,0 +1,61 @@
+"""What the page of every recipe says first, typed: the demo, and the plan of the paper's size."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.command_line import culturekit
+from tests.typed_pages import ROOT, typed
+
+
+@dataclass(frozen=True)
+class Page:
+    """Stages with the work that the plan counts, what report and demo say, and settings that the plan takes besides."""
+
+    planned: dict[str, str]
+    report: str
+    said: str = ""
+    besides: tuple[str, ...] = ()
+
+
+PAGES = {
+    "c3": Page({"captions": "1,977 questions", "images-showy": "500 images"}, "hard about a culture"),
+    "cultivate": Page({"images-showy": "1,440 images"}, "social activities"),
+    "inclusion": Page(
+        {"real": "1,800 images", "images-local": "1,800 images", "plain-images-local": "600 images",
+         "triplets": "30,600 triplets", "to-look-at": "11,400 images"},
+        "Do objects look as they do in each region",
+        "the encoder ranks postcard first; put right by people who live there, it ranks local first",
+    ),
+    "linguistic": Page(
+        {"images-open": "1,890 images", "images-literal": "1,890 images", "images-narrow": "840 images"},
+        "How evenly are skin tones spread?", "The gap between dialects, by clipscore, ranks literal first.",
+        ("--set", "prompts.kinds=[neutral]"),
+    ),
+}  # fmt: skip
+"""By recipe, whose page begins with these two commands. Inclusion counts four models, of which the study had two."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(PAGES))
+def test_the_size_of_the_paper_is_planned_as_the_page_says(tmp_path: Path, name: str) -> None:
+    (tmp_path / "recipes").symlink_to(ROOT / "recipes")
+    demo, plan, *_ = typed(ROOT / f"docs/{name}.md")
+    assert demo == ["demo", name]
+    answer = culturekit(*plan, *PAGES[name].besides, cwd=tmp_path)
+    assert answer.returncode == 0, answer.stderr
+    for stage, work in PAGES[name].planned.items():
+        assert re.search(rf"^{stage} +to do +{work}", answer.stdout, re.MULTILINE), (stage, answer.stdout)
+    assert [path.name for path in tmp_path.iterdir()] == ["recipes"], "nothing is begun"
+
+
+@pytest.mark.endtoend
+@pytest.mark.parametrize("name", list(PAGES))
+def test_the_demo_ends_with_its_report(tmp_path: Path, name: str) -> None:
+    answer = culturekit(*typed(ROOT / f"docs/{name}.md")[0], cwd=tmp_path)
+    assert answer.returncode == 0, answer.stderr
+    assert PAGES[name].said in answer.stdout
+    report = answer.stdout.splitlines()[-1].removeprefix("report: ")
+    assert PAGES[name].report in (tmp_path / report).read_text(encoding="utf-8")
