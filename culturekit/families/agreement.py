@@ -266,21 +266,11 @@ def divergences(
             if not means[0].keys() & means[1].keys():
                 continue
             pair = f"{first.pool} - {second.pool}"
-            place: dict[str, Any] = {
-                "model": PEOPLE,
-                "benchmark": first.scheme,
-                "concept": None,
-                "country": None,
-                "group": pair,
-            }
-            params: dict[str, object] = {
-                "scheme": first.scheme,
-                "criterion": first.criterion,
-                "a": first.pool,
-                "b": second.pool,
-                "pools_by": options.by,
-                **({} if choice is None else {"choice": choice}),
-            }
+            where = {"model": PEOPLE, "benchmark": first.scheme}
+            place: dict[str, Any] = {**where, "concept": None, "country": None, "group": pair}
+            about: dict[str, object] = {"scheme": first.scheme, "criterion": first.criterion}
+            of_pools = {"a": first.pool, "b": second.pool, "pools_by": options.by}
+            params = about | of_pools | ({} if choice is None else {"choice": choice})
             answer = pool_divergence(
                 *means,
                 confidence=options.confidence,
