@@ -24,7 +24,7 @@ from culturekit.annotate.rated_sample import rated_sample
 from culturekit.builders.judging.image_judge import vqa_request
 from culturekit.builders.judging.scene_judge import Descriptors
 from culturekit.builders.judging.simulated_people import SimulatedPeople
-from culturekit.builders.simulated import looking
+from culturekit.builders.simulated import simulated_model
 from culturekit.builders.simulated.form_answers import scene_answers
 from culturekit.builders.simulated.simulated_model import SimulatedModel, make
 from culturekit.families.ahead import AheadInput, AheadOptions, PhraseVectors, score_ahead
@@ -140,7 +140,7 @@ def judged_rows(
 ) -> Iterator[tuple[object, ...]]:
     """Let the judge describe an image, and say how probable each stereotype is."""
     shown = Image(b"", "image/png", image["sha256"], 192, 192)
-    looking.READ[shown.sha256] = scene
+    simulated_model.READ[shown.sha256] = scene
     place = (image["image_id"], image["prompt_id"], judge.model)
     for dimension in DIMENSIONS:
         request = Request("image.extract", "", {"id": "x", "dimension": dimension}, Descriptors, images=(shown,))
@@ -150,7 +150,7 @@ def judged_rows(
     for token in stereotypes:
         (_, yes), _ = judge.ask(vqa_request(shown, token, instructions="")).tokens
         yield *place, "stereotype", token, None, float(np.exp(yes)), None, "", "ok"
-    del looking.READ[shown.sha256]
+    del simulated_model.READ[shown.sha256]
 
 
 def people_say(items: pl.DataFrame, truth: pl.DataFrame, values: pl.DataFrame, seed: int) -> pl.DataFrame:

@@ -18,10 +18,10 @@ from recording import record
 
 from culturekit.builders.captions.selecting import SelectOptions, select_pairs
 from culturekit.builders.judging.simulated_people import SimulatedPeople
-from culturekit.builders.simulated.captioning import CAPTIONING
-from culturekit.builders.simulated.looking import LOOKING
+from culturekit.builders.simulated.knowing import CAPTIONING
 from culturekit.builders.simulated.manner import Manner, Options
 from culturekit.builders.simulated.simulated_encoder import SimulatedEncoder, things_of
+from culturekit.builders.simulated.simulated_model import LOOKING
 from culturekit.families.c3 import C3Options, score_c3
 from culturekit.generation.simulated.scenes.captions import all_named, spoken
 from culturekit.generation.simulated.scenes.scene import scene_of

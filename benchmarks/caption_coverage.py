@@ -20,8 +20,8 @@ from coverage_of_runs import Told, measure
 from culturekit.annotate.rated_sample import rated_sample
 from culturekit.builders.judging.image_judge import vqa_request
 from culturekit.builders.judging.simulated_people import SimulatedPeople
-from culturekit.builders.simulated import looking
-from culturekit.builders.simulated.captioning import composed
+from culturekit.builders.simulated import simulated_model
+from culturekit.builders.simulated.knowing import composed
 from culturekit.builders.simulated.manner import Manner, Options
 from culturekit.builders.simulated.simulated_model import make
 from culturekit.config.load import find_recipe, load_any_recipe
@@ -88,9 +88,9 @@ def one_run(seed: int) -> list[Told]:
         for number, text in enumerate(texts):
             key = hashlib.sha256(f"{seed} {model.name} {number}".encode()).hexdigest()
             scene = drawn(model.backend, text, int(key[:8], 16))
-            looking.READ[key] = scene
+            simulated_model.READ[key] = scene
             (_, yes), _ = judge.ask(vqa_request(Image(b"", "image/png", key, 1, 1), text, instructions="")).tokens
-            looking.READ.pop(key)
+            simulated_model.READ.pop(key)
             deserved[key[:16]] = shown(text, scene)
             place = {"model": model.name, "prompt_id": f"c-{number:04}", "repeat": 0}
             images.append({"image_id": key[:16], "path": "p", "slot": 0, "rewriter": "off", "provider_params": "{}",

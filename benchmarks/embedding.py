@@ -63,7 +63,7 @@ def pictures(folder: Path, count: int, suffix: str) -> pl.DataFrame:
 
 def vision_model(folder: Path, *, width: int = 768, depth: int = 12, patch: int = 32) -> str:
     """Save a vision transformer, by default of the size of CLIP's ViT-B/32, of random weights, and give its SPEC."""
-    importlib.import_module("culturekit.torchvision_schemas").mend_torchvision()
+    importlib.import_module("culturekit.torch_places").mend_torchvision()
     torch, transformers = importlib.import_module("torch"), importlib.import_module("transformers")
     torch.manual_seed(0)
     config = transformers.Dinov2Config(hidden_size=width, num_hidden_layers=depth, num_attention_heads=width // 64,

@@ -24,7 +24,7 @@ from culturekit.index.encoder import ImageEncoder, TextEncoder
 from culturekit.index.encoders import ENCODERS
 from culturekit.records.schemas import CSPACE
 from culturekit.storage.tables import write_table
-from culturekit.torchvision_schemas import mend_torchvision
+from culturekit.torch_places import mend_torchvision
 
 __all__ = ["TEMPLATES", "Figures", "Setting", "held_out", "trained", "tried", "world"]
 

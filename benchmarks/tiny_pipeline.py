@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from culturekit.torchvision_schemas import mend_torchvision
+from culturekit.torch_places import mend_torchvision
 
 __all__ = ["KINDS", "save_pipeline"]
 

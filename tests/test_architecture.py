@@ -5,6 +5,7 @@ import json
 import statistics
 import subprocess
 import sys
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -17,6 +18,12 @@ SOURCES = [path for path in sorted(PACKAGE.rglob("*.py")) if "recipes" not in pa
 HEAVY = {"torch", "faiss", "openai", "google", "pandas", "nltk", "rdflib", "networkx", "diffusers", "transformers"}
 NOT_YET = {"polars", "pydantic", "scipy", "jinja2", "PIL", "yaml"}
 """What a bare import or a help text has no need of, although it is always installed."""
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    """Parse a module, once for all tests of a process."""
+    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def loaded_by(*arguments: str) -> set[str]:
@@ -62,7 +69,7 @@ OPTIONAL = {"distributed", "faiss", "torch"}
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
 def test_a_module_says_what_it_gives(path: Path) -> None:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = parsed(path)
     assert ast.get_docstring(tree), "a module opens with one sentence"
     if path.name in {"__init__.py", "__main__.py"}:
         return
@@ -87,7 +94,7 @@ def test_files_are_small() -> None:
 def test_functions_are_small() -> None:
     long = []
     for path in SOURCES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno is not None:
                 length = node.end_lineno - node.body[0].lineno + 1
                 if length > 45:
@@ -105,7 +112,7 @@ def test_modules_do_not_import_each_other_in_circles() -> None:
     names = {".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts) for path in SOURCES}
     for path in SOURCES:
         name = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
-        nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        nodes = ast.walk(parsed(path))
         found = {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module}
         imports[name] = {target for target in found if target in names}
     done: set[str] = set()

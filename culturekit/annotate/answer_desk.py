@@ -81,6 +81,11 @@ class AnswerDesk:
         return sum(min(self.counts[task], count) for task, count in wanted.items())
 
     @property
+    def tests_people(self) -> bool:
+        """Tell whether known pictures are among those to look at."""
+        return any((row["kind"] == "gold").any() for row in self.key.values())
+
+    @property
     def together(self) -> str:
         """Say how far everybody has come."""
         people = len(self.people)

@@ -10,7 +10,7 @@ from culturekit.builders.folded_names import folded
 from culturekit.errors import ConfigError, Problem, UsageError
 from culturekit.generation.folder.folder_list import FILE_COLUMNS, name_problem, plain_name
 from culturekit.generation.folder.folder_list_forms import Row, bounded, rows_of
-from culturekit.records.schemas import IMAGES
+from culturekit.records.schemas import IMAGES, PROMPTS
 from culturekit.storage.digests import digest_file
 from culturekit.storage.tables import read_table
 
@@ -34,7 +34,7 @@ def listed_files(path: Path) -> list[Path]:
     return [file for file in files if file.is_file()]
 
 
-def known_pictures(path: Path, space: pl.DataFrame) -> pl.DataFrame:
+def known_pictures(path: Path, space: pl.DataFrame, prompts: Path | None = None) -> pl.DataFrame:
     """Read a table of images, or a list of files with the name or id of an artifact, a country, or neither.
 
     Of a list the id of a picture is its file's name; a row without artifact and country shows no culture.
@@ -42,12 +42,17 @@ def known_pictures(path: Path, space: pl.DataFrame) -> pl.DataFrame:
     Args:
         path: IMAGES with `truth_artifact_id`, or a list in CSV, TSV or JSON.
         space: conforms to CSPACE.
+        prompts: PROMPTS that name what each of the images shows, where these do not say it themselves.
 
     Raises:
         ConfigError: all problems of a list, each with its line.
     """
     if path.suffix == ".parquet":
-        return read_table(path, IMAGES)
+        pictures = read_table(path, IMAGES)
+        if "truth_artifact_id" in pictures.columns or prompts is None:
+            return pictures
+        named = read_table(prompts, PROMPTS).select("prompt_id", truth_artifact_id="artifact_id").drop_nulls()
+        return pictures.join(named, on="prompt_id", maintain_order="left")
     places = space.select("artifact_id", "name", "country").unique().sort(pl.all()).to_dicts()
     problems: list[Problem] = []
     found: dict[str, tuple[str | None, ...]] = {}

@@ -107,6 +107,8 @@ def serve(
 
             server.saved = saved
             typer.echo(f"{desk.together}; each is kept in {desk.journal.path}. Ctrl-C ends.", err=True)
+            if not form and not desk.tests_people:
+                tell("No known pictures are among them: nobody sees how often people are right. See --gold.")
             progress.stage("answers")
             print(json.dumps({"address": server.address}) if as_json else server.address, flush=True)
             with suppress(KeyboardInterrupt):

@@ -46,7 +46,7 @@ cspace = group(
             f"{CLI}.cspace.release_command:release",
             "--kept kept/kept.parquet --roots cuisine --format parquet,jsonl,csv --out cspace",
         ),
-        "complete": "completion_stage:COMPLETE",
+        "complete": "filter_stage:COMPLETE",
         "import": CommandAt(f"{CLI}.cspace.import_command:import_space", "dishes.csv --concept cuisine --out space"),
         "diff": CommandAt(f"{CLI}.cspace.diff_command:diff", "runs/2025 runs/2026 --out changes"),
         "review": CommandAt(f"{CLI}.cspace.review_commands:review_app"),

@@ -19,8 +19,8 @@ from culturekit.families.audit_table import answers_about_others, checked_answer
 from culturekit.families.family import Confidence, Family, described, kept
 from culturekit.families.family_stage import write_scored
 from culturekit.families.handles.inputs import Files, roles_of
+from culturekit.families.handles.refusals import Refusals
 from culturekit.families.qvs import ONCE, answers_of, samples_of
-from culturekit.families.refusals import Refusals
 from culturekit.metrics.corrected.audit_design import Design
 from culturekit.metrics.corrected.audit_gates import audited_answers
 from culturekit.metrics.corrected.audit_marks import marks_of

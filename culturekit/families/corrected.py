@@ -13,7 +13,7 @@ from pydantic import Field
 from culturekit.errors import UsageError
 from culturekit.families.audit_table import answers_about_others, checked_answers
 from culturekit.families.collection_scores import QvsOptions
-from culturekit.families.refusals import Refusals
+from culturekit.families.handles.refusals import Refusals
 from culturekit.metrics.corrected.audit_design import Design
 from culturekit.metrics.corrected.audit_gates import answers_about, closest_level, unplaced_answers
 from culturekit.metrics.corrected.audit_marks import FEW_RATED, marks_of

@@ -34,6 +34,10 @@ CORRECT = "correct"
 YES, NO = "yes", "no"
 
 
+UNPAIRED = "gaps of which nobody looked at both of a pair of prompts"
+"""Why a model has no gap by a measure."""
+
+
 @dataclass(frozen=True, slots=True)
 class DialectReads:
     """What dialects are compared by: scores of pictures, answers of people, or both."""
@@ -122,7 +126,7 @@ def score_dialects(
     for name, pool, table in measures(quality, annotations, options, left_out):
         judged = spoken.join(table, on="image_id", how="inner").sort("model", "image_id")
         for model in judged.partition_by("model", maintain_order=True):
-            for row, below in model_rows(model, name, pool, options):
+            for row, below in model_rows(model, name, pool, options, left_out):
                 rows.append(row)
                 values += below
     if not rows:
@@ -130,6 +134,8 @@ def score_dialects(
             f"no picture of a prompt in {options.standard!r} or {options.other!r} has a score",
             found=f"{known.height} pictures, {spoken.height} of these groups",
         )
+    if left_out[UNPAIRED] and not any(row["metric"] == "dialect_gap" for row in rows):
+        raise UsageError("no prompt of one dialect has pictures of its twin in the other", found=f"{len(rows)} scores")
     return scored(rows, values, left_out=dict(sorted(left_out.items())))
 
 
@@ -151,7 +157,7 @@ def measures(
 
 
 def model_rows(
-    judged: pl.DataFrame, name: str, pool: str | None, options: DialectOptions
+    judged: pl.DataFrame, name: str, pool: str | None, options: DialectOptions, left_out: Counter[str]
 ) -> Iterator[tuple[Row, list[pl.DataFrame]]]:
     """Make the scores of one model by one measure: each dialect's, and their gap."""
     params: dict[str, object] = {"of": name}
@@ -168,7 +174,9 @@ def model_rows(
             items = side.select(prompt_id="pair", item="image_id", value="value")
             place = Place("dialect_score", model, options.benchmark, dialect)
             yield mean_rows(items, place, params, confidence=options.confidence)
-    if len(sides) == 2:
+    if len(sides) == 2 and not set.intersection(*(set(side["pair"]) for side in sides.values())):
+        left_out[UNPAIRED] += 1
+    elif len(sides) == 2:
         yield gap_row(sides, model, params, options), []
 
 

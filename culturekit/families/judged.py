@@ -14,8 +14,8 @@ from culturekit.errors import UsageError
 from culturekit.families.family import Confidence, Family, check_options, described, kept
 from culturekit.families.family_stage import family_stage
 from culturekit.families.handles.inputs import Files, ValueTables, roles_of
+from culturekit.families.handles.refusals import Refusals
 from culturekit.families.qvs import samples_of
-from culturekit.families.refusals import Refusals
 from culturekit.metrics.arguments import argument_error
 from culturekit.metrics.catalog import CATALOG
 from culturekit.metrics.corrected.audit_design import Design

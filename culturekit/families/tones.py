@@ -18,7 +18,7 @@ from culturekit.families.family import Confidence, Family, described, kept
 from culturekit.families.family_stage import family_stage
 from culturekit.families.handles.inputs import Files, Numbered, asked, roles_of
 from culturekit.families.qvs import samples_of
-from culturekit.families.tones_put_right import ANSWERS, KINDS, SCALE, WEIGHTS, corrected_rows, sees
+from culturekit.families.tones_put_right import ANSWERS, KINDS, NAMED, SCALE, WEIGHTS, corrected_rows, sees
 from culturekit.index.embedding.pictures import load_picture
 from culturekit.metrics.inclusion.clustered_shares import clustered_share
 from culturekit.metrics.linguistic.picture_tones import TONE_WARNINGS, skin_tone
@@ -84,7 +84,7 @@ def tones(given: ToneReads, options: ToneOptions, *, name: str = "scores") -> St
 
     known = {**kept(options), "warning": TONE_WARNINGS.get(options.detector, ""), "sees": sees(options.detector)}
     packages = ("numpy", "pillow", "polars", "scipy")
-    return family_stage("tones", roles_of(given), known, score, version=4, name=name, packages=packages)
+    return family_stage("tones", roles_of(given), known, score, version=5, name=name, packages=packages)
 
 
 TONES = Family(
@@ -168,7 +168,8 @@ def human_weights(annotations: pl.DataFrame, known: pl.DataFrame, left_out: Coun
     left_out["malformed: tones that are not 1 to 10"] += bad.height
     weights = [(pl.col("value") == n).mean().alias(name) for n, name in enumerate(WEIGHTS, 1)]
     for pool in table.filter(named | pl.col("value").is_null()).partition_by("annotator_region", maintain_order=False):
-        items = pool.group_by("item_id").agg(*weights, pl.len().alias(ANSWERS))
+        counts = pl.len().alias(ANSWERS), pl.col("value").count().alias(NAMED)
+        items = pool.group_by("item_id").agg(*weights, *counts)
         pictures = known.join(items, left_on="image_id", right_on="item_id", how="inner").sort("image_id")
         yield Answers(PEOPLE, pool["annotator_region"][0], pictures)
 

@@ -16,11 +16,11 @@ from culturekit.metrics.linguistic.skin_pixels import DETECTORS, Detector
 from culturekit.metrics.linguistic.tone_histograms import SpreadKind
 from culturekit.metrics.scoring.score_rows import Row, statistic_row
 
-__all__ = ["ANSWERS", "KINDS", "SCALE", "WEIGHTS", "corrected_rows", "sees"]
+__all__ = ["ANSWERS", "KINDS", "NAMED", "SCALE", "WEIGHTS", "corrected_rows", "sees"]
 
 SCALE = len(MONK_TONES)
 WEIGHTS = [f"tone_{number}" for number in range(1, SCALE + 1)]
-ANSWERS = "answers"
+ANSWERS, NAMED = "answers", "named"
 """The column of how many people answered about a picture."""
 
 KINDS: tuple[SpreadKind, ...] = ("std", "mad")
@@ -37,7 +37,8 @@ def corrected_rows(
     *, detector: Detector, confidence: float, benchmark: str,
 ) -> Iterator[Row]:  # fmt: skip
     """Put the rule right by what a pool says of the pictures that were drawn for it, where enough of them were seen."""
-    said = part.select("image_id", ANSWERS, pl.col(WEIGHTS).fill_null(0.0))
+    seen_part = pl.col(NAMED) / pl.col(ANSWERS)  # who saw nobody disagrees with who named a tone
+    said = part.select("image_id", ANSWERS, pl.col(WEIGHTS).fill_null(0.0) * seen_part)
     model, group = part["model"][0], part["group"][0]
     every = rule.filter(pl.col("model") == model)
     every = every if group is None else every.filter(pl.col("group") == group)

@@ -230,6 +230,17 @@ def read_countries(path: Path) -> dict[str, Country]:
     """Read a file of countries, each code, item and word of prompts once."""
     if path == shipped(WORLD):
         return dict(shipped_world())
+    return dict(shipped_countries()) if path == shipped(SHIPPED) else countries_in(path)
+
+
+@cache
+def shipped_countries() -> Mapping[str, Country]:
+    """Read the shipped file, once for all who add theirs to it."""
+    return countries_in(shipped(SHIPPED))
+
+
+def countries_in(path: Path) -> dict[str, Country]:
+    """Read a file of YAML."""
     source = read_yaml(path)
     rows = validate(source, CountryFile).countries
     problems = repeated(source, rows)

@@ -2,6 +2,10 @@
 
 Everything here is arithmetic on times that come in, so any schedule can be played without waiting. Whoever owns the
 wire asks `next` until it says to wait, and reports how each request ended.
+
+When everything fails, a circuit breaker lets one probe at a time go out, with growing pauses between. Rows that fail
+while others succeed have themselves to blame; only rows whose every failure lies after the last success are evidence of
+an outage.
 """
 
 import heapq

@@ -4,6 +4,9 @@
 requests -> composed, looked up in the journal (asking) -> answered from there (replaying), or
          -> what may go when (dispatch: rows, limits, outages, money) -> the wire -> the journal -> the answer
 ```
+
+Ctrl-C while questions are under way: the first press winds down, the second leaves at once. Both are safe: what came
+back is on disk before it counts. SIGTERM is heeded like the first press.
 """
 
 import contextlib

@@ -34,6 +34,7 @@ from culturekit.pipeline.steps.annotate_stages import ExportFiles, export_stage,
 from culturekit.pipeline.steps.report_stage import RECIPE_RECORD, folders_of
 from culturekit.records.schemas import AUDITS, MATCHES
 from culturekit.records.work import Engine, Progress, Quiet, Work
+from culturekit.report.looks import shown_by
 from culturekit.report.run_folders import HEADLINE_KERNEL, RunFolders
 from culturekit.stages import roles
 from culturekit.stages.run import Run
@@ -130,17 +131,20 @@ def draw(run: RunFolders, size: AuditSize, *, seed: int, engine: Engine, progres
     quotas = Quotas() if size.people is None else Quotas(size.people)
     files = ExportFiles(
         images, run.table(roles.PROMPTS), sample=run.table(roles.AUDITED_SAMPLE), cspace=run.table(roles.CSPACE),
-        matches=matches, gold=size.gold or known_references(run),
+        matches=matches, **({"gold": size.gold} if size.gold else known_references(run)),
     )  # fmt: skip
     stage = export_stage(files, AUDIT, ExportOptions(quotas), shortlist=SHORTLIST, seed=seed)
     run_stage(stage, form, engine=engine, progress=progress, replace=True)
 
 
-def known_references(run: RunFolders) -> Path | None:
-    """Name the references where they say what they show: among the others, they tell how often raters are right."""
-    references = run.references()
-    known = references is not None and "truth_artifact_id" in references and references.height >= ExportOptions().gold
-    return run.table(roles.REFERENCES) if known else None
+def known_references(run: RunFolders) -> dict[str, Path]:
+    """Name the references, and the prompts that say what they show: among the others, they tell how raters do."""
+    references, fewest = shown_by(run), ExportOptions().gold
+    known = references is not None and "truth_artifact_id" in references
+    if references is None or not known or references["truth_artifact_id"].count() < fewest:
+        return {}
+    named = {"gold_prompts": run.table(roles.REFERENCE_PROMPTS)} if run.has(roles.REFERENCE_PROMPTS) else {}
+    return {"gold": run.table(roles.REFERENCES), **named}
 
 
 def check_size(run: RunFolders, size: AuditSize) -> None:

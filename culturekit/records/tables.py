@@ -50,12 +50,12 @@ class Table:
 
     def problems(self, frame: pl.DataFrame) -> list[str]:
         """List every way in which a frame departs from the declaration; empty when it conforms."""
-        known = {**self.columns, **self.optional}
-        found = [f"column {name} is missing" for name in self.columns if name not in frame.columns]
-        for name in frame.columns:
+        known, schema = {**self.columns, **self.optional}, frame.schema
+        found = [f"column {name} is missing" for name in self.columns if name not in schema]
+        for name in schema:
             if name not in known:
                 found.append(f"column {name} is not declared")
-            elif frame.schema[name] != known[name].dtype:
+            elif schema[name] != known[name].dtype:
                 found.append(f"column {name} is {frame.schema[name]}, not {known[name].dtype}")
             elif not known[name].nullable and has_null(frame[name]):
                 found.append(f"column {name} has nulls and may not")

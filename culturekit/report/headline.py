@@ -7,6 +7,7 @@ import polars as pl
 from culturekit.report.figures import Figure, figure, ordinal_span, span, text_of
 from culturekit.report.missing import missing_lines
 from culturekit.report.model_lines import ModelLine, in_order, model_lines, overall_of
+from culturekit.report.provenance import withheld
 from culturekit.report.run_folders import RunFolders
 from culturekit.report.verdict import Floor, verdict_on
 from culturekit.stages import roles
@@ -47,7 +48,7 @@ def headline_lines(run: RunFolders) -> Iterator[str]:
     for lacking in missing_lines(run, scores):
         if lacking.prompts < lacking.prompts_asked:
             yield f"{lacking.model} rests on {lacking.prompts} of {lacking.prompts_asked} prompts: no fair match."
-    verdict = verdict_on(models, floor=floor_in(run, scores), apart=apart_in(run))
+    verdict = verdict_on(models, floor=floor_in(run, scores), apart=apart_in(run), withheld=[*withheld(run)])
     if verdict.headline:
         yield verdict.headline
     yield from verdict.sentences

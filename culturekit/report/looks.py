@@ -9,7 +9,7 @@ from culturekit.report.run_folders import RunFolders
 from culturekit.report.thumbnails import thumbnail_name
 from culturekit.stages import roles
 
-__all__ = ["Tile", "looks_of", "reference_pictures", "tile"]
+__all__ = ["Tile", "looks_of", "reference_pictures", "shown_by", "tile"]
 
 OF_IMAGE = ("image_id", "path", "width", "height", "prompt_id", "concept", "repeat", "slot", "status")
 OF_MATCH = ("image_id", "artifact_id", "artifact", "country", "score", "margin", "abstained")

@@ -55,7 +55,11 @@ def in_words(number: int) -> str:
 
 
 def verdict_on(
-    models: Sequence[ModelLine], *, floor: Floor | None = None, apart: Collection[tuple[str, str]] = ()
+    models: Sequence[ModelLine],
+    *,
+    floor: Floor | None = None,
+    apart: Collection[tuple[str, str]] = (),
+    withheld: Sequence[str] = (),
 ) -> Verdict:
     """Say what is known of the models, and what of the mapping.
 
@@ -63,6 +67,7 @@ def verdict_on(
         models: the headline of each.
         floor: what pictures of nothing score, where that was tried.
         apart: pairs of models of which the first is surely more diverse, corrected.
+        withheld: why answers of people corrected some scores not.
     """
     if not models or any(math.isnan(line.mapped.value) for line in models):
         return Verdict((), "", (UNSCORED,))
@@ -77,7 +82,7 @@ def verdict_on(
     if apart and not turned:
         sentences.append("Corrected, no two models surely stand in another order than mapped.")
     if any(line.reality is None for line in models):
-        sentences.append(UNKNOWN)
+        sentences.append(UNKNOWN + (f"{UNHEARD}{'; '.join(withheld)}." if withheld else UNASKED))
     if not sentences:
         sentences.append("No model surely shows less than its mapped diversity says.")
     headline = headline_of(empty, floor if failed else None, lying=lying)
@@ -90,8 +95,10 @@ UNSCORED = "The diversity of some model could not be scored: too few batches, no
 
 UNKNOWN = (
     "What these images really show is not known here. The scores are mapped diversity: they err where the mapping "
-    "errs, and an audit of some images by people would say by how much."
+    "errs, "
 )
+UNASKED = "and an audit of some images by people would say by how much."
+UNHEARD = "and the answers that people gave do not say by how much: "
 
 
 def headline_of(empty: Sequence[ModelLine], failed: Floor | None, *, lying: bool) -> str:

@@ -12,7 +12,7 @@ from culturekit.verify.findings import Finding, Ledger, ScoreVerdict
 from culturekit.verify.run_tree import FinishedStage, RunTree, open_tree
 from culturekit.verify.scores.caption_scores import check_caption_stats
 from culturekit.verify.scores.check_scores import check_scores
-from culturekit.verify.scores.distributions import check_distributions
+from culturekit.verify.scores.value_means import check_distributions
 from culturekit.verify.tables.check_caption_world import (
     check_captioned,
     check_pair_items,

@@ -1,6 +1,7 @@
 """All commands of the command line, found by walking the live application."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any
 
 import typer.main
@@ -10,7 +11,8 @@ from culturekit.cli.app import app
 __all__ = ["all_commands"]
 
 
-def all_commands() -> dict[str, Any]:
+@cache
+def all_commands() -> Mapping[str, Any]:
     """Give every command by its full name, such as `kg ingest`."""
     return dict(walk(typer.main.get_command(app), ()))
 

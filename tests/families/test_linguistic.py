@@ -80,6 +80,18 @@ def test_people_judge_dialects_pool_by_pool() -> None:
     assert answer.left_out["verdicts that are neither yes nor no"] == 1
 
 
+def test_a_model_of_which_nobody_saw_both_of_a_pair_has_no_gap_and_the_others_do() -> None:
+    pictures, asked, scores = spoken()
+    one = {name: score for name, score in scores.items() if not name.startswith("two")}
+    apart = {name: score for name, score in scores.items() if name.startswith("two")
+             and (name.startswith("two-SAE") == (int(name.split("-")[2]) % 2 == 0))}  # fmt: skip
+    answer = score_dialects(pictures, asked, quality(one | apart), options=DialectOptions())
+    assert answer.scores.filter(metric="dialect_gap")["model"].to_list() == ["one"]  # all of them were refused
+    assert answer.left_out["gaps of which nobody looked at both of a pair of prompts"] == 1
+    with pytest.raises(UsageError, match="no prompt of one dialect has pictures of its twin in the other"):
+        score_dialects(pictures, asked, quality(apart), options=DialectOptions())
+
+
 def test_dialects_with_nothing_to_compare_are_a_mistake() -> None:
     pictures, asked, scores = spoken(2)
     with pytest.raises(UsageError, match="nothing to compare dialects by"):

@@ -10,6 +10,7 @@ from culturekit.errors import UsageError
 from culturekit.families.tones import ToneOptions, score_tones
 from culturekit.families.tones_put_right import sees
 from culturekit.metrics import CATALOG, tone_histogram, tone_spread
+from culturekit.metrics.linguistic.corrected_tones import corrected_tones
 from culturekit.metrics.scoring.score_rows import Scored
 from culturekit.records.schemas import SCORES, VALUES
 from tests.metrics.scoring.linguistic_world import annotations, images, prompts
@@ -92,6 +93,31 @@ def test_people_are_pools_and_share_a_picture_among_their_tones() -> None:
     }  # fmt: skip
     assert found == {("IN", 1): 1.0, ("US", 2): 0.25, ("US", 4): 0.25, ("US", 9): 0.5}
     assert answer.left_out["malformed: tones that are not 1 to 10"] == 1
+
+
+def test_who_saw_nobody_counts_against_a_tone_where_people_put_the_rule_right() -> None:
+    tones, pictures, asked = world()
+    seen = [image for image, tone in tones.items() if tone is not None]
+    second = {image: None if place % 3 == 0 else tones[image] for place, image in enumerate(seen)}
+    said = [(image, who, "US", tone) for who, own in (("a", tones), ("b", second)) for image, tone in own.items()
+            if image in second]  # fmt: skip
+    drawn = pictures.filter(pl.col("image_id").is_in(seen)).select(
+        "image_id", "model", "prompt_id", concept=pl.lit("c"), stratum=pl.lit("s"), chance=pl.lit(1.0)
+    )
+    people = annotations(said, criterion="monk_tone")
+    scores = conforming(score_tones(tones, pictures, asked, people, drawn, options=ToneOptions()))
+    named = np.full((len(tones), 10), np.nan)
+    rule = np.zeros((len(tones), 10))
+    for row, (image, tone) in enumerate(tones.items()):
+        if tone is not None:
+            rule[row, tone - 1], named[row] = 1, 0
+            named[row, tone - 1] = 0.5 if second[image] is None else 1  # it was 1: two people, it said, had named it
+    answers = np.where(np.isnan(named).any(axis=1), 0, 2)
+    expected = corrected_tones(rule, named, answers=answers)
+    about = pl.col("params").str
+    found = scores.filter(about.json_path_match("$.labels") == "corrected", pl.col("group").is_null())
+    std = found.filter(metric="tone_std").row(0, named=True)
+    assert (std["ci_low"], std["ci_high"]) == pytest.approx((expected.std.low, expected.std.high))
 
 
 def test_one_prompt_has_no_interval_and_says_why() -> None:

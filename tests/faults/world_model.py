@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any
 
-from culturekit.builders.simulated.captioning import CAPTIONING
-from culturekit.builders.simulated.knowing import KNOWING
+from culturekit.builders.simulated.knowing import CAPTIONING, KNOWING
 from culturekit.builders.simulated.manner import Manner, Options
 from culturekit.generation.simulated.scenes.vocabulary import world
 from tests.llm.server import Answer, Question

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culturekit.llm.batches import google_lines, openai_lines
+from culturekit.llm.batches import google_lines, openai_batches
 from culturekit.llm.clients import chat_completions, gemini_api, responses_api
 from culturekit.llm.clients.chat_completions import any_reply, plain_reply
 from culturekit.llm.reading.strict_json import plain_object, read_json
@@ -124,10 +124,10 @@ def test_other_protocols_refuse_a_key_that_stands_twice_too() -> None:
 
 def test_a_line_of_a_batch_with_a_key_twice_or_an_impossible_status_is_none() -> None:
     good = b'{"custom_id":"a","response":{"status_code":200,"body":{}}}'
-    assert openai_lines.result_of(good) is not None
-    assert openai_lines.result_of(good.replace(b'"custom_id"', b'"custom_id":"b","custom_id"')) is None
-    assert openai_lines.result_of(good.replace(b"200", b"%d" % 10**30)) is None
-    assert openai_lines.result_of(good.replace(b"200", b"-200")) is None
+    assert openai_batches.result_of(good) is not None
+    assert openai_batches.result_of(good.replace(b'"custom_id"', b'"custom_id":"b","custom_id"')) is None
+    assert openai_batches.result_of(good.replace(b"200", b"%d" % 10**30)) is None
+    assert openai_batches.result_of(good.replace(b"200", b"-200")) is None
     good = b'{"key":"a","error":{"code":13,"message":"no"}}'
     found = google_lines.result_of(good)
     assert found is not None and found.kind == "server"

@@ -4,7 +4,7 @@ import pytest
 
 from culturekit.generation.runner import ImagePlan
 from culturekit.llm.answers import LlmOptions
-from culturekit.pipeline.steps.paid_images_stage import plan_images
+from culturekit.pipeline.steps.generate_stage import plan_images
 from tests.generation.folder.folder_worlds import prompts
 from tests.generation.services.paid_images import buy, openai
 from tests.llm.server import running_server

@@ -1,11 +1,13 @@
 """The audit of a run in its own folder: drawn once, answered by people, taken in by the next run."""
 
 import re
+import shutil
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import orjson
 import polars as pl
 import pytest
 
@@ -16,7 +18,7 @@ from culturekit.errors import FolderInUse, UsageError
 from culturekit.pipeline.run_recipe import run_recipe
 from culturekit.pipeline.served_audit import AuditSize, Narrowing, audit_desk, journal_of
 from culturekit.pipeline.steps.report_stage import folders_of
-from culturekit.records.schemas import ANNOTATION_KEY, AUDIT_SAMPLE, AUDITS, MATCHES
+from culturekit.records.schemas import ANNOTATION_KEY, AUDIT_SAMPLE, AUDITS, IMAGES, MATCHES, PROMPTS
 from culturekit.report.by_prompt import corrected_prompts
 from culturekit.stages.run import Run
 from culturekit.storage.tables import read_table
@@ -25,6 +27,7 @@ from tests.annotate.projects import Answers
 from tests.annotate.serving import answer_sheet
 from tests.annotate.test_gold_items import listed_pictures
 from tests.conftest import SMALL, HeardProgress, HereEngine, stages_of
+from tests.verify.forging import reseal
 
 SIZE = AuditSize(30, 1)
 
@@ -83,6 +86,22 @@ def test_an_audit_takes_the_known_pictures_of_a_list(run_copy: Path, tmp_path: P
         pass
     with pytest.raises(UsageError, match=r"expected --gold the pictures it was drawn with, or nothing"):
         desk_of(run_copy, replace(SIZE, gold=listed_pictures(tmp_path / "other", [",FR"] * 12))).__enter__()
+
+
+def test_references_of_a_folder_are_known_by_the_prompts_that_name_them(run_copy: Path) -> None:
+    images = run_copy / "references/images.parquet"
+    read_table(images, IMAGES).drop("truth_artifact_id", "truth_country").write_parquet(images)
+    reseal(run_copy / "references")
+    shutil.copytree(run_copy / "prompts", run_copy / "reference-prompts")
+    record = orjson.loads((run_copy / "recipe.json").read_bytes())
+    record["stages"].append("reference-prompts")
+    (run_copy / "recipe.json").write_bytes(orjson.dumps(record))
+    with desk_of(run_copy) as desk:
+        assert desk.tests_people  # of users' own pictures none was gold, without a word
+    key = read_table(run_copy / "to-audit/annotation_key.parquet", ANNOTATION_KEY).filter(kind="gold")
+    asked = read_table(images, IMAGES).join(read_table(run_copy / "prompts/prompts.parquet", PROMPTS), on="prompt_id")
+    shows = dict(asked.select("image_id", "artifact_id").iter_rows())
+    assert all(orjson.loads(row["expected"])["artifact_id"] == shows[row["item_id"]] for row in key.to_dicts())
 
 
 def test_a_run_that_takes_answers_of_a_file_is_refused(run_copy: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from culturekit.metrics import align, hallucination, normalise_phrase
-from culturekit.torchvision_schemas import mend_torchvision
+from culturekit.torch_places import mend_torchvision
 from culturekit.verify.verify_run import verify_run
 from tests.command_line import culturekit
 from tests.conftest import SHARED

@@ -180,6 +180,13 @@ def test_models_that_mapping_turns_round_are_said_where_the_correction_is_sure()
     assert "surely stand in another order" in told(more, less, apart=frozenset({("compatriot", "echo")}))
 
 
+def test_answers_that_correct_nothing_are_no_audit_that_nobody_made() -> None:
+    unseen = [line("fig", 0.9, None, free=None, similarity=0.9)]
+    assert verdict_on(unseen).sentences[-1].endswith("an audit of some images by people would say by how much.")
+    (said,) = verdict_on(unseen, withheld=["too few images were audited: 2 kernels"]).sentences  # it asked for an audit
+    assert said.endswith("the answers that people gave do not say by how much: too few images were audited: 2 kernels.")
+
+
 def test_corrected_scores_lead_where_people_looked() -> None:
     text = render(audited_page())
     assert "No audit was made" not in text

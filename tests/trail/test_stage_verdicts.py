@@ -14,9 +14,14 @@ from culturekit.cli.app import app
 from culturekit.kg.concepts import load_concept
 from culturekit.kg.dump.ingest import IngestOptions
 from culturekit.pipeline.run_stage import run_stage
-from culturekit.pipeline.steps.completion_stage import CompletionOptions, complete_stage
 from culturekit.pipeline.steps.extract_stages import extract_stage
-from culturekit.pipeline.steps.filter_stage import FilterOptions, FilterReads, filter_stage
+from culturekit.pipeline.steps.filter_stage import (
+    CompletionOptions,
+    FilterOptions,
+    FilterReads,
+    complete_stage,
+    filter_stage,
+)
 from culturekit.pipeline.steps.graph_stages import release_stage
 from culturekit.pipeline.steps.ingest_stage import ingest_stage
 from culturekit.stages.stage import Stage

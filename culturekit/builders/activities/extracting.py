@@ -1,7 +1,12 @@
-"""Activities as a model finds them on pages; what it quotes must stand there."""
+"""Activities as a model finds them on pages; what it quotes must stand there.
 
+Two texts that look the same are the same here: composed and decomposed letters, any run of white space, and hidden
+characters make no difference. Case, punctuation and everything else do.
+"""
+
+import unicodedata
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,14 +21,107 @@ from culturekit.builders.wordings import wording
 from culturekit.kg.countries import country
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient, Request
-from culturekit.llm.reading.quotes import find_quote
+from culturekit.llm.reading.reply_codes import ParseFailure
+from culturekit.llm.untrusted.hidden_characters import JOINERS, TAKEN_OUT
 from culturekit.llm.untrusted.untrusted import LongText, strip_hidden
 from culturekit.records.schemas import MENTIONS, PAGES
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage_command import Typed
 from culturekit.storage.tables import read_table, write_table
 
-__all__ = ["EXTRACT", "ExtractOptions", "extract_activities", "extraction_requests"]
+__all__ = [
+    "EXTRACT",
+    "ExtractOptions",
+    "Quote",
+    "check_quotes",
+    "extract_activities",
+    "extraction_requests",
+    "find_quote",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """Where a quote stands: `source[start:end]`."""
+
+    start: int
+    end: int
+
+
+def find_quote(source: str, quote: str) -> Quote | None:
+    """Find the first place where a quote stands in a source; None where it does not, or says nothing."""
+    found = check_quotes(source, [quote])
+    return None if isinstance(found, ParseFailure) else found[0]
+
+
+def check_quotes(source: str, quotes: Sequence[str], *, raw: str = "") -> tuple[Quote, ...] | ParseFailure:
+    """Find every quote of a reply in the source as it was sent, or say that one is empty or not there.
+
+    A quote without a letter or a digit is empty: it would stand in any source. `raw` is the reply the quotes are from;
+    the failure keeps it.
+    """
+    form = Form(source)
+    places = []
+    for number, quote in enumerate(quotes, start=1):
+        if not any(map(str.isalnum, quote)):
+            return ParseFailure("empty-quote", f"quote {number}", raw)
+        place = form.find(quote)
+        if place is None:
+            return ParseFailure("quote-not-found", f"quote {number}", raw)
+        places.append(place)
+    return tuple(places)
+
+
+class Form:
+    """A source brought to one form, which knows for each of its characters where that was."""
+
+    def __init__(self, source: str) -> None:
+        """Bring the source to its form."""
+        pieces = list(pieces_of(source))
+        self.text = "".join(piece for piece, _, _ in pieces)
+        self.starts = [start for piece, start, _ in pieces for _ in piece]
+        self.ends = [end for piece, _, end in pieces for _ in piece]
+
+    def find(self, quote: str) -> Quote | None:
+        """Find a quote; it may not begin or end within a letter and its marks."""
+        wanted = "".join(piece for piece, _, _ in pieces_of(quote)).strip(" ")
+        at = self.text.find(wanted)
+        while at >= 0:
+            last = at + len(wanted) - 1
+            whole_start = at == 0 or self.ends[at - 1] <= self.starts[at]
+            whole_end = last + 1 == len(self.text) or self.ends[last] <= self.starts[last + 1]
+            if whole_start and whole_end:
+                return Quote(self.starts[at], self.ends[last])
+            at = self.text.find(wanted, at + 1)
+        return None
+
+
+def pieces_of(text: str) -> Iterator[tuple[str, int, int]]:
+    """Cut a text into letters with their marks, each composed, and single spaces; each with its place."""
+    start, end, cluster, space = 0, 0, "", False
+    for at, character in enumerate(text):
+        if character in JOINERS or TAKEN_OUT.match(character):
+            continue
+        if cluster and joins(character):
+            cluster, end = cluster + character, at + 1
+            continue
+        if cluster:
+            yield unicodedata.normalize("NFC", cluster), start, end
+            cluster = ""
+        if character.isspace():
+            if not space:
+                yield " ", at, at + 1
+            space = True
+            continue
+        start, end, cluster, space = at, at + 1, character, False
+    if cluster:
+        yield unicodedata.normalize("NFC", cluster), start, end
+
+
+def joins(character: str) -> bool:
+    """Tell whether a character may become one with the letter before it: a mark, or the rest of a Hangul syllable."""
+    return unicodedata.category(character)[0] == "M" or "\u1160" <= character <= "\u11ff"
+
 
 EXTRACT = "activities.extract"
 REPLY_TOKENS = 2048

@@ -1,4 +1,9 @@
-"""Names that a model proposes: which can be used, which two are one, and the id of what no graph knows."""
+"""Names that a model proposes: which can be used, which two are one, and the id of what no graph knows.
+
+What in a name looks as if it were meant for a model and not for a reader is a hint for people, never a filter. Nothing
+is changed by it: a label stays as it is stored, and what is sent is made safe whether it looks suspicious or not. Only
+here a text is brought to its compatibility form, so that look-alike letters are read as what they pose as.
+"""
 
 import re
 import unicodedata

@@ -1,4 +1,9 @@
-"""Traits of classes and items, what a walk looks for, and the bits that stand for it."""
+"""Traits of classes and items, what a walk looks for, and the bits that stand for it.
+
+What a walk asks of a node stands in one uint16, so that one look answers it: the twelve low bits are the node's country
+flags (see `statement_flags`); above them stand HAS_CHILDREN, and WALKED, which the walk sets on every node whose
+children it has looked at.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

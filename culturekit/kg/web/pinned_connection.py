@@ -1,4 +1,9 @@
-"""A public address that is checked, and a connection to it, for a limited time, that says whom to write to."""
+"""A public address that is checked, and a connection to it, for a limited time, that says whom to write to.
+
+A URL may lead to public addresses, and to this machine only where the user names it. A name is resolved once and the
+answer is the address that is connected to, so a name server cannot say one thing for the check and another for the
+connection.
+"""
 
 import email.utils
 import http.client

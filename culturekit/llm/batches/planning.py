@@ -1,4 +1,8 @@
-"""What has to be asked, cut into jobs: in order, each as large as the provider and the budget allow."""
+"""What has to be asked, cut into jobs: in order, each as large as the provider and the budget allow.
+
+Where a row stands, by what the journal holds of it: how it ended, or what has to be asked next. Nothing is remembered
+outside the journal, so that a row stands where it stood before a kill.
+"""
 
 import asyncio
 import tempfile

@@ -7,6 +7,7 @@ import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from culturekit.llm.client import Failure
@@ -80,7 +81,7 @@ def http_client(http: Any, *, seconds: float) -> Any:  # noqa: ANN401 - the http
     settings = {
         "timeout": http.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds / 2.0), pool=None),
         "limits": http.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=KEPT_SECONDS),
-        "verify": http.create_ssl_context(),
+        "verify": trusted(http),
     }
     lanes = Lanes(lambda: http.AsyncClient(**settings))
 
@@ -116,6 +117,13 @@ def http_client(http: Any, *, seconds: float) -> Any:  # noqa: ANN401 - the http
             await super().aclose()
 
     return WireClient(**settings)
+
+
+@cache
+def trusted(http: Any) -> ssl.SSLContext:  # noqa: ANN401 - as above
+    """Load the certificates that are trusted, once for all clients: that takes longer than many a request."""
+    found: ssl.SSLContext = http.create_ssl_context()
+    return found
 
 
 def failure_on_the_way(error: Exception, *, unsent: tuple[type[Exception], ...], timeout: type[Exception]) -> Failure:

@@ -3,6 +3,10 @@
 What the provider states is the ceiling; where it states nothing, its refusals teach one. Growth is slow, decrease is
 quick and once per event (additive increase, multiplicative decrease), and a hint to wait stops the whole model. No
 clock here: times come in, so schedules are tested without waiting.
+
+The tempo stays below a stated ceiling where there is one, and is learnt from refusals where that is not enough. Growth
+comes with success: quick where nothing was ever refused, slow about the mark where it was. So refusals are few and the
+tempo stays near the mark.
 """
 
 import math

@@ -27,7 +27,6 @@ from culturekit.pipeline.parts.buying import bought, model_images
 from culturekit.pipeline.planning.slots import asks, works
 from culturekit.pipeline.steps.folder_stage import image_folder, stage_of
 from culturekit.pipeline.steps.generate_stage import generate_stage
-from culturekit.pipeline.steps.image_stages import simulated_audit_stage, truth_stage
 from culturekit.pipeline.steps.index_stages import index_stage
 from culturekit.pipeline.steps.judge_stage import tag_stage
 from culturekit.pipeline.steps.mapping_stages import (
@@ -36,6 +35,8 @@ from culturekit.pipeline.steps.mapping_stages import (
     diagnosis_stage,
     map_stage,
     shuffle_stage,
+    simulated_audit_stage,
+    truth_stage,
 )
 from culturekit.pipeline.steps.quality_stage import QualityReads, quality_stage
 from culturekit.pipeline.steps.taken_stages import named_artifacts_stage

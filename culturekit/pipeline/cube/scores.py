@@ -24,9 +24,8 @@ from culturekit.families.within import WithinOptions, WithinReads, within
 from culturekit.metrics.statistics.intervals import Target
 from culturekit.pipeline.cube.images import prompt_count
 from culturekit.pipeline.parts.buying import bought
-from culturekit.pipeline.parts.faithfulness import FaithfulnessLooks, faithfulness_scores
+from culturekit.pipeline.parts.faithfulness import FaithfulnessLooks, faithfulness_scores, looks_scored
 from culturekit.pipeline.parts.ratings import held_against_people, ratings
-from culturekit.pipeline.parts.realism import looks_scored
 from culturekit.stages import roles
 from culturekit.stages.roles import Role
 from culturekit.stages.run import Run

@@ -15,9 +15,14 @@ from culturekit.pipeline.cube import images, scores
 from culturekit.pipeline.parts.buying import bought
 from culturekit.pipeline.planning.slots import works
 from culturekit.pipeline.served_audit import with_answers
-from culturekit.pipeline.steps.completion_stage import CompletionOptions, complete_stage
 from culturekit.pipeline.steps.extract_stages import extract_stage
-from culturekit.pipeline.steps.filter_stage import FilterOptions, FilterReads, filter_stage
+from culturekit.pipeline.steps.filter_stage import (
+    CompletionOptions,
+    FilterOptions,
+    FilterReads,
+    complete_stage,
+    filter_stage,
+)
 from culturekit.pipeline.steps.graph_stages import prompts_stage, release_stage
 from culturekit.pipeline.steps.ingest_stage import ingest_stage
 from culturekit.pipeline.steps.report_stage import card_stage, report_stage

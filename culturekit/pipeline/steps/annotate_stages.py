@@ -85,11 +85,15 @@ class ExportFiles:
             "image, artifact, country, or images with `truth_artifact_id`. Empty cells: no culture."
         ),
     ] = None
+    gold_prompts: Annotated[
+        Path | None, Field(description="Prompts that name what gold pictures show, where these do not say it.")
+    ] = None
 
     @property
     def inputs(self) -> dict[str, Path]:
         """Every file by its role."""
-        single = {name: getattr(self, name) for name in ("prompts", "items", "sample", "cspace", "gold")}
+        names = ("prompts", "items", "sample", "cspace", "gold", "gold_prompts")
+        single = {name.replace("_", "-"): getattr(self, name) for name in names}
         given = {role: path for role, path in single.items() if path is not None}
         listed = [] if self.gold is None else listed_files(self.gold)
         pictures = {f"gold-{number}": path for number, path in enumerate(listed)}
@@ -101,6 +105,8 @@ def export_stage(
 ) -> Stage:
     """Write the forms of a scheme."""
     loaded = load_scheme(scheme)
+    if files.gold is None and files.gold_prompts is not None:
+        raise UsageError("gold_prompts say what gold pictures show", expected="gold as well", found="no gold")
 
     def run(work: Work) -> Outcome:
         left_out: Counter[str] = Counter()
@@ -177,7 +183,7 @@ def gold_of(
             "gold items need a form and a space that say what is right", expected="the scheme audit, and --cspace"
         )
     space = read_table(space_table(files.cspace, work.scratch), CSPACE)
-    pictures = known_pictures(files.gold, space)
+    pictures = known_pictures(files.gold, space, files.gold_prompts)
     twice = pictures.filter(pl.col("image_id").is_in(pl.concat([table["image_id"] for _, table in images]).implode()))
     if twice.height:
         raise UsageError(

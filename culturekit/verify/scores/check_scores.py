@@ -12,12 +12,11 @@ from culturekit.verify.scores.audited_scores import check_audited
 from culturekit.verify.scores.caption_scores import check_c3, check_rating_scores
 from culturekit.verify.scores.comparisons import check_comparisons
 from culturekit.verify.scores.faithfulness_scores import check_faithfulness
-from culturekit.verify.scores.gap_scores import check_gaps
 from culturekit.verify.scores.judged_scores import check_judged
 from culturekit.verify.scores.linguistic_scores import check_linguistic
 from culturekit.verify.scores.people_scores import check_agreement, check_meta
 from culturekit.verify.scores.qvs_scores import check_qvs
-from culturekit.verify.scores.rank_scores import check_ranks
+from culturekit.verify.scores.rank_scores import check_gaps, check_ranks
 from culturekit.verify.scores.realism_scores import check_realism
 from culturekit.verify.scores.score_rows import SCORES_FILE, read_rows
 from culturekit.verify.scores.seen_scores import check_consistency, check_seen_scores

@@ -16,7 +16,7 @@ from culturekit.verify.scores.score_rows import close, compare_row, wrong_row
 from culturekit.verify.scores.supposed_answers import SUPPOSED, answers_if
 from culturekit.verify.scores.vendi import kernel_name, order_of
 
-__all__ = ["check_corrected", "told_apart"]
+__all__ = ["CorrectedScores", "check_corrected", "told_apart"]
 
 HOW = "from matches and audits: labels imputed again with the draws of the stated seed, chances of all kinds of batches"
 HOW_PAIRS = "from matches and audits: pairs counted, nothing drawn"

@@ -12,6 +12,7 @@ import polars as pl
 
 from culturekit.verify.findings import Ledger
 from culturekit.verify.run_tree import FinishedStage, RunTree
+from culturekit.verify.scores.carried_audits import check_withheld
 from culturekit.verify.scores.corrected_scores import check_corrected
 from culturekit.verify.scores.diversity_scores import (
     ValuesByScore,
@@ -30,9 +31,6 @@ __all__ = ["check_qvs", "check_terms"]
 BOUNDS = ("vs_worst", "vs_best")
 HOW = "from all images asked for: the unknown ones unlike everything, or all like one that is shown"
 
-WITHHELD = "kernels not corrected: "
-"""How the manifest's reasons begin for which a kernel of a model and concept was not corrected."""
-
 Key = tuple[Any, ...]
 
 
@@ -48,6 +46,7 @@ def check_qvs(tree: RunTree, stage: FinishedStage, rows: Sequence[dict[str, Any]
     corrected = [row for row in rows if row["about"].get("labels") == "corrected"]
     check_corrected(stage.name, corrected, tables, stage.manifest.options, ledger)
     check_complete(stage, rows, tables, ledger)
+    check_withheld(tree, stage, rows, tables, ledger)
     check_terms(stage, rows, ledger)
 
 
@@ -181,7 +180,6 @@ def check_complete(
     plain = [key for key in there if key[0] in {"quality", "vs", "qvs"} and key[3] != "corrected"]
     for key in sorted({key for key in plain if key not in wanted or plain.count(key) > 1}, key=str):
         ledger.broken("scores", f"{stage.name}/{SCORES_FILE}", "a score that nobody asked for", found=named(key))
-    check_corrected_count(stage, rows, tables, ledger)
     check_bounds_count(stage, rows, tables, ledger)
 
 
@@ -231,28 +229,6 @@ def collections_in(table: pl.DataFrame, *, several: bool) -> Iterator[tuple[str,
 def kind_of(method: str) -> str:
     """Say what labels are called that a method gave."""
     return {"truth": "truth", "vlm": "tagged"}.get(method, "mapped")
-
-
-def check_corrected_count(
-    stage: FinishedStage, rows: Sequence[dict[str, Any]], tables: DiversityTables, ledger: Ledger
-) -> None:
-    """Count corrected scores: each kernel of a model and concept has one, or the manifest says why not."""
-    if tables.audits is None:
-        return
-    withheld = sum(count for why, count in stage.manifest.drops.items() if why.startswith(WITHHELD))
-    pairs = pl.concat(list(tables.mapped)).select("model", "concept").unique()
-    several = {model for (model,), own in pairs.group_by("model") if own.height > 1}
-    due = pairs.height * len(stage.manifest.options["kernels"])
-    there = sum(
-        row["metric"] == "vs" and row["about"].get("labels") == "corrected"
-        and not (row["concept"] is None and row["model"] in several)
-        for row in rows
-    )  # fmt: skip
-    if there + withheld != due:
-        ledger.broken(
-            "scores", f"{stage.name}/{SCORES_FILE}", "corrected scores are missing, or reasons why they are",
-            expected=f"{due} of models by concepts by kernels", found=f"{there}, and {withheld} withheld",
-        )  # fmt: skip
 
 
 def check_bounds_count(

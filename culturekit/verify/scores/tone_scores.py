@@ -35,6 +35,10 @@ class Picture:
         """Give the share of people who named each tone."""
         return [self.named.count(tone) / len(self.named) for tone in TONES]
 
+    def of_skin(self) -> list[float]:
+        """Give the share of those who named a tone that named each: who saw nobody says nothing of it."""
+        return [weight / fsum(self.weights()) for weight in self.weights()]
+
     def by_rule(self) -> list[float]:
         """Give the tone that the rule found the whole weight."""
         return [float(self.found == tone) for tone in TONES]
@@ -113,8 +117,7 @@ def plain(pictures: Sequence[Picture], confidence: float, *, people: bool) -> di
     seen = [one for one in pictures if (any(one.named) if people else one.found is not None)]
     if not seen:
         return {}
-    # Who saw nobody in a picture says nothing of its tone.
-    table = [[one.named.count(tone) / len(one.named) for tone in TONES] if people else one.by_rule() for one in seen]
+    table = [one.of_skin() if people else one.by_rule() for one in seen]
     units: dict[str, list[int]] = defaultdict(list)
     for place, one in enumerate(seen):
         units[one.unit].append(place)

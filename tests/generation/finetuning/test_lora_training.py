@@ -25,7 +25,7 @@ from culturekit.records.schemas import IMAGES, TRAINING
 from culturekit.records.work import Quiet
 from culturekit.storage.digests import digest_file
 from culturekit.storage.tables import read_table
-from culturekit.torchvision_schemas import mend_torchvision
+from culturekit.torch_places import mend_torchvision
 from tests.builders.captions.pair_worlds import done, images_of
 from tests.conftest import HereEngine
 from tests.generation.diffusion.tiny_pipelines import prompts_of, tiny

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from culturekit.errors import IntegrityError, UsageError
 from culturekit.index.encoder import ImageEncoder
 from culturekit.registry import parse_spec
-from culturekit.torchvision_schemas import mend_torchvision
+from culturekit.torch_places import mend_torchvision
 
 torch = pytest.importorskip("torch")
 safetensors = pytest.importorskip("safetensors.torch")

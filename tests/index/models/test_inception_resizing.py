@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from scipy.ndimage import map_coordinates
 
 from culturekit.index.models.inception_encoder import Resizing, resized
-from culturekit.torchvision_schemas import mend_torchvision
+from culturekit.torch_places import mend_torchvision
 
 SIZES = [(64, 64), (299, 299), (400, 333), (30, 500), (1, 1), (598, 598), (300, 298)]
 

@@ -17,7 +17,7 @@ from culturekit.errors import CultureKitError, IntegrityError, UsageError
 from culturekit.index.encoder import ImageEncoder, TextEncoder
 from culturekit.index.encoders import ENCODERS
 from culturekit.index.models.open_clip_pictures import PictureSettings, picture_settings
-from culturekit.torchvision_schemas import mend_torchvision
+from culturekit.torch_places import mend_torchvision
 from tests.index.models.open_clip_folders import tiny_folder
 
 torch = pytest.importorskip("torch")

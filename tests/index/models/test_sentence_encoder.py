@@ -10,7 +10,7 @@ import pytest
 from culturekit.errors import IntegrityError, UsageError
 from culturekit.index.encoder import ImageEncoder, TextEncoder
 from culturekit.index.encoders import ENCODERS
-from culturekit.torchvision_schemas import mend_torchvision
+from culturekit.torch_places import mend_torchvision
 
 pytest.importorskip("torch")
 mend_torchvision()

@@ -20,7 +20,7 @@ from culturekit.index.scorers import SCORERS
 from culturekit.records.schemas import IMAGES, PROMPTS
 from culturekit.storage.manifest import read_manifest
 from culturekit.storage.tables import write_table
-from culturekit.torchvision_schemas import mend_torchvision
+from culturekit.torch_places import mend_torchvision
 from tests.index.models.open_clip_folders import tiny_folder
 
 PROMPT = "a picture of Akara"

@@ -19,7 +19,7 @@ from culturekit.pipeline.run_stage import run_stage
 from culturekit.pipeline.workers.local_engine import LocalEngine
 from culturekit.registry import parse_spec
 from culturekit.storage.digests import digest_file
-from culturekit.torchvision_schemas import mend_torchvision
+from culturekit.torch_places import mend_torchvision
 from tests.conftest import HeardProgress
 from tests.index.spread.test_picture_spread import drawn
 

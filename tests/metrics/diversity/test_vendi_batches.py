@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from culturekit.errors import UsageError
 from culturekit.metrics import STANDARD_KERNELS, vendi, vendi_batches
-from culturekit.metrics.diversity.batch_diversity import cut_batches
-from culturekit.metrics.diversity.batch_signatures import signatures_of
+from culturekit.metrics.diversity.batch_diversity import cut_batches, signatures_of
 from culturekit.metrics.diversity.labels import Missing
 
 Triple = tuple[str | None, str | None, str | None]

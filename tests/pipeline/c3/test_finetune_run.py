@@ -14,7 +14,7 @@ from culturekit.errors import ConfigError, UsageError
 from culturekit.pipeline.planning.plan import plan_recipe
 from culturekit.pipeline.run_recipe import run_recipe
 from culturekit.pipeline.workers.local_engine import LocalEngine
-from culturekit.torchvision_schemas import mend_torchvision
+from culturekit.torch_places import mend_torchvision
 from culturekit.verify.verify_run import verify_run
 from tests.generation.diffusion.tiny_pipelines import tiny
 

@@ -13,7 +13,7 @@ from culturekit.kg.concepts import load_concept
 from culturekit.llm.answers import LlmOptions
 from culturekit.pipeline.planning.plan import plan_recipe
 from culturekit.pipeline.run_recipe import run_recipe
-from culturekit.pipeline.steps.completion_stage import CompletionOptions, complete_stage
+from culturekit.pipeline.steps.filter_stage import CompletionOptions, complete_stage
 from culturekit.stages.stage import Stage, input_records, key_of
 from tests.builders.completion_world import dish, world
 from tests.conftest import SMALL, HeardProgress, HereEngine, stages_of
@@ -46,9 +46,7 @@ def test_money_speed_and_secrets_are_no_part_of_what_decides_a_completion(inputs
 
 def test_what_changes_proposals_changes_the_key(inputs: CompletionInputs, monkeypatch: pytest.MonkeyPatch) -> None:
     keys = [key(inputs), key(inputs, LOCAL.replace("-1", "-2")), key(inputs, limits=CompletionLimits(rounds=2))]
-    monkeypatch.setattr(
-        "culturekit.pipeline.steps.completion_stage.wordings", lambda: {"cspace.propose": "other words"}
-    )
+    monkeypatch.setattr("culturekit.pipeline.steps.filter_stage.wordings", lambda: {"cspace.propose": "other words"})
     keys.append(key(inputs))
     monkeypatch.undo()
     inputs.kept.write_bytes(inputs.kept.read_bytes() + b" ")

@@ -20,8 +20,13 @@ from culturekit.builders.judging.question_graph import GraphOptions
 from culturekit.kg.concepts import load_concept
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.pipeline.run_stage import run_stage
-from culturekit.pipeline.steps.completion_stage import CompletionOptions, complete_stage
-from culturekit.pipeline.steps.filter_stage import FilterOptions, FilterReads, filter_stage
+from culturekit.pipeline.steps.filter_stage import (
+    CompletionOptions,
+    FilterOptions,
+    FilterReads,
+    complete_stage,
+    filter_stage,
+)
 from culturekit.pipeline.steps.judge_stage import JudgeOptions, JudgeReads, judge_stage, tag_stage
 from culturekit.pipeline.steps.question_stages import GraphReads, answers_stage, graphs_stage, vqascore_stage
 from culturekit.stages.stage import Stage
