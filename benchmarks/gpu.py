@@ -73,7 +73,7 @@ def main() -> int:
 
 def keep(parts: Mapping[str, Row], *, small: bool, torch: str) -> None:
     """Record the figures; of a walk with small sizes only that every part ran."""
-    command = " ".join(["python benchmarks/gpu.py", *sys.argv[1:]])
+    command = "make gpu GPU_OPTIONS='--small --device cpu'" if small else "make gpu"
     if small:
         title = f"make gpu, walked on a CPU with small sizes, torch {torch}: no figure of a GPU is known yet"
         rows = [[name, part["outcome"], str(len(part["rows"]))] for name, part in parts.items()]

@@ -18,7 +18,12 @@ from tests.generation.diffusion.tiny_pipelines import tiny
 from tests.real.llama import Llama, running_llama
 from tests.real.things import LLAMA, keep, needs
 
-pytestmark = needs(LLAMA)
+pytestmark = [
+    *needs(LLAMA),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),  # of diffusers
+]
+REFUSED = ("there are no prompts of dialects", "names no stereotype of any country")
+"""How a recipe may end that got nothing from the model that it needs, before images are drawn."""
 
 ART = """
 concept: art
@@ -90,11 +95,11 @@ def test_a_recipe_ends_whatever_a_small_model_says(
     started = time.monotonic()
     first = ran(name, llama)
     seconds = time.monotonic() - started
-    if "there are no prompts of dialects" in first.stderr:
+    (why,) = [said for said in REFUSED if said in first.stderr] or [""]
+    if why:
         assert first.returncode == 2
-        keep(
-            "smollm2_linguistic", "SmolLM2 in the recipe linguistic", [["end"], ["no pair was usable, and it says so"]]
-        )
+        assert not list(Path("run").glob("images-*")), "nothing is drawn in vain"
+        keep(f"smollm2_{name}", f"SmolLM2 in the recipe {name}: refused", [["why"], [why]])
         return
     assert first.returncode in (0, 1), first.stderr  # 1: rows wait for a person
     again = ran(name, llama)
@@ -104,7 +109,7 @@ def test_a_recipe_ends_whatever_a_small_model_says(
     assert [str(finding) for finding in answer.findings if finding.severity == "broken"] == []
     rows = [["stage", "outcomes of questions", "tokens out"]]
     for manifest in sorted(Path("run").glob("*/manifest.json")):
-        outcomes = json.loads(manifest.read_text(encoding="utf-8"))["notes"].get("outcomes")
+        outcomes = json.loads(manifest.read_text(encoding="utf-8")).get("notes", {}).get("outcomes")
         if outcomes:
             assert set(outcomes) <= {"ok", "repaired", "refused", "truncated", "invalid", "exhausted"}
             said = ", ".join(f"{count} {outcome}" for outcome, count in sorted(outcomes.items()))

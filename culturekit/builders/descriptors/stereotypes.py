@@ -12,6 +12,7 @@ from culturekit.builders.asked_rows import AskedRows, bounded, row_id, sifted
 from culturekit.builders.descriptors.activity_rows import activities_of, countries_of
 from culturekit.builders.descriptors.proposing import read_descriptor, token_problem
 from culturekit.builders.wordings import wording
+from culturekit.errors import UsageError
 from culturekit.kg.countries import country
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient, Request
@@ -77,5 +78,11 @@ def name_stereotypes(
                 asked.drop((iso, token[:80]), why)
             else:
                 kept.append((iso, token))
+    if not kept:
+        ended = ", ".join(f"{count} {outcome}" for outcome, count in sorted(asked.outcomes.items()))
+        raise UsageError(
+            f"{client.model} names no stereotype of any country", found=f"questions ended {ended}",
+            hint="Ask another model: without stereotypes there is no EXAG and no FAITH.",
+        )  # fmt: skip
     write_table(work.out, STEREOTYPES, pl.DataFrame(kept, schema=STEREOTYPES.schema, orient="row"))
     return asked.outcome(work, {"countries": len(isos), "stereotypes": len(kept)})

@@ -149,7 +149,7 @@ def make_held(
     with (
         explained_outside(f"the backend {shards[0].maker.backend}"),
         backend.lanes(work.engine.workers) as lanes,
-        ThreadPoolExecutor(work.engine.workers) as writers,
+        ThreadPoolExecutor(max(work.engine.workers, backend.batch_size)) as writers,  # they wait for the disk
     ):
         for answered in in_lanes(lanes, todo, lambda batch: batch.requests):
             yield keep(answered, backend, writers)

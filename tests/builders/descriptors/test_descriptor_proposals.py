@@ -270,6 +270,9 @@ def test_stereotypes_are_named_once_per_country(work: Work, tmp_path: Path) -> N
     assert outcome.drops == {"more than 2": 1, "more than 7 words": 1, "repeated": 1}
     table = read_table(work.out / "stereotypes.parquet", STEREOTYPES)
     assert table.rows() == [("FR", "Eiffel Tower"), ("FR", "beret"), ("IR", "Persian rug")]
+    silent = named("small", lambda request: {"id": request.data["id"], "stereotypes": [PROSE]})
+    with pytest.raises(UsageError, match=r"small names no stereotype of any country.*questions ended 2 ok"):
+        name_stereotypes(in_folder(work, "silent"), prompts, silent, StereotypeOptions("rules", 2))
 
 
 def test_prompts_without_a_country_cannot_be_asked_about(work: Work, tmp_path: Path) -> None:
