@@ -45,6 +45,8 @@ class Pairs(StrictModel):
     """Who proposes pairs of dialects, and the corpora that they are to be met in; without, the shipped ones."""
 
     proposer: Annotated[Judge | None, rules_of(DialectOptions, "proposer")] = None
+    standard: Annotated[str, rules_of(DialectOptions, "standard")] = DialectOptions().standard
+    other: Annotated[str, rules_of(DialectOptions, "other")] = DialectOptions().other
     count: Annotated[int, rules_of(DialectOptions, "count")] = DialectOptions().count
     grammar: Annotated[str, rules_of(DialectOptions, "grammar")] = DialectOptions().grammar
     standard_corpus: Annotated[Place | None, rules_of(DialectReads, "standard_corpus")] = None
@@ -57,7 +59,7 @@ class Pairs(StrictModel):
 
     def options(self) -> DialectOptions:
         """Give what is to be done."""
-        return DialectOptions(self.proposer, count=self.count, grammar=self.grammar)
+        return DialectOptions(self.proposer, self.standard, self.other, self.count, self.grammar)
 
 
 class Prompts(StrictModel):

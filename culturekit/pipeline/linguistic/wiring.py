@@ -127,7 +127,8 @@ def wire_dialects(recipe: Linguistic, run: Run, people: Path | None) -> None:
         reads = QualityReads(run.table(roles.IMAGES, model), prompts)
         run.add(quality_stage(reads, QualityOptions(recipe.scorer)), own.CLIPSCORE, model)
     quality = Numbered(run.tables(own.CLIPSCORE))
-    options = DialectOptions(confidence=recipe.confidence, seed=recipe.seed)
+    pairs = recipe.prompts.pairs
+    options = DialectOptions(pairs.standard, pairs.other, confidence=recipe.confidence, seed=recipe.seed)
     run.add(dialects(DialectReads(images, prompts, quality, people), options), own.DIALECTS)
     sample = Files([] if people is None else [run.table(own.DRAWN, variant=PERSONS)])
     for detector in recipe.detectors:

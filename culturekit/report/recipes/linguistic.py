@@ -99,9 +99,9 @@ def dialect_section(run: RunFolders) -> Section | None:
     table, true = scores_of(run, own.DIALECTS), scores_of(run, own.TRUE_DIALECTS)
     if table is None:
         return None
-    groups = table.filter(metric="dialect_score")["group"].unique().sort(descending=True).to_list()
-    columns: list[tuple[str, Where]] = [(name, {"metric": "dialect_score", "group": name}) for name in groups]
-    columns.append((f"{groups[0]} − {groups[-1]}", {"metric": "dialect_gap"}))
+    both = [str(run.manifest(own.DIALECTS).options[side]) for side in ("standard", "other")]
+    columns: list[tuple[str, Where]] = [(name, {"metric": "dialect_score", "group": name}) for name in both]
+    columns.append((" − ".join(both), {"metric": "dialect_gap"}))
     grids = tuple(
         score_grid(what, "model", columns, [(model, {"model": model, **where}, scores) for model in run.models])
         for what, where, scores in dialect_sources(table, true)

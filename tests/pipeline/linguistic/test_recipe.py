@@ -65,6 +65,14 @@ def test_the_grid_of_the_paper(tmp_path: Path) -> None:
     assert 42 * recipe.plan_of(recipe.models[2]).slots == 168
 
 
+def test_another_dialect_is_named_once(tmp_path: Path) -> None:
+    """What the prompts are called is what the scores compare."""
+    recipe = linguistic("prompts.pairs={standard: British, other: Singlish}", "prompts.kinds=[dialects]")
+    stages = {stage.name: stage for stage in stages_of(recipe, tmp_path)}
+    for name in ("prompts-dialects", "dialects", "true-dialects"):
+        assert (stages[name].options["standard"], stages[name].options["other"]) == ("British", "Singlish")
+
+
 def test_a_kind_without_prompts_is_refused_before_images_of_the_others(work: Work, tmp_path: Path) -> None:
     empty = write_table(tmp_path, PROMPTS, pl.DataFrame(schema=PROMPTS.schema))
     with pytest.raises(UsageError, match=f"no prompts of dialects.*became of proposals stands in {tmp_path}"):

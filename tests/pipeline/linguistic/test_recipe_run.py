@@ -16,7 +16,10 @@ from culturekit.pipeline.workers.local_engine import LocalEngine
 from culturekit.report.recipes.linguistic import linguistic_page
 from culturekit.report.recipes.scenes import render_sections
 from culturekit.verify.verify_run import verify_run
+from tests.command_line import culturekit
 from tests.report.test_scenes_hostile import Seen
+from tests.test_linguistic_page import PAGE
+from tests.typed_pages import typed
 
 SMALL = ("prompts.nouns=3", "images.slots=5", "people.places=150")
 
@@ -93,6 +96,21 @@ def test_the_published_rule_sees_no_dark_skin_and_people_put_that_right(finished
     assert abs(dark["people"] - dark["truth"]) < 0.06
     held = [limits[tone][0] <= value <= limits[tone][1] for tone, value in true.select("tone", "value").iter_rows()]
     assert sum(held) >= 8
+
+
+def test_scores_are_made_as_the_page_says(finished: tuple[Path, list[StageRun]], tmp_path: Path) -> None:
+    lying = {
+        "images": "images-open", "prompts": "prompts", "quality": "clipscore-open", "vectors": "vectors-images-open",
+        "captions": "vectors-of-questions", "annotations": "rated-places",
+    }  # fmt: skip
+    for name, folder in lying.items():
+        (tmp_path / name).symlink_to(finished[0] / folder)
+    commands = [words for words in typed(PAGE) if words[0] == "score"]
+    assert [words[1] for words in commands] == ["tones", "dialects", "neutral", "question-pairs", "ratings"]
+    for words in commands:
+        answer = culturekit(*words, cwd=tmp_path)
+        assert answer.returncode == 0, (words, answer.stderr)
+        assert pl.read_parquet(tmp_path / words[words.index("--out") + 1] / "scores.parquet").height > 0
 
 
 def test_nothing_is_found_in_an_untouched_run(finished: tuple[Path, list[StageRun]]) -> None:
