@@ -6,13 +6,11 @@ A package names what it brings as entry points `KIND.NAME` of the group `culture
 import hashlib
 import importlib
 import importlib.util
-import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, is_dataclass
-from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -219,20 +217,12 @@ OF_RECIPE: list[Plugin] = []
 
 def installed() -> list[Plugin]:
     """List what other packages and the recipe bring, in alphabetical order; nothing of it is imported."""
-    found = {*OF_RECIPE, *of_packages(entry_points, tuple(sys.path))}
-    return sorted(found, key=lambda one: (one.kind, one.name, one.package, one.version, one.place, one.file))
-
-
-@cache
-def of_packages(listed: Callable[..., Iterable[EntryPoint]], path: tuple[str, ...]) -> tuple[Plugin, ...]:
-    """List what packages on a path bring; each of them is looked into once."""
-    del path
-    found = []
-    for point in listed(group=PLUGIN_GROUP):
+    found = set(OF_RECIPE)
+    for point in entry_points(group=PLUGIN_GROUP):
         word, _, name = point.name.partition(".")
         about = (point.dist.name, point.dist.version) if point.dist else ("", "")
-        found.append(Plugin(KINDS.get(word, word), name, point.value, *about))
-    return tuple(found)
+        found.add(Plugin(KINDS.get(word, word), name, point.value, *about))
+    return sorted(found, key=lambda one: (one.kind, one.name, one.package, one.version, one.place, one.file))
 
 
 def failure_within(error: BaseException) -> PluginFailure | None:

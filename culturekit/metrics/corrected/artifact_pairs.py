@@ -95,15 +95,26 @@ def found_artifacts(
 
 
 def pair_diversity(found: FoundArtifacts, *, weights: Weights, size: int, confidence: float) -> RatedInterval:
-    """Give 1 / (1 + (size - 1) m) over prompts, m the corrected mean of k² over a prompt's pairs."""
-    means = [
-        corrected_pair_mean(rows.drop("prompt_id"), str(prompt), weights=weights, raters=found.raters)
-        for (prompt,), rows in found.images.partition_by("prompt_id", maintain_order=True, as_dict=True).items()
-    ]
-    values = np.array([1 / (1 + (size - 1) * mean.value) for mean in means])
-    slopes = (size - 1) * values**2
+    """Give 1 / (1 + (size - 1) m) over prompts, m the corrected mean of k² over a prompt's pairs.
+
+    The mapping helps in all prompts or in none: in each alone, what seems surer would often only seem so. The fraction
+    bends: what scatters around m raises its mean by half the curvature times the variance, which is taken out.
+    """
+    prompts = found.images.partition_by("prompt_id", maintain_order=True, as_dict=True).items()
+    tried = []
+    for helped in (False, True):
+        means = [
+            corrected_pair_mean(rows.drop("prompt_id"), str(name), weights=weights, raters=found.raters, helped=helped)
+            for (name,), rows in prompts
+        ]
+        values = np.array([1 / (1 + (size - 1) * mean.value) for mean in means])
+        slopes, scatter = (size - 1) * values**2, np.array([mean.variance for mean in means])
+        tried.append(
+            (float(slopes**2 @ scatter), means, values, slopes, values - (size - 1) * slopes * values * scatter)
+        )
+    _, means, values, slopes, straight = min(tried, key=lambda each: each[0])
     audited = sum(mean.audited for mean in means)
-    value, limits = float(values.mean()), list[float]()
+    value, limits = float(np.clip(straight, 1 / size, 1.0).mean()), list[float]()
     for error in errors_of(slopes, means):
         low, high = limits_of(value, error, audited - len(means), confidence)
         limits += [max(low, 1 / size), min(high, 1.0)]
@@ -171,12 +182,14 @@ def numbered_levels(nearest: pl.DataFrame, said: pl.DataFrame) -> pl.DataFrame:
     return both.select("prompt_id", pl.exclude("image_id", "prompt_id").rank("dense").cast(pl.Int64))
 
 
-def corrected_pair_mean(images: pl.DataFrame, prompt: str, *, weights: Weights, raters: RaterModel) -> PairMean:
+def corrected_pair_mean(
+    images: pl.DataFrame, prompt: str, *, weights: Weights, raters: RaterModel, helped: bool
+) -> PairMean:
     """Correct the mean of k² over the pairs of one prompt's images, by the numbers of their levels.
 
-    The mapped part enters with the weight that makes the audited difference scatter least, if with CAUTION it is surer
-    than the audited labels alone, weight 0: the mapping never makes the result worse. Pairs of which an answer is wrong
-    are between as similar as others and not similar: the mean lies between what was seen and that over right².
+    Where it helps, the mapped part enters with the weight that makes the audited difference scatter least. Pairs of
+    which an answer is wrong are between as similar as others and not similar: the mean lies between what was seen and
+    that over right².
     """
     mapped, both = images.select(LEVELS).to_numpy().T, images.drop_nulls("artifact_found").to_numpy().T
     audited = both.shape[1]
@@ -191,11 +204,9 @@ def corrected_pair_mean(images: pl.DataFrame, prompt: str, *, weights: Weights, 
     alike = squared_similarities(both[:3], ONE_COUNTRY)
     of_images = means_of_images(mapped, weights)
     scatter = 4 * float(of_images.var(ddof=1)) / len(of_images)
-    trust, (mean, variance) = 0.0, u_statistic(true)
-    tried = weight_of_mapping(true, seen)
-    helped, error = u_statistic(true - tried * seen)
-    if (total := CAUTION**2 * (error + tried**2 * scatter)) < variance:
-        trust, mean, variance = tried, helped, total
+    trust = weight_of_mapping(true, seen) if helped else 0.0
+    mean, variance = u_statistic(true - trust * seen)
+    variance = CAUTION**2 * (variance + trust**2 * scatter) if helped else variance
     missing = float(means_of_images(mapped, ONE_COUNTRY).mean()) - u_statistic(alike)[0]
     mean += trust * float(of_images.mean()) + missing * gap_between(true - trust * seen, alike)
     seen_mean = max(mean, 0.0)

@@ -7,6 +7,7 @@ labels, and the difference of the two corrects it; pairs of one mapped country c
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, TypeAlias
 
@@ -35,34 +36,46 @@ def corrected_pairs(images: pl.DataFrame, audits: pl.DataFrame, of: CorrectionOf
     own = audits.join(images.select("image_id"), on="image_id", how="semi")
     placed = [row for row in own.iter_rows(named=True) if row["none_of_these"] or row["artifact_id"]]
     said, raters = most_said(placed), how_right(placed, audits)
-    values, errors, least, of_raters, audited, prompts = [], [], [], [], 0, 0
+    audited = 0
+    alone, helped = Parts(), Parts()
     for own in images.sort("image_id").partition_by("prompt_id", maintain_order=True):
-        prompts += 1
         mapped = {
             image: triple_of(labels)
             for image, *labels in own.select("image_id", "continent", "country", "artifact_id").iter_rows()
         }
         both = [image for image in mapped if image in said]
-        pair_mean, variance, erring = corrected_mean(
-            [said[image] for image in both],
-            [mapped[image] for image in both],
-            list(mapped.values()),
-            of.weights,
-            raters,
-        )
-        value = 1 / (1 + (of.size - 1) * pair_mean)
-        values.append(value)
-        slope = (of.size - 1) * value**2
-        errors.append(slope**2 * variance)
-        least.append(slope * max(pair_mean, 1 / len(both)) * UNSEEN / len(both))
-        of_raters.append(slope * erring)
         audited += len(both)
-    value = math.fsum(values) / prompts
-    sure, limits = max(math.sqrt(math.fsum(errors)), *least), []
-    for error in (math.hypot(sure, math.fsum(of_raters)), sure):
+        labels = [said[image] for image in both], [mapped[image] for image in both], list(mapped.values())
+        for parts, with_mapping in ((alone, False), (helped, True)):
+            parts.add(corrected_mean(*labels, of.weights, raters, with_mapping), len(both), of.size)
+    best = helped if math.fsum(helped.errors) < math.fsum(alone.errors) else alone
+    prompts = len(best.values)
+    value = math.fsum(min(max(each, 1 / of.size), 1.0) for each in best.values) / prompts
+    sure, limits = max(math.sqrt(math.fsum(best.errors)), *best.least), []
+    for error in (math.hypot(sure, math.fsum(best.of_raters)), sure):
         margin = t_quantile(float(audited - prompts), of.confidence) * error / prompts
         limits.append((max(limit(value, -margin), 1 / of.size), min(limit(value, margin), 1.0)))
     return RatedAnswer(value, *limits[0], limits[1]), audited
+
+
+@dataclass(slots=True)
+class Parts:
+    """Prompt by prompt the diversity, less what its bend adds, and how far draws, rare labels and raters move it."""
+
+    values: list[float] = field(default_factory=list)
+    errors: list[float] = field(default_factory=list)
+    least: list[float] = field(default_factory=list)
+    of_raters: list[float] = field(default_factory=list)
+
+    def add(self, mean: tuple[float, float, float], audited: int, size: int) -> None:
+        """Add a prompt by its mean of k², the variance of that, and the standard error that raters add."""
+        pair_mean, variance, erring = mean
+        value = 1 / (1 + (size - 1) * pair_mean)
+        slope = (size - 1) * value**2
+        self.values.append(value - (size - 1) ** 2 * value**3 * variance)
+        self.errors.append(slope**2 * variance)
+        self.least.append(slope * max(pair_mean, 1 / audited) * UNSEEN / audited)
+        self.of_raters.append(slope * erring)
 
 
 def limit(value: float, margin: float) -> float:
@@ -123,6 +136,7 @@ def corrected_mean(
     everywhere: Sequence[Triple],
     weights: Sequence[float],
     raters: Raters,
+    with_mapping: bool,
 ) -> tuple[float, float, float]:
     """Give the corrected mean of k² over pairs, its variance, and the standard error that raters' errors add.
 
@@ -130,11 +144,10 @@ def corrected_mean(
     """
     true, mapped, one_country = squares(found, weights), squares(seen, weights), squares(seen, COUNTRY)
     mean, of_images = mean_by_counting(everywhere, weights)
-    least, trust = over_pairs(true)[1], 0.0
-    tried = slope_on(mapped.sum(axis=1), true.sum(axis=1))
-    scatter = CAUTION**2 * (over_pairs(true - tried * mapped)[1] + tried**2 * of_images)
-    least, trust = (scatter, tried) if scatter < least else (least, trust)
+    trust = slope_on(mapped.sum(axis=1), true.sum(axis=1)) if with_mapping else 0.0
     rest = true - trust * mapped
+    least = over_pairs(rest)[1] + trust**2 * of_images
+    least *= CAUTION**2 if with_mapping else 1.0
     too_few = mean_by_counting(everywhere, COUNTRY)[0] - over_pairs(one_country)[0]
     before = max(over_pairs(rest)[0] + trust * mean + too_few * more_alike(rest, one_country), 0.0)
     both = raters.right**2

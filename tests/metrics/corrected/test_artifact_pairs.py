@@ -1,3 +1,5 @@
+from itertools import product
+
 import numpy as np
 import polars as pl
 import pytest
@@ -5,7 +7,13 @@ from numpy.typing import NDArray
 
 from culturekit.errors import UsageError
 from culturekit.metrics import audit_sample, vendi_corrected
-from culturekit.metrics.corrected.artifact_pairs import means_of_images, squared_similarities, u_statistic
+from culturekit.metrics.corrected.artifact_pairs import (
+    corrected_pair_mean,
+    found_artifacts,
+    means_of_images,
+    squared_similarities,
+    u_statistic,
+)
 from tests.metrics.corrected.audits_by_hand import CONTINENT, COUNTRIES, audits_of, matches_of
 
 UNIFORM = (1 / 3, 1 / 3, 1 / 3)
@@ -134,7 +142,22 @@ def test_pairs_of_one_mapped_label_that_an_even_audit_meets_seldom_are_made_good
     shown = dict(zip(matches["image_id"].to_list(), truth, strict=True))
     asked = audit_sample(matches, n=90, rng=np.random.default_rng(1))["image_id"].to_list()
     audit = audits_of({i: shown[i] for i in asked}, artifacts={i: f"dish of {shown[i]}" for i in asked})
-    answer = vendi_corrected(matches, audit, weights=ARTIFACT, q=2.0, rng=np.random.default_rng(0))
+    found = found_artifacts(matches, audit, weights=ARTIFACT)
     each = 540 // prompts
-    alike = (each / 6 - 1) / (each - 1)
-    assert answer.value == pytest.approx(1 / (1 + 7 * alike), abs=1e-12)  # it was up to .04 higher
+    for helped, (name, rows) in product((True, False), found.images.group_by("prompt_id")):
+        images = rows.drop("prompt_id")
+        mean = corrected_pair_mean(images, str(name), weights=ARTIFACT, raters=found.raters, helped=helped)
+        assert mean.value == pytest.approx((each / 6 - 1) / (each - 1), abs=1e-12)  # diversity was up to .04 higher
+
+
+def test_few_images_of_each_prompt_do_not_make_a_model_look_more_diverse() -> None:
+    errors = []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        drawn = rng.choice(6, p=[0.4, 0.2, 0.15, 0.1, 0.1, 0.05], size=400)
+        matches = matches_of(["JP"] * 400, prompts=16, artifacts=["x"] * 400)
+        dishes = {image: f"dish {label}" for image, label in zip(matches["image_id"], drawn, strict=True)}
+        audit = audits_of(dict.fromkeys(dishes, "JP"), artifacts=dishes)
+        value = vendi_corrected(matches, audit, weights=ARTIFACT, q=2.0, rng=rng).value
+        errors.append(value - 1 / (1 + 7 * 0.245))
+    assert abs(np.mean(errors)) < 3 * np.std(errors) / np.sqrt(40)  # it was 3.8 standard errors too high
