@@ -7,20 +7,18 @@ they hold that of the same images stands beside it: of these people saw a part, 
 alone says stands beside what people put right, for every group of countries and for the gap between them.
 """
 
-import argparse
 import hashlib
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import orjson
 import polars as pl
-from recording import record
+from coverage_of_runs import Told, measure
 
 from culturekit.annotate.rated_sample import rated_sample
 from culturekit.builders.judging.image_judge import vqa_request
@@ -54,7 +52,6 @@ from culturekit.records.schemas import (
 )
 from culturekit.records.work import Work
 from culturekit.registry import parse_spec
-from culturekit.storage.atomic import write_atomically
 from culturekit.storage.tables import read_table, write_table
 
 RUNS, SEED = 200, 20261123
@@ -185,7 +182,7 @@ def people_say(items: pl.DataFrame, truth: pl.DataFrame, values: pl.DataFrame, s
     return pl.DataFrame(rows, schema=ANNOTATIONS.schema, orient="row")
 
 
-def one_run(seed: int) -> list[tuple[str, str, str, float, float, float, float, float]]:
+def one_run(seed: int) -> list[Told]:
     """Make a run; give metric, group, labels, value, limits, what the model shows, and what these images show."""
     with tempfile.TemporaryDirectory() as name:
         return run_in(Path(name), seed)
@@ -197,7 +194,7 @@ def work_in(folder: Path) -> Work:
     return Work({}, folder, folder / "scratch", None, Hands())  # type: ignore[arg-type]
 
 
-def run_in(root: Path, seed: int) -> list[tuple[str, str, str, float, float, float, float, float]]:
+def run_in(root: Path, seed: int) -> list[Told]:
     """Make a run in a folder."""
     prompts, judge = prompts_table(), make(parse_spec(f"{JUDGE}&seed={seed}"))
     write_table(make_dir(root / "prompts"), PROMPTS, prompts)
@@ -275,7 +272,7 @@ def make_dir(folder: Path) -> Path:
     return folder
 
 
-def compared(root: Path, scored: Mapping[str, Any], shown: pl.DataFrame, sample: pl.DataFrame) -> list[Any]:
+def compared(root: Path, scored: Mapping[str, Any], shown: pl.DataFrame, sample: pl.DataFrame) -> list[Told]:
     """Put people right what the judge says, and lay it beside what models show, and what these images show."""
     write_table(make_dir(root / "ahead"), VALUES, scored["judged"].values)
     grouped_values_stage(root / "ahead/values.parquet", "cultivate", METRICS).run(work_in(root / "by-group"))
@@ -311,50 +308,16 @@ def gap(exact: Mapping[Any, float], metric: str, model: str) -> float | None:
     return None if None in sides else sides[0] - sides[1]  # type: ignore[operator]
 
 
-def told(row: Mapping[str, Any], shown: float | None, own: float | None) -> Any:  # noqa: ANN401
+def told(row: Mapping[str, Any], shown: float | None, own: float | None) -> Told | None:
     """Say of a score what it is, and what it should be."""
     if shown is None or own is None or row["model"] == "real" or row["ci_low"] is None:
         return None
     about = orjson.loads(row["params"])
     metric = about["metric"] if row["metric"] == "group_gap" else row["metric"]
-    place = (metric, row["group"] or "all", about["labels"])
-    return *place, row["value"], row["ci_low"], row["ci_high"], shown, own
-
-
-def kept_run(folder: Path | None, seed: int) -> list[Any]:
-    """Make a run, or read it where it was made."""
-    if folder is None:
-        return one_run(seed)
-    path = folder / f"{seed}.json"
-    if not path.is_file():
-        write_atomically(path, orjson.dumps(one_run(seed)))
-    found: list[Any] = orjson.loads(path.read_bytes())
-    return found
-
-
-def main() -> None:
-    """Make the runs, and record how often limits hold."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--runs", type=int, default=RUNS)
-    parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--kept", type=Path, help="a folder of finished runs: those in it are not made again")
-    given = parser.parse_args()
-    cells: dict[tuple[str, str, str], list[tuple[float, ...]]] = defaultdict(list)
-    with ProcessPoolExecutor(given.workers) as pool:
-        for rows in pool.map(partial(kept_run, given.kept), range(SEED, SEED + given.runs)):
-            for metric, group, labels, value, low, high, shown, own in rows:
-                held = (float(low - 1e-9 <= true <= high + 1e-9) for true in (shown, own))
-                cells[metric, group, labels].append((value - shown, high - low, *held))
-    table = [("metric", "countries", "labels", "n", "held", "these images held", "bias", "width")]
-    for (metric, group, labels), found in sorted(cells.items()):
-        off, width, held, own_held = (np.array(column).mean() for column in zip(*found, strict=True))
-        told_of = (f"{held:.3f}", f"{own_held:.3f}", f"{off:+.3f}", f"{width:.3f}")
-        table.append((metric, group, labels, str(len(found)), *told_of))
-    record(
-        "activity_coverage", title=f"Corrected AHEaD in {given.runs} runs of simulated scenes",
-        command=f"python benchmarks/activity_coverage.py --runs {given.runs}", table=table,
-    )  # fmt: skip
+    place = [metric, row["group"] or "all", about["labels"]]
+    return place, row["value"], row["ci_low"], row["ci_high"], shown, own
 
 
 if __name__ == "__main__":
-    main()
+    measure("activity_coverage", one_run, of=("metric", "countries", "labels"), first=SEED, runs=RUNS,
+            title="Corrected AHEaD in {runs} runs of simulated scenes")  # fmt: skip

@@ -6,18 +6,16 @@ captions like these: the true value is the mean over many of them. How often the
 stands beside it: of these people saw a part, so that it is more often.
 """
 
-import argparse
 import hashlib
 import math
-from collections import defaultdict
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
+from functools import cache
 from typing import Any
 
 import numpy as np
 import orjson
 import polars as pl
-from recording import record
+from coverage_of_runs import Told, measure
 
 from culturekit.annotate.rated_sample import rated_sample
 from culturekit.builders.judging.image_judge import vqa_request
@@ -66,14 +64,15 @@ def shown(text: str, scene: Scene) -> float:
     return image_truth(text, orjson.loads(orjson.dumps(scene.as_data())))[PRESENCE]
 
 
+@cache
 def true_value(spec: str) -> float:
     """Average over many captions what a model shows of them."""
     texts = captions(SEED - 1, MANY)
     return math.fsum(shown(text, drawn(spec, text, number)) for number, text in enumerate(texts)) / MANY
 
 
-def one_run(seed: int) -> list[tuple[str, str, float, float, float, float]]:
-    """Make a run; give model, labels, value, limits and what these images show."""
+def one_run(seed: int) -> list[Told]:
+    """Make a run; give of each model, judged and corrected, value, limits, truth and what these images show."""
     wanted = recipe()
     texts, people = captions(seed, wanted.captions.sample), wanted.people
     assert people is not None
@@ -104,9 +103,10 @@ def one_run(seed: int) -> list[tuple[str, str, float, float, float, float]]:
     how = JudgedOptions(PRESENCE, None, None, 1.0, 5.0, (VQASCORE,), by="in-region")
     found = score_judged(pl.DataFrame(values, schema=VALUES.schema), answers, sample, options=how, required=False)
     own = {model: np.mean([deserved[item] for item in part["image_id"]]) for (model,), part in made.group_by("model")}
+    true = {model.name: true_value(model.backend) for model in wanted.models}
     return [
-        (row["model"], str(orjson.loads(row["params"])["labels"]), row["value"], row["ci_low"], row["ci_high"],
-         float(own[row["model"]]))
+        ([row["model"], str(orjson.loads(row["params"])["labels"])], row["value"], row["ci_low"], row["ci_high"],
+         true[row["model"]], float(own[row["model"]]))
         for row in found.scores.iter_rows(named=True)
     ]  # fmt: skip
 
@@ -123,29 +123,6 @@ def said(
             yield about | {"scheme": "c3_images", "criterion": PRESENCE, "value": float(rated[PRESENCE]), "flags": []}
 
 
-def main() -> None:
-    """Make the runs, and record how often limits hold."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--runs", type=int, default=RUNS)
-    parser.add_argument("--workers", type=int, default=1)
-    given = parser.parse_args()
-    truth = {model.name: true_value(model.backend) for model in recipe().models}
-    cells: dict[tuple[str, str], list[tuple[float, ...]]] = defaultdict(list)
-    with ProcessPoolExecutor(given.workers) as pool:
-        for rows in pool.map(one_run, range(SEED, SEED + given.runs)):
-            for model, labels, value, low, high, own in rows:
-                held = (float(low <= true <= high) for true in (truth[model], own))
-                cells[model, labels].append((*held, value - truth[model], high - low))
-    table = [("model", "labels", "n", "true", "held", "these images held", "bias", "width")]
-    for (model, labels), found in sorted(cells.items()):
-        held, own_held, off, width = (np.array(column).mean() for column in zip(*found, strict=True))
-        table.append((model, labels, str(len(found)), f"{truth[model]:.3f}", f"{held:.3f}", f"{own_held:.3f}",
-                      f"{off:+.3f}", f"{width:.3f}"))  # fmt: skip
-    record(
-        "caption_coverage", title=f"Corrected VQAScore in {given.runs} runs of simulated captions",
-        command=f"python benchmarks/caption_coverage.py --runs {given.runs}", table=table,
-    )  # fmt: skip
-
-
 if __name__ == "__main__":
-    main()
+    measure("caption_coverage", one_run, of=("model", "labels"), first=SEED, runs=RUNS,
+            title="Corrected VQAScore in {runs} runs of simulated captions")  # fmt: skip

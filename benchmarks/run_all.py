@@ -7,6 +7,7 @@ from pathlib import Path
 QUICK = (("startup.py",), ("stage_rates.py",), ("ahead_matching.py",), ("vendi_speed.py",), ("vendi_table.py",))
 LONG = (
     ("installed_size.py",),
+    ("agreement.py",),
     ("statistics_coverage.py",),
     ("ahead_coverage.py",),
     ("judged_coverage.py",),

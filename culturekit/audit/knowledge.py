@@ -131,7 +131,7 @@ def parents_of(tables: GraphTables, numbers: set[int], *, levels: int) -> dict[i
         if not frontier:
             break
         parents |= {number: set() for number in frontier}
-        for said in tables.said(sorted(frontier), EDGE_PROPERTIES, mask):
+        for said in tables.stated(sorted(frontier), EDGE_PROPERTIES, mask):
             if said.counts and said.value is not None:
                 parents[said.number].add(said.value)
         frontier = {parent for number in frontier for parent in parents[number]} - parents.keys()
@@ -159,7 +159,7 @@ def countries_of(tables: GraphTables, items: set[int]) -> dict[str, set[str]]:
     """Look up the countries that items state, as ISO codes; countries that are not known say nothing."""
     known = by_qid()
     found: dict[str, set[str]] = {}
-    for said in tables.said(sorted(items), COUNTRY_PROPERTIES, mask_of(COUNTRY_PROPERTIES, COUNTRY_PROPERTIES)):
+    for said in tables.stated(sorted(items), COUNTRY_PROPERTIES, mask_of(COUNTRY_PROPERTIES, COUNTRY_PROPERTIES)):
         if said.counts and (country := known.get(f"Q{said.value}")) is not None:
             found.setdefault(f"Q{said.number}", set()).add(country.iso)
     return found

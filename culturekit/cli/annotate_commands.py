@@ -83,7 +83,7 @@ def serve(
     from culturekit.annotate.export import PROJECT_FILE
     from culturekit.annotate.form_server import FormServer
     from culturekit.pipeline.served_audit import AuditSize, Narrowing, audit_desk, form_desk
-    from culturekit.pipeline.steps.report_stage import folders_of
+    from culturekit.pipeline.steps.report_stage import RECIPE_RECORD, folders_of
     from culturekit.pipeline.workers.engines import engine_for
 
     form = (run / PROJECT_FILE).is_file()
@@ -118,5 +118,7 @@ def serve(
     told = {"answered": desk.answered, "wanted": desk.wanted, "people": desk.people}
     print(json.dumps(told) if as_json else desk.together)
     if desk.answered:
-        next_is = f"annotate import {desk.journal.path} --project {run}" if form else f"run RECIPE --workdir {run}"
+        root = run.parent if form else run
+        taken = f"annotate import {desk.journal.path} --project {run}"
+        next_is = f"run RECIPE --workdir {root}" if (root / RECIPE_RECORD).is_file() else taken
         typer.echo(f"Next: culturekit {next_is}", err=True)

@@ -92,7 +92,7 @@ def agreement(given: AgreementReads, options: AgreementOptions, *, name: str = "
 
     seeds = {"resampling": options.seed}
     return family_stage(
-        "agreement", roles_of(given), kept(options, but=("seed",)), score, seeds=seeds, version=2, name=name
+        "agreement", roles_of(given), kept(options, but=("seed",)), score, seeds=seeds, version=3, name=name
     )
 
 
@@ -133,7 +133,7 @@ def score_agreement(
     if not pools:
         raise UsageError("nobody answered anything", expected="annotations with values or choices", found="none")
     rows = [row for pool in pools for row in agreement_rows(pool, options)]
-    divergence, differences = divergences(pools, options)
+    divergence, differences = divergences(pools, options, left_out)
     if judgments is not None:
         of_judges, unmatched = judge_rows(judgments, pools, seed=options.seed, resamples=options.resamples,
                                           confidence=options.confidence, by=options.by)  # fmt: skip
@@ -181,13 +181,14 @@ def cohen_of(pairs: NDArray[np.float64]) -> float:
 
 
 def drawn_statistics(table: NDArray[np.float64], level: Level) -> dict[str, Drawn]:
-    """Name the same statistics of many draws of items at once, where answers are few enough for that."""
+    """Name the same statistics of many draws of items at once; alpha of numbers where these are few enough."""
     choices = np.unique(table[np.isfinite(table)])
-    if not 0 < len(choices) <= MOST_CHOICES:
+    if len(choices) == 0:
         return {}
     counts = counts_of(table).astype(np.float64)
+    square = level == "nominal" or len(choices) <= MOST_CHOICES
     return {
-        "krippendorff_alpha": drawn_alpha(counts, choices, level=level),
+        **({"krippendorff_alpha": drawn_alpha(counts, choices, level=level)} if square else {}),
         "fleiss_kappa": drawn_fleiss(counts),
         "pairwise_agreement": drawn_pairwise(counts),
         "unanimous_agreement": drawn_unanimous(counts),
@@ -243,8 +244,13 @@ def item_agreements(pool: PoolRatings, options: AgreementOptions) -> Iterator[Ro
         }
 
 
-def divergences(pools: Sequence[PoolRatings], options: AgreementOptions) -> tuple[list[Row], list[Row]]:
-    """Compare every two pools on every criterion: rows, and the difference on each item as values."""
+def divergences(
+    pools: Sequence[PoolRatings], options: AgreementOptions, left_out: Counter[str]
+) -> tuple[list[Row], list[Row]]:
+    """Compare every two pools on every criterion: rows, and the difference on each item as values.
+
+    Choice by choice, where these are categories; names, such as those of two pictures of an item, are none.
+    """
     found: list[Found] = []
     rows: list[Row] = []
     values: list[Row] = []
@@ -252,26 +258,19 @@ def divergences(pools: Sequence[PoolRatings], options: AgreementOptions) -> tupl
         if (first.scheme, first.criterion) != (second.scheme, second.criterion):
             continue
         choices = [None] if first.numeric else sorted({*first.answers["choice"], *second.answers["choice"]})
+        if len(choices) > MOST_CHOICES:
+            left_out["pools_compared_by_no_choice_of_too_many"] += 1
+            continue
         for choice in choices:
             means = first.item_means(choice), second.item_means(choice)
             if not means[0].keys() & means[1].keys():
                 continue
             pair = f"{first.pool} - {second.pool}"
-            place: dict[str, Any] = {
-                "model": PEOPLE,
-                "benchmark": first.scheme,
-                "concept": None,
-                "country": None,
-                "group": pair,
-            }
-            params: dict[str, object] = {
-                "scheme": first.scheme,
-                "criterion": first.criterion,
-                "a": first.pool,
-                "b": second.pool,
-                "pools_by": options.by,
-                **({} if choice is None else {"choice": choice}),
-            }
+            where = {"model": PEOPLE, "benchmark": first.scheme}
+            place: dict[str, Any] = {**where, "concept": None, "country": None, "group": pair}
+            about: dict[str, object] = {"scheme": first.scheme, "criterion": first.criterion}
+            of_pools = {"a": first.pool, "b": second.pool, "pools_by": options.by}
+            params = about | of_pools | ({} if choice is None else {"choice": choice})
             answer = pool_divergence(
                 *means,
                 confidence=options.confidence,

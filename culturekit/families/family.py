@@ -72,13 +72,13 @@ class Declared:
     kind: Any
     optional: bool
     default: Any
-    told: FieldInfo | None
+    field_info: FieldInfo | None
     typed: Typed = PLAIN
 
     @property
     def help(self) -> str:
         """What `--help` says of it; a field of which nothing is said is no option."""
-        return self.typed.help or (self.told.description if self.told else "") or ""
+        return self.typed.help or (self.field_info.description if self.field_info else "") or ""
 
     @property
     def option(self) -> str:
@@ -101,7 +101,7 @@ class Declared:
     @property
     def bounds(self) -> dict[str, float]:
         """Its bounds, by their names in pydantic: ge, gt, le, lt."""
-        rules = [] if self.told is None else self.told.metadata
+        rules = [] if self.field_info is None else self.field_info.metadata
         return {name: getattr(rule, name) for rule in rules for name in BOUNDS if hasattr(rule, name)}
 
 
@@ -135,7 +135,7 @@ def declared_as(name: str, kind: Any, default: Any = MISSING) -> Declared:  # no
 
 def rules_of(cls: type, name: str) -> FieldInfo:
     """Give bounds and help of an option, for a key of a recipe that says the same."""
-    (found,) = (each.told for each in declared(cls) if each.name == name)
+    (found,) = (each.field_info for each in declared(cls) if each.name == name)
     if found is None:
         raise TypeError(f"{cls.__name__}.{name} declares nothing")
     return found

@@ -137,7 +137,7 @@ def score_realism(given: RealismInput, *, options: RealismOptions) -> Scored:
         left_out=left_out, whole=whole, fewest=options.fewest, lenient=options.balanced,
     )  # fmt: skip
     for cell in cells:
-        told = params_of(cell, options) | equal.told
+        told = params_of(cell, options) | equal.params
         rows, behind = cell_rows(cell, reals, fakes, options, params=told, target=target, cache=cache)
         scores += rows
         values += behind
@@ -167,7 +167,7 @@ def chosen(given: RealismInput, options: RealismOptions, left_out: Counter[str])
     equal = equal_images(made, seed=options.seed, most=options.most) if options.equal else Equal(made)
     left_out[BEYOND] += equal.left_out
     whole = balanced_references(shown, equal.images, seed=options.seed) if options.balanced else Equal(shown)
-    each = whole.told.get("per_concept")
+    each = whole.params.get("per_concept")
     left_out[f"real images, as each concept gives as many as {whole.least} has: {each}"] += whole.left_out
     return shown, equal, whole
 
@@ -186,7 +186,7 @@ def class_rows(
         splits = split_scores(probs.vectors[cell["row"].to_numpy()], splits=options.splits)
         params = {
             "encoder": dict(options.classifier), "licence": licence_of(options.classifier), "splits": options.splits,
-            "n_fake": cell.height, "no_interval": NO_INCEPTION_INTERVAL, **equal.told,
+            "n_fake": cell.height, "no_interval": NO_INCEPTION_INTERVAL, **equal.params,
         }  # fmt: skip
         place = {"model": cell["model"][0], "benchmark": options.means.benchmark, "metric": "inception_score"}
         answer = Interval(float(splits.mean()), np.nan, np.nan, cell.height, "these")

@@ -82,14 +82,14 @@ class Cell:
         images: the generated ones, as `placed` gives them.
         references: the real ones.
         per_cell: how many real ones were drawn of each cell; None where no level is meant.
-        told: how the real ones were drawn where no level is meant; empty where all are meant.
+        params: how the real ones were drawn where no level is meant; empty where all are meant.
     """
 
     place: Row
     images: pl.DataFrame
     references: pl.DataFrame
     per_cell: int | None
-    told: Mapping[str, object] = field(default_factory=dict)
+    params: Mapping[str, object] = field(default_factory=dict)
 
 
 def cells_with_references(
@@ -113,15 +113,15 @@ def cells_with_references(
     count there as they do over all. With `lenient`, levels are left out, and counted, where no real image has a place.
     """
     for place, images in cells_of(made, ()):
-        yield Cell(place, images, shown if whole is None else whole.images, None, {} if whole is None else whole.told)
+        yield Cell(place, images, shown if whole is None else whole.images, None, {} if whole is None else whole.params)
     if lenient and shown.select(pl.all_horizontal(pl.col("concept", "country", "group").is_null()).all()).item():
         left_out["levels, as no real image says what it shows or where it is from"] += len(by)
         return
     if not by:
         return
-    evenly = whole is not None and bool(whole.told) and set(by) == {("concept",)}
+    evenly = whole is not None and bool(whole.params) and set(by) == {("concept",)}
     if whole is not None and evenly:
-        drawn, each, told = whole.images, None, whole.told
+        drawn, each, told = whole.images, None, whole.params
         parted = made
     else:
         told = {}
@@ -238,7 +238,7 @@ def params_of(cell: Cell, options: RealismOptions) -> dict[str, object]:
     """Say what every score of a cell depends on."""
     balanced = {"references": "balanced", "per_cell": cell.per_cell, "seed": options.seed, "copies": "left out"}
     scheme = {"scheme": options.means.scheme} if cell.place.get("group") else {}
-    whole = dict(cell.told) or {"references": "all", "copies": "kept"}
+    whole = dict(cell.params) or {"references": "all", "copies": "kept"}
     return {
         "encoder": dict(options.encoder),
         "licence": licence_of(options.encoder),

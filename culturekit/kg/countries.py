@@ -126,7 +126,7 @@ class Chosen:
     stated: Path | None = None
 
     @classmethod
-    def own(cls) -> Path | None:
+    def file_that_counts(cls) -> Path | None:
         """Give the file that counts."""
         return cls.stated or cls.typed
 
@@ -177,14 +177,14 @@ def forget() -> None:
 
 def country_files() -> dict[str, Path]:
     """Name the files that the countries come from, as inputs of a stage."""
-    own = Chosen.own()
+    own = Chosen.file_that_counts()
     return {"countries": shipped(SHIPPED), **({} if own is None else {"own-countries": own})}
 
 
 @cache
 def countries() -> Mapping[str, Country]:
     """Load all countries, by ISO code."""
-    known, own = read_countries(shipped(SHIPPED)), Chosen.own()
+    known, own = read_countries(shipped(SHIPPED)), Chosen.file_that_counts()
     return known if own is None else merge(known, read_countries(own), own)
 
 

@@ -34,7 +34,7 @@ class Facts:
     statements_path: Path
 
     @classmethod
-    def of(cls, graph_folder: Path) -> "Facts":
+    def of_graph(cls, graph_folder: Path) -> "Facts":
         """Find the tables of a graph, and make sure that they are what they should be."""
         facts = cls(graph_folder / "items.parquet", graph_folder / "statements.parquet")
         check(facts.items_path, ITEMS)

@@ -100,7 +100,7 @@ class GraphTables:
         found = dict(among(self.items, wanted).select("number", "label").collect().iter_rows())
         return {number: found.get(number) or country_name(number) for number in wanted}
 
-    def said(self, numbers: Iterable[int], properties: Sequence[str], mask: int) -> list[Said]:
+    def stated(self, numbers: Iterable[int], properties: Sequence[str], mask: int) -> list[Said]:
         """List what items say with properties of one family; `mask` chooses the statements that count."""
         rows = among(self.statements, numbers).filter(pl.col("property").is_in(list(properties)))
         counted = with_counts(rows.collect().sort("number", "property", "position"), family_of(properties), mask)

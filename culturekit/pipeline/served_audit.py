@@ -91,7 +91,7 @@ def form_desk(project: Path, region: str | None = None) -> Iterator[AnswerDesk]:
         if region is not None or len(known) > 1:
             if region not in known:
                 raise UsageError(
-                    "each sheet is for people of one region", where=str(project), found=f"--region {region}",
+                    "each sheet is for people of one region", where=str(project), found=region or "nothing",
                     expected=f"--region with one of {', '.join(known)}",
                 )  # fmt: skip
             desk.sheets = {sheet: tasks for sheet, tasks in desk.sheets.items() if places[sheet] == region}

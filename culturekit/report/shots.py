@@ -54,7 +54,7 @@ def collect_shots(run: RunFolders, thumbnails: dict[str, str]) -> Iterator[Shot]
     for model in run.models:
         shown = first_batches(run.images(model))
         matches = run.matches(model).filter(pl.col("image_id").is_in(shown["image_id"].implode()))
-        evidence = tables.of(wanted(matches, space))
+        evidence = tables.evidence_of(wanted(matches, space))
         for image in shown.iter_rows(named=True):
             rows = matches.filter(pl.col("image_id") == image["image_id"], pl.col("rank") <= NEAREST).sort("rank")
             name = thumbnail_name(image["image_id"], image["width"], image["height"])

@@ -103,7 +103,7 @@ class EvidenceTables:
         candidates_folder = upstream(of_candidates, "candidates").parent
         self.graph = upstream(candidates_folder, "graph")
         self.kept = read_table(kept_path, KEPT)
-        self.facts = Facts.of(self.graph)
+        self.facts = Facts.of_graph(self.graph)
         self.files = {role: record.name for role, record in manifest_of(self.graph).inputs.items()}
 
     def verdicts(self, artifact: ArtifactEvidence) -> tuple[StageVerdict, ...]:
@@ -142,7 +142,7 @@ class EvidenceTables:
         said = sorted((s.property, s.position, s.snak, s.rank, s.qualified, s.ended) for s in kept)
         return said == stated.select("property", "position", "snak", "rank", "qualified", "ended").rows()
 
-    def of(self, artifacts: Iterable[tuple[str, str]]) -> dict[tuple[str, str], ArtifactEvidence]:
+    def evidence_of(self, artifacts: Iterable[tuple[str, str]]) -> dict[tuple[str, str], ArtifactEvidence]:
         """Collect the evidence of artifacts, each an (artifact_id, concept)."""
         if self.published:
             return {(qid, concept): self.stated(qid, concept) for qid, concept in sorted(set(artifacts))}

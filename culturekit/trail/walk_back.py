@@ -148,7 +148,7 @@ class Walk:
         own = self.tables.space.filter(pl.col("artifact_id") == match["artifact_id"])
         concepts = own["concept"].unique().sort().to_list()
         concept = match["concept"] if match["concept"] in concepts else concepts[0]
-        return self.tables.of([(match["artifact_id"], concept)]).get((match["artifact_id"], concept))
+        return self.tables.evidence_of([(match["artifact_id"], concept)]).get((match["artifact_id"], concept))
 
     def line_of(self, artifact: ArtifactEvidence | None) -> str | None:
         """Read the line of the dump that describes an artifact, each line once."""

@@ -9,7 +9,10 @@ import polars as pl
 import pytest
 
 from culturekit.annotate.aggregate import AggregateOptions
+from culturekit.config.load import load_any_recipe
+from culturekit.pipeline.run_recipe import run_recipe
 from culturekit.pipeline.steps.annotate_stages import AggregateFiles, ExportFiles, aggregate_stage
+from culturekit.pipeline.workers.local_engine import LocalEngine
 from tests.annotate.label_studio_server import ENVIRONMENT, Studio, running_studio
 from tests.annotate.projects import (
     export,
@@ -22,6 +25,8 @@ from tests.annotate.projects import (
     write_images,
     write_prompts,
 )
+from tests.pipeline.inclusion.small_world import small_recipe
+from tests.pipeline.inclusion.test_served_forms import NOBODY, answer
 
 pytestmark = [
     pytest.mark.external,
@@ -93,3 +98,33 @@ def test_a_round_trip(tmp_path: Path) -> None:
     )
     ratings = pl.read_parquet(tmp_path / "people/rating_table.parquet").filter(concept="cuisine", criterion="realism")
     assert ratings.select("model", "mean", "items", "answers").rows() == [("a", 8 / 3, 3, 9), ("b", 8 / 3, 3, 9)]
+
+
+@pytest.mark.parametrize("task", ["task1", "task2"])
+def test_forms_of_inclusion_come_back(tmp_path: Path, task: str) -> None:
+    """Triplets with places on the screen, and regions of which several can be ticked; nonsense is set aside."""
+    recipe = load_any_recipe(small_recipe(tmp_path / "said"), NOBODY)
+    with LocalEngine(1) as engine:
+        run_recipe(recipe, tmp_path / "run", engine=engine, until=f"to-rate-{task}")
+    project = tmp_path / f"run/to-rate-{task}"
+    key = key_of(project)
+    with running_studio(tmp_path / "studio", project / "hand-out") as owner:
+        number = make_project(owner, project / "hand-out")
+        tasks = owner.call("GET", f"/api/tasks/?project={number}&page_size=500")["tasks"]
+        for one in tasks:
+            said = result_of(answer(task, key[one["data"]["task"]]))
+            owner.call("POST", f"/api/tasks/{one['id']}/annotations/", {"result": said, "lead_time": 20})
+        wrong = next(one for one in tasks if key[one["data"]["task"]]["kind"] == "item")
+        bad = {"obj": "ym", "object_regions": ["mars"]} if task == "task2" else {"similar": "7", "appealing": "2"}
+        owner.call("POST", f"/api/tasks/{wrong['id']}/annotations/", {"result": result_of(bad), "lead_time": 20})
+        exported = owner.send("GET", f"/api/projects/{number}/export?exportType=JSON", None, "application/json")
+    (tmp_path / "export.json").write_bytes(exported)
+    taken = import_files(tmp_path / "rated", project, tmp_path / "export.json")
+    aside = pl.read_parquet(tmp_path / "rated/quarantine.parquet")
+    assert aside["annotation_number"].n_unique() == 1
+    assert set(aside["field"]) <= {"object_regions", "background_regions", "similar", "appealing", "confidence", ""}
+    items = sum(key[one["data"]["task"]]["kind"] == "item" for one in tasks)
+    rated = pl.read_parquet(tmp_path / "rated/annotations.parquet")
+    assert rated["item_id"].n_unique() == items
+    assert rated["flags"].explode().drop_nulls().to_list() == []
+    assert taken.manifest.counts["annotations"] == rated.height

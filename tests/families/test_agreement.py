@@ -99,6 +99,16 @@ def test_choices_are_nominal_and_diverge_choice_by_choice() -> None:
     assert by_choice["yes"] < 0
 
 
+def test_names_are_no_categories_to_compare_pools_by() -> None:
+    named = pl.when(pl.col("choice") == "yes").then(pl.format("picture {}", "item_id")).otherwise("choice")
+    many = {f"i{number:02}": 1.5 + number % 4 for number in range(120)}
+    answer = scored(annotations(many, choices=True).with_columns(choice=named))
+    assert answer.left_out["pools_compared_by_no_choice_of_too_many"] == 1
+    assert rows_of(answer, "pool_difference") == {}
+    alpha = rows_of(answer, "krippendorff_alpha")["IN"]
+    assert alpha["ci_low"] < alpha["value"] < alpha["ci_high"]
+
+
 def test_two_annotators_have_cohens_kappa() -> None:
     table = annotations(ITEMS, raters=2)
     own = table.filter(pl.col("annotator_region") == "IN").sort("annotator", "item_id")["value"].to_list()

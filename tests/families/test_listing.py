@@ -1,13 +1,27 @@
 """The list of families: what each says of itself holds."""
 
 import inspect
+from pathlib import Path
 
 import pytest
 
 from culturekit.families.family import Family, dataclasses_of, declared
 from culturekit.families.listing import FAMILIES, all_metrics, family_named
+from culturekit.families.named_in_recipe import bound_stage
 from culturekit.metrics import CATALOG
 from culturekit.verify.scores.check_scores import BY_MEANS, SCORE_CHECKS
+
+
+def test_options_of_a_group_reach_the_stage() -> None:
+    tables = {"images": {"images-a": Path("a")}, "quality": {"quality-a": Path("b")}}
+    stated = {"by": [["country"]], "groups": {"FR": "West"}, "target": "these", "denominator": "valid"}
+    options = bound_stage("questions", stated, tables, seed=1).options
+    assert options["denominator"] == "valid"
+    means = options["means"]
+    assert isinstance(means, dict)
+    assert {name: means[name] for name in ("by", "groups", "target", "benchmark")} == {
+        "by": (("country",),), "groups": {"FR": "West"}, "target": "these", "benchmark": "questions",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", list(FAMILIES))

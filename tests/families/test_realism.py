@@ -67,7 +67,7 @@ def test_no_more_are_drawn_than_wanted_and_prompts_give_alike(most: int, wanted:
     equal = equal_images(images, seed=4, most=most)
     counts = Counter(equal.images.select("model", "prompt_id").iter_rows())
     assert {(counts[model, "p"], counts[model, "q"]) for model in "abc"} == {wanted}
-    assert equal.told.get("most") == (None if most == 16 else most)
+    assert equal.params.get("most") == (None if most == 16 else most)
     alone = equal_images(images.filter(model="a"), seed=4, most=most).images
     assert alone.height == most
 
@@ -76,10 +76,10 @@ def test_models_without_a_common_prompt_have_the_smallest_number() -> None:
     images, _ = pictured({"a": {"p": 9}, "b": {"q": 5}})
     equal = equal_images(images, seed=0)
     assert dict(Counter(equal.images["model"])) == {"a": 5, "b": 5}
-    assert equal.told["equal"] == "as many as the model with the fewest has"
+    assert equal.params["equal"] == "as many as the model with the fewest has"
     bare = images.with_columns(prompt_id=pl.lit(None, pl.String))
     assert dict(Counter(equal_images(bare, seed=0).images["model"])) == {"a": 5, "b": 5}
-    assert equal_images(images.filter(model="a"), seed=0).told == {}
+    assert equal_images(images.filter(model="a"), seed=0).params == {}
 
 
 def test_a_distance_of_fewer_images_than_dimensions_says_so(caplog: pytest.LogCaptureFixture) -> None:
@@ -123,7 +123,7 @@ def test_references_weigh_the_same_by_concept_and_take_turns_by_country() -> Non
     assert dict(Counter(drawn.images["concept"])) == {"art": 20, "food": 20}
     food = Counter(drawn.images.filter(concept="food")["country"])
     assert food["IN"] == min(references.filter(concept="food", country="IN").height, 10)
-    assert drawn.told["per_concept"] == 20
+    assert drawn.params["per_concept"] == 20
     alone = balanced_references(references, made, seed=3)
     assert set(alone.images["concept"]) == {"art"}
     unplaced = references.with_columns(concept=pl.lit(None, pl.String))

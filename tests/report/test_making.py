@@ -1,10 +1,22 @@
 from datetime import UTC, datetime
+from pathlib import Path
 
 import polars as pl
+import pytest
 
 from culturekit.generation.comparability import traits_of
 from culturekit.records.schemas import IMAGES
+from culturekit.report import metric_tables
 from culturekit.report.making import facts, lines_of
+from culturekit.report.run_folders import RunFolders
+
+
+def test_a_run_that_names_no_metric_looks_for_no_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def looked_for() -> None:
+        raise AssertionError("packages were looked for")
+
+    monkeypatch.setattr(metric_tables, "all_metrics", looked_for)
+    assert list(metric_tables.metric_tables(RunFolders(tmp_path, ()))) == []
 
 
 def told(*rows: dict[str, object]) -> dict[str, str]:

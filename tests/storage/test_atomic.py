@@ -1,9 +1,43 @@
+import hashlib
 import os
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from culturekit.storage.atomic import clear_folder, remove_strays, write_atomically
+from culturekit.storage.digests import canonical_json, digest, digest_bytes, digest_file, digest_tree
+
+
+@given(st.dictionaries(st.text(max_size=5), st.integers(-(2**53), 2**53), max_size=6))
+def test_equal_values_have_one_form_whatever_the_order(value: dict[str, int]) -> None:
+    turned = dict(reversed(list(value.items())))
+    assert canonical_json(value) == canonical_json(turned)
+    assert digest(value) == digest(turned)
+
+
+def test_the_form_is_the_documented_one() -> None:
+    assert canonical_json({"b": [1, None], "a": "ü"}) == '{"a":"ü","b":[1,null]}'.encode()
+    assert digest_bytes(b"abc") == hashlib.sha256(b"abc").hexdigest()
+
+
+def test_a_file_hashes_like_its_bytes(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"x" * 3_000_000)
+    assert digest_file(tmp_path / "f") == hashlib.sha256(b"x" * 3_000_000).hexdigest()
+
+
+def test_a_tree_hash_sees_names_and_content(tmp_path: Path) -> None:
+    for name, content in (("a/1", b"x"), ("b/2", b"yy")):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(content)
+    before = digest_tree(tmp_path)
+    assert before[1:] == (2, 3)
+    (tmp_path / "b/2").rename(tmp_path / "b/3")
+    renamed = digest_tree(tmp_path)
+    assert renamed[0] != before[0]
+    (tmp_path / "b/3").write_bytes(b"zz")
+    assert digest_tree(tmp_path)[0] not in {before[0], renamed[0]}
 
 
 def test_a_written_file_is_whole_and_leaves_nothing_beside_it(tmp_path: Path) -> None:

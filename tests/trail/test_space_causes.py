@@ -24,7 +24,7 @@ FIRST = World(verdicts={"Q7": "remove"})
 def compared(tmp_path: Path, first: World, second: World, work: Work, monkeypatch: pytest.MonkeyPatch) -> SpaceDiff:
     a = make_run(tmp_path / "a", first, monkeypatch)
     b = make_run(tmp_path / "b", second, monkeypatch)
-    found = compare_spaces(SpaceBehind.of(a), SpaceBehind.of(b / "cspace"), work)
+    found = compare_spaces(SpaceBehind.found_at(a), SpaceBehind.found_at(b / "cspace"), work)
     assert DIFF.problems(found.rows) == []
     return found
 
@@ -154,7 +154,7 @@ def test_a_judge_over_the_wire(tmp_path: Path, work: Work, monkeypatch: pytest.M
         mind["Q4"] = "remove"
         c = make_run(tmp_path / "c", FIRST.with_item("Q3", "Sushi", statements(DISH, BRAZIL)), monkeypatch, spec)
         d = make_run(tmp_path / "d", FIRST, monkeypatch, spec.replace("judge-1", "judge-2"))
-        sides = {name: SpaceBehind.of(folder) for name, folder in zip("abcd", (a, b, c, d), strict=True)}
+        sides = {name: SpaceBehind.found_at(folder) for name, folder in zip("abcd", (a, b, c, d), strict=True)}
         words = compare_spaces(sides["a"], sides["b"], work)
         mixed = compare_spaces(sides["a"], sides["c"], work)
         other = compare_spaces(sides["b"], sides["d"], work)
@@ -236,7 +236,7 @@ def test_code_that_drops_a_name(tmp_path: Path, work: Work, monkeypatch: pytest.
         older.setattr(filter_stages, "Stage", lambda name, kind, _, *rest, **more: Stage(name, kind, 1, *rest, **more))
         b = make_run(tmp_path / "b", FIRST, older)
         c = make_run(tmp_path / "c", FIRST.with_item("Q3", "Sushi", statements(DISH, BRAZIL)), older)
-    sides = [SpaceBehind.of(run) for run in (a, b, c)]
+    sides = [SpaceBehind.found_at(run) for run in (a, b, c)]
     alone = compare_spaces(sides[0], sides[1], work)
     assert told(alone) == {("removed", "Q4", "artifact"): (["code"], [])}
     assert because(alone, "Q4") == "code: stage filter, version 3 -> 1"

@@ -72,7 +72,7 @@ def test_what_really_makes_a_row_another_is_named(
     made = {}
     for name, world in worlds.items():
         made[name] = rows_of(make_run(tmp_path / name, world, monkeypatch))
-    found = compare_spaces(SpaceBehind.of(tmp_path / "a"), SpaceBehind.of(tmp_path / "b"), work)
+    found = compare_spaces(SpaceBehind.found_at(tmp_path / "a"), SpaceBehind.found_at(tmp_path / "b"), work)
     assert found.rows.height
     for row in found.rows.iter_rows(named=True):
         key = (row["concept"], row["value"], row["qid"])

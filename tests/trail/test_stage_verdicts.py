@@ -72,7 +72,7 @@ def culturekit(*words: str | Path) -> Result:
 
 def told(run: Path, artifact_id: str) -> list[str]:
     tables = EvidenceTables(run / "cspace")
-    evidence = tables.of([(artifact_id, "cuisine")])[artifact_id, "cuisine"]
+    evidence = tables.evidence_of([(artifact_id, "cuisine")])[artifact_id, "cuisine"]
     return list(verdict_lines(tables.verdicts(evidence)))
 
 

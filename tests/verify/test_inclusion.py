@@ -28,7 +28,7 @@ def test_what_was_not_touched_is_verified(finished: Path) -> None:
     assert answer.checked["triplets measured again"] == 2 * 5 * 4 * 2
     assert answer.checked["answers of Task 1 put together again"] > 0
     assert answer.checked["angles of images and texts measured again"] > 0
-    assert not any(verdict.verdict == "wrong" for verdict in answer.verdicts)
+    assert {verdict.verdict for verdict in answer.verdicts} == {"verified", "consistent"}, "nothing is out of reach"
 
 
 Change = Callable[[pl.DataFrame], pl.DataFrame]
@@ -98,6 +98,8 @@ TAMPERED: dict[str, tuple[str, Change, str]] = {
     "an agreement": ("scores-task1/scores", lambda t: t.with_columns(
         value=pl.when(pl.col("metric") == "location_agreement").then(0.77).otherwise("value")), NOT_GIVEN),
     "the limits of a rate": ("scores-task2/scores", first("ci_high", 0.9999), NOT_GIVEN),
+    "a consistency of objects": ("objects-local/scores", lambda t: t.with_columns(
+        value=pl.when(pl.col("metric") == "object_consistency").then("ci_low").otherwise("value")), "its values give"),
     "a kappa": ("scores-task2/scores", lambda t: t.with_columns(
         value=pl.when(pl.col("metric") == "location_kappa").then(0.77).otherwise("value")), NOT_GIVEN),
     "a share of closer choices": ("scores-task1/scores", lambda t: t.with_columns(

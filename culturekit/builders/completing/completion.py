@@ -223,7 +223,7 @@ def graph_row(item: KnownItem, own: Added, tables: KnownTables, root: str) -> Ma
     )  # fmt: skip
     if tables.graph is None:
         raise ValueError("an item of a graph was found without a graph")
-    return candidate_rows(concept, found, Facts.of(tables.graph)).row(0, named=True)
+    return candidate_rows(concept, found, Facts.of_graph(tables.graph)).row(0, named=True)
 
 
 def completed_row(base: Mapping[str, Any], own: Added, item: KnownItem, model: str) -> dict[str, Any]:

@@ -97,7 +97,7 @@ def rows_among(source: TableSlices, wanted: pl.Series) -> Iterator[Mapping[str, 
 
 def graph_rows(graph: Path, wanted: pl.Series) -> Iterator[Mapping[str, Any]]:
     """Read the items of a graph that are called so, with their classes and countries."""
-    facts = Facts.of(graph)
+    facts = Facts.of_graph(graph)
     scan = pl.scan_parquet(facts.items_path).select(NAMES_OF_AN_ITEM)
     rows = int(scan.select(pl.len()).collect().item())
     parts = [names_among(scan.slice(start, ITEMS_AT_ONCE).collect(), wanted) for start in range(0, rows, ITEMS_AT_ONCE)]

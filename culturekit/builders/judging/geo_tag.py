@@ -160,7 +160,7 @@ class TaggedImages(AskedImages[str]):
         """Ask it."""
         return geo_tag_request(picture, instructions=self.instructions)
 
-    def said(self, row: dict[str, Any], question: str, answered: Answered) -> Sequence[Verdict]:
+    def verdicts(self, row: dict[str, Any], question: str, answered: Answered) -> Sequence[Verdict]:
         """Give what the model says that it sees, and how sure it says it is; what it named becomes matches."""
         tag = answered.value if isinstance(answered.value, GeoTag) else None
         shown = [] if tag is None else reconciled(row, tag, self.space)

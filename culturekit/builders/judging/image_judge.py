@@ -132,7 +132,7 @@ class JudgedImages(AskedImages[ImageQuestion]):
         """Ask a question."""
         return image_request(question, row["image_id"], picture, instructions=self.instructions)
 
-    def said(self, row: dict[str, Any], question: ImageQuestion, answered: Answered) -> Sequence[Verdict]:
+    def verdicts(self, row: dict[str, Any], question: ImageQuestion, answered: Answered) -> Sequence[Verdict]:
         """Give the number, the choice or both."""
         return [Verdict(question.task, question.item, question.dimension, *number_and_choice(answered.value))]
 
@@ -210,7 +210,7 @@ class WeighedImages(AskedImages[str]):
         """Ask whether it is shown."""
         return vqa_request(picture, question, instructions=self.instructions)
 
-    def said(self, row: dict[str, Any], question: str, answered: Answered) -> Sequence[Verdict]:
+    def verdicts(self, row: dict[str, Any], question: str, answered: Answered) -> Sequence[Verdict]:
         """Give the probability."""
         return [weighed(TASK, ITEM, answered, of=self.of)]
 

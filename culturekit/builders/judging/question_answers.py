@@ -118,7 +118,7 @@ class AnsweredImages(AskedImages[tuple[str, str]]):
         """Ask one."""
         return answer_request(picture, question[1], instructions=self.instructions)
 
-    def said(self, row: dict[str, Any], question: tuple[str, str], answered: Answered) -> Sequence[Verdict]:
+    def verdicts(self, row: dict[str, Any], question: tuple[str, str], answered: Answered) -> Sequence[Verdict]:
         """Give yes or no, and the number for it."""
         if not isinstance(answered.value, YesOrNo):
             return [Verdict(TASK, question[0])]

@@ -152,7 +152,7 @@ class DescribedScenes(AskedImages[str]):
         words = wording("descriptor_extract")
         return Request("image.extract", words, data, Descriptors, images=(picture,), max_tokens=REPLY_TOKENS)
 
-    def said(self, row: dict[str, Any], question: str, answered: Answered) -> Sequence[Verdict]:
+    def verdicts(self, row: dict[str, Any], question: str, answered: Answered) -> Sequence[Verdict]:
         """Give a row for each phrase, and one without where there is none."""
         value = answered.value
         phrases = value.phrases if isinstance(value, Descriptors) else ()
@@ -187,7 +187,7 @@ class RatedScenes(CountryScenes):
         data = {"id": picture.sha256[:ID_LETTERS], "criterion": question, "prompt": text, "country": name}
         return Request("image.likert", wording("likert"), data, Rating, images=(picture,), max_tokens=REPLY_TOKENS)
 
-    def said(self, row: dict[str, Any], question: str, answered: Answered) -> Sequence[Verdict]:
+    def verdicts(self, row: dict[str, Any], question: str, answered: Answered) -> Sequence[Verdict]:
         """Give the rating."""
         if not isinstance(answered.value, Rating):
             return [Verdict("likert", question, choice=problem(answered))]
@@ -213,7 +213,7 @@ class StereotypedScenes(CountryScenes):
         """Ask whether one of them is shown, for the probability of yes."""
         return vqa_request(picture, question, instructions=vqa_wording())
 
-    def said(self, row: dict[str, Any], question: str, answered: Answered) -> Sequence[Verdict]:
+    def verdicts(self, row: dict[str, Any], question: str, answered: Answered) -> Sequence[Verdict]:
         """Give the probability."""
         verdict = weighed("stereotype", question, answered, of="yes-no")
         return [verdict if answered.value is not None else verdict._replace(choice=problem(answered))]

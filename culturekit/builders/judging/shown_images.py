@@ -128,7 +128,7 @@ class AskedImages(ABC, Generic[Question]):
         """Ask one question."""
 
     @abstractmethod
-    def said(self, row: dict[str, Any], question: Question, answered: Answered) -> Sequence[Verdict]:
+    def verdicts(self, row: dict[str, Any], question: Question, answered: Answered) -> Sequence[Verdict]:
         """Read the answer to a question, whatever came of it: at least one verdict."""
 
     def why_not(self, row: dict[str, Any]) -> str:
@@ -157,7 +157,7 @@ class AskedImages(ABC, Generic[Question]):
         """Write down the answer to the first question that is still open."""
         image, question = self.open.popleft()
         raw, outcome = answered.raw.encode("utf-8", "replace").decode(), str(answered.outcome)
-        for verdict in self.said(image, question, answered):
+        for verdict in self.verdicts(image, question, answered):
             outcome = verdict.outcome or outcome
             self.rows.append((image["image_id"], image["prompt_id"], self.judge, *verdict[:5], raw, outcome))
         self.outcomes[outcome] += 1

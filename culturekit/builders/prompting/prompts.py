@@ -162,7 +162,7 @@ def selected(
     """
     decisions = read_decisions([Path(path) for path in options.decisions], space)
     there = set(space.select("concept", "country").iter_rows())
-    asked = there | {group for group in groups if quotas is not None and quotas.of(group)}
+    asked = there | {group for group in groups if quotas is not None and quotas.quota_of(group)}
     drops: Rows = []
     if options.draws:
         space, drops = with_template(space, wording)
@@ -211,7 +211,7 @@ def write_selection(
         texts = [artifact_prompt(row, wording).get("text") for row in seen]
         write_atomically(work.out / REVIEW, review_sheet(seen, texts, decisions))
     if options.review or options.decisions:
-        verdicts = Counter(found.verdict if (found := decisions.of(row)) else "undecided" for row in seen)
+        verdicts = Counter(found.verdict if (found := decisions.decision_about(row)) else "undecided" for row in seen)
         words = {"accept": "accepted", "edit": "renamed", "reject": "rejected", "undecided": "undecided"}
         counts |= {words[verdict]: count for verdict, count in verdicts.items()}
     return counts

@@ -27,7 +27,7 @@ class Quotas:
 
     table: Mapping[tuple[str | None, str | None], int] = field(default_factory=dict)
 
-    def of(self, group: Group) -> int:
+    def quota_of(self, group: Group) -> int:
         """Give the quota of a group, the closest one that is stated; 0 where none is."""
         concept, country = group
         for key in ((concept, country), (concept, None), (None, country), (None, None)):

@@ -43,7 +43,7 @@ class Decisions:
 
     by_key: Mapping[Key, Decision]
 
-    def of(self, row: Mapping[str, Any]) -> Decision | None:
+    def decision_about(self, row: Mapping[str, Any]) -> Decision | None:
         """Find the decision about a row of the space."""
         return self.by_key.get((row["concept"], row["country"], row["artifact_id"]))
 
@@ -130,7 +130,7 @@ def review_sheet(seen: Sequence[Mapping[str, Any]], prompts: Sequence[str | None
     """Write the sheet of all that was drawn so far, with what is decided already: it holds its whole history."""
     rows = []
     for row, prompt in zip(seen, prompts, strict=True):
-        decision = decisions.of(row)
+        decision = decisions.decision_about(row)
         rows.append(
             {
                 "artifact_id": row["artifact_id"],

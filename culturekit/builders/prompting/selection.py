@@ -54,7 +54,7 @@ def select(
     Without quotas everything is taken that is not rejected. `groups` have quotas also where nothing is left of them.
     """
     ordered = in_draw_order(space, seed=seed, draw=draw)
-    verdicts = [decisions.of(row) for row in ordered.select(*GROUP, "artifact_id").iter_rows(named=True)]
+    verdicts = [decisions.decision_about(row) for row in ordered.select(*GROUP, "artifact_id").iter_rows(named=True)]
     names = [verdict.name if verdict else None for verdict in verdicts]
     rejected = [verdict is not None and verdict.verdict == "reject" for verdict in verdicts]
     allowed = quota_table(space, quotas, groups)
@@ -78,7 +78,7 @@ def quota_table(space: pl.DataFrame, quotas: Quotas | None, others: Collection[G
     }
     groups = {*sizes, *others, *(quotas.named() if quotas else ())}
     rows = [
-        (concept, country, sizes.get((concept, country), 0) if quotas is None else quotas.of((concept, country)))
+        (concept, country, sizes.get((concept, country), 0) if quotas is None else quotas.quota_of((concept, country)))
         for concept, country in sorted(groups)
     ]
     schema = {name: QUOTAS.schema[name] for name in ("concept", "country", "quota")}

@@ -49,7 +49,7 @@ def propose_descriptors(data: Data, manner: Manner) -> dict[str, object]:
     country, dimension = country_of(data), data["dimension"]
     known = {token.text: token for token in expected_of(data, country, dimension)}
     about = (data["activity"], country, dimension)
-    said = manner.said(known, country, *about)
+    said = manner.not_omitted(known, country, *about)
     new = manner.invented(said, dimension, country, *about)
     tokens = [known.get(text, Token(text, "traditional", "optional")) for text in dict.fromkeys([*said, *new])]
     rows = [
@@ -92,7 +92,7 @@ def propose_stereotypes(data: Data, manner: Manner) -> dict[str, object]:
     country = country_of(data)
     if country not in world().countries:
         return {"id": data["id"], "stereotypes": []}
-    said = manner.said(world().stereotypes(country), country, "stereotypes", country)
+    said = manner.not_omitted(world().stereotypes(country), country, "stereotypes", country)
     others = [token for iso in world().countries if iso != country for token in world().stereotypes(iso)]
     new = [
         others[int(manner.number("which stereotype", country, token) * len(others))]
@@ -202,7 +202,7 @@ def translate(data: Data, manner: Manner) -> dict[str, object]:
 def name_objects(data: Data, manner: Manner) -> dict[str, object]:
     """Name the objects that a caption names, and what people in it wear."""
     named = named_in(data["caption"])
-    things = manner.said([*named["objects"], *named["attire"]], None, data["id"])
+    things = manner.not_omitted([*named["objects"], *named["attire"]], None, data["id"])
     return {"id": data["id"], "objects": things}
 
 

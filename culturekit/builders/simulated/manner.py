@@ -64,7 +64,7 @@ class Manner:
         """Decide one thing by a dial."""
         return self.number(*about) < dial.of_country(country)
 
-    def said(self, tokens: Iterable[str], country: str | None, *about: object) -> list[str]:
+    def not_omitted(self, tokens: Iterable[str], country: str | None, *about: object) -> list[str]:
         """Keep what is not omitted."""
         return [token for token in tokens if not self.yields(self.omits, country, "omits", *about, token)]
 

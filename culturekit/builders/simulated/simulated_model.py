@@ -66,7 +66,7 @@ def describe(image: Image, scene: Scene | None, data: Data, manner: Manner) -> d
         return {"descriptors": ""}
     dimension, about = data["dimension"], (image.sha256, data["dimension"])
     shown, level = scene.shown[dimension], lenience(scene, manner)
-    said = manner.said(shown, scene.country, *about)
+    said = manner.not_omitted(shown, scene.country, *about)
     missing = [token.text for token in belonging(scene).get(dimension, ()) if token.text not in shown]
     believed = [token for token in missing if manner.number("believes", *about, token) < level]
     new = manner.invented(shown, dimension, scene.country, *about)

@@ -29,7 +29,7 @@ class Pairs:
     removed: pl.DataFrame
 
     @classmethod
-    def of(cls, before: pl.DataFrame, after: pl.DataFrame) -> Self:
+    def pair_rows(cls, before: pl.DataFrame, after: pl.DataFrame) -> Self:
         """Pair rows by key, then by what is left of it."""
         a, b = before.select(*KEY, *COMPARED), after.select(*KEY, *COMPARED)
         found = [a.join(with_names(b), left_on=KEY, right_on=list(PAIRED.values()), coalesce=False)]
@@ -84,7 +84,7 @@ def space_changes(before: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:
     under another of both; and a completed artifact that has an item now, by its folded name. Where several came or
     went, nothing is paired by guess: they are added and removed.
     """
-    pairs = Pairs.of(before, after)
+    pairs = Pairs.pair_rows(before, after)
     told = [
         part_rows(pairs.both, name, change)
         for change, names in (("renamed", RENAMED), ("reclassified", RECLASSIFIED))

@@ -90,7 +90,7 @@ class RowMaker:
             {
                 **self.row(request, at, facts),
                 "model_version": made.version or self.client.model,
-                **(self.made(request, made.candidates[place]) if place < len(made.candidates) else missing(made)),
+                **(self.bring_in(request, made.candidates[place]) if place < len(made.candidates) else missing(made)),
             }
             for place, request in enumerate(call)
         ]
@@ -122,7 +122,7 @@ class RowMaker:
             "country": request.country,
         }
 
-    def made(self, request: ImageRequest, candidate: Candidate) -> dict[str, Any]:
+    def bring_in(self, request: ImageRequest, candidate: Candidate) -> dict[str, Any]:
         """Bring one image of a reply into the folder."""
         told: dict[str, Any] = {"prompt_revised": candidate.revised or None, "safety": candidate.safety or None}
         if candidate.revised:

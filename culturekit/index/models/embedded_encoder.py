@@ -54,7 +54,7 @@ class Part:
         """
         return cls(mean, (cells * (weight / spread / np.sqrt(planes * cells.size))).astype(np.float32))
 
-    def of(self, statistics: NDArray[np.float32]) -> NDArray[np.float32]:
+    def part_of_vector(self, statistics: NDArray[np.float32]) -> NDArray[np.float32]:
         """Give the part of a vector that a group of statistics (planes, ...) makes."""
         return ((statistics - self.mean) * self.scale).ravel()
 
@@ -123,10 +123,10 @@ def described(picture: NDArray[np.uint8]) -> NDArray[np.float32]:
     ring_colours, ring_texture = ring_means_and_spread(colours, RINGS)
     edges = edge_planes(colours[0, SEEN, SEEN])[:, 1:-1, 1:-1]
     vector = np.concatenate([
-        LAYOUT.of(block_means(colours, BLOCKS)),
-        RING_COLOURS.of(ring_colours),
-        RING_TEXTURE.of(ring_texture),
-        EDGES.of(block_means(edges, EDGE_BLOCKS)),
+        LAYOUT.part_of_vector(block_means(colours, BLOCKS)),
+        RING_COLOURS.part_of_vector(ring_colours),
+        RING_TEXTURE.part_of_vector(ring_texture),
+        EDGES.part_of_vector(block_means(edges, EDGE_BLOCKS)),
     ])  # fmt: skip
     vector /= np.sqrt((vector * vector).sum())
     return vector

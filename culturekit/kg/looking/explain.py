@@ -130,7 +130,7 @@ def smallest_hop(asked: Asked, parents: Mapping[int, Sequence[int]]) -> tuple[in
 
 def stated_countries(asked: Asked) -> tuple[CountrySaid, ...]:
     """List the countries that an item states."""
-    said = asked.tables.said([asked.number], asked.concept.country_properties, asked.choices.country_mask)
+    said = asked.tables.stated([asked.number], asked.concept.country_properties, asked.choices.country_mask)
     labels = asked.tables.labels(s.value for s in said if s.value is not None)
     scope, first = asked.choices.countries, asked.choices.first_country_property
     first_only = any(s.counts and s.property == first for s in said)
@@ -191,7 +191,7 @@ class PathTeller:
         if number in self.choices.excluded_classes:
             return "excluded class"
         if artifact:
-            countries = self.tables.said([number], COUNTRY_PROPERTIES, self.choices.country_mask)
+            countries = self.tables.stated([number], COUNTRY_PROPERTIES, self.choices.country_mask)
             values = sorted({s.value for s in countries if s.counts and s.value is not None})
             labels = self.tables.labels(values)
             return f"an artifact itself (country {', '.join(label_text(value, labels) for value in values)})"
@@ -205,7 +205,7 @@ def climb(tables: GraphTables, item: int, follow: Sequence[str], mask: int, *, l
     level = 0
     while frontier and level != levels and len(said) <= ITEMS_AT_MOST:
         fresh: dict[int, list[Said]] = {number: [] for number in frontier}
-        for statement in tables.said(frontier, follow, mask):
+        for statement in tables.stated(frontier, follow, mask):
             fresh[statement.number].append(statement)
         said |= {number: tuple(statements) for number, statements in fresh.items()}
         frontier = sorted({s.value for own in fresh.values() for s in own if s.value is not None} - said.keys())

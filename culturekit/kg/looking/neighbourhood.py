@@ -87,7 +87,7 @@ def nearby(
         reached: set[int] = set()
         if direction in {"up", "both"}:
             mask = mask_of(EDGE_PROPERTIES, EDGE_PROPERTIES)
-            said = tables.said(frontier, EDGE_PROPERTIES, mask)
+            said = tables.stated(frontier, EDGE_PROPERTIES, mask)
             reached.update(s.value for s in said if s.counts and s.value is not None)
         if direction in {"down", "both"}:
             reached.update(children_of(graph, frontier))

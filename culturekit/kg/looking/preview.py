@@ -97,7 +97,7 @@ def preview(
     """Walk from every root; `wording` is what a judge would be told, `prices` are per million tokens in and out."""
     tables, graph = GraphTables(folder), load_graph(folder)
     choices = choices_of(concept)
-    marks = Marks.of(graph, choices)
+    marks = Marks.of_graph(graph, choices)
     levels: dict[int, list[Level]] = {}
     for number, limit in choices.limits.items():
         node = graph.find(number)
@@ -108,7 +108,9 @@ def preview(
             where=str(folder),
             found=" ".join(f"Q{number}" for number in levels),
         )
-    countries = Countries.of(tables, graph, choices, [level for own in levels.values() for level in own], successors)
+    countries = Countries.look_up(
+        tables, graph, choices, [level for own in levels.values() for level in own], successors
+    )
     labels = tables.labels(choices.limits)
     roots = [
         RootPreview(
@@ -142,7 +144,7 @@ class Countries:
     artifacts: int
 
     @classmethod
-    def of(
+    def look_up(
         cls,
         tables: GraphTables,
         graph: Graph,

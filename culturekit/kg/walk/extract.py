@@ -83,7 +83,7 @@ def extract(
     """
     options = options or ExtractOptions()
     check_known(graph_folder, concepts)
-    graph, facts = load_graph(graph_folder), Facts.of(graph_folder)
+    graph, facts = load_graph(graph_folder), Facts.of_graph(graph_folder)
     work.progress.begin(len(concepts), "concepts")
     searches = [search_of(graph, concept, semantics=options.semantics) for concept in concepts]
     counts = {}

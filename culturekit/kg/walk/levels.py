@@ -88,7 +88,7 @@ class Marks:
     roots: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, graph: Graph, choices: WalkChoices) -> "Marks":
+    def of_graph(cls, graph: Graph, choices: WalkChoices) -> "Marks":
         """Mark the nodes of a graph; what it does not have needs no mark."""
         return cls(marked(graph, choices.excluded_classes), marked(graph, choices.limits))
 

@@ -187,14 +187,14 @@ class PoliteSource:
         try:
             connection.request("GET", target, headers=headers)
             response = connection.getresponse()
-            body = self.whole(response)
+            body = self.read_to_end(response)
         except (OSError, http.client.HTTPException) as error:
             raise Passing(f"the connection failed ({str(error) or type(error).__name__})") from error
         finally:
             connection.close()
         return response.status, {name.title(): value for name, value in response.getheaders()}, body
 
-    def whole(self, response: http.client.HTTPResponse) -> bytes:
+    def read_to_end(self, response: http.client.HTTPResponse) -> bytes:
         """Read a reply to its end, within a size."""
         chunks, size = [], 0
         while chunk := response.read1(65_536):

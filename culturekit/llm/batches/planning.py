@@ -56,9 +56,9 @@ class Standing:
         self.found.clear()
         self.found.update(dict.fromkeys(keys, ()))
         self.found.update(self.journal.found(list(self.found), run=self.replay.run))
-        return [self.of(request, key) for request, key in zip(requests, keys, strict=True)]
+        return [self.of_row(request, key) for request, key in zip(requests, keys, strict=True)]
 
-    def of(self, request: Request, key: bytes) -> Answered | Ask:
+    def of_row(self, request: Request, key: bytes) -> Answered | Ask:
         """Tell how a row ended, or what to ask next."""
         question = Question(0, Row(request), NOTHING, key)
         while self.replay.take_in(question, self.entries(question.key)):

@@ -134,7 +134,7 @@ def triplets(real: ImageSet, fake: ImageSet, *, near: int = 60, far: int = 25, s
         row
         for name, region in cells
         for combo in COMBOS
-        for row in combo_rows(combo, Cell.of(real, fake, name, region), near=near, far=far, scaled=scaled)
+        for row in combo_rows(combo, Cell.collect(real, fake, name, region), near=near, far=far, scaled=scaled)
     ]
     return pl.DataFrame(rows, schema=TRIPLETS.schema).sort("object", "region", "combo", "reference_id")
 
@@ -149,7 +149,7 @@ class Cell:
     images: Mapping[Kind, tuple[list[str], Vectors]]
 
     @classmethod
-    def of(cls, real: ImageSet, fake: ImageSet, name: str, region: str) -> "Cell":
+    def collect(cls, real: ImageSet, fake: ImageSet, name: str, region: str) -> "Cell":
         """Collect the images of a cell."""
         kinds: dict[Kind, tuple[ImageSet, str | None]] = {
             "real": (real, region),

@@ -20,13 +20,13 @@ class Equal:
     Attributes:
         images: those drawn, in the order they came.
         left_out: how many were not.
-        told: what params say of it; empty where there was nothing to draw.
+        params: what params say of it; empty where there was nothing to draw.
         least: the concept that has the fewest references, where that decided how many each concept gives.
     """
 
     images: pl.DataFrame
     left_out: int = 0
-    told: dict[str, object] = field(default_factory=dict)
+    params: dict[str, object] = field(default_factory=dict)
     least: str = ""
 
 
@@ -51,15 +51,15 @@ def equal_images(images: pl.DataFrame, *, seed: int, most: int | None = None) ->
         known, rule = known.with_columns(cell=pl.lit("")), OF_ALL
         quota = quotas(known, models)
         assert quota is not None
-    told: dict[str, object] = {"equal": rule, "equal_seed": seed, "models": models}
+    params: dict[str, object] = {"equal": rule, "equal_seed": seed, "models": models}
     if most is not None and int(quota["quota"].sum()) > most:
-        quota, told = evenly_capped(quota, most), {**told, "most": most}
+        quota, params = evenly_capped(quota, most), {**params, "most": most}
     ranked = known.with_columns(place=pl.col("order").rank("ordinal").over("model", "cell"))
     kept = ranked.join(quota, on="cell", how="left", maintain_order="left").filter(
         pl.col("place") <= pl.col("quota").fill_null(0)
     )
     drawn = kept.select(images.columns)
-    return Equal(drawn, images.height - drawn.height, told)
+    return Equal(drawn, images.height - drawn.height, params)
 
 
 def evenly_capped(quota: pl.DataFrame, most: int) -> pl.DataFrame:
@@ -113,5 +113,5 @@ def balanced_references(shown: pl.DataFrame, made: pl.DataFrame, *, seed: int) -
         place_in_concept=pl.int_range(pl.len()).over("concept")
     )
     drawn = ranked.filter(pl.col("place_in_concept") < each).sort("image_id").select(shown.columns)
-    told: dict[str, object] = {"references": "balanced", "per_concept": each, "seed": seed, "copies": "kept"}
-    return Equal(drawn, shown.height - drawn.height, told, least)
+    params: dict[str, object] = {"references": "balanced", "per_concept": each, "seed": seed, "copies": "kept"}
+    return Equal(drawn, shown.height - drawn.height, params, least)

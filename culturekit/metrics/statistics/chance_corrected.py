@@ -4,7 +4,7 @@ The functions `drawn_...` give the same numbers for many draws of items at once,
 """
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -32,7 +32,7 @@ Level: TypeAlias = Literal["nominal", "ordinal", "interval"]
 LEVELS: tuple[Level, ...] = ("nominal", "ordinal", "interval")
 
 MOST_CHOICES = 40
-"""With more different answers, a table of answers by answers is no shortcut."""
+"""With more different answers, a table of answers by answers is no shortcut; words are names, not categories."""
 
 
 def cohen_kappa(
@@ -170,13 +170,27 @@ def drawn_unanimous(counts: NDArray[np.float64]) -> Drawn:
 def drawn_fleiss(counts: NDArray[np.float64]) -> Drawn:
     """Compute Fleiss' kappa of each draw, as `fleiss_kappa` does."""
     observed = drawn_pairwise(counts)
-    by_chance = of_draws(lambda times: chance_of(times @ counts), clusters=len(counts))
+    answered = answers_of(counts)
+    by_chance = of_draws(lambda times: chance_of(answered(times)), clusters=len(counts))
 
     def of(drawn: NDArray[np.int64]) -> NDArray[np.float64]:
         chance = by_chance(drawn)
         return (observed(drawn) - chance) / (1 - chance)
 
     return of
+
+
+def answers_of(counts: NDArray[np.float64]) -> Callable[[Counts], NDArray[np.float64]]:
+    """Count the answers of draws, (draws, n_choices): sums of whole numbers, the same in any order.
+
+    An item has few answers: where choices are many, as names are, nearly all counts are zeros, and are left out.
+    """
+    if counts.shape[1] <= MOST_CHOICES:
+        return lambda times: times @ counts
+    from scipy.sparse import csr_array
+
+    by_choice = csr_array(counts.T)
+    return lambda times: np.asarray((by_choice @ times.T).T)
 
 
 def chance_of(answers: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -202,9 +216,10 @@ def nominal(counts: NDArray[np.float64]) -> OfCounts:
     """Compute alpha of answers that are the same or not."""
     raters = counts.sum(axis=1)
     agreed = (counts * (counts - 1)).sum(axis=1) / (raters - 1)
+    answered = answers_of(counts)
 
     def of(times: Counts) -> NDArray[np.float64]:
-        answers = times @ counts
+        answers = answered(times)
         total = answers.sum(axis=1)
         by_chance = (answers * (answers - 1)).sum(axis=1) / (total * (total - 1))
         several = (answers > 0).sum(axis=1) > 1

@@ -78,6 +78,7 @@ class Seen(StrictModel):
     simulated: SimulatedPeople | None = None
     least: Annotated[float, rules_of(Task2Options, "least")] = Task2Options().least
     bins: Annotated[int, rules_of(Task1Options, "bins")] = Task1Options().bins
+    bucket: Annotated[float, rules_of(ClipOptions, "width")] = ClipOptions().width
 
     @model_validator(mode="after")
     def one_source(self) -> Self:

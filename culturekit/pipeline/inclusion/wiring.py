@@ -149,13 +149,14 @@ def wire_names(recipe: Inclusion, run: Run, said: Path | None) -> None:
         source = EmbedSource(texts=(prompts,), columns=TextColumns(column, column))
         run.add(embed_stage(source, EmbedOptions(encoder)), own.TEXTS, variant=what)
     thresholds = {"": recipe.threshold, **recipe.thresholds}
+    width = ClipOptions().width if recipe.people is None else recipe.people.bucket
     for name, tables in tables_of(run).items():
         for texts, role, criterion in (("region", own.REGIONS, REGION), ("object", own.OBJECTS, OBJECT)):
             names = VectorFolder(run.folder(own.TEXTS, variant=f"{texts}s"))
             vectors = VectorFolder(run.folder(own.VECTORS, name, recipe.texts))
             means = MeanOptions(by=LEVELS[:1], scheme=OF_PROMPTS, benchmark=BENCHMARK)
             told = {"spec": encoder}
-            how = ClipOptions(texts, thresholds, criterion=criterion, encoder=told, means=means)  # type: ignore[arg-type]
+            how = ClipOptions(texts, thresholds, criterion=criterion, encoder=told, means=means, width=width)  # type: ignore[arg-type]
             run.add(clip(ClipReads(vectors, names, tables[0], prompts, said), how), role, name)
 
 

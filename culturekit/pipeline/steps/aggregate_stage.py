@@ -140,7 +140,7 @@ def aggregate_stage(files: AggregateFiles, options: AggregateOptions, *, name: s
     if not settings["only"]:
         del settings["only"]
     packages = ("numpy", "polars", "scipy")
-    return Stage(name, "annotate-aggregate", 2, run, files.inputs, settings, {"resampling": seed}, packages=packages)
+    return Stage(name, "annotate-aggregate", 3, run, files.inputs, settings, {"resampling": seed}, packages=packages)
 
 
 def aggregate_imported(given: AggregateReads, options: AggregateOptions) -> Stage:

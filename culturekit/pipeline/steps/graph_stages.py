@@ -25,7 +25,7 @@ from culturekit.storage.package_data import shipped
 from culturekit.storage.tables import write_table
 from culturekit.trail.space.behind import SpaceBehind
 from culturekit.trail.space.causes import compare_spaces
-from culturekit.trail.space.told import cause_totals
+from culturekit.trail.space.change_lines import cause_totals
 
 __all__ = [
     "compare_stage",
@@ -140,7 +140,7 @@ def import_graph_stage(path: Path, form: GraphFormat, *, name: str = "graph") ->
 
 def space_diff_stage(before: Path, after: Path, *, name: str = "diff") -> Stage:
     """Compare two cultural spaces; the keys of all stages behind them are part of what decides."""
-    sides = [SpaceBehind.of(path) for path in (before, after)]
+    sides = [SpaceBehind.found_at(path) for path in (before, after)]
     return Stage(
         name,
         "space-diff",

@@ -7,9 +7,19 @@ from typing import Any
 import polars as pl
 
 from culturekit.metrics.scoring.value_sets import parsed
-from culturekit.records.schemas import PROMPTS, SCORES
+from culturekit.records.schemas import PROMPTS, SCORES, YES_BY_SCORE
 from culturekit.report.provenance import stage_line
-from culturekit.report.recipes.scene_tables import Cell, Grid, Section, looked_up, number, row_of, with_params
+from culturekit.report.recipes.scene_tables import (
+    Grid,
+    Section,
+    Sources,
+    Where,
+    grid,
+    looked_up,
+    row_of,
+    score_grid,
+    with_params,
+)  # fmt: skip
 from culturekit.report.recipes.scenes import SectionPage, leaders, ranked
 from culturekit.report.run_folders import RunFolders
 from culturekit.stages import inclusion_roles as own
@@ -45,18 +55,13 @@ def inclusion_page(run: RunFolders) -> SectionPage:
 
 def caveats(run: RunFolders) -> Iterator[str]:
     """Say what stands for no real model, and what people's answers do not carry."""
-    noted = [run.manifest(own.VECTORS, REAL_IMAGES, name).notes for name in extractors_of(run)]
+    noted = [run.manifest(own.VECTORS, REAL_IMAGES, name).notes for name in run.variants(own.REALISM)]
     noted += [run.manifest(role, variant=one).notes for role in (own.ANSWERS, own.JUDGED) for one in run.variants(role)]
     yield from filter(None, dict.fromkeys(str(notes.get("caveat") or "") for notes in noted))
     for role, said in ((own.MARKS, "People's answers"), (own.JUDGED, "Corrections")):
         for variant in run.variants(role) if role is own.JUDGED else [""] if run.has(role) else []:
             about = f"{said} ({variant})" if variant else said
             yield from (f"{about}: {n:,} {why}." for why, n in run.manifest(role, variant=variant).drops.items())
-
-
-def extractors_of(run: RunFolders) -> list[str]:
-    """Name the extractors, in the order of the recipe."""
-    return run.variants(own.REALISM)
 
 
 def scores_of(run: RunFolders, role: roles.Role, model: str = "", variant: str = "", **params: str) -> pl.DataFrame:
@@ -66,14 +71,9 @@ def scores_of(run: RunFolders, role: roles.Role, model: str = "", variant: str =
     return with_params(found, **params)
 
 
-def corrected_of(run: RunFolders, variant: str) -> pl.DataFrame:
-    """Read what people put right."""
-    return scores_of(run, own.JUDGED, variant=variant, labels="labels", pool="pool")
-
-
 def verdict(run: RunFolders) -> Iterator[str]:
     """Say who comes first as recognised, as corrected by both sides and in truth, and which extractors disagree."""
-    table, models = corrected_of(run, "regions"), tuple(run.models)
+    table, models = scores_of(run, own.JUDGED, variant="regions", labels="labels", pool="pool"), tuple(run.models)
     naive, counted = leaders(table, "judged", models, REGION)
     if counted == len(models):
         said = [ranked("Going by the regions it recognises, the encoder ranks", naive)]
@@ -93,7 +93,7 @@ def verdict(run: RunFolders) -> Iterator[str]:
 def reversals(run: RunFolders) -> Iterator[str]:
     """Say of precision and coverage which two models two extractors order otherwise, where intervals do not overlap."""
     for metric in ("prdc_precision", "prdc_coverage"):
-        tables = {name: scores_of(run, own.REALISM, variant=name) for name in extractors_of(run)}
+        tables = {name: scores_of(run, own.REALISM, variant=name) for name in run.variants(own.REALISM)}
         rows = {(name, model): row_of(table, metric=metric, model=model, **NOT_KNOWN)
                 for name, table in tables.items() for model in run.models}  # fmt: skip
         for one, other in combinations(tables, 2):
@@ -119,18 +119,15 @@ def corrected(run: RunFolders) -> Section | None:
         ("regions", own.REGIONS, REGION, "Images that look as their region does"),
         ("objects", own.OBJECTS, OBJECT, "Images that show their object"),
     ):
-        table, rows = corrected_of(run, variant), []
+        put_right = scores_of(run, own.JUDGED, variant=variant, labels="labels", pool="pool")
+        rows = []
         for model in run.models:
-            alone = scores_of(run, role, model)
-            rows.append((
-                Cell(model), looked_up(alone, metric=metric, model=model, **NOT_KNOWN),
-                *(looked_up(table, metric=metric, model=model, labels="corrected", pool=pool, **NOT_KNOWN)
-                  for pool in (HOME, ELSEWHERE)),
-                looked_up(truth, metric=metric, model=model, **NOT_KNOWN),
-            ))  # fmt: skip
+            place = {"metric": metric, "model": model, **NOT_KNOWN}
+            people = (looked_up(put_right, labels="corrected", pool=pool, **place) for pool in (HOME, ELSEWHERE))
+            rows.append((model, [looked_up(scores_of(run, role, model), **place), *people, looked_up(truth, **place)]))
         columns = ("model", "as the encoder has it", "corrected by people who live there",
                    "corrected by people from elsewhere", "true")  # fmt: skip
-        grids.append(Grid(f"{caption}: shares with 95 % intervals", columns, tuple(rows)))
+        grids.append(grid(f"{caption}: shares with 95 % intervals", columns, rows))
     return Section(
         "corrected", "What is recognised, as judged, as corrected, as true",
         "An image's region is recognised where its name is nearest of all regions' names; people say whether the "
@@ -139,21 +136,23 @@ def corrected(run: RunFolders) -> Section | None:
     )  # fmt: skip
 
 
+def in_regions(regions: Sequence[str]) -> list[tuple[str, Where]]:
+    """Name a column for each region."""
+    return [(region, {"group": region}) for region in regions]
+
+
 def realism(run: RunFolders, regions: Sequence[str]) -> Iterator[Section]:
     """Show how near images lie to photographs, by extractor and by region."""
     grids = []
-    for name in extractors_of(run):
-        table = scores_of(run, own.REALISM, variant=name)
-        rows = tuple((Cell(model), *(looked_up(table, metric=metric, model=model, **NOT_KNOWN) for metric in PRDC))
-                     for model in run.models)  # fmt: skip
-        grids.append(Grid(f"By {name}, all regions together", ("model", *PRDC.values()), rows))
+    for name in run.variants(own.REALISM):
+        table = scores_of(run, own.REALISM, variant=name).filter(pl.col("concept").is_null())
+        rows: Sources = [(model, {"model": model}, table) for model in run.models]
+        together = [(said, {"metric": metric, "group": None}) for metric, said in PRDC.items()]
+        grids.append(score_grid(f"By {name}, all regions together", "model", together, rows))
         for metric in ("prdc_precision", "prdc_coverage"):
-            rows = tuple(
-                (Cell(model), *(looked_up(table, metric=metric, model=model, **{**NOT_KNOWN, "group": region})
-                                for region in regions))
-                for model in run.models
-            )  # fmt: skip
-            grids.append(Grid(f"{PRDC[metric].capitalize()} by {name}, by region", ("model", *regions), rows))
+            only: Sources = [(model, {"model": model, "metric": metric}, table) for model in run.models]
+            caption = f"{PRDC[metric].capitalize()} by {name}, by region"
+            grids.append(score_grid(caption, "model", in_regions(regions), only))
     lead = ("Precision is the share of images that lie among photographs, coverage that of photographs with an image "
             "near them. Of each object and region as many photographs are drawn as the fewest has.")  # fmt: skip
     yield Section("realism", "How near images lie to photographs", lead, tuple(grids))
@@ -165,33 +164,45 @@ def extractors(run: RunFolders) -> Section | None:
     if table.is_empty():
         return None
     whole = table.filter(pl.col("group").is_null(), pl.col("concept").is_null())
-    pairs = list(dict.fromkeys(whole["between"]))
-    rows = []
-    for metric, name in PRDC.items():
-        found = [row_of(whole, metric_of=metric, between=pair) for pair in pairs]
-        rows.append((Cell(name), *(Cell("–") if row is None else number(row["value"]) for row in found)))
-    columns = ("ranked by", *(" and ".join(parsed(f'{{"of": {pair}}}')["of"]) for pair in pairs))
+    pairs = {" and ".join(parsed(f'{{"of": {pair}}}')["of"]): pair for pair in whole["between"]}
+    rows: Sources = [(said, {"metric_of": metric}, whole) for metric, said in PRDC.items()]
+    columns = [(said, {"between": pair}) for said, pair in pairs.items()]
     lead = "Kendall's tau: 1 where two extractors order all models alike, below 0.8 the ranking is not stable."
-    return Section("extractors", "Does the extractor decide the ranking?", lead,
-                   (Grid("Agreement on the order of models", columns, tuple(rows)),))  # fmt: skip
+    shown = score_grid("Agreement on the order of models", "ranked by", columns, rows)
+    return Section("extractors", "Does the extractor decide the ranking?", lead, (shown,))
 
 
 def names(run: RunFolders, regions: Sequence[str]) -> Section:
     """Show how near images lie to the names of their regions and objects, by region, photographs first."""
-    grids = []
+    grids, columns = [], [("all", {"group": None}), *in_regions(regions)]
     for role, metric, caption in (
         (own.REGIONS, "region_clip_score", "Region-CLIPScore"),
         (own.OBJECTS, "object_clip_score", "Object-CLIPScore"),
         (own.OBJECTS, OBJECT, "Share of images whose object counts as shown"),
     ):
-        rows = tuple(
-            (Cell(model), *(looked_up(scores_of(run, role, model), metric=metric, **{**NOT_KNOWN, "group": group})
-                            for group in (None, *regions)))
-            for model in (REAL_IMAGES, *run.models)
-        )  # fmt: skip
-        grids.append(Grid(caption, ("model", "all", *regions), rows))
+        alone = {model: scores_of(run, role, model).filter(metric=metric) for model in (REAL_IMAGES, *run.models)}
+        rows: Sources = [(model, {"concept": None}, table) for model, table in alone.items()]
+        grids.append(score_grid(caption, "model", columns, rows))
+    for role, caption in ((own.REGIONS, "region"), (own.OBJECTS, "object")):
+        grids += said_yes(run, role, f"Annotations that see the {caption}, by its CLIPScore from")
     lead = "Region-CLIPScore favours clichés over photographs: more of it is not better."
     return Section("names", "How near images lie to names", lead, tuple(grids))
+
+
+def said_yes(run: RunFolders, role: roles.Role, caption: str) -> Iterator[Grid]:
+    """Show how often people of each location say yes, by the score of the image."""
+    tables = {
+        model: run.table(role, model, file=f"{YES_BY_SCORE.name}.parquet") for model in (REAL_IMAGES, *run.models)
+    }
+    found = [read_table(path, YES_BY_SCORE) for path in tables.values() if path.is_file()]
+    if not found:
+        return
+    every = pl.concat(found).with_columns(bucket=pl.col("low").round(2).cast(pl.String))
+    scores = every.select("bucket", "model", "pool", "ci_low", "ci_high", value="rate", params=pl.lit("{}"))
+    rows: Sources = [(f"{model}, people in {pool}", {"model": model, "pool": pool}, scores)
+                     for model in tables for pool in every["pool"].unique().sort()]  # fmt: skip
+    buckets = [(low, {"bucket": low}) for low in every.sort("low")["bucket"].unique(maintain_order=True)]
+    yield score_grid(caption, "images", buckets, rows)
 
 
 def seen(run: RunFolders) -> Iterator[Section]:
@@ -199,7 +210,7 @@ def seen(run: RunFolders) -> Iterator[Section]:
     lead = "Shares of all annotations, with intervals by image and annotator; locations are never merged."
     for role, anchor, title in ((own.TASKS, "seen", "What people see in images"),
                                 (own.PUBLISHED, "published", "Annotations in the public layout")):  # fmt: skip
-        table = scores_of(run, role, variant="task2", side="side", target="target", pool="pool", by="by",
+        table = scores_of(run, role, variant="task2", side="side", target="target", pool="pool",
                           criterion="criterion", pairs="pairs")  # fmt: skip
         if not table.is_empty():
             agreeing = (
@@ -211,26 +222,26 @@ def seen(run: RunFolders) -> Iterator[Section]:
 def seen_grids(table: pl.DataFrame, run: RunFolders) -> Iterator[Grid]:
     """Show rates by region and by object, and who sees the object."""
     sources = sources_of(table, run)
-    for level, column in (("region", "group"), ("object", "concept")):
-        alone = table.filter(pl.col("group" if column == "concept" else "concept").is_null())
-        places = [None, *alone.drop_nulls(column)[column].unique().sort()]
+    for level, column, other in (("region", "group", "concept"), ("object", "concept", "group")):
+        alone = table.filter(pl.col(other).is_null())
+        places: list[tuple[str, Where]] = [
+            ("all", {column: None}),
+            *((name, {column: name}) for name in values_in(alone, column)),
+        ]
         for target in ("object", "background"):
             rates = alone.filter(metric="in_region_rate", target=target)
-            rows = tuple(
-                (Cell(source), Cell(said), *(looked_up(rates, model=source, side=side, **{column: place})
-                                             for place in places))
-                for source in sources for side, said in SIDES.items()
-            )  # fmt: skip
-            head = ("images", "seen by", "all", *filter(None, places))
-            yield Grid(f"Annotations that see the region in the {target}, by {level}", head, rows)
-    pools = table.drop_nulls("pool")["pool"].unique().sort().to_list()
-    regions = table.drop_nulls("group")["group"].unique().sort().to_list()
-    rows = tuple(
-        (Cell(source), Cell(pool), *(looked_up(table, metric="object_seen", model=source, group=region, concept=None,
-                                               pool=pool) for region in regions))
-        for source in sources for pool in pools
-    )  # fmt: skip
-    yield Grid("Annotations that see the object", ("images", "seen by people in", *regions), rows)
+            rows: Sources = [(f"{source}, {said}", {"model": source, "side": side}, rates)
+                             for source in sources for side, said in SIDES.items()]  # fmt: skip
+            yield score_grid(f"Annotations that see the region in the {target}, by {level}", "images", places, rows)
+    shown = table.filter(pl.col("concept").is_null(), metric="object_seen")
+    rows = [(f"{source}, people in {pool}", {"model": source, "pool": pool}, shown)
+            for source in sources for pool in values_in(table, "pool")]  # fmt: skip
+    yield score_grid("Annotations that see the object", "images", in_regions(values_in(table, "group")), rows)
+
+
+def values_in(table: pl.DataFrame, column: str) -> list[str]:
+    """List what stands in a column, in order."""
+    return list(table[column].drop_nulls().unique().sort())
 
 
 def sources_of(table: pl.DataFrame, run: RunFolders) -> list[str]:
@@ -255,15 +266,14 @@ def agreement_grids(table: pl.DataFrame, run: RunFolders, metrics: Sequence[str]
     """Show how far people agree, by region and by question."""
     for metric in metrics:
         about = table.filter(pl.col("pool").is_null(), pl.col("group").is_not_null(), metric=metric, pairs="all")
-        questions = about["criterion"].unique().sort().to_list()
-        rows = tuple(
-            (Cell(source), Cell(place), *(looked_up(about, model=source, group=place, criterion=question)
-                                          for question in questions))
-            for source in sources_of(about, run) for place in about["group"].unique().sort()
-        )  # fmt: skip
+        rows: Sources = [(f"{source}, {place}", {"model": source, "group": place}, about)
+                         for source in sources_of(about, run) for place in values_in(about, "group")]  # fmt: skip
+        questions = [
+            (question.replace("_", " "), {"criterion": question}) for question in values_in(about, "criterion")
+        ]
         if rows:
             said = "Fleiss' kappa" if metric == "location_kappa" else "Pairs that agree"
-            yield Grid(f"{said}{task}", ("images", "of", *(question.replace("_", " ") for question in questions)), rows)
+            yield score_grid(f"{said}{task}", "images", questions, rows)
 
 
 def compared(run: RunFolders) -> Iterator[Section]:
@@ -271,23 +281,18 @@ def compared(run: RunFolders) -> Iterator[Section]:
     table = scores_of(run, own.TASKS, variant="task1", pool="pool", extractor="extractor", low="low", bin="bin")
     if table.is_empty():
         return
-    chosen, grids = table.filter(metric="closer_choice_rate"), []
+    chosen = table.filter(metric="closer_choice_rate")
     bins = chosen.select("bin", pl.col("low").cast(pl.Float64)).unique().sort("low").rows()
-    rows = tuple(
-        (Cell(name), Cell(pool), *(looked_up(chosen, extractor=name, pool=pool, bin=place) for place, _ in bins))
-        for name in extractors_of(run) for pool in chosen["pool"].unique().sort()
-    )  # fmt: skip
-    grids.append(Grid("How often the closer image is chosen, by distance", ("extractor", "people in",
-                      *(f"from {low:.1f}" for _, low in bins)), rows))  # fmt: skip
+    rows: Sources = [(f"{name}, people in {pool}", {"extractor": name, "pool": pool}, chosen)
+                     for name in run.variants(own.REALISM) for pool in values_in(chosen, "pool")]  # fmt: skip
+    further = [(f"from {low:.1f}", {"bin": place}) for place, low in bins]
+    grids = [score_grid("How often the closer image is chosen, by distance", "extractor", further, rows)]
     for metric, caption in (("appeal_with_similarity", "The more alike image is the more appealing one, too"),
                             ("appeal_in_manifold", "Appealing images that lie among photographs")):  # fmt: skip
         about = table.filter(metric=metric)
-        places = about.drop_nulls("group")["group"].unique().sort().to_list()
-        rows = tuple(
-            (Cell(source), Cell(pool), *(looked_up(about, model=source, pool=pool, group=place) for place in places))
-            for source in sources_of(about, run) for pool in about["pool"].unique().sort()
-        )  # fmt: skip
-        grids.append(Grid(caption, ("images", "people in", *places), rows))
+        rows = [(f"{source}, people in {pool}", {"model": source, "pool": pool}, about)
+                for source in sources_of(about, run) for pool in values_in(about, "pool")]  # fmt: skip
+        grids.append(score_grid(caption, "images", in_regions(values_in(about, "group")), rows))
     lead = "Distances are divided by each extractor's largest; only bins that every extractor reaches are shown."
     yield Section("compared", "Which image is closer, and which more appealing?", lead,
-                  tuple(grid for grid in grids if grid.rows))  # fmt: skip
+                  tuple(one for one in grids if one.rows))  # fmt: skip

@@ -1,7 +1,7 @@
 """Tables of the page about activities as data: cells, tables, sections, and scores looked up for them."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -47,7 +47,7 @@ class Section:
     picture: str = ""
 
 
-Where: TypeAlias = dict[str, str | None]
+Where: TypeAlias = Mapping[str, str | None]
 Sources: TypeAlias = list[tuple[str, Where, pl.DataFrame]]
 """Who says something, where that stands, and the scores."""
 

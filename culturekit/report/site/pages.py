@@ -126,7 +126,7 @@ class SiteRun:
         """Collect why each artifact is one, concept by concept."""
         found: dict[str, list[ArtifactEvidence]] = {}
         tables = EvidenceTables(self.run.folder(roles.CSPACE))
-        for (artifact, _), one in tables.of(self.space.select("artifact_id", "concept").iter_rows()).items():
+        for (artifact, _), one in tables.evidence_of(self.space.select("artifact_id", "concept").iter_rows()).items():
             found.setdefault(artifact, []).append(one)
         return found
 

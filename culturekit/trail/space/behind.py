@@ -39,7 +39,7 @@ class SpaceBehind:
     missing: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, path: Path) -> Self:
+    def found_at(cls, path: Path) -> Self:
         """Find a space from its table, its folder or the folder of its run, and what lies behind it."""
         file = space_file(path)
         folders: dict[str, Path] = {}

@@ -36,7 +36,7 @@ class MixedCandidates:
         self.chosen: dict[tuple[str, Mixture], Mapping[tuple[str, str], Row]] = {}
         self.names: list[dict[str, str | None]] = [{}, {}]
 
-    def of(self, qid: str, concept: str, mixture: Mixture) -> Row | None:
+    def candidate_of(self, qid: str, concept: str, mixture: Mixture) -> Row | None:
         """Give a candidate; None where this mixture has none."""
         return self.table(concept, mixture).get((qid, concept))
 
@@ -49,13 +49,13 @@ class MixedCandidates:
 
     def choose(self, concept: str, mixture: Mixture) -> Mapping[tuple[str, str], Row]:
         """Find the run that has just this graph and config, or walk."""
-        config = self.configs.of("extract", concept, mixture)
+        config = self.configs.config_of("extract", concept, mixture)
         if config is None:
             return {}
         graph, heirs = mixture.side_of("dump"), mixture.side_of_key("successors")
         wanted = (*self.identity(graph, heirs), config.content)
         for side in (mixture.side, 1 - mixture.side) if self.same_code else ():
-            own = self.configs.of("extract", concept, Mixture(side))
+            own = self.configs.config_of("extract", concept, Mixture(side))
             if own is not None and (*self.identity(side, side), own.content) == wanted:
                 return self.tables[side]
         if wanted not in self.walked:

@@ -52,7 +52,7 @@ class MixedConfigs:
         self.noted = {kind: [side.concepts(kind) for side in sides] for kind in ("extract", "filter", "release")}
         self.made: dict[tuple[str, str, int, str], MixedConfig | None] = {}
 
-    def of(self, kind: str, concept: str, mixture: Mixture) -> MixedConfig | None:
+    def config_of(self, kind: str, concept: str, mixture: Mixture) -> MixedConfig | None:
         """Put a config together; None where the run that it comes from has no such concept."""
         place = (kind, concept, mixture.side, mixture.key_of(concept))
         if place not in self.made:

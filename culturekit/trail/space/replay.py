@@ -64,11 +64,11 @@ class Replay:
 
     def make(self, artifact_id: str, concept: str, mixture: Mixture) -> Mapping[str, Row] | str:
         """Go from the candidate to its rows."""
-        candidate = self.candidates.of(artifact_id, concept, mixture)
-        config = self.candidates.configs.of("release", concept, mixture)
+        candidate = self.candidates.candidate_of(artifact_id, concept, mixture)
+        config = self.candidates.configs.config_of("release", concept, mixture)
         if candidate is None or config is None:
             return {}
-        verdict = self.verdicts.of(candidate, concept, mixture)
+        verdict = self.verdicts.verdict_of(candidate, concept, mixture)
         if verdict == UNKNOWN:
             return UNKNOWN
         takes_review = self.sides[mixture.side_of_key(INCLUDE)].takes_review

@@ -41,9 +41,9 @@ class MixedVerdicts:
         self.hashes = [side.option("filter", "wording") for side in sides]
         self.names = {qid: country.name for qid, country in by_qid().items()}
 
-    def of(self, row: Row, concept: str, mixture: Mixture) -> str:
+    def verdict_of(self, row: Row, concept: str, mixture: Mixture) -> str:
         """Say keep, remove, review or unknown."""
-        config = self.candidates.configs.of("filter", concept, mixture)
+        config = self.candidates.configs.config_of("filter", concept, mixture)
         ruled = rule_verdict(row, config.concept if config else None)
         if ruled is not None:
             return ruled.verdict
@@ -64,7 +64,7 @@ class MixedVerdicts:
         text = self.words[words]
         if text is None and self.judges[mixture.side_of("model")] is not None:
             return None
-        config = self.candidates.configs.of("filter", concept, mixture)
+        config = self.candidates.configs.config_of("filter", concept, mixture)
         roots = {root.qid: root.label for root in config.concept.roots} if config else {}
         labels = self.candidates.labels(row, mixture.side_of("dump"))
         return FilterQuestions(text or "", {**labels, **roots}, self.names).about(row)

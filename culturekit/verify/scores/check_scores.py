@@ -19,7 +19,7 @@ from culturekit.verify.scores.qvs_scores import check_qvs
 from culturekit.verify.scores.rank_scores import check_gaps, check_ranks
 from culturekit.verify.scores.realism_scores import check_realism
 from culturekit.verify.scores.score_rows import SCORES_FILE, read_rows
-from culturekit.verify.scores.seen_scores import check_seen_scores
+from culturekit.verify.scores.seen_scores import check_consistency, check_seen_scores
 from culturekit.verify.scores.spread_scores import check_spread
 from culturekit.verify.scores.stability import check_stability
 from culturekit.verify.scores.value_means import check_means, check_nothing_known
@@ -43,6 +43,7 @@ SCORE_CHECKS: Mapping[str, Check] = {
     "score-agreement": check_agreement,
     "score-audited": check_audited,
     "score-c3": check_c3,
+    "score-clip": check_consistency,
     "score-compare": check_comparisons,
     "score-dialects": check_linguistic,
     "score-faithfulness": check_faithfulness,
@@ -68,7 +69,7 @@ SCORE_CHECKS: Mapping[str, Check] = {
 
 BY_MEANS = frozenset(
     (
-        "caption-truth", "object-truth", "pair-worth", "score-ahead", "score-clip", "score-survey", "report-runs",
+        "caption-truth", "object-truth", "pair-worth", "score-ahead", "score-survey", "report-runs",
     )
 )  # fmt: skip
 """Stages whose scores are only held against the values beside them: nothing here recomputes these."""

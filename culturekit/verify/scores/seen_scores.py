@@ -17,11 +17,11 @@ import polars as pl
 from culturekit.verify.findings import Ledger
 from culturekit.verify.run_tree import FinishedStage, RunTree
 from culturekit.verify.scores.averages import Answer
-from culturekit.verify.scores.score_rows import compare_row
+from culturekit.verify.scores.score_rows import close, compare_row, wrong_row
 from culturekit.verify.scores.student import t_quantile
 
-__all__ = ["answers_of", "check_seen_scores", "closer_answers", "code_of", "inside_answers", "key_of", "reliable",
-           "scored_again"]  # fmt: skip
+__all__ = ["answers_of", "check_consistency", "check_seen_scores", "closer_answers", "code_of", "inside_answers",
+           "key_of", "reliable", "scored_again"]  # fmt: skip
 
 Rows: TypeAlias = Sequence[Mapping[str, Any]]
 Key: TypeAlias = tuple[object, ...]
@@ -31,6 +31,7 @@ Answers: TypeAlias = dict[Key, list[tuple[float, str, str]]]
 CODES = {"africa": "af", "europe": "eu", "southeastasia": "sea"}
 CELLS = ((), ("region",), ("object",), ("region", "object"))
 CRITERIA = {"similarity": "similar_id", "appeal": "appealing_id"}
+LOW = "the mean over objects of a low percentile of their scores; its limits are not recomputed"
 HOW = "from what each person answered; limits by image and annotator"
 
 
@@ -225,6 +226,25 @@ def scored_again(metric: str, said: Sequence[tuple[float, str, str]], confidence
         share = fsum(values) / len(values)
         return Answer(share, *wilson(share, len(values), NormalDist().inv_cdf((1 + confidence) / 2)))
     return limits(values, [kind for kind in (items, people) if len(set(kind)) > 1], confidence)
+
+
+def check_consistency(tree: RunTree, stage: FinishedStage, rows: Sequence[dict[str, Any]], ledger: Ledger) -> None:
+    """Take a low percentile of each object's scores again, and their mean; other rows are left to their values."""
+    wanted, path = [row for row in rows if row["metric"] == "object_consistency"], stage.folder / "values.parquet"
+    prompts = tree.source(stage, "prompts")
+    if not wanted or prompts is None:
+        return
+    named = dict(pl.read_parquet(prompts).select("prompt_id", "concept").iter_rows())
+    scores: dict[Key, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for one in pl.read_parquet(path).filter(pl.col("concept").is_null(), metric="object_clip_score").to_dicts():
+        scores[one["model"], one["group"]][named[one["prompt_id"]]].append(one["value"])
+    for row in wanted:
+        objects = scores[row["model"], row["group"]].values()
+        low = [float(np.percentile(own, row["about"]["percentile"])) for own in objects]
+        found = fsum(low) / len(low) if low else math.nan
+        if not close(row["value"], found):
+            wrong_row(stage.name, row, "is not what its values give", expected=found, found=row["value"], ledger=ledger)
+        ledger.judge(stage.name, row, "consistent" if close(row["value"], found) else "wrong", LOW)
 
 
 def limits(values: Sequence[float], kinds: Sequence[Sequence[str]], confidence: float) -> Answer:

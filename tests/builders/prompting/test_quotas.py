@@ -26,11 +26,11 @@ CSV = "\ufeffConcept;Country;Quota\r\n;;1\r\nart;;2\r\n;Japan;3\r\nart;NO;0\r\n;
 def test_the_closest_quota_counts(tmp_path: Path, name: str, text: str) -> None:
     quotas = load_quotas(saved(tmp_path, name, text))
     groups = [("art", "NO"), ("art", "JP"), ("cuisine", "JP"), ("cuisine", "BR")]
-    assert [quotas.of(group) for group in groups] == [0, 2, 3, 1]
+    assert [quotas.quota_of(group) for group in groups] == [0, 2, 3, 1]
 
 
 def test_a_number_is_for_every_group() -> None:
-    assert read_quotas(" 7 ").of(("art", "BR")) == 7
+    assert read_quotas(" 7 ").quota_of(("art", "BR")) == 7
     for wrong in ("0", "-3", "99999999999"):
         with pytest.raises(UsageError, match="a number of artifacts"):
             read_quotas(wrong)

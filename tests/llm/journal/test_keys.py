@@ -2,6 +2,7 @@
 
 import hashlib
 from dataclasses import fields, replace
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -11,7 +12,28 @@ from hypothesis import strategies as st
 
 from culturekit.llm.client import Identity, Image, Outgoing, Request
 from culturekit.llm.journal.journal_entry import key_of
+from culturekit.llm.journal.run_tag import run_tag
+from culturekit.records.work import Work
 from culturekit.storage.digests import canonical_json
+from culturekit.storage.stage_folder import Staging
+from tests.storage.test_stage_folder import finish
+
+
+def test_a_run_keeps_its_tag_through_kills_and_the_next_has_another(tmp_path: Path) -> None:
+    place = Staging(tmp_path / "s", stage="test")
+    work = Work({}, place.out, place.scratch, None, None)  # type: ignore[arg-type]
+    tags = []
+    for key in ("k1", "k1", "k2"):
+        place.open(key)
+        tags.append(run_tag(work))
+        assert run_tag(work) == tags[-1]
+    finish(place, "k2", b"x")
+    place.open("k2")
+    tags.append(run_tag(work))
+    assert tags[0] == tags[1]
+    assert len(set(tags)) == 3
+    assert all(len(tag) == 16 for tag in tags)
+
 
 IDENTITY = Identity("openai", "https://api.openai.com/v1", "chat/completions", "gpt-4o-mini")
 

@@ -53,7 +53,10 @@ def test_what_people_of_each_region_answer_is_taken_by_the_next_run(tmp_path: Pa
         assert not (root / "marks").exists()
         for task in ("task1", "task2"):
             project = root / f"to-rate-{task}"
-            with pytest.raises(UsageError, match="--region with one of Africa, Europe"), form_desk(project):
+            with (
+                pytest.raises(UsageError, match="--region with one of Africa, Europe, found nothing"),
+                form_desk(project),
+            ):
                 pass
             for region in ("Africa", "Europe"):
                 with form_desk(project, region) as desk:
