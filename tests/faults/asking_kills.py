@@ -59,7 +59,6 @@ def collection(folder: Path, rows: int) -> Path:
     kept = [dish(number, f"dish {number}", BRAZIL if number % 2 else JAPAN) for number in range(1, rows + 1)]
     dropped = [(dish(number, f"specialty 1.0 of {name}"), "judge x") for number, name in ((9001, "Brazil"),)]
     items = [{"qid": "Q9100", "label": "Specialty 2.1 of Japan", "aliases": [], "P31": [DISH], "P17": [BRAZIL]}]
-    (folder / "roots.yaml").parent.mkdir(parents=True, exist_ok=True)
     (folder / "roots.yaml").write_text(
         f"concept: cuisine\nhops: 3\nroots:\n  - {{qid: {DISH}, label: dish}}\ncountries: [{', '.join(COUNTRIES)}]\n",
         encoding="utf-8",
@@ -148,7 +147,9 @@ def kill_and_count(
     A command may end with 1: rows that a person has to look at are no failure here.
     """
     chance, result, model = random.Random(seed), Kills(), COMMANDS[name].model
-    words = COMMANDS[name].words(folder / "given", size)
+    given = folder / "given"
+    given.mkdir(parents=True, exist_ok=True)
+    words = COMMANDS[name].words(given, size)
     with server_process(SLOW, model=model) as server:
         whole = asking_command(words, folder / "undisturbed", server, concurrency=concurrency)
         done = subprocess.run(whole, capture_output=True, text=True, env=environment(), cwd=ROOT, check=False)
