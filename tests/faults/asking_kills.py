@@ -59,6 +59,7 @@ def collection(folder: Path, rows: int) -> Path:
     kept = [dish(number, f"dish {number}", BRAZIL if number % 2 else JAPAN) for number in range(1, rows + 1)]
     dropped = [(dish(number, f"specialty 1.0 of {name}"), "judge x") for number, name in ((9001, "Brazil"),)]
     items = [{"qid": "Q9100", "label": "Specialty 2.1 of Japan", "aliases": [], "P31": [DISH], "P17": [BRAZIL]}]
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / "roots.yaml").write_text(
         f"concept: cuisine\nhops: 3\nroots:\n  - {{qid: {DISH}, label: dish}}\ncountries: [{', '.join(COUNTRIES)}]\n",
         encoding="utf-8",
