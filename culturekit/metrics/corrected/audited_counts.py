@@ -38,12 +38,14 @@ class AuditedCounts:
         mapped: int64, (n_prompts, n_labels): images by prompt and mapped label.
         found: the audited images in the order of their ids, and what each really shows; shares of labels where raters
             leave a doubt.
+        adrift: share of the audited images of which somebody named a country that lies on no known continent.
     """
 
     labels: tuple[str, ...]
     parents: NDArray[np.int64]
     mapped: NDArray[np.int64]
     found: Findings
+    adrift: float = 0.0
 
     @property
     def audited(self) -> int:
@@ -94,7 +96,14 @@ def audited_counts(
         parents=numbered_parents(parents),
         mapped=counted_images(images, len(labels)),
         found=Findings(seen["prompt"].to_numpy(), seen["label"].to_numpy(), shown, model.right, model.doubt),
+        adrift=said_adrift(taken.said),
     )
+
+
+def said_adrift(said: pl.DataFrame) -> float:
+    """Give the share of images of which an answer names a country whose continent nobody knows."""
+    adrift = said.filter(~pl.col("none_of_these"), pl.col("continent").is_null())
+    return adrift["image_id"].n_unique() / said["image_id"].n_unique()
 
 
 def numbered_images(nearest: pl.DataFrame, labels: Sequence[str], column: str) -> pl.DataFrame:
@@ -131,8 +140,12 @@ def label_column(weights: Weights) -> str:
 
 
 def continents_of(nearest: pl.DataFrame, said: pl.DataFrame, column: str) -> dict[str, str]:
-    """Give the continent of every label that was mapped or found; a country lies in one continent."""
+    """Give the continent of every label that was mapped or found; a country lies in one continent.
+
+    One that nobody knows is a continent of its own: a country without is not where pictures of nothing are.
+    """
     places = [nearest, said.filter(~pl.col("none_of_these"))]
     pairs = pl.concat([table.select(label=column, continent="continent") for table in places]).unique()
-    pairs = pairs.select(pl.col("label").fill_null(NONE), pl.col("continent").fill_null(NONE))
+    own = pl.format("(the continent of {})", pl.col("label"))
+    pairs = pairs.drop_nulls("label").select("label", pl.col("continent").fill_null(own))
     return {**dict(pairs.sort("label").iter_rows()), NONE: NONE}

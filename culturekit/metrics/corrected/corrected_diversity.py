@@ -9,9 +9,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from culturekit.defaults import BATCH_SIZE, CONFIDENCE
+from culturekit.errors import UsageError
 from culturekit.metrics.arguments import argument_error, check_choice, check_order, check_size, polars_frame
 from culturekit.metrics.corrected.artifact_pairs import FoundArtifacts, found_artifacts, pair_diversity
 from culturekit.metrics.corrected.audit_design import Design
+from culturekit.metrics.corrected.audit_gates import MOST_UNPLACED
 from culturekit.metrics.corrected.audited_counts import NONE, AuditedCounts, audited_counts, label_column
 from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity, expected_diversity
 from culturekit.metrics.corrected.raters import RatedInterval
@@ -129,6 +131,7 @@ class CorrectedImages:
                 self.artifacts = found_artifacts(self.matches, self.audit, weights=options.weights, **self.asked)
             return pair_diversity(self.artifacts, weights=options.weights, size=size, confidence=confidence)
         counts, told = self.imputed(options.weights)
+        refuse_adrift(counts, options.weights)
         diversity, rng = mean_of_labels(counts.parents, options), self.rng(str(options.weights))
         return rectified(counts.mapped, counts.found, told, diversity, confidence=confidence, rng=rng)
 
@@ -139,6 +142,17 @@ class CorrectedImages:
             counts = audited_counts(self.matches, self.audit, weights=weights, **self.asked)
             self.levels[level] = counts, parted_counts(counts, self.rng(level))
         return self.levels[level]
+
+
+def refuse_adrift(counts: AuditedCounts, weights: Weights) -> None:
+    """Refuse a kernel of continents and countries where people named many countries of no known continent."""
+    if weights[0] > 0 and weights[1] > 0 and counts.adrift > MOST_UNPLACED:
+        raise UsageError(
+            "an audit names countries of which nobody knows the continent",
+            where=f"{counts.adrift:.0%} of the audited images",
+            expected=f"a continent for all but {MOST_UNPLACED:.0%} of them, or the kernel country",
+            found="countries that were typed, neither in the space nor with an ISO code",
+        )
 
 
 def checked_options(weights: Kernel, q: float, size: int, confidence: float) -> CorrectionOptions:

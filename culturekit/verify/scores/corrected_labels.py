@@ -227,9 +227,9 @@ def counted(images: pl.DataFrame, audits: pl.DataFrame, column: str) -> Counts:
         if label is None:
             continue  # of this level the answer says nothing
         answers.setdefault(said["image_id"], {})[said["annotator"]] = label
-        parents.setdefault(label, said["continent"] or NONE)
+        parents.setdefault(label, said["continent"] or f"(the continent of {label})")
     for label, continent in images.select(label=pl.col(column).fill_null(NONE), parent="continent").iter_rows():
-        parents.setdefault(label, continent or NONE)
+        parents.setdefault(label, continent or f"(the continent of {label})")
     labels = sorted(parents)
     prompts = sorted({prompt or "" for prompt in images["prompt_id"]})
     mapped = np.zeros((len(prompts), len(labels)), np.int64)

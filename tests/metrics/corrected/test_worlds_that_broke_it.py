@@ -11,9 +11,11 @@ import polars as pl
 import pytest
 from numpy.typing import NDArray
 
+from culturekit.errors import UsageError
 from culturekit.metrics import audit_sample, vendi_corrected
-from culturekit.metrics.corrected.audit_gates import anchoring_seen
+from culturekit.metrics.corrected.audit_gates import MOST_UNPLACED, anchoring_seen
 from culturekit.metrics.corrected.audit_marks import ANCHORED, UNSEEN_LISTS, marks_of
+from culturekit.metrics.corrected.audited_counts import audited_counts
 from culturekit.metrics.corrected.expected_diversity import expected_diversity
 from culturekit.metrics.statistics.intervals import Interval
 from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, mapped_with_error, matches_of
@@ -96,3 +98,22 @@ def width_of_labels_alone(shares: NDArray[np.float64]) -> float:
     missed = 3 / AUDITED
     another = (1 - missed) * shares + missed * np.eye(len(shares))[-1]
     return float(np.hypot(scatter, DIVERSITY(another)[0] - DIVERSITY(shares)[0]))
+
+
+@pytest.mark.parametrize("share", [0.06, 0.3])
+def test_a_country_of_no_known_continent_is_not_where_nothing_is(share: float) -> None:
+    rng, both = np.random.default_rng(3), (0.5, 0.5, 0.0)
+    truth: list[str | None] = [
+        ("JP", "Atlantis", None)[kind] for kind in rng.choice(3, 400, p=[0.5, share, 0.5 - share])
+    ]
+    matches = matches_of(["JP"] * 400)
+    shown = dict(zip(matches["image_id"].to_list(), truth, strict=True))
+    drawn = audit_sample(matches, n=AUDITED, rng=rng)["image_id"].to_list()
+    audits = audits_of({image: shown[image] for image in drawn})
+    if share > MOST_UNPLACED:
+        assert vendi_corrected(matches, audits, weights=COUNTRY, rng=rng).high > 1 / 8
+        with pytest.raises(UsageError, match="of which nobody knows the continent"):
+            vendi_corrected(matches, audits, weights=both, rng=rng)
+    else:
+        parents = audited_counts(matches, audits, weights=both).parents
+        assert len(set(parents.tolist())) == 3
