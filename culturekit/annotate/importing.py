@@ -62,6 +62,7 @@ def import_answers(work: Work, project: Path, exports: Sequence[Path], *, pool: 
         drawing = orjson.loads((project / PROJECT_FILE).read_bytes()).get("drawing")
         tables.append((AUDITS, said.with_columns(drawing=pl.lit(drawing)) if drawing else said))
         notes["audits_without_country"] = said.filter(~pl.col("none_of_these"), pl.col("country").is_null()).height
+    notes["answers"] = {one.name: list(one.fixed_values) for one in scheme.criteria if one.fixed_values}
     for table, frame in tables:
         write_table(work.out, table, frame)
     counts = {table.name: frame.height for table, frame in tables}

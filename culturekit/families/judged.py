@@ -13,6 +13,7 @@ from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.families.family import Confidence, Family, check_options, described, kept
 from culturekit.families.family_stage import family_stage
+from culturekit.families.handles.form_answers import FormAnswers
 from culturekit.families.handles.inputs import Files, ValueTables, roles_of
 from culturekit.families.handles.refusals import Refusals
 from culturekit.families.qvs import samples_of
@@ -87,7 +88,7 @@ class JudgedOptions:
 
     @property
     def step(self) -> float | None:
-        """From one grade of a stated scale to the next, on the judge's; None for yes and no, and for finer scales."""
+        """From one grade of a stated scale to the next; None for yes and no, and for finer scales."""
         grades = 0.0 if self.lowest is None or self.highest is None else self.highest - self.lowest
         return 1 / grades if 2 <= grades < MOST_GRADES else None
 
@@ -111,6 +112,7 @@ def judged(given: JudgedReads, options: JudgedOptions, *, name: str = "judged", 
 
     def score(_: Work) -> Scored:
         people = read_table(given.annotations, ANNOTATIONS), samples_of(given.sample)
+        FormAnswers.beside(given.annotations, options.criterion).check(options.choice, options.lowest, options.highest)
         return score_judged(given.values.table(), *people, options=options, required=required)
 
     return family_stage("judged", roles_of(given), kept(options), score, version=5, name=name)
@@ -149,7 +151,7 @@ def score_judged(
     known, unknown = known_values(values)
     reasons, refused = Counter({"values that are no number": unknown}), Refusals()
     pools = answers_by_pool(annotations, options, reasons)
-    rows: list[Row] = []
+    rows = list[Row]()
     for cell in cells_of(known, options):
         about = parsed(cell["params"][0])
         found: list[Row] = []
@@ -181,10 +183,10 @@ def answers_by_pool(
         )
     said = table.with_columns(pool=pool_of(options.by), value=number_of(options))
     own = said.filter(pl.col("value").is_finite()).sort("pool", "item_id", "annotator")
-    if own.is_empty():
+    if (own if options.choice is None else own.filter(choice=options.choice)).is_empty():
         raise UsageError(
-            f"no answer to {options.criterion!r} counts as a number",
-            expected="ratings, or choice= with the answer that counts 1",
+            f"no answer to {options.criterion!r} counts as a number, or 1",
+            expected="ratings, or choice= with an answer that people gave",
             found=", ".join(table["choice"].drop_nulls().unique().sort()) or "neither ratings nor choices",
         )
     parts = own.select("pool", "annotator", "value", image_id="item_id").partition_by("pool", maintain_order=True)

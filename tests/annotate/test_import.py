@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from culturekit.annotate.exported_json import annotator_of
 from culturekit.errors import IntegrityError, UsageError
+from culturekit.families.handles.form_answers import FormAnswers
 from culturekit.pipeline.steps.annotate_stages import ExportFiles
 from tests.annotate.projects import (
     Answers,
@@ -165,6 +167,24 @@ def test_what_is_right_is_taken_whole(tmp_path: Path, project: Path) -> None:
     assert one.filter(criterion="realism")["text"].item() == "blurred"
     assert one["annotator_region"].unique().to_list() == ["IN"]
     assert one["in_region"].all()
+
+
+@pytest.mark.parametrize(
+    ("criterion", "stated", "why"),
+    [
+        ("faithfulness", {"lowest": 0, "highest": 5}, "the scale that is stated is not the form's"),
+        ("faithfulness", {"lowest": 1, "highest": 5}, ""),
+        ("belongs", {"choice": "Yes"}, "did not offer the choice that is to count 1"),
+        ("belongs", {"choice": "yes"}, ""),
+    ],
+)
+def test_what_answers_count_is_held_against_their_form(
+    tmp_path: Path, project: Path, criterion: str, stated: dict[str, Any], why: str
+) -> None:
+    taken(tmp_path, project, answers(project))
+    form = FormAnswers.beside(tmp_path / "rated/annotations.parquet", criterion)
+    with pytest.raises(UsageError, match=why) if why else nullcontext():
+        form.check(*(stated.get(name) for name in ("choice", "lowest", "highest")))
 
 
 def test_faithfulness_after_no_is_missing_and_never_1(tmp_path: Path, project: Path) -> None:

@@ -288,6 +288,7 @@ def test_prompts_drawn_with_unequal_chances_are_weighed_by_them() -> None:
     [
         ({"criterion": "taste"}, "answers to the question 'taste' are to be of one form"),
         ({"choice": None}, "no answer to 'shown' counts as a number"),
+        ({"choice": "Yes"}, "no answer to 'shown' counts as a number, or 1"),
         ({"metrics": ("align",)}, "there are no values of a metric"),
     ],
 )
