@@ -1,12 +1,14 @@
 """A recipe: one YAML file that says everything a run depends on."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
 from pydantic import model_validator
 
+from culturekit.builders.prompting.prompt_rows import Wording
+from culturekit.builders.prompting.prompt_templates import open_templates
 from culturekit.builders.prompting.prompts import check_words, wordings_of
 from culturekit.builders.space.space_files import read_space
 from culturekit.config.checks import knows_truth
@@ -15,8 +17,9 @@ from culturekit.config.recipe_fields import RecipeFields
 from culturekit.errors import CultureKitError
 from culturekit.families.collection_scores import QvsOptions
 from culturekit.generation.folder.folder_options import FOLDER
-from culturekit.kg.concepts import load_concept
+from culturekit.kg.concepts import Concept, load_concept
 from culturekit.kg.countries import countries
+from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS
 from culturekit.registry import parse_spec
 
 __all__ = ["Recipe"]
@@ -185,25 +188,42 @@ def without_batches(recipe: RecipeFields) -> Iterator[str]:
 
 def outside_the_space(recipe: RecipeFields) -> Iterator[str]:
     """Say what asks for countries or concepts that the space has not, and which of its own nobody can speak of."""
-    if recipe.cspace is None:
-        made = recipe.countries or [code for name in recipe.concepts for code in load_concept(name).codes]
-        yield from preferred_elsewhere(recipe, set(made))
-        return
-    path = Path(recipe.cspace)
+    concepts, unknown = list[Concept](), list[str]()
     try:
-        space = read_space(path)[0]
-        yield from preferred_elsewhere(recipe, set(space["country"]))
+        if recipe.cspace is None:
+            concepts = [load_concept(name) for name in recipe.concepts]
+            made = set(recipe.countries or [code for one in concepts for code in one.codes])
+            named = [one.concept for one in concepts]
+        else:
+            space = read_space(Path(recipe.cspace))[0]
+            made, named = set(space["country"]), sorted(set(space["concept"]))
+            unknown = sorted(made - set(countries()))
+        yield from preferred_elsewhere(recipe, made)
         if recipe.prompts.file is None:
-            check_words(sorted(set(space["concept"])), recipe.prompts.kinds, wordings_of(recipe.prompts))
+            wordings = wordings_of(recipe.prompts, concepts)
+            check_words(named, recipe.prompts.kinds, wordings)
+            yield from for_other_prompts(recipe, named, wordings)
     except CultureKitError as error:
         yield str(error)
         return
-    unknown = sorted(set(space["country"]) - set(countries()))
     if unknown and recipe.prompts.file is None:
         yield (
             f"cspace has artifacts of {', '.join(unknown)}, which no file of countries has: name one with "
             "countries_file, or with --countries-file; `world` has them all"
         )
+
+
+def for_other_prompts(recipe: RecipeFields, concepts: Iterable[str], wordings: Sequence[Wording]) -> Iterator[str]:
+    """Say where scores are to speak about other prompts than those asked, of which there are too few."""
+    if recipe.scores.target == "these" or recipe.prompts.file is not None or recipe.images.kinds != ("underspecified",):
+        return
+    for concept in concepts:
+        prompts = sum(len(open_templates(wording.underspecified, concept)) for wording in wordings)
+        if prompts < FEWEST_PROMPTS:
+            yield (
+                f"scores.target is population, which takes at least {FEWEST_PROMPTS} prompts of each concept; "
+                f"{concept} has {prompts}: let it be these"
+            )
 
 
 def preferred_elsewhere(recipe: RecipeFields, made: set[str]) -> Iterator[str]:

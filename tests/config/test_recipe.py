@@ -37,6 +37,12 @@ def test_norway_stays_norway(tmp_path: Path) -> None:
     assert load_recipe(path).countries == ("NO", "BR")
 
 
+def test_few_prompts_cannot_speak_about_others_and_that_is_known_before_any_image_is_made() -> None:
+    with pytest.raises(ConfigError, match="population, which takes at least 20 prompts of each concept; cuisine has 1"):
+        load_recipe(find_recipe("cube"), ["scores.target=population"])
+    load_recipe(find_recipe("cube"), ["scores.target=population", "images.kinds=[cube]"])
+
+
 def test_every_shipped_recipe_is_right() -> None:
     assert shipped_recipes() == ["c3", "cube", "cube-release", "cultivate", "inclusion", "linguistic"]
     for name in shipped_recipes():

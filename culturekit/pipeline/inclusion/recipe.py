@@ -90,6 +90,16 @@ class Seen(StrictModel):
         return self
 
 
+def refuse_few(people: Seen, *, drawn: int, real: int) -> None:
+    """Refuse fewer images of an object and region, or photographs at most, than triplets are made of."""
+    for name, there, kinds in (("images.slots", drawn, ("in-region", "object")), ("photographs.each", real, ("real",))):
+        places = [place for combo in COMBOS.values() for place in (combo.first, combo.second) if place.kind in kinds]
+        furthest = 0 if people.scaled else max(place.furthest for place in places) + 1
+        needed = max(people.near + people.far, 2, furthest)
+        if there < needed:
+            raise ValueError(f"people: triplets take at least {needed} images of each prompt; {name} is {there}")
+
+
 class Inclusion(AnyRecipe):
     """How real objects look in each region, and what people who live there, and elsewhere, see in them."""
 
@@ -159,4 +169,5 @@ class Inclusion(AnyRecipe):
                 raise ValueError(f"people: the form {TASK2_SCHEME} does not ask about {strange[0]!r}")
             if self.people.simulated is not None and not self.truthful:
                 raise ValueError(f"simulated people know only what {OBJECTS} drew; real pictures need people's answers")
+            refuse_few(self.people, drawn=self.images.slots, real=self.photographs.each)
         return self

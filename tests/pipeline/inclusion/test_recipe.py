@@ -41,3 +41,10 @@ def test_simulated_people_know_only_simulated_pictures() -> None:
 def test_no_more_photographs_are_wanted_than_are_taken_in() -> None:
     assert "least: no more than each, the 24 photographs" in refused("photographs.least=180")
     load_any_recipe(find_recipe("inclusion"), ["photographs.least=180", "photographs.each=200"])
+
+
+def test_triplets_that_need_more_images_than_are_made_are_refused_before_any_is() -> None:
+    few = "triplets take at least 49 images of each prompt; images.slots is 12"
+    assert few in refused("people.scaled=false")
+    load_any_recipe(find_recipe("inclusion"), ["people.scaled=false", "images.slots=49"])
+    assert "photographs.each is 24" in refused("people.near=20", "people.far=10", "images.slots=30")
