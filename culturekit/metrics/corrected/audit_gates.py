@@ -24,6 +24,7 @@ __all__ = [
     "closest_level",
     "compared_halves",
     "gold_of",
+    "in_continents",
     "labelled",
     "refuse_disagreement",
     "told_apart",
@@ -99,7 +100,7 @@ def audited_answers(
     Raises:
         UsageError: the audit cannot carry a correction of this kernel.
     """
-    own = one_pool(audit, pool)
+    own = in_continents(one_pool(audit, pool), nearest)
     told = told_apart(own)
     refuse_contradictions(own.join(nearest.select("image_id"), on="image_id", how="semi"), nearest)
     anchored = anchoring_seen(told)
@@ -117,6 +118,14 @@ def audited_answers(
     gold = gold_answers(told, placed["annotator"], closest_level(weights)[1])
     check_design(nearest, found, sample, design)
     return TakenAnswers(placed, gold)
+
+
+def in_continents(answers: pl.DataFrame, nearest: pl.DataFrame) -> pl.DataFrame:
+    """Let answers that name a country, and no continent, name that in which the country lies in the matches."""
+    places = nearest.drop_nulls(["country", "continent"])
+    lies_in = dict(places.select("country", "continent").unique().sort(pl.all()).iter_rows())
+    known = pl.col("country").replace_strict(lies_in, default=None, return_dtype=pl.String)
+    return answers.with_columns(continent=pl.coalesce("continent", known))
 
 
 def refuse_contradictions(answers: pl.DataFrame, nearest: pl.DataFrame) -> None:

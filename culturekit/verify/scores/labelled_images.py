@@ -11,7 +11,7 @@ import polars as pl
 from culturekit.stages.roles import FLOORS, MATCHES
 from culturekit.verify.run_tree import FinishedStage, RunTree
 
-__all__ = ["DiversityTables", "diversity_tables"]
+__all__ = ["DiversityTables", "diversity_tables", "located"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +56,21 @@ def diversity_tables(tree: RunTree, stage: FinishedStage) -> DiversityTables:
     return DiversityTables(
         **nearest,
         quality=quality_of(groups["quality"]),
-        audits=pl.concat(groups["audit"], how="diagonal") if groups["audit"] else None,
+        audits=located(pl.concat(groups["audit"], how="diagonal"), nearest["mapped"]) if groups["audit"] else None,
         asked=pl.concat([narrowed(table) for table in groups["images"]]) if groups["images"] else None,
         countries={} if prompts is None else countries_of(prompts),
         missing=tuple(role for role, path in found.items() if path is None),
     )
+
+
+def located(audits: pl.DataFrame, mapped: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """Add the continent where an answer names only a country, and some image is mapped to that."""
+    places = {country: continent for table in mapped for country, continent in
+              table.select("country", "continent").drop_nulls().sort(pl.all()).iter_rows()}  # fmt: skip
+    said = [
+        continent or places.get(country) for country, continent in audits.select("country", "continent").iter_rows()
+    ]
+    return audits.with_columns(continent=pl.Series(said, dtype=pl.String))
 
 
 def group_of(role: str) -> str:

@@ -117,3 +117,18 @@ def test_a_country_of_no_known_continent_is_not_where_nothing_is(share: float) -
     else:
         parents = audited_counts(matches, audits, weights=both).parents
         assert len(set(parents.tolist())) == 3
+
+
+def test_an_answer_that_names_a_country_alone_lies_where_the_space_has_it() -> None:
+    rng = np.random.default_rng(4)
+    shown = [COUNTRIES[label] for label in rng.integers(0, 6, 400)]
+    matches = matches_of(mapped_with_error(list(shown), accuracy=0.8, rng=rng))
+    truth: dict[str, str | None] = dict(zip(matches["image_id"].to_list(), shown, strict=True))
+    drawn = audit_sample(matches, n=AUDITED, rng=rng)["image_id"].to_list()
+    audits = audits_of({image: truth[image] for image in drawn})
+    alone = audits.with_columns(continent=pl.lit(None, pl.String))
+    whole, told = (
+        vendi_corrected(matches, said, weights=(0.5, 0.5, 0.0), rng=np.random.default_rng(1))
+        for said in (audits, alone)
+    )
+    assert (whole.value, whole.low, whole.high) == (told.value, told.low, told.high)
