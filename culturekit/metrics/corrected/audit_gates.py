@@ -26,6 +26,7 @@ __all__ = [
     "gold_of",
     "in_continents",
     "labelled",
+    "lone_continent",
     "refuse_disagreement",
     "told_apart",
     "unanchored",
@@ -118,6 +119,11 @@ def audited_answers(
     gold = gold_answers(told, placed["annotator"], closest_level(weights)[1])
     check_design(nearest, found, sample, design)
     return TakenAnswers(placed, gold)
+
+
+def lone_continent(country: pl.Expr) -> pl.Expr:
+    """Name the continent of a country whose continent nobody knows: none that has another country."""
+    return pl.format("(the continent of {})", country)
 
 
 def in_continents(answers: pl.DataFrame, nearest: pl.DataFrame) -> pl.DataFrame:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from culturekit.errors import UsageError
 from culturekit.metrics.corrected.audit_design import Design
-from culturekit.metrics.corrected.audit_gates import NOTHING, audited_answers
+from culturekit.metrics.corrected.audit_gates import NOTHING, audited_answers, lone_continent
 from culturekit.metrics.corrected.imputed_labels import Findings
 from culturekit.metrics.corrected.raters import SETTLED, modelled_answers
 from culturekit.metrics.diversity.kernels import Weights
@@ -146,6 +146,5 @@ def continents_of(nearest: pl.DataFrame, said: pl.DataFrame, column: str) -> dic
     """
     places = [nearest, said.filter(~pl.col("none_of_these"))]
     pairs = pl.concat([table.select(label=column, continent="continent") for table in places]).unique()
-    own = pl.format("(the continent of {})", pl.col("label"))
-    pairs = pairs.drop_nulls("label").select("label", pl.col("continent").fill_null(own))
+    pairs = pairs.drop_nulls("label").select("label", pl.coalesce("continent", lone_continent(pl.col("label"))))
     return {**dict(pairs.sort("label").iter_rows()), NONE: NONE}

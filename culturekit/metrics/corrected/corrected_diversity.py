@@ -151,7 +151,7 @@ def refuse_adrift(counts: AuditedCounts, weights: Weights) -> None:
             "an audit names countries of which nobody knows the continent",
             where=f"{counts.adrift:.0%} of the audited images",
             expected=f"a continent for all but {MOST_UNPLACED:.0%} of them, or the kernel country",
-            found="countries that were typed, neither in the space nor with an ISO code",
+            found="countries that no image is mapped to, and no continent beside them",
         )
 
 
