@@ -1,7 +1,7 @@
 """The scores of CUBE: quality, diversity by mapping, in truth and corrected, their product, and bounds of it."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -123,7 +123,7 @@ def score(work: Work, given: QvsReads, correction: Correction, options: QvsOptio
     tables += [(table, None, options) for table in limits]
     work.progress.begin(len(tables), "tables of matches")
     several = len({concept for table, *_ in tables for concept in table["concept"].unique()}) > 1
-    found, left_out = [], Counter[str]()
+    found, left_out = [], Counter(without_quality(mapped, quality))
     for table, judged, how in tables:
         found.append(score_qvs(table, judged, options=how, countries=countries))
         left_out.update(found[-1].left_out)
@@ -147,6 +147,28 @@ def score(work: Work, given: QvsReads, correction: Correction, options: QvsOptio
         caveat = " ".join([ASSUMED, str(outcome.notes.get("caveat", ""))]).rstrip()
         outcome = replace(outcome, notes={**outcome.notes, "caveat": caveat})
     return noted(outcome, traits_by_model(images))
+
+
+def without_quality(mapped: Sequence[pl.DataFrame], quality: pl.DataFrame | None) -> Mapping[str, int]:
+    """Count the images that a scorer of quality does not know.
+
+    Raises:
+        UsageError: it knows none of them: the table is of other images.
+    """
+    none = pl.DataFrame(schema={"image_id": pl.String})
+    images = pl.concat([none, *(table.select("image_id") for table in mapped)]).unique()
+    unknown = dict[str, int]()
+    for scorer, known in quality_by_scorer(quality).items():
+        count = images.join(known, on="image_id", how="anti").height
+        if count == images.height > 0:
+            raise UsageError(
+                "a scorer of quality knows no image of the matches",
+                where=scorer,
+                expected=f"quality of these images, such as {images['image_id'].min()!r}",
+                found=f"only of others, such as {known['image_id'].min()!r}",
+            )
+        unknown[f"no quality by {scorer}"] = count
+    return {reason: count for reason, count in unknown.items() if count}
 
 
 def answers_of(audits: Files) -> pl.DataFrame:
