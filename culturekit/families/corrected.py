@@ -17,7 +17,7 @@ from culturekit.families.handles.refusals import Refusals
 from culturekit.metrics.corrected.audit_design import Design
 from culturekit.metrics.corrected.audit_gates import answers_about, closest_level, unplaced_answers
 from culturekit.metrics.corrected.audit_marks import FEW_RATED, marks_of
-from culturekit.metrics.corrected.corrected_diversity import CorrectedImages
+from culturekit.metrics.corrected.corrected_diversity import CorrectedImages, read_by
 from culturekit.metrics.corrected.raters import RatedInterval, added_distance
 from culturekit.metrics.corrected.untold_answers import SUPPOSED, answers_if
 from culturekit.metrics.diversity.kernels import Weights, check_weights, kernel_name
@@ -187,7 +187,7 @@ class Correcting:
 
     def vendi(self, supposed: str, answers: pl.DataFrame, weights: Weights) -> RatedInterval:
         """Correct a kernel by some answers: what is supposed of the others depends on the level it looks at."""
-        name = f"{supposed}\0{closest_level(weights)[0]}"
+        name = f"{supposed}\0{read_by(answers, weights)}"
         if name not in self.by:
             self.by[name] = CorrectedImages(
                 self.images,

@@ -92,7 +92,7 @@ def qvs(
     return Stage(
         name,
         "score-qvs",
-        24 if given.audits else 9,  # limits lie where scores can since 9 and 17; prompts share the choice since 24
+        25 if given.audits else 9,  # limits lie where scores can since 9 and 17; whole answers count since 25
         lambda work: score(work, given, correction, options),
         roles_of(given),
         settings,

@@ -29,6 +29,7 @@ __all__ = [
     "told_apart",
     "unanchored",
     "unplaced_answers",
+    "whole_answers",
 ]
 
 FEWEST_AUDITED = 30
@@ -102,8 +103,17 @@ def audited_answers(
     own = one_pool(audit, pool)
     told = told_apart(own)
     refuse_contradictions(own.join(nearest.select("image_id"), on="image_id", how="semi"), nearest)
+    column = closest_level(weights)[1]
+    open_ended = nearest.filter(pl.col(column).is_not_null(), whole_answers(nearest, weights)[column].is_null())
+    if open_ended.height:
+        raise UsageError(
+            "matches name a place and not the wider one it lies in",
+            where=f"image {open_ended['image_id'].sort()[0]!r}",
+            expected="the country and the continent of each",
+            found=f"{open_ended.height} of {nearest.height} images without",
+        )
     anchored = anchoring_seen(told)
-    found = told.join(nearest.select("image_id"), on="image_id", how="semi")
+    found = whole_answers(told.join(nearest.select("image_id"), on="image_id", how="semi"), weights)
     if found.is_empty():
         raise UsageError("no audited image is among the matches", expected="audits of images of this model")
     placed = placed_answers(found, weights)
@@ -249,10 +259,20 @@ def closest_level(weights: Weights) -> tuple[str, str]:
     return next(level for level, weight in zip(LEVELS, reversed(weights), strict=True) if weight > 0)
 
 
+def whole_answers(answers: pl.DataFrame, weights: Weights) -> pl.DataFrame:
+    """Let answers name the closest level that a kernel looks at only where they name the wider ones it looks at too.
+
+    A country without its continent would share that of pictures that show nothing.
+    """
+    looked_at = [column for (_, column), weight in zip(LEVELS, reversed(weights), strict=True) if weight > 0]
+    whole = pl.all_horizontal(pl.col(looked_at).is_not_null())
+    return answers.with_columns(pl.when(whole).then(looked_at[0]).alias(looked_at[0]))
+
+
 def unplaced_answers(answers: pl.DataFrame, weights: Weights) -> dict[str, int]:
     """Count the answers that a kernel leaves out, by the wider level that they name, or as `cannot_tell`."""
     level, column = closest_level(weights)
-    left_out = told_apart(answers).filter(~pl.col("none_of_these"), pl.col(column).is_null())
+    left_out = told_apart(whole_answers(answers, weights)).filter(~pl.col("none_of_these"), pl.col(column).is_null())
     name = {"artifact": "country_only", "country": "continent_only"}.get(level, "no_continent")
     untold = left_out.filter(pl.col("none_means").is_not_null()).height
     return {key: count for key, count in ((name, left_out.height - untold), ("cannot_tell", untold)) if count}

@@ -12,6 +12,7 @@ from culturekit.defaults import BATCH_SIZE, CONFIDENCE
 from culturekit.metrics.arguments import argument_error, check_choice, check_order, check_size, polars_frame
 from culturekit.metrics.corrected.artifact_pairs import FoundArtifacts, found_artifacts, pair_diversity
 from culturekit.metrics.corrected.audit_design import Design
+from culturekit.metrics.corrected.audit_gates import closest_level, whole_answers
 from culturekit.metrics.corrected.audited_counts import NONE, AuditedCounts, audited_counts, label_column
 from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity, expected_diversity
 from culturekit.metrics.corrected.raters import RatedInterval
@@ -20,7 +21,15 @@ from culturekit.metrics.corrected.references import diversity_from_references
 from culturekit.metrics.diversity.kernels import Kernel, Weights, check_weights
 from culturekit.metrics.statistics.intervals import Interval
 
-__all__ = ["CorrectedImages", "Method", "checked_options", "correct_counts", "mean_of_labels", "vendi_corrected"]
+__all__ = [
+    "CorrectedImages",
+    "Method",
+    "checked_options",
+    "correct_counts",
+    "mean_of_labels",
+    "read_by",
+    "vendi_corrected",
+]
 
 Method: TypeAlias = Literal["audit", "references"]
 
@@ -118,27 +127,34 @@ class CorrectedImages:
         self.audit = with_columns("audit", audit, {"annotator", "none_of_these", *ANSWERED})
         self.rng = rng
         self.asked: dict[str, Any] = {"pool": pool, "sample": sample, "design": design}
-        self.artifacts: FoundArtifacts | None = None
+        self.artifacts: dict[str, FoundArtifacts] = {}
         self.levels: dict[str, tuple[AuditedCounts, Parted]] = {}
 
     def vendi(self, weights: Kernel, *, q: float, size: int, confidence: float) -> RatedInterval:
         """Correct one kernel, as `vendi_corrected` says."""
         options = checked_options(weights, q, size, confidence)
         if options.weights[2] > 0 and q == 2:
-            if self.artifacts is None:
-                self.artifacts = found_artifacts(self.matches, self.audit, weights=options.weights, **self.asked)
-            return pair_diversity(self.artifacts, weights=options.weights, size=size, confidence=confidence)
+            key = read_by(self.audit, options.weights)
+            if key not in self.artifacts:
+                self.artifacts[key] = found_artifacts(self.matches, self.audit, weights=options.weights, **self.asked)
+            return pair_diversity(self.artifacts[key], weights=options.weights, size=size, confidence=confidence)
         counts, told = self.imputed(options.weights)
         diversity, rng = mean_of_labels(counts.parents, options), self.rng(str(options.weights))
         return rectified(counts.mapped, counts.found, told, diversity, confidence=confidence, rng=rng)
 
     def imputed(self, weights: Weights) -> tuple[AuditedCounts, Parted]:
         """Count and impute the labels that a kernel looks at, once."""
-        level = label_column(weights)
-        if level not in self.levels:
+        level, key = label_column(weights), read_by(self.audit, weights)
+        if key not in self.levels:
             counts = audited_counts(self.matches, self.audit, weights=weights, **self.asked)
-            self.levels[level] = counts, parted_counts(counts, self.rng(level))
-        return self.levels[level]
+            self.levels[key] = counts, parted_counts(counts, self.rng(level))
+        return self.levels[key]
+
+
+def read_by(audit: pl.DataFrame, weights: Weights) -> str:
+    """Name what kernels have in common that read the same labels of the same answers."""
+    column = closest_level(weights)[1]
+    return f"{column}, {whole_answers(audit, weights)[column].null_count()} open"
 
 
 def checked_options(weights: Kernel, q: float, size: int, confidence: float) -> CorrectionOptions:

@@ -4,7 +4,7 @@ from typing import Literal, TypeAlias
 
 import polars as pl
 
-from culturekit.metrics.corrected.audit_gates import closest_level, told_apart
+from culturekit.metrics.corrected.audit_gates import closest_level, told_apart, whole_answers
 from culturekit.metrics.diversity.kernels import Weights
 
 __all__ = ["SUPPOSED", "Supposed", "answers_if"]
@@ -26,7 +26,9 @@ def answers_if(supposed: Supposed, answers: pl.DataFrame, weights: Weights) -> p
     None where all images are placed.
     """
     column = closest_level(weights)[1]
-    told = told_apart(answers).with_columns(placed=pl.col("none_of_these") | pl.col(column).is_not_null())
+    told = told_apart(whole_answers(answers, weights)).with_columns(
+        placed=pl.col("none_of_these") | pl.col(column).is_not_null()
+    )
     untold, placed = told.filter(~pl.col("placed").any().over("image_id")), told.filter("placed")
     if untold.is_empty() or placed.is_empty():
         return None

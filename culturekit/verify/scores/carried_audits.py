@@ -12,7 +12,7 @@ import polars as pl
 from culturekit.storage.digests import digest
 from culturekit.verify.findings import Ledger
 from culturekit.verify.run_tree import FinishedStage, RunTree
-from culturekit.verify.scores.corrected_scores import CorrectedScores, told_apart
+from culturekit.verify.scores.corrected_scores import CorrectedScores, told_apart, whole_answers
 from culturekit.verify.scores.labelled_images import DiversityTables
 from culturekit.verify.scores.rater_errors import NONE, gold_of
 from culturekit.verify.scores.score_rows import SCORES_FILE
@@ -101,8 +101,13 @@ def refusals(one: Audited, weights: Sequence[float], size: int) -> Iterator[str]
         yield "no answers"
         return
     yield from contradictions(own.join(one.images.select("image_id"), on="image_id", how="semi"), one.images)
+    if open_ended(one.images, column, weights):
+        yield "matches that leave a wider place open"
     label = pl.when("none_of_these").then(pl.lit(NONE)).otherwise(column)
-    placed, kept = (table.with_columns(label=label).drop_nulls("label") for table in (one.told, one.kept))
+    placed, kept = (
+        table.with_columns(label=label).drop_nulls("label")
+        for table in (whole_answers(one.told, weights), whole_answers(one.kept, weights))
+    )
     audited = one.told["image_id"].n_unique()
     if audited - placed["image_id"].n_unique() > MOST_UNPLACED * audited:
         yield "images that nobody could place"
@@ -118,6 +123,11 @@ def refusals(one: Audited, weights: Sequence[float], size: int) -> Iterator[str]
             yield "few images of a prompt"
     elif (prompts["len"] < size).all():
         yield "no batch"
+
+
+def open_ended(images: pl.DataFrame, column: str, weights: Sequence[float]) -> bool:
+    """Tell whether matches name a place and leave open a wider one that a kernel looks at."""
+    return whole_answers(images, weights)[column].null_count() > images[column].null_count()
 
 
 def contradictions(answers: pl.DataFrame, images: pl.DataFrame) -> Iterator[str]:

@@ -16,7 +16,7 @@ from culturekit.verify.scores.score_rows import close, compare_row, wrong_row
 from culturekit.verify.scores.supposed_answers import SUPPOSED, answers_if
 from culturekit.verify.scores.vendi import kernel_name, order_of
 
-__all__ = ["CorrectedScores", "check_corrected", "told_apart"]
+__all__ = ["CorrectedScores", "check_corrected", "told_apart", "whole_answers"]
 
 HOW = "from matches and audits: labels imputed again with the draws of the stated seed, chances of all kinds of batches"
 HOW_PAIRS = "from matches and audits: pairs counted, nothing drawn"
@@ -59,7 +59,7 @@ class CorrectedScores:
             about["confidence"],
         )
         images = self.images(row["model"], concept)
-        said, gold = self.said(images, about["pool"]), self.gold(about["pool"])
+        said, gold = whole_answers(self.said(images, about["pool"]), weights), self.gold(about["pool"])
         if supposed and (named := answers_if(supposed, said, weights)) is not None:
             key, said = (*key, supposed), named
         else:
@@ -148,6 +148,17 @@ def told_apart(audits: pl.DataFrame) -> pl.DataFrame:
     return audits.with_columns(pl.col("none_of_these") & nothing)
 
 
+def whole_answers(answers: pl.DataFrame, weights: Sequence[float]) -> pl.DataFrame:
+    """Drop the closest place that a kernel looks at from answers that leave open a wider one it looks at."""
+    counting = [
+        level for level, weight in zip(("artifact_id", "country", "continent"), weights[::-1], strict=True) if weight
+    ]
+    leaves_open = (
+        pl.any_horizontal(pl.col(level).is_null() for level in counting[1:]) if counting[1:] else pl.lit(value=False)
+    )
+    return answers.with_columns(pl.when(~leaves_open).then(counting[0]).alias(counting[0]))
+
+
 def left_out(told: pl.DataFrame, weights: Sequence[float]) -> dict[str, int]:
     """Count the answers that say nothing of the closest level that a kernel looks at, and why."""
     levels = (("country_only", "artifact_id"), ("continent_only", "country"), ("no_continent", "continent"))
@@ -181,7 +192,7 @@ def check_row(folder: str, row: dict[str, Any], scores: CorrectedScores, ledger:
         answer = times_quality(answer, mean(known), float(row["about"]["confidence"]))
     how = HOW_PAIRS if row["about"]["form"] == "average pairs" else HOW
     said: dict[str, object] = {"audited": audited, "kernel": kernel_name(row["about"]["weights"])}
-    told = scores.said(images, row["about"]["pool"])
+    told = whole_answers(scores.said(images, row["about"]["pool"]), row["about"]["weights"])
     said |= {
         key: count for key, count in left_out(told, row["about"]["weights"]).items() if count or key in row["about"]
     }

@@ -84,6 +84,30 @@ def test_answers_that_name_a_country_and_no_artifact_say_nothing_of_artifacts(
     assert world.corrected(some, weights) == world.corrected(world.audit.slice(12), weights)
 
 
+@pytest.mark.parametrize("weights", [(0.5, 0.5, 0.0), (1 / 3, 1 / 3, 1 / 3)])
+def test_a_country_without_its_continent_is_not_at_home_with_pictures_of_nothing(
+    weights: tuple[float, float, float],
+) -> None:
+    def without(homeless: int) -> pl.DataFrame:
+        apart = pl.int_range(pl.len()) < homeless
+        lost = {"artifact_id": pl.lit("ship"), "country": pl.lit("atlantis"), "continent": pl.lit(None, pl.String)}
+        return world.audit.with_columns(pl.when(apart).then(label).otherwise(name).alias(name)
+                                        for name, label in lost.items())  # fmt: skip
+
+    world = Audited()
+    assert world.corrected(without(12), weights) == world.corrected(world.audit.slice(12), weights)
+    assert world.corrected(without(12), (0.0, 1.0, 0.0)).n == 150
+    with pytest.raises(UsageError, match=r"20 of 150 audited images: an audit says neither an? \w+ nor none of these"):
+        world.corrected(without(20), weights)
+    nobody_saw = ~pl.col("image_id").is_in(world.audit["image_id"].implode())
+    world.matches = world.matches.with_columns(
+        pl.when(nobody_saw & (pl.col("country") == "US")).then(pl.lit(label)).otherwise(name).alias(name)
+        for name, label in {"country": "atlantis", "continent": None}.items()
+    )
+    with pytest.raises(UsageError, match=r"matches name a place and not the wider one it lies in.* of 1200 images"):
+        world.corrected(world.audit, weights)
+
+
 @pytest.mark.parametrize("weights", KERNELS)
 def test_few_answers_are_refused_by_every_kernel(weights: tuple[float, float, float]) -> None:
     world = Audited(images=60, n=29)
