@@ -1,5 +1,6 @@
 """Which audits carry a correction: one set of rules for all kernels. What breaks one is refused, with the reason."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,6 +9,7 @@ from numpy.typing import NDArray
 
 from culturekit.errors import UsageError
 from culturekit.metrics.corrected.audit_design import Design, check_design
+from culturekit.metrics.corrected.audited_places import in_places, said_adrift
 from culturekit.metrics.diversity.kernels import Weights
 from culturekit.records.none_of_these import NO_CULTURE, NONE_MEANS, NOT_IN_LIST
 
@@ -24,9 +26,7 @@ __all__ = [
     "closest_level",
     "compared_halves",
     "gold_of",
-    "in_continents",
     "labelled",
-    "lone_continent",
     "refuse_disagreement",
     "told_apart",
     "unanchored",
@@ -78,6 +78,11 @@ class TakenAnswers:
     said: pl.DataFrame
     gold: pl.DataFrame
 
+    @property
+    def adrift(self) -> Mapping[str, float]:
+        """Give the share of images of which an answer does not say the country, and the continent, of what it names."""
+        return said_adrift(self.said)
+
 
 def audited_answers(
     nearest: pl.DataFrame,
@@ -101,7 +106,7 @@ def audited_answers(
     Raises:
         UsageError: the audit cannot carry a correction of this kernel.
     """
-    own = in_continents(one_pool(audit, pool), nearest)
+    own = in_places(one_pool(audit, pool), nearest)
     told = told_apart(own)
     refuse_contradictions(own.join(nearest.select("image_id"), on="image_id", how="semi"), nearest)
     anchored = anchoring_seen(told)
@@ -119,19 +124,6 @@ def audited_answers(
     gold = gold_answers(told, placed["annotator"], closest_level(weights)[1])
     check_design(nearest, found, sample, design)
     return TakenAnswers(placed, gold)
-
-
-def lone_continent(country: pl.Expr) -> pl.Expr:
-    """Name the continent of a country whose continent nobody knows: none that has another country."""
-    return pl.format("(the continent of {})", country)
-
-
-def in_continents(answers: pl.DataFrame, nearest: pl.DataFrame) -> pl.DataFrame:
-    """Let answers that name a country, and no continent, name that in which the country lies in the matches."""
-    places = nearest.drop_nulls(["country", "continent"])
-    lies_in = dict(places.select("country", "continent").unique().sort(pl.all()).iter_rows())
-    known = pl.col("country").replace_strict(lies_in, default=None, return_dtype=pl.String)
-    return answers.with_columns(continent=pl.coalesce("continent", known))
 
 
 def refuse_contradictions(answers: pl.DataFrame, nearest: pl.DataFrame) -> None:

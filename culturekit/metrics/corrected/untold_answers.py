@@ -4,7 +4,8 @@ from typing import Literal, TypeAlias
 
 import polars as pl
 
-from culturekit.metrics.corrected.audit_gates import closest_level, lone_continent, told_apart
+from culturekit.metrics.corrected.audit_gates import closest_level, told_apart
+from culturekit.metrics.corrected.audited_places import lone_continent
 from culturekit.metrics.diversity.kernels import Weights
 
 __all__ = ["SUPPOSED", "Supposed", "answers_if"]

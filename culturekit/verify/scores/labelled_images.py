@@ -64,13 +64,22 @@ def diversity_tables(tree: RunTree, stage: FinishedStage) -> DiversityTables:
 
 
 def located(audits: pl.DataFrame, mapped: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """Add the continent where an answer names only a country, and some image is mapped to that."""
-    places = {country: continent for table in mapped for country, continent in
-              table.select("country", "continent").drop_nulls().sort(pl.all()).iter_rows()}  # fmt: skip
-    said = [
-        continent or places.get(country) for country, continent in audits.select("country", "continent").iter_rows()
-    ]
-    return audits.with_columns(continent=pl.Series(said, dtype=pl.String))
+    """Add country and continent where an answer leaves them out, and some image is mapped to what it names."""
+    of_artifact, of_country = dict[str, str](), dict[str, str]()
+    for table in mapped:
+        for artifact, country, continent in (
+            table.select("artifact_id", "country", "continent").sort(pl.all()).iter_rows()
+        ):
+            if artifact and country:
+                of_artifact[artifact] = max(country, of_artifact.get(artifact, ""))
+            if country and continent:
+                of_country[country] = max(continent, of_country.get(country, ""))
+    countries, continents = list[str | None](), list[str | None]()
+    for artifact, country, continent in audits.select("artifact_id", "country", "continent").iter_rows():
+        countries.append(country or of_artifact.get(artifact))
+        continents.append(continent or of_country.get(countries[-1] or ""))
+    found = {"country": countries, "continent": continents}
+    return audits.with_columns(pl.Series(name, said, pl.String) for name, said in found.items())
 
 
 def group_of(role: str) -> str:
