@@ -7,10 +7,11 @@ from culturekit.families.corrected import NOT_CORRECTED, UNRATED, counted_kernel
 from culturekit.records.work import NOT_COMPARABLE
 from culturekit.report.run_folders import RunFolders
 from culturekit.stages import roles
+from culturekit.stages.roles import Role
 from culturekit.storage.manifest import Manifest
 from culturekit.trail.upstream import manifest_of
 
-__all__ = ["Party", "StageLine", "caveats", "parties", "stage_line", "withheld"]
+__all__ = ["Party", "StageLine", "caveats", "every_caveat", "not_put_right", "parties", "stage_line", "withheld"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,24 @@ def withheld(run: RunFolders) -> Iterator[str]:
             yield f"{reason.removeprefix(NOT_CORRECTED)}: {counted_kernels(count)}"
         elif reason == UNRATED:
             yield f"{reason}: {counted_kernels(count)}"
+
+
+def every_caveat(run: RunFolders) -> tuple[str, ...]:
+    """Collect what any stage of the run says must be known about it; what several say stands once."""
+    noted = dict.fromkeys(str(manifest_of(run.root / name).notes.get("caveat") or "") for name in run.stages)
+    told: dict[str, None] = {}
+    for caveat in noted:
+        left = caveat
+        for other in sorted(filter(None, noted), key=len):
+            left = left if other == caveat else left.replace(other, "").strip()
+        told[left] = None
+    return tuple(filter(None, told))
+
+
+def not_put_right(run: RunFolders, role: Role, what: str, variant: str = "") -> Iterator[str]:
+    """Say which scores people did not put right, and what of their answers did not count."""
+    if run.has(role, variant=variant):
+        yield from (f"{what}: {count:,} {why}." for why, count in run.manifest(role, variant=variant).drops.items())
 
 
 def caveats(run: RunFolders) -> tuple[str, ...]:

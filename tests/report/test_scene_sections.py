@@ -13,8 +13,9 @@ from culturekit.config.load import find_recipe, load_any_recipe
 from culturekit.errors import IntegrityError
 from culturekit.records.schemas import SCORES
 from culturekit.records.work import Outcome, Work
+from culturekit.report.provenance import every_caveat
 from culturekit.report.recipes.scene_sections import ablations, followed, gaps, headline
-from culturekit.report.recipes.scene_tables import looked_up, with_params
+from culturekit.report.recipes.scene_tables import looked_up, score_grid, with_params
 from culturekit.report.run_folders import RunFolders
 from culturekit.stages import roles, scene_roles
 from culturekit.stages.roles import Role
@@ -51,6 +52,30 @@ def test_an_ablation_can_be_set_as_it_is_written(stated: str) -> None:
     words = shlex.split(stated.replace("SPEC", "simulated:first"))
     assert words[::2] == ["--set"] * (len(words) // 2)
     load_any_recipe(find_recipe("cultivate"), words[1::2])
+
+
+def test_a_value_without_interval_and_a_dash_say_so(tmp_path: Path) -> None:
+    bare = scores_row("align", value=0.5, model="bare") | {"ci_low": None, "ci_high": None}
+    held = score("align", 0.4) | {"ci_low": 0.3, "ci_high": 0.5}
+    table = pl.DataFrame([bare, held], schema=SCORES.schema)
+    rows: Any = [(model, {"model": model}, table) for model in ("m", "bare", "absent")]
+    both = score_grid("Scores", "model", [("ALIGN", {"metric": "align"})], rows)
+    assert [row[1].sub for row in both.rows] == ["0.30 to 0.50", "no interval", ""]
+    assert both.caption == "Scores; a dash: nothing to score"
+    alone = score_grid("Scores", "model", [("ALIGN", {"metric": "align"})], rows[1:2])
+    assert (alone.caption, alone.rows[0][1].sub) == ("Scores, without intervals", "")
+
+
+def noting(caveat: str, work: Work) -> Outcome:
+    return Outcome({}, notes={"caveat": caveat})
+
+
+def test_the_page_says_all_that_a_stage_says_must_be_known(tmp_path: Path) -> None:
+    said = {"a": "It is simulated.", "b": "It is simulated. One rater.", "c": "", "d": "One rater."}
+    for name, caveat in said.items():
+        made(Stage(name, "kept", 1, partial(noting, caveat), {}), tmp_path / name)
+    run = RunFolders(tmp_path, (), ("a", "b", "c", "d"))
+    assert every_caveat(run) == ("It is simulated.", "One rater.")
 
 
 def test_the_caption_says_how_sure_intervals_are(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from culturekit.records.schemas import (
     SCORES,
     SELECTED,
 )
-from culturekit.report.provenance import stage_line
+from culturekit.report.provenance import every_caveat, not_put_right, stage_line
 from culturekit.report.recipes.scene_tables import Cell, Grid, Section, looked_up, number, row_of
 from culturekit.report.recipes.scenes import SectionPage, leaders, ranked
 from culturekit.report.run_folders import RunFolders
@@ -53,10 +53,9 @@ def caption_page(run: RunFolders) -> SectionPage:
     culture = run.needed(own.CAPTIONS, CAPTIONS)["culture"][0]
     found = [models(run), learnt(run), benchmark(run), strategies(run), followed(run), criteria(run), histogram(run),
              expansion(run), exported(run)]  # fmt: skip
-    noted = (run.manifest(role, model).notes for role in (roles.IMAGES, roles.VQASCORE) for model in run.models)
-    caveats = dict.fromkeys([str(notes.get("caveat", "")) for notes in noted])
+    caveats = (*every_caveat(run), *not_put_right(run, own.JUDGED, "Corrections"))
     return SectionPage(
-        TITLE, tuple(run.models), images, (f"{culture} captions",), tuple(verdict(run)), tuple(filter(None, caveats)),
+        TITLE, tuple(run.models), images, (f"{culture} captions",), tuple(verdict(run)), caveats,
         tuple(section for section in found if section is not None), tuple(stage_line(run, name) for name in run.stages),
         STATED, {"culturekit": VERSION},
     )  # fmt: skip

@@ -8,7 +8,7 @@ import polars as pl
 
 from culturekit.metrics.scoring.value_sets import parsed
 from culturekit.records.schemas import PROMPTS, SCORES, YES_BY_SCORE
-from culturekit.report.provenance import stage_line
+from culturekit.report.provenance import every_caveat, not_put_right, stage_line
 from culturekit.report.recipes.scene_tables import (
     Grid,
     Section,
@@ -55,13 +55,10 @@ def inclusion_page(run: RunFolders) -> SectionPage:
 
 def caveats(run: RunFolders) -> Iterator[str]:
     """Say what stands for no real model, and what people's answers do not carry."""
-    noted = [run.manifest(own.VECTORS, REAL_IMAGES, name).notes for name in run.variants(own.REALISM)]
-    noted += [run.manifest(role, variant=one).notes for role in (own.ANSWERS, own.JUDGED) for one in run.variants(role)]
-    yield from filter(None, dict.fromkeys(str(notes.get("caveat") or "") for notes in noted))
-    for role, said in ((own.MARKS, "People's answers"), (own.JUDGED, "Corrections")):
-        for variant in run.variants(role) if role is own.JUDGED else [""] if run.has(role) else []:
-            about = f"{said} ({variant})" if variant else said
-            yield from (f"{about}: {n:,} {why}." for why, n in run.manifest(role, variant=variant).drops.items())
+    yield from every_caveat(run)
+    yield from not_put_right(run, own.MARKS, "People's answers")
+    for variant in run.variants(own.JUDGED):
+        yield from not_put_right(run, own.JUDGED, f"Corrections ({variant})", variant)
 
 
 def scores_of(run: RunFolders, role: roles.Role, model: str = "", variant: str = "", **params: str) -> pl.DataFrame:

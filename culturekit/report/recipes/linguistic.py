@@ -10,7 +10,7 @@ from culturekit.metrics.linguistic.corrected_tones import MISSED
 from culturekit.metrics.linguistic.picture_tones import TONE_WARNINGS
 from culturekit.metrics.scoring.value_sets import parsed
 from culturekit.records.schemas import DIALECT_PAIRS, PROMPTS
-from culturekit.report.provenance import stage_line
+from culturekit.report.provenance import every_caveat, stage_line
 from culturekit.report.recipes.linguistic_sources import (
     TRUTH,
     dialect_sources,
@@ -61,12 +61,10 @@ def linguistic_page(run: RunFolders) -> SectionPage:
     images = sum(run.manifest(roles.IMAGES, model).counts.get("images", 0) for model in run.models)
     found = [dialect_section(run), *tone_sections(run), heat_section(run), ranking_section(run), modern_section(run),
              question_section(run), rating_section(run), asked_section(run)]  # fmt: skip
-    noted = [run.manifest(own.CLIPSCORE, model).notes for model in run.models_with(own.CLIPSCORE)]
-    noted += [run.manifest(own.ANSWERS, variant=what).notes for what in run.variants(own.ANSWERS)]
-    caveats = dict.fromkeys([*(str(notes.get("caveat", "")) for notes in noted), *unseen(run), *doubts(run)])
+    caveats = (*every_caveat(run), *unseen(run), *doubts(run))
     return SectionPage(
         TITLE, tuple(run.models), images, ("two dialects, neutral prompts and groups",), tuple(verdict(run)),
-        tuple(filter(None, caveats)), tuple(section for section in found if section is not None),
+        caveats, tuple(section for section in found if section is not None),
         tuple(stage_line(run, name) for name in run.stages), STATED, {"culturekit": VERSION},
     )  # fmt: skip
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import polars as pl
@@ -16,6 +16,8 @@ __all__ = [
 ]  # fmt: skip
 
 METRICS = {"align": "ALIGN", "hal": "HAL", "exag": "EXAG", "faith": "FAITH", "ddiv": "DDIV", "sdiv": "SDIV"}
+
+DASH, NO_INTERVAL = "–", "no interval"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ def name_of(code: str) -> str:
 def number(value: float | None, low: float | None = None, high: float | None = None, *, shaded: bool = False) -> Cell:
     """Write a score with its interval."""
     if value is None or math.isnan(value):
-        return Cell("–")
+        return Cell(DASH, "" if value is None else "not defined")
     sub = "" if low is None or high is None or math.isnan(low) else f"{low:.2f} to {high:.2f}"
     return Cell(minus(f"{value:.3f}"), minus(sub), min(max(value, 0.0), 1.0) if shaded else None)
 
@@ -77,9 +79,12 @@ def minus(text: str) -> str:
 
 
 def looked_up(table: pl.DataFrame | None, *, shaded: bool = False, **where: str | None) -> Cell:
-    """Look one score up; a dash where there is none."""
+    """Look one score up; a dash where there is none. A value that has no interval says so."""
     row = row_of(table, **where)
-    return Cell("–") if row is None else number(row["value"], row["ci_low"], row["ci_high"], shaded=shaded)
+    if row is None:
+        return Cell(DASH)
+    found = number(row["value"], row["ci_low"], row["ci_high"], shaded=shaded)
+    return found if found.sub else replace(found, sub=NO_INTERVAL)
 
 
 def row_of(table: pl.DataFrame | None, **where: str | None) -> dict[str, Any] | None:
@@ -104,9 +109,19 @@ def grid(caption: str, heads: Iterable[str], rows: Iterable[tuple[str, Iterable[
 def score_grid(
     caption: str, first: str, columns: Iterable[tuple[str, Where]], rows: Sources, *, shaded: bool = False
 ) -> Grid:  # fmt: skip
-    """Make a table of scores: each is looked up where its row and its column say."""
+    """Make a table of scores: each is looked up where its row and its column say.
+
+    The caption says what a dash is, and where no value has an interval; where only some have none, these say so.
+    """
     places = list(columns)
-    return grid(caption, (first, *(head for head, _ in places)), (
+    made = grid(caption, (first, *(head for head, _ in places)), (
         (head, [looked_up(table, shaded=shaded, **own_place, **place) for _, place in places])
         for head, own_place, table in rows
     ))  # fmt: skip
+    cells = [cell for row in made.rows for cell in row[1:]]
+    bare = [cell for cell in cells if cell.sub == NO_INTERVAL]
+    if bare and all(cell.sub == NO_INTERVAL for cell in cells if cell.text != DASH):
+        told = [tuple(replace(cell, sub="") if cell.sub == NO_INTERVAL else cell for cell in row) for row in made.rows]
+        made = replace(made, caption=f"{made.caption}, without intervals", rows=tuple(told))
+    dashes = any(cell.text == DASH for cell in cells)
+    return replace(made, caption=f"{made.caption}; a dash: nothing to score") if dashes else made

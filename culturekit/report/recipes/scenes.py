@@ -8,7 +8,7 @@ import polars as pl
 from markupsafe import Markup
 
 from culturekit.records.schemas import SCORES
-from culturekit.report.provenance import StageLine, stage_line
+from culturekit.report.provenance import StageLine, every_caveat, not_put_right, stage_line
 from culturekit.report.recipes.scene_sections import (
     ablations,
     accuracy,
@@ -63,13 +63,10 @@ def scene_page(run: RunFolders) -> SectionPage:
         by_dimension(run, places), categories(run), matrix(run), descriptors(run), accuracy(run), ablations(),
     ]  # fmt: skip
     images = sum(run.manifest(roles.IMAGES, model).counts.get("images", 0) for model in run.models)
-    manifests = [run.manifest(role, model) for role in (scene_roles.EXTRACTED, scene_roles.STEREOTYPED)
-                 for model in run.models] + [run.manifest(scene_roles.PHRASES)]  # fmt: skip
-    caveats = dict.fromkeys(str(one.notes.get("caveat", "")) for one in manifests)
     return SectionPage(
         TITLE, tuple(run.models), images, tuple(map(name_of, places)),
         tuple(verdict(corrected, truth, tuple(run.models))),
-        (*filter(None, caveats), *not_corrected(run)), tuple(section for section in sections if section is not None),
+        (*every_caveat(run), *not_corrected(run)), tuple(section for section in sections if section is not None),
         tuple(stage_line(run, name) for name in run.stages), STATED, {"culturekit": VERSION},
     )  # fmt: skip
 
@@ -126,12 +123,9 @@ def not_corrected(run: RunFolders) -> Iterator[str]:
     """Say why there are no gaps, what of people's answers did not count, and which scores they did not put right."""
     if not run.has(roles.GAPS):
         yield "Gaps are left out: all countries are of one group of the scheme, or of none."
-    if run.has(scene_roles.MARKS):
-        for reason, count in run.manifest(scene_roles.MARKS).drops.items():
-            yield f"People's marks: {count:,} {reason}."
+    yield from not_put_right(run, scene_roles.MARKS, "People's marks")
     variants = run.variants(scene_roles.JUDGED_BY)
     for name in variants:
-        for reason, count in run.manifest(scene_roles.JUDGED_BY, variant=name).drops.items():
-            yield f"{name.upper()}, {count} {reason}."
+        yield from not_put_right(run, scene_roles.JUDGED_BY, name.upper(), name)
     if variants:
         yield "EXAG, and with it FAITH, is put right by people's rating of it, of which 1 to 5 stand for 0 to 1."
