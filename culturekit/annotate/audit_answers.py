@@ -42,7 +42,7 @@ def audits_of(taken: Sequence[tuple[Answered, KeyRow]], scheme: Scheme, pool: st
             row["offered_first"] = False
     votes: dict[str, Counter[str]] = {}
     for row in rows:
-        if row["country"] is not None:
+        if row["country"] is not None and row["continent"] is not None:
             votes.setdefault(row["country"], Counter())[row["continent"]] += 1
     lies_in = {country: min(each, key=lambda name: (-each[name], name)) for country, each in votes.items()}
     settled = [{**row, "continent": lies_in.get(row["country"], row["continent"])} for row in rows]

@@ -6,6 +6,7 @@ import polars as pl
 
 from culturekit.builders.country_names import country_code
 from culturekit.errors import UsageError
+from culturekit.metrics.corrected.audited_places import in_places
 from culturekit.metrics.scoring.image_collections import checked
 from culturekit.records.schemas import AUDITS
 
@@ -14,6 +15,8 @@ __all__ = ["answers_about_others", "checked_answers"]
 
 def checked_answers(audits: pl.DataFrame, matches: pl.DataFrame) -> pl.DataFrame:
     """Accept a table of answers; refuse names where the matches have codes, which would be labels of their own.
+
+    What is named alone lies where the matches have it.
 
     Raises:
         UsageError: the table does not conform to AUDITS, or calls a country or an artifact by its name.
@@ -32,7 +35,7 @@ def checked_answers(audits: pl.DataFrame, matches: pl.DataFrame) -> pl.DataFrame
                     found=repr(place),
                     hint="Answers that name one place in two ways would look like two.",
                 )
-    return said
+    return in_places(said, matches)
 
 
 def answers_about_others(audits: pl.DataFrame, matches: pl.DataFrame) -> Mapping[str, int]:

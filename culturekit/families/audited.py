@@ -80,7 +80,7 @@ def audited(given: AuditedReads, options: AuditedOptions, *, name: str = "audite
         return write_scored(work, score_audited(matches_of(given), *people, options=options, required=required))
 
     return Stage(
-        name, "score-audited", 4, run, roles_of(given), kept(options), {}, packages=("numpy", "polars", "scipy")
+        name, "score-audited", 5, run, roles_of(given), kept(options), {}, packages=("numpy", "polars", "scipy")
     )
 
 

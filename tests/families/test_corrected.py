@@ -414,6 +414,7 @@ def test_an_unknown_design_and_single_raters_are_marked_in_every_number_and_said
     manifest = read_manifest(tmp_path / "out")
     assert manifest is not None
     assert "one rater per image" in manifest.notes["caveat"]
+    assert "Here a score rests on 60 to 120 audited images." in manifest.notes["caveat"]
     assert "Nobody knows how the audited images were chosen" in manifest.notes["caveat"]
     assert manifest.options["design"] == "unknown"
 

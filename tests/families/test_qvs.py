@@ -12,7 +12,7 @@ from scipy import stats
 
 from culturekit.errors import UsageError
 from culturekit.families.collection_scores import QvsOptions
-from culturekit.families.qvs import score_qvs
+from culturekit.families.qvs import score_qvs, without_quality
 from culturekit.metrics import CATALOG, STANDARD_KERNELS, Metric, interval, qvs, vendi, vendi_jackknife
 from culturekit.metrics.catalog.diversity import DIVERSITY
 from culturekit.metrics.diversity.labels import Missing
@@ -454,3 +454,15 @@ def test_what_has_no_complete_batch_is_counted_and_not_only_nan() -> None:
     assert answer.scores["value"].is_nan().all()
     assert answer.left_out == {"model and concept of which no repeat has 8 images": 1}
     assert score_qvs(match_table(match_rows()), None, options=DEFAULT).left_out == {}
+
+
+def test_images_that_a_scorer_does_not_know_are_counted_and_other_images_refused() -> None:
+    matches = match_table(match_rows())
+    quality = quality_table(matches)
+    assert without_quality([matches], quality) == {}
+    known = quality.sort("image_id")["image_id"].head(10).implode()
+    ten = quality.filter(pl.col("image_id").is_in(known))
+    assert without_quality([matches], ten) == {"no quality by hps": quality.height - 10}
+    others = quality.with_columns(pl.format("other-{}", "image_id").alias("image_id"))
+    with pytest.raises(UsageError, match="a scorer of quality knows no image of the matches"):
+        without_quality([matches], others)

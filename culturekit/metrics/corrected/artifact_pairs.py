@@ -9,7 +9,7 @@ and made good.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -73,10 +73,12 @@ class FoundArtifacts:
     Attributes:
         images: prompt_id, and the numbers of what each image is mapped to and found to show on each level.
         raters: how often the answer that most people give is right.
+        adrift: as in TakenAnswers.
     """
 
     images: pl.DataFrame
     raters: RaterModel
+    adrift: Mapping[str, float]
 
 
 def found_artifacts(
@@ -91,7 +93,7 @@ def found_artifacts(
     """Take the answers that correct kernels with artifacts, or refuse the audit."""
     nearest = matches.filter(pl.col("rank") == 1).sort("image_id")
     taken = audited_answers(nearest, audit, weights=weights, pool=pool, sample=sample, design=design)
-    return FoundArtifacts(numbered_levels(nearest, one_answer(taken.said)), modelled(taken))
+    return FoundArtifacts(numbered_levels(nearest, one_answer(taken.said)), modelled(taken), taken.adrift)
 
 
 def pair_diversity(found: FoundArtifacts, *, weights: Weights, size: int, confidence: float) -> RatedInterval:

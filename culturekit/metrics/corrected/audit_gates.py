@@ -1,5 +1,6 @@
 """Which audits carry a correction: one set of rules for all kernels. What breaks one is refused, with the reason."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,6 +9,7 @@ from numpy.typing import NDArray
 
 from culturekit.errors import UsageError
 from culturekit.metrics.corrected.audit_design import Design, check_design
+from culturekit.metrics.corrected.audited_places import in_places, said_adrift
 from culturekit.metrics.diversity.kernels import Weights
 from culturekit.records.none_of_these import NO_CULTURE, NONE_MEANS, NOT_IN_LIST
 
@@ -76,6 +78,11 @@ class TakenAnswers:
     said: pl.DataFrame
     gold: pl.DataFrame
 
+    @property
+    def adrift(self) -> Mapping[str, float]:
+        """Give the share of images of which an answer does not say the country, and the continent, of what it names."""
+        return said_adrift(self.said)
+
 
 def audited_answers(
     nearest: pl.DataFrame,
@@ -99,7 +106,7 @@ def audited_answers(
     Raises:
         UsageError: the audit cannot carry a correction of this kernel.
     """
-    own = one_pool(audit, pool)
+    own = in_places(one_pool(audit, pool), nearest)
     told = told_apart(own)
     refuse_contradictions(own.join(nearest.select("image_id"), on="image_id", how="semi"), nearest)
     anchored = anchoring_seen(told)

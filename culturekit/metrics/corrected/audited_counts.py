@@ -1,7 +1,7 @@
 """Mapped and audited labels as counts: all that the correction looks at, however many images there are."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import polars as pl
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from culturekit.errors import UsageError
 from culturekit.metrics.corrected.audit_design import Design
 from culturekit.metrics.corrected.audit_gates import NOTHING, audited_answers
+from culturekit.metrics.corrected.audited_places import lone_continent
 from culturekit.metrics.corrected.imputed_labels import Findings
 from culturekit.metrics.corrected.raters import SETTLED, modelled_answers
 from culturekit.metrics.diversity.kernels import Weights
@@ -38,14 +39,14 @@ class AuditedCounts:
         mapped: int64, (n_prompts, n_labels): images by prompt and mapped label.
         found: the audited images in the order of their ids, and what each really shows; shares of labels where raters
             leave a doubt.
-        adrift: share of the audited images of which somebody named a country that lies on no known continent.
+        adrift: as in TakenAnswers.
     """
 
     labels: tuple[str, ...]
     parents: NDArray[np.int64]
     mapped: NDArray[np.int64]
     found: Findings
-    adrift: float = 0.0
+    adrift: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def audited(self) -> int:
@@ -96,14 +97,8 @@ def audited_counts(
         parents=numbered_parents(parents),
         mapped=counted_images(images, len(labels)),
         found=Findings(seen["prompt"].to_numpy(), seen["label"].to_numpy(), shown, model.right, model.doubt),
-        adrift=said_adrift(taken.said),
+        adrift=taken.adrift,
     )
-
-
-def said_adrift(said: pl.DataFrame) -> float:
-    """Give the share of images of which an answer names a country whose continent nobody knows."""
-    adrift = said.filter(~pl.col("none_of_these"), pl.col("continent").is_null())
-    return adrift["image_id"].n_unique() / said["image_id"].n_unique()
 
 
 def numbered_images(nearest: pl.DataFrame, labels: Sequence[str], column: str) -> pl.DataFrame:
@@ -146,6 +141,5 @@ def continents_of(nearest: pl.DataFrame, said: pl.DataFrame, column: str) -> dic
     """
     places = [nearest, said.filter(~pl.col("none_of_these"))]
     pairs = pl.concat([table.select(label=column, continent="continent") for table in places]).unique()
-    own = pl.format("(the continent of {})", pl.col("label"))
-    pairs = pairs.drop_nulls("label").select("label", pl.col("continent").fill_null(own))
+    pairs = pairs.drop_nulls("label").select("label", pl.coalesce("continent", lone_continent(pl.col("label"))))
     return {**dict(pairs.sort("label").iter_rows()), NONE: NONE}

@@ -1,6 +1,6 @@
 """Corrected diversity: VS over batch size of what images really show, with an interval that holds."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -15,6 +15,7 @@ from culturekit.metrics.corrected.artifact_pairs import FoundArtifacts, found_ar
 from culturekit.metrics.corrected.audit_design import Design
 from culturekit.metrics.corrected.audit_gates import MOST_UNPLACED
 from culturekit.metrics.corrected.audited_counts import NONE, AuditedCounts, audited_counts, label_column
+from culturekit.metrics.corrected.audited_places import WIDER
 from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity, expected_diversity
 from culturekit.metrics.corrected.raters import RatedInterval
 from culturekit.metrics.corrected.rectified import Parted, parted, rectified
@@ -129,9 +130,10 @@ class CorrectedImages:
         if options.weights[2] > 0 and q == 2:
             if self.artifacts is None:
                 self.artifacts = found_artifacts(self.matches, self.audit, weights=options.weights, **self.asked)
+            refuse_adrift(self.artifacts.adrift, options.weights)
             return pair_diversity(self.artifacts, weights=options.weights, size=size, confidence=confidence)
         counts, told = self.imputed(options.weights)
-        refuse_adrift(counts, options.weights)
+        refuse_adrift(counts.adrift, options.weights)
         diversity, rng = mean_of_labels(counts.parents, options), self.rng(str(options.weights))
         return rectified(counts.mapped, counts.found, told, diversity, confidence=confidence, rng=rng)
 
@@ -144,15 +146,16 @@ class CorrectedImages:
         return self.levels[level]
 
 
-def refuse_adrift(counts: AuditedCounts, weights: Weights) -> None:
-    """Refuse a kernel of continents and countries where people named many countries of no known continent."""
-    if weights[0] > 0 and weights[1] > 0 and counts.adrift > MOST_UNPLACED:
-        raise UsageError(
-            "an audit names countries of which nobody knows the continent",
-            where=f"{counts.adrift:.0%} of the audited images",
-            expected=f"a continent for all but {MOST_UNPLACED:.0%} of them, or the kernel country",
-            found="countries that were typed, neither in the space nor with an ISO code",
-        )
+def refuse_adrift(adrift: Mapping[str, float], weights: Weights) -> None:
+    """Refuse a kernel of wider places than many answers name: what lies nowhere would be like nothing else."""
+    for level, weight in zip(WIDER, weights[:2], strict=True):
+        if weight > 0 and adrift.get(level, 0) > MOST_UNPLACED:
+            raise UsageError(
+                f"an audit does not say the {level} of what it names",
+                where=f"{adrift[level]:.0%} of the audited images",
+                expected=f"a {level} for all but {MOST_UNPLACED:.0%} of them",
+                found="places that no image is mapped to",
+            )
 
 
 def checked_options(weights: Kernel, q: float, size: int, confidence: float) -> CorrectionOptions:

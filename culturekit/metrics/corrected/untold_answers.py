@@ -5,6 +5,7 @@ from typing import Literal, TypeAlias
 import polars as pl
 
 from culturekit.metrics.corrected.audit_gates import closest_level, told_apart
+from culturekit.metrics.corrected.audited_places import lone_continent
 from culturekit.metrics.diversity.kernels import Weights
 
 __all__ = ["SUPPOSED", "Supposed", "answers_if"]
@@ -37,6 +38,7 @@ def answers_if(supposed: Supposed, answers: pl.DataFrame, weights: Weights) -> p
         named = untold.with_columns(pl.lit(said, told.schema[level]).alias(level) for level, said in labels.items())
     else:
         known = {level: pl.col(level).max().over("image_id") for level in LABELS}
+        known["continent"] = pl.coalesce(known["continent"], lone_continent(known["country"]))
         number = pl.col("image_id").rank("dense") % MOST_LABELS
         own = pl.format("(cannot tell {}) {}", number, known["continent"].fill_null(""))
         apart = (known[level].fill_null(own).alias(level) for level in LABELS)

@@ -12,6 +12,7 @@ from culturekit.verify.findings import Ledger
 from culturekit.verify.run_tree import FinishedStage, RunTree
 from culturekit.verify.scores.averages import Answer
 from culturekit.verify.scores.corrected_scores import told_apart
+from culturekit.verify.scores.labelled_images import located
 from culturekit.verify.scores.rater_errors import anchored, marks_of
 from culturekit.verify.scores.score_rows import compare_row
 
@@ -54,7 +55,7 @@ def check_audited(tree: RunTree, stage: FinishedStage, rows: Sequence[dict[str, 
         if path is not None:
             tables[role.partition("-")[0].replace("audits", "audit")].append(pl.read_parquet(path))
     matches = pl.concat(tables["matches"]).filter(pl.col("rank") == 1)
-    said = pl.concat(tables["audit"], how="diagonal")
+    said = located(pl.concat(tables["audit"], how="diagonal"), [matches])
     pool = stage.manifest.options.get("pool")
     said = said if pool is None else said.filter(pl.col("pool") == pool)
     kept = said.filter(~pl.col("offered_first").fill_null(value=False)) if anchored(said) else said

@@ -106,8 +106,7 @@ def refusals(one: Audited, weights: Sequence[float], size: int) -> Iterator[str]
     audited = one.told["image_id"].n_unique()
     if audited - placed["image_id"].n_unique() > MOST_UNPLACED * audited:
         yield "images that nobody could place"
-    images_kept = kept["image_id"].n_unique()
-    if images_kept < FEWEST:
+    if kept["image_id"].n_unique() < FEWEST:
         yield "few images"
     yield from raters(kept, own, column)
     prompts = one.images.group_by("prompt_id").len()
@@ -117,12 +116,13 @@ def refusals(one: Audited, weights: Sequence[float], size: int) -> Iterator[str]
             prompts.join(met, on="prompt_id", how="left", nulls_equal=True)["count"].fill_null(0) < FEWEST_OF_PROMPT
         ).any():
             yield "few images of a prompt"
-        return
-    if (prompts["len"] < size).all():
+    elif (prompts["len"] < size).all():
         yield "no batch"
-    adrift = kept.filter(~pl.col("none_of_these"), pl.col("country").is_not_null(), pl.col("continent").is_null())
-    if weights[0] > 0 and weights[1] > 0 and adrift["image_id"].n_unique() > MOST_UNPLACED * images_kept:
-        yield "countries of no known continent"
+    named = kept.filter(~pl.col("none_of_these"), pl.col("label").is_not_null())
+    for wider, weight in zip(("continent", "country"), weights[:2], strict=True):
+        lost = named.filter(pl.col(wider).is_null())["image_id"].n_unique()
+        if weight > 0 and lost > MOST_UNPLACED * kept["image_id"].n_unique():
+            yield f"answers that do not say the {wider}"
 
 
 def contradictions(answers: pl.DataFrame, images: pl.DataFrame) -> Iterator[str]:

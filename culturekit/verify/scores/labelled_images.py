@@ -11,7 +11,7 @@ import polars as pl
 from culturekit.stages.roles import FLOORS, MATCHES
 from culturekit.verify.run_tree import FinishedStage, RunTree
 
-__all__ = ["DiversityTables", "diversity_tables"]
+__all__ = ["DiversityTables", "diversity_tables", "located"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +56,30 @@ def diversity_tables(tree: RunTree, stage: FinishedStage) -> DiversityTables:
     return DiversityTables(
         **nearest,
         quality=quality_of(groups["quality"]),
-        audits=pl.concat(groups["audit"], how="diagonal") if groups["audit"] else None,
+        audits=located(pl.concat(groups["audit"], how="diagonal"), nearest["mapped"]) if groups["audit"] else None,
         asked=pl.concat([narrowed(table) for table in groups["images"]]) if groups["images"] else None,
         countries={} if prompts is None else countries_of(prompts),
         missing=tuple(role for role, path in found.items() if path is None),
     )
+
+
+def located(audits: pl.DataFrame, mapped: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """Add country and continent where an answer leaves them out, and some image is mapped to what it names."""
+    of_artifact, of_country = dict[str, str](), dict[str, str]()
+    for table in mapped:
+        for artifact, country, continent in (
+            table.select("artifact_id", "country", "continent").sort(pl.all()).iter_rows()
+        ):
+            if artifact and country:
+                of_artifact[artifact] = max(country, of_artifact.get(artifact, ""))
+            if country and continent:
+                of_country[country] = max(continent, of_country.get(country, ""))
+    countries, continents = list[str | None](), list[str | None]()
+    for artifact, country, continent in audits.select("artifact_id", "country", "continent").iter_rows():
+        countries.append(country or of_artifact.get(artifact))
+        continents.append(continent or of_country.get(countries[-1] or ""))
+    found = {"country": countries, "continent": continents}
+    return audits.with_columns(pl.Series(name, said, pl.String) for name, said in found.items())
 
 
 def group_of(role: str) -> str:

@@ -37,6 +37,8 @@ def answers_if(supposed: str, answers: pl.DataFrame, weights: Sequence[float]) -
             known = {
                 level: max((row[level] for row in of_image[image] if row[level]), default=None) for level in LEVELS
             }
+            if known["country"] and not known["continent"]:
+                known["continent"] = f"(the continent of {known['country']})"
             own = f"(cannot tell {number % OWN_LABELS}) {known['continent']}"
             named = {**{level: known[level] or own for level in LEVELS}, "none_of_these": False}
         found += [{**row, **named} for row in of_image[image]]

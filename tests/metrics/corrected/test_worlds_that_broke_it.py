@@ -112,8 +112,29 @@ def test_a_country_of_no_known_continent_is_not_where_nothing_is(share: float) -
     audits = audits_of({image: shown[image] for image in drawn})
     if share > MOST_UNPLACED:
         assert vendi_corrected(matches, audits, weights=COUNTRY, rng=rng).high > 1 / 8
-        with pytest.raises(UsageError, match="of which nobody knows the continent"):
-            vendi_corrected(matches, audits, weights=both, rng=rng)
+        for weights, q in ((both, 1), ((1 / 3, 1 / 3, 1 / 3), 2)):
+            with pytest.raises(UsageError, match="does not say the continent of what it names"):
+                vendi_corrected(matches, audits, weights=weights, q=q, rng=rng)
     else:
         parents = audited_counts(matches, audits, weights=both).parents
         assert len(set(parents.tolist())) == 3
+
+
+@pytest.mark.parametrize(
+    ("left_out", "weights", "q"),
+    [(["continent"], (0.5, 0.5, 0.0), 1), (["country", "continent"], (1 / 3, 1 / 3, 1 / 3), 2)],
+)
+def test_what_an_answer_names_alone_lies_where_the_matches_have_it(
+    left_out: list[str], weights: tuple[float, float, float], q: int
+) -> None:
+    rng = np.random.default_rng(4)
+    shown = [COUNTRIES[label] for label in rng.integers(0, 6, 400)]
+    matches = matches_of(mapped_with_error(list(shown), accuracy=0.8, rng=rng))
+    truth: dict[str, str | None] = dict(zip(matches["image_id"].to_list(), shown, strict=True))
+    drawn = audit_sample(matches, n=AUDITED, rng=rng)["image_id"].to_list()
+    audits = audits_of({image: truth[image] for image in drawn})
+    alone = audits.with_columns(pl.lit(None, pl.String).alias(level) for level in left_out)
+    whole, told = (
+        vendi_corrected(matches, said, weights=weights, q=q, rng=np.random.default_rng(1)) for said in (audits, alone)
+    )
+    assert (whole.value, whole.low, whole.high) == (told.value, told.low, told.high)
