@@ -36,7 +36,9 @@ Found: TypeAlias = Sequence[Answer]
 
 def runs_of(world: str, model: int, answers: Found) -> list[Answer]:
     """Give the answers about one model in one world, in the order of runs."""
-    return sorted((one for one in answers if (one.world, one.model) == (world, model)), key=lambda one: one.run)
+    return sorted(
+        (one for one in answers if (one.world, one.model) == (world, model)), key=lambda one: (one.seed, one.run)
+    )
 
 
 def equal_models(answers: Found) -> dict[str, list[Found]]:
@@ -97,10 +99,10 @@ def ranked(answers: Found) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 def ranks_held(world: str, answers: Found) -> list[str] | None:
     """Write how often the ranks that models may have hold the rank of the truth, in one world."""
-    runs: dict[int, list[Answer]] = {}
+    runs: dict[tuple[int, int], list[Answer]] = {}
     for one in answers:
         if one.world == world:
-            runs.setdefault(one.run, []).append(one)
+            runs.setdefault((one.seed, one.run), []).append(one)
     each, every, wide = [], [], []
     for five in runs.values():
         five.sort(key=lambda one: one.model)

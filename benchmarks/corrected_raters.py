@@ -1,13 +1,14 @@
 """What raters who err do to corrected diversity: one to three of them, held by gold items or not, anchored or not.
 
-    python benchmarks/corrected_raters.py                # 20 audits of four models by one rater, 10 by more
-    python benchmarks/corrected_raters.py --full         # 200 audits of all
+    python benchmarks/corrected_raters.py                # 10 audits of four models by each kind of raters
+    python benchmarks/corrected_raters.py --audits 200
 
 Raters err as annotators do who confuse countries: a wrong answer is another country of the same continent three
 times out of four. The model of the raters knows nothing of that. Anchored ones take the mapped label over in three of
 ten cases where it is wrong and their form lists it first, which it does for half of the images.
 """
 
+import argparse
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -141,8 +142,9 @@ def cells() -> list[Cell]:
 
 def main() -> int:
     """Cover the truth in every cell, on two processes, and write the table."""
-    full = "--full" in sys.argv
-    asked = [(cell, 200 if full else 20 if cell.raters == 1 or cell.accuracy == 1 else 10) for cell in cells()]
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--audits", type=int, default=10, help="of four models each, by each kind of raters")
+    asked = [(cell, parser.parse_args().audits) for cell in cells()]
     rows = []
     with ProcessPoolExecutor(2) as pool:
         for row in pool.map(row_of, asked):
@@ -155,7 +157,7 @@ def main() -> int:
     record(
         "corrected_raters",
         title=f"Corrected diversity by raters who err, {AUDITED} images of each of four models",
-        command=f"python benchmarks/corrected_raters.py{' --full' if full else ''}",
+        command=" ".join(["python benchmarks/corrected_raters.py", *sys.argv[1:]]),
         table=[head, *rows],
     )
     return 0

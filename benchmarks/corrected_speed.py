@@ -39,7 +39,7 @@ def tables() -> tuple[float, float]:
     matches = pl.DataFrame({
         "image_id": pl.int_range(IMAGES, eager=True).cast(pl.String), "model": "m", "concept": "cuisine",
         "prompt_id": "p", "rank": pl.Series(np.ones(IMAGES, np.uint16)), "country": names.gather(label),
-        "continent": names.gather(label // 4),
+        "continent": names.gather(label // 4), "artifact_id": None,
     })  # fmt: skip
     start = time.process_time()
     sample = audit_sample(matches, n=AUDITED, rng=rng)

@@ -200,7 +200,10 @@ NUMBERS = ("truth", "alone", "by_labels", "value", "low", "high", "unmapped", "u
 
 def row_of(name: str, kernel: str, answers: Sequence[Answer]) -> list[str]:
     """Write one line of the table."""
-    by_model = [sorted((one for one in answers if one.model == model), key=lambda one: one.run) for model in range(5)]
+    by_model = [
+        sorted((one for one in answers if one.model == model), key=lambda one: (one.seed, one.run))
+        for model in range(5)
+    ]
     told = np.array([[attrgetter(*NUMBERS)(one) for one in each] for each in by_model])
     truth, alone, by_labels, value, low, high, unmapped, without, seconds = np.moveaxis(told, 2, 0)
     answered = np.isfinite(value)
@@ -286,8 +289,10 @@ def main() -> int:
         told = [one for one in answers if one.kernel == kernel]
         each = {name: [one for one in told if one.world == name] for name in WORLDS}
         rows += [row_of(name, kernel, those) for name, those in each.items() if those]
-        runs_of_all = {place: number for number, place in enumerate({(one.world, one.run): None for one in told})}
-        together = [replace(one, run=runs_of_all[one.world, one.run]) for one in told]
+        runs_of_all = {
+            place: number for number, place in enumerate({(one.world, one.seed, one.run): None for one in told})
+        }
+        together = [replace(one, run=runs_of_all[one.world, one.seed, one.run]) for one in told]
         rows += [row_of("all of these", kernel, together)] if told else []
     part = asked_for.world or asked_for.kernel or not (asked_for.full or asked_for.journal)
     record(

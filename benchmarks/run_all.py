@@ -31,7 +31,7 @@ LONG = (
     ("release_world.py", "--full"),
     ("evaluation.py", "--full"),
     ("evaluation_coverage.py", "--full"),
-    ("corrected_raters.py", "--full"),
+    ("corrected_raters.py", "--audits", "200"),
     ("corrected_diversity.py", "--full"),
     ("corrected_worlds.py", "--full"),
     ("corrected_comparisons.py", "--runs", "60"),

@@ -157,7 +157,7 @@ def test_an_audit_that_cannot_carry_a_correction_is_refused() -> None:
     with pytest.raises(UsageError, match="several pools of people answered; expected pool= with one of them"):
         vendi_corrected(matches, two, **ask)  # type: ignore[arg-type]
     assert vendi_corrected(matches, two, pool="people", **ask).n == 200  # type: ignore[arg-type]
-    unsure = audit.with_columns(country=pl.lit(None, pl.String))
+    unsure = audit.with_columns(pl.lit(None, pl.String).alias(level) for level in ("country", "artifact_id"))
     with pytest.raises(UsageError, match="says neither a country nor none of these"):
         vendi_corrected(matches, unsure, **ask)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="matches must be of one model; found 'a, m'"):
