@@ -18,7 +18,7 @@ from culturekit.errors import UsageError
 from culturekit.pipeline.known_inputs import known_records, traces_of
 from culturekit.recipe_plugins import carrying
 from culturekit.records.work import Engine, Outcome, Progress, Quiet, Work
-from culturekit.stages.stage import Stage, check_expected, check_outputs, input_records, key_of
+from culturekit.stages.stage import Stage, check_expected, check_sizes, input_records, key_of
 from culturekit.storage.atomic import remove_strays
 from culturekit.storage.manifest import JOURNAL, InputRecord, Manifest, describe_outputs, read_manifest
 from culturekit.storage.spreadsheet_cells import export_table
@@ -85,7 +85,7 @@ def run_stage(
         if fresh:
             place.discard()
         elif manifest is not None and manifest.key == key:
-            check_outputs(final, manifest)
+            check_sizes(final, manifest)
             place.discard()
             return StageRun(stage.name, final, manifest, "reused", time.perf_counter() - started)
         goes_on = place.open(key)

@@ -12,7 +12,7 @@ from culturekit.stages.asking import Asking
 from culturekit.storage.digests import digest, digest_file
 from culturekit.storage.manifest import MANIFEST, InputRecord, Manifest, read_manifest
 
-__all__ = ["Stage", "check_expected", "check_outputs", "input_records", "key_of"]
+__all__ = ["Stage", "check_expected", "check_sizes", "input_records", "key_of"]
 
 HASHED = 32 << 20
 """Bytes of a file up to which what an input holds is hashed each time: so much takes some hundredths of a second."""
@@ -75,7 +75,7 @@ def record_of(path: Path) -> InputRecord:
         manifest = read_manifest(path)
         if manifest is None:
             raise UsageError("not a finished stage folder", where=str(path), expected="a folder with a manifest.json")
-        check_outputs(path, manifest)
+        check_content(path, manifest)
         return InputRecord(manifest.sha256, manifest.stage, stage=manifest.stage)
     if not path.is_file():
         raise UsageError("there is no such file", where=str(path))
@@ -87,12 +87,19 @@ def record_of(path: Path) -> InputRecord:
     return InputRecord(content, path.name, stage=manifest.stage if manifest and record else "")
 
 
-def check_outputs(folder: Path, manifest: Manifest) -> None:
-    """Make sure that the files of a finished stage are those its manifest lists; of large ones the sizes tell."""
+def check_sizes(folder: Path, manifest: Manifest) -> None:
+    """Make sure that the files of a finished stage are there with the sizes its manifest lists."""
     for name, record in manifest.outputs.items():
         path = folder / name
         if not path.exists() or (path.is_file() and path.stat().st_size != record.bytes):
             raise changed(path)
+
+
+def check_content(folder: Path, manifest: Manifest) -> None:
+    """Make sure that the files of a finished stage are those its manifest lists; of large ones the sizes tell."""
+    check_sizes(folder, manifest)
+    for name, record in manifest.outputs.items():
+        path = folder / name
         if path.is_file() and record.bytes <= HASHED and digest_file(path) != record.sha256:
             raise changed(path)
 

@@ -5,7 +5,7 @@ import pytest
 from culturekit.builders.prompting.prompts import PromptOptions, build_prompts
 from culturekit.config.kinds import wired
 from culturekit.config.load import load_recipe
-from culturekit.errors import ConfigError, UsageError
+from culturekit.errors import ConfigError
 from culturekit.kg.concepts import load_concept
 from culturekit.pipeline.steps.extract_stages import described
 from culturekit.pipeline.steps.graph_stages import prompts_stage
@@ -106,9 +106,10 @@ def test_a_concept_without_words_is_refused_before_anything_runs(tmp_path: Path)
     recipe = tmp_path / "recipe.yaml"
     text = Path("recipes/cube.yaml").read_text(encoding="utf-8")
     recipe.write_text(text.replace("[cuisine, landmarks, art]", f"[cuisine, {config(tmp_path, '')}]"), encoding="utf-8")
-    with pytest.raises(UsageError) as told:
-        wired(load_recipe(recipe), tmp_path / "run")
+    with pytest.raises(ConfigError) as told:
+        load_recipe(recipe)
     assert str(told.value) == (
+        f"{recipe}:5: "
         "no en template for prompts of the kind cube about instruments; expected `prompts: {en: {artifact: ...}}` in "
         "the root config of the concept. Give that config in `concepts` or with --roots, or templates with "
         "--translations or in `prompts: {translations: ...}`."
