@@ -215,7 +215,7 @@ def outside_the_space(recipe: RecipeFields) -> Iterator[str]:
 
 def for_other_prompts(recipe: RecipeFields, concepts: Iterable[str], wordings: Sequence[Wording]) -> Iterator[str]:
     """Say where scores are to speak about other prompts than those asked, of which there are too few."""
-    if recipe.scores.target == "these" or recipe.prompts.file is not None or recipe.images.kinds != ("underspecified",):
+    if recipe.scores.target == "these" or recipe.images.kinds != ("underspecified",):
         return
     for concept in concepts:
         prompts = sum(len(open_templates(wording.underspecified, concept)) for wording in wordings)

@@ -13,7 +13,7 @@ from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.families.family import Confidence, Family, check_options, described, kept
 from culturekit.families.family_stage import family_stage
-from culturekit.families.handles.form_answers import FormAnswers
+from culturekit.families.handles.form_answers import check_offered
 from culturekit.families.handles.inputs import Files, ValueTables, roles_of
 from culturekit.families.handles.refusals import Refusals
 from culturekit.families.qvs import samples_of
@@ -112,7 +112,7 @@ def judged(given: JudgedReads, options: JudgedOptions, *, name: str = "judged", 
 
     def score(_: Work) -> Scored:
         people = read_table(given.annotations, ANNOTATIONS), samples_of(given.sample)
-        FormAnswers.beside(given.annotations, options.criterion).check(options.choice, options.lowest, options.highest)
+        check_offered(given.annotations, options.criterion, options.choice, (options.lowest, options.highest))
         return score_judged(given.values.table(), *people, options=options, required=required)
 
     return family_stage("judged", roles_of(given), kept(options), score, version=5, name=name)

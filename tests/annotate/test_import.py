@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from culturekit.annotate.exported_json import annotator_of
 from culturekit.errors import IntegrityError, UsageError
-from culturekit.families.handles.form_answers import FormAnswers
+from culturekit.families.handles.form_answers import check_offered
 from culturekit.pipeline.steps.annotate_stages import ExportFiles
 from tests.annotate.projects import (
     Answers,
@@ -176,15 +176,16 @@ def test_what_is_right_is_taken_whole(tmp_path: Path, project: Path) -> None:
         ("faithfulness", {"lowest": 1, "highest": 5}, ""),
         ("belongs", {"choice": "Yes"}, "did not offer the choice that is to count 1"),
         ("belongs", {"choice": "yes"}, ""),
+        ("belongs", {"lowest": 1, "highest": 5}, "the scale that is stated is not the form's"),
     ],
 )
 def test_what_answers_count_is_held_against_their_form(
     tmp_path: Path, project: Path, criterion: str, stated: dict[str, Any], why: str
 ) -> None:
     taken(tmp_path, project, answers(project))
-    form = FormAnswers.beside(tmp_path / "rated/annotations.parquet", criterion)
+    choice, *ends = (stated.get(name) for name in ("choice", "lowest", "highest"))
     with pytest.raises(UsageError, match=why) if why else nullcontext():
-        form.check(*(stated.get(name) for name in ("choice", "lowest", "highest")))
+        check_offered(tmp_path / "rated/annotations.parquet", criterion, choice, (ends[0], ends[1]))
 
 
 def test_faithfulness_after_no_is_missing_and_never_1(tmp_path: Path, project: Path) -> None:
