@@ -79,7 +79,7 @@ def wire(recipe: Inclusion, run: Run) -> None:
         wire_extractor(recipe, run, extractor.name, extractor.encoder)
     if len(recipe.extractors) > 1:
         tables = {one.name: run.table(own.REALISM, variant=one.name) for one in recipe.extractors}
-        run.add(stability(StabilityReads(Files(tables))), own.EXTRACTORS)
+        run.add(stability(StabilityReads(Files(tables)), required=False), own.EXTRACTORS)
     if recipe.published is not None:
         run.add(task2(Task2Reads(Path(recipe.published)), Task2Options(least=0)), own.PUBLISHED)
     said = None if recipe.people is None else wire_people(recipe, run, recipe.people)
