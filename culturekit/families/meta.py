@@ -41,6 +41,8 @@ ALL = "all"
 
 FEW = f"fewer than {FEWEST_CLUSTERS} prompts, or no scatter"
 
+UNRATED = "rated items of which no metric has a value"
+
 SERIES = ("metric", "params")
 
 LATER = ("choices", "people_only", "level")
@@ -134,7 +136,7 @@ def meta(given: MetaReads, options: MetaOptions, *, name: str = "scores") -> Sta
     settings = {key: value for key, value in stated.items() if key not in LATER or value != usual[key]}
     seeds = {"bootstrap": options.seed}
     return family_stage(
-        "meta", roles_of(read), settings, lambda _: score(read, known), seeds=seeds, version=2, name=name
+        "meta", roles_of(read), settings, lambda _: score(read, known), seeds=seeds, version=3, name=name
     )
 
 
@@ -201,6 +203,8 @@ def score_meta(
     metrics = metric_series(known)
     people = [*rated(annotations, options, left_out), *([] if human is None else metric_series(known_values(human)[0]))]
     rows = [row for a, b in itertools.product(metrics, people) for row in rows_of("human_correlation", a, b, options)]
+    check_held(rows, metrics, people, asked=annotations is not None or human is not None)
+    left_out[UNRATED] += len(items_of(people) - items_of(metrics))
     for a, b in () if options.people_only else itertools.combinations(metrics, 2):
         rows += rows_of("metric_correlation", a, b, options)
     if not rows:
@@ -210,6 +214,22 @@ def score_meta(
             found=f"{len(metrics)} metrics and {len(people)} kinds of ratings",
         )
     return scored(rows, left_out=left_out)
+
+
+def check_held(rows: Sequence[Row], metrics: Sequence[Series], people: Sequence[Series], *, asked: bool) -> None:
+    """Refuse ratings of which none can be held against a metric, where people were asked."""
+    if asked and not rows:
+        rated, valued = (min(items_of(series), default="none") for series in (people, metrics))
+        raise UsageError(
+            "no metric can be held against people", expected="ratings and values of the same items",
+            found=f"{len(people)} kinds of ratings, of items such as {rated!r}, and values of items such as {valued!r}",
+            hint="Of choices in words, --choice says whose share is a rating." if not people else "",
+        )  # fmt: skip
+
+
+def items_of(series: Sequence[Series]) -> set[str]:
+    """Gather the items of all."""
+    return {item for one in series for item in one.items["item"]}
 
 
 def metric_series(known: pl.DataFrame) -> list[Series]:

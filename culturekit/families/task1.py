@@ -17,10 +17,13 @@ from culturekit.errors import UsageError
 from culturekit.families.family import Confidence, Family, described, kept
 from culturekit.families.family_stage import family_stage
 from culturekit.families.handles.inputs import NamedVectors, roles_of
+from culturekit.families.handles.vector_files import one_identity_of_all
+from culturekit.metrics.arguments import argument_error
 from culturekit.metrics.inclusion.annotator_quality import LEAST_ACCURACY, drop_unreliable
 from culturekit.metrics.inclusion.clustered_shares import clustered_share
 from culturekit.metrics.inclusion.manifold_appeal import appealing_inside, both_criteria
 from culturekit.metrics.inclusion.task_agreement import item_agreement, task1_answers
+from culturekit.metrics.inclusion.triplet_combos import COMBOS
 from culturekit.metrics.inclusion.triplet_distances import Features, binned_choices
 from culturekit.metrics.scoring.image_collections import checked
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row, value_rows, with_reason
@@ -128,6 +131,7 @@ def task1(given: Task1Reads, options: Task1Options, *, name: str = "scores") -> 
 
     def score(_: Work) -> Scored:
         extractors: dict[str, dict[str, ArrayLike]] = {}
+        check_extractors(given)
         for each in given.features:
             extractors.setdefault(each.name, {}).update(each.by_image())
         real = given.real
@@ -137,6 +141,13 @@ def task1(given: Task1Reads, options: Task1Options, *, name: str = "scores") -> 
     known = {**kept(options), "real": None if given.real is None else given.real.name}
     inputs = roles_of(replace(given, features=tuple(told_apart(given.features))))
     return family_stage("task1", inputs, known, score, name=name)
+
+
+def check_extractors(given: Task1Reads) -> None:
+    """Refuse vectors of another encoder under the name of an extractor."""
+    every = [*given.features, *([] if given.real is None else [given.real])]
+    for name in dict.fromkeys(one.name for one in every):
+        one_identity_of_all([one.vectors.folder for one in every if one.name == name])
 
 
 def told_apart(features: Sequence[Extractor]) -> Iterator[Extractor]:
@@ -187,7 +198,8 @@ def score_task1(
     Raises:
         UsageError: the table does not conform, nothing is left of it, or an image has no vector.
     """
-    reliable = drop_unreliable(checked(annotations, TASK1), least=options.least)
+    check_triplets(checked(annotations, TASK1))
+    reliable = drop_unreliable(annotations, least=options.least)
     table = reliable.annotations
     if not table.height:
         raise UsageError(
@@ -208,6 +220,23 @@ def score_task1(
         items = item_agreement(task1_answers(table, by=by), by=by, item="triplet_id", question="criterion")
         rows += agreement_rows(items, by, options.benchmark, options.confidence, {"least": options.least})
     return scored(rows, [below for _, below in shares], left_out=dict(sorted(left_out.items())))
+
+
+def check_triplets(task1: pl.DataFrame) -> None:
+    """Refuse choices of an image that was not compared, and triplets of no known kind."""
+    for column in ("similar_id", "appealing_id"):
+        other = (pl.col(column) != pl.col("first_id")) & (pl.col(column) != pl.col("second_id"))
+        strange = task1.filter(other)
+        if strange.height:
+            row = strange.row(0, named=True)
+            raise UsageError(
+                f"{column} names an image that was not compared, in {strange.height:,} annotations",
+                where=f"triplet {row['triplet_id']!r}", expected=f"{row['first_id']!r} or {row['second_id']!r}",
+                found=repr(row[column]),
+            )  # fmt: skip
+    kinds = sorted(set(task1["combo"]) - set(COMBOS))
+    if kinds:
+        raise argument_error("combo", f"one of {', '.join(COMBOS)}", kinds[0])
 
 
 def closer_rows(

@@ -82,6 +82,12 @@ def score(work: Work, path: Path, options: Task2Options) -> Scored:
     file = read_task2_file(path, sources=dict(options.sources))
     if file.drops.height:
         write_table(work.out, DROPS, file.drops)
+    if file.drops.height and file.annotations.is_empty():
+        first = file.drops.row(0, named=True)
+        raise UsageError(
+            "no row can be read", where=f"{path}, {first['key']}", expected="annotations in the public layout",
+            found=f"{first['reason']}: {first['detail']}",
+        )  # fmt: skip
     answer = score_task2(file.annotations, options=options)
     reasons = dict(file.drops.group_by("reason").agg(pl.len()).sort("reason").iter_rows())
     return Scored(answer.scores, answer.values, {**reasons, **answer.left_out})

@@ -20,7 +20,7 @@ FEW = "a single prompt, or fewer than ten for the agreement, or no scatter"
 def judge_rows(
     judgments: pl.DataFrame, pools: Sequence[PoolRatings], *, seed: int, resamples: int, confidence: float, by: str
 ) -> tuple[list[Row], int]:
-    """Hold each judge against each pool; count the verdicts on items that no person of any pool judged.
+    """Hold each judge against each pool; count the numbers it gave of items that no person of any pool judged.
 
     A verdict belongs to a criterion where the task is the scheme and the item of the judgment the criterion.
     Several verdicts of a judge on one image are averaged.
