@@ -14,7 +14,7 @@ from simulated_worlds import WORLDS
 from culturekit.families.qvs import WITH_AUDITS
 from culturekit.metrics.diversity.kernels import STANDARD_KERNELS
 
-__all__ = ["HEAD", "SUMS", "added", "rows_of", "sums_of"]
+__all__ = ["HEAD", "SUMS", "added", "recorded", "rows_of", "seeds_of", "sums_of"]
 
 HEAD = (
     "world", "kernel", "seeds", "runs", "coverage (95 %)", "lowest of a model", "worst bias", "tau", "of labels alone",
@@ -114,14 +114,27 @@ def ratios(width: NDArray[np.float64], other: NDArray[np.float64]) -> tuple[str,
     return (f"{found.mean():.2f}", f"{found.max():.2f}") if len(found) else ("-", "-")
 
 
+def recorded() -> pl.DataFrame | None:
+    """Read what earlier calls added, of this estimator."""
+    if not SUMS.exists():
+        return None
+    sums = pl.read_csv(SUMS, schema_overrides={"seeds": pl.String})
+    return sums.filter(pl.col("estimator") == WITH_AUDITS)
+
+
+def seeds_of(sums: pl.DataFrame | None) -> set[int]:
+    """Give the seeds whose runs were added up."""
+    return set() if sums is None else {int(seed) for seeds in sums["seeds"] for seed in seeds.split()}
+
+
 def added(sums: pl.DataFrame) -> pl.DataFrame:
-    """Add these sums to those of earlier calls, of kernels that were not asked for now too, and keep them."""
-    if SUMS.exists():
-        before = pl.read_csv(SUMS, schema=sums.schema).filter(pl.col("estimator") == WITH_AUDITS)
-        again = {*" ".join(before["seeds"]).split()} & {*" ".join(sums["seeds"]).split()}
-        if again:
-            sys.exit(f"runs of the seeds {', '.join(sorted(again))} are among those of {SUMS}: choose another --seed")
-        sums = together(pl.concat([before, sums]), ROW)
+    """Add these sums to those of earlier calls, which may be of other kernels, and keep them."""
+    before = recorded()
+    again = seeds_of(before) & seeds_of(sums)
+    if again:
+        sys.exit(f"runs of the seeds {sorted(again)} are among those of {SUMS}: expected other seeds")
+    if before is not None:
+        sums = together(pl.concat([before.cast(sums.schema), sums], how="diagonal"), ROW)
     sums = sums.sort(ROW)
     sums.write_csv(SUMS, float_precision=6)
     return sums

@@ -29,7 +29,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
-from corrected_sums import HEAD, SUMS, added, rows_of, sums_of
+from corrected_sums import HEAD, SUMS, added, recorded, rows_of, seeds_of, sums_of
 from numpy.typing import NDArray
 from recording import record
 from simulated_worlds import (
@@ -214,12 +214,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--full", action="store_true", help="300 runs of each world and kernel")
     parser.add_argument("--runs", type=int, help="runs of each world")
-    parser.add_argument("--seed", type=int, default=1)
+    used = seeds_of(recorded())
+    parser.add_argument("--seed", type=int, default=max(used, default=0) + 1, help="usually one that is not recorded")
     parser.add_argument("--kernel", action="append", choices=sorted(STANDARD_KERNELS))
     parser.add_argument("--world", action="append", choices=sorted(WORLDS))
     parser.add_argument("--journal", type=Path, help="keeps each answer; what it holds is not asked again")
     parser.add_argument("--add", action="store_true", help=f"add these runs to those of {SUMS.name}")
     asked_for = parser.parse_args()
+    if asked_for.add and asked_for.seed in used:
+        parser.error(f"runs of the seed {asked_for.seed} are among those of {SUMS}: expected another")
     runs = asked_for.runs if asked_for.runs is not None else 300 if asked_for.full else 3
     answers = answers_kept(asked_for.journal)
     done = {(one.world, one.kernel, one.seed, one.run) for one in answers}
