@@ -80,7 +80,7 @@ def realism(given: RealismReads, options: RealismOptions, *, name: str = "scores
         return score_realism(data, options=replace(options, encoder=encoder, classifier=given.probs.encoder))
 
     settings, seeds = kept(options, but=("seed",)), {"references": options.seed}
-    return family_stage("realism", roles_of(given), settings, score, version=3, seeds=seeds, name=name)
+    return family_stage("realism", roles_of(given), settings, score, version=4, seeds=seeds, name=name)
 
 
 REALISM = Family(

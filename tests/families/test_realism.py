@@ -123,6 +123,14 @@ def test_the_distances_are_those_of_the_images_drawn() -> None:
     assert scores(data, equal=False).filter(metric="frechet_distance")["n"].to_list() == [24, 19, 21]
 
 
+def test_density_is_never_said_to_be_below_nothing() -> None:
+    data = given({"a": {"p": 12, "q": 12}})
+    far = replace(data.fake, vectors=data.fake.vectors + np.linspace(0, 9, 24, dtype=np.float32)[:, None])
+    (row,) = scores(replace(data, fake=far)).filter(metric="prdc_density").rows(named=True)
+    assert 0 < row["value"] < row["ci_high"]
+    assert row["ci_low"] == 0.0  # it was below
+
+
 def test_references_weigh_the_same_by_concept_and_take_turns_by_country() -> None:
     references, _ = real(60, concepts=("art", "food", "food"))
     made, _ = pictured({"a": {"p": 4}}, concept="art")

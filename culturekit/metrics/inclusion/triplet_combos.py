@@ -14,7 +14,7 @@ from culturekit.metrics.arguments import argument_error
 from culturekit.metrics.inclusion.task2_files import REAL
 from culturekit.records.schemas import TRIPLETS
 
-__all__ = ["COMBOS", "Combo", "ImageSet", "Place", "image_set", "triplets"]
+__all__ = ["COMBOS", "Combo", "ImageSet", "Kind", "Place", "image_set", "images_needed", "triplets"]
 
 Kind: TypeAlias = Literal["real", "in-region", "object"]
 """Photographs of an object in a region; images of the prompt "O in R"; images of the prompt "O"."""
@@ -214,6 +214,12 @@ def combo_rows(combo: str, cell: Cell, *, near: int, far: int, scaled: bool = Fa
             "first_distance": first_distance,
             "second_distance": second_distance,
         }
+
+
+def images_needed(*kinds: Kind, near: int, far: int, scaled: bool) -> int:
+    """Say how many images of these kinds a prompt has at least where its triplets are made."""
+    places = [place for combo in COMBOS.values() for place in (combo.first, combo.second) if place.kind in kinds]
+    return max(near + far, 2, 0 if scaled else max(place.furthest for place in places) + 1)
 
 
 def references(vectors: Vectors, *, near: int, far: int) -> Iterator[tuple[str, int]]:
