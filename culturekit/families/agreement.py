@@ -137,14 +137,6 @@ def score_agreement(
     if judgments is not None:
         of_judges, unmatched = judge_rows(judgments, pools, seed=options.seed, resamples=options.resamples,
                                           confidence=options.confidence, by=options.by)  # fmt: skip
-        if not of_judges:
-            asked = list(dict.fromkeys(f"{pool.scheme}: {pool.criterion}" for pool in pools if pool.numeric))
-            told = judgments.select(pl.format("{}: {}", "task", "item")).to_series().unique().sort().to_list()
-            raise UsageError(
-                "no verdict of a judge is about what people answered",
-                expected=f"numbers of their items, of a task and item such as {', '.join(asked[:3]) or 'none'}",
-                found=", ".join(told[:3]) or "no verdicts",
-            )
         rows += of_judges
         left_out["judgment_without_people"] = unmatched
     values = [value for pool in pools for value in item_agreements(pool, options)]

@@ -18,9 +18,10 @@ from culturekit.families.handles.country_groups import GroupsGiven, country_grou
 from culturekit.families.handles.inputs import Numbered, ValueTables, roles_of
 from culturekit.metrics.arguments import argument_error, check_choice
 from culturekit.metrics.scoring.automatic_values import automatic_values
+from culturekit.metrics.scoring.item_series import Series, items_of, metric_series
 from culturekit.metrics.scoring.rating_pools import PoolsBy, pooled_ratings
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row, with_reason
-from culturekit.metrics.scoring.value_sets import known_values, own_generator, parsed
+from culturekit.metrics.scoring.value_sets import known_values, own_generator
 from culturekit.metrics.statistics.clustering import check_count
 from culturekit.metrics.statistics.correlations import (
     CORRELATIONS,
@@ -42,8 +43,6 @@ ALL = "all"
 FEW = f"fewer than {FEWEST_CLUSTERS} prompts, or no scatter"
 
 UNRATED = "rated items of which no metric has a value"
-
-SERIES = ("metric", "params")
 
 LATER = ("choices", "people_only", "level")
 """Options that came later: a stage that does without them is the stage it was."""
@@ -163,14 +162,6 @@ def score(given: MetaReads, options: MetaOptions) -> Scored:
     return answer if own is None else Scored(answer.scores, own, answer.left_out)
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
-    """One score of many items: what it is, and item, value, and for a metric also model, unit_id and country."""
-
-    about: dict[str, object]
-    items: pl.DataFrame
-
-
 def score_meta(
     values: pl.DataFrame,
     *,
@@ -225,25 +216,6 @@ def check_held(rows: Sequence[Row], metrics: Sequence[Series], people: Sequence[
             found=f"{len(people)} kinds of ratings, of items such as {rated!r}, and values of items such as {valued!r}",
             hint="Of choices in words, --choice says whose share is a rating." if not people else "",
         )  # fmt: skip
-
-
-def items_of(series: Sequence[Series]) -> set[str]:
-    """Gather the items of all."""
-    return {item for one in series for item in one.items["item"]}
-
-
-def metric_series(known: pl.DataFrame) -> list[Series]:
-    """Give each metric, with its parameters, as a series; an item that stands under several scores counts once."""
-    once = known.sort("country", "concept", nulls_last=True).unique(
-        [*SERIES, "benchmark", "model", "item"], keep="first", maintain_order=True
-    )
-    series = []
-    ordered = once.sort(*SERIES, "benchmark", "model", "item")
-    for part in ordered.partition_by(*SERIES, "benchmark", maintain_order=True):
-        row = part.row(0, named=True)
-        about = {"metric": row["metric"], "params": parsed(row["params"]), "benchmark": row["benchmark"]}
-        series.append(Series(about, part.select("model", "item", "unit_id", "country", "value")))
-    return series
 
 
 def rated(annotations: pl.DataFrame | None, options: MetaOptions, left_out: Counter[str]) -> Iterator[Series]:

@@ -16,14 +16,13 @@ from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.families.family import Confidence, Family, described, kept
 from culturekit.families.family_stage import family_stage
-from culturekit.families.handles.inputs import NamedVectors, roles_of
-from culturekit.families.handles.vector_files import one_identity_of_all
-from culturekit.metrics.arguments import argument_error
+from culturekit.families.handles.extractors import Extractor, check_extractors, extractor, told_apart
+from culturekit.families.handles.inputs import roles_of
 from culturekit.metrics.inclusion.annotator_quality import LEAST_ACCURACY, drop_unreliable
 from culturekit.metrics.inclusion.clustered_shares import clustered_share
 from culturekit.metrics.inclusion.manifold_appeal import appealing_inside, both_criteria
 from culturekit.metrics.inclusion.task_agreement import item_agreement, task1_answers
-from culturekit.metrics.inclusion.triplet_combos import COMBOS
+from culturekit.metrics.inclusion.triplet_combos import check_triplets
 from culturekit.metrics.inclusion.triplet_distances import Features, binned_choices
 from culturekit.metrics.scoring.image_collections import checked
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row, value_rows, with_reason
@@ -34,8 +33,8 @@ from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import Typed
 from culturekit.storage.tables import read_table
 
-__all__ = ["TASK_1", "Extractor", "Least", "RealFeatures", "Task1Options", "Task1Reads", "agreement_rows",
-           "name_and_value", "score_task1", "share_rows", "task1"]  # fmt: skip
+__all__ = ["TASK_1", "Least", "RealFeatures", "Task1Options", "Task1Reads", "agreement_rows", "score_task1",
+           "share_rows", "task1"]  # fmt: skip
 
 ONE = "one image and one annotator"
 
@@ -46,40 +45,6 @@ Least: TypeAlias = Annotated[
     float,
     Field(ge=0, le=1, description="Share of photographs in which an annotator must see the object; 0 keeps all."),
 ]
-
-
-def name_and_value(text: str, option: str) -> tuple[str, str]:
-    """Read NAME=VALUE."""
-    name, mark, value = text.partition("=")
-    if not (name and mark and value):
-        raise UsageError(f"{option} is a name, an equals sign and a value", expected="NAME=VALUE", found=repr(text))
-    return name, value
-
-
-@dataclass(frozen=True, slots=True)
-class Extractor:
-    """A folder of vectors by one extractor; a role names it where there may be several, also several of its folders."""
-
-    name: str
-    vectors: NamedVectors
-    alone: bool = False
-    part: str = ""
-
-    def files(self, role: str) -> dict[str, Path]:
-        """Name vectors and ids."""
-        named = f"{role}-{self.name}" + (f"-{self.part}" if self.part else "")
-        return self.vectors.files(role if self.alone else named)
-
-    def by_image(self) -> Features:
-        """Open the vectors by the ids of their images."""
-        vectors, ids = self.vectors.vectors()
-        return dict(zip(ids, vectors, strict=True))
-
-
-def extractor(text: str, option: str) -> Extractor:
-    """Read EXTRACTOR=FOLDER."""
-    name, folder = name_and_value(text, option)
-    return Extractor(name, NamedVectors(Path(folder)), alone=option == "--real")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +96,7 @@ def task1(given: Task1Reads, options: Task1Options, *, name: str = "scores") -> 
 
     def score(_: Work) -> Scored:
         extractors: dict[str, dict[str, ArrayLike]] = {}
-        check_extractors(given)
+        check_extractors([*given.features, *([] if given.real is None else [given.real])])
         for each in given.features:
             extractors.setdefault(each.name, {}).update(each.by_image())
         real = given.real
@@ -141,21 +106,6 @@ def task1(given: Task1Reads, options: Task1Options, *, name: str = "scores") -> 
     known = {**kept(options), "real": None if given.real is None else given.real.name}
     inputs = roles_of(replace(given, features=tuple(told_apart(given.features))))
     return family_stage("task1", inputs, known, score, name=name)
-
-
-def check_extractors(given: Task1Reads) -> None:
-    """Refuse vectors of another encoder under the name of an extractor."""
-    every = [*given.features, *([] if given.real is None else [given.real])]
-    for name in dict.fromkeys(one.name for one in every):
-        one_identity_of_all([one.vectors.folder for one in every if one.name == name])
-
-
-def told_apart(features: Sequence[Extractor]) -> Iterator[Extractor]:
-    """Number further folders of an extractor, whose files are inputs, too."""
-    seen: Counter[str] = Counter()
-    for one in features:
-        yield replace(one, part=str(seen[one.name])) if seen[one.name] and not one.part else one
-        seen[one.name] += 1
 
 
 TASK_1 = Family(
@@ -220,23 +170,6 @@ def score_task1(
         items = item_agreement(task1_answers(table, by=by), by=by, item="triplet_id", question="criterion")
         rows += agreement_rows(items, by, options.benchmark, options.confidence, {"least": options.least})
     return scored(rows, [below for _, below in shares], left_out=dict(sorted(left_out.items())))
-
-
-def check_triplets(task1: pl.DataFrame) -> None:
-    """Refuse choices of an image that was not compared, and triplets of no known kind."""
-    for column in ("similar_id", "appealing_id"):
-        other = (pl.col(column) != pl.col("first_id")) & (pl.col(column) != pl.col("second_id"))
-        strange = task1.filter(other)
-        if strange.height:
-            row = strange.row(0, named=True)
-            raise UsageError(
-                f"{column} names an image that was not compared, in {strange.height:,} annotations",
-                where=f"triplet {row['triplet_id']!r}", expected=f"{row['first_id']!r} or {row['second_id']!r}",
-                found=repr(row[column]),
-            )  # fmt: skip
-    kinds = sorted(set(task1["combo"]) - set(COMBOS))
-    if kinds:
-        raise argument_error("combo", f"one of {', '.join(COMBOS)}", kinds[0])
 
 
 def closer_rows(

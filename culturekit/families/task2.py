@@ -14,8 +14,9 @@ from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.families.family import Confidence, Family, described, kept
 from culturekit.families.family_stage import family_stage
+from culturekit.families.handles.extractors import name_and_value
 from culturekit.families.handles.inputs import roles_of
-from culturekit.families.task1 import Least, agreement_rows, name_and_value, share_rows
+from culturekit.families.task1 import Least, agreement_rows, share_rows
 from culturekit.metrics.inclusion.annotator_quality import LEAST_ACCURACY, drop_unreliable
 from culturekit.metrics.inclusion.region_rates import representation_answers
 from culturekit.metrics.inclusion.task2_files import read_task2_file

@@ -14,6 +14,7 @@ from culturekit.config.recipe_parts import Model
 from culturekit.defaults import SHORTLIST
 from culturekit.families.clip import ClipOptions, ClipReads, clip
 from culturekit.families.handles.country_groups import OF_PROMPTS
+from culturekit.families.handles.extractors import Extractor
 from culturekit.families.handles.image_levels import MeanOptions
 from culturekit.families.handles.inputs import (
     Files,
@@ -27,7 +28,7 @@ from culturekit.families.judged import JudgedOptions, JudgedReads, judged
 from culturekit.families.realism import RealismReads, realism
 from culturekit.families.realism_cells import RealismMeans, RealismOptions
 from culturekit.families.stability import StabilityReads, stability
-from culturekit.families.task1 import Extractor, Task1Options, Task1Reads, task1
+from culturekit.families.task1 import Task1Options, Task1Reads, task1
 from culturekit.families.task2 import Task2Options, Task2Reads, task2
 from culturekit.generation.place_lists import place_file
 from culturekit.generation.runner import ImagePlan
