@@ -99,11 +99,12 @@ def rectified(
     away = draws - draws.mean(axis=1, keepdims=True)
     lowest, one = 1 / diversity.size, (found.shown > 0.5).any(axis=0).sum() == 1  # people saw one label and no other
     within = float(np.clip(value, lowest, 1.0))
+    overshot = max(shift, 0.0)  # diversity bends down: steps along its slope rise too far, at most by all of it
     limits: list[float] = []
     for raters in (erring, 0.0):
         error, most = (rest + sum(left) + raters) ** 0.5, (alone + left[1] + raters) ** 0.5
         below, above = distances(away.ravel(), error, most, confidence)
-        low = lowest if one else float(np.clip(value + below, lowest, within))
+        low = lowest if one else float(np.clip(value - math.hypot(below, overshot), lowest, within))
         limits += [low, float(np.clip(value + math.hypot(above, new), within, 1.0))]
     low, high, *sure = limits
     return RatedInterval(within, low, high, len(found.prompt), "these", *sure)

@@ -20,7 +20,7 @@ from culturekit.families.task2 import Task2Options
 from culturekit.generation.place_lists import PlaceList, load_places, place_file
 from culturekit.generation.runner import ImagePlan
 from culturekit.metrics.inclusion.region_names import region_code
-from culturekit.metrics.inclusion.triplet_combos import COMBOS
+from culturekit.metrics.inclusion.triplet_combos import COMBOS, Kind, images_needed
 from culturekit.metrics.realism.clip_scores import PRESENCE_THRESHOLDS
 from culturekit.pipeline.steps.inclusion_stages import TripletOptions
 from culturekit.registry import parse_spec
@@ -92,10 +92,12 @@ class Seen(StrictModel):
 
 def refuse_few(people: Seen, *, drawn: int, real: int) -> None:
     """Refuse fewer images of an object and region, or photographs at most, than triplets are made of."""
-    for name, there, kinds in (("images.slots", drawn, ("in-region", "object")), ("photographs.each", real, ("real",))):
-        places = [place for combo in COMBOS.values() for place in (combo.first, combo.second) if place.kind in kinds]
-        furthest = 0 if people.scaled else max(place.furthest for place in places) + 1
-        needed = max(people.near + people.far, 2, furthest)
+    few: Mapping[str, tuple[int, tuple[Kind, ...]]] = {
+        "images.slots": (drawn, ("in-region", "object")),
+        "photographs.each": (real, ("real",)),
+    }
+    for name, (there, kinds) in few.items():
+        needed = images_needed(*kinds, near=people.near, far=people.far, scaled=people.scaled)
         if there < needed:
             raise ValueError(f"people: triplets take at least {needed} images of each prompt; {name} is {there}")
 

@@ -99,7 +99,8 @@ def corrected_labels(images: pl.DataFrame, audits: pl.DataFrame, of: CorrectionO
         below, above = sides(away, (variance + scatter + unexplained + raters) ** 0.5, of.confidence)
         widest = 2 * normal(of.confidence) * (alone + unexplained + raters) ** 0.5
         part = min(widest / (above - below), 1.0) if above > below else 1.0
-        return lowest if seen == 1 else value + part * below, value + math.hypot(part * above, new)
+        low = lowest if seen == 1 else value - math.hypot(part * below, max(shift, 0.0))  # the slope may rise too far
+        return low, value + math.hypot(part * above, new)
 
     lowest = 1 / of.size
     inside = min(max(value, lowest), 1.0)
