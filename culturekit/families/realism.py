@@ -127,6 +127,7 @@ def score_realism(given: RealismInput, *, options: RealismOptions) -> Scored:
     left_out: Counter[str] = Counter()
     reals, fakes = feature_rows("real", given.real.vectors), feature_rows("fake", given.fake.vectors)
     check_same_width(("real", reals), ("fake", fakes))
+    check_apart(given)
     shown, equal, whole = chosen(given, options, left_out)
     made = equal.images
     target = target_of(made, means)
@@ -149,6 +150,18 @@ def score_realism(given: RealismInput, *, options: RealismOptions) -> Scored:
         scores += rows
         values += behind
     return scored(scores, values, left_out=dict(sorted(left_out.items())))
+
+
+def check_apart(given: RealismInput) -> None:
+    """Refuse an image that is held against itself: the same id with the same vector on both sides."""
+    rows = {name: row for row, name in enumerate(given.real.ids)}
+    both = [(row, rows[name]) for row, name in enumerate(given.fake.ids) if name in rows]
+    same = [fake for fake, real in both if np.array_equal(given.fake.vectors[fake], given.real.vectors[real])]
+    if same:
+        raise UsageError(
+            f"{len(same):,} images are both real and generated", found=f"{given.fake.ids[same[0]]!r}, with one vector",
+            expected="other images on either side", hint="Is the folder of the real images given twice?",
+        )  # fmt: skip
 
 
 def chosen(given: RealismInput, options: RealismOptions, left_out: Counter[str]) -> tuple[pl.DataFrame, Equal, Equal]:

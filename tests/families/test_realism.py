@@ -43,6 +43,14 @@ def given(counts: dict[str, dict[str, int]]) -> RealismInput:
     return RealismInput(shown, vectors, images, references)
 
 
+def test_an_image_that_is_real_and_generated_is_refused() -> None:
+    one = given(UNEQUAL)
+    with pytest.raises(UsageError, match="40 images are both real and generated"):
+        score_realism(replace(one, fake=one.real, images=None), options=RealismOptions(k=3))
+    named = LabelledVectors(one.real.vectors + 1, one.real.ids)  # numbered alike, and other pictures
+    assert score_realism(replace(one, fake=named, images=None), options=RealismOptions(k=3)).scores.height
+
+
 def test_every_model_has_the_number_of_the_one_with_fewest() -> None:
     images, _ = pictured(UNEQUAL)
     equal = equal_images(images, seed=4)
