@@ -42,6 +42,7 @@ LONG = (
     ("search.py", "--full"),
     ("recognition.py", "--full"),
     ("report_page.py",),
+    ("mutation.py",),
 )
 
 
