@@ -77,7 +77,7 @@ class Prompts(StrictModel):
 
     @model_validator(mode="after")
     def given_groups(self) -> Self:
-        """Refuse dialects that no given prompt is in, one held against itself, and neutral prompts without groups beside."""
+        """Refuse given prompts whose groups cannot be compared, and one dialect twice."""
         named = (self.pairs.standard, self.pairs.other)
         if named[0] == named[1]:
             raise ValueError(f"pairs.standard and pairs.other are two dialects; found {named[0]} twice")
