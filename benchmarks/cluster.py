@@ -2,10 +2,13 @@
 
     PYTHONPATH=. python benchmarks/cluster.py                # a cluster on this machine
     PYTHONPATH=. python benchmarks/cluster.py --machines     # as root on Linux: machines in network namespaces
+    PYTHONPATH=. python benchmarks/cluster.py --faults 100   # either of them disturbed
 
-Two workers each: processes of the local engine, or one on each of two machines. Both ways run in turn, and what
-counts is the middle of the ratios, pair by pair, of the seconds that passed and of those that processors worked
-(the command's and all workers'). Workers of a cluster wait; those of the local engine are started with the command.
+Four workers each: processes of the local engine, or two on each of two machines. Both ways run in turn, and what
+counts is the middle of the ratios, pair by pair, of the seconds that processors worked (the command's and all
+workers'): what a worker of the cluster gets done in a second of its processor, against one of the local engine.
+Seconds that passed stand beside them; they say nothing where workers are more than cores. Workers of a cluster wait;
+those of the local engine are started with the command.
 """
 
 import argparse
@@ -22,13 +25,15 @@ from pathlib import Path
 from dump_generator import generate_dump
 from recording import record
 
-from tests.faults.cluster_faults import Cluster, world
+from tests.faults.cluster_faults import Cluster, Result, cluster_faults, world
 from tests.faults.kill_and_resume import content
 from tests.faults.machines import Machine
 
 GOAL = 0.85
+WORKERS = 4
 TICKS = os.sysconf("SC_CLK_TCK")
-SMALL = Path(__file__).parent.parent / "tests/fixtures/small.yaml"
+ROOT = Path(__file__).parent.parent
+SMALL, CUBE = ROOT / "tests/fixtures/small.yaml", ROOT / "recipes/cube.yaml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +87,7 @@ def compare(words: list[str], cluster: Cluster, asks: Machine, folder: Path, pai
     found = []
     for number in range(pairs):
         local, spread = folder / f"local-{number}", folder / f"cluster-{number}"
-        alone = took([*words, "--out", str(local), "--workers", "2"], [])
+        alone = took([*words, "--out", str(local), "--workers", str(WORKERS)], [])
         hands = [cluster.head.pid, *(nanny.pid for nanny in cluster.nannies), *cluster.born()]
         together = took([*asks.prefix, *words, "--out", str(spread), "--engine", cluster.address], hands)
         if content(local) != content(spread):
@@ -99,18 +104,11 @@ def row(what: str, pairs: list[tuple[Took, Took]]) -> list[str]:
     return [what, *(f"{seconds:.1f}" for seconds in middle), f"{cpus:.2f}", f"{walls:.2f}", f"{GOAL}"]
 
 
-def main() -> None:
-    """Measure and write the table."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--machines", action="store_true")
-    parser.add_argument("--pairs", type=int, default=3)
-    parser.add_argument("--megabytes", type=int, default=400)
-    parser.add_argument("--repeats", type=int, default=20)
-    given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name, world(alone=not given.machines) as (asks, heads, works):
-        folder = Path(name)
+def throughput(folder: Path, given: argparse.Namespace) -> list[list[str]]:
+    """Measure each stage both ways."""
+    with world(alone=not given.machines) as (asks, heads, works):
         commands = stages(folder, given.megabytes, given.repeats)
-        cluster = Cluster(heads, works, folder, 1 if given.machines else 2)
+        cluster = Cluster(heads, works, folder, WORKERS // len(works))
         try:
             while not cluster.whole():
                 time.sleep(0.5)
@@ -121,11 +119,74 @@ def main() -> None:
                 rows.append(row(what, compare(words, cluster, asks, scratch, given.pairs)))
         finally:
             cluster.stop()
+    return rows
+
+
+def disturbed(folder: Path, given: argparse.Namespace) -> list[list[str]]:
+    """Run the cube recipe, and the ingest of a dump with a quarter as many faults; stop where anything is wrong."""
+    dump = folder / "dump.json.gz"
+    generate_dump(dump, megabytes=5 * given.megabytes, members=100)
+    asked = {"cube recipe": (["run", str(CUBE), "--workdir"], given.faults),
+             "ingest": (["kg", "ingest", str(dump), "--out"], given.faults // 4)}  # fmt: skip
+    columns = []
+    for what, (words, faults) in asked.items():
+        scratch = folder / what.replace(" ", "-")
+        scratch.mkdir()
+        result = cluster_faults(
+            words, scratch, faults=faults, seed=given.seed, longest=4.0,
+            workers=WORKERS // 2 if given.machines else WORKERS, alone=not given.machines,
+        )  # fmt: skip
+        if result.wrong:
+            raise SystemExit("\n".join(result.wrong))
+        columns.append(counts_of(result))
+    names = sorted(name for column in columns for name in column if name.startswith("faults"))
+    rows = dict.fromkeys(names) | columns[0]
+    return [["what", *asked], *([name, *(f"{column.get(name, 0):,}" for column in columns)] for name in rows)]
+
+
+def counts_of(result: Result) -> dict[str, int]:
+    """Say what faults did to runs of which nothing was wrong."""
+    return {
+        **{f"faults: {what}": count for what, count in sorted(result.faults.items())},
+        **{f"faults while building: {what}": count for what, count in sorted(result.stages.items())},
+        "runs finished": result.rounds,
+        "runs finished, files with other bytes": 0,
+        "runs that ended before, in culturekit's words, and were begun again": result.ended_early.total(),
+        "shards of an undisturbed run": result.plain,
+        "shards done in all, those of an ingest that goes on and only looks at its parts among them": result.done,
+        "shards done again, the worker that held the result gone": result.again,
+        "shards done again, the worker that held the result still there": 0,
+    }
+
+
+def main() -> None:
+    """Measure and write the table."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--machines", action="store_true")
+    parser.add_argument("--faults", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--pairs", type=int, default=3)
+    parser.add_argument("--megabytes", type=int, default=400)
+    parser.add_argument("--repeats", type=int, default=20)
+    given = parser.parse_args()
     where = "two machines in network namespaces" if given.machines else "this machine"
+    name = "_machines" if given.machines else ""
+    command = f"PYTHONPATH=. python benchmarks/cluster.py{' --machines' if given.machines else ''}"
+    with tempfile.TemporaryDirectory() as scratch:
+        if given.faults:
+            table = disturbed(Path(scratch), given)
+            record(
+                f"cluster_faults{name}",
+                title=f"Runs whose dask cluster of {WORKERS} workers on {where} is disturbed",
+                command=f"{command} --faults {given.faults}",
+                table=table,
+            )
+            return
+        rows = throughput(Path(scratch), given)
     record(
-        "cluster",
-        title=f"Two workers of dask on {where} beside two of the local engine, {given.pairs} pairs",
-        command=f"PYTHONPATH=. python benchmarks/cluster.py{' --machines' if given.machines else ''}",
+        f"cluster{name}",
+        title=f"{WORKERS} workers of dask on {where} beside {WORKERS} of the local engine, {given.pairs} pairs",
+        command=command,
         table=[["stage", "CPU-s, local", "CPU-s, cluster", "local / cluster, CPU", "wall", "goal"], *rows],
     )
 
