@@ -7,8 +7,9 @@
 Four workers each: processes of the local engine, or two on each of two machines. Both ways run in turn, and what
 counts is the middle of the ratios, pair by pair, of the seconds that processors worked (the command's and all
 workers'): what a worker of the cluster gets done in a second of its processor, against one of the local engine.
-Seconds that passed stand beside them; they say nothing where workers are more than cores. Workers of a cluster wait;
-those of the local engine are started with the command.
+Scheduler, nannies and workers also take time when they wait, the more the longer a busy machine makes all last: the
+ratio is also given without what they took for as many seconds before the work. Seconds that passed stand beside; they
+say nothing where workers are more than cores. Workers of a cluster are there, local ones begin with the command.
 """
 
 import argparse
@@ -19,6 +20,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +34,7 @@ from tests.faults.machines import Machine
 
 GOAL = 0.85
 WORKERS = 4
+IDLE_SECONDS = 15.0
 TICKS = os.sysconf("SC_CLK_TCK")
 ROOT = Path(__file__).parent.parent
 SMALL, CUBE = ROOT / "tests/fixtures/small.yaml", ROOT / "recipes/cube.yaml"
@@ -38,10 +42,11 @@ SMALL, CUBE = ROOT / "tests/fixtures/small.yaml", ROOT / "recipes/cube.yaml"
 
 @dataclass(frozen=True, slots=True)
 class Took:
-    """What a command took: seconds that passed, and seconds of all its processors."""
+    """What a command took: seconds that passed, seconds of all its processors, and those of a cluster that waits."""
 
     wall: float
     cpu: float
+    idle: float = 0.0
 
 
 def cpu_of(pids: list[int]) -> float:
@@ -50,7 +55,14 @@ def cpu_of(pids: list[int]) -> float:
     return sum(int(words[11]) + int(words[12]) for words in fields) / TICKS
 
 
-def took(command: list[str], pids: list[int]) -> Took:
+def idling(pids: list[int]) -> float:
+    """Measure which share of a processor processes take that have nothing to do."""
+    before, began = cpu_of(pids), time.perf_counter()
+    time.sleep(IDLE_SECONDS)
+    return (cpu_of(pids) - before) / (time.perf_counter() - began)
+
+
+def took(command: list[str], pids: list[int], idle: float = 0.0) -> Took:
     """Run a command, and measure it and the processes that work for it."""
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     theirs = cpu_of(pids)
@@ -59,7 +71,7 @@ def took(command: list[str], pids: list[int]) -> Took:
         raise SystemExit(f"{' '.join(command)}: {done.stderr}")
     wall, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
     own = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return Took(wall, own + cpu_of(pids) - theirs)
+    return Took(wall, own + cpu_of(pids) - theirs, idle * wall)
 
 
 def stages(folder: Path, megabytes: int, repeats: int) -> dict[str, list[str]]:
@@ -82,44 +94,56 @@ def stages(folder: Path, megabytes: int, repeats: int) -> dict[str, list[str]]:
     }
 
 
-def compare(words: list[str], cluster: Cluster, asks: Machine, folder: Path, pairs: int) -> list[tuple[Took, Took]]:
+def compare(
+    words: list[str], cluster: Cluster, asks: Machine, folder: Path, *, pairs: int, idle: float
+) -> list[tuple[Took, Took]]:
     """Run a stage both ways in turn; the bytes must be the same."""
     found = []
     for number in range(pairs):
         local, spread = folder / f"local-{number}", folder / f"cluster-{number}"
         alone = took([*words, "--out", str(local), "--workers", str(WORKERS)], [])
-        hands = [cluster.head.pid, *(nanny.pid for nanny in cluster.nannies), *cluster.born()]
-        together = took([*asks.prefix, *words, "--out", str(spread), "--engine", cluster.address], hands)
+        together = took([*asks.prefix, *words, "--out", str(spread), "--engine", cluster.address], hands(cluster), idle)
         if content(local) != content(spread):
             raise SystemExit(f"other bytes: {' '.join(words)}")
         found.append((alone, together))
     return found
 
 
+def hands(cluster: Cluster) -> list[int]:
+    """List the processes of a cluster."""
+    return [cluster.head.pid, *(nanny.pid for nanny in cluster.nannies), *cluster.born()]
+
+
+HEAD = ["stage", "CPU-s, local", "cluster", "of them waiting", "local / cluster", "without waiting", "wall", "goal"]
+
+
 def row(what: str, pairs: list[tuple[Took, Took]]) -> list[str]:
     """Write one stage."""
-    walls = statistics.median(local.wall / cluster.wall for local, cluster in pairs)
-    cpus = statistics.median(local.cpu / cluster.cpu for local, cluster in pairs)
+    ratios = [
+        statistics.median(local.cpu / cluster.cpu for local, cluster in pairs),
+        statistics.median(local.cpu / (cluster.cpu - cluster.idle) for local, cluster in pairs),
+        statistics.median(local.wall / cluster.wall for local, cluster in pairs),
+    ]
     middle = [statistics.median(one.cpu for one in ways) for ways in zip(*pairs, strict=True)]
-    return [what, *(f"{seconds:.1f}" for seconds in middle), f"{cpus:.2f}", f"{walls:.2f}", f"{GOAL}"]
+    middle.append(statistics.median(cluster.idle for _, cluster in pairs))
+    return [what, *(f"{seconds:.1f}" for seconds in middle), *(f"{ratio:.2f}" for ratio in ratios), f"{GOAL}"]
 
 
-def throughput(folder: Path, given: argparse.Namespace) -> list[list[str]]:
-    """Measure each stage both ways."""
-    with world(alone=not given.machines) as (asks, heads, works):
+def throughput(folder: Path, given: argparse.Namespace) -> Iterator[list[list[str]]]:
+    """Measure each stage both ways; give the table so far after each."""
+    with world(alone=not given.machines) as (asks, heads, works), ExitStack() as stack:
         commands = stages(folder, given.megabytes, given.repeats)
         cluster = Cluster(heads, works, folder, WORKERS // len(works))
-        try:
-            while not cluster.whole():
-                time.sleep(0.5)
-            rows = []
-            for what, words in commands.items():
-                scratch = folder / what.replace(" ", "-")
-                scratch.mkdir()
-                rows.append(row(what, compare(words, cluster, asks, scratch, given.pairs)))
-        finally:
-            cluster.stop()
-    return rows
+        stack.callback(cluster.stop)
+        while not cluster.whole():
+            time.sleep(0.5)
+        time.sleep(IDLE_SECONDS)  # until they have found each other
+        idle, rows = idling(hands(cluster)), []
+        for what, words in commands.items():
+            scratch = folder / what.replace(" ", "-")
+            scratch.mkdir()
+            rows.append(row(what, compare(words, cluster, asks, scratch, pairs=given.pairs, idle=idle)))
+            yield [HEAD, *rows]
 
 
 def disturbed(folder: Path, given: argparse.Namespace) -> list[list[str]]:
@@ -182,13 +206,13 @@ def main() -> None:
                 table=table,
             )
             return
-        rows = throughput(Path(scratch), given)
-    record(
-        f"cluster{name}",
-        title=f"{WORKERS} workers of dask on {where} beside {WORKERS} of the local engine, {given.pairs} pairs",
-        command=command,
-        table=[["stage", "CPU-s, local", "CPU-s, cluster", "local / cluster, CPU", "wall", "goal"], *rows],
-    )
+        for table in throughput(Path(scratch), given):
+            record(
+                f"cluster{name}",
+                title=f"{WORKERS} workers of dask on {where} beside {WORKERS} of the local engine, {given.pairs} pairs",
+                command=command,
+                table=table,
+            )
 
 
 if __name__ == "__main__":
