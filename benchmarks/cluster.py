@@ -177,7 +177,7 @@ def counts_of(result: Result) -> dict[str, int]:
         "runs finished, files with other bytes": 0,
         "runs that ended before, in culturekit's words, and were begun again": result.ended_early.total(),
         "shards of an undisturbed run": result.plain,
-        "shards done in all, those of an ingest that goes on and only looks at its parts among them": result.done,
+        "shards schedulers saw done (not those kept while one was dead; an ingest looks at them again)": result.done,
         "shards done again, the worker that held the result gone": result.again,
         "shards done again, the worker that held the result still there": 0,
     }

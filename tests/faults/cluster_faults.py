@@ -138,11 +138,17 @@ class Cluster:
         return True
 
     def stop(self) -> None:
-        """End all."""
-        for process in (*self.nannies, self.head):
+        """End all; a nanny whose worker looks for a scheduler that is gone may wait for ever, and is killed."""
+        processes = (*self.nannies, self.head)
+        for process in processes:
             process.terminate()
-        for process in (*self.nannies, self.head):
-            process.wait()
+        for process in processes:
+            try:
+                process.wait(GIVEN_UP)
+            except subprocess.TimeoutExpired:
+                for pid in (*children(process.pid), process.pid):
+                    killed(pid)
+                process.wait()
 
 
 def children(pid: int) -> list[int]:
