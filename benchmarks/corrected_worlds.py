@@ -4,6 +4,7 @@
     python benchmarks/corrected_worlds.py --full                # 300 runs of each world, every kernel
     python benchmarks/corrected_worlds.py --runs 40 --kernel country --world "150 x 8" --seed 7
     python benchmarks/corrected_worlds.py --full --runs 60 --journal answers.jsonl   # goes on where it was ended
+    python benchmarks/corrected_worlds.py --runs 0 --journal answers.jsonl --add    # adds them to those recorded
 
 Every run draws five models' images with known labels, maps them with a known error, draws an audit with
 `audit_sample`, and asks for the interval as `vendi_corrected` does; kernels of a level share what is imputed. The
@@ -21,17 +22,16 @@ import sys
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cache, partial
-from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
+from corrected_sums import HEAD, SUMS, added, recorded, rows_of, seeds_of, sums_of
 from numpy.typing import NDArray
 from recording import record
-from scipy.stats import binomtest, kendalltau
 from simulated_worlds import (
     ARTIFACTS,
     NONE,
@@ -190,59 +190,6 @@ def refusals(problem: str) -> None:
     sys.stderr.write(f"refused: {problem}\n")
 
 
-HEAD = (
-    "world", "kernel", "seed", "runs", "coverage (95 %)", "lowest of a model", "worst bias", "tau", "of labels alone",
-    "width / labels alone", "widest of a model", "width / without mapping", "widest of one", "refused", "seconds each",
-)  # fmt: skip
-
-NUMBERS = ("truth", "alone", "by_labels", "value", "low", "high", "unmapped", "unmapped_width", "seconds")
-
-
-def row_of(name: str, kernel: str, answers: Sequence[Answer]) -> list[str]:
-    """Write one line of the table."""
-    by_model = [
-        sorted((one for one in answers if one.model == model), key=lambda one: (one.seed, one.run))
-        for model in range(5)
-    ]
-    told = np.array([[attrgetter(*NUMBERS)(one) for one in each] for each in by_model])
-    truth, alone, by_labels, value, low, high, unmapped, without, seconds = np.moveaxis(told, 2, 0)
-    answered = np.isfinite(value)
-    seeds = ", ".join(str(seed) for seed in sorted({one.seed for one in answers}))
-    start, took = [name, kernel, seeds, str(value.shape[1])], f"{seconds.mean():.2f}"
-    if not answered.any():
-        return [*start, *"-" * (len(HEAD) - 6), "1.00", took]
-    held = (low - 1e-9 <= truth) & (truth <= high + 1e-9)
-    some = [(model, there) for model, there in enumerate(answered) if there.any()]
-    lowest = min((held[model, there] for model, there in some), key=np.mean)
-    bias = np.array([(value - truth)[model, there].mean() for model, there in some])
-    people = by_labels if np.isfinite(by_labels).any() else unmapped
-    return [
-        *start, share_of(held[answered]), share_of(lowest), f"{bias[np.abs(bias).argmax()]:+.4f}",
-        tau_of(value, truth), tau_of(people, truth), *ratios(high - low, alone), *ratios(high - low, without),
-        f"{1 - answered.mean():.2f}", took,
-    ]  # fmt: skip
-
-
-def share_of(held: NDArray[np.bool_]) -> str:
-    """Write how often something held, and between what that is known to lie (Wilson)."""
-    limits = binomtest(int(held.sum()), held.size).proportion_ci(method="wilson")
-    return f"{held.mean():.3f} ({limits.low:.3f}-{limits.high:.3f})"
-
-
-def tau_of(value: NDArray[np.float64], truth: NDArray[np.float64]) -> str:
-    """Write Kendall's tau of five models, the mean over runs that have values."""
-    there = np.isfinite(value)
-    taus = [kendalltau(v[a], t[a]).statistic for v, t, a in zip(value.T, truth.T, there.T, strict=True) if a.sum() > 1]
-    return f"{np.nanmean(taus):.3f}" if taus else "-"
-
-
-def ratios(width: NDArray[np.float64], other: NDArray[np.float64]) -> tuple[str, str]:
-    """Write the mean over models of the ratio of two widths, float64 (n_models, n_runs), and the largest."""
-    both = np.isfinite(width) & np.isfinite(other)
-    found = [width[model, there].mean() / other[model, there].mean() for model, there in enumerate(both) if there.any()]
-    return (f"{np.mean(found):.2f}", f"{np.max(found):.2f}") if found else ("-", "-")
-
-
 def answers_kept(journal: Path | None) -> list[Answer]:
     """Read what an earlier call was told before it ended."""
     if journal is None or not journal.exists():
@@ -267,11 +214,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--full", action="store_true", help="300 runs of each world and kernel")
     parser.add_argument("--runs", type=int, help="runs of each world")
-    parser.add_argument("--seed", type=int, default=1)
+    used = seeds_of(recorded())
+    parser.add_argument("--seed", type=int, default=max(used, default=0) + 1, help="usually one that is not recorded")
     parser.add_argument("--kernel", action="append", choices=sorted(STANDARD_KERNELS))
     parser.add_argument("--world", action="append", choices=sorted(WORLDS))
     parser.add_argument("--journal", type=Path, help="keeps each answer; what it holds is not asked again")
+    parser.add_argument("--add", action="store_true", help=f"add these runs to those of {SUMS.name}")
     asked_for = parser.parse_args()
+    if asked_for.add and asked_for.seed in used:
+        parser.error(f"runs of the seed {asked_for.seed} are among those of {SUMS}: expected another")
     runs = asked_for.runs if asked_for.runs is not None else 300 if asked_for.full else 3
     answers = answers_kept(asked_for.journal)
     done = {(one.world, one.kernel, one.seed, one.run) for one in answers}
@@ -284,22 +235,12 @@ def main() -> int:
             if asked_for.journal:
                 with asked_for.journal.open("a", encoding="utf-8") as file:
                     file.writelines(json.dumps(asdict(one)) + "\n" for one in told)
-    rows = []
-    for kernel in STANDARD_KERNELS:
-        told = [one for one in answers if one.kernel == kernel]
-        each = {name: [one for one in told if one.world == name] for name in WORLDS}
-        rows += [row_of(name, kernel, those) for name, those in each.items() if those]
-        runs_of_all = {
-            place: number for number, place in enumerate({(one.world, one.seed, one.run): None for one in told})
-        }
-        together = [replace(one, run=runs_of_all[one.world, one.seed, one.run]) for one in told]
-        rows += [row_of("all of these", kernel, together)] if told else []
-    part = asked_for.world or asked_for.kernel or not (asked_for.full or asked_for.journal)
+    sums = sums_of(pl.DataFrame([asdict(one) for one in answers], infer_schema_length=None))
     record(
-        f"corrected_worlds{'_part' if part else ''}",
+        "corrected_worlds" if asked_for.add else "corrected_worlds_part",
         title=f"Corrected diversity in many worlds, 95 % intervals, five models, {AUDITED} audited images each",
         command=" ".join(["python benchmarks/corrected_worlds.py", *sys.argv[1:]]),
-        table=[list(HEAD), *rows],
+        table=[list(HEAD), *rows_of(added(sums) if asked_for.add else sums)],
     )
     return 0
 

@@ -33,7 +33,7 @@ LONG = (
     ("evaluation_coverage.py", "--full"),
     ("corrected_raters.py", "--audits", "200"),
     ("corrected_diversity.py", "--full"),
-    ("corrected_worlds.py", "--full"),
+    ("corrected_worlds.py", "--full", "--add"),
     ("corrected_comparisons.py", "--runs", "60"),
     ("corrected_forecasts.py", "--images", "3", "--runs", "20"),
     ("algorithm1.py", "--full"),
@@ -42,6 +42,7 @@ LONG = (
     ("search.py", "--full"),
     ("recognition.py", "--full"),
     ("report_page.py",),
+    ("mutation.py",),
 )
 
 

@@ -8,7 +8,6 @@ from typing import Self
 from pydantic import model_validator
 
 from culturekit.builders.prompting.prompt_rows import Wording
-from culturekit.builders.prompting.prompt_templates import open_templates
 from culturekit.builders.prompting.prompts import check_words, wordings_of
 from culturekit.builders.space.space_files import read_space
 from culturekit.config.checks import knows_truth
@@ -218,7 +217,7 @@ def for_other_prompts(recipe: RecipeFields, concepts: Iterable[str], wordings: S
     if recipe.scores.target == "these" or recipe.images.kinds != ("underspecified",):
         return
     for concept in concepts:
-        prompts = sum(len(open_templates(wording.underspecified, concept)) for wording in wordings)
+        prompts = sum(len(wording.leaving_open(concept)) for wording in wordings)
         if prompts < FEWEST_PROMPTS:
             yield (
                 f"scores.target is population, which takes at least {FEWEST_PROMPTS} prompts of each concept; "

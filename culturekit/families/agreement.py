@@ -92,7 +92,7 @@ def agreement(given: AgreementReads, options: AgreementOptions, *, name: str = "
 
     seeds = {"resampling": options.seed}
     return family_stage(
-        "agreement", roles_of(given), kept(options, but=("seed",)), score, seeds=seeds, version=3, name=name
+        "agreement", roles_of(given), kept(options, but=("seed",)), score, seeds=seeds, version=4, name=name
     )
 
 

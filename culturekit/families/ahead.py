@@ -133,7 +133,7 @@ def ahead(given: AheadReads, options: AheadOptions, *, like: Path | None = None,
 
     inputs = roles_of(given) if like is None else {**roles_of(given), "like": like}
     tau = known.threshold if like is None else None
-    return family_stage("ahead", inputs, {**kept(known), "tau": tau}, score, version=3, name=name)
+    return family_stage("ahead", inputs, {**kept(known), "tau": tau}, score, version=4, name=name)
 
 
 def how_scored(scores: Path) -> tuple[float, Aggregate]:

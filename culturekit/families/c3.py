@@ -15,6 +15,7 @@ from culturekit.errors import UsageError
 from culturekit.families.family import Family, check_options, described, kept
 from culturekit.families.family_stage import family_stage
 from culturekit.families.handles.inputs import VectorFolder, roles_of
+from culturekit.families.handles.vector_files import one_identity_of_all
 from culturekit.metrics.arguments import argument_error
 from culturekit.metrics.captions.caption_alignment import STRATEGIES, C3Alignment, alignment_c3, keep_best
 from culturekit.metrics.scoring.labelled_vectors import LabelledVectors
@@ -27,10 +28,18 @@ from culturekit.storage.tables import write_table
 
 __all__ = ["C3", "ROLES", "C3Options", "C3Reads", "C3Scores", "c3", "score_c3"]
 
+SPACES = (("source", "target", "objects"), ("image", "image_target"))
+"""The roles whose vectors are compared with each other."""
+
+TERMS = {"text": ("source", "target"), "image": ("image", "image_target"), "object": ("objects", "target")}
+"""What each term compares."""
+
 CAPTIONED = ("target", "image_target")
 """The roles that make an item: without a caption there is nothing to score."""
 
 METRICS = {"c3": "total", "c3_text": "text", "c3_image": "image", "c3_object": "object"}
+
+NO_TERM = "vectors of one side of the term are not given"
 
 TOKEN = re.compile(r"^(?P<item>.+)#[0-9]+$", re.DOTALL)
 """An id of one of several vectors of an item."""
@@ -53,9 +62,12 @@ class C3Reads:
     ] = None
 
     def vectors(self) -> dict[str, LabelledVectors]:
-        """Open the folders that are given, by role."""
+        """Open the folders that are given, by role; those of one space are of one encoder."""
         folders: dict[str, VectorFolder | None] = {role: getattr(self, role) for role in ROLES}
-        return {role: folder.vectors() for role, folder in folders.items() if folder is not None}
+        given = {role: folder for role, folder in folders.items() if folder is not None}
+        for space in SPACES:
+            one_identity_of_all([folder.folder for role, folder in given.items() if role in space])
+        return {role: folder.vectors() for role, folder in given.items()}
 
 
 ROLES = tuple(each.name for each in fields(C3Reads))
@@ -85,7 +97,7 @@ def c3(given: C3Reads, options: C3Options, *, name: str = "scores") -> Stage:
             write_table(work.out, SELECTION, answer.selection)
         return answer.scored
 
-    return family_stage("c3", roles_of(given), kept(options), score, name=name)
+    return family_stage("c3", roles_of(given), kept(options), score, version=2, name=name)
 
 
 C3 = Family(
@@ -123,6 +135,7 @@ def score_c3(vectors: Mapping[str, LabelledVectors], *, options: C3Options) -> C
     items = sorted({item for role in CAPTIONED for item in rows.get(role, ())})
     if not items:
         raise UsageError("there is no caption to score", expected="vectors of target or of image_target")
+    check_terms(rows)
     found = {item: align_item(item, vectors, rows) for item in items}
     left_out = Counter(f"items without the term {term}" for answer in found.values() for term in answer.missing)
     strays = {item for each in rows.values() for item in each} - set(items)
@@ -131,6 +144,22 @@ def score_c3(vectors: Mapping[str, LabelledVectors], *, options: C3Options) -> C
     scores, values = [score for score, _ in answers], [behind for _, behind in answers]
     every = scored(scores, values, left_out=dict(sorted(left_out.items())))
     return C3Scores(every, selection(found, options))
+
+
+def check_terms(rows: Mapping[str, Mapping[str, list[int]]]) -> None:
+    """Refuse vectors of which nothing can be compared, and two sides of a term that have no item in common."""
+    given = {term: sides for term, sides in TERMS.items() if all(side in rows for side in sides)}
+    if not given:
+        raise UsageError(
+            "nothing says how well the captions fit", found=f"vectors of {' and '.join(rows)}",
+            expected="source and target, objects and target, or image and image-target",
+        )  # fmt: skip
+    for first, other in given.values():
+        if not rows[first].keys() & rows[other].keys():
+            raise UsageError(
+                f"no item has vectors of both {first} and {other}", expected="ids ITEM, or ITEM#k, of the same items",
+                found=" and ".join(repr(min(rows[side], default="")) for side in (first, other)),
+            )  # fmt: skip
 
 
 def rows_of_items(role: str, labelled: LabelledVectors) -> dict[str, list[int]]:
@@ -172,7 +201,7 @@ def metric_rows(metric: str, found: Mapping[str, C3Alignment], options: C3Option
         confidence=options.confidence,
     )
     place = {"metric": metric, "model": options.model, "benchmark": options.benchmark}
-    params = {"target": "population"}
+    params = {"target": "population"} | ({} if known else {"no_value": NO_TERM})
     answer = replace(answer, value=answer.value if known else np.nan, n=len(known))
     behind = pl.DataFrame({"item": list(values), "value": list(values.values())})
     return statistic_row(**place, answer=answer, params=params), value_rows(place, params, behind)
@@ -182,6 +211,8 @@ def selection(found: Mapping[str, C3Alignment], options: C3Options) -> pl.DataFr
     """List the items kept, best first."""
     scores = {item: STRATEGIES[options.strategy](answer) for item, answer in found.items()}
     kept = keep_best(list(scores), list(scores.values()), n=options.keep or 0)
+    if options.keep and not kept:
+        raise UsageError(f"no item has what the strategy {options.strategy!r} ranks by", expected="its vectors")
     rows = [
         {"item": item, "strategy": options.strategy, "rank": rank, "value": scores[item]}
         for rank, item in enumerate(kept, start=1)

@@ -33,7 +33,7 @@ from culturekit.metrics.realism.clip_scores import (
     objects_present,
     yes_by_score,
 )
-from culturekit.metrics.scoring.careful_answers import careful_answers
+from culturekit.metrics.scoring.careful_answers import careful_answers, of_criterion
 from culturekit.metrics.scoring.labelled_vectors import LabelledVectors
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row
 from culturekit.metrics.statistics.intervals import Target
@@ -66,6 +66,8 @@ def thresholds_of(texts: Sequence[str]) -> dict[str, float]:
             found[model] = float(number)
         except ValueError as error:
             raise argument_error("threshold", "a cosine such as 0.21, or MODEL=0.25", text) from error
+        if not -1 <= found[model] <= 1:
+            raise argument_error("threshold", "a cosine, from -1 to 1", text)
     return found
 
 
@@ -263,10 +265,7 @@ def curve_of(
     images: pl.DataFrame, annotations: pl.DataFrame, metric: str, options: ClipOptions, left_out: Counter[str]
 ) -> pl.DataFrame:
     """Say how often annotators of each pool said yes, by score, for each model."""
-    asked = careful_answers(annotations, left_out).filter(criterion=options.criterion)
-    if asked.is_empty():
-        found = ", ".join(annotations["criterion"].unique().sort().to_list()) or "no annotations"
-        raise UsageError(f"no annotation is of the criterion {options.criterion!r}", found=found)
+    asked = of_criterion(careful_answers(annotations, left_out), options.criterion)
     answers = asked.with_columns(yes=yes_or_no())
     left_out["annotations that say neither yes nor no"] += answers["yes"].null_count()
     known = answers.filter(pl.col("yes").is_not_null()).join(

@@ -15,7 +15,7 @@ from culturekit.families.family import Confidence, Family, Pair, check_options, 
 from culturekit.families.family_stage import family_stage
 from culturekit.families.handles.inputs import Numbered, asked, roles_of
 from culturekit.metrics.linguistic.dialects import dialect_gap
-from culturekit.metrics.scoring.careful_answers import careful_answers
+from culturekit.metrics.scoring.careful_answers import careful_answers, of_criterion
 from culturekit.metrics.scoring.image_collections import checked
 from culturekit.metrics.scoring.prompted_images import Place, mean_rows, prompted_images
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row
@@ -82,7 +82,7 @@ def dialects(given: DialectReads, options: DialectOptions, *, name: str = "score
 
     seeds = {"permutations": options.seed}
     return family_stage(
-        "dialects", roles_of(given), kept(options, but=("seed",)), score, seeds=seeds, version=2, name=name
+        "dialects", roles_of(given), kept(options, but=("seed",)), score, seeds=seeds, version=3, name=name
     )
 
 
@@ -120,11 +120,17 @@ def score_dialects(
     check_options(options)
     left_out: Counter[str] = Counter()
     known = prompted_images(images, prompts, left_out, pair=options.pair)
+    check_dialects(options, prompts)
     spoken = known.filter(pl.col("group").is_in([options.standard, options.other]))
     left_out["images of other groups"] += known.height - spoken.height
     rows, values = [], []
     for name, pool, table in measures(quality, annotations, options, left_out):
         judged = spoken.join(table, on="image_id", how="inner").sort("model", "image_id")
+        left_out[f"scores that are of no known image, by {name}"] += table.join(
+            images, on="image_id", how="anti"
+        ).height
+        if pool is None:
+            left_out[f"images of both dialects without a score, by {name}"] += spoken.height - judged.height
         for model in judged.partition_by("model", maintain_order=True):
             for row, below in model_rows(model, name, pool, options, left_out):
                 rows.append(row)
@@ -139,15 +145,30 @@ def score_dialects(
     return scored(rows, values, left_out=dict(sorted(left_out.items())))
 
 
+def check_dialects(options: DialectOptions, prompts: pl.DataFrame) -> None:
+    """Refuse dialects that no prompt is in, and one dialect twice."""
+    if options.standard == options.other:
+        raise UsageError("a dialect has no gap to itself", found=f"{options.standard!r} as standard and as other")
+    groups = prompts["group"].drop_nulls().unique().sort().to_list()
+    missing = [dialect for dialect in (options.standard, options.other) if dialect not in groups]
+    if missing:
+        raise UsageError(
+            f"no prompt is in {missing[0]!r}", expected=" or ".join(map(repr, groups)) or "prompts with groups",
+            hint="Name the groups of the prompts with --standard and --other.",
+        )  # fmt: skip
+
+
 def measures(
     quality: pl.DataFrame | None, annotations: pl.DataFrame | None, options: DialectOptions, left_out: Counter[str]
 ) -> Iterator[tuple[str, str | None, pl.DataFrame]]:
     """Give what pictures are compared by: its name, the pool it is of, and image_id and value."""
     if quality is not None:
         for part in checked(quality, QUALITY).sort("scorer").partition_by("scorer", maintain_order=True):
-            yield part["scorer"][0], None, part.select("image_id", value=pl.col("value") / options.scale)
+            finite = part.filter(pl.col("value").is_finite())
+            left_out["scores that are no number"] += part.height - finite.height
+            yield part["scorer"][0], None, finite.select("image_id", value=pl.col("value") / options.scale)
     if annotations is not None:
-        verdicts = careful_answers(annotations, left_out).filter(criterion=CORRECT)
+        verdicts = of_criterion(careful_answers(annotations, left_out), CORRECT)
         answer = pl.col("choice").str.strip_chars().str.to_lowercase()
         clear = verdicts.filter(answer.is_in([YES, NO])).with_columns(value=(answer == YES).cast(pl.Float64))
         left_out["verdicts that are neither yes nor no"] += verdicts.height - clear.height

@@ -27,7 +27,7 @@ def faithfulness(given: QuestionReads, options: QuestionOptions, *, name: str = 
     return Stage(
         name,
         "score-faithfulness",
-        1,
+        2,
         lambda work: score(work, given, known),
         roles_of(given),
         kept(known),

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from culturekit.errors import UsageError
 from culturekit.metrics.corrected.audit_marks import MARKS
 from culturekit.metrics.scoring.score_rows import Scored
 from culturekit.records.schemas import SCORES, VALUES
@@ -23,13 +24,28 @@ def family_stage(
     seeds: Mapping[str, int] | None = None,
     name: str = "scores",
     packages: tuple[str, ...] = ("numpy", "polars", "scipy"),
+    required: bool = True,
 ) -> Stage:
-    """Describe the stage; `score` reads the inputs and computes, and is called only when there is work to do."""
+    """Describe the stage; `score` reads the inputs and computes, and is called only when there is work to do.
+
+    Inputs that give no score are refused with what was left out of them, unless none is `required`.
+    """
+
+    def run(work: Work) -> Outcome:
+        answer = score(work)
+        if required and not answer.scores.height:
+            raise UsageError(
+                "nothing could be scored",
+                expected="tables of one run, whose ids occur in each other",
+                found="; ".join(f"{reason}: {count:,}" for reason, count in answer.left_out.items()) or "no rows",
+            )
+        return write_scored(work, answer)
+
     return Stage(
         name,
         f"score-{family}",
         version,
-        lambda work: write_scored(work, score(work)),
+        run,
         dict(inputs),
         dict(options),
         dict(seeds or {}),

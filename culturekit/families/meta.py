@@ -18,9 +18,10 @@ from culturekit.families.handles.country_groups import GroupsGiven, country_grou
 from culturekit.families.handles.inputs import Numbered, ValueTables, roles_of
 from culturekit.metrics.arguments import argument_error, check_choice
 from culturekit.metrics.scoring.automatic_values import automatic_values
+from culturekit.metrics.scoring.item_series import Series, items_of, metric_series
 from culturekit.metrics.scoring.rating_pools import PoolsBy, pooled_ratings
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row, with_reason
-from culturekit.metrics.scoring.value_sets import known_values, own_generator, parsed
+from culturekit.metrics.scoring.value_sets import known_values, own_generator
 from culturekit.metrics.statistics.clustering import check_count
 from culturekit.metrics.statistics.correlations import (
     CORRELATIONS,
@@ -41,7 +42,7 @@ ALL = "all"
 
 FEW = f"fewer than {FEWEST_CLUSTERS} prompts, or no scatter"
 
-SERIES = ("metric", "params")
+UNRATED = "rated items of which no metric has a value"
 
 LATER = ("choices", "people_only", "level")
 """Options that came later: a stage that does without them is the stage it was."""
@@ -134,7 +135,7 @@ def meta(given: MetaReads, options: MetaOptions, *, name: str = "scores") -> Sta
     settings = {key: value for key, value in stated.items() if key not in LATER or value != usual[key]}
     seeds = {"bootstrap": options.seed}
     return family_stage(
-        "meta", roles_of(read), settings, lambda _: score(read, known), seeds=seeds, version=2, name=name
+        "meta", roles_of(read), settings, lambda _: score(read, known), seeds=seeds, version=3, name=name
     )
 
 
@@ -159,14 +160,6 @@ def score(given: MetaReads, options: MetaOptions) -> Scored:
         options=options,
     )
     return answer if own is None else Scored(answer.scores, own, answer.left_out)
-
-
-@dataclass(frozen=True, slots=True)
-class Series:
-    """One score of many items: what it is, and item, value, and for a metric also model, unit_id and country."""
-
-    about: dict[str, object]
-    items: pl.DataFrame
 
 
 def score_meta(
@@ -201,6 +194,8 @@ def score_meta(
     metrics = metric_series(known)
     people = [*rated(annotations, options, left_out), *([] if human is None else metric_series(known_values(human)[0]))]
     rows = [row for a, b in itertools.product(metrics, people) for row in rows_of("human_correlation", a, b, options)]
+    check_held(rows, metrics, people, asked=annotations is not None or human is not None)
+    left_out[UNRATED] += len(items_of(people) - items_of(metrics))
     for a, b in () if options.people_only else itertools.combinations(metrics, 2):
         rows += rows_of("metric_correlation", a, b, options)
     if not rows:
@@ -212,18 +207,15 @@ def score_meta(
     return scored(rows, left_out=left_out)
 
 
-def metric_series(known: pl.DataFrame) -> list[Series]:
-    """Give each metric, with its parameters, as a series; an item that stands under several scores counts once."""
-    once = known.sort("country", "concept", nulls_last=True).unique(
-        [*SERIES, "benchmark", "model", "item"], keep="first", maintain_order=True
-    )
-    series = []
-    ordered = once.sort(*SERIES, "benchmark", "model", "item")
-    for part in ordered.partition_by(*SERIES, "benchmark", maintain_order=True):
-        row = part.row(0, named=True)
-        about = {"metric": row["metric"], "params": parsed(row["params"]), "benchmark": row["benchmark"]}
-        series.append(Series(about, part.select("model", "item", "unit_id", "country", "value")))
-    return series
+def check_held(rows: Sequence[Row], metrics: Sequence[Series], people: Sequence[Series], *, asked: bool) -> None:
+    """Refuse ratings of which none can be held against a metric, where people were asked."""
+    if asked and not rows:
+        rated, valued = (min(items_of(series), default="none") for series in (people, metrics))
+        raise UsageError(
+            "no metric can be held against people", expected="ratings and values of the same items",
+            found=f"{len(people)} kinds of ratings, of items such as {rated!r}, and values of items such as {valued!r}",
+            hint="Of choices in words, --choice says whose share is a rating." if not people else "",
+        )  # fmt: skip
 
 
 def rated(annotations: pl.DataFrame | None, options: MetaOptions, left_out: Counter[str]) -> Iterator[Series]:

@@ -16,7 +16,9 @@ from culturekit.errors import UsageError
 from culturekit.families.family import Confidence, Family, described, kept
 from culturekit.families.family_stage import family_stage
 from culturekit.families.handles.inputs import NamedVectors, Numbered, asked, roles_of
+from culturekit.families.handles.vector_files import one_identity
 from culturekit.families.neutral import with_vectors
+from culturekit.metrics.arguments import argument_error
 from culturekit.metrics.linguistic.neutral_groups import LOGIT_SCALE, question_pair
 from culturekit.metrics.scoring.prompted_images import Place, mean_rows, plain_row, prompted_images
 from culturekit.metrics.scoring.score_rows import Scored, scored
@@ -76,12 +78,18 @@ class QuestionPairOptions:
     confidence: Confidence = CONFIDENCE
     benchmark: str = "linguistic"
 
+    def __post_init__(self) -> None:
+        """Refuse a caption that is held against itself, and a question asked twice."""
+        if any(first == second for first, second in self.pairs) or len(set(self.pairs)) < len(self.pairs):
+            raise argument_error("pairs", "two captions that differ, each pair once", self.pairs)
+
 
 def question_pairs(given: QuestionPairReads, options: QuestionPairOptions, *, name: str = "scores") -> Stage:
     """Score which of two captions fits pictures better, per group: traditional or modern, for instance."""
     known = replace(options, encoder=options.encoder or given.vectors.encoder)
 
     def score(work: Work) -> Scored:
+        one_identity(given.vectors.folder, given.captions.folder)
         words, captions = given.captions.vectors()
         images, prompts = given.images.together(IMAGES), asked(given.prompts, work.scratch)
         by_caption = dict(zip(captions, words, strict=True))

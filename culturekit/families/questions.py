@@ -103,7 +103,7 @@ def questions(given: QuestionReads, options: QuestionOptions, *, name: str = "sc
     def score(work: Work) -> Scored:
         return score_questions(given.tables(work.scratch), options=known)
 
-    return family_stage("questions", roles_of(given), kept(known), score, name=name)
+    return family_stage("questions", roles_of(given), kept(known), score, version=2, name=name)
 
 
 ASKED = Family(
@@ -198,7 +198,7 @@ def dsg_of_judge(
         {"image_id": list(values), "value": list(values.values())}, schema={"image_id": pl.String, "value": pl.Float64}
     )
     params = {"judge": judge, "denominator": options.denominator}
-    return rows_of(images, table.with_columns(pl.col("value").fill_nan(None)), DSG, params, options)
+    return rows_of(images, table.with_columns(pl.col("value").fill_nan(None)), DSG, params, options, left_out)
 
 
 def vqa_rows(
@@ -223,7 +223,7 @@ def vqa_rows(
         # One question that failed leaves the image out: a mean over the others would be of another set of questions.
         value = pl.when(usable.all()).then(pl.col("value").mean()).alias("value")
         means = own.group_by("image_id", maintain_order=True).agg(value)
-        answers.append(rows_of(images, means, VQASCORE, {"judge": judge}, options))
+        answers.append(rows_of(images, means, VQASCORE, {"judge": judge}, options, left_out))
     return answers
 
 
@@ -236,16 +236,22 @@ def quality_rows(
     finite = known.with_columns(value=pl.when(pl.col("value").is_finite()).then("value"))
     left_out["quality that is no number"] += finite["value"].null_count()
     return [
-        rows_of(images, finite.filter(scorer=scorer), "quality", {"scorer": scorer}, options)
+        rows_of(images, finite.filter(scorer=scorer), "quality", {"scorer": scorer}, options, left_out)
         for scorer in finite["scorer"].unique().sort()
     ]
 
 
 def rows_of(
-    images: pl.DataFrame, values: pl.DataFrame, metric: str, params: Mapping[str, object], options: QuestionOptions
+    images: pl.DataFrame,
+    values: pl.DataFrame,
+    metric: str,
+    params: Mapping[str, object],
+    options: QuestionOptions,
+    left_out: Counter[str],
 ) -> Rows:
-    """Average the values of images per model and level."""
+    """Average the values of images per model and level; images of which nothing was said are counted."""
     own = images.join(values.select("image_id", "value"), on="image_id", how="inner", maintain_order="left")
+    left_out[f"images without {metric} by {params.get('judge') or params['scorer']}"] += images.height - own.height
     if own.is_empty():
         return [], []
     target: Target = target_of(own, options.means)

@@ -29,10 +29,13 @@ from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import Typed
 from culturekit.storage.tables import read_table
 
-__all__ = ["ARTIFACT", "QVS", "QvsReads", "over_all_prompts", "qvs", "score_qvs"]
+__all__ = ["ARTIFACT", "QVS", "WITH_AUDITS", "QvsReads", "over_all_prompts", "qvs", "score_qvs"]
 
 ARTIFACT: Weights = (0.0, 0.0, 1.0)
 """The kernel within a culture: inside one country, artifacts are all that can differ."""
+
+WITH_AUDITS = 27
+"""The version of scores with corrected diversity: how diversity bends is put right since 27."""
 
 ASSUMED = (
     "Corrected diversity takes the mapping to err alike under every prompt. Errors twice as frequent in a third of the "
@@ -93,7 +96,7 @@ def qvs(
     return Stage(
         name,
         "score-qvs",
-        25 if given.audits else 9,  # limits lie where scores can since 9 and 17; unknown continents lie apart since 25
+        WITH_AUDITS if given.audits else 9,  # limits lie where scores can since 9 and 17
         lambda work: score(work, given, correction, options),
         roles_of(given),
         settings,

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-import msgspec
 import polars as pl
 from pydantic import Field
 
@@ -20,6 +19,7 @@ from culturekit.families.family import Correction, Family, described, kept
 from culturekit.families.family_stage import write_scored
 from culturekit.families.handles.inputs import Numbered, roles_of
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row
+from culturekit.metrics.scoring.value_sets import parsed
 from culturekit.metrics.statistics.comparisons import Comparison
 from culturekit.metrics.statistics.corrections import corrected
 from culturekit.metrics.statistics.intervals import Interval
@@ -117,7 +117,7 @@ def same_scores(scores: pl.DataFrame) -> Iterator[list[dict[str, Any]]]:
     """Give the rows of each corrected score that two models or more have, in the order of the models."""
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for row in scores.sort("metric", "model", *PLACE, "params").iter_rows(named=True):
-        params = msgspec.json.decode(row["params"], type=dict[str, Any])
+        params = parsed(row["params"])
         if params.get("labels") != "corrected" or row["ci_low"] is None or row["ci_high"] is None:
             continue
         of = {name: value for name, value in params.items() if name not in OF_EACH_AUDIT}

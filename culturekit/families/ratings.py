@@ -14,6 +14,7 @@ from culturekit.errors import UsageError
 from culturekit.families.family import Confidence, Family, described, kept
 from culturekit.families.family_stage import family_stage
 from culturekit.families.handles.inputs import Numbered, asked, roles_of
+from culturekit.metrics.arguments import check_choice
 from culturekit.metrics.linguistic.human_tables import item_scores, likert_table
 from culturekit.metrics.scoring.careful_answers import careful_answers
 from culturekit.metrics.scoring.prompted_images import Place, mean_rows, plain_row, prompted_images
@@ -59,7 +60,7 @@ def ratings(given: RatingReads, options: RatingOptions, *, name: str = "scores")
             options=options,
         )
 
-    return family_stage("ratings", roles_of(given), kept(options), score, version=2, name=name)
+    return family_stage("ratings", roles_of(given), kept(options), score, version=3, name=name)
 
 
 RATINGS = Family(
@@ -90,14 +91,23 @@ def score_ratings(
     """
     left_out: Counter[str] = Counter()
     table = careful_answers(annotations, left_out)
+    if prompts is not None and images is None:
+        raise UsageError("prompts say nothing without the images of them", expected="--images, beside --prompts")
     if options.scheme is not None:
+        check_choice("scheme", options.scheme, table["scheme"].unique().sort().to_list() or [options.scheme])
         table = table.filter(scheme=options.scheme)
     named = labelled(table, images, prompts, left_out)
     rated = named.filter(pl.col("value").is_finite().fill_null(value=False))
     chosen = named.filter(pl.col("value").is_null() & pl.col("choice").is_not_null())
     left_out["answers with neither a value nor a choice"] += named.height - rated.height - chosen.height
     if not rated.height and not chosen.height:
-        raise UsageError("nobody answered anything", found=f"{table.height} annotations", expected="values or choices")
+        raise UsageError(
+            "nobody answered anything",
+            expected="values or choices" + ("" if images is None else ", of items among the images"),
+            found=", ".join(
+                [f"{annotations.height:,} annotations", *(f"{n:,} {why}" for why, n in left_out.items() if n)]
+            ),
+        )
     rows, values = [], []
     for row, below in [*rating_rows(rated, options), *choice_rows(chosen, options)]:
         rows.append(row)
@@ -112,7 +122,7 @@ def labelled(
     if images is None:
         nothing = pl.lit(None, pl.String)
         return table.with_columns(model=pl.lit(NO_MODEL), group=nothing, prompt_id=nothing)
-    known = prompted_images(images, prompts, Counter())
+    known = prompted_images(images, prompts, left_out)
     found = table.join(known, left_on="item_id", right_on="image_id", how="inner")
     left_out["annotations of no known image"] += table.height - found.height
     return found

@@ -80,7 +80,7 @@ def realism(given: RealismReads, options: RealismOptions, *, name: str = "scores
         return score_realism(data, options=replace(options, encoder=encoder, classifier=given.probs.encoder))
 
     settings, seeds = kept(options, but=("seed",)), {"references": options.seed}
-    return family_stage("realism", roles_of(given), settings, score, version=3, seeds=seeds, name=name)
+    return family_stage("realism", roles_of(given), settings, score, version=4, seeds=seeds, name=name)
 
 
 REALISM = Family(
@@ -125,8 +125,15 @@ def score_realism(given: RealismInput, *, options: RealismOptions) -> Scored:
     """
     means = options.means
     left_out: Counter[str] = Counter()
+    for side, one in (("real", given.real), ("generated", given.fake)):
+        if not one.ids:
+            raise UsageError(
+                f"there is no {side} image to score", expected="vectors of pictures", found="none",
+                hint="Look at what the stages that took pictures in, and embedded them, left out.",
+            )  # fmt: skip
     reals, fakes = feature_rows("real", given.real.vectors), feature_rows("fake", given.fake.vectors)
     check_same_width(("real", reals), ("fake", fakes))
+    check_apart(given)
     shown, equal, whole = chosen(given, options, left_out)
     made = equal.images
     target = target_of(made, means)
@@ -149,6 +156,18 @@ def score_realism(given: RealismInput, *, options: RealismOptions) -> Scored:
         scores += rows
         values += behind
     return scored(scores, values, left_out=dict(sorted(left_out.items())))
+
+
+def check_apart(given: RealismInput) -> None:
+    """Refuse an image that is held against itself: the same id with the same vector on both sides."""
+    rows = {name: row for row, name in enumerate(given.real.ids)}
+    both = [(row, rows[name]) for row, name in enumerate(given.fake.ids) if name in rows]
+    same = [fake for fake, real in both if np.array_equal(given.fake.vectors[fake], given.real.vectors[real])]
+    if same:
+        raise UsageError(
+            f"{len(same):,} images are both real and generated", found=f"{given.fake.ids[same[0]]!r}, with one vector",
+            expected="other images on either side", hint="Is the folder of the real images given twice?",
+        )  # fmt: skip
 
 
 def chosen(given: RealismInput, options: RealismOptions, left_out: Counter[str]) -> tuple[pl.DataFrame, Equal, Equal]:

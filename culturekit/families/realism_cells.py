@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
 import numpy as np
@@ -261,13 +261,12 @@ def prdc_rows(
     counts = {"k": found.k, "n_fake": len(found.around_fake)}
     of_fakes, of_reals = {**params, "k": found.k, "target": target}, {**params, **counts, "target": "references"}
     inside, density = found.around_fake > 0, found.around_fake / found.k
+    mean = mean_interval(density, clusters=prompts, target=target, confidence=confidence)
     answers = {
         "prdc_precision": (
             share_interval(inside, clusters=prompts, target=target, confidence=confidence), of_fakes, inside,
         ),
-        "prdc_density": (
-            mean_interval(density, clusters=prompts, target=target, confidence=confidence), of_fakes, density,
-        ),
+        "prdc_density": (replace(mean, low=max(mean.low, 0.0)), of_fakes, density),
         "prdc_recall": (share_interval(found.recalled, confidence=confidence), of_reals, found.recalled),
         "prdc_coverage": (coverage, {**params, **counts, "target": target}, found.covered),
     }  # fmt: skip

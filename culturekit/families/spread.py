@@ -130,7 +130,7 @@ class SpreadOptions:
     benchmark: str = "spread"
 
 
-def spread(given: SpreadReads, options: SpreadOptions, *, name: str = "scores") -> Stage:
+def spread(given: SpreadReads, options: SpreadOptions, *, name: str = "scores", required: bool = True) -> Stage:
     """Score how unlike the images of a batch look: mean cosine and mean LPIPS, to be read beside VS."""
 
     def score(work: Work) -> Scored:
@@ -144,7 +144,7 @@ def spread(given: SpreadReads, options: SpreadOptions, *, name: str = "scores") 
         )
 
     known = {**kept(options), "encoder": {}, "measures": {}}  # finished folders are known by these two as well
-    return family_stage("spread", roles_of(given), known, score, name=name)
+    return family_stage("spread", roles_of(given), known, score, version=2, name=name, required=required)
 
 
 PAIRS = Family(
@@ -216,6 +216,7 @@ def score_spread(
 def batch_cosines(images: pl.DataFrame, vectors: LabelledVectors, size: int, left_out: Counter[str]) -> pl.DataFrame:
     """Give the mean cosine of each full batch: model, concept, prompt_id, repeat, images, value."""
     known = placed(vectors.ids, images, MeanOptions(groups={}), what="vectors", left_out=left_out)
+    left_out["images without a vector"] += images.height - known.height
     slots = images.select("image_id", "slot")
     ordered = known.join(slots, on="image_id", how="left").drop_nulls(["prompt_id", "repeat"])
     left_out[NO_PROMPT] += known.height - ordered.height

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +39,7 @@ OWN = (*COUNTS, "method", "encoder")
 """Parameters that say which instrument made a score, not what was scored."""
 
 FEW = "fewer than three models have both scores"
+ALIKE = "all models have one value by an instrument"
 
 
 def named_tables(texts: Sequence[str]) -> Files:
@@ -61,7 +63,7 @@ class StabilityReads:
     ]
 
 
-def stability(given: StabilityReads, *, name: str = "scores") -> Stage:
+def stability(given: StabilityReads, *, name: str = "scores", required: bool = True) -> Stage:
     """Correlate the rankings of models by every two encoders or channels; below .8 a ranking is not stable."""
     tables = roles_of(given)
     return family_stage(
@@ -69,8 +71,9 @@ def stability(given: StabilityReads, *, name: str = "scores") -> Stage:
         tables,
         {"instruments": sorted(tables)},
         lambda _: score_stability({key: read_table(path, SCORES) for key, path in sorted(tables.items())}),
-        version=2,
+        version=3,
         name=name,
+        required=required,
     )
 
 
@@ -91,7 +94,7 @@ def score_stability(scores: Mapping[str, pl.DataFrame]) -> Scored:
     Returns:
         `ranking_stability`: Kendall's tau-b of the models' values, with the names of the two instruments in params.
         No interval: the models are not a sample of anything. Of fewer than three models there is no ranking to speak
-        of, and the score is counted as left out.
+        of, nor where an instrument gives all models one value, and the score is counted as left out.
 
     Raises:
         UsageError: there are fewer than two instruments, or a table does not conform.
@@ -100,15 +103,17 @@ def score_stability(scores: Mapping[str, pl.DataFrame]) -> Scored:
         raise UsageError("a ranking is compared with another", expected="at least two tables of scores")
     tables = {name: rankings(checked(frame, SCORES)) for name, frame in scores.items()}
     rows: list[Row] = []
-    few = 0
+    left_out = Counter({FEW: 0, ALIKE: 0})
     for (first, one), (second, other) in itertools.combinations(tables.items(), 2):
         for key in sorted(set(one) & set(other)):
             models = sorted(set(one[key]) & set(other[key]))
             if len(models) < 3:
-                few += 1
-                continue
-            rows.append(stability_row(key, (first, second), models, one[key], other[key]))
-    return scored(rows, left_out={FEW: few})
+                left_out[FEW] += 1
+            elif any(len({side[key][model] for model in models}) == 1 for side in (one, other)):
+                left_out[ALIKE] += 1
+            else:
+                rows.append(stability_row(key, (first, second), models, one[key], other[key]))
+    return scored(rows, left_out=left_out)
 
 
 def rankings(scores: pl.DataFrame) -> dict[tuple[str | None, ...], dict[str, float]]:

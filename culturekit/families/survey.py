@@ -52,7 +52,7 @@ def survey(given: SurveyReads, options: SurveyOptions, *, name: str = "scores") 
     def score(_: Work) -> Scored:
         return score_survey(read_table(given.codes, SURVEY_CODES), options=options)
 
-    return family_stage("survey", roles_of(given), kept(options), score, name=name)
+    return family_stage("survey", roles_of(given), kept(options), score, version=2, name=name)
 
 
 SURVEY = Family(
@@ -85,8 +85,12 @@ def score_survey(codes: pl.DataFrame, *, options: SurveyOptions) -> Scored:
         place = Place("theme_share", RESPONDENTS, options.benchmark, head["location"])
         rows.append(statistic_row(**asdict(place), answer=answer, params=about))
         values.append(value_rows(asdict(place), about, cell.select(item="response_id", value="present")))
-    unkept = themes.kappas.filter(~pl.col("kept")).height
-    return scored(rows, values, left_out={"codes that coders do not agree on": unkept} if unkept else {})
+    unknown = themes.kappas["kappa"].null_count()
+    left_out = {
+        "codes that coders do not agree on": themes.kappas.filter(~pl.col("kept")).height - unknown,
+        "codes of which coders say the same of every response, so that kappa is not known": unknown,
+    }
+    return scored(rows, values, left_out=left_out)
 
 
 def kappa_row(answer: Interval, params: dict[str, object], options: SurveyOptions) -> Row:

@@ -16,11 +16,13 @@ from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.families.family import Confidence, Family, described, kept
 from culturekit.families.family_stage import family_stage
-from culturekit.families.handles.inputs import NamedVectors, roles_of
+from culturekit.families.handles.extractors import Extractor, check_extractors, extractor, told_apart
+from culturekit.families.handles.inputs import roles_of
 from culturekit.metrics.inclusion.annotator_quality import LEAST_ACCURACY, drop_unreliable
 from culturekit.metrics.inclusion.clustered_shares import clustered_share
 from culturekit.metrics.inclusion.manifold_appeal import appealing_inside, both_criteria
 from culturekit.metrics.inclusion.task_agreement import item_agreement, task1_answers
+from culturekit.metrics.inclusion.triplet_combos import check_triplets
 from culturekit.metrics.inclusion.triplet_distances import Features, binned_choices
 from culturekit.metrics.scoring.image_collections import checked
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row, value_rows, with_reason
@@ -31,8 +33,8 @@ from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import Typed
 from culturekit.storage.tables import read_table
 
-__all__ = ["TASK_1", "Extractor", "Least", "RealFeatures", "Task1Options", "Task1Reads", "agreement_rows",
-           "name_and_value", "score_task1", "share_rows", "task1"]  # fmt: skip
+__all__ = ["TASK_1", "Least", "RealFeatures", "Task1Options", "Task1Reads", "agreement_rows", "score_task1",
+           "share_rows", "task1"]  # fmt: skip
 
 ONE = "one image and one annotator"
 
@@ -43,40 +45,6 @@ Least: TypeAlias = Annotated[
     float,
     Field(ge=0, le=1, description="Share of photographs in which an annotator must see the object; 0 keeps all."),
 ]
-
-
-def name_and_value(text: str, option: str) -> tuple[str, str]:
-    """Read NAME=VALUE."""
-    name, mark, value = text.partition("=")
-    if not (name and mark and value):
-        raise UsageError(f"{option} is a name, an equals sign and a value", expected="NAME=VALUE", found=repr(text))
-    return name, value
-
-
-@dataclass(frozen=True, slots=True)
-class Extractor:
-    """A folder of vectors by one extractor; a role names it where there may be several, also several of its folders."""
-
-    name: str
-    vectors: NamedVectors
-    alone: bool = False
-    part: str = ""
-
-    def files(self, role: str) -> dict[str, Path]:
-        """Name vectors and ids."""
-        named = f"{role}-{self.name}" + (f"-{self.part}" if self.part else "")
-        return self.vectors.files(role if self.alone else named)
-
-    def by_image(self) -> Features:
-        """Open the vectors by the ids of their images."""
-        vectors, ids = self.vectors.vectors()
-        return dict(zip(ids, vectors, strict=True))
-
-
-def extractor(text: str, option: str) -> Extractor:
-    """Read EXTRACTOR=FOLDER."""
-    name, folder = name_and_value(text, option)
-    return Extractor(name, NamedVectors(Path(folder)), alone=option == "--real")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +96,7 @@ def task1(given: Task1Reads, options: Task1Options, *, name: str = "scores") -> 
 
     def score(_: Work) -> Scored:
         extractors: dict[str, dict[str, ArrayLike]] = {}
+        check_extractors([*given.features, *([] if given.real is None else [given.real])])
         for each in given.features:
             extractors.setdefault(each.name, {}).update(each.by_image())
         real = given.real
@@ -137,14 +106,6 @@ def task1(given: Task1Reads, options: Task1Options, *, name: str = "scores") -> 
     known = {**kept(options), "real": None if given.real is None else given.real.name}
     inputs = roles_of(replace(given, features=tuple(told_apart(given.features))))
     return family_stage("task1", inputs, known, score, name=name)
-
-
-def told_apart(features: Sequence[Extractor]) -> Iterator[Extractor]:
-    """Number further folders of an extractor, whose files are inputs, too."""
-    seen: Counter[str] = Counter()
-    for one in features:
-        yield replace(one, part=str(seen[one.name])) if seen[one.name] and not one.part else one
-        seen[one.name] += 1
 
 
 TASK_1 = Family(
@@ -187,7 +148,8 @@ def score_task1(
     Raises:
         UsageError: the table does not conform, nothing is left of it, or an image has no vector.
     """
-    reliable = drop_unreliable(checked(annotations, TASK1), least=options.least)
+    check_triplets(checked(annotations, TASK1))
+    reliable = drop_unreliable(annotations, least=options.least)
     table = reliable.annotations
     if not table.height:
         raise UsageError(

@@ -14,8 +14,9 @@ from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.families.family import Confidence, Family, described, kept
 from culturekit.families.family_stage import family_stage
+from culturekit.families.handles.extractors import name_and_value
 from culturekit.families.handles.inputs import roles_of
-from culturekit.families.task1 import Least, agreement_rows, name_and_value, share_rows
+from culturekit.families.task1 import Least, agreement_rows, share_rows
 from culturekit.metrics.inclusion.annotator_quality import LEAST_ACCURACY, drop_unreliable
 from culturekit.metrics.inclusion.region_rates import representation_answers
 from culturekit.metrics.inclusion.task2_files import read_task2_file
@@ -82,6 +83,12 @@ def score(work: Work, path: Path, options: Task2Options) -> Scored:
     file = read_task2_file(path, sources=dict(options.sources))
     if file.drops.height:
         write_table(work.out, DROPS, file.drops)
+    if file.drops.height and file.annotations.is_empty():
+        first = file.drops.row(0, named=True)
+        raise UsageError(
+            "no row can be read", where=f"{path}, {first['key']}", expected="annotations in the public layout",
+            found=f"{first['reason']}: {first['detail']}",
+        )  # fmt: skip
     answer = score_task2(file.annotations, options=options)
     reasons = dict(file.drops.group_by("reason").agg(pl.len()).sort("reason").iter_rows())
     return Scored(answer.scores, answer.values, {**reasons, **answer.left_out})

@@ -24,7 +24,7 @@ from culturekit.metrics.inclusion.clustered_shares import clustered_share
 from culturekit.metrics.linguistic.picture_tones import TONE_WARNINGS, skin_tone
 from culturekit.metrics.linguistic.skin_pixels import Detector
 from culturekit.metrics.linguistic.tone_histograms import tone_spread_interval
-from culturekit.metrics.scoring.careful_answers import careful_answers
+from culturekit.metrics.scoring.careful_answers import careful_answers, of_criterion
 from culturekit.metrics.scoring.prompted_images import Place, mean_rows, prompted_images
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row, with_reason
 from culturekit.records.schemas import ANNOTATIONS, IMAGES
@@ -56,6 +56,11 @@ class ToneReads:
         Files, Field(description="What was drawn for people: their answers then put the rule right, too.")
     ] = Files()
 
+    def __post_init__(self) -> None:
+        """Refuse a sample that nobody looked at: it would decide nothing."""
+        if self.sample and self.annotations is None:
+            raise UsageError("a sample puts nothing right without answers", expected="--annotations, beside --sample")
+
 
 @dataclass(frozen=True, slots=True)
 class ToneOptions:
@@ -84,7 +89,7 @@ def tones(given: ToneReads, options: ToneOptions, *, name: str = "scores") -> St
 
     known = {**kept(options), "warning": TONE_WARNINGS.get(options.detector, ""), "sees": sees(options.detector)}
     packages = ("numpy", "pillow", "polars", "scipy")
-    return family_stage("tones", roles_of(given), known, score, version=5, name=name, packages=packages)
+    return family_stage("tones", roles_of(given), known, score, version=6, name=name, packages=packages)
 
 
 TONES = Family(
@@ -162,7 +167,7 @@ def machine_weights(tones: Mapping[str, int | None], known: pl.DataFrame) -> pl.
 
 def human_weights(annotations: pl.DataFrame, known: pl.DataFrame, left_out: Counter[str]) -> Iterator[Answers]:
     """Share a picture's weight evenly among the tones that a pool's annotators named; nobody naming one is no skin."""
-    table = careful_answers(annotations, left_out).filter(criterion=TONE_CRITERION)
+    table = of_criterion(careful_answers(annotations, left_out), TONE_CRITERION)
     named = pl.col("value").is_between(1, SCALE) & (pl.col("value") == pl.col("value").round())
     bad = table.filter(pl.col("value").is_not_null() & ~named)
     left_out["malformed: tones that are not 1 to 10"] += bad.height
@@ -171,6 +176,7 @@ def human_weights(annotations: pl.DataFrame, known: pl.DataFrame, left_out: Coun
         counts = pl.len().alias(ANSWERS), pl.col("value").count().alias(NAMED)
         items = pool.group_by("item_id").agg(*weights, *counts)
         pictures = known.join(items, left_on="image_id", right_on="item_id", how="inner").sort("image_id")
+        left_out["pictures whose tones people named, and that are none of these"] += items.height - pictures.height
         yield Answers(PEOPLE, pool["annotator_region"][0], pictures)
 
 

@@ -8,7 +8,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from culturekit.index.embedding.vector_folder import save_vectors
+from culturekit.errors import IntegrityError
+from culturekit.index.embedding.vector_folder import load_vectors, save_vectors
 from culturekit.records.schemas import (
     DESCRIPTOR_MATCHES,
     DESCRIPTORS,
@@ -18,6 +19,7 @@ from culturekit.records.schemas import (
     PROMPTS,
     SCORES,
 )
+from culturekit.storage.manifest import Manifest
 from culturekit.storage.tables import read_table, write_table
 from tests.command_line import culturekit
 from tests.metrics.scoring.ahead_world import World, world
@@ -89,17 +91,20 @@ def test_the_threshold_is_found_from_real_images(folder: Path) -> None:
     assert tau not in (0.52, 0.75)
 
 
-def test_an_encoder_that_the_manifest_names_stands_in_the_params(folder: Path, tmp_path: Path) -> None:
-    from culturekit.families.handles.inputs import NamedVectors
-    from culturekit.storage.manifest import Manifest
-
-    assert NamedVectors(folder / "phrases").encoder == ""
-    notes = {"identity": {"name": "minilm", "revision": "abc"}}
+def made_by(folder: Path, **identity: str) -> None:
+    """Say in the manifest of a folder which encoder made its vectors."""
     manifest = Manifest(
         stage="encode", version=1, key="", sha256="", code={}, packages={}, inputs={}, options={}, seeds={}, counts={},
-        drops={}, notes=notes, outputs={},
+        drops={}, notes={"identity": identity}, outputs={},
     )  # fmt: skip
-    (tmp_path / "manifest.json").write_bytes(manifest.encode())
+    (folder / "manifest.json").write_bytes(manifest.encode())
+
+
+def test_an_encoder_that_the_manifest_names_stands_in_the_params(folder: Path, tmp_path: Path) -> None:
+    from culturekit.families.handles.inputs import NamedVectors
+
+    assert NamedVectors(folder / "phrases").encoder == ""
+    made_by(tmp_path, name="minilm", revision="abc")
     assert NamedVectors(tmp_path).encoder == "minilm abc"
 
 
@@ -158,3 +163,34 @@ def test_c3_without_captions_is_a_mistake(tmp_path: Path) -> None:
     done = culturekit("score", "c3", "--image", "image", "--out", "out", cwd=tmp_path)
     assert done.returncode == 2
     assert "there is no caption to score" in " ".join(done.stderr.split())
+
+
+def test_vectors_are_found_by_their_rows_in_whatever_order_ids_stand(tmp_path: Path) -> None:
+    folder = tmp_path / "vectors"
+    folder.mkdir()
+    save_vectors(folder, np.eye(3, dtype=np.float32), ["b", "c", "a"])
+    ids = folder / "ids.parquet"
+    pl.read_parquet(ids).sort("id").write_parquet(ids)  # a table that was sorted by somebody
+    assert load_vectors(folder)[1] == ["b", "c", "a"]
+    pl.read_parquet(ids).with_columns(row=pl.col("row") + 1).write_parquet(ids)
+    with pytest.raises(IntegrityError, match=r"an id says which vector is its own.*counts the vectors from 0"):
+        load_vectors(folder)
+
+
+def test_folders_of_one_space_are_of_one_encoder(tmp_path: Path) -> None:
+    for role, name in (("source", "labse"), ("target", "minilm")):
+        folder = tmp_path / role
+        folder.mkdir()
+        save_vectors(folder, np.eye(3, dtype=np.float32), ["a", "b", "c"])
+        made_by(folder, name=name)
+    done = culturekit("score", "c3", "--source", "source", "--target", "target", "--out", "out", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "made by different encoders; expected name labse, found name minilm" in " ".join(done.stderr.split())
+
+
+def test_a_table_given_twice_is_named(folder: Path, tmp_path: Path) -> None:
+    done = culturekit(*arguments("made", "made"), "--out", tmp_path / "out", cwd=folder)
+    assert done.returncode == 2
+    said = " ".join(done.stderr.split())
+    assert "made/images.parquet, made/images.parquet: two tables of images have the same rows; found image_id" in said
+    assert "Give each table once" in said

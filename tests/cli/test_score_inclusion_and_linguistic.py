@@ -12,6 +12,7 @@ from culturekit.index.embedding.vector_folder import save_vectors
 from culturekit.metrics import MONK_TONES
 from culturekit.records.schemas import ANNOTATIONS, DROPS, IMAGES, PROMPTS, QUALITY, SCORES, SURVEY_CODES, TASK1, TASK2
 from culturekit.storage.digests import digest_file
+from culturekit.storage.manifest import Manifest
 from culturekit.storage.tables import read_table, write_table
 from tests.command_line import culturekit
 from tests.metrics.inclusion.task_worlds import drawn_task1, drawn_task2, line, write_csv
@@ -141,6 +142,15 @@ def test_task2_reads_the_public_layout_and_sets_broken_rows_aside(tmp_path: Path
     assert set(rates["value"]) == {1.0}
 
 
+def test_a_file_of_which_no_row_can_be_read_says_why(tmp_path: Path) -> None:
+    write_csv(tmp_path / "task2.csv", [line("a.jpg", "Afrika", 0, "Africa", "{'match': 'nm'}")])
+    done = culturekit("score", "task2", "--task2", "task2.csv", "--out", "out", cwd=tmp_path)
+    assert done.returncode == 2
+    said = " ".join(done.stderr.split())
+    assert "task2.csv, line 2: no row can be read" in said
+    assert "malformed: region is not a region of the study" in said
+
+
 def test_task2_takes_our_own_table_and_says_who_is_left_out(tmp_path: Path) -> None:
     table = drawn_task2()
     write_table(tmp_path, TASK2, table.with_columns(shown=pl.col("annotator_id") != "af0"))
@@ -167,6 +177,15 @@ def test_task1_is_scored_with_extractors_and_the_manifold(tmp_path: Path) -> Non
         "appeal_in_manifold", "appeal_with_similarity", "closer_choice_rate", "location_agreement",
         "location_unanimity",
     }  # fmt: skip
+    for name, folder in (("clip", "clip"), ("dino", "real")):
+        made = Manifest(
+            stage="encode", version=1, key="", sha256="", code={}, packages={}, inputs={}, options={}, seeds={},
+            counts={}, drops={}, notes={"identity": {"name": name}}, outputs={},
+        )  # fmt: skip
+        (tmp_path / folder / "manifest.json").write_bytes(made.encode())
+    done = culturekit("score", "task1", "--task1", "task1.parquet", *options, "--out", "no", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "made by different encoders; expected name clip, found name dino" in " ".join(done.stderr.split())
     done = culturekit("score", "task1", "--task1", "task1.parquet", "--real", "real", "--out", "no", cwd=tmp_path)
     assert done.returncode == 2
     assert "NAME=VALUE" in done.stderr
@@ -175,5 +194,8 @@ def test_task1_is_scored_with_extractors_and_the_manifold(tmp_path: Path) -> Non
 def test_a_survey_is_scored(tmp_path: Path) -> None:
     write_table(tmp_path, SURVEY_CODES, codes(VOTES))
     answer, scores = scored(tmp_path, "survey", "--codes", "survey_codes.parquet", "--least", "0.5", out="out")
-    assert answer["drops"] == {"codes that coders do not agree on": 2}
+    assert answer["drops"] == {
+        "codes that coders do not agree on": 1,
+        "codes of which coders say the same of every response, so that kappa is not known": 1,
+    }
     assert set(scores["metric"]) == {"theme_kappa", "theme_share"}

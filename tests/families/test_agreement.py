@@ -151,6 +151,22 @@ def test_answers_in_words_only_are_counted() -> None:
         scored(table.with_columns(value=pl.lit(None, pl.Float64)))
 
 
+def test_an_answer_in_words_among_numbers_is_counted_and_no_number_is_none() -> None:
+    table = annotations(ITEMS)
+    here = pl.col("item_id") == "i03"
+    worded = table.with_columns(
+        value=pl.when(here).then(float("nan")).otherwise("value"), choice=pl.when(here).then(pl.lit("five"))
+    )
+    told = {"answers in words to a question that others answered with numbers": 6}
+    assert scored(worded).left_out == told
+
+
+def test_verdicts_about_something_else_are_refused() -> None:
+    verdicts = judgments({"i01": 3.0}).with_columns(task=pl.lit("extract"))
+    with pytest.raises(UsageError, match=r"no verdict of a judge .*such as cultivate: faithfulness, found extract: "):
+        scored(annotations(ITEMS), verdicts)
+
+
 def test_judges_are_held_against_each_pool() -> None:
     table = annotations(ITEMS)
     verdicts = {item: min(5.0, worth + 0.5) for item, worth in ITEMS.items()} | {"unseen": 3.0}

@@ -436,6 +436,8 @@ def test_countries_outside_the_scheme_are_in_no_group() -> None:
     answer = scored(world(), replace(OPTIONS, groups={"FR": "GN"}))
     assert set(answer.scored.scores["group"]) == {None, "GN"}
     assert value(answer, "align", "ann")["n"] == 15
+    (told,) = (reason for reason in answer.scored.left_out if reason.startswith("images of countries in no group"))
+    assert told == "images of countries in no group of cultivate, which stand in no group's score: IN, NG"
 
 
 def changed(rows: list[dict[str, Any]], place: int, **changes: Any) -> list[dict[str, Any]]:
@@ -470,6 +472,12 @@ def test_what_cannot_be_scored_is_explained(drawn: World, options: dict[str, Any
         scored(drawn, replace(OPTIONS, **options))
 
     assert re.search(message, str(caught.value), re.DOTALL), str(caught.value)
+
+
+def test_images_of_no_prompt_are_no_images_to_score() -> None:
+    drawn = world()
+    with pytest.raises(UsageError, match=r"there is no image to score.*prompts such as"):
+        scored(replace(drawn, images=[{**row, "prompt_id": f"x{row['prompt_id']}"} for row in drawn.images]), OPTIONS)
 
 
 def test_nothing_described_gives_no_scores() -> None:

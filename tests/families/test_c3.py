@@ -92,6 +92,7 @@ def test_missing_terms_are_counted() -> None:
     assert answer.scored.left_out["items without the term image"] == 25
     row = answer.scored.scores.filter(metric="c3_image").row(0, named=True)
     assert (row["n"], math.isnan(row["value"]), row["ci_low"]) == (0, True, None)
+    assert json.loads(row["params"])["no_value"] == "vectors of one side of the term are not given"
 
 
 def test_what_has_no_caption_is_left_out() -> None:
@@ -165,3 +166,14 @@ def test_what_cannot_be_scored_is_explained() -> None:
         scored(vectors, strategy="best")
     with pytest.raises(UsageError, match="vectors must be of the roles"):
         scored({**vectors, "caption": vectors["target"]})
+
+
+def test_vectors_of_which_nothing_can_be_compared_are_refused() -> None:
+    vectors = drawn(items=3)
+    with pytest.raises(UsageError, match=r"nothing says how well the captions fit.*found vectors of target"):
+        scored({"target": vectors["target"]})
+    strange = LabelledVectors(vectors["image"].vectors, ["x", "y", "z"])
+    with pytest.raises(UsageError, match=r"no item has vectors of both image and image_target.*'x' and 'caption 00'"):
+        scored({**vectors, "image": strange})
+    with pytest.raises(UsageError, match="no item has what the strategy 'objects' ranks by"):
+        scored({role: vectors[role] for role in ("source", "target")}, keep=2, strategy="objects")

@@ -130,6 +130,29 @@ def test_task1_stands_by_source_region_and_location() -> None:
     }  # fmt: skip
 
 
+def test_choices_and_kinds_that_triplets_do_not_have_are_refused() -> None:
+    table, options = drawn_task1(), Task1Options(least=0)
+    for column in ("similar_id", "appealing_id"):
+        with pytest.raises(
+            UsageError, match=rf"triplet .*{column} names an image that was not compared.*found 'first'"
+        ):
+            score_task1(table.with_columns(pl.lit("first").alias(column)), options=options)
+    with pytest.raises(UsageError, match="combo must be one of A, B, C, D, E; found 'a'"):
+        score_task1(table.with_columns(pl.col("combo").str.to_lowercase()), options=options)
+
+
+@pytest.mark.parametrize("column", ["object_regions", "background_regions"])
+def test_regions_ticked_under_another_name_are_refused(column: str) -> None:
+    table = drawn_task2().with_columns(pl.col(column).list.eval(pl.element().replace({"af": "Africa"})))
+    with pytest.raises(UsageError, match=f"{column} must be lists of af, eu, na, sea; found 'Africa'"):
+        score_task2(table, options=Task2Options(least=0))  # nobody saw the region: a rate of 0
+
+
+def test_photographs_are_called_real() -> None:
+    with pytest.raises(UsageError, match="source must be 'real' for photographs; found 'Real'"):
+        score_task2(drawn_task2().with_columns(source=pl.lit("Real")), options=Task2Options())
+
+
 def test_task1_needs_no_features_and_says_what_the_manifold_needs() -> None:
     table = drawn_task1()
     scores = conforming(score_task1(table, options=Task1Options(least=0)))
@@ -149,5 +172,8 @@ def test_the_survey_has_kappas_for_all_codes_and_shares_for_those_kept() -> None
     assert kappas == pytest.approx(dict(themes.kappas.drop_nulls("kappa").select("code", "kappa").iter_rows()))
     shares = {(row["code"], row["group"]): (row["value"], row["n"]) for row in unpacked(scores, "theme_share")}
     assert shares == {(r["code"], r["location"]): (r["share"], r["n"]) for r in themes.shares.iter_rows(named=True)}
-    assert answer.left_out == {"codes that coders do not agree on": 3}
+    assert answer.left_out == {
+        "codes that coders do not agree on": 2,
+        "codes of which coders say the same of every response, so that kappa is not known": 1,
+    }
     assert answer.values.height == 6

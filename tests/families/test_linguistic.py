@@ -96,14 +96,35 @@ def test_dialects_with_nothing_to_compare_are_a_mistake() -> None:
     pictures, asked, scores = spoken(2)
     with pytest.raises(UsageError, match="nothing to compare dialects by"):
         score_dialects(pictures, asked, options=DialectOptions())
-    with pytest.raises(UsageError, match="no picture of a prompt in 'RP' or 'AAE' has a score"):
-        score_dialects(pictures, asked, quality({"x": 1.0}), options=DialectOptions(standard="RP"))
+    with pytest.raises(UsageError, match="no picture of a prompt in 'SAE' or 'AAE' has a score"):
+        score_dialects(pictures, asked, quality({"x": 1.0}), options=DialectOptions())
+    with pytest.raises(UsageError, match="no prompt is in 'RP'; expected 'AAE' or 'SAE' or 'Singlish'"):
+        score_dialects(pictures, asked, quality(scores), options=DialectOptions(standard="RP"))
+    with pytest.raises(UsageError, match="a dialect has no gap to itself"):
+        score_dialects(pictures, asked, quality(scores), options=DialectOptions(other="SAE"))
+    said = annotations([(image, "a", "US", "yes") for image in scores], criterion="monk_tone", scheme="other")
+    with pytest.raises(UsageError, match="no annotation is of the criterion 'correct'; found monk_tone"):
+        score_dialects(pictures, asked, quality(scores), said, options=DialectOptions())
     with pytest.raises(UsageError, match="prompts have no such column"):
         score_dialects(pictures, asked, quality(scores), options=DialectOptions(pair=("noun",)))
     with pytest.raises(UsageError, match="no prompt has concept"):
         score_dialects(pictures, asked, quality(scores), options=DialectOptions(pair=("concept",)))
     with pytest.raises(UsageError, match="scale must be a number above 0"):
         score_dialects(pictures, asked, quality(scores), options=DialectOptions(scale=0))
+
+
+def test_scores_of_other_images_and_images_without_a_score_are_counted() -> None:
+    pictures, asked, scores = spoken()
+    half = {f"x{name}" if name.startswith("two") else name: score for name, score in scores.items()}
+    half["one-SAE-0-0"] = float("nan")
+    answer = score_dialects(pictures, asked, quality(half), options=DialectOptions(scale=100))
+    assert set(answer.scores["model"]) == {"one"}  # nothing was said of the other
+    assert answer.left_out == {
+        "images of other groups": 60,
+        "scores that are no number": 1,
+        "scores that are of no known image, by clip": 90,
+        "images of both dialects without a score, by clip": 61,
+    }
 
 
 def neutral_world(nouns: int = 6) -> tuple[pl.DataFrame, pl.DataFrame, np.ndarray, list[str]]:
@@ -175,6 +196,9 @@ def test_question_pairs_are_scored_per_group() -> None:
     row = scores.filter(metric="question_share", group="Africa").row(0, named=True)
     assert row["ci_low"] < row["value"] < row["ci_high"]
     assert set(answer.values.filter(group="Africa")["params"]) == {row["params"]}
+    for wrong in ((("old", "old"),), (("old", "new"), ("old", "new"))):
+        with pytest.raises(UsageError, match="pairs must be two captions that differ, each pair once"):
+            QuestionPairOptions(pairs=wrong)
     with pytest.raises(UsageError, match="a caption has no vector; expected 'old', 'new', found 'newer'"):
         score_question_pairs(
             pictures, asked, (vectors, ids), captions, options=QuestionPairOptions(pairs=(("old", "newer"),))
@@ -211,5 +235,10 @@ def test_choices_are_the_relevance_rates_and_items_need_no_images() -> None:
     assert found == pytest.approx(dict(rates_of_choices(people).select("choice", "rate").iter_rows()))
     assert set(scores["model"]) == {"items"}
     assert answer.left_out == {"answers with neither a value nor a choice": 1}
-    with pytest.raises(UsageError, match="nobody answered anything"):
+    with pytest.raises(UsageError, match="scheme must be 'cultivate'; found 'other'"):
         score_ratings(people, options=RatingOptions(scheme="other"))
+    pictures, asked, _ = spoken(2)
+    with pytest.raises(UsageError, match=r"nobody answered anything; .*found .*annotations of no known image"):
+        score_ratings(people, pictures, options=RatingOptions())
+    with pytest.raises(UsageError, match="prompts say nothing without the images of them"):
+        score_ratings(people, prompts=asked, options=RatingOptions())

@@ -120,7 +120,9 @@ def test_an_item_under_two_scores_counts_once_and_order_does_not_matter() -> Non
 def test_what_cannot_be_done_is_said() -> None:
     with pytest.raises(UsageError, match="no item has two scores to correlate"):
         scored()
-    with pytest.raises(UsageError, match="no item has two scores to correlate"):
+    with pytest.raises(UsageError, match=r"no metric can be held against people.*ratings, of items such as 'unseen'"):
         scored(annotations=annotations({"unseen": 3.0}))
+    with pytest.raises(UsageError, match="no metric can be held against people"):  # metrics alone would be left
+        scored(table=METRIC, annotations=annotations({"unseen": 3.0}))
     with pytest.raises(UsageError, match="methods must be at least one correlation"):
         scored(annotations=RATINGS, options=MetaOptions(methods=()))

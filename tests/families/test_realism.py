@@ -43,6 +43,20 @@ def given(counts: dict[str, dict[str, int]]) -> RealismInput:
     return RealismInput(shown, vectors, images, references)
 
 
+def test_an_image_that_is_real_and_generated_is_refused() -> None:
+    one = given(UNEQUAL)
+    with pytest.raises(UsageError, match="40 images are both real and generated"):
+        score_realism(replace(one, fake=one.real, images=None), options=RealismOptions(k=3))
+    named = LabelledVectors(one.real.vectors + 1, one.real.ids)  # numbered alike, and other pictures
+    assert score_realism(replace(one, fake=named, images=None), options=RealismOptions(k=3)).scores.height
+
+
+def test_no_photograph_at_all_is_said_in_words() -> None:
+    one = given(UNEQUAL)
+    with pytest.raises(UsageError, match="there is no real image to score"):
+        score_realism(replace(one, real=LabelledVectors(one.real.vectors[:0], [])), options=RealismOptions(k=3))
+
+
 def test_every_model_has_the_number_of_the_one_with_fewest() -> None:
     images, _ = pictured(UNEQUAL)
     equal = equal_images(images, seed=4)
@@ -113,6 +127,14 @@ def test_the_distances_are_those_of_the_images_drawn() -> None:
         assert told["no_interval"]
         assert found["ci_low"].item() is None
     assert scores(data, equal=False).filter(metric="frechet_distance")["n"].to_list() == [24, 19, 21]
+
+
+def test_density_is_never_said_to_be_below_nothing() -> None:
+    data = given({"a": {"p": 12, "q": 12}})
+    far = replace(data.fake, vectors=data.fake.vectors + np.linspace(0, 9, 24, dtype=np.float32)[:, None])
+    (row,) = scores(replace(data, fake=far)).filter(metric="prdc_density").rows(named=True)
+    assert 0 < row["value"] < row["ci_high"]
+    assert row["ci_low"] == 0.0  # it was below
 
 
 def test_references_weigh_the_same_by_concept_and_take_turns_by_country() -> None:

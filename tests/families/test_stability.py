@@ -69,6 +69,18 @@ def test_few_models_are_counted_as_left_out() -> None:
     assert answer.left_out == {"fewer than three models have both scores": 1}
 
 
+def test_an_instrument_that_finds_all_models_alike_ranks_none() -> None:
+    answer = score_stability({"x": scores(ONE), "y": scores(dict.fromkeys(ONE, 0.5))})
+    assert answer.scores.is_empty()  # tau was not a number there
+    assert answer.left_out == {"all models have one value by an instrument": 1}
+
+
+def test_params_that_are_no_json_object_are_explained() -> None:
+    broken = scores(ONE).with_columns(params=pl.lit("[]"))
+    with pytest.raises(UsageError, match=r"the params of a score cannot be read; expected a JSON object.*found '\[\]'"):
+        score_stability({"x": broken, "y": scores(ONE)})
+
+
 def test_one_table_is_refused() -> None:
     with pytest.raises(UsageError, match="compared with another"):
         score_stability({"x": scores(ONE)})

@@ -1,13 +1,15 @@
 """Scores of skin tones: histogram, spread, warnings, groups and people."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
 from culturekit.errors import UsageError
-from culturekit.families.tones import ToneOptions, score_tones
+from culturekit.families.handles.inputs import Files, Numbered
+from culturekit.families.tones import ToneOptions, ToneReads, score_tones
 from culturekit.families.tones_put_right import sees
 from culturekit.metrics import CATALOG, tone_histogram, tone_spread
 from culturekit.metrics.linguistic.corrected_tones import corrected_tones
@@ -141,3 +143,15 @@ def test_pictures_without_skin_everywhere_are_a_mistake() -> None:
     _, pictures, asked = world(pairs=1)
     with pytest.raises(UsageError, match="no picture has a skin tone"):
         score_tones({}, pictures, asked, options=ToneOptions())
+
+
+def test_answers_about_something_else_are_refused_or_counted() -> None:
+    tones, pictures, asked = world()
+    other = annotations([(image, "a", "US", 3) for image in tones], criterion="correct")
+    with pytest.raises(UsageError, match="no annotation is of the criterion 'monk_tone'; found correct"):
+        score_tones(tones, pictures, asked, other, options=ToneOptions())
+    strange = annotations([(f"x{image}", "a", "US", 3) for image in tones], criterion="monk_tone")
+    left_out = score_tones(tones, pictures, asked, strange, options=ToneOptions()).left_out
+    assert left_out["pictures whose tones people named, and that are none of these"] == len(tones)
+    with pytest.raises(UsageError, match="a sample puts nothing right without answers"):
+        ToneReads(Numbered([Path("images.parquet")]), sample=Files([Path("audit_sample.parquet")]))

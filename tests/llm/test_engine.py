@@ -87,6 +87,16 @@ def test_another_run_is_served_answers_only_repaired_ones_too(tmp_path: Path) ->
     assert answers[3].outcome == "repaired"
 
 
+def test_a_reply_from_before_a_kill_that_was_repaired_after_it_serves_other_runs_too(tmp_path: Path) -> None:
+    cut_short: Behaviour = lambda _, count: said("prose") if count == 1 else Failure("fatal", "", status=401)  # noqa: E731
+    with pytest.raises(UsageError):
+        ask(FakeClient(cut_short), tmp_path, questions(1))
+    for run, asked in (("one", 1), ("two", 0)):
+        client = FakeClient()
+        assert [answered.outcome for answered in ask(client, tmp_path, questions(1), run=run)] == ["repaired"]
+        assert client.asked.total() == asked
+
+
 def test_a_row_cut_short_goes_on_with_the_tries_it_has_left(tmp_path: Path) -> None:
     failing: Behaviour = lambda *_: Failure("server", "", status=500)  # noqa: E731
     client = FakeClient(failing)

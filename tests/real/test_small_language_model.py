@@ -110,7 +110,7 @@ def test_a_recipe_ends_whatever_a_small_model_says(
     rows = [["stage", "outcomes of questions", "tokens out"]]
     for manifest in sorted(Path("run").glob("*/manifest.json")):
         outcomes = json.loads(manifest.read_text(encoding="utf-8")).get("notes", {}).get("outcomes")
-        if outcomes:
+        if outcomes and any(manifest.parent.rglob("replies.sqlite")):  # a simulated judge keeps none
             assert set(outcomes) <= {"ok", "repaired", "refused", "truncated", "invalid", "exhausted"}
             said = ", ".join(f"{count} {outcome}" for outcome, count in sorted(outcomes.items()))
             rows.append([manifest.parent.name, said, str(tokens_of(manifest.parent))])

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from scipy.stats import ttest_ind
 
 from culturekit.builders.judging.scene_judge import ExtractReads, RateReads, SceneOptions, StereotypeReads
 from culturekit.generation.runner import ImagePlan
@@ -50,8 +51,8 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ])  # fmt: skip
     values = saved(root / "values", VALUES, [
         {"metric": "faith", "model": "m", "benchmark": "cultivate", "params": "{}", "prompt_id": f"p-{iso}",
-         "item": f"i-{iso}", "country": iso, "value": value}
-        for iso, value in (("IR", 0.25), ("FR", 0.75))
+         "item": f"i-{iso}-{value}", "country": iso, "value": value}
+        for iso, value in (("IR", 0.25), ("IR", 0.35), ("FR", 0.75), ("FR", 0.85))
     ])  # fmt: skip
     made(breakdown_stage(values, matches, prompts, ["m"]), root / "breakdown")
     return root
@@ -71,6 +72,15 @@ def test_what_was_not_touched_is_verified(finished: Path) -> None:
     assert answers["truth"].checked["scenes held against what was drawn"] == 4
     verdicts = [verdict.verdict for place in places[4:] for verdict in answers[place].verdicts]
     assert verdicts == ["verified"] * (6 + 2 * 4 + 2 * 3)
+
+
+def test_a_category_says_how_far_images_of_its_prompts_scatter(finished: Path) -> None:
+    table = pl.read_parquet(finished / "breakdown/scores.parquet").filter(
+        pl.col("country").is_null(), metric="faith", model="m"
+    )
+    (row,) = table.rows(named=True)
+    below, above = ttest_ind([0.25, 0.35], [-0.75, -0.85], equal_var=False).confidence_interval()
+    assert (row["value"], row["ci_low"], row["ci_high"]) == pytest.approx((0.55, below / 2, above / 2))
 
 
 def first(column: str, value: object) -> Callable[[pl.DataFrame], pl.DataFrame]:
@@ -126,6 +136,9 @@ TAMPERED: dict[str, tuple[str, Callable[[pl.DataFrame], pl.DataFrame], str]] = {
     "a mark left out": ("people/marks/annotations", lambda table: table.head(-1), MARKED),
     "a score of a dimension": ("breakdown/scores", first("value", 0.3), RELEVANT),
     "the prompts of a category": ("breakdown/scores", first("n", 99), RELEVANT),
+    "the limits of a category": (
+        "breakdown/scores", lambda t: t.with_columns(ci_low=pl.col("ci_low") + 0.01), RELEVANT,
+    ),
     "the dimension of a score": (
         "breakdown/scores", lambda t: t.with_columns(pl.col("params").str.replace("attire", "spatial")), RELEVANT,
     ),

@@ -50,6 +50,10 @@ class Wording:
         """The templates that name neither artifact nor country."""
         return {**(self.translation or templates()).underspecified, **self.added.underspecified}
 
+    def leaving_open(self, concept: str) -> tuple[str, ...]:
+        """Find the templates that name neither a concept's artifact nor a country."""
+        return open_templates(self.underspecified, concept)
+
     @property
     def within_country(self) -> Mapping[str, tuple[str, ...]]:
         """The templates that name a country."""
@@ -97,7 +101,7 @@ def artifact_prompt(row: Mapping[str, Any], wording: Wording) -> dict[str, Any]:
 def underspecified_prompts(space: pl.DataFrame, wording: Wording) -> Iterator[dict[str, Any]]:
     """Write the prompts that name neither an artifact nor a country, for the concepts of the space."""
     for concept in space["concept"].unique().sort():
-        found = open_templates(wording.underspecified, concept)
+        found = wording.leaving_open(concept)
         if not found:
             yield without_words(concept, concept, f"no {wording.language} template", "underspecified")
         for number, template in enumerate(found):

@@ -123,7 +123,7 @@ def check_words(concepts: Iterable[str], kinds: Sequence[PromptKind], wordings: 
     for wording in wordings:
         by_kind: Mapping[PromptKind, Collection[str]] = {
             "cube": {key.partition("/")[0] for key in wording.artifact.templates},
-            "underspecified": {each for each in concepts if open_templates(wording.underspecified, each)},
+            "underspecified": {each for each in concepts if wording.leaving_open(each)},
             "within-country": {each for each in concepts if open_templates(wording.within_country, each)},
         }
         for kind in kinds:

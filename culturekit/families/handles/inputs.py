@@ -65,8 +65,16 @@ class Files:
         return dict(self.paths) if isinstance(self.paths, Mapping) else numbered(role, self.paths)
 
     def together(self, table: Table) -> pl.DataFrame:
-        """Read tables of one kind as one; columns that only some have are left out."""
-        return pl.concat([read_table(path, table).select(list(table.schema)) for path in self.places])
+        """Read tables of one kind as one; columns that only some have are left out. A row in two is a mistake."""
+        whole = pl.concat([read_table(path, table).select(list(table.schema)) for path in self.places])
+        twice = whole.filter(whole.select(table.key).is_duplicated())
+        if twice.height:
+            row = twice.sort(table.key).row(0, named=True)
+            raise UsageError(
+                f"two tables of {table.name} have the same rows", where=", ".join(map(str, self.places)),
+                found=", ".join(f"{name} {row[name]!r}" for name in table.key), hint="Give each table once.",
+            )  # fmt: skip
+        return whole
 
     def __bool__(self) -> bool:
         """Tell whether there is any."""

@@ -22,12 +22,20 @@ def save_vectors(out: Path, vectors: Vectors, ids: list[str]) -> None:
 
 
 def load_vectors(folder: Path) -> tuple[Vectors, list[str]]:
-    """Open the vectors of a folder, memory-mapped, with their ids."""
+    """Open the vectors of a folder, memory-mapped, with the id of each, in whatever order the ids stand."""
     try:
         vectors: Vectors = np.load(folder / "vectors.npy", mmap_mode="r", allow_pickle=False)
     except (FileNotFoundError, ValueError) as error:
         raise IntegrityError("not a folder of vectors", where=str(folder), found=str(error)) from error
-    ids = read_table(folder / "ids.parquet", VECTOR_IDS)["id"].to_list()
+    table = read_table(folder / "ids.parquet", VECTOR_IDS).sort("row")
+    ids = table["id"].to_list()
+    if not (table["row"] == pl.int_range(table.height, dtype=pl.UInt32, eager=True)).all():
+        raise IntegrityError(
+            "an id says which vector is its own",
+            where=str(folder / "ids.parquet"),
+            expected="a column row that counts the vectors from 0",
+            found=f"from {table['row'].min()!r} to {table['row'].max()!r}",
+        )
     if vectors.ndim != 2 or vectors.dtype != np.float32 or len(vectors) != len(ids):
         raise IntegrityError(
             "the vectors and their ids do not belong together",

@@ -47,6 +47,7 @@ def drop_unreliable(task: pl.DataFrame, *, least: float = LEAST_ACCURACY, cell: 
     if not 0 <= least <= 1:
         raise argument_error("least", "from 0 to 1", least)
     check_columns("task", task, ("annotator_id", *cell))
+    check_sources(task)
     keys = ["annotator_id", *cell]
     cells = (
         real_sightings(task)
@@ -58,6 +59,14 @@ def drop_unreliable(task: pl.DataFrame, *, least: float = LEAST_ACCURACY, cell: 
     judged = task.join(cells.select(*keys, "kept"), on=keys, how="left", nulls_equal=True, maintain_order="left")
     unchecked = judged["kept"].null_count()
     return Reliable(judged.filter(pl.col("kept").fill_null(value=True)).drop("kept"), cells, unchecked)
+
+
+def check_sources(task: pl.DataFrame) -> None:
+    """Refuse photographs under another spelling: they would be a model's, and check nobody."""
+    for column in (name for name in ("source", "reference_source") if name in task.columns):
+        strange = [name for name in task[column].unique().sort() if name.strip().casefold() == REAL != name]
+        if strange:
+            raise argument_error(column, f"{REAL!r} for photographs", strange[0])
 
 
 def real_sightings(task: pl.DataFrame) -> pl.DataFrame:

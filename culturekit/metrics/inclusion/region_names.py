@@ -7,12 +7,15 @@ import polars as pl
 
 from culturekit.metrics.arguments import argument_error
 
-__all__ = ["NO_REGION", "REGION_CODES", "region_code", "with_region_codes"]
+__all__ = ["NO_REGION", "REGION_CODES", "TICKED", "region_code", "with_region_codes"]
 
 REGION_CODES: Mapping[str, str] = MappingProxyType(
     {"africa": "af", "af": "af", "europe": "eu", "eu": "eu", "southeastasia": "sea", "sea": "sea"}
 )
 """Letters of a region's name -> the code that annotators' answers have for it."""
+
+TICKED = frozenset({*REGION_CODES.values(), "na"})
+"""What can be ticked; `na` is none, or cannot be determined."""
 
 NO_REGION = ("", "na", "none", "nan", "null")
 """How files say that an image was made without a region in its prompt."""
@@ -27,8 +30,12 @@ def with_region_codes(task: pl.DataFrame) -> pl.DataFrame:
     """Add `own` and `home`, the codes of an image's region and of where its annotator is; an image may have none.
 
     Raises:
-        UsageError: a region is none of the study's.
+        UsageError: a region is none of the study's, or an answer ticks what the form does not have.
     """
+    for column in (name for name in ("object_regions", "background_regions") if name in task.columns):
+        strange = sorted(set(task[column].explode().drop_nulls()) - TICKED)
+        if strange:
+            raise argument_error(column, f"lists of {', '.join(sorted(TICKED))}", strange[0])
     codes = {}
     for name in sorted({*task["region"].drop_nulls().unique(), *task["annotator_loc"].unique()}):
         code = region_code(name)

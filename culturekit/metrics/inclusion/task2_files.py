@@ -15,11 +15,11 @@ import polars as pl
 
 from culturekit.errors import IntegrityError, UsageError
 from culturekit.metrics.arguments import argument_error
-from culturekit.metrics.inclusion.region_names import NO_REGION, region_code
+from culturekit.metrics.inclusion.region_names import NO_REGION, TICKED, region_code
 from culturekit.records.schemas import DROPS, TASK2
 from culturekit.storage.spreadsheet_cells import unguarded
 
-__all__ = ["REAL", "Task2File", "read_task2", "read_task2_file"]
+__all__ = ["REAL", "Task2File", "check_layout", "read_task2", "read_task2_file"]
 
 logger = logging.getLogger(__name__)
 
@@ -29,9 +29,6 @@ REAL = "real"
 COLUMNS = ("img_path", "object", "region", "annotator_id", "annotator_loc", "annotation_result")
 
 MATCHES = {"ym": True, "nm": False}
-ANSWERS = frozenset({"af", "eu", "sea", "na"})
-"""The regions that can be ticked; `na` is none, or cannot be determined."""
-
 LONGEST_RESULT = 500
 """Characters of an answer; the longest honest one has fewer than 100."""
 
@@ -80,7 +77,7 @@ def read_task2_file(path: Path | str, *, sources: Mapping[str, str] | None = Non
     Args:
         path: of the file.
         sources: source -> a pattern of `img_path`, such as `{"ldm": "ldm21/*"}`; the first that fits counts, and what
-            fits none is real. Not together with a column `source`.
+            fits none is real. Not together with a column `source`. A pattern that fits no image is refused.
     """
     rows: list[dict[str, Any]] = []
     drops: list[dict[str, Any]] = []
@@ -96,7 +93,22 @@ def read_task2_file(path: Path | str, *, sources: Mapping[str, str] | None = Non
             drops.append({"key": f"line {line}", "stage": "task2", "reason": reason, "detail": detail})
         else:
             rows.append(row)
+    idle = sorted(set(sources or {}) - {row["source"] for row in rows})
+    if idle and rows:
+        raise UsageError(
+            "a source has no image", where=str(path), found=f"{idle[0]} as {(sources or {})[idle[0]]!r}",
+            expected=f"patterns that fit paths such as {rows[0]['img_path']!r}",
+            hint="What fits no pattern would count as photographs.",
+        )  # fmt: skip
     return Task2File(pl.DataFrame(rows, schema=TASK2.schema), pl.DataFrame(drops, schema=DROPS.schema))
+
+
+def check_layout(name: str) -> str:
+    """Accept a file that has the columns of the public layout, and a row that can be read."""
+    reasons = [parse_row(fields)[1] for _, fields in numbered_rows(Path(name), {})]
+    if not reasons or all(reasons):
+        raise UsageError("no row can be read", where=name, found=reasons[0] if reasons else "no rows")
+    return name
 
 
 def numbered_rows(path: Path, sources: Mapping[str, str]) -> Iterator[tuple[int, dict[str, str | None]]]:
@@ -190,6 +202,6 @@ def parse_result(text: str) -> tuple[bool, tuple[str, ...], tuple[str, ...]] | s
 def ticked(value: object) -> tuple[str, ...] | None:
     """Read the regions that were ticked, each once; None where it is no list of them."""
     items = [value] if isinstance(value, str) else [] if value is None else value
-    if not isinstance(items, list) or not all(isinstance(item, str) and item in ANSWERS for item in items):
+    if not isinstance(items, list) or not all(isinstance(item, str) and item in TICKED for item in items):
         return None
     return tuple(dict.fromkeys(items))

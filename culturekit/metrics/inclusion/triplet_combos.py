@@ -14,7 +14,7 @@ from culturekit.metrics.arguments import argument_error
 from culturekit.metrics.inclusion.task2_files import REAL
 from culturekit.records.schemas import TRIPLETS
 
-__all__ = ["COMBOS", "Combo", "ImageSet", "Place", "image_set", "triplets"]
+__all__ = ["COMBOS", "Combo", "ImageSet", "Kind", "Place", "check_triplets", "image_set", "images_needed", "triplets"]
 
 Kind: TypeAlias = Literal["real", "in-region", "object"]
 """Photographs of an object in a region; images of the prompt "O in R"; images of the prompt "O"."""
@@ -216,6 +216,12 @@ def combo_rows(combo: str, cell: Cell, *, near: int, far: int, scaled: bool = Fa
         }
 
 
+def images_needed(*kinds: Kind, near: int, far: int, scaled: bool) -> int:
+    """Say how many images of these kinds a prompt has at least where its triplets are made."""
+    places = [place for combo in COMBOS.values() for place in (combo.first, combo.second) if place.kind in kinds]
+    return max(near + far, 2, 0 if scaled else max(place.furthest for place in places) + 1)
+
+
 def references(vectors: Vectors, *, near: int, far: int) -> Iterator[tuple[str, int]]:
     """Choose references by the distance of their nearest neighbour; rows are in the order of their ids."""
     nearest = np.array([nearest_other(vectors, row) for row in range(len(vectors))])
@@ -241,3 +247,20 @@ def image_at(place: Place, reference: Vectors, images: tuple[list[str], Vectors]
     order = np.argsort(distances if place.furthest == 0 else -distances, kind="stable")
     row = int(order[max(0, place.furthest - 1)])
     return ids[row], float(distances[row])
+
+
+def check_triplets(task1: pl.DataFrame) -> None:
+    """Refuse choices of an image that was not compared, and triplets of no known kind."""
+    for column in ("similar_id", "appealing_id"):
+        other = (pl.col(column) != pl.col("first_id")) & (pl.col(column) != pl.col("second_id"))
+        strange = task1.filter(other)
+        if strange.height:
+            row = strange.row(0, named=True)
+            raise UsageError(
+                f"{column} names an image that was not compared, in {strange.height:,} annotations",
+                where=f"triplet {row['triplet_id']!r}", expected=f"{row['first_id']!r} or {row['second_id']!r}",
+                found=repr(row[column]),
+            )  # fmt: skip
+    kinds = sorted(set(task1["combo"]) - set(COMBOS))
+    if kinds:
+        raise argument_error("combo", f"one of {', '.join(COMBOS)}", kinds[0])

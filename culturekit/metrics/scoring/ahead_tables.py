@@ -52,6 +52,13 @@ def pictured(images: pl.DataFrame, prompts: pl.DataFrame, left_out: Counter[str]
         asked.select("prompt_id", "country"), on="prompt_id", how="inner"
     )
     left_out["images of no known prompt"] += made.height - known.height
+    if known.is_empty():
+        raise UsageError(
+            "there is no image to score",
+            expected="images that were made (status ok), of prompts in the table of prompts",
+            found=f"{made.height:,} made of {table.height:,}, {asked.height:,} prompts such as "
+            f"{asked['prompt_id'][0] if asked.height else 'none'!r}",
+        )
     return known.sort("image_id")
 
 
@@ -214,7 +221,9 @@ def excess_of_images(
     if usual.is_empty():
         raise UsageError(
             f"no stereotype score of a real image: exaggeration is measured against images of the model {real!r}",
-            found=f"models {', '.join(scores['model'].unique().sort())}" if scores.height else "no scores",
+            found=f"models {', '.join(scores['model'].unique().sort())}"
+            if scores.height
+            else f"{rows.height:,} scores of other images",
         )
     made = scores.filter(pl.col("model") != real)
     compared = made.join(usual, on=["country", "phrase"], how="inner")

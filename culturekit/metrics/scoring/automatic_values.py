@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import polars as pl
 
+from culturekit.errors import UsageError
 from culturekit.metrics.scoring.image_collections import checked
 from culturekit.metrics.scoring.rating_pools import PoolRatings
 from culturekit.metrics.scoring.score_rows import Row, statistic_row, with_reason
@@ -20,10 +21,10 @@ FEW = "a single prompt, or fewer than ten for the agreement, or no scatter"
 def judge_rows(
     judgments: pl.DataFrame, pools: Sequence[PoolRatings], *, seed: int, resamples: int, confidence: float, by: str
 ) -> tuple[list[Row], int]:
-    """Hold each judge against each pool; count the verdicts on items that no person of any pool judged.
+    """Hold each judge against each pool; count the numbers it gave of items that no person of any pool judged.
 
     A verdict belongs to a criterion where the task is the scheme and the item of the judgment the criterion.
-    Several verdicts of a judge on one image are averaged.
+    Several verdicts of a judge on one image are averaged. Verdicts of which none can be held are refused.
     """
     table = checked(judgments, JUDGMENTS)
     verdicts = (
@@ -53,6 +54,14 @@ def judge_rows(
                     rng=own_generator(seed, name, task, item, pool.pool),
                 )
                 rows += list(record_rows(name, pool, record, by))
+    if not rows:
+        asked = list(dict.fromkeys(f"{pool.scheme}: {pool.criterion}" for pool in pools if pool.numeric))
+        told = table.select(pl.format("{}: {}", "task", "item")).to_series().unique().sort().to_list()
+        raise UsageError(
+            "no verdict of a judge is about what people answered",
+            expected=f"numbers of their items, of a task and item such as {', '.join(asked[:3]) or 'none'}",
+            found=", ".join(told[:3]) or "no verdicts",
+        )
     return rows, verdicts.height - len(matched)
 
 

@@ -8,7 +8,7 @@ from culturekit.errors import UsageError
 from culturekit.metrics.scoring.image_collections import checked
 from culturekit.records.schemas import ANNOTATIONS
 
-__all__ = ["ATTENTION", "CARELESS", "FLAGS", "INCONSISTENT", "TOO_FAST", "careful_answers"]
+__all__ = ["ATTENTION", "CARELESS", "FLAGS", "INCONSISTENT", "TOO_FAST", "careful_answers", "of_criterion"]
 
 ATTENTION = "attention-failed"
 INCONSISTENT = "inconsistent-repeats"
@@ -35,3 +35,16 @@ def careful_answers(annotations: pl.DataFrame, left_out: Counter[str] | None = N
     if left_out is not None:
         left_out[CARELESS] += table.height - kept.height
     return kept
+
+
+def of_criterion(answers: pl.DataFrame, criterion: str) -> pl.DataFrame:
+    """Keep the answers to one question; where nobody has answered anything, there is none.
+
+    Raises:
+        UsageError: people answered others only.
+    """
+    asked = answers.filter(criterion=criterion)
+    if asked.is_empty() and answers.height:
+        found = ", ".join(answers["criterion"].unique().sort())
+        raise UsageError(f"no annotation is of the criterion {criterion!r}", found=found)
+    return asked

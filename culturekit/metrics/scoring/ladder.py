@@ -155,6 +155,14 @@ def climbed(items: pl.DataFrame, climb: Climb, left_out: Counter[str]) -> Scored
         ~pl.col("metric").is_in(climb.per_prompt)
     )
     left_out["images of prompts without a country"] += lost["item"].n_unique()
+    apart = placed.filter(
+        has_country & ~pl.col("country").is_in(list(climb.groups)), ~pl.col("metric").is_in(climb.per_prompt)
+    )
+    if apart.height and climb.groups:
+        names = ", ".join(apart["country"].unique().sort())
+        left_out[f"images of countries in no group of {climb.scheme}, which stand in no group's score: {names}"] += (
+            apart["item"].n_unique()
+        )
     parts = placed.sort("metric", "model").partition_by("metric", "model", maintain_order=True)
     target = climb.target or target_for(placed)
     rows = [row for part in parts for row in score_rows(part, climb, target)]

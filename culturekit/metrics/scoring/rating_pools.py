@@ -27,6 +27,8 @@ RECRUITMENT = "recruitment:"
 
 UNKNOWN = "unknown"
 
+IN_WORDS = "answers in words to a question that others answered with numbers"
+
 
 @dataclass(frozen=True, slots=True)
 class PoolRatings:
@@ -88,17 +90,19 @@ def pooled_ratings(
         UsageError: the table does not conform, or `by` is not one of its choices.
     """
     check_choice("by", by, POOLS_BY)
-    table = careful_answers(annotations, left_out).with_columns(pool=pool_of(by))
-    usable = pl.col("value").is_finite().fill_null(value=False) | pl.col("choice").is_not_null()
-    answered = table.filter(usable).sort("scheme", "criterion", "pool", "item_id", "annotator")
-    return list(parts(answered)), table.height - answered.height
+    known = pl.when(pl.col("value").is_finite()).then("value")
+    table = careful_answers(annotations, left_out).with_columns(pool=pool_of(by), value=known)
+    answered = table.filter(pl.col("value").is_not_null() | pl.col("choice").is_not_null())
+    ordered = answered.sort("scheme", "criterion", "pool", "item_id", "annotator")
+    return list(parts(ordered, Counter() if left_out is None else left_out)), table.height - answered.height
 
 
-def parts(answered: pl.DataFrame) -> Iterator[PoolRatings]:
+def parts(answered: pl.DataFrame, left_out: Counter[str]) -> Iterator[PoolRatings]:
     """Part answers; where a criterion has numbers, an answer in words only is not one of them."""
     for criterion in answered.partition_by("scheme", "criterion", maintain_order=True):
-        numbers = criterion.filter(pl.col("value").is_finite().fill_null(value=False))
+        numbers = criterion.drop_nulls("value")
         answers = numbers if numbers.height else criterion
+        left_out[IN_WORDS] += criterion.height - answers.height
         for pool in answers.partition_by("pool", maintain_order=True):
             row = pool.row(0, named=True)
             yield PoolRatings(

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from culturekit.errors import UsageError
 from culturekit.metrics.catalog import CATALOG
 from culturekit.metrics.statistics.intervals import Interval, Mean, Target, half_width, interval
 from culturekit.records.schemas import SCORES, VALUES
@@ -179,12 +180,43 @@ def scored(
     """Put rows and tables of rows into tables, in the order of their keys; a column that a row lacks is null.
 
     Reasons for which nothing was left out are not named.
+
+    Raises:
+        UsageError: a score or a value lies where the metric cannot: what it is made of is on another scale.
     """
     parts = [values] if isinstance(values, pl.DataFrame) else list(values)
     tables = [part.select(list(VALUES.schema)) for part in parts if isinstance(part, pl.DataFrame)]
     rows = pl.DataFrame([part for part in parts if not isinstance(part, pl.DataFrame)], schema=VALUES.schema)
-    return Scored(
-        pl.DataFrame(list(scores), schema=SCORES.schema, orient="row").sort(SCORES.key, maintain_order=True),
-        pl.concat([rows, *tables]).sort(VALUES.key, maintain_order=True),
-        {reason: count for reason, count in (left_out or {}).items() if count},
+    made = pl.DataFrame(list(scores), schema=SCORES.schema, orient="row").sort(SCORES.key, maintain_order=True)
+    behind = pl.concat([rows, *tables]).sort(VALUES.key, maintain_order=True)
+    check_ranges(behind)
+    check_ranges(made)
+    return Scored(made, behind, {reason: count for reason, count in (left_out or {}).items() if count})
+
+
+ROUNDING = 1e-6
+"""By so much arithmetic in float32 may pass a bound."""
+
+OF_SCORERS = ("quality", "qvs", "dialect_score", "dialect_gap")
+"""Metrics whose scale is that of the scorer: PickScore gives about 20."""
+
+
+def check_ranges(table: pl.DataFrame) -> None:
+    """Refuse a number that its metric cannot be; metrics of other packages are held to theirs elsewhere."""
+    held = {name: each for name, each in CATALOG.items() if name not in OF_SCORERS}
+    low, high = (
+        pl.col("metric").replace_strict(bounds, default=None, return_dtype=pl.Float64)
+        for bounds in ({n: each.low for n, each in held.items()}, {n: each.high for n, each in held.items()})
     )
+    beyond = (pl.col("value") < low - ROUNDING) | (pl.col("value") > high + ROUNDING)
+    outside = table.filter(pl.col("value").is_finite(), beyond)
+    if outside.height:
+        row = outside.row(0, named=True)
+        metric = CATALOG[row["metric"]]
+        raise UsageError(
+            f"{metric.name} cannot be {row['value']:g}",
+            where=f"item {row['item']!r} of {row['model']}" if "item" in row else f"the score of {row['model']}",
+            expected=f"from {metric.low:g} to {metric.high:g}",
+            found=f"{outside.height:,} such numbers",
+            hint="What it is made of is on another scale, or stands in another column.",
+        )

@@ -7,6 +7,7 @@ import msgspec
 import numpy as np
 import polars as pl
 
+from culturekit.errors import UsageError
 from culturekit.metrics.scoring.image_collections import checked
 from culturekit.records.schemas import VALUES
 from culturekit.storage.digests import canonical_json, digest
@@ -45,7 +46,12 @@ def without(params: str, keys: Sequence[str]) -> str:
 
 def parsed(params: str) -> dict[str, Any]:
     """Read params as JSON."""
-    return msgspec.json.decode(params.encode(), type=dict[str, Any])
+    try:
+        return msgspec.json.decode(params.encode(), type=dict[str, Any])
+    except msgspec.MsgspecError as error:
+        raise UsageError(
+            "the params of a score cannot be read", expected='a JSON object such as {"q":1.0}', found=repr(params[:80])
+        ) from error
 
 
 def own_generator(seed: int, *key: object) -> np.random.Generator:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from culturekit.builders.judging.geo_tag import TagOptions, TagReads
 from culturekit.builders.judging.image_sample import ImageSample
-from culturekit.builders.prompting.prompt_templates import open_templates
 from culturekit.builders.prompting.prompts import wordings_of
 from culturekit.builders.space.imported_space import count_of_kinds
 from culturekit.config.checks import knows_truth
@@ -65,7 +64,7 @@ def known_prompts(recipe: Recipe, kinds: Sequence[PromptKind]) -> int | None:
         return None
     concepts = [load_concept(name) for name in recipe.concepts]
     wordings = wordings_of(recipe.prompts.built(), concepts)
-    return sum(len(open_templates(each.underspecified, one.concept)) for each in wordings for one in concepts)
+    return sum(len(each.leaving_open(one.concept)) for each in wordings for one in concepts)
 
 
 def prompt_count(recipe: Recipe, run: Run, kinds: Sequence[PromptKind]) -> int | None:

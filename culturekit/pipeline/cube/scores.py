@@ -135,7 +135,8 @@ def wire_stability(recipe: Recipe, run: Run) -> None:
     """Compare the rankings of all instruments, where there are several."""
     if recipe.instruments:
         others = {one.name: run.table(roles.SCORES_BY, variant=one.name) for one in recipe.instruments}
-        run.add(stability(StabilityReads(Files({MAIN: run.table(roles.SCORES), **others}))), roles.STABILITY)
+        ranked = StabilityReads(Files({MAIN: run.table(roles.SCORES), **others}))
+        run.add(stability(ranked, required=False), roles.STABILITY)
 
 
 def wire_realism(recipe: Recipe, run: Run) -> None:

@@ -14,6 +14,7 @@ from culturekit.config.recipe_parts import Model
 from culturekit.defaults import SHORTLIST
 from culturekit.families.clip import ClipOptions, ClipReads, clip
 from culturekit.families.handles.country_groups import OF_PROMPTS
+from culturekit.families.handles.extractors import Extractor
 from culturekit.families.handles.image_levels import MeanOptions
 from culturekit.families.handles.inputs import (
     Files,
@@ -27,7 +28,7 @@ from culturekit.families.judged import JudgedOptions, JudgedReads, judged
 from culturekit.families.realism import RealismReads, realism
 from culturekit.families.realism_cells import RealismMeans, RealismOptions
 from culturekit.families.stability import StabilityReads, stability
-from culturekit.families.task1 import Extractor, Task1Options, Task1Reads, task1
+from culturekit.families.task1 import Task1Options, Task1Reads, task1
 from culturekit.families.task2 import Task2Options, Task2Reads, task2
 from culturekit.generation.place_lists import place_file
 from culturekit.generation.runner import ImagePlan
@@ -79,7 +80,7 @@ def wire(recipe: Inclusion, run: Run) -> None:
         wire_extractor(recipe, run, extractor.name, extractor.encoder)
     if len(recipe.extractors) > 1:
         tables = {one.name: run.table(own.REALISM, variant=one.name) for one in recipe.extractors}
-        run.add(stability(StabilityReads(Files(tables))), own.EXTRACTORS)
+        run.add(stability(StabilityReads(Files(tables)), required=False), own.EXTRACTORS)
     if recipe.published is not None:
         run.add(task2(Task2Reads(Path(recipe.published)), Task2Options(least=0)), own.PUBLISHED)
     said = None if recipe.people is None else wire_people(recipe, run, recipe.people)

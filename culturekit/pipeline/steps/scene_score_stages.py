@@ -9,11 +9,13 @@ from typing import Any
 import orjson
 import polars as pl
 
+from culturekit.defaults import CONFIDENCE
 from culturekit.families.handles.country_groups import country_groups
 from culturekit.families.handles.public_files import roles
 from culturekit.families.meta import ALL
 from culturekit.metrics.scoring.ahead_tables import ANSWERED
-from culturekit.metrics.scoring.score_rows import Row, scored
+from culturekit.metrics.scoring.score_rows import Row, equal_means, scored, statistic_row
+from culturekit.metrics.statistics.intervals import simple_mean
 from culturekit.records.schemas import ANNOTATIONS, DESCRIPTOR_MATCHES, IMAGES, JUDGMENTS, PROMPTS, SCORES, VALUES
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
@@ -101,32 +103,28 @@ def breakdown_stage(
         about = read_table(prompts, PROMPTS).select("prompt_id", "concept", "country")
         met = read_table(matches, DESCRIPTOR_MATCHES).filter(pl.col("side") == "reference")
         shown = met.group_by("model", "prompt_id", "dimension").agg(value=pl.col("covered").sort().mean())
-        by_dimension = averaged(shown.join(about, on="prompt_id"), models, ("country", "dimension"), "align")
+        shown = shown.with_columns(pl.concat_list("value"))
+        rows = [*averaged(shown.join(about, on="prompt_id"), models, ("country", "dimension"), "align")]
         faith = read_table(values, VALUES).filter(metric="faith").drop("concept", "country")
-        own = faith.group_by("model", "prompt_id").agg(pl.col("value").sort().mean()).join(about, on="prompt_id")
-        parts = [averaged(own, models, by, "faith") for by in (("concept",), ("country", "concept"))]
-        table = pl.concat([by_dimension, *parts]).select(list(SCORES.schema))
-        write_table(work.out, SCORES, table)
-        return Outcome({"scores": table.height})
+        own = faith.group_by("model", "prompt_id").agg(pl.col("value").sort()).join(about, on="prompt_id")
+        rows += [row for by in (("concept",), ("country", "concept")) for row in averaged(own, models, by, "faith")]
+        write_table(work.out, SCORES, scored(rows, left_out={}).scores)
+        return Outcome({"scores": len(rows)})
 
     inputs = {"values": values, "matches": matches, "prompts": prompts}
-    return Stage(name, "scene-breakdown", 1, run, inputs, {"models": list(models)})
+    return Stage(name, "scene-breakdown", 2, run, inputs, {"models": list(models)})
 
 
-def averaged(means: pl.DataFrame, models: Sequence[str], by: tuple[str, ...], metric: str) -> pl.DataFrame:
-    """Average the means of prompts over each model, and over all."""
-    own = means.filter(pl.col("model").is_in(list(models)))
+def averaged(images: pl.DataFrame, models: Sequence[str], by: tuple[str, ...], metric: str) -> Iterator[Row]:
+    """Average the values of each prompt, then prompts over each model, and over all."""
+    own = images.filter(pl.col("model").is_in(list(models)))
     both = pl.concat([own, own.with_columns(model=pl.lit(ALL))]).sort("prompt_id", "model")
-    found = both.group_by("model", *by, maintain_order=True).agg(
-        pl.col("value").sort().mean(), n=pl.len().cast(pl.UInt64)
-    )
-    nothing, number = pl.lit(None, pl.String), pl.lit(None, pl.Float64)
-    missing = [nothing.alias(name) for name in ("concept", "country") if name not in by]
-    said = pl.struct("dimension").struct.json_encode() if "dimension" in by else pl.lit("{}")
-    return found.with_columns(
-        *missing, metric=pl.lit(metric), benchmark=pl.lit("cultivate"), group=nothing, ci_low=number, ci_high=number,
-        unit=pl.lit("share"), params=said,
-    ).select(list(SCORES.schema))  # fmt: skip
+    for (model, *key), part in both.group_by("model", *by, maintain_order=True):
+        means = [simple_mean(values.to_numpy()) for values in part["value"]]
+        place = {"concept": None, "country": None, "group": None, **dict(zip(by, key, strict=True))}
+        params = {"dimension": place.pop("dimension")} if "dimension" in by else {"confidence": CONFIDENCE}
+        answer = equal_means(means, n=len(means), confidence=CONFIDENCE)
+        yield statistic_row(metric, model=str(model), benchmark="cultivate", answer=answer, params=params, **place)
 
 
 def raters_stage(

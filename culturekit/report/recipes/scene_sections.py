@@ -18,6 +18,7 @@ from culturekit.report.recipes.scene_tables import (
     looked_up,
     name_of,
     number,
+    score_grid,
     with_params,
 )  # fmt: skip
 from culturekit.report.run_folders import RunFolders
@@ -138,14 +139,11 @@ def correlations(part: pl.DataFrame, groups: Sequence[str]) -> Iterator[Cell]:
 def by_dimension(run: RunFolders, places: Sequence[str]) -> Section:
     """Show ALIGN by country and dimension."""
     table = with_params(run.needed(scene_roles.BREAKDOWN, SCORES), dimension="dimension").filter(metric="align")
+    columns = [(dimension, {"dimension": dimension}) for dimension in DIMENSIONS]
     grids = tuple(
-        Grid(
-            "All models" if model == ALL else model, ("country", *DIMENSIONS),
-            tuple(
-                (Cell(name_of(place)), *(looked_up(table, model=model, country=place, dimension=dimension, shaded=True)
-                                         for dimension in DIMENSIONS))
-                for place in places
-            ),
+        score_grid(
+            "All models" if model == ALL else model, "country", columns,
+            [(name_of(place), {"model": model, "country": place}, table) for place in places], shaded=True,
         )
         for model in (ALL, *run.models)
     )  # fmt: skip

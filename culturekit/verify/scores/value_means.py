@@ -20,7 +20,7 @@ from culturekit.verify.scores.score_rows import close, wrong_row
 from culturekit.verify.scores.student import t_quantile
 from culturekit.verify.scores.vendi import LEVELS, spelled
 
-__all__ = ["check_distributions", "check_means", "check_nothing_known"]
+__all__ = ["CONFIDENCE", "check_distributions", "check_means", "check_nothing_known"]
 
 CHECK = "distributions"
 FEWEST_BATCHES = 20

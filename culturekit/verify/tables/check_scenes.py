@@ -12,8 +12,9 @@ import polars as pl
 
 from culturekit.verify.findings import Ledger
 from culturekit.verify.run_tree import FinishedStage, RunTree
-from culturekit.verify.scores.averages import Answer
+from culturekit.verify.scores.averages import Answer, of_these, t_answer
 from culturekit.verify.scores.score_rows import SCORES_FILE, close, compare_row
+from culturekit.verify.scores.value_means import CONFIDENCE
 from culturekit.verify.tables.check_judged import check_judged
 from culturekit.verify.tables.stored_replies import ANSWERED, answer_in, chance_of_yes
 
@@ -126,20 +127,21 @@ def check_breakdown(tree: RunTree, stage: FinishedStage, rows: Sequence[dict[str
     for one in values:
         if one["metric"] == "faith":
             of_prompt["faith", one["model"], one["prompt_id"], None].append(one["value"])
-    means: dict[tuple[Any, ...], list[float]] = defaultdict(list)
+    cells: dict[tuple[Any, ...], list[list[float]]] = defaultdict(list)
     for (metric, model, prompt, dimension), own in of_prompt.items():
         if model in stage.manifest.options["models"] and prompt in about:
             concept, country = about[prompt]
             places = [(None, country)] if metric == "align" else [(concept, None), (concept, country)]
             for who in (model, "all"):
                 for place in places:
-                    means[metric, who, *place, dimension].append(math.fsum(own) / len(own))
+                    cells[metric, who, *place, dimension].append([math.fsum(own) / len(own)] if dimension else own)
     for row in rows:
         key = (row["metric"], row["model"], row["concept"], row["country"], row["about"].get("dimension"))
-        own = means.pop(key, [])
-        value = math.fsum(own) / len(own) if own else math.nan
-        compare_row(stage.name, row, Answer(value, math.nan, math.nan), len(own), EACH_PROMPT, ledger)
-    for key in means:
+        found = cells.pop(key, [])
+        answer = t_answer(of_these(found), CONFIDENCE) if found else Answer(math.nan, math.nan, math.nan)
+        said = {} if row["metric"] == "align" else {"confidence": CONFIDENCE}
+        compare_row(stage.name, row, answer, len(found), EACH_PROMPT, ledger, said=said)
+    for key in cells:
         ledger.broken("scores", f"{stage.name}/{SCORES_FILE}", "a score is missing", expected=str(key))
 
 

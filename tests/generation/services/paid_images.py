@@ -44,6 +44,7 @@ def buy(
     texts: Mapping[str, str] | None = None,
     seed: int = 3,
     fresh: bool = False,
+    progress: HeardProgress | None = None,
     **stated: Any,
 ) -> StageRun:
     """Buy images of some prompts into `folder/out`."""
@@ -57,7 +58,8 @@ def buy(
         llm=llm or LlmOptions(concurrency=4),
         **stated,
     )
-    return run_stage(stage, folder / "out", engine=HereEngine(), progress=HeardProgress(), fresh=fresh, replace=True)
+    heard = progress or HeardProgress()
+    return run_stage(stage, folder / "out", engine=HereEngine(), progress=heard, fresh=fresh, replace=True)
 
 
 def images_of(folder: Path) -> pl.DataFrame:

@@ -9,12 +9,14 @@ from PIL import Image
 
 from culturekit.errors import BudgetReached, UsageError
 from culturekit.generation.runner import ImagePlan, derive_seed
+from culturekit.generation.services import paid_runner
 from culturekit.llm.answers import LlmOptions
 from culturekit.llm.journal.journal_places import journals_below
 from culturekit.llm.money.ledger import read_ledger
 from culturekit.records.schemas import IMAGES
 from culturekit.storage.digests import digest_bytes
 from culturekit.storage.tables import read_table
+from tests.conftest import HeardProgress
 from tests.generation.folder.folder_worlds import TEXTS
 from tests.generation.services.paid_images import KEY, buy, google, images_of, openai
 from tests.llm.server import Fault, JobPlan, Rule, Script, When, running_server
@@ -97,6 +99,21 @@ def test_a_budget_ends_the_run_and_a_larger_one_goes_on(spec: SpecOf, tmp_path: 
     assert after["online"]["replies"] == 20
     assert after["bought_twice"] == 0
     assert images_of(tmp_path).height == 20
+
+
+def test_progress_counts_images_bought_now_and_those_that_lie_there_already(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paid_runner, "CALLS_PER_PART", 6)
+    texts = {f"p{number:02d}": f"a dish number {number}" for number in range(20)}
+    heard = [HeardProgress(), HeardProgress()]
+    with running_server() as server:
+        with pytest.raises(BudgetReached):
+            buy(openai(server), tmp_path, llm=LlmOptions(budget=0.15), texts=texts, progress=heard[0])
+        buy(openai(server), tmp_path, llm=LlmOptions(budget=5.0), texts=texts, progress=heard[1])
+        assert server.stats()["online"]["replies"] == 20
+    assert 6 < heard[0].done < heard[0].total == 20
+    assert heard[1].done == heard[1].total == 20
 
 
 def test_one_call_asks_for_several_images_of_a_prompt(tmp_path: Path) -> None:

@@ -1,3 +1,4 @@
+import random
 import sqlite3
 
 from hypothesis import given, settings
@@ -52,6 +53,16 @@ def test_constant_instructions_are_written_once() -> None:
     (shared,) = kept.connection.execute("SELECT sum(length(head) + length(tail)) FROM templates").fetchone()
     assert written < 1000 * 50
     assert shared < 5 * len(system)
+
+
+def test_a_template_is_added_only_where_it_saves_far_more_than_the_best_one() -> None:
+    kept, rng = texts(), random.Random(1)
+    for number in range(40):
+        kept.numbers_of([(b"k%031d" % number, b"a" * 200 + rng.randbytes(600))])
+    assert len(kept.templates) == len(read_templates(kept.connection)) <= 3
+    for number in range(40, 50):
+        kept.numbers_of([(b"k%031d" % number, b"a" * 200 + b"b" * 600 + rng.randbytes(900))])
+    assert max(template.saved for template in kept.templates) >= 800
 
 
 def test_a_request_is_written_once_per_key() -> None:

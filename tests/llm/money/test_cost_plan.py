@@ -9,10 +9,11 @@ import pytest
 from culturekit.llm.client import Identity, Outgoing, Rate, Usage
 from culturekit.llm.journal.journal import Entry, Journal, Reading
 from culturekit.llm.journal.journal_entry import key_of
-from culturekit.llm.money.cost_plan import CostPlan, cost_plan_lines, plan_cost
+from culturekit.llm.money.cost_plan import CostPlan, amount, cost_plan_lines, plan_cost
 from culturekit.llm.money.spending import Spent, read_spending
 from culturekit.llm.money.tokens import estimate, input_bound
 from culturekit.llm.repair import REPAIR_MARK, WORDING
+from culturekit.stages.asking import Left
 from culturekit.storage.digests import canonical_json
 
 IDENTITY = Identity("openai", "https://api.openai.com/v1", "chat", "gpt-4o-mini")
@@ -115,6 +116,7 @@ def test_what_the_journal_answers_is_not_planned_again(tmp_path: Path) -> None:
     plan = plan_cost(requests, IDENTITY, RATE, spent=read_spending(tmp_path / "replies.sqlite"))
     assert (plan.bought, plan.pilot) == (30, 40)
     assert plan.input_tokens > 0
+    assert plan.left == Left(10, plan.input_tokens + plan.output_tokens, plan.usd)
     assert read_spending(tmp_path / "nowhere.sqlite") == []
     assert any("30 answered in the journal, 10 to send" in line for line in cost_plan_lines(plan))
 
@@ -157,3 +159,35 @@ def test_what_was_bought_under_other_roots_does_not_swell_the_rest(tmp_path: Pat
     assert plan.input_tokens == pytest.approx(90 * 400, rel=0.02)
     unknown = plan_cost([asked("tag", number) for number in range(50)], IDENTITY, RATE, spent=spent)
     assert (unknown.pilot, unknown.basis) == (0, "sizes")
+
+
+@pytest.mark.parametrize(
+    ("usd", "written", "least"),
+    [(0.0, "0.00", "0.00"), (0.00123, "0.0012", "0.0013"), (0.5, "0.50", "0.50"), (1234.561, "1,234.56", "1,234.57")],
+)
+def test_dollars_are_written_with_two_digits_and_up_never_says_less(usd: float, written: str, least: str) -> None:
+    assert (amount(usd), amount(usd, up=True)) == (written, least)
+
+
+def test_the_margin_is_that_of_means_with_what_repairs_added(tmp_path: Path) -> None:
+    alike = [asked("filter", number) for number in range(20, 120)]
+    counts = np.array([(300, 20), (500, 44)] * 10)
+    earlier = [(one, Usage(int(sent), int(came))) for one, (sent, came) in zip(alike, counts, strict=False)]
+    repair = asked("filter", 20, note=WORDING.format(code="fenced", sentence="", shape="")), Usage(4_000, 128)
+    plan = plan_cost(alike, IDENTITY, RATE, spent=journalled(tmp_path, [*earlier, repair]))
+    assert (plan.bought, plan.pilot) == (20, 20)
+    sums = 80 * counts.mean(axis=0) * (1.5, 1.2)
+    errors = 80 * counts.std(axis=0, ddof=1) / math.sqrt(20) * (1.5, 1.2)
+    assert (plan.input_tokens, plan.output_tokens) == tuple(sums)
+    assert plan.margin == pytest.approx(1.96 * errors @ (0.15, 0.6) / 1e6, rel=1e-3)
+
+
+def test_many_long_requests_are_told_by_the_few_long_ones_of_the_pilot() -> None:
+    short = [Outgoing(b"s" * (420 + 42 * n), max_tokens=512) for n in range(50)]
+    long = [Outgoing(b"l" * (42_000 + 42 * n), max_tokens=512) for n in range(50)]
+    usages = [(one, Usage(2 * estimate(one), 10)) for one in short[:30]]
+    usages += [(one, Usage(estimate(one), 500)) for one in long[:10]]
+    plan = plan_cost([*short, *long], IDENTITY, RATE, spent=[spent_on(*one) for one in usages])
+    assert (plan.bought, plan.pilot) == (40, 40)
+    assert plan.output_tokens == 20 * 10 + 40 * 500
+    assert plan.input_tokens == 2 * sum(map(estimate, short[30:])) + sum(map(estimate, long[10:]))

@@ -56,7 +56,7 @@ def counted(reply: Reply) -> Usage:
 
 
 PROTOCOLS = pytest.mark.parametrize("read", [chat, responses, gemini])
-NO_COUNTS = [None, -5, 100.0, "100", True, [4], {"n": 4}, 0, MOST_TOKENS + 1, 10**15, 2**64 - 1, 10**30]
+NO_COUNTS = [None, -5, 100.0, "100", True, [4], {"n": 4}, 0, MOST_TOKENS + 1, 10**8 + 1, 10**15, 2**64 - 1, 10**30]
 
 
 @PROTOCOLS

@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culturekit.errors import UsageError
+from culturekit.errors import MissingDependency, UsageError
 from culturekit.llm.client import Identity, Rate, Usage
+from culturekit.llm.clients.clients import CLIENTS
+from culturekit.llm.money.asking_price import check_asking
 from culturekit.llm.money.budget import Budget
 from culturekit.llm.money.prices import (
     cost_of,
@@ -18,6 +20,7 @@ from culturekit.llm.money.prices import (
     rate_of,
     worst_cost,
 )
+from tests.llm.fake_client import FakeClient
 
 
 def identity(provider: str, model: str) -> Identity:
@@ -59,6 +62,16 @@ def test_a_stated_price_is_read(text: str) -> None:
 def test_a_price_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="a price cannot be read"):
         parse_price(text)
+
+
+def test_a_client_that_could_not_be_asked_is_refused_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with pytest.raises(MissingDependency, match="OPENAI_API_KEY"):
+        check_asking(CLIENTS.make("openai:gpt-4o-mini"))
+    with pytest.raises(UsageError, match="the price of fake-1 is not known"):
+        check_asking(FakeClient(rate=None))
+    check_asking(FakeClient())
+    check_asking(CLIENTS.make("rules"))
 
 
 @given(st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 10**5), st.integers(0, 10**6)), max_size=30))

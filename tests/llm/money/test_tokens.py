@@ -34,6 +34,10 @@ def test_the_bound_is_above_one_token_for_each_byte_of_text(system: str, user: s
         ("gpt-4o", (2048, 4096), 1105),
         ("gpt-4o-2024-08-06", (512, 512), 255),
         ("gpt-4o-mini", (1024, 1024), 2833 + 4 * 5667),
+        ("gpt-4.1", (1024, 1024), 85 + 4 * 170),
+        ("gpt-5", (1024, 1024), 70 + 4 * 140),
+        ("o1", (1024, 1024), 75 + 4 * 150),
+        ("o3", (1024, 1024), 75 + 4 * 150),
         ("gpt-4.1-mini", (1024, 1024), 1659),
         ("gpt-4.1-mini", (4000, 4000), 2489),
         ("gpt-5-mini-2025-08-07", (32, 32), 2),
@@ -67,3 +71,4 @@ def test_other_scripts_take_more_tokens_a_character() -> None:
         < tokens("米粉湯以及其他許多亞洲的菜餚和飲料品" * 20)
     )
     assert tokens("𒀀" * 100) > 100
+    assert estimate(Outgoing(("a" * 420 + "é" * 160).encode())) == 200

@@ -8,12 +8,14 @@ from numpy.typing import NDArray
 from culturekit.errors import UsageError
 from culturekit.metrics import audit_sample, vendi_corrected
 from culturekit.metrics.corrected.artifact_pairs import (
+    LEVELS,
     corrected_pair_mean,
     found_artifacts,
     means_of_images,
     squared_similarities,
     u_statistic,
 )
+from culturekit.metrics.corrected.raters import RaterModel
 from tests.metrics.corrected.audits_by_hand import CONTINENT, COUNTRIES, audits_of, matches_of
 
 UNIFORM = (1 / 3, 1 / 3, 1 / 3)
@@ -112,6 +114,23 @@ def test_the_interval_holds_the_order_two_diversity_of_what_is_shown(weights: tu
     assert held >= 33  # 95 % of 40 is 38; fewer than 33 would come once in a thousand
     assert abs(np.mean(errors)) < 0.02
     assert abs(np.mean(naive)) > 2 * abs(np.mean(errors))
+
+
+@pytest.mark.parametrize("weights", [UNIFORM, ARTIFACT])
+def test_a_mapping_that_is_always_right_leaves_how_images_scatter_told_with_caution(
+    weights: tuple[float, float, float],
+) -> None:
+    labels = numbered(drawn(300, accuracy=1.0, seed=2)[0])
+    found = [labels.astype(float)[level] * np.where(np.arange(300) < 60, 1, np.nan) for level in range(3)]
+    columns = dict(zip(LEVELS, labels, strict=True)) | dict(
+        zip([f"{level}_found" for level in LEVELS], found, strict=True)
+    )
+    images = pl.DataFrame(columns).with_columns(pl.selectors.ends_with("_found").fill_nan(None))
+    raters = RaterModel(np.eye(1), np.ones(1), 1.0)
+    mean = corrected_pair_mean(images, "p", weights=weights, raters=raters, helped=True)
+    of_images = squared_similarities(labels, weights).sum(axis=1) / 299
+    assert mean.value == pytest.approx(of_images.mean())
+    assert mean.variance == pytest.approx(1.1**2 * 4 * of_images.var(ddof=1) / 300)
 
 
 def test_each_prompt_needs_an_audit_of_its_own() -> None:

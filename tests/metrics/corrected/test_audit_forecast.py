@@ -9,7 +9,7 @@ import pytest
 
 from culturekit.errors import UsageError
 from culturekit.metrics import audit_sample, vendi_corrected
-from culturekit.metrics.corrected.audit_forecast import AuditForecast, audit_forecast, images_for
+from culturekit.metrics.corrected.audit_forecast import AuditForecast, assumed_chances, audit_forecast, images_for
 from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, few_rounds, mapped_with_error, matches_of
 
 COUNTRY = (0.0, 1.0, 0.0)
@@ -118,6 +118,14 @@ def test_widths_that_scatter_are_asked_for_more_images_until_they_are_reached() 
     scattering = cache(lambda n: falling(n) * float(rng.uniform(0.7, 1.4)))
     found = [images_for(scattering, width, least=30, most=5000) for width in np.linspace(0.05, 0.3, 40)]
     assert all(scattering(n) <= 1.1 * width for n, width in zip(found, np.linspace(0.05, 0.3, 40), strict=True))
+
+
+@pytest.mark.parametrize("accuracy", [0.3, 0.7, 1.0])
+def test_assumed_chances_are_chances(accuracy: float) -> None:
+    mapped, parents = np.array([[30, 10, 5, 5, 2], [0, 40, 0, 9, 1]]), np.array([0, 0, 1, 1, 2])
+    chances = assumed_chances(mapped, parents, 4, accuracy)
+    assert chances.min() >= 0
+    assert chances.sum(axis=2) == pytest.approx(np.ones((2, 5)))
 
 
 def test_an_accuracy_or_a_first_audit_is_needed() -> None:

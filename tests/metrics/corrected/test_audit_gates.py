@@ -9,7 +9,7 @@ import pytest
 
 from culturekit.errors import UsageError
 from culturekit.metrics import audit_sample, vendi_corrected
-from culturekit.metrics.corrected.audit_design import drawing_of
+from culturekit.metrics.corrected.audit_design import check_even_draw, drawing_of
 from culturekit.metrics.corrected.audit_gates import anchoring_seen
 from culturekit.metrics.corrected.audit_marks import ANCHORED, DESIGN_UNKNOWN, ONE_RATER, UNSEEN_LISTS, marks_of
 from culturekit.metrics.statistics.intervals import Interval
@@ -336,6 +336,16 @@ def test_an_audit_without_any_error_is_not_certain_of_artifacts() -> None:
     answer = vendi_corrected(matches, audit, weights=(0.0, 0.0, 1.0), q=2.0, rng=np.random.default_rng(0))
     missed = 0.019  # of images unlike all others: by 150 images 5 times in 100
     assert answer.low <= 1 / 8 < 1 / (1 + 7 * (1 - missed) ** 2) <= answer.high
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_audited_images_may_lie_four_standard_errors_from_all(sign: int) -> None:
+    scores = sign * np.arange(200.0)
+    images = pl.DataFrame({"image_id": [f"i{n:03}" for n in range(200)], "score": scores})
+    images = images.with_columns(prompt_id=pl.lit("p"), country=pl.lit("IN"))
+    check_even_draw(images, images["image_id"][100:150])
+    with pytest.raises(UsageError, match=f"images that are {'more' if sign > 0 else 'less'} like"):
+        check_even_draw(images, images["image_id"][108:158])
 
 
 @pytest.mark.slow

@@ -1,6 +1,8 @@
 """Prompts that differ, one label, few images: what imputed labels give, put right by the audit."""
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import polars as pl
@@ -14,7 +16,7 @@ from culturekit.metrics.corrected.expected_diversity import expected_diversity
 from culturekit.metrics.corrected.imputed_draws import drawn_tables
 from culturekit.metrics.corrected.imputed_labels import Findings, ImageLabels, drawn_labels
 from culturekit.metrics.corrected.imputed_prompts import impute
-from culturekit.metrics.corrected.rectified import beyond, distances
+from culturekit.metrics.corrected.rectified import beyond, distances, slopes_of, without_errors
 from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, mapped_with_error, matches_of
 
 COUNTRY = (0.0, 1.0, 0.0)
@@ -257,3 +259,19 @@ def test_countries_outside_the_space_are_labels_of_their_own() -> None:
         told = untold.with_columns(none_means=pl.when("none_of_these").then(pl.lit(means)))
         with pytest.raises(UsageError, match="neither a country nor none of these"):
             vendi_corrected(matches, told, weights=COUNTRY, rng=rng)
+
+
+def test_a_prompt_with_just_the_images_of_a_batch_counts_and_one_with_fewer_does_not() -> None:
+    diversity = expected_diversity(size=8, continent=0.0, country=1.0, q=1.0, parents=[0, 1, 2])
+    shares = np.array([[[0.6, 0.3, 0.1]] * 3])
+    just, fewer, more = slopes_of(diversity, shares, np.array([[4, 3, 1], [4, 3, 0], [9, 5, 2]]))[0]
+    assert just == pytest.approx(2 * more) and not fewer.any()
+    assert just.argmin() == 0 and just.argmax() == 2
+
+
+def test_what_raters_add_is_half_taken_out_and_the_doubts_add_up() -> None:
+    found = cast(Findings, SimpleNamespace(right=0.9, doubt=0.04))
+    y, even = np.array([0.1, 0.3]), np.array([0.5, 0.5])
+    without, erring = without_errors(y, even, found)
+    assert without == pytest.approx((y - 0.025) / 0.9)
+    assert erring == pytest.approx((0.1 * 0.25 / 0.9) ** 2 + (0.3 / 0.81 * 0.04) ** 2)

@@ -1,11 +1,12 @@
 import numpy as np
 import polars as pl
 import pytest
+from scipy import stats
 
 from culturekit.errors import UsageError
 from culturekit.metrics import homogeneity_test, vendi_batches, vendi_corrected
 from culturekit.metrics.corrected.audited_counts import audited_counts
-from culturekit.metrics.corrected.references import confusion_of, shares_by_em
+from culturekit.metrics.corrected.references import confusion_of, shares_by_em, skewed_limits
 from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, mapped_with_error, matches_of
 
 COUNTRY = (0.0, 1.0, 0.0)
@@ -119,3 +120,15 @@ def test_too_small_an_audit_cannot_tell() -> None:
         homogeneity_test(counts, confusion, rng=np.random.default_rng(0))
     with pytest.raises(UsageError, match="columns mapped and true"):
         confusion_of(pl.DataFrame({"a": []}), counts.labels)
+
+
+@pytest.mark.parametrize("way", [1, -1])
+def test_limits_of_skewed_draws_are_those_of_halls_cubic(way: int) -> None:
+    draws = way * np.random.default_rng(1).gamma(8.0, size=4_000)
+    low, high = skewed_limits(5.0, draws, freedom=30, confidence=0.9, lowest=-99.0, highest=99.0)
+    g, t = float(stats.skew(draws)), float(stats.t(30).ppf(0.95))
+    for limit, wanted in ((low, t), (high, -t)):
+        away = (5.0 - limit) / draws.std(ddof=1)
+        assert away + g * away**2 / 3 + g**2 * away**3 / 27 + g / 6 == pytest.approx(wanted)
+    assert skewed_limits(5.0, draws, freedom=30, confidence=0.9, lowest=4.9, highest=5.1) == (4.9, 5.1)
+    assert skewed_limits(5.0, np.ones(9), freedom=30, confidence=0.9, lowest=0.0, highest=9.0) == (5.0, 5.0)

@@ -119,6 +119,8 @@ def test_a_pattern_of_the_path_says_it_too(tmp_path: Path) -> None:
     rows = [line(name, "Africa", 0, "Africa", YES) for name in ("ldm21/a.png", "dm/a.png", "geode/a.jpg")]
     file = read_task2_file(write_csv(tmp_path / "t.csv", rows), sources={"ldm": "ldm21/*", "dm": "dm/*"})
     assert file.annotations["source"].to_list() == ["ldm", "dm", "real"]
+    with pytest.raises(UsageError, match=r"a source has no image; .*such as 'ldm21/a.png', found sd as 'sd/\*'"):
+        read_task2_file(tmp_path / "t.csv", sources={"sd": "sd/*"})  # its images would count as photographs
 
 
 def test_a_warning_says_that_rows_are_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

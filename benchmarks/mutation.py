@@ -1,0 +1,159 @@
+"""Do tests notice when the code is wrong? Mutants of what guards money and work, and of what scores are made with.
+
+    python benchmarks/mutation.py --outcomes outcomes.jsonl
+    python benchmarks/mutation.py --area money --outcomes outcomes.jsonl   # one area, nothing recorded
+
+Of each area as many mutants are drawn, by the hash of seed and change: code that is added elsewhere leaves a draw as it
+is. Each stands alone in a copy of the tree. The fast tests that are nearest to its module run first; what these let
+pass, all tests of the area see, slow ones and kills too. A mutant is killed when a test fails or does not end.
+`mutants.py` makes them: cosmic-ray and mutmut leave out no statement, which is how money is lost in silence.
+With `--outcomes`, killed mutants are not run again; survivors are. `mutation_reasons.json` says why some may live.
+"""
+
+import argparse
+import hashlib
+import json
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import scipy.stats
+from mutant_runs import OTHER, SURVIVED, TREE, Copy
+from mutants import Mutant, mutants_of
+from recording import record
+
+REASONS = Path(__file__).parent / "mutation_reasons.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Area:
+    """Modules by prefix, the first that fits counts, each with its nearest tests; and all tests of the area."""
+
+    near: Mapping[str, Sequence[str]]
+    tests: Sequence[str]
+    apart: str = "-"
+
+
+JOURNAL = ("tests/llm/journal", "tests/llm/test_damaged_journal.py", "tests/llm/test_journal_faults.py")
+BATCHES = ("tests/llm/batches", "tests/faults/test_llm_batch_kills.py")
+ENGINE = ("tests/llm/test_engine.py", "tests/cli/test_llm_commands.py", "tests/faults/test_llm_kills.py")
+AREAS = {
+    "journal": Area(
+        {
+            "culturekit/llm/journal/exchanges.py": (
+                "tests/cli/test_llm_commands.py",
+                "tests/trail/test_stage_verdicts.py",
+            ),
+            "culturekit/llm/journal/replaying.py": ("tests/llm/test_engine.py", "tests/llm/batches"),
+            "culturekit/llm/journal": (*JOURNAL, "tests/llm/money/test_ledger.py"),
+            "culturekit/llm/batches/jobs.py": BATCHES,
+        },
+        ("tests/pipeline/test_run_stage_journal.py", "tests/llm/batches", *ENGINE),
+    ),
+    "money": Area(
+        {
+            "culturekit/llm/money": ("tests/llm/money",),
+            "culturekit/llm/batches/planning.py": BATCHES,
+            "culturekit/generation/services/paid_runner.py": ("tests/generation/services",),
+        },
+        ("tests/llm/batches", *ENGINE),
+    ),
+    "metrics": Area(
+        {
+            **{
+                f"culturekit/metrics/{name}": (f"tests/metrics/{name}",)
+                for name in ("ahead", "captions", "diversity", "inclusion", "linguistic", "questions", "realism")
+            },
+            "culturekit/metrics/catalog": ("tests/test_docs.py", "tests/metrics/test_metrics_public.py"),
+            "culturekit/metrics/statistics": ("tests/metrics/statistics",),
+            "culturekit/metrics": ("tests/metrics/scoring", "tests/metrics/test_metrics_public.py"),
+        },
+        ("tests/metrics", "tests/families"),
+        apart="culturekit/metrics/corrected",
+    ),
+    "corrected": Area(
+        {"culturekit/metrics/corrected": ("tests/metrics/corrected",)},
+        ("tests/metrics/linguistic", "tests/families"),
+    ),
+}
+
+
+def mutants_in(area: Area) -> list[Mutant]:
+    """Give all mutants of an area."""
+    found: list[Mutant] = []
+    for prefix in area.near:
+        whole = TREE / prefix
+        for path in [whole] if whole.is_file() else sorted(whole.rglob("*.py")):
+            name = path.relative_to(TREE).as_posix()
+            if not name.startswith(area.apart) and nearest(area, name) == area.near[prefix]:
+                found += mutants_of(name, path.read_bytes())
+    return found
+
+
+def nearest(area: Area, name: str) -> Sequence[str]:
+    """Give the tests nearest to a module."""
+    return next(tests for prefix, tests in area.near.items() if name.startswith(prefix))
+
+
+def drawn(mutants: Sequence[Mutant], *, seed: int, count: int) -> list[Mutant]:
+    """Draw mutants; those of one file come together."""
+    by_hash = sorted(mutants, key=lambda one: hashlib.sha256(f"{seed} {one.key}".encode()).digest())
+    return sorted(by_hash[:count], key=lambda one: (one.path, one.line))
+
+
+def cell(text: str) -> str:
+    """Write code for a cell of a table."""
+    return text.replace("|", "\\|")
+
+
+def main() -> None:
+    """Draw, run, and record where all areas ran."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--mutants", type=int, default=40, help="of each area")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--area", action="append", choices=AREAS, help="only these, and nothing is recorded")
+    parser.add_argument("--outcomes", type=Path, help="keeps each outcome; what was killed is not run again")
+    parser.add_argument("--near", action="store_true", help="nearest tests only, with --area")
+    options = parser.parse_args()
+    known: dict[str, str] = {}
+    if options.outcomes and options.outcomes.exists():
+        known = dict(json.loads(line) for line in options.outcomes.read_text(encoding="utf-8").splitlines())
+    reasons: dict[str, str] = json.loads(REASONS.read_text(encoding="utf-8"))
+    figures = [["area", "mutants", "drawn", "killed", "by other tests", "share", "95 %", "survivors"]]
+    alive = [["area", "file", "line", "change", "reason"]]
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Copy(Path(folder) / "tree")
+        for name in options.area or AREAS:
+            area, outcomes = AREAS[name], []
+            mutants = mutants_in(area)
+            for mutant in drawn(mutants, seed=options.seed, count=options.mutants):
+                outcome = known.get(mutant.key, SURVIVED)
+                if outcome == SURVIVED:
+                    outcome = copy.outcome(mutant, nearest(area, mutant.path), () if options.near else area.tests)
+                    sys.stderr.write(f"{outcome}: {mutant.path}:{mutant.line} {mutant.after}\n")
+                    if options.outcomes:
+                        with options.outcomes.open("a", encoding="utf-8") as file:
+                            file.write(json.dumps([mutant.key, outcome], ensure_ascii=False) + "\n")
+                outcomes.append(outcome)
+                if outcome == SURVIVED:
+                    change = cell(f"`{mutant.before}` becomes `{mutant.after}`")
+                    reason = reasons.get(mutant.key, "not explained")
+                    alive.append([name, mutant.path.removeprefix("culturekit/"), str(mutant.line), change, reason])
+            killed = len(outcomes) - outcomes.count(SURVIVED)
+            share = scipy.stats.binomtest(killed, len(outcomes)).proportion_ci(method="wilson")
+            others, left = outcomes.count(OTHER), outcomes.count(SURVIVED)
+            counts = [f"{len(mutants):,}", str(len(outcomes)), str(killed), str(others)]
+            limits = f"{share.low:.0%} to {share.high:.0%}"
+            figures.append([name, *counts, f"{killed / len(outcomes):.1%}", limits, str(left)])
+    command = f"python benchmarks/mutation.py --mutants {options.mutants} --seed {options.seed}"
+    if options.area:
+        sys.stdout.write("\n".join("  ".join(row) for row in [*figures, *alive]) + "\n")
+        return
+    record("mutation", title="Mutants of the code that the tests notice", command=command, table=figures)
+    record("mutation_survivors", title="Mutants that no test notices, and why", command=command, table=alive)
+
+
+if __name__ == "__main__":
+    main()
