@@ -76,8 +76,8 @@ class Prompts(StrictModel):
     specific: Asked | None = None
 
     @model_validator(mode="after")
-    def both_dialects(self) -> Self:
-        """Refuse dialects that no given prompt is in, and one held against itself."""
+    def given_groups(self) -> Self:
+        """Refuse given prompts whose groups cannot be compared, and one dialect twice."""
         named = (self.pairs.standard, self.pairs.other)
         if named[0] == named[1]:
             raise ValueError(f"pairs.standard and pairs.other are two dialects; found {named[0]} twice")
@@ -87,6 +87,10 @@ class Prompts(StrictModel):
             if missing:
                 found = ", ".join(groups) or "none in any"
                 raise ValueError(f"dialects: no prompt is in {missing[0]}; found {found}")
+        if self.neutral is not None:
+            held = read_table(self.neutral, PROMPTS)["group"].is_null()
+            if held.all() or not held.any():
+                raise ValueError("neutral: prompts with a group are held against prompts without; found one kind only")
         return self
 
 

@@ -88,4 +88,6 @@ def test_given_dialects_are_those_that_are_compared(tmp_path: Path) -> None:
     ))  # fmt: skip
     with pytest.raises(UsageError, match="dialects: no prompt is in AAE; found SAE, SgE"):
         linguistic(f"prompts.dialects={path}")
+    with pytest.raises(UsageError, match="neutral: prompts with a group are held against prompts without"):
+        linguistic(f"prompts.neutral={path}")
     assert linguistic(f"prompts.dialects={path}", "prompts.pairs.other=SgE").prompts.dialects == str(path)
