@@ -108,9 +108,11 @@ def test_three_raters_who_agree_say_what_one_says() -> None:
     matches, truth = world([0.5, 0.2, 0.1, 0.1, 0.05, 0.05], images=800, accuracy=0.8, seed=4)
     audit = audited(matches, truth, n=100, seed=1)
     three = pl.concat(audit.with_columns(annotator=pl.lit(name)) for name in "abc")
-    one = vendi_corrected(matches, audit, weights=COUNTRY, rng=np.random.default_rng(7))
-    other = vendi_corrected(matches, three, weights=COUNTRY, rng=np.random.default_rng(7))
-    assert other.value == pytest.approx(one.value, abs=2e-3)
+    by = [
+        [vendi_corrected(matches, said, weights=COUNTRY, rng=np.random.default_rng(seed)).value for seed in range(8)]
+        for said in (audit, three)
+    ]
+    assert np.mean(by[1]) == pytest.approx(np.mean(by[0]), abs=2e-3)  # draws alone part single values by as much
 
 
 def test_the_sample_meets_every_label_and_prompt_as_often_as_it_occurs() -> None:
