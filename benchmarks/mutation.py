@@ -46,6 +46,7 @@ AREAS = {
             "culturekit/llm/journal/exchanges.py": (
                 "tests/cli/test_llm_commands.py",
                 "tests/trail/test_stage_verdicts.py",
+                "tests/llm/test_damaged_journal.py",
             ),
             "culturekit/llm/journal/replaying.py": ("tests/llm/test_engine.py", "tests/llm/batches"),
             "culturekit/llm/journal": (*JOURNAL, "tests/llm/money/test_ledger.py"),
