@@ -48,11 +48,11 @@ AREAS = {
                 "tests/trail/test_stage_verdicts.py",
                 "tests/llm/test_damaged_journal.py",
             ),
-            "culturekit/llm/journal/replaying.py": ("tests/llm/test_engine.py", "tests/llm/batches"),
+            "culturekit/llm/journal/replaying.py": (JOURNAL[0], "tests/llm/test_engine.py", "tests/llm/batches"),
             "culturekit/llm/journal": (*JOURNAL, "tests/llm/money/test_ledger.py"),
             "culturekit/llm/batches/jobs.py": BATCHES,
         },
-        ("tests/pipeline/test_run_stage_journal.py", "tests/llm/batches", *ENGINE),
+        (*JOURNAL, "tests/pipeline/test_run_stage_journal.py", "tests/llm/batches", *ENGINE),
     ),
     "money": Area(
         {
