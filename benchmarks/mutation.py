@@ -7,7 +7,8 @@ Of each area as many mutants are drawn, by the hash of seed and change: code tha
 is. Each stands alone in a copy of the tree. The fast tests that are nearest to its module run first; what these let
 pass, all tests of the area see, slow ones and kills too. A mutant is killed when a test fails or does not end.
 `mutants.py` makes them: cosmic-ray and mutmut leave out no statement, which is how money is lost in silence.
-`mutation_reasons.json` says why some may live. Tests were written for what survived of seed 1, and seed 2 drawn then.
+`mutation_reasons.json` says why some may live. Tests were written for what survived of seed 1; for a draw that no test
+was written for, `--near` runs the nearest tests only: all tests of an area notice as much, or more.
 """
 
 import argparse
@@ -110,11 +111,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--draw", action="append", metavar="SEED:COUNT", help="how many mutants of each area")
     parser.add_argument("--area", action="append", choices=AREAS, help="only these, and nothing is recorded")
-    parser.add_argument("--near", action="store_true", help="nearest tests only, with --area")
+    parser.add_argument("--near", action="store_true", help="nearest tests only, recorded apart")
     parser.add_argument("--outcomes", type=Path, help="keeps each outcome; what it holds is not run again")
     parser.add_argument("--again", action="store_true", help="runs survivors again all the same")
     options = parser.parse_args()
-    draws: list[str] = options.draw or ["1:40", "2:20"]
+    draws: list[str] = options.draw or ["2:10" if options.near else "1:40"]
     known: dict[str, str] = {}
     if options.outcomes and options.outcomes.exists():
         known = dict(json.loads(line) for line in options.outcomes.read_text(encoding="utf-8").splitlines())
@@ -141,12 +142,17 @@ def main() -> None:
     if options.area:
         sys.stdout.write("\n".join("  ".join(row) for row in [*figures, *alive]) + "\n")
         return
-    command = f"python benchmarks/mutation.py --draw {' --draw '.join(draws)}"
-    title = "Mutants of what guards money and work, and of metrics, that tests notice"
-    record("mutation", title=title, command=command, table=figures)
+    name, which = ("mutation_fresh", "nearest tests alone notice") if options.near else ("mutation", "tests notice")
+    near = " --near" * options.near
+    command = f"python benchmarks/mutation.py --draw {' --draw '.join(draws)}{near}"
     record(
-        "mutation_survivors", title="Mutants that no test notices, and why they may live", command=command, table=alive
+        name,
+        title=f"Mutants of what guards money and work, and of metrics, that {which}",
+        command=command,
+        table=figures,
     )
+    title = f"Mutants that {'no nearest' if options.near else 'no'} test notices, and why they may live"
+    record(f"{name}_survivors", title=title, command=command, table=alive)
 
 
 def told(mutant: Mutant) -> list[str]:
