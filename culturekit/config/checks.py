@@ -4,13 +4,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from culturekit.errors import UsageError
+from culturekit.errors import CultureKitError, UsageError
 from culturekit.families.named_in_recipe import check_named
 from culturekit.generation.folder.folder_detection import stated_list
 from culturekit.generation.folder.folder_options import FOLDER, Options, folder_of
 from culturekit.kg.concepts import concept_path, shipped_concepts
+from culturekit.records.tables import Table
 from culturekit.registry import Registry, parse_spec
 from culturekit.storage.package_data import shipped
+from culturekit.storage.tables import read_table
 from culturekit.storage.yaml_model import closest
 
 __all__ = [
@@ -24,6 +26,7 @@ __all__ = [
     "existing_folder",
     "existing_hand",
     "existing_project",
+    "existing_table",
     "hand_path",
     "knows_truth",
     "scorable_metrics",
@@ -82,6 +85,21 @@ def existing_file(name: str) -> str:
     if not Path(name).is_file():
         raise ValueError(f"there is no file {name!r}")
     return name
+
+
+def existing_table(table: Table) -> Callable[[str], str]:
+    """Make a check that accepts a file with rows of a table of ours."""
+
+    def check(name: str) -> str:
+        try:
+            rows = read_table(existing_file(name), table).height
+        except CultureKitError as error:
+            raise ValueError(str(error)) from error
+        if not rows:
+            raise ValueError(f"the table {table.name} of {name!r} has no rows")
+        return name
+
+    return check
 
 
 def existing_hand(name: str) -> str:

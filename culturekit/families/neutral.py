@@ -97,7 +97,8 @@ def score_neutral(
     if not rows:
         raise UsageError(
             "no prompt has pictures without a group and of every group",
-            found=f"{known.height} pictures of {known['pair'].n_unique()} prompts",
+            found=f"{known.height} pictures of {known['pair'].n_unique()} prompts, "
+            f"groups {', '.join(known['group'].drop_nulls().unique().sort()) or 'none'}",
             hint="Name with --pair the columns of prompts that a neutral prompt shares with those of the groups.",
         )
     return scored(rows, values, left_out=dict(sorted(left_out.items())))

@@ -104,8 +104,9 @@ def score_ratings(
         raise UsageError(
             "nobody answered anything",
             expected="values or choices" + ("" if images is None else ", of items among the images"),
-            found=", ".join(f"{count:,} {reason}" for reason, count in sorted(left_out.items()) if count)
-            or "no answers",
+            found=", ".join(
+                [f"{annotations.height:,} annotations", *(f"{n:,} {why}" for why, n in left_out.items() if n)]
+            ),
         )
     rows, values = [], []
     for row, below in [*rating_rows(rated, options), *choice_rows(chosen, options)]:

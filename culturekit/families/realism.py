@@ -125,6 +125,12 @@ def score_realism(given: RealismInput, *, options: RealismOptions) -> Scored:
     """
     means = options.means
     left_out: Counter[str] = Counter()
+    for side, one in (("real", given.real), ("generated", given.fake)):
+        if not one.ids:
+            raise UsageError(
+                f"there is no {side} image to score", expected="vectors of pictures", found="none",
+                hint="Look at what the stages that took pictures in, and embedded them, left out.",
+            )  # fmt: skip
     reals, fakes = feature_rows("real", given.real.vectors), feature_rows("fake", given.fake.vectors)
     check_same_width(("real", reals), ("fake", fakes))
     check_apart(given)

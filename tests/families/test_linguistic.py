@@ -181,6 +181,14 @@ def test_prompts_that_lack_a_group_are_counted_and_none_left_is_a_mistake() -> N
         score_neutral(pictures, asked, vectors, [ids[0]] * len(ids), options=NeutralOptions())
 
 
+def test_a_group_under_two_names_is_seen_in_the_refusal() -> None:
+    pictures, asked, vectors, ids = neutral_world()
+    first = pl.col("group").is_first_distinct() & (pl.col("group") == "Africa")
+    asked = asked.with_columns(group=pl.when(first).then(pl.lit("africa")).otherwise("group"))
+    with pytest.raises(UsageError, match=r"found .*, groups Africa, Asia and the Pacific, Europe and Russia, africa"):
+        score_neutral(pictures, asked, vectors, ids, options=NeutralOptions())
+
+
 def test_question_pairs_are_scored_per_group() -> None:
     pictures, asked, vectors, ids = neutral_world()
     rng = np.random.default_rng(3)

@@ -51,6 +51,12 @@ def test_an_image_that_is_real_and_generated_is_refused() -> None:
     assert score_realism(replace(one, fake=named, images=None), options=RealismOptions(k=3)).scores.height
 
 
+def test_no_photograph_at_all_is_said_in_words() -> None:
+    one = given(UNEQUAL)
+    with pytest.raises(UsageError, match="there is no real image to score"):
+        score_realism(replace(one, real=LabelledVectors(one.real.vectors[:0], [])), options=RealismOptions(k=3))
+
+
 def test_every_model_has_the_number_of_the_one_with_fewest() -> None:
     images, _ = pictured(UNEQUAL)
     equal = equal_images(images, seed=4)

@@ -15,7 +15,7 @@ from culturekit.records.schemas import SCORES
 from culturekit.records.work import Outcome, Work
 from culturekit.report.provenance import every_caveat
 from culturekit.report.recipes.scene_sections import ablations, followed, gaps, headline
-from culturekit.report.recipes.scene_tables import looked_up, score_grid, with_params
+from culturekit.report.recipes.scene_tables import explained, looked_up, score_grid, with_params
 from culturekit.report.run_folders import RunFolders
 from culturekit.stages import roles, scene_roles
 from culturekit.stages.roles import Role
@@ -59,10 +59,10 @@ def test_a_value_without_interval_and_a_dash_say_so(tmp_path: Path) -> None:
     held = score("align", 0.4) | {"ci_low": 0.3, "ci_high": 0.5}
     table = pl.DataFrame([bare, held], schema=SCORES.schema)
     rows: Any = [(model, {"model": model}, table) for model in ("m", "bare", "absent")]
-    both = score_grid("Scores", "model", [("ALIGN", {"metric": "align"})], rows)
+    both = explained(score_grid("Scores", "model", [("ALIGN", {"metric": "align"})], rows))
     assert [row[1].sub for row in both.rows] == ["0.30 to 0.50", "no interval", ""]
     assert both.caption == "Scores; a dash: nothing to score"
-    alone = score_grid("Scores", "model", [("ALIGN", {"metric": "align"})], rows[1:2])
+    alone = explained(score_grid("Scores", "model", [("ALIGN", {"metric": "align"})], rows[1:2]))
     assert (alone.caption, alone.rows[0][1].sub) == ("Scores, without intervals", "")
 
 
@@ -96,6 +96,7 @@ def test_correlations_stand_under_the_groups_that_there_are(tmp_path: Path, mode
     assert found is not None
     assert found.grids[0].columns == ("metric", "Europe", "Asia", "overall", "Kendall, overall")
     assert texts(found.grids[0])[0] == ["ALIGN", "0.400", "0.200", "0.300", "–"]
+    assert found.tables[0].caption.endswith("; a dash: nothing to score")
 
 
 def test_every_pair_of_groups_has_its_gaps(tmp_path: Path) -> None:

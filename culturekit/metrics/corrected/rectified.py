@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from culturekit.errors import UsageError
+from culturekit.metrics.corrected.bending import bends
 from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity
 from culturekit.metrics.corrected.imputed_labels import Findings
 from culturekit.metrics.corrected.imputed_prompts import Imputed, impute
@@ -95,17 +96,18 @@ def rectified(
     shift, rest, alone, erring = shift_of(mapped, found, told, slopes)
     left = images, beyond(draws, counts, slopes.mean(axis=0))
     new = unmet(mapped, told.part, slopes) * max(-math.log(2 * (1 - confidence)), 0.0) / len(told.part)
-    value = float(draws.mean()) + shift
+    bent = bends(mapped, found, imputed, told.part, diversity, rng=rng)
+    value, bending = float(draws.mean()) + shift + float(bent.mean()), float(bent.std(ddof=1)) / len(bent) ** 0.5
     away = draws - draws.mean(axis=1, keepdims=True)
     lowest, one = 1 / diversity.size, (found.shown > 0.5).any(axis=0).sum() == 1  # people saw one label and no other
     within = float(np.clip(value, lowest, 1.0))
-    overshot = max(shift, 0.0)  # diversity bends down: steps along its slope rise too far, at most by all of it
     limits: list[float] = []
     for raters in (erring, 0.0):
         error, most = (rest + sum(left) + raters) ** 0.5, (alone + left[1] + raters) ** 0.5
         below, above = distances(away.ravel(), error, most, confidence)
-        low = lowest if one else float(np.clip(value - math.hypot(below, overshot), lowest, within))
-        limits += [low, float(np.clip(value + math.hypot(above, new), within, 1.0))]
+        below, above = math.hypot(below, bending), math.hypot(above, new, bending)
+        limits += [lowest if one else float(np.clip(value - below, lowest, within))]
+        limits += [float(np.clip(value + above, within, 1.0))]
     low, high, *sure = limits
     return RatedInterval(within, low, high, len(found.prompt), "these", *sure)
 

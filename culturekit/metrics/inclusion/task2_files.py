@@ -19,7 +19,7 @@ from culturekit.metrics.inclusion.region_names import NO_REGION, TICKED, region_
 from culturekit.records.schemas import DROPS, TASK2
 from culturekit.storage.spreadsheet_cells import unguarded
 
-__all__ = ["REAL", "Task2File", "read_task2", "read_task2_file"]
+__all__ = ["REAL", "Task2File", "check_layout", "read_task2", "read_task2_file"]
 
 logger = logging.getLogger(__name__)
 
@@ -101,6 +101,14 @@ def read_task2_file(path: Path | str, *, sources: Mapping[str, str] | None = Non
             hint="What fits no pattern would count as photographs.",
         )  # fmt: skip
     return Task2File(pl.DataFrame(rows, schema=TASK2.schema), pl.DataFrame(drops, schema=DROPS.schema))
+
+
+def check_layout(name: str) -> str:
+    """Accept a file that has the columns of the public layout, and a row that can be read."""
+    reasons = [parse_row(fields)[1] for _, fields in numbered_rows(Path(name), {})]
+    if not reasons or all(reasons):
+        raise UsageError("no row can be read", where=name, found=reasons[0] if reasons else "no rows")
+    return name
 
 
 def numbered_rows(path: Path, sources: Mapping[str, str]) -> Iterator[tuple[int, dict[str, str | None]]]:

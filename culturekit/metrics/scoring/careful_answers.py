@@ -38,13 +38,13 @@ def careful_answers(annotations: pl.DataFrame, left_out: Counter[str] | None = N
 
 
 def of_criterion(answers: pl.DataFrame, criterion: str) -> pl.DataFrame:
-    """Keep the answers to one question.
+    """Keep the answers to one question; where nobody has answered anything, there is none.
 
     Raises:
         UsageError: people answered others only.
     """
     asked = answers.filter(criterion=criterion)
-    if asked.is_empty():
-        found = ", ".join(answers["criterion"].unique().sort()) or "no annotations"
+    if asked.is_empty() and answers.height:
+        found = ", ".join(answers["criterion"].unique().sort())
         raise UsageError(f"no annotation is of the criterion {criterion!r}", found=found)
     return asked

@@ -15,6 +15,7 @@ from culturekit.builders.captions.sampling import SampleOptions
 from culturekit.builders.captions.selecting import SelectOptions, Strategy
 from culturekit.builders.judging.scene_judge import ExtractReads
 from culturekit.builders.judging.simulated_people import SimulatedPeople
+from culturekit.config.checks import existing_table
 from culturekit.config.recipe_parts import AskingRecipe, BackendSpec, EncoderSpec, File, JudgeSpec, ModelName
 from culturekit.defaults import RATERS, RESAMPLES
 from culturekit.families.family import rules_of
@@ -23,6 +24,8 @@ from culturekit.generation.diffusion.diffusers_options import DIFFUSERS
 from culturekit.generation.finetuning.tuning_plan import TAKEN, TuningOptions
 from culturekit.generation.runner import ImagePlan
 from culturekit.generation.simulated.scenes.vocabulary import world
+from culturekit.kg.concepts import CountryCode
+from culturekit.records.schemas import CAPTIONS, IMAGES
 from culturekit.registry import Spec, parse_spec
 from culturekit.stages.caption_roles import PAIRS
 from culturekit.storage.yaml_model import StrictModel, not_empty
@@ -46,7 +49,10 @@ class Captions(StrictModel):
     encoder: Annotated[EncoderSpec | None, rules_of(ExpandOptions, "encoder")] = None
     similarity: Annotated[float, rules_of(ExpandOptions, "similarity")] = ExpandOptions("").similarity
     sample: Annotated[int, rules_of(SampleOptions, "size")] = SampleOptions().size
-    file: Annotated[File | None, Field(description="A table CAPTIONS that was expanded elsewhere.")] = None
+    file: Annotated[
+        Annotated[str, AfterValidator(existing_table(CAPTIONS))] | None,
+        Field(description="A table CAPTIONS that was expanded elsewhere."),
+    ] = None
     beside: Annotated[
         Mapping[Annotated[str, Field(pattern="^[a-z][a-z0-9]*$")], File],
         Field(description="Other captions whose statistics stand beside, by name: such as COCO's JSON."),
@@ -87,7 +93,7 @@ class Encoders(StrictModel):
 class SimulatedPairs(StrictModel):
     """Pictures of a country with captions, as the web of the simulated world has them."""
 
-    country: str
+    country: CountryCode
     backend: BackendSpec
     each: Annotated[int, Field(ge=1, le=255, description="Pictures of each activity.")] = 10
     names: Annotated[Share, Field(description="How much of a picture its caption names.")] = 0.6
@@ -100,7 +106,7 @@ class Pairs(StrictModel):
     `images` and `captions` (id of the image, text) are tables of the user; `simulated` makes them.
     """
 
-    images: File | None = None
+    images: Annotated[str, AfterValidator(existing_table(IMAGES))] | None = None
     captions: File | None = None
     rights: Annotated[File | None, Field(description="Licence and source by image_id.")] = None
     simulated: SimulatedPairs | None = None

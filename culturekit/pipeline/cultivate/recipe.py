@@ -8,6 +8,7 @@ from pydantic import AfterValidator, Field, model_validator
 from culturekit.builders.judging.chosen_references import ChooseOptions
 from culturekit.builders.judging.simulated_people import SimulatedPeople
 from culturekit.config.annotations import Annotations
+from culturekit.config.checks import existing_table
 from culturekit.config.recipe_parts import AskingRecipe, BackendSpec, EncoderSpec, File, JudgeSpec
 from culturekit.defaults import CONFIDENCE, RESAMPLES
 from culturekit.families.ahead import AheadOptions
@@ -21,6 +22,7 @@ from culturekit.metrics.ahead.composite import Reduce
 from culturekit.metrics.ahead.descriptor_scores import Aggregate
 from culturekit.metrics.statistics.intervals import Target
 from culturekit.pipeline.cultivate.ground import Ground
+from culturekit.records.schemas import DESCRIPTORS, PROMPTS, STEREOTYPES
 from culturekit.registry import parse_spec
 from culturekit.stages.roles import REAL_IMAGES
 from culturekit.storage.yaml_model import StrictModel
@@ -50,9 +52,9 @@ def scorer_of_candidates(spec: str) -> str:
 class Tables(StrictModel):
     """Prompts, descriptors and stereotypes that were made elsewhere, such as the published ones."""
 
-    prompts: File
-    descriptors: File
-    stereotypes: File
+    prompts: Annotated[str, AfterValidator(existing_table(PROMPTS))]
+    descriptors: Annotated[str, AfterValidator(existing_table(DESCRIPTORS))]
+    stereotypes: Annotated[str, AfterValidator(existing_table(STEREOTYPES))]
 
 
 class RealImages(StrictModel):
@@ -66,6 +68,13 @@ class RealImages(StrictModel):
     scorer: Annotated[str, AfterValidator(scorer_of_candidates)]
     at_least: Annotated[float, rules_of(ChooseOptions, "at_least")] = 0.0
     keep: Annotated[int, rules_of(ChooseOptions, "keep")] = 5
+
+    @model_validator(mode="after")
+    def chosen_of_more(self) -> Self:
+        """Refuse to keep more than there are: then the scorer would choose nothing."""
+        if self.keep > self.per_prompt:
+            raise ValueError(f"keep: no more than per_prompt, which is {self.per_prompt}; found {self.keep}")
+        return self
 
 
 class Scores(StrictModel):

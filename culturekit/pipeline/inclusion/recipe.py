@@ -9,9 +9,10 @@ from pydantic import AfterValidator, Field, model_validator
 from culturekit.annotate.inclusion_tables import TASK2_SCHEME
 from culturekit.annotate.scheme import load_scheme
 from culturekit.builders.judging.simulated_people import SimulatedPeople
-from culturekit.config.checks import unique_names
+from culturekit.config.checks import existing_file, existing_table, unique_names
 from culturekit.config.kinds import AnyRecipe
 from culturekit.config.recipe_parts import BackendSpec, EncoderSpec, File, Model
+from culturekit.errors import IntegrityError
 from culturekit.families.clip import ClipOptions
 from culturekit.families.family import rules_of
 from culturekit.families.realism_cells import RealismOptions
@@ -20,9 +21,11 @@ from culturekit.families.task2 import Task2Options
 from culturekit.generation.place_lists import PlaceList, load_places, place_file
 from culturekit.generation.runner import ImagePlan
 from culturekit.metrics.inclusion.region_names import region_code
+from culturekit.metrics.inclusion.task2_files import check_layout
 from culturekit.metrics.inclusion.triplet_combos import COMBOS, Kind, images_needed
 from culturekit.metrics.realism.clip_scores import PRESENCE_THRESHOLDS
 from culturekit.pipeline.steps.inclusion_stages import TripletOptions
+from culturekit.records.schemas import TASK2
 from culturekit.registry import parse_spec
 from culturekit.stages.roles import REAL_IMAGES
 from culturekit.storage.yaml_model import StrictModel, not_empty
@@ -31,6 +34,16 @@ __all__ = ["Extractor", "Inclusion", "Photographs", "Seen"]
 
 OBJECTS = "simulated-objects"
 """The backend whose pictures of objects come with what they show."""
+
+
+def seen_in_images(name: str) -> str:
+    """Accept annotations of Task 2: a file in the public layout, or our table."""
+    if name.endswith(".parquet"):
+        return existing_table(TASK2)(name)
+    try:
+        return check_layout(existing_file(name))
+    except IntegrityError as error:
+        raise ValueError(str(error)) from error
 
 
 class Extractor(StrictModel):
@@ -118,12 +131,13 @@ class Inclusion(AnyRecipe):
     k: Annotated[int, rules_of(RealismOptions, "k")] = RealismOptions().k
     per_cell: Annotated[int | None, rules_of(RealismOptions, "per_cell")] = None
     thresholds: Annotated[
-        Mapping[str, float], Field(description="Cosine from which an object counts as shown, by model or real.")
+        Mapping[str, Annotated[float, Field(ge=-1, le=1)]],
+        Field(description="Cosine from which an object counts as shown, by model or real."),
     ] = {}
     threshold: Annotated[float, rules_of(ClipOptions, "percentile"), Field(ge=-1, le=1)] = PRESENCE_THRESHOLDS["geode"]
     people: Seen | None = None
     published: Annotated[
-        File | None,
+        Annotated[str, AfterValidator(seen_in_images)] | None,
         Field(description="Annotations of Task 2 in the public layout; its authors chose the annotators: all count."),
     ] = None
 

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, model_validator
 from culturekit.builders.judging.simulated_people import SimulatedPeople
 from culturekit.builders.prompting.dialect_corpus import corpus_files
 from culturekit.builders.prompting.dialect_pairs import DialectOptions, DialectReads
-from culturekit.config.checks import checked_spec, existing_file, unique_names
+from culturekit.config.checks import checked_spec, existing_file, existing_table, unique_names
 from culturekit.config.kinds import AnyRecipe
 from culturekit.config.recipe_parts import Llm, Model
 from culturekit.defaults import CONFIDENCE, RATERS
@@ -20,12 +20,15 @@ from culturekit.index.encoders import ENCODERS
 from culturekit.index.scorers import SCORERS
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.metrics.linguistic.skin_pixels import Detector
+from culturekit.records.schemas import PROMPTS
 from culturekit.registry import parse_spec
+from culturekit.storage.tables import read_table
 from culturekit.storage.yaml_model import StrictModel, not_empty
 
 __all__ = ["KINDS", "Drawing", "Linguistic", "People"]
 
 File = Annotated[str, AfterValidator(existing_file)]
+Asked = Annotated[str, AfterValidator(existing_table(PROMPTS))]
 Judge = Annotated[str, AfterValidator(checked_spec(CLIENTS))]
 Place = Annotated[str, AfterValidator(lambda said: str(next(corpus_files(Path(said)))) and said)]
 Kind = Literal["dialects", "neutral", "specific"]
@@ -68,9 +71,27 @@ class Prompts(StrictModel):
     kinds: Annotated[tuple[Kind, ...], AfterValidator(not_empty)] = KINDS
     nouns: Annotated[int, Field(ge=1, description="How many of the shipped nouns neutral prompts are about.")] = 30
     pairs: Pairs = Pairs()
-    dialects: File | None = None
-    neutral: File | None = None
-    specific: File | None = None
+    dialects: Asked | None = None
+    neutral: Asked | None = None
+    specific: Asked | None = None
+
+    @model_validator(mode="after")
+    def given_groups(self) -> Self:
+        """Refuse given prompts whose groups cannot be compared, and one dialect twice."""
+        named = (self.pairs.standard, self.pairs.other)
+        if named[0] == named[1]:
+            raise ValueError(f"pairs.standard and pairs.other are two dialects; found {named[0]} twice")
+        if self.dialects is not None:
+            groups = read_table(self.dialects, PROMPTS)["group"].drop_nulls().unique().sort().to_list()
+            missing = sorted(set(named) - set(groups))
+            if missing:
+                found = ", ".join(groups) or "none in any"
+                raise ValueError(f"dialects: no prompt is in {missing[0]}; found {found}")
+        if self.neutral is not None:
+            held = read_table(self.neutral, PROMPTS)["group"].is_null()
+            if held.all() or not held.any():
+                raise ValueError("neutral: prompts with a group are held against prompts without; found one kind only")
+        return self
 
 
 class Questions(StrictModel):

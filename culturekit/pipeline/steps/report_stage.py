@@ -69,11 +69,11 @@ class SectionReport:
 
 
 SECTION_REPORTS = {
-    "c3": SectionReport("caption-report", 3, caption_page, (caption_roles.TRUTH, caption_roles.PAIR_TRUTH)),
-    "cultivate": SectionReport("scene-report", 4, scene_page, (scene_roles.AHEAD_TRUTH,)),
-    "inclusion": SectionReport("inclusion-report", 3, inclusion_page, (inclusion_roles.TRUTH,)),
+    "c3": SectionReport("caption-report", 4, caption_page, (caption_roles.TRUTH, caption_roles.PAIR_TRUTH)),
+    "cultivate": SectionReport("scene-report", 5, scene_page, (scene_roles.AHEAD_TRUTH,)),
+    "inclusion": SectionReport("inclusion-report", 4, inclusion_page, (inclusion_roles.TRUTH,)),
     "linguistic": SectionReport(
-        "linguistic-report", 2, linguistic_page,
+        "linguistic-report", 3, linguistic_page,
         (linguistic_roles.TRUE_DIALECTS, linguistic_roles.TRUE_TONES, linguistic_roles.TRUE_RATINGS,
          linguistic_roles.NEUTRAL_TRUTH),
     ),

@@ -11,8 +11,8 @@ from culturekit.errors import IntegrityError
 from culturekit.kg.countries import countries
 
 __all__ = [
-    "METRICS", "Cell", "Grid", "Section", "Sources", "Where", "grid", "looked_up", "name_of", "number", "row_of",
-    "score_grid", "with_params",
+    "METRICS", "Cell", "Grid", "Section", "Sources", "Where", "explained", "grid", "looked_up", "name_of", "number",
+    "row_of", "score_grid", "with_params",
 ]  # fmt: skip
 
 METRICS = {"align": "ALIGN", "hal": "HAL", "exag": "EXAG", "faith": "FAITH", "ddiv": "DDIV", "sdiv": "SDIV"}
@@ -47,6 +47,11 @@ class Section:
     lead: str
     grids: tuple[Grid, ...]
     picture: str = ""
+
+    @property
+    def tables(self) -> tuple[Grid, ...]:
+        """The tables as they are shown."""
+        return tuple(map(explained, self.grids))
 
 
 Where: TypeAlias = Mapping[str, str | None]
@@ -109,19 +114,19 @@ def grid(caption: str, heads: Iterable[str], rows: Iterable[tuple[str, Iterable[
 def score_grid(
     caption: str, first: str, columns: Iterable[tuple[str, Where]], rows: Sources, *, shaded: bool = False
 ) -> Grid:  # fmt: skip
-    """Make a table of scores: each is looked up where its row and its column say.
-
-    The caption says what a dash is, and where no value has an interval; where only some have none, these say so.
-    """
+    """Make a table of scores: each is looked up where its row and its column say."""
     places = list(columns)
-    made = grid(caption, (first, *(head for head, _ in places)), (
+    return grid(caption, (first, *(head for head, _ in places)), (
         (head, [looked_up(table, shaded=shaded, **own_place, **place) for _, place in places])
         for head, own_place, table in rows
     ))  # fmt: skip
-    cells = [cell for row in made.rows for cell in row[1:]]
-    bare = [cell for cell in cells if cell.sub == NO_INTERVAL]
-    if bare and all(cell.sub == NO_INTERVAL for cell in cells if cell.text != DASH):
-        told = [tuple(replace(cell, sub="") if cell.sub == NO_INTERVAL else cell for cell in row) for row in made.rows]
-        made = replace(made, caption=f"{made.caption}, without intervals", rows=tuple(told))
-    dashes = any(cell.text == DASH for cell in cells)
-    return replace(made, caption=f"{made.caption}; a dash: nothing to score") if dashes else made
+
+
+def explained(shown: Grid) -> Grid:
+    """Say in the caption what a dash is, and where no value has an interval; where only some lack it, these say so."""
+    cells = [cell for row in shown.rows for cell in row[1:]]
+    scores = [cell for cell in cells if cell.text != DASH]
+    if scores and all(cell.sub == NO_INTERVAL for cell in scores):
+        rows = tuple((row[0], *(replace(cell, sub="") for cell in row[1:])) for row in shown.rows)
+        shown = replace(shown, caption=f"{shown.caption}, without intervals", rows=rows)
+    return replace(shown, caption=f"{shown.caption}; a dash: nothing to score") if len(scores) < len(cells) else shown

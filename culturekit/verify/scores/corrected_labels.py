@@ -1,7 +1,7 @@
 """Corrected diversity of continents and countries: labels imputed by prompt, put right by what people saw.
 
-Three chains of imputed labels leave out a third of the audited images each. These say by how much, to first order, the
-diversity of the imputed labels is off.
+Three chains of imputed labels leave out a third of the audited images each. These say by how much the diversity
+of the imputed labels is off.
 """
 
 import hashlib
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from culturekit.verify.scores.audited_cells import Audit
 from culturekit.verify.scores.averages import RatedAnswer
 from culturekit.verify.scores.batch_chances import mean_diversity
+from culturekit.verify.scores.corrected_bends import bends_of
 from culturekit.verify.scores.corrected_imputations import Chain, chains_of
 from culturekit.verify.scores.rater_errors import NONE, gold_of, raters_of
 
@@ -91,7 +92,8 @@ def corrected_labels(images: pl.DataFrame, audits: pl.DataFrame, of: CorrectionO
     shift, variance, alone, erring, new = put_right(counts, part, chains, slopes)
     new *= max(-math.log(2 * (1 - of.confidence)), 0.0) / audited  # so rare a label is missed one time in ten
     unexplained = not_sloped(draws, taken, np.mean(slopes, axis=0))
-    value = statistics.fmean(float(each.mean()) for each in draws) + shift
+    bent, bending = bends_of(counts.mapped, audit, part, chains, diversity, of.size, again)
+    value = statistics.fmean(float(each.mean()) for each in draws) + shift + bent
     away = np.concatenate([each - each.mean() for each in draws])
     seen = sum(bool((audit.shown[:, label] > 0.5).any()) for label in range(len(counts.labels)))
 
@@ -99,8 +101,8 @@ def corrected_labels(images: pl.DataFrame, audits: pl.DataFrame, of: CorrectionO
         below, above = sides(away, (variance + scatter + unexplained + raters) ** 0.5, of.confidence)
         widest = 2 * normal(of.confidence) * (alone + unexplained + raters) ** 0.5
         part = min(widest / (above - below), 1.0) if above > below else 1.0
-        low = lowest if seen == 1 else value - math.hypot(part * below, max(shift, 0.0))  # the slope may rise too far
-        return low, value + math.hypot(part * above, new)
+        low = lowest if seen == 1 else value - math.hypot(part * below, bending)
+        return low, value + math.hypot(part * above, new, bending)
 
     lowest = 1 / of.size
     inside = min(max(value, lowest), 1.0)

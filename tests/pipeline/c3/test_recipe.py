@@ -29,6 +29,12 @@ def c3(*stated: str) -> AnyRecipe:
         (("captions.sample=2000",), "captions.sample asks for 2,000 of 1,000 captions"),
         (("people.prompts=121",), "people.prompts asks for 121 of 120 captions in the sample"),
         (("pairs.keep=433",), "pairs.keep asks for 433 of 432 pairs"),
+        (
+            ("people=null", "pairs.simulated=null", "pairs.images=README.md", "pairs.captions=README.md"),
+            "pairs.images: README.md: not a readable Parquet file; expected the table images",
+        ),
+        (("captions.proposer=null", "captions.file=README.md"), "captions.file: .*expected the table captions"),
+        (("pairs.simulated.country=China",), "unknown country 'China'"),
         (("people.pairs=433",), "people.pairs asks for 433 of 432 pairs"),
     ],
 )

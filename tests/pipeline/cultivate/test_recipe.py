@@ -10,7 +10,7 @@ from culturekit.config.kinds import AnyRecipe
 from culturekit.config.load import find_recipe, load_any_recipe
 from culturekit.errors import UsageError
 from culturekit.pipeline.cultivate.recipe import Cultivate
-from culturekit.records.schemas import PROMPTS
+from culturekit.records.schemas import DESCRIPTORS, PROMPTS, STEREOTYPES
 from culturekit.storage.tables import write_table
 from tests.conftest import stages_of
 from tests.pipeline.steps.marked_scenes import PROMPT
@@ -58,5 +58,32 @@ def test_countries_of_given_prompts_decide_too(tmp_path: Path) -> None:
         [{"prompt_id": iso, "country": iso, "text": "A photo of wrestling.", **PROMPT} for iso in ("IR", "NG")],
         schema=PROMPTS.schema,
     ))  # fmt: skip
-    given = f"tables={{prompts: {path}, descriptors: {path}, stereotypes: {path}}}"
+    shown = {
+        "prompt_id": "IR",
+        "dimension": "objects",
+        "token": "a mat",
+        "style": "s",
+        "necessity": "n",
+        "proposers": [],
+    }
+    descriptors = write_table(tmp_path, DESCRIPTORS, pl.DataFrame([shown], schema=DESCRIPTORS.schema))
+    overdone = pl.DataFrame([{"country": "IR", "token": "a rug"}], schema=STEREOTYPES.schema)
+    given = (
+        f"tables={{prompts: {path}, descriptors: {descriptors}, "
+        f"stereotypes: {write_table(tmp_path, STEREOTYPES, overdone)}}}"
+    )
     assert not cast(Cultivate, cultivate("ground=null", given)).has_groups
+
+
+def test_given_tables_are_what_they_are_called(tmp_path: Path) -> None:
+    for name, content in (("csv", b"prompt_id,text\n"), ("empty", b"")):
+        path = tmp_path / name
+        path.write_bytes(content)
+        given = f"tables={{prompts: {path}, descriptors: {path}, stereotypes: {path}}}"
+        with pytest.raises(UsageError, match=r"tables.prompts: .*not a readable .*; expected the table prompts"):
+            cultivate("ground=null", given)
+
+
+def test_a_scorer_chooses_among_more_than_are_kept() -> None:
+    with pytest.raises(UsageError, match="keep: no more than per_prompt, which is 4; found 9"):
+        cultivate("real.keep=9")

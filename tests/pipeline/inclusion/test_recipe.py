@@ -1,9 +1,12 @@
 """What a recipe of the kind `inclusion` may say."""
 
+from pathlib import Path
+
 import pytest
 
 from culturekit.config.load import find_recipe, load_any_recipe
 from culturekit.errors import ConfigError
+from tests.metrics.inclusion.task_worlds import line, write_csv
 
 
 def refused(*settings: str) -> str:
@@ -30,6 +33,20 @@ def test_no_form_asks_about_regions_that_it_does_not_know() -> None:
 def test_thresholds_are_of_models_or_photographs() -> None:
     assert "thresholds names 'rogh', which is no model" in refused("thresholds.rogh=0.2")
     load_any_recipe(find_recipe("inclusion"), ["thresholds.real=0.2"])
+
+
+def test_a_threshold_is_a_cosine() -> None:
+    assert "thresholds.local: input should be less than or equal to 1, found '21'" in refused("thresholds.local=21")
+
+
+def test_published_annotations_are_looked_at_before_anything_is_made(tmp_path: Path) -> None:
+    path = tmp_path / "task2.csv"
+    path.write_text("img_path,object\na.jpg,bag\n", encoding="utf-8")
+    assert "columns are missing: region, annotator_id" in refused(f"published={path}")
+    write_csv(path, [line("a.jpg", "Afrika", 0, "Africa", "{'match': 'nm'}")])
+    assert "no row can be read; found malformed: region is not a region of the study" in refused(f"published={path}")
+    write_csv(path, [line("a.jpg", "Africa", 0, "Africa", "{'match': 'nm'}")])
+    load_any_recipe(find_recipe("inclusion"), [f"published={path}"])
 
 
 def test_simulated_people_know_only_simulated_pictures() -> None:

@@ -33,6 +33,8 @@ def linguistic(*stated: str) -> Linguistic:
         (("detectors=[other]",), "detectors"),
         (("scorer=nobody",), "scorer"),
         (("prompts.dialects=nowhere.parquet",), "nowhere.parquet"),
+        (("prompts.neutral=README.md",), "prompts.neutral: .*expected the table prompts"),
+        (("prompts.pairs.standard=AAE",), "two dialects; found AAE twice"),
     ],
 )
 def test_what_cannot_be_is_refused(stated: tuple[str, ...], said: str) -> None:
@@ -77,3 +79,15 @@ def test_a_kind_without_prompts_is_refused_before_images_of_the_others(work: Wor
     empty = write_table(tmp_path, PROMPTS, pl.DataFrame(schema=PROMPTS.schema))
     with pytest.raises(UsageError, match=f"no prompts of dialects.*became of proposals stands in {tmp_path}"):
         joined_prompts_stage({"dialects": empty}).run(work)
+
+
+def test_given_dialects_are_those_that_are_compared(tmp_path: Path) -> None:
+    row = {"text": "A cup.", "benchmark": "b", "kind": "dialect", "language": "en", "template_id": "t"}
+    path = write_table(tmp_path, PROMPTS, pl.DataFrame(
+        [{"prompt_id": group, "group": group, **row} for group in ("SAE", "SgE")], schema=PROMPTS.schema
+    ))  # fmt: skip
+    with pytest.raises(UsageError, match="dialects: no prompt is in AAE; found SAE, SgE"):
+        linguistic(f"prompts.dialects={path}")
+    with pytest.raises(UsageError, match="neutral: prompts with a group are held against prompts without"):
+        linguistic(f"prompts.neutral={path}")
+    assert linguistic(f"prompts.dialects={path}", "prompts.pairs.other=SgE").prompts.dialects == str(path)
