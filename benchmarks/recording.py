@@ -13,14 +13,14 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def machine() -> str:
-    """Describe the machine without naming it."""
+    """Describe the machine without naming it, and how many processes wanted its cores in the last minute."""
     model = platform.processor() or platform.machine()
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
         model = next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     except (FileNotFoundError, StopIteration):
         pass
-    return f"{os.cpu_count()} cores ({model}), Python {platform.python_version()}"
+    return f"{os.cpu_count()} cores ({model}) at a load of {os.getloadavg()[0]:.0f}, Python {platform.python_version()}"
 
 
 def record(name: str, *, title: str, command: str, table: Sequence[Sequence[str]]) -> None:

@@ -99,6 +99,7 @@ def kind(column: Column) -> str:
 def benchmarks_page() -> str:
     """Give the last recorded benchmark results."""
     parts = ["# Benchmarks\n", NOTE, "Recorded by `make bench`; each result names its command and its machine.\n"]
+    parts.append((RESULTS.parent / "not_reached.md").read_text(encoding="utf-8"))
     for path in sorted(RESULTS.glob("*.json")):
         result = json.loads(path.read_text(encoding="utf-8"))
         parts.append(f"## {result['title']}\n\n`{result['command']}`, {result['machine']}.\n")

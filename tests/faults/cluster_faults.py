@@ -54,9 +54,11 @@ QUICK = {
 
 @dataclass
 class Result:
-    """What came of it."""
+    """What came of it: `stages` were at work when faults came, `plain` counts the tasks of an undisturbed run."""
 
+    plain: int = 0
     faults: Counter[str] = field(default_factory=Counter)
+    stages: Counter[str] = field(default_factory=Counter)
     rounds: int = 0
     ended_early: Counter[str] = field(default_factory=Counter)
     done: int = 0
@@ -69,12 +71,12 @@ class Cluster:
 
     def __init__(self, scheduler: Machine, hosts: Sequence[Machine], scratch: Path, workers: int) -> None:
         """Start them."""
-        self.scheduler, self.hosts, self.scratch = scheduler, hosts, scratch
+        self.scheduler, self.scratch = scheduler, scratch
+        self.hosts = [host for host in hosts for _ in range(workers)]
         self.watch = scratch / "watch.jsonl"
         self.watch.touch()
-        self.workers = workers
         self.head = self.start_scheduler()
-        self.nannies = [self.start_workers(number) for number in range(len(hosts))]
+        self.nannies = [self.start_worker(number) for number in range(len(self.hosts))]
 
     @property
     def address(self) -> str:
@@ -95,12 +97,12 @@ class Cluster:
             "--no-dashboard", "--preload", str(Path(__file__).with_name("cluster_watch.py")),
         )  # fmt: skip
 
-    def start_workers(self, number: int) -> "subprocess.Popen[bytes]":
-        """Start workers on a machine, each with a nanny that starts it anew."""
+    def start_worker(self, number: int) -> "subprocess.Popen[bytes]":
+        """Start a worker with a nanny that starts it anew; one nanny of several in a process can leave unseen."""
         host = self.hosts[number]
         return self.start(
             host, "distributed.cli.dask_worker", self.address, "--host", host.address, "--nthreads", "1",
-            "--nworkers", str(self.workers), "--no-dashboard", "--memory-limit", "0",
+            "--no-dashboard", "--memory-limit", "0",
             "--local-directory", str(self.scratch / f"local-{number}"),
         )  # fmt: skip
 
@@ -108,7 +110,11 @@ class Cluster:
         """Start what has ended, as the service manager of a machine does: nannies leave when their scheduler does."""
         for number, nanny in enumerate(self.nannies):
             if nanny.poll() is not None:
-                self.nannies[number] = self.start_workers(number)
+                self.nannies[number] = self.start_worker(number)
+
+    def watched(self) -> list[str]:
+        """Read what the scheduler did so far."""
+        return self.watch.read_text(encoding="utf-8").splitlines()
 
     def born(self) -> list[int]:
         """List the workers that there are."""
@@ -116,7 +122,7 @@ class Cluster:
 
     def whole(self) -> bool:
         """Tell whether all workers are there."""
-        return len(self.born()) == self.workers * len(self.hosts)
+        return len(self.born()) == len(self.hosts)
 
     def kill_worker(self, chance: random.Random) -> bool:
         """Kill a worker; False where none is there."""
@@ -132,11 +138,17 @@ class Cluster:
         return True
 
     def stop(self) -> None:
-        """End all."""
-        for process in (*self.nannies, self.head):
+        """End all; a nanny whose worker looks for a scheduler that is gone may wait for ever, and is killed."""
+        processes = (*self.nannies, self.head)
+        for process in processes:
             process.terminate()
-        for process in (*self.nannies, self.head):
-            process.wait()
+        for process in processes:
+            try:
+                process.wait(GIVEN_UP)
+            except subprocess.TimeoutExpired:
+                for pid in (*children(process.pid), process.pid):
+                    killed(pid)
+                process.wait()
 
 
 def children(pid: int) -> list[int]:
@@ -182,45 +194,60 @@ def world(*, alone: bool) -> Iterator[tuple[Machine, Machine, list[Machine]]]:
 
 
 def cluster_faults(
-    recipe: Path, scratch: Path, *, faults: int, seed: int, longest: float, workers: int, alone: bool
+    words: Sequence[str], scratch: Path, *, faults: int, seed: int, longest: float, workers: int, alone: bool
 ) -> Result:
-    """Run until there were enough faults; every run goes on until it is done, and is compared."""
+    """Run what culturekit is told by words, a folder after them, until there were enough faults.
+
+    Every run goes on until it is done, and is compared.
+    """
     local = scratch / "local"
-    words = [sys.executable, "-m", "culturekit", "run", str(recipe.resolve())]
-    subprocess.run([*words, "--workdir", str(local), "--workers", "2"], check=True, capture_output=True)
+    words = [sys.executable, "-m", "culturekit", *words]
+    subprocess.run([*words, str(local), "--workers", "2"], check=True, capture_output=True)
     expected, chance, result = content(local), random.Random(seed), Result()
     with world(alone=alone) as (asks, heads, works), ExitStack() as stack:
         cluster = Cluster(heads, works, scratch, workers)
         stack.callback(cluster.stop)
+        while not cluster.whole():
+            time.sleep(0.5)
+        calm = [*asks.prefix, *words, str(scratch / "calm"), "--engine", cluster.address]
+        subprocess.run(calm, check=True, capture_output=True)
+        result.wrong += differences(expected, content(scratch / "calm"), "undisturbed")
+        before_faults = cluster.watched()
+        result.plain = done_again(before_faults)[0]
         while sum(result.faults.values()) < faults:
             workdir = scratch / f"round-{result.rounds}"
-            command = [*asks.prefix, *words, "--workdir", str(workdir), "--engine", f"{cluster.address}?wait=60"]
+            command = [*asks.prefix, *words, str(workdir), "--engine", f"{cluster.address}?wait=60"]
             early, before = 0, 0
-            while not attempt(command, scratch / "said", cluster, asks, chance, result, faults=faults, longest=longest):
+            while not attempt(command, workdir, cluster, asks, chance, result, faults=faults, longest=longest):
                 early, before = early + 1 if sum(result.faults.values()) == before else 0, sum(result.faults.values())
                 if early > AT_ONCE:
-                    raise RuntimeError(f"no run gets anywhere: {(scratch / 'said').read_text(encoding='utf-8')}")
+                    raise RuntimeError(f"no run gets anywhere: {said_of(workdir).read_text(encoding='utf-8')}")
                 cluster.mend()
                 time.sleep(1)
             result.wrong += differences(expected, content(workdir), f"round {result.rounds}")
             result.rounds += 1
-    result.done, result.again, wrong = done_again(cluster.watch.read_text(encoding="utf-8").splitlines())
+            tell(f"{result.rounds} runs finished, {len(result.wrong)} things wrong")
+    result.done, result.again, wrong = done_again(cluster.watched()[len(before_faults) :])
     result.wrong += wrong
     return result
 
 
 def attempt(
-    command: Sequence[str], said: Path, cluster: Cluster, asks: Machine, chance: random.Random, result: Result,
+    command: Sequence[str], workdir: Path, cluster: Cluster, asks: Machine, chance: random.Random, result: Result,
     *, faults: int, longest: float,
 ) -> bool:  # fmt: skip
     """Begin or go on with a run, and disturb it; tell whether it came to its end."""
+    said = said_of(workdir)
     with said.open("w", encoding="utf-8") as errors:
         run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors)
     began = time.monotonic()
     while not ended(run, chance.uniform(0.2, longest)):
         cluster.mend()
         if sum(result.faults.values()) < faults and cluster.whole():
-            result.faults[disturbed(cluster, asks, chance)] += 1
+            result.stages[at_work(workdir)] += 1
+            fault = disturbed(cluster, asks, chance)
+            result.faults[fault] += 1
+            tell(f"fault {sum(result.faults.values())} in round {result.rounds}: {fault}")
             began = time.monotonic()
         elif time.monotonic() - began > STUCK:  # also where the cluster does not get up again
             run.kill()
@@ -235,7 +262,25 @@ def attempt(
         result.wrong.append(f"round {result.rounds}: the run ended with {run.returncode}: {text[-2000:]}")
         return True
     result.ended_early[told.removeprefix("error: ").partition(";")[0][:70]] += 1
+    tell(f"ended early: {told}")
     return False
+
+
+def said_of(workdir: Path) -> Path:
+    """Where a command writes what it says."""
+    return workdir.with_suffix(".said")
+
+
+def at_work(workdir: Path) -> str:
+    """Name the stage that a run is building, those of several models alike."""
+    names = sorted(path.name for path in workdir.glob(".*.partial"))
+    return names[0].split(".")[1].partition("-")[0] if names else "no stage of a run"
+
+
+def tell(what: str) -> None:
+    """Say what happened, while more is to come."""
+    sys.stderr.write(f"{time.strftime('%H:%M:%S')} {what}\n")
+    sys.stderr.flush()
 
 
 def disturbed(cluster: Cluster, asks: Machine, chance: random.Random) -> str:
@@ -272,7 +317,7 @@ def done_again(lines: Sequence[str]) -> tuple[int, int, list[str]]:
             held = {key: "" if worker == words[0] else worker for key, worker in held.items()}
             continue
         key, worker = words
-        if not key.startswith("culturekit-"):
+        if not key.startswith("culturekit-") or key.startswith("culturekit-ready-"):
             continue
         done += 1
         if key in held:
@@ -295,13 +340,15 @@ def main() -> int:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         result = cluster_faults(
-            given.recipe, Path(folder), faults=given.faults, seed=given.seed, longest=given.longest,
-            workers=given.workers, alone=given.alone,
+            ["run", str(given.recipe.resolve()), "--workdir"], Path(folder),
+            faults=given.faults, seed=given.seed, longest=given.longest, workers=given.workers, alone=given.alone,
         )  # fmt: skip
-    for name, counts in (("faults", result.faults), ("runs that ended early", result.ended_early)):
+    parts = {"faults": result.faults, "faults at": result.stages, "runs that ended early": result.ended_early}
+    for name, counts in parts.items():
         for what, count in sorted(counts.items()):
             sys.stdout.write(f"{name}: {count:>4} {what}\n")
-    sys.stdout.write(f"{result.done} tasks done, of them {result.again} again; {result.rounds} runs finished\n")
+    sys.stdout.write(f"{result.done} tasks done, of them {result.again} again; ")
+    sys.stdout.write(f"{result.rounds} runs finished, of {result.plain} tasks each where nothing disturbs\n")
     for wrong in result.wrong:
         sys.stdout.write(f"WRONG {wrong}\n")
     return 1 if result.wrong else 0

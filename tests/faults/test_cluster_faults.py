@@ -12,7 +12,9 @@ pytestmark = pytest.mark.slow
 
 
 def test_killed_workers_and_schedulers_leave_the_bytes_of_the_local_engine(tmp_path: Path) -> None:
-    result = cluster_faults(SMALL, tmp_path, faults=4, seed=5, longest=3.0, workers=2, alone=True)
+    result = cluster_faults(
+        ["run", str(SMALL), "--workdir"], tmp_path, faults=4, seed=5, longest=3.0, workers=2, alone=True
+    )
     assert sum(result.faults.values()) == 4
     assert result.wrong == []
     assert result.done > 50

@@ -56,14 +56,19 @@ class Bend:
         lines = np.vstack([self.beyond.mean(axis=0), self.beyond / len(self.beyond)])
         return np.asarray(self.shares + INSIDE / 2 * np.arange(3)[:, None, None] * lines).reshape(-1, len(self.shares))
 
+    @property
+    def trust(self) -> float:
+        """How far the pairs of images are believed."""
+        pairs = len(self.beyond) * (len(self.beyond) - 1)
+        return pairs / (pairs + PAIRS)
+
     def told(self, steps: Array, drawn: Array, alone: Array) -> float:
         """Say what is to be added, from the diversity of the steps, of what was imputed, and of labels drawn alone."""
         first, second, third = steps.reshape(3, -1)
         whole, *each = (first - 2 * second + third) / (INSIDE / 2) ** 2
         images = len(each)
         bent = images / (images - 1) * (whole - sum(each))
-        trust = images * (images - 1) / (images * (images - 1) + PAIRS)
-        return trust * float(alone.mean() - drawn.mean() + self.hidden**2 * bent / 2)
+        return self.trust * float(alone.mean() - drawn.mean() + self.hidden**2 * bent / 2)
 
 
 def bends(
@@ -74,8 +79,8 @@ def bends(
     diversity: ExpectedDiversity,
     *,
     rng: np.random.Generator,
-) -> Array:
-    """Give what is to be added to the value for each part of the audited images, float64 (n_parts,).
+) -> tuple[Array, float]:
+    """Give what is to be added to the value for each part of the audited images, (n_parts,), and how far to trust it.
 
     Args:
         mapped: int64, (n_prompts, n_labels): images by prompt and mapped label.
@@ -95,14 +100,14 @@ def bends(
     ]
     told = np.zeros(chains)
     if not seen:
-        return told
+        return told, 0.0
     steps = values_of(diversity, [one.steps() for one in seen])
     drawn, alone = (
         values_of(diversity.of_images, each) for each in ([one.drawn for one in seen], [one.alone for one in seen])
     )
     for one, *values in zip(seen, steps, drawn, alone, strict=True):
         told[one.chain] += one.told(*values) / len(enough)
-    return told
+    return told, sum(one.trust for one in seen) / len(enough) / chains
 
 
 def values_of(diversity: Callable[[NDArray[Any]], Array], rows: Sequence[NDArray[Any]]) -> list[Array]:

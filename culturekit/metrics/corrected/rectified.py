@@ -96,7 +96,8 @@ def rectified(
     shift, rest, alone, erring = shift_of(mapped, found, told, slopes)
     left = images, beyond(draws, counts, slopes.mean(axis=0))
     new = unmet(mapped, told.part, slopes) * max(-math.log(2 * (1 - confidence)), 0.0) / len(told.part)
-    bent = bends(mapped, found, imputed, told.part, diversity, rng=rng)
+    bent, trust = bends(mapped, found, imputed, told.part, diversity, rng=rng)
+    overshot = (1 - trust) * max(shift, 0.0)  # where no pairs tell the bend, the lower limit allows for it
     value, bending = float(draws.mean()) + shift + float(bent.mean()), float(bent.std(ddof=1)) / len(bent) ** 0.5
     away = draws - draws.mean(axis=1, keepdims=True)
     lowest, one = 1 / diversity.size, (found.shown > 0.5).any(axis=0).sum() == 1  # people saw one label and no other
@@ -105,7 +106,7 @@ def rectified(
     for raters in (erring, 0.0):
         error, most = (rest + sum(left) + raters) ** 0.5, (alone + left[1] + raters) ** 0.5
         below, above = distances(away.ravel(), error, most, confidence)
-        below, above = math.hypot(below, bending), math.hypot(above, new, bending)
+        below, above = math.hypot(below, overshot, bending), math.hypot(above, new, bending)
         limits += [lowest if one else float(np.clip(value - below, lowest, within))]
         limits += [float(np.clip(value + above, within, 1.0))]
     low, high, *sure = limits

@@ -96,7 +96,7 @@ def lost(place: str, error: BaseException) -> UpstreamUnavailable:
     return UpstreamUnavailable(
         "the connection to the scheduler was lost",
         where=place,
-        found=f"{type(error).__name__}: {str(error).partition(chr(10))[0]}",
+        found=f"{type(error).__name__}: {str(error).partition(chr(10))[0].rstrip('.')}",
         hint="What was done is kept, and the same command goes on from there.",
     )
 

@@ -26,26 +26,25 @@ def bends_of(
     diversity: Callable[..., Array],
     size: int,
     rng: np.random.Generator,
-) -> tuple[float, float]:
-    """Give what the bends add to the value on average over parts, and the standard error of that."""
+) -> tuple[float, float, float]:
+    """Give what bends add to the value on average over parts, the standard error of that, and how far to trust it."""
     many = [prompt for prompt, images in enumerate(mapped.sum(axis=1)) if images >= size]
-    sums = [
-        math.fsum(
-            bend(mapped[prompt], audit, part == number, prompt, chain, diversity, rng)
-            for prompt in many
-            if ((part == number) & (audit.prompts == prompt)).sum() >= 2
-        )
-        / len(many)
-        for number, chain in enumerate(chains)
-    ]
-    return math.fsum(sums) / len(sums), float(np.std(sums, ddof=1)) / math.sqrt(len(sums))
+    sums, trusts = [], []
+    for number, chain in enumerate(chains):
+        held = part == number
+        some = [prompt for prompt in many if (held & (audit.prompts == prompt)).sum() >= 2]
+        told = [bend(mapped[prompt], audit, held, prompt, chain, diversity, rng) for prompt in some]
+        sums.append(math.fsum(trust * by for by, trust in told) / len(many))
+        trusts.append(math.fsum(trust for _, trust in told) / len(many))
+    error = float(np.std(sums, ddof=1)) / math.sqrt(len(sums))
+    return math.fsum(sums) / len(sums), error, math.fsum(trusts) / len(trusts)
 
 
 def bend(
     mapped: Whole, audit: Audit, held: NDArray[np.bool_], prompt: int, chain: Chain, diversity: Callable[..., Array],
     rng: np.random.Generator,
-) -> float:  # fmt: skip
-    """Say what one prompt adds: labels drawn apart less those drawn together, and half the bend along their errors."""
+) -> tuple[float, float]:  # fmt: skip
+    """Say what a prompt adds, and how far to trust it: labels drawn apart less those together, and half the bend."""
     of_prompt = audit.prompts == prompt
     out, kept = np.flatnonzero(of_prompt & held), np.flatnonzero(of_prompt & ~held)
     left = mapped.copy()
@@ -63,7 +62,8 @@ def bend(
     pairs = len(out) * (len(out) - 1)
     between = len(out) ** 2 * (together - math.fsum(single)) / pairs
     one, other = (diversity(rows.astype(np.float64), taken=1).mean() for rows in (apart, chain.counts[:, prompt]))
-    return pairs / (pairs + HALF_BELIEVED) * float(one - other + (left.sum() / mapped.sum()) ** 2 * between / 2)
+    by = float(one - other + (left.sum() / mapped.sum()) ** 2 * between / 2)
+    return by, pairs / (pairs + HALF_BELIEVED)
 
 
 def curves(shares: Array, lines: Sequence[Array], diversity: Callable[..., Array]) -> Iterator[float]:

@@ -92,7 +92,7 @@ def corrected_labels(images: pl.DataFrame, audits: pl.DataFrame, of: CorrectionO
     shift, variance, alone, erring, new = put_right(counts, part, chains, slopes)
     new *= max(-math.log(2 * (1 - of.confidence)), 0.0) / audited  # so rare a label is missed one time in ten
     unexplained = not_sloped(draws, taken, np.mean(slopes, axis=0))
-    bent, bending = bends_of(counts.mapped, audit, part, chains, diversity, of.size, again)
+    bent, bending, trust = bends_of(counts.mapped, audit, part, chains, diversity, of.size, again)
     value = statistics.fmean(float(each.mean()) for each in draws) + shift + bent
     away = np.concatenate([each - each.mean() for each in draws])
     seen = sum(bool((audit.shown[:, label] > 0.5).any()) for label in range(len(counts.labels)))
@@ -101,7 +101,7 @@ def corrected_labels(images: pl.DataFrame, audits: pl.DataFrame, of: CorrectionO
         below, above = sides(away, (variance + scatter + unexplained + raters) ** 0.5, of.confidence)
         widest = 2 * normal(of.confidence) * (alone + unexplained + raters) ** 0.5
         part = min(widest / (above - below), 1.0) if above > below else 1.0
-        low = lowest if seen == 1 else value - math.hypot(part * below, bending)
+        low = lowest if seen == 1 else value - math.hypot(part * below, bending, (1 - trust) * max(shift, 0))
         return low, value + math.hypot(part * above, new, bending)
 
     lowest = 1 / of.size

@@ -46,7 +46,9 @@ def told(truth: NDArray[np.float64], imputed: NDArray[np.float64], rng: np.rando
     everything = Imputed(counts, chances, chances[:, None], np.zeros(1, np.int64), np.zeros(1, np.int64), chances)
     nowhere = np.zeros(audited, np.int64)
     diversity = cast(ExpectedDiversity, Unlike())
-    return bends(mapped, Findings(nowhere, nowhere, shown), everything, part, diversity, rng=rng)
+    told, trust = bends(mapped, Findings(nowhere, nowhere, shown), everything, part, diversity, rng=rng)
+    assert trust == pytest.approx(HELD * (HELD - 1) / (HELD * (HELD - 1) + PAIRS))
+    return told
 
 
 @pytest.mark.parametrize("truth", [[0.4, 0.3, 0.2, 0.1], [0.25, 0.25, 0.25, 0.25], [0.7, 0.1, 0.1, 0.1]])
@@ -67,7 +69,8 @@ def test_one_image_of_a_prompt_tells_nothing() -> None:
     everything = Imputed(counts, chances, chances[:, None], np.arange(3), np.zeros(3, np.int64), chances)
     found = Findings(nowhere, np.zeros(3, np.int64), np.eye(LABELS)[:3])
     unlike: Any = Unlike()
-    assert bends(mapped, found, everything, np.arange(3), unlike, rng=np.random.default_rng(0)).tolist() == [0, 0, 0]
+    told, trust = bends(mapped, found, everything, np.arange(3), unlike, rng=np.random.default_rng(0))
+    assert (told.tolist(), trust) == ([0, 0, 0], 0.0)
 
 
 def test_where_the_mapping_is_mostly_wrong_the_value_is_hardly_too_high() -> None:
