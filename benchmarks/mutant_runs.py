@@ -93,10 +93,6 @@ class Copy:
         finally:
             os._exit(1)
 
-    def notices(self, tests: Sequence[str], *, first: Sequence[str] = ()) -> bool:
-        """Say whether tests notice the mutant that stands in the copy."""
-        return not self.passes((*first, *tests), LEAST_SECONDS + 3 * self.seconds[tuple(tests)])
-
     def prepare(self, tests: Sequence[str]) -> None:
         """Make sure that tests pass without a mutant, and learn how long they take."""
         if tuple(tests) not in self.seconds:
@@ -106,19 +102,22 @@ class Copy:
             self.seconds[tuple(tests)] = time.monotonic() - began
 
     def outcome(self, mutant: Mutant, near: Sequence[str], tests: Sequence[str]) -> str:
-        """Put a mutant in its place, run tests, and put the file right again."""
-        whole = (*dict.fromkeys((*near, *tests)), "-m", ALL)
+        """Say what notices a mutant: the nearest tests, else all of its area, where there are any."""
         self.prepare(near)
-        if tests:
-            self.prepare(whole)
+        if self.with_mutant(mutant, near, first=self.namesakes(mutant, near)):
+            return KILLED
+        if not tests:
+            return SURVIVED
+        whole = (*dict.fromkeys((*near, *tests)), "-m", ALL)
+        self.prepare(whole)
+        return OTHER if self.with_mutant(mutant, whole) else SURVIVED
+
+    def with_mutant(self, mutant: Mutant, tests: Sequence[str], *, first: Sequence[str] = ()) -> bool:
+        """Say whether tests notice a mutant; afterwards its file is right again."""
         path = self.folder / mutant.path
         right = path.read_bytes()
         path.write_text(mutant.text, encoding="utf-8")
         try:
-            if self.notices(near, first=self.namesakes(mutant, near)):
-                return KILLED
-            if not tests:
-                return SURVIVED
-            return OTHER if self.notices(whole) else SURVIVED
+            return not self.passes((*first, *tests), LEAST_SECONDS + 3 * self.seconds[tuple(tests)])
         finally:
             path.write_bytes(right)

@@ -7,11 +7,13 @@ Of each area as many mutants are drawn, by the hash of seed and change: code tha
 is. Each stands alone in a copy of the tree. The fast tests that are nearest to its module run first; what these let
 pass, all tests of the area see, slow ones and kills too. A mutant is killed when a test fails or does not end.
 `mutants.py` makes them: cosmic-ray and mutmut leave out no statement, which is how money is lost in silence.
-With `--outcomes`, killed mutants are not run again; survivors are. `mutation_reasons.json` says why some may live.
+`mutation_reasons.json` says why some may live. Tests were written for what survived of seed 1; for a draw that no test
+was written for, `--near` runs the nearest tests only: all tests of an area notice as much, or more.
 """
 
 import argparse
 import hashlib
+import itertools
 import json
 import sys
 import tempfile
@@ -45,12 +47,13 @@ AREAS = {
             "culturekit/llm/journal/exchanges.py": (
                 "tests/cli/test_llm_commands.py",
                 "tests/trail/test_stage_verdicts.py",
+                "tests/llm/test_damaged_journal.py",
             ),
-            "culturekit/llm/journal/replaying.py": ("tests/llm/test_engine.py", "tests/llm/batches"),
+            "culturekit/llm/journal/replaying.py": (JOURNAL[0], "tests/llm/test_engine.py", "tests/llm/batches"),
             "culturekit/llm/journal": (*JOURNAL, "tests/llm/money/test_ledger.py"),
             "culturekit/llm/batches/jobs.py": BATCHES,
         },
-        ("tests/pipeline/test_run_stage_journal.py", "tests/llm/batches", *ENGINE),
+        (*JOURNAL, "tests/pipeline/test_run_stage_journal.py", "tests/llm/batches", *ENGINE),
     ),
     "money": Area(
         {
@@ -70,7 +73,7 @@ AREAS = {
             "culturekit/metrics/statistics": ("tests/metrics/statistics",),
             "culturekit/metrics": ("tests/metrics/scoring", "tests/metrics/test_metrics_public.py"),
         },
-        ("tests/metrics", "tests/families"),
+        ("tests/metrics/scoring", "tests/families"),
         apart="culturekit/metrics/corrected",
     ),
     "corrected": Area(
@@ -103,34 +106,30 @@ def drawn(mutants: Sequence[Mutant], *, seed: int, count: int) -> list[Mutant]:
     return sorted(by_hash[:count], key=lambda one: (one.path, one.line))
 
 
-def cell(text: str) -> str:
-    """Write code for a cell of a table."""
-    return text.replace("|", "\\|")
-
-
 def main() -> None:
     """Draw, run, and record where all areas ran."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--mutants", type=int, default=40, help="of each area")
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--draw", action="append", metavar="SEED:COUNT", help="how many mutants of each area")
     parser.add_argument("--area", action="append", choices=AREAS, help="only these, and nothing is recorded")
-    parser.add_argument("--outcomes", type=Path, help="keeps each outcome; what was killed is not run again")
-    parser.add_argument("--near", action="store_true", help="nearest tests only, with --area")
+    parser.add_argument("--near", action="store_true", help="nearest tests only, recorded apart")
+    parser.add_argument("--outcomes", type=Path, help="keeps each outcome; what it holds is not run again")
+    parser.add_argument("--again", action="store_true", help="runs survivors again all the same")
     options = parser.parse_args()
+    draws: list[str] = options.draw or ["2:10" if options.near else "1:40"]
     known: dict[str, str] = {}
     if options.outcomes and options.outcomes.exists():
         known = dict(json.loads(line) for line in options.outcomes.read_text(encoding="utf-8").splitlines())
     reasons: dict[str, str] = json.loads(REASONS.read_text(encoding="utf-8"))
-    figures = [["area", "mutants", "drawn", "killed", "by other tests", "share", "95 %", "survivors"]]
-    alive = [["area", "file", "line", "change", "reason"]]
+    figures = [["area", "seed", "mutants", "drawn", "killed", "by other tests", "share", "95 %", "survivors"]]
+    alive = [["area", "seed", "file", "line", "change", "reason"]]
     with tempfile.TemporaryDirectory() as folder:
         copy = Copy(Path(folder) / "tree")
-        for name in options.area or AREAS:
-            area, outcomes = AREAS[name], []
+        for name, draw in itertools.product(options.area or AREAS, draws):
+            (seed, count), area, outcomes = map(int, draw.split(":")), AREAS[name], []
             mutants = mutants_in(area)
-            for mutant in drawn(mutants, seed=options.seed, count=options.mutants):
-                outcome = known.get(mutant.key, SURVIVED)
-                if outcome == SURVIVED:
+            for mutant in drawn(mutants, seed=seed, count=count):
+                outcome = known.get(mutant.key, "")
+                if not outcome or (outcome == SURVIVED and options.again):
                     outcome = copy.outcome(mutant, nearest(area, mutant.path), () if options.near else area.tests)
                     sys.stderr.write(f"{outcome}: {mutant.path}:{mutant.line} {mutant.after}\n")
                     if options.outcomes:
@@ -138,21 +137,37 @@ def main() -> None:
                             file.write(json.dumps([mutant.key, outcome], ensure_ascii=False) + "\n")
                 outcomes.append(outcome)
                 if outcome == SURVIVED:
-                    change = cell(f"`{mutant.before}` becomes `{mutant.after}`")
-                    reason = reasons.get(mutant.key, "not explained")
-                    alive.append([name, mutant.path.removeprefix("culturekit/"), str(mutant.line), change, reason])
-            killed = len(outcomes) - outcomes.count(SURVIVED)
-            share = scipy.stats.binomtest(killed, len(outcomes)).proportion_ci(method="wilson")
-            others, left = outcomes.count(OTHER), outcomes.count(SURVIVED)
-            counts = [f"{len(mutants):,}", str(len(outcomes)), str(killed), str(others)]
-            limits = f"{share.low:.0%} to {share.high:.0%}"
-            figures.append([name, *counts, f"{killed / len(outcomes):.1%}", limits, str(left)])
-    command = f"python benchmarks/mutation.py --mutants {options.mutants} --seed {options.seed}"
+                    alive.append([name, str(seed), *told(mutant), reasons.get(mutant.key, "not explained")])
+            figures.append([name, str(seed), *summed(len(mutants), outcomes)])
     if options.area:
         sys.stdout.write("\n".join("  ".join(row) for row in [*figures, *alive]) + "\n")
         return
-    record("mutation", title="Mutants of the code that the tests notice", command=command, table=figures)
-    record("mutation_survivors", title="Mutants that no test notices, and why", command=command, table=alive)
+    name, which = ("mutation_fresh", "nearest tests alone notice") if options.near else ("mutation", "tests notice")
+    near = " --near" * options.near
+    command = f"python benchmarks/mutation.py --draw {' --draw '.join(draws)}{near}"
+    record(
+        name,
+        title=f"Mutants of what guards money and work, and of metrics, that {which}",
+        command=command,
+        table=figures,
+    )
+    title = f"Mutants that {'no nearest' if options.near else 'no'} test notices, and why they may live"
+    record(f"{name}_survivors", title=title, command=command, table=alive)
+
+
+def told(mutant: Mutant) -> list[str]:
+    """Write a survivor for the table."""
+    change = f"`{mutant.before}` becomes `{mutant.after}`".replace("|", "\\|")
+    return [mutant.path.removeprefix("culturekit/"), str(mutant.line), change]
+
+
+def summed(mutants: int, outcomes: Sequence[str]) -> list[str]:
+    """Write what came of the mutants drawn among all."""
+    left = outcomes.count(SURVIVED)
+    killed = len(outcomes) - left
+    share = scipy.stats.binomtest(killed, len(outcomes)).proportion_ci(method="wilson")
+    counts = [f"{mutants:,}", str(len(outcomes)), str(killed), str(outcomes.count(OTHER))]
+    return [*counts, f"{killed / len(outcomes):.1%}", f"{share.low:.0%} to {share.high:.0%}", str(left)]
 
 
 if __name__ == "__main__":

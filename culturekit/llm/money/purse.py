@@ -151,7 +151,7 @@ class Purse:
 
 
 def remember_rate(journal: Journal, model: str, rate: Rate | None) -> None:
-    """Write into a journal what the tokens of a model cost from now on, unless that is the last it knows of it."""
+    """Write into a journal what the tokens of a model cost from now on, unless that price stands there already."""
     if rate is None:
         return
     known = json.loads(journal.recall(RATES) or b"[]")

@@ -50,6 +50,7 @@ def test_every_image_is_a_row_with_what_was_sent_and_what_came(spec: SpecOf, tmp
     assert set(rows["rewriter"]) == {"unknown"}
     assert rows["requested_at"].null_count() == 0
     assert rows["prompt_revised"].null_count() == rows.height
+    assert not any("candidates" in json.loads(text) for text in rows["provider_params"])
     for row in rows.iter_rows(named=True):
         content = (tmp_path / "out" / row["path"]).read_bytes()
         assert digest_bytes(content) == row["sha256"]

@@ -1,5 +1,8 @@
 import asyncio
+import os
 from pathlib import Path
+
+import pytest
 
 from culturekit.llm.client import Usage
 from culturekit.llm.journal.journal import Entry, Journal, Reading
@@ -38,6 +41,18 @@ def test_another_run_sees_answers_and_the_unread_only(tmp_path: Path) -> None:
         assert set(journal.found(keys, run="one")) == set(keys)
         assert set(journal.found(keys, run="two")) == {keys[0], keys[1], keys[6]}
         assert journal.found(keys[:1], run="two")[keys[0]][0].outcome == "ok"
+
+
+def test_the_name_of_a_new_journal_reaches_the_disk_as_what_is_in_it_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(os.fstat(descriptor).st_ino))
+    with Journal(tmp_path / "journal") as journal:
+        assert (tmp_path / "journal").stat().st_ino in synced
+        assert journal.writer.connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        assert journal.writer.connection.execute("PRAGMA synchronous").fetchone() == (2,)
+    assert os.listdir(tmp_path / "journal") == ["replies.sqlite"]
 
 
 def test_facts_are_kept(tmp_path: Path) -> None:

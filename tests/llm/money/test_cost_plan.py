@@ -9,7 +9,7 @@ import pytest
 from culturekit.llm.client import Identity, Outgoing, Rate, Usage
 from culturekit.llm.journal.journal import Entry, Journal, Reading
 from culturekit.llm.journal.journal_entry import key_of
-from culturekit.llm.money.cost_plan import CostPlan, amount, cost_plan_lines, plan_cost
+from culturekit.llm.money.cost_plan import CostPlan, RequestKind, amount, cost_plan_lines, plan_cost
 from culturekit.llm.money.spending import Spent, read_spending
 from culturekit.llm.money.tokens import estimate, input_bound
 from culturekit.llm.repair import REPAIR_MARK, WORDING
@@ -150,6 +150,15 @@ def test_a_pilot_tells_of_others_of_its_kind_and_not_of_what_else_its_run_asked(
     assert (plan.requests, plan.bought, plan.pilot, plan.basis) == (100, 0, 30, "pilot")
     assert plan.input_tokens == pytest.approx(100 * (400 + 3 * 480 / 30), rel=0.02)
     assert plan.output_tokens == pytest.approx(100 * (12 + 3 * 12 / 30), rel=0.02)
+
+
+def test_a_kind_of_requests_is_known_by_what_stands_before_and_after_their_data() -> None:
+    kind, head, tail = RequestKind(), b"H" * 150, b"T" * 150
+    for data in (b"a soup", b"a dance", b"drums"):
+        kind.add(head + data + tail)
+    assert (kind.head, kind.tail) == (head, tail)
+    assert kind.asks(head + b"a mask" + tail)
+    assert not kind.asks(head + b"a mask" + b"U" * 150) and not kind.asks(b"I" * 150 + b"a mask" + tail)
 
 
 def test_what_was_bought_under_other_roots_does_not_swell_the_rest(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from culturekit.llm.journal.journal_entry import key_of
 from culturekit.llm.journal.journal_places import JournalPlace
 from culturekit.llm.money.counted_here import Counts
 from culturekit.llm.money.ledger import Ledger, read_ledger
+from culturekit.llm.money.purse import remember_rate
 from culturekit.llm.money.shared_budget import spent_elsewhere
 from culturekit.llm.money.spending import read_spending
 from culturekit.llm.outcomes import Answered
@@ -216,3 +217,15 @@ def test_sums_beyond_what_sqlite_adds_up_are_exact(tmp_path: Path) -> None:
             journal.note(number, Reading("ok", Usage(1, 1), dear))
     assert ledger_of(tmp_path).total.picodollars == 3 * 9 * 10**18
     assert spent_elsewhere([tmp_path]) == 3 * dear
+
+
+def test_prices_are_written_down_once_each_for_whoever_reckons_again(tmp_path: Path) -> None:
+    first, second = Rate(0.15, 0.6, cached=0.075), Rate(0.2, 0.6)
+    with Journal(tmp_path) as journal:
+        for rate in (None, first, first, second, first):
+            remember_rate(journal, "judge", rate)
+        known = json.loads(journal.recall("rates") or b"[]")
+    assert known == [
+        {"model": "judge", "input": 150_000, "output": 600_000, "cached": 75_000, "batch": first.batch},
+        {"model": "judge", "input": 200_000, "output": 600_000, "cached": None, "batch": second.batch},
+    ]

@@ -128,6 +128,12 @@ def test_assumed_chances_are_chances(accuracy: float) -> None:
     assert chances.sum(axis=2) == pytest.approx(np.ones((2, 5)))
 
 
+def test_errors_are_assumed_to_stay_on_a_continent_more_often() -> None:
+    chances = assumed_chances(np.full((1, 4), 25), np.array([0, 0, 1, 1]), 9, 0.7)[0]
+    assert chances[0, 0] == pytest.approx(0.7)
+    assert chances[0, 1:] == pytest.approx([0.3 * (0.5 + 0.5 / 3), 0.3 * 0.5 / 3, 0.3 * 0.5 / 3])
+
+
 def test_an_accuracy_or_a_first_audit_is_needed() -> None:
     matches, truth, _ = world("3 prompts of 200")
     with pytest.raises(UsageError, match="accuracy"):

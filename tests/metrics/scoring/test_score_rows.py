@@ -1,44 +1,22 @@
-"""What every family writes with: scores and values where their metrics can lie."""
-
 import math
 
 import pytest
+from scipy import stats
 
-from culturekit.errors import UsageError
-from culturekit.metrics.scoring.score_rows import Row, scored, statistic_row
-from culturekit.metrics.statistics.intervals import Interval
-
-
-def row(metric: str, value: float) -> Row:
-    return statistic_row(
-        metric, model="ann", benchmark="any", answer=Interval(value, math.nan, math.nan, 3, "these"), params={}
-    )
+from culturekit.metrics.scoring.score_rows import equal_means
+from culturekit.metrics.statistics.intervals import Mean
 
 
-def behind(metric: str, value: float) -> Row:
-    return {"metric": metric, "model": "ann", "benchmark": "any", "params": "{}", "item": "x", "value": value}
+def test_independent_means_count_alike_with_the_freedom_of_welch_and_satterthwaite() -> None:
+    means = [Mean(0.2, 0.01, 5), Mean(0.5, 0.04, 8), Mean(0.8, 0.0225, 20)]
+    found = equal_means(means, n=90, confidence=0.9)
+    freedom = 0.0725**2 / (0.01**2 / 5 + 0.04**2 / 8 + 0.0225**2 / 20)
+    margin = stats.t(freedom).ppf(0.95) * math.sqrt(0.0725) / 3
+    assert (found.value, found.n) == (pytest.approx(0.5), 90)
+    assert (found.low, found.high) == pytest.approx((0.5 - margin, 0.5 + margin))
 
 
-def test_a_number_that_a_metric_cannot_be_is_refused_with_its_place() -> None:
-    with pytest.raises(UsageError, match=r"the score of ann: exag cannot be 40; expected from 0 to 1.*another scale"):
-        scored([row("align", 0.5), row("exag", 40.0)])
-    with pytest.raises(UsageError, match="item 'x' of ann: vqascore cannot be -1"):  # its mean can
-        scored([row("vqascore", 0.5)], [behind("vqascore", -1.0)])
-
-
-@pytest.mark.parametrize(
-    ("metric", "value"),
-    [
-        ("clip_score", 100.00000001),  # rounding
-        ("vs", math.nan),  # not known
-        ("quality", 21.5),  # the scale is that of the scorer
-        ("rating_mean", 500.0),  # the scale is that of the form
-    ],
-)
-def test_other_numbers_stand(metric: str, value: float) -> None:
-    assert scored([row(metric, value)], [behind(metric, value)]).scores.height == 1
-
-
-def test_a_metric_of_another_package_is_not_held_here() -> None:
-    made = row("vs", 0.5) | {"metric": "sparkle", "value": 1e9}
-    assert scored([made]).scores["value"].to_list() == [1e9]
+def test_means_without_scatter_have_no_width_and_no_means_no_value() -> None:
+    found = equal_means([Mean(0.2, 0.0, 5), Mean(0.4, 0.0, 5)], n=2, confidence=0.9)
+    assert (found.low, found.value, found.high) == pytest.approx((0.3, 0.3, 0.3))
+    assert math.isnan(equal_means([], n=0, confidence=0.9).value)
