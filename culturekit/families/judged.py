@@ -115,7 +115,7 @@ def judged(given: JudgedReads, options: JudgedOptions, *, name: str = "judged", 
         check_offered(given.annotations, options.criterion, options.choice, (options.lowest, options.highest))
         return score_judged(given.values.table(), *people, options=options, required=required)
 
-    return family_stage("judged", roles_of(given), kept(options), score, version=5, name=name)
+    return family_stage("judged", roles_of(given), kept(options), score, version=5, name=name, required=required)
 
 
 JUDGED = Family(

@@ -118,7 +118,7 @@ def breakdown_stage(
 def averaged(images: pl.DataFrame, models: Sequence[str], by: tuple[str, ...], metric: str) -> Iterator[Row]:
     """Average the values of each prompt, then prompts over each model, and over all."""
     own = images.filter(pl.col("model").is_in(list(models)))
-    both = pl.concat([own, own.with_columns(model=pl.lit(ALL))]).sort("prompt_id", "model")
+    both = pl.concat([own, own.with_columns(model=pl.lit(ALL))]).sort("prompt_id", "model", *by, "value")
     for (model, *key), part in both.group_by("model", *by, maintain_order=True):
         means = [simple_mean(values.to_numpy()) for values in part["value"]]
         place = {"concept": None, "country": None, "group": None, **dict(zip(by, key, strict=True))}

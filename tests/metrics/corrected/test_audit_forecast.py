@@ -55,7 +55,7 @@ def test_a_forecast_from_a_first_audit_is_within_15_percent_of_the_widths_then_s
             audit_forecast(
                 matches, weights=COUNTRY, pilot=audit(matches, truth, 60, 100 + seed), rng=np.random.default_rng(seed)
             ).width(n)
-            for seed in range(3)
+            for seed in range(8)  # single first audits lie a tenth apart
         ]
         assert np.mean(said) == pytest.approx(width, rel=0.15)
 
