@@ -99,8 +99,8 @@ class Changes:
             return
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
             return
-        named = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
-        if named:
+        depth = len(self.around)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             self.around.append(node.name)
         if isinstance(node, ast.stmt):
             self.leave_out(node)
@@ -111,8 +111,7 @@ class Changes:
                     for below in value if isinstance(value, list) else [value]:
                         if isinstance(below, ast.AST):
                             self.visit(below)
-        if named:
-            self.around.pop()
+        del self.around[depth:]
 
     def leave_out(self, node: ast.stmt) -> None:
         """Leave a statement out whose work could be missed."""
