@@ -18,6 +18,7 @@ from culturekit.errors import UsageError
 from culturekit.families.compare import Found, correct_families
 from culturekit.families.family import Confidence, Correction, Family, check_choices, described, kept
 from culturekit.families.family_stage import family_stage
+from culturekit.families.handles.form_answers import read_answers
 from culturekit.families.handles.inputs import Numbered, roles_of
 from culturekit.metrics.scoring.automatic_values import judge_rows
 from culturekit.metrics.scoring.rating_pools import PoolRatings, PoolsBy, pooled_ratings
@@ -42,12 +43,11 @@ from culturekit.metrics.statistics.intervals import Interval
 from culturekit.metrics.statistics.pools import pool_divergence
 from culturekit.metrics.statistics.rating_tables import agreeing_pairs, pairwise_agreement, unanimous_agreement
 from culturekit.metrics.statistics.resampling import Statistic, bootstrap
-from culturekit.records.schemas import ANNOTATIONS, JUDGMENTS
+from culturekit.records.schemas import JUDGMENTS
 from culturekit.records.work import Work
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import Seed, Typed
 from culturekit.storage.digests import canonical_json
-from culturekit.storage.tables import read_table
 
 __all__ = ["AGREEMENT", "PEOPLE", "AgreementOptions", "AgreementReads", "agreement", "score_agreement"]
 
@@ -88,7 +88,7 @@ def agreement(given: AgreementReads, options: AgreementOptions, *, name: str = "
 
     def score(_: Work) -> Scored:
         verdicts = given.judgments.together(JUDGMENTS) if given.judgments else None
-        return score_agreement(read_table(given.annotations, ANNOTATIONS), verdicts, options=options)
+        return score_agreement(read_answers(given.annotations), verdicts, options=options)
 
     seeds = {"resampling": options.seed}
     return family_stage(

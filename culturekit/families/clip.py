@@ -13,6 +13,7 @@ from pydantic import Field
 from culturekit.errors import UsageError
 from culturekit.families.family import Family, described, kept
 from culturekit.families.family_stage import family_stage
+from culturekit.families.handles.form_answers import read_answers
 from culturekit.families.handles.image_levels import (
     MeanOptions,
     Rows,
@@ -37,11 +38,11 @@ from culturekit.metrics.scoring.careful_answers import careful_answers, of_crite
 from culturekit.metrics.scoring.labelled_vectors import LabelledVectors
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row
 from culturekit.metrics.statistics.intervals import Target
-from culturekit.records.schemas import ANNOTATIONS, YES_BY_SCORE
+from culturekit.records.schemas import YES_BY_SCORE
 from culturekit.records.work import Work
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import Typed
-from culturekit.storage.tables import read_table, write_table
+from culturekit.storage.tables import write_table
 
 __all__ = ["CLIP", "TEXTS", "ClipOptions", "ClipReads", "ClipScores", "clip", "score_clip"]
 
@@ -125,7 +126,7 @@ def clip(given: ClipReads, options: ClipOptions, *, name: str = "scores") -> Sta
 
     def score(work: Work) -> Scored:
         images = images_with_prompts(given.images, given.prompts, work.scratch)
-        people = None if given.annotations is None else read_table(given.annotations, ANNOTATIONS)
+        people = None if given.annotations is None else read_answers(given.annotations)
         made = replace(options, encoder=identity())
         answer = score_clip(given.vectors.vectors(), given.texts.vectors(), images, people, options=made)
         if people is not None:
@@ -230,10 +231,11 @@ def scored_images(
 
 def object_rows(images: pl.DataFrame, options: ClipOptions, params: Mapping[str, object], target: Target) -> list[Rows]:
     """Write presence and consistency of objects."""
-    thresholds = [
-        (model, options.thresholds.get(model, options.thresholds.get("")))
-        for model in images["model"].unique().sort().to_list()
-    ]
+    models = images["model"].unique().sort().to_list()
+    unknown = sorted(set(options.thresholds) - {"", *models})
+    if unknown:
+        raise argument_error("thresholds", f"of models that are scored, such as {models[0]!r}", unknown[0])
+    thresholds = [(model, options.thresholds.get(model, options.thresholds.get(""))) for model in models]
     answers = []
     for model, threshold in thresholds:
         if threshold is None:

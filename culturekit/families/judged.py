@@ -1,5 +1,6 @@
 """From what a judge says of all items, and people of a random part of them, to means without the judge's errors."""
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -13,7 +14,7 @@ from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.families.family import Confidence, Family, check_options, described, kept
 from culturekit.families.family_stage import family_stage
-from culturekit.families.handles.form_answers import check_offered
+from culturekit.families.handles.form_answers import Ends, check_ends, check_offered, check_on_scale, read_answers
 from culturekit.families.handles.inputs import Files, ValueTables, roles_of
 from culturekit.families.handles.refusals import Refusals
 from culturekit.families.qvs import samples_of
@@ -27,11 +28,9 @@ from culturekit.metrics.scoring.rating_pools import PoolsBy, pool_of
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row
 from culturekit.metrics.scoring.value_sets import known_values, parsed
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, Interval
-from culturekit.records.schemas import ANNOTATIONS
 from culturekit.records.work import Work
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import Typed
-from culturekit.storage.tables import read_table
 
 __all__ = ["JUDGED", "JudgedOptions", "JudgedReads", "judged", "score_judged"]
 
@@ -87,6 +86,11 @@ class JudgedOptions:
     confidence: Confidence = CONFIDENCE
 
     @property
+    def ends(self) -> Ends:
+        """The stated scale."""
+        return self.lowest, self.highest
+
+    @property
     def step(self) -> float | None:
         """From one grade of a stated scale to the next; None for yes and no, and for finer scales."""
         grades = 0.0 if self.lowest is None or self.highest is None else self.highest - self.lowest
@@ -94,11 +98,7 @@ class JudgedOptions:
 
     def __post_init__(self) -> None:
         """Refuse a scale with one end, one that is upside down, and one for words."""
-        ends = (self.lowest, self.highest)
-        if (self.lowest is None) != (self.highest is None):
-            raise argument_error("lowest and highest", "both, or none", ends)
-        if self.lowest is not None and self.highest is not None and not self.lowest < self.highest:
-            raise argument_error("lowest", "below highest", ends)
+        check_ends(self.ends)
         if self.lowest is not None and self.choice is not None:
             raise argument_error("choice", "without lowest and highest: words are no ratings", self.choice)
 
@@ -111,8 +111,8 @@ def judged(given: JudgedReads, options: JudgedOptions, *, name: str = "judged", 
     check_options(options)
 
     def score(_: Work) -> Scored:
-        people = read_table(given.annotations, ANNOTATIONS), samples_of(given.sample)
-        check_offered(given.annotations, options.criterion, options.choice, (options.lowest, options.highest))
+        check_offered(given.annotations, options.criterion, options.choice, options.ends)
+        people = read_answers(given.annotations), samples_of(given.sample)
         return score_judged(given.values.table(), *people, options=options, required=required)
 
     return family_stage("judged", roles_of(given), kept(options), score, version=5, name=name, required=required)
@@ -181,6 +181,7 @@ def answers_by_pool(
             expected="a criterion of the annotations" if not schemes else "scheme= with one of them",
             found=", ".join(schemes) or ", ".join(annotations["criterion"].unique().sort()),
         )
+    check_on_scale(table, options.ends)
     said = table.with_columns(pool=pool_of(options.by), value=number_of(options))
     own = said.filter(pl.col("value").is_finite()).sort("pool", "item_id", "annotator")
     if (own if options.choice is None else own.filter(choice=options.choice)).is_empty():
@@ -279,7 +280,10 @@ def range_of(metric: str) -> tuple[float, float]:
     """Give the range of a metric."""
     if metric not in CATALOG:
         raise UsageError("a metric of another package has no range that is known here", found=metric)
-    return CATALOG[metric].low, CATALOG[metric].high
+    low, high = CATALOG[metric].low, CATALOG[metric].high
+    if math.isinf(low) and math.isinf(high):
+        raise UsageError("a metric on the scale of its scorer has none in common with people", found=metric)
+    return low, high
 
 
 def check_range(told: pl.DataFrame, low: float, high: float) -> None:

@@ -15,6 +15,7 @@ from culturekit.errors import UsageError
 from culturekit.families.family import Confidence, Family, check_choices, described, kept
 from culturekit.families.family_stage import family_stage
 from culturekit.families.handles.country_groups import GroupsGiven, country_groups
+from culturekit.families.handles.form_answers import read_answers
 from culturekit.families.handles.inputs import Numbered, ValueTables, roles_of
 from culturekit.metrics.arguments import argument_error, check_choice
 from culturekit.metrics.scoring.automatic_values import automatic_values
@@ -30,7 +31,7 @@ from culturekit.metrics.statistics.correlations import (
     as_correlation,
     correlate,
 )
-from culturekit.records.schemas import ANNOTATIONS, MATCHES, PROMPTS, QUALITY, VALUES
+from culturekit.records.schemas import MATCHES, PROMPTS, QUALITY, VALUES
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import Seed, Typed
 from culturekit.storage.tables import read_table
@@ -149,7 +150,7 @@ META = Family(
 
 def score(given: MetaReads, options: MetaOptions) -> Scored:
     """Read and correlate; what becomes a value here is written beside the scores."""
-    people = None if given.annotations is None else read_table(given.annotations, ANNOTATIONS)
+    people = None if given.annotations is None else read_answers(given.annotations)
     items = [] if people is None else people["item_id"].unique().to_list()
     own = given.values_of(items) if given.automatic else None
     parts = [*([given.values.table()] if given.values else []), *([] if own is None else [own])]

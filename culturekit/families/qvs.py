@@ -21,7 +21,12 @@ from culturekit.families.handles.public_files import prompts_table
 from culturekit.metrics.corrected.audit_design import drawing_of
 from culturekit.metrics.diversity.kernels import Weights
 from culturekit.metrics.scoring.collection_answers import answer_rows
-from culturekit.metrics.scoring.image_collections import ImageCollection, image_collections, quality_by_scorer
+from culturekit.metrics.scoring.image_collections import (
+    ImageCollection,
+    image_collections,
+    images_of_no_country,
+    quality_by_scorer,
+)
 from culturekit.metrics.scoring.score_rows import Scored, scored
 from culturekit.records.schemas import AUDIT_SAMPLE, AUDITS, IMAGES, MATCHES, PROMPTS, QUALITY
 from culturekit.records.work import Outcome, Work
@@ -119,7 +124,8 @@ def score(work: Work, given: QvsReads, correction: Correction, options: QvsOptio
     In truth a culture-free image shows none of the artifacts, and all such images are alike in that.
     """
     quality = given.quality.together(QUALITY) if given.quality else None
-    countries = None if given.prompts is None else countries_of(prompts_table(given.prompts, work.scratch))
+    prompts = None if given.prompts is None else read_table(prompts_table(given.prompts, work.scratch), PROMPTS)
+    countries = None if prompts is None else countries_of(prompts)
     mapped, truth, limits = (tables_of(files) for files in (given.matches, given.truth, given.limits))
     none_alike = replace(options, missing="equal")
     tables = [(table, quality, options) for table in mapped]
@@ -134,6 +140,8 @@ def score(work: Work, given: QvsReads, correction: Correction, options: QvsOptio
         if several and table.height:  # also of a model that has images of one concept only: the others have more
             found.append(score_qvs(over_all_prompts(table), judged, options=how, countries=countries))
         work.progress.advance(1)
+    if prompts is not None and options.within == "country":
+        left_out.update(images_of_no_country(pl.concat(mapped), prompts))
     images = [read_table(path, IMAGES) for path in given.images.places]
     if images:
         found.append(score_bounds(pl.concat(mapped), pl.concat(map(with_concepts, images)), options=options))
@@ -203,9 +211,9 @@ def tables_of(matches: Files) -> list[pl.DataFrame]:
     return [read_table(path, MATCHES) for path in matches.places]
 
 
-def countries_of(prompts: Path) -> dict[str, str]:
-    """Read which country each prompt names; those that name none are left out."""
-    return dict(read_table(prompts, PROMPTS).select("prompt_id", "country").drop_nulls().iter_rows())
+def countries_of(prompts: pl.DataFrame) -> dict[str, str]:
+    """Say which country each prompt names; those that name none are left out."""
+    return dict(prompts.select("prompt_id", "country").drop_nulls().iter_rows())
 
 
 def over_all_prompts(matches: pl.DataFrame) -> pl.DataFrame:

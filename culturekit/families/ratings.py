@@ -13,16 +13,16 @@ from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.families.family import Confidence, Family, described, kept
 from culturekit.families.family_stage import family_stage
+from culturekit.families.handles.form_answers import Ends, check_ends, check_on_scale, read_answers
 from culturekit.families.handles.inputs import Numbered, asked, roles_of
 from culturekit.metrics.arguments import check_choice
 from culturekit.metrics.linguistic.human_tables import item_scores, likert_table
 from culturekit.metrics.scoring.careful_answers import careful_answers
 from culturekit.metrics.scoring.prompted_images import Place, mean_rows, plain_row, prompted_images
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored
-from culturekit.records.schemas import ANNOTATIONS, IMAGES
+from culturekit.records.schemas import IMAGES
 from culturekit.records.work import Work
 from culturekit.stages.stage import Stage
-from culturekit.storage.tables import read_table
 
 __all__ = ["NO_MODEL", "RATINGS", "RatingOptions", "RatingReads", "ratings", "score_ratings"]
 
@@ -47,6 +47,21 @@ class RatingOptions:
 
     scheme: Annotated[str | None, Field(description="Only answers to this form. [all]")] = None
     confidence: Confidence = CONFIDENCE
+    lowest: Annotated[
+        float | None, Field(description="The lowest rating that people could give: others are refused. [the form's]")
+    ] = None
+    highest: Annotated[
+        float | None, Field(description="The highest rating that they could give: others are refused. [the form's]")
+    ] = None
+
+    def __post_init__(self) -> None:
+        """Refuse a scale with one end, and one that is upside down."""
+        check_ends(self.ends)
+
+    @property
+    def ends(self) -> Ends:
+        """The stated scale."""
+        return self.lowest, self.highest
 
 
 def ratings(given: RatingReads, options: RatingOptions, *, name: str = "scores") -> Stage:
@@ -54,13 +69,14 @@ def ratings(given: RatingReads, options: RatingOptions, *, name: str = "scores")
 
     def score(work: Work) -> Scored:
         return score_ratings(
-            read_table(given.annotations, ANNOTATIONS),
+            read_answers(given.annotations),
             given.images.together(IMAGES) if given.images else None,
             None if given.prompts is None else asked(given.prompts, work.scratch),
             options=options,
         )
 
-    return family_stage("ratings", roles_of(given), kept(options), score, version=3, name=name)
+    unstated = ("lowest", "highest") if options.lowest is None else ()  # finished scores are known without them
+    return family_stage("ratings", roles_of(given), kept(options, but=unstated), score, version=3, name=name)
 
 
 RATINGS = Family(
@@ -96,6 +112,7 @@ def score_ratings(
     if options.scheme is not None:
         check_choice("scheme", options.scheme, table["scheme"].unique().sort().to_list() or [options.scheme])
         table = table.filter(scheme=options.scheme)
+    check_on_scale(table, options.ends)
     named = labelled(table, images, prompts, left_out)
     rated = named.filter(pl.col("value").is_finite().fill_null(value=False))
     chosen = named.filter(pl.col("value").is_null() & pl.col("choice").is_not_null())

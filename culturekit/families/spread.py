@@ -134,6 +134,7 @@ def spread(given: SpreadReads, options: SpreadOptions, *, name: str = "scores", 
     """Score how unlike the images of a batch look: mean cosine and mean LPIPS, to be read beside VS."""
 
     def score(work: Work) -> Scored:
+        given.distances.check_images(given.images)
         return score_spread(
             given.images.table(given.prompts, work.scratch),
             given.vectors.vectors(work.scratch),
@@ -199,7 +200,7 @@ def score_spread(
     if distances is not None:
         other = distances.filter(pl.col("images") != options.size)
         left_out[f"images of batches of another size than {options.size}"] += int(other["images"].sum())
-        full = distances.filter(pl.col("images") == options.size)
+        full = own_batches(distances.filter(pl.col("images") == options.size), images, options.size, left_out)
         for (measure,), own in full.group_by("measure", maintain_order=True):
             made = {"measure": dict(measures.get(str(measure), {"name": measure})), "size": options.size}
             tables.append(("mean_lpips", own.rename({"distance": "value"}), made))
@@ -211,6 +212,21 @@ def score_spread(
             scores.append(score)
             values.append(behind)
     return scored(scores, values, left_out=dict(sorted(left_out.items())))
+
+
+def own_batches(distances: pl.DataFrame, images: pl.DataFrame, size: int, left_out: Counter[str]) -> pl.DataFrame:
+    """Keep the distances of batches of these images, and count the others, and the images of which there is none."""
+    key = ["model", "prompt_id", "repeat"]
+    ready = images.filter(pl.col("status") == "ok").drop_nulls(["prompt_id", "repeat"])
+    batches = ready.group_by(key).agg(batches=pl.len() // size)
+    joined = distances.join(batches, on=key, how="left", maintain_order="left")
+    known = joined.filter(pl.col("batch") < pl.col("batches"))
+    left_out["images of distances that are in no table of images"] += int((distances.height - known.height) * size)
+    measured = known.group_by("measure", *key).len()
+    for measure in measured["measure"].unique().sort():
+        lacking = int(batches["batches"].sum()) - int(measured.filter(measure=measure)["len"].sum())
+        left_out[f"images without a distance by {measure}"] += lacking * size
+    return known.drop("batches")
 
 
 def batch_cosines(images: pl.DataFrame, vectors: LabelledVectors, size: int, left_out: Counter[str]) -> pl.DataFrame:

@@ -19,7 +19,7 @@ from culturekit.families.handles.public_files import prompts_table
 from culturekit.families.qvs import ARTIFACT
 from culturekit.metrics.diversity.kernels import Weights, kernel_name
 from culturekit.metrics.scoring.collection_answers import Answer, answer_rows
-from culturekit.metrics.scoring.image_collections import image_collections
+from culturekit.metrics.scoring.image_collections import image_collections, images_of_no_country
 from culturekit.metrics.scoring.score_rows import Row, Scored, equal_means, no_interval, scored, statistic_row
 from culturekit.metrics.statistics.intervals import Mean, Target, by_prompt, mean_of_these
 from culturekit.records.schemas import MATCHES, PROMPTS
@@ -92,15 +92,19 @@ def score_within(matches: pl.DataFrame, prompts: pl.DataFrame, *, options: QvsOp
     options = replace(options, kernels=(ARTIFACT,), target="these", within="country")
     asked = prompts_asked(matches, prompts)
     countries = dict(asked.select("prompt_id", "country").iter_rows())
+    nowhere = images_of_no_country(matches, prompts)
     named = matches.filter(pl.col("prompt_id").is_in(list(countries)))
     if named.is_empty():
         raise UsageError(
             "no image is of a prompt that names a country",
             expected="images of prompts of kind within-country or cube, and the table of these prompts",
+            found=", ".join(
+                f"{count:,} {why}" for why, count in images_of_no_country(matches, prompts).items() if count
+            ),
         )
     rows: list[Row] = []
     values: list[pl.DataFrame] = []
-    left_out = {NO_IMAGES: 0, NO_BATCH: 0}
+    left_out = {NO_IMAGES: 0, NO_BATCH: 0, **nowhere}
     for table in (named, *whole(named)):
         answers = list(answers_in(table, countries, options))
         made, behind = answer_rows(answers, options.benchmark)

@@ -1,6 +1,7 @@
 """Mean cosine and mean LPIPS of batches, held against loops."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -8,8 +9,14 @@ import pytest
 from scipy import stats
 
 from culturekit.errors import UsageError
+from culturekit.families.handles.inputs import ImageTables, PairFolders
 from culturekit.families.spread import SpreadOptions, score_spread
-from culturekit.records.schemas import PAIR_DISTANCES, SCORES, VALUES
+from culturekit.pipeline.run_stage import run_stage
+from culturekit.pipeline.workers.local_engine import LocalEngine
+from culturekit.records.schemas import IMAGES, PAIR_DISTANCES, SCORES, VALUES
+from culturekit.records.work import Outcome, Work
+from culturekit.stages.stage import Stage
+from culturekit.storage.tables import write_table
 from tests.metrics.scoring.picture_tables import pictured
 
 OPTIONS = SpreadOptions(size=4)
@@ -45,7 +52,7 @@ def test_cosines_of_all_pairs_the_diagonal_included() -> None:
 
 
 def test_distances_are_averaged_over_repeats_then_prompts_with_a_t_interval() -> None:
-    images, _ = pictured(COUNTS)
+    images, _ = pictured({"a": {"p": 20}}, slots=8)
     rows = [("a", "p", 0, 0, 4, 0.1), ("a", "p", 0, 1, 4, 0.3), ("a", "p", 1, 0, 4, 0.4), ("a", "p", 2, 0, 3, 9.0)]
     found = score_spread(images, distances=pair_table(rows), options=OPTIONS)
     score = found.scores.row(0, named=True)
@@ -53,7 +60,38 @@ def test_distances_are_averaged_over_repeats_then_prompts_with_a_t_interval() ->
     assert (score["n"], score["unit"]) == (12, "distance")
     low, high = stats.t.interval(0.95, 1, loc=0.3, scale=stats.sem([0.2, 0.4]))
     assert (score["ci_low"], score["ci_high"]) == (pytest.approx(low), pytest.approx(high))
-    assert found.left_out == {"images of batches of another size than 4": 3}
+    unlike = {"images of batches of another size than 4": 3, "images without a distance by lpips-alex": 8}
+    assert found.left_out == unlike
+
+
+def test_distances_between_other_images_are_counted_or_refused() -> None:
+    images, _ = pictured({"a": {"p": 8}})
+    own, other = ("a", "p", 1, 0, 4, 0.4), ("other", "p", 0, 0, 4, 0.1)
+    found = score_spread(images, distances=pair_table([own, other, ("a", "p", 1, 1, 4, 0.1)]), options=OPTIONS)
+    assert found.scores["value"].to_list() == pytest.approx([0.4])
+    assert found.left_out["images of distances that are in no table of images"] == 8
+    assert score_spread(images, distances=pair_table([other]), options=OPTIONS).scores.is_empty()
+
+
+def test_distances_between_pictures_of_another_table_are_refused(tmp_path: Path) -> None:
+    images, distances = pictured({"a": {"p": 4}})[0], pair_table([("a", "p", 0, 0, 4, 0.4)])
+    own, other = (write_table(folder(tmp_path / name), IMAGES, images.with_columns(seed=pl.lit(name == "own").cast(
+        pl.Int64))) for name in ("own", "other"))  # fmt: skip
+
+    def measured(work: Work) -> Outcome:
+        write_table(work.out, PAIR_DISTANCES, distances)
+        return Outcome({})
+
+    run_stage(Stage("pairs", "pair-distances", 1, measured, {"images": own}), tmp_path / "pairs", engine=LocalEngine(1))
+    given = PairFolders([tmp_path / "pairs"])
+    given.check_images(ImageTables([own]))
+    with pytest.raises(UsageError, match="the distances are between other images"):
+        given.check_images(ImageTables([other]))
+
+
+def folder(path: Path) -> Path:
+    path.mkdir()
+    return path
 
 
 def test_one_repeat_says_why_there_is_no_interval() -> None:

@@ -93,7 +93,17 @@ def test_countries_with_too_few_images_are_said() -> None:
     told = json.loads(str(found[None]["params"]))
     assert told["countries_without"] == ["BR", "NG"]
     assert found[None]["value"] == pytest.approx(1.0)
-    assert score_within(SHOWN, PROMPTS, options=OPTIONS).left_out == {NO_IMAGES: 1, NO_BATCH: 1}
+    assert score_within(SHOWN, PROMPTS, options=OPTIONS).left_out == {
+        NO_IMAGES: 1, NO_BATCH: 1, "images of prompts that name no country": 4
+    }  # fmt: skip
+
+
+def test_images_of_unknown_prompts_are_counted() -> None:
+    known = PROMPTS.filter(pl.col("prompt_id") != "in-2")
+    unknown = "images of prompts that the table of prompts does not have"
+    assert score_within(SHOWN, known, options=OPTIONS).left_out[unknown] == 4
+    with pytest.raises(UsageError, match=f"no image is of a prompt that names a country.*found 25 {unknown}"):
+        score_within(SHOWN, PROMPTS.filter(prompt_id="jp-cube"), options=OPTIONS)
 
 
 def test_prompts_of_other_kinds_are_not_missed() -> None:

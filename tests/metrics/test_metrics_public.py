@@ -1,6 +1,7 @@
 """What the package shows, what it loads, and that nothing public goes untested."""
 
 import ast
+import math
 import re
 import subprocess
 import sys
@@ -9,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from culturekit import metrics
-from culturekit.metrics.catalog import FAMILIES
+from culturekit.metrics.catalog import CATALOG, FAMILIES
+from culturekit.metrics.scoring.score_rows import scored
+from culturekit.records.schemas import SCORES
 
 HERE = Path(__file__).parent
 
@@ -64,6 +67,13 @@ def test_importing_loads_neither_scipy_nor_polars() -> None:
         "assert heavy() == ['numpy'], heavy()\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+@pytest.mark.parametrize("metric", ["quality", "qvs", "dialect_score", "dialect_gap"])
+def test_what_is_on_the_scale_of_its_scorer_says_no_range(metric: str) -> None:
+    assert (CATALOG[metric].low, CATALOG[metric].high) == (-math.inf, math.inf)
+    row = {"metric": metric, "model": "m", "benchmark": "b", "params": "{}", "value": 21.3, "n": 1, "unit": "share"}
+    assert scored([{name: row.get(name) for name in SCORES.schema}]).scores["value"].to_list() == [21.3]
 
 
 def test_no_two_metrics_share_a_name() -> None:

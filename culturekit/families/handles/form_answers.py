@@ -1,22 +1,75 @@
-"""Which answers a form offered: what is said of people's answers is held against it."""
+"""Which answers a form offered: what people answered, and what is said of it, is held against that."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, TypeAlias
+
+import polars as pl
 
 from culturekit.errors import UsageError
+from culturekit.metrics.arguments import argument_error
+from culturekit.records.schemas import ANNOTATIONS
 from culturekit.storage.manifest import read_manifest
+from culturekit.storage.package_data import shipped, shipped_names
+from culturekit.storage.tables import read_table
+from culturekit.storage.yaml_source import read_yaml
 
-__all__ = ["check_offered"]
+__all__ = ["Ends", "check_ends", "check_offered", "check_on_scale", "read_answers"]
+
+Ends: TypeAlias = tuple[float | None, float | None]
+"""The lowest and the highest rating that people could give; none where that is not known."""
+
+NO_ENDS: Ends = (None, None)
+
+Offered: TypeAlias = Mapping[str, Sequence[str]]
+"""The answers to each question, in order."""
+
+SHIPPED = "annotate/schemes"
 
 
-def check_offered(
-    annotations: Path, criterion: str, choice: str | None, ends: tuple[float | None, float | None]
-) -> None:
+def read_answers(annotations: Path) -> pl.DataFrame:
+    """Read what people answered; a rating off the scale of its form is refused.
+
+    The form stands beside answers that were imported, or is one of ours, by the name of its scheme.
+    """
+    table, beside, known = read_table(annotations, ANNOTATIONS), offered_beside(annotations), dict[str, Offered]()
+    for scheme, criterion in table.select("scheme", "criterion").unique().sort("scheme", "criterion").iter_rows():
+        form = beside or known.setdefault(scheme, offered_by(scheme))
+        rated = table.filter(scheme=scheme, criterion=criterion)
+        check_on_scale(rated, scale_of(form.get(criterion, ())), where=f"{annotations}, {criterion} of {scheme}")
+    return table
+
+
+def check_on_scale(answers: pl.DataFrame, ends: Ends, *, where: str = "") -> None:
+    """Refuse a rating below the lowest or above the highest that people could give, where these are known."""
+    lowest, highest = ends
+    if lowest is None or highest is None:
+        return
+    off = answers.filter(pl.col("value").is_finite(), ~pl.col("value").is_between(lowest, highest))
+    if off.height:
+        row = off.sort(ANNOTATIONS.key).row(0, named=True)
+        raise UsageError(
+            f"{off.height:,} ratings lie off their scale", where=where, expected=f"from {lowest:g} to {highest:g}",
+            found=f"{row['value']:g} for {row['criterion']}, by {row['annotator']!r} of {row['item_id']!r}",
+            hint="Mend these, or take them out.",
+        )  # fmt: skip
+
+
+def check_ends(ends: Ends) -> None:
+    """Refuse a scale with one end, and one that is upside down."""
+    lowest, highest = ends
+    if (lowest is None) != (highest is None):
+        raise argument_error("lowest and highest", "both, or none", ends)
+    if lowest is not None and highest is not None and not lowest < highest:
+        raise argument_error("lowest", "below highest", ends)
+
+
+def check_offered(annotations: Path, criterion: str, choice: str | None, ends: Ends) -> None:
     """Refuse another scale than that of the form, and a choice that it did not offer: these would shift means.
 
     What the form offered stands, in order, beside the answers that were imported; of others it is not known.
     """
-    manifest = read_manifest(annotations.parent)
-    offered = [] if manifest is None else manifest.notes.get("answers", {}).get(criterion, [])
+    offered = offered_beside(annotations).get(criterion, ())
     if not offered:
         return
     if choice is not None and choice not in offered:
@@ -30,3 +83,26 @@ def check_offered(
             expected=f"the ends of {', '.join(offered)}",
             found=f"from {lowest:g} to {highest:g}",
         )
+
+
+def offered_beside(annotations: Path) -> Offered:
+    """Give the answers to each question of the form that stands beside answers; nothing where none does."""
+    manifest = read_manifest(annotations.parent)
+    answers = {} if manifest is None else manifest.notes.get("answers", {})
+    return answers if isinstance(answers, Mapping) else {}
+
+
+def offered_by(scheme: str) -> Offered:
+    """Give the ends of each scale of a form of ours; nothing of other forms."""
+    if scheme not in shipped_names(SHIPPED, ".yaml"):
+        return {}
+    form: Any = read_yaml(shipped(f"{SHIPPED}/{scheme}.yaml")).value
+    return {one["name"]: (one["low"], one["high"]) for one in form["criteria"] if one["type"] == "scale"}
+
+
+def scale_of(offered: Sequence[str]) -> Ends:
+    """Read the ends of a scale; answers in words have none."""
+    try:
+        return (float(offered[0]), float(offered[-1])) if offered else NO_ENDS
+    except ValueError:
+        return NO_ENDS

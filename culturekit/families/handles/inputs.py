@@ -21,6 +21,7 @@ from culturekit.index.encoder import Vectors
 from culturekit.metrics.scoring.labelled_vectors import LabelledVectors
 from culturekit.records.schemas import PAIR_DISTANCES
 from culturekit.records.tables import Table
+from culturekit.storage.digests import digest_file
 from culturekit.storage.manifest import read_manifest
 from culturekit.storage.tables import read_table
 
@@ -191,6 +192,19 @@ class PairFolders(Files):
         """Read all as one; None where there are none."""
         tables = [read_table(path, PAIR_DISTANCES) for path in self.files("").values()]
         return pl.concat(tables) if tables else None
+
+    def check_images(self, images: Files) -> None:
+        """Refuse distances that were measured between pictures of other tables of images, as their manifests say."""
+        given = {digest_file(path) for path in images.places} if self else set()
+        for folder in self.places:
+            manifest = read_manifest(folder)
+            table = None if manifest is None else manifest.inputs.get("images")
+            if table is not None and table.sha256 not in given:
+                raise UsageError(
+                    "the distances are between other images", where=str(folder), found=f"of another {table.name}",
+                    expected="those of the tables of images, as `score pairs` was given them",
+                    hint="Give the tables it was given, or measure again.",
+                )  # fmt: skip
 
     @property
     def measures(self) -> dict[str, Any]:

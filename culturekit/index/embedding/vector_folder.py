@@ -1,5 +1,6 @@
 """A data set of vectors on disk: `vectors.npy` and, in row order, `ids.parquet`."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,8 @@ from culturekit.storage.arrays import save_array
 from culturekit.storage.tables import read_table, write_table
 
 __all__ = ["load_vectors", "save_vectors"]
+
+ROWS_AT_ONCE = 16_384
 
 
 def save_vectors(out: Path, vectors: Vectors, ids: list[str]) -> None:
@@ -43,4 +46,21 @@ def load_vectors(folder: Path) -> tuple[Vectors, list[str]]:
             expected=f"float32 ({len(ids)}, dim)",
             found=f"{vectors.dtype} {vectors.shape}",
         )
+    check_directions(vectors, ids, folder)
     return vectors, ids
+
+
+def check_directions(vectors: Vectors, ids: Sequence[str], folder: Path) -> None:
+    """Refuse vectors that point nowhere: no cosine with them is a number, and no distance says anything."""
+    wrong: list[int] = []
+    for start in range(0, len(vectors), ROWS_AT_ONCE):
+        block = vectors[start : start + ROWS_AT_ONCE]
+        usable = np.isfinite(block).all(axis=1) & block.any(axis=1)
+        wrong += (start + np.flatnonzero(~usable)).tolist()
+    if wrong:
+        raise IntegrityError(
+            f"{len(wrong):,} of {len(vectors):,} vectors have no direction",
+            where=f"{folder / 'vectors.npy'}, row {wrong[0]}", expected="finite numbers, not all of them zero",
+            found=f"{vectors[wrong[0]][:3].tolist()}... of {ids[wrong[0]]!r}",
+            hint="Embed these again, or take them out of both files.",
+        )  # fmt: skip

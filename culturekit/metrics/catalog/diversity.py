@@ -20,15 +20,15 @@ QUALITY = Metric(
     name="quality",
     title="Quality",
     formula="mean of s(x), over the images of a repeat, then repeats, then prompts",
-    low=0.0,
-    high=1.0,
+    low=float("-inf"),
+    high=float("inf"),
     direction="higher",
     unit="share",
     paper=CUBE,
     inputs=("matches: image_id, model, concept, prompt_id, repeat", "quality: image_id, scorer, value"),
     pitfalls=(
-        "The scale is the scorer's own: HPS-v2 lies near 0.2 to 0.35 and is no probability. Values of two scorers "
-        "cannot be compared.",
+        "The scale is the scorer's own: HPS-v2 lies near 0.2 to 0.35 and is no probability, PickScore near 20. Values "
+        "of two scorers cannot be compared.",
         "Scorers judge looks, and prefer what they were trained on; none of them knows whether a picture is right "
         "about a culture.",
     ),
@@ -57,8 +57,8 @@ QVS = Metric(
     name="qvs",
     title="Quality-weighted mapped diversity",
     formula="qVS = mean of s(x) * VS/N, per batch of N = 8, then averaged like vs",
-    low=0.0,
-    high=1.0,
+    low=float("-inf"),
+    high=float("inf"),
     direction="higher",
     unit="share",
     paper=CUBE,
@@ -67,7 +67,7 @@ QVS = Metric(
         *MAPPING_PITFALLS,
         "It is a product: a dull model with handsome pictures and a diverse model with poor ones can tie. Read it "
         "beside quality and vs.",
-        "It inherits the scale of the scorer: with HPS-v2 it cannot come near 1.",
+        "It inherits the scale of the scorer: with HPS-v2 it cannot come near 1, with PickScore it lies above.",
     ),
     licence=QUALITY.licence,
 )

@@ -112,11 +112,11 @@ DIALECT_SCORE = describe(
     "dialect_score",
     "Score of a dialect's pictures",
     "mean over prompts of the dialect (group) of the mean of its pictures' params.of",
-    bounds=(-1.0, 1.0),
+    bounds=(float("-inf"), float("inf")),
     where="section 3.1.2 and table 1",
     inputs=("quality: image_id, scorer, value", IMAGES, PROMPTS, ANNOTATIONS),
     pitfalls=(
-        "CLIPScore at scale 1, as in the paper's table; its equation has 100.",
+        "The scale is the scorer's own: CLIPScore at scale 1, as in the paper's table; its equation has 100.",
         "CLIP has read far more standard English: part of the gap is the judge's own.",
         BY_PROMPT,
     ),
@@ -129,7 +129,7 @@ DIALECT_GAP = describe(
     "Gap between dialects",
     "mean over pairs of prompts of the standard dialect's score minus the other's (params.of: a scorer, or `correct`, "
     "the share of pictures that people call correct)",
-    bounds=(-1.0, 1.0),
+    bounds=(float("-inf"), float("inf")),
     where="section 3.1.2 and table 1",
     inputs=DIALECT_SCORE.inputs,
     pitfalls=(

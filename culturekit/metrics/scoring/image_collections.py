@@ -14,7 +14,7 @@ from culturekit.metrics.scoring.score_rows import Repeats, repeats_in
 from culturekit.records.schemas import MATCHES, QUALITY
 from culturekit.records.tables import Table
 
-__all__ = ["ImageCollection", "checked", "image_collections", "quality_by_scorer"]
+__all__ = ["ImageCollection", "checked", "image_collections", "images_of_no_country", "quality_by_scorer"]
 
 LABEL_KINDS = {"truth": "truth", "vlm": "tagged"}
 """What labels are called, by the method that gave them; all others are `mapped`."""
@@ -90,6 +90,17 @@ def image_collections(
             batches=one_batch(len(codes)) if repeats is None else cut_batches(repeats.of_row, size, partial),
             repeats=repeats,
         )
+
+
+def images_of_no_country(matches: pl.DataFrame, prompts: pl.DataFrame) -> dict[str, int]:
+    """Count the images that belong to no country: of prompts that no table knows, and of prompts that name none."""
+    named = {"prompt_id": pl.String, "country": pl.String}
+    images = matches.select("image_id", "prompt_id").unique("image_id")
+    known = images.join(prompts.select(pl.col(name).cast(kind) for name, kind in named.items()), on="prompt_id")
+    return {
+        "images of prompts that the table of prompts does not have": images.height - known.height,
+        "images of prompts that name no country": known["country"].null_count(),
+    }
 
 
 def checked(frame: pl.DataFrame, table: Table) -> pl.DataFrame:

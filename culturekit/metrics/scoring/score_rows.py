@@ -197,16 +197,12 @@ def scored(
 ROUNDING = 1e-6
 """By so much arithmetic in float32 may pass a bound."""
 
-OF_SCORERS = ("quality", "qvs", "dialect_score", "dialect_gap")
-"""Metrics whose scale is that of the scorer: PickScore gives about 20."""
-
 
 def check_ranges(table: pl.DataFrame) -> None:
     """Refuse a number that its metric cannot be; metrics of other packages are held to theirs elsewhere."""
-    held = {name: each for name, each in CATALOG.items() if name not in OF_SCORERS}
     low, high = (
         pl.col("metric").replace_strict(bounds, default=None, return_dtype=pl.Float64)
-        for bounds in ({n: each.low for n, each in held.items()}, {n: each.high for n, each in held.items()})
+        for bounds in ({n: each.low for n, each in CATALOG.items()}, {n: each.high for n, each in CATALOG.items()})
     )
     beyond = (pl.col("value") < low - ROUNDING) | (pl.col("value") > high + ROUNDING)
     outside = table.filter(pl.col("value").is_finite(), beyond)

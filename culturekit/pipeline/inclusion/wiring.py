@@ -149,9 +149,9 @@ def wire_names(recipe: Inclusion, run: Run, said: Path | None) -> None:
     for column, what in (("group", "regions"), ("concept", "objects")):
         source = EmbedSource(texts=(prompts,), columns=TextColumns(column, column))
         run.add(embed_stage(source, EmbedOptions(encoder)), own.TEXTS, variant=what)
-    thresholds = {"": recipe.threshold, **recipe.thresholds}
     width = ClipOptions().width if recipe.people is None else recipe.people.bucket
     for name, tables in tables_of(run).items():
+        thresholds = {"": recipe.threshold} | {of: known for of, known in recipe.thresholds.items() if of == name}
         for texts, role, criterion in (("region", own.REGIONS, REGION), ("object", own.OBJECTS, OBJECT)):
             names = VectorFolder(run.folder(own.TEXTS, variant=f"{texts}s"))
             vectors = VectorFolder(run.folder(own.VECTORS, name, recipe.texts))

@@ -76,6 +76,14 @@ class Prompts(StrictModel):
     specific: Asked | None = None
 
     @model_validator(mode="after")
+    def enough_nouns(self) -> Self:
+        """Refuse more nouns than there are: fewer prompts would be made."""
+        known = len(lists().nouns)
+        if self.neutral is None and self.nouns > known:
+            raise ValueError(f"nouns: {known} are shipped; found {self.nouns}; prompts.neutral takes others")
+        return self
+
+    @model_validator(mode="after")
     def given_groups(self) -> Self:
         """Refuse given prompts whose groups cannot be compared, and one dialect twice."""
         named = (self.pairs.standard, self.pairs.other)

@@ -19,6 +19,7 @@ from culturekit.annotate.inclusion_tables import (
 from culturekit.annotate.item_rows import read_rows
 from culturekit.annotate.set_aside import set_aside
 from culturekit.errors import UsageError
+from culturekit.families.handles.form_answers import read_answers
 from culturekit.families.handles.public_files import read_values, roles
 from culturekit.records.schemas import (
     ANNOTATION_CHECKS,
@@ -196,7 +197,7 @@ def tasks_stage(annotations: Path, made_from: Path, *, name: str = "tasks") -> S
 
 def all_answers(paths: Sequence[Path]) -> pl.DataFrame:
     """Read tables of answers as one; the same answer in two of them is a mistake."""
-    table = pl.concat([read_table(path, ANNOTATIONS).select(list(ANNOTATIONS.schema)) for path in paths])
+    table = pl.concat([read_answers(path).select(list(ANNOTATIONS.schema)) for path in paths])
     repeated = table.filter(table.select(ANNOTATIONS.key).is_duplicated()).sort(ANNOTATIONS.key)
     if repeated.height:
         row = repeated.row(0, named=True)

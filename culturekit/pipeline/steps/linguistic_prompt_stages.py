@@ -126,6 +126,11 @@ def neutral_stage(given: NounReads, options: NounOptions = ALL_NOUNS, *, name: s
     def run(work: Work) -> Outcome:
         known = load_lists(given.lists)
         nouns = known.nouns if given.review is None else accepted(given.review)
+        if (options.nouns or 0) > len(nouns):
+            raise UsageError(
+                "there are fewer nouns than prompts are to be about", expected=f"--nouns of at most {len(nouns)}",
+                found=str(options.nouns), where=str(given.review or given.lists or "the shipped lists"),
+            )  # fmt: skip
         table = prompt_table(neutral_prompts(nouns[: options.nouns], known.groups))
         write_table(work.out, PROMPTS, table)
         return Outcome({"prompts": table.height, "nouns": len(nouns[: options.nouns])})

@@ -26,6 +26,9 @@ SCHEMA = "0.2.1"
 
 EXPORTED = ("mapped", "corrected")
 UNKNOWN = "unknown"
+SCALES = {"embedded": (0.0, 1.0), "hpsv2": (-1.0, 1.0)}
+"""What each scorer of quality can say: clarity, and a cosine."""
+
 DETAILS = ("benchmark", "concept", "country", "group", "params", "folder", "row")
 
 
@@ -68,11 +71,12 @@ def every_eval_ever(
     metrics, results, drops = all_metrics(), [], dict[str, int]()
     for row in scores.to_dicts():
         metric = metrics[row["metric"]]
-        problem = "no number" if not math.isfinite(row["value"]) else "" if bounded(metric) else "no bounds"
-        if problem:
-            drops[f"score with {problem}"] = drops.get(f"score with {problem}", 0) + 1
+        ends = range_of(metric, row)
+        if ends is None or not math.isfinite(row["value"]):
+            problem = "score with no bounds" if ends is None else "score with no number"
+            drops[problem] = drops.get(problem, 0) + 1
             continue
-        results.append(result(run, row, metric))
+        results.append(result(run, row, metric, ends))
     identity, moment = model_id(backend, model), str(int(when.timestamp()))
     record = {
         "schema_version": SCHEMA,
@@ -92,12 +96,15 @@ def every_eval_ever(
     return record, drops
 
 
-def bounded(metric: Metric) -> bool:
-    """Tell whether a metric has a smallest and a largest value."""
-    return math.isfinite(metric.low) and math.isfinite(metric.high)
+def range_of(metric: Metric, row: Mapping[str, Any]) -> tuple[float, float] | None:
+    """Give the smallest and the largest value that there can be, by its scorer where that decides; None without."""
+    if math.isfinite(metric.low) and math.isfinite(metric.high):
+        return metric.low, metric.high
+    scorer = str(msgspec.json.decode(row["params"]).get("scorer", ""))
+    return next((ends for name, ends in SCALES.items() if scorer.startswith(name)), None)
 
 
-def result(run: RunFolders, row: Mapping[str, Any], metric: Metric) -> dict[str, Any]:
+def result(run: RunFolders, row: Mapping[str, Any], metric: Metric, ends: tuple[float, float]) -> dict[str, Any]:
     """Give one score with its interval, and what tells it from the others."""
     about = {key: str(row[key]) for key in DETAILS if row.get(key) is not None}
     kernel = f"{row['kernel']} kernel" if row.get("kernel") else None
@@ -118,8 +125,8 @@ def result(run: RunFolders, row: Mapping[str, Any], metric: Metric) -> dict[str,
             "evaluation_description": metric.title,
             "lower_is_better": metric.direction == "lower",
             "score_type": "continuous",
-            "min_score": metric.low,
-            "max_score": metric.high,
+            "min_score": ends[0],
+            "max_score": ends[1],
             "additional_details": {"formula": metric.formula, "unit": row["unit"], "direction": metric.direction},
         },
         "score_details": details,

@@ -58,6 +58,8 @@ def test_thirty_nouns_of_no_group_and_of_six_are_210(tmp_path: Path) -> None:
     assert said["neutral-apartment-af"] == "an African apartment"
     assert said["neutral-university-eu"] == "a European university"
     assert prompts(built(neutral_stage(NounReads(), NounOptions(2)), tmp_path / "two")).height == 14
+    with pytest.raises(UsageError, match=r"fewer nouns.*--nouns of at most 30, found 500"):
+        built(neutral_stage(NounReads(), NounOptions(500)), tmp_path / "many")
 
 
 def test_nine_groups_have_42_prompts_as_many_as_the_tables_of_the_paper_say(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ def linguistic(*stated: str) -> Linguistic:
         (("scorer=nobody",), "scorer"),
         (("prompts.dialects=nowhere.parquet",), "nowhere.parquet"),
         (("prompts.neutral=README.md",), "prompts.neutral: .*expected the table prompts"),
+        (("prompts.nouns=500",), "nouns: 30 are shipped; found 500"),
         (("prompts.pairs.standard=AAE",), "two dialects; found AAE twice"),
     ],
 )

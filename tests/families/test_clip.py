@@ -1,0 +1,18 @@
+"""Objects that images show, by thresholds of models."""
+
+import numpy as np
+import pytest
+
+from culturekit.errors import UsageError
+from culturekit.families.clip import ClipOptions, score_clip
+from culturekit.metrics.scoring.labelled_vectors import LabelledVectors
+from tests.metrics.scoring.picture_tables import pictured
+
+
+def test_a_threshold_of_a_model_that_is_not_scored_is_refused() -> None:
+    images, vectors = pictured({"open": {"p": 4}}, concept="drum")
+    texts = LabelledVectors(np.ones((1, 6), np.float32), ["drum"])
+    scored = score_clip(vectors, texts, images, options=ClipOptions("object", {"": 0.2, "open": 0.9})).scored
+    assert '"threshold":0.9' in scored.scores.filter(metric="object_presence")["params"][0].replace(" ", "")
+    with pytest.raises(UsageError, match="models that are scored, such as 'open'; found 'opem'"):
+        score_clip(vectors, texts, images, options=ClipOptions("object", {"": 0.2, "opem": 0.9}))
