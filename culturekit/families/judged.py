@@ -1,6 +1,5 @@
 """From what a judge says of all items, and people of a random part of them, to means without the judge's errors."""
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -14,12 +13,18 @@ from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.families.family import Confidence, Family, check_options, described, kept
 from culturekit.families.family_stage import family_stage
-from culturekit.families.handles.form_answers import Ends, check_ends, check_offered, check_on_scale, read_answers
+from culturekit.families.handles.form_answers import (
+    Ends,
+    check_ends,
+    check_offered,
+    check_on_scale,
+    common_range,
+    read_answers,
+)
 from culturekit.families.handles.inputs import Files, ValueTables, roles_of
 from culturekit.families.handles.refusals import Refusals
 from culturekit.families.qvs import samples_of
 from culturekit.metrics.arguments import argument_error
-from culturekit.metrics.catalog import CATALOG
 from culturekit.metrics.corrected.audit_design import Design
 from culturekit.metrics.corrected.judged_gates import MOST_GRADES, marked_items, marks_of_answers
 from culturekit.metrics.corrected.judged_means import judged_mean
@@ -249,7 +254,7 @@ def rows_of(
 ) -> Iterator[Row]:
     """Write one score twice: as the judge has it, and put right by a pool."""
     items = cell.select("prompt_id", "value", "weight", "unit_id", image_id="item", country="place")
-    low, high = range_of(cell["metric"][0])
+    low, high = common_range(cell["metric"][0])
     told = marked_items(items, answers, sample=sample, design=options.design, step=options.step, span=high - low)
     check_range(told, low, high)
     population = about.get("target") == "population"
@@ -274,16 +279,6 @@ def rows_of(
     yield statistic_row(**place, answer=within(found.judged, low, high), params={**told_of, "labels": "judged"})
     corrected = within(found.corrected, low, high)
     yield statistic_row(**place, answer=corrected, params={**told_of, **people, "labels": "corrected"})
-
-
-def range_of(metric: str) -> tuple[float, float]:
-    """Give the range of a metric."""
-    if metric not in CATALOG:
-        raise UsageError("a metric of another package has no range that is known here", found=metric)
-    low, high = CATALOG[metric].low, CATALOG[metric].high
-    if math.isinf(low) and math.isinf(high):
-        raise UsageError("a metric on the scale of its scorer has none in common with people", found=metric)
-    return low, high
 
 
 def check_range(told: pl.DataFrame, low: float, high: float) -> None:

@@ -1,5 +1,6 @@
 """Which answers a form offered: what people answered, and what is said of it, is held against that."""
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -8,13 +9,14 @@ import polars as pl
 
 from culturekit.errors import UsageError
 from culturekit.metrics.arguments import argument_error
+from culturekit.metrics.catalog import CATALOG
 from culturekit.records.schemas import ANNOTATIONS
 from culturekit.storage.manifest import read_manifest
 from culturekit.storage.package_data import shipped, shipped_names
 from culturekit.storage.tables import read_table
 from culturekit.storage.yaml_source import read_yaml
 
-__all__ = ["Ends", "check_ends", "check_offered", "check_on_scale", "read_answers"]
+__all__ = ["Ends", "check_ends", "check_offered", "check_on_scale", "common_range", "read_answers"]
 
 Ends: TypeAlias = tuple[float | None, float | None]
 """The lowest and the highest rating that people could give; none where that is not known."""
@@ -83,6 +85,16 @@ def check_offered(annotations: Path, criterion: str, choice: str | None, ends: E
             expected=f"the ends of {', '.join(offered)}",
             found=f"from {lowest:g} to {highest:g}",
         )
+
+
+def common_range(metric: str) -> tuple[float, float]:
+    """Give the range of a metric that people can be asked about."""
+    if metric not in CATALOG:
+        raise UsageError("a metric of another package has no range that is known here", found=metric)
+    low, high = CATALOG[metric].low, CATALOG[metric].high
+    if math.isinf(low) and math.isinf(high):
+        raise UsageError("a metric on the scale of its scorer has none in common with people", found=metric)
+    return low, high
 
 
 def offered_beside(annotations: Path) -> Offered:
