@@ -292,10 +292,5 @@ def item_differences(
 ) -> Iterator[Row]:
     """Give the difference of two pools on each common item, as values."""
     for item in sorted(first.keys() & second.keys()):
-        yield {
-            "metric": "pool_difference",
-            **place,
-            "params": canonical_json(params).decode(),
-            "item": item,
-            "value": first[item] - second[item],
-        }
+        about = {"params": canonical_json(params).decode(), "item": item, "value": first[item] - second[item]}
+        yield {"metric": "pool_difference", **place, **about}
