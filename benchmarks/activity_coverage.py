@@ -11,7 +11,7 @@ import hashlib
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -284,7 +284,7 @@ def compared(root: Path, scored: Mapping[str, Any], shown: pl.DataFrame, sample:
         criterion = CORRECTED[metric]
         low, high = SCALE if criterion == metric else (None, None)
         options = JudgedOptions(criterion, None, None, low, high, (metric,), "countries")
-        answered = score_judged(values, marks, sample, options=options, required=False)
+        answered = scored_or_none(partial(score_judged, values, marks, sample, options=options))
         found = answered.scores
         whole = found.filter(pl.col("country").is_null())
         for row in whole.iter_rows(named=True):
