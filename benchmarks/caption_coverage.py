@@ -16,6 +16,7 @@ import numpy as np
 import orjson
 import polars as pl
 from coverage_of_runs import Told, measure
+from withheld import scored_or_none
 
 from culturekit.annotate.rated_sample import rated_sample
 from culturekit.builders.judging.image_judge import vqa_request

@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 from coverage_of_runs import Told, measure
 from numpy.typing import NDArray
+from withheld import scored_or_none
 
 from culturekit.annotate.inclusion_tables import TASK2_SCHEME
 from culturekit.annotate.scheme import load_scheme
