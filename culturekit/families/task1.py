@@ -26,7 +26,7 @@ from culturekit.metrics.inclusion.triplet_combos import check_triplets
 from culturekit.metrics.inclusion.triplet_distances import Features, binned_choices
 from culturekit.metrics.scoring.image_collections import checked
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row, value_rows, with_reason
-from culturekit.metrics.statistics.proportions import proportion_interval
+from culturekit.metrics.statistics.intervals import proportion_interval
 from culturekit.records.schemas import TASK1
 from culturekit.records.work import Work
 from culturekit.stages.stage import Stage

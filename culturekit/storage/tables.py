@@ -9,6 +9,7 @@ from polars.io.plugins import register_io_source
 from culturekit.errors import CultureKitError, IntegrityError, UsageError
 from culturekit.records.schemas import TABLES
 from culturekit.records.tables import Table
+from culturekit.records.work import Outcome, Work
 from culturekit.storage.atomic import whole_file
 from culturekit.storage.system_errors import raise_system_error, system_errors
 
@@ -20,6 +21,7 @@ __all__ = [
     "read_together",
     "save_parquet",
     "save_part",
+    "table_outcome",
     "unreadable",
     "write_frames",
     "write_table",
@@ -37,6 +39,19 @@ def write_table(folder: Path, table: Table, frame: pl.DataFrame) -> Path:
     path = folder / f"{table.name}.parquet"
     save_parquet(ordered, path)
     return path
+
+
+def table_outcome(
+    work: Work,
+    table: Table,
+    frame: pl.DataFrame,
+    drops: Mapping[str, int] | None = None,
+    *,
+    notes: Mapping[str, object] | None = None,
+) -> Outcome:
+    """Write the table that is all a stage makes, and count its rows."""
+    write_table(work.out, table, frame)
+    return Outcome({table.name: frame.height}, drops or {}, notes or {})
 
 
 def save_parquet(frame: pl.DataFrame, path: Path) -> None:

@@ -18,10 +18,11 @@ from culturekit.report.charts import diversity_chart
 from culturekit.report.figures import Figure, text_of
 from culturekit.report.headline import headline_lines
 from culturekit.report.model_lines import ModelLine, in_order
-from culturekit.report.render import render, source_hash, template_text
+from culturekit.report.render import render, template_text
 from culturekit.report.verdict import Floor, question_about, verdict_on
 from culturekit.report.write import collect
 from culturekit.stages import roles
+from culturekit.storage.digests import source_hash
 from tests.conftest import SMALL, HeardProgress
 from tests.report.pages import HOSTILE, audited_page, figure, hostile_page, line, page
 

@@ -16,7 +16,7 @@ from culturekit.annotate.inclusion_tables import (
     task1_table,
     task2_table,
 )
-from culturekit.annotate.item_rows import read_rows
+from culturekit.annotate.items import read_rows
 from culturekit.annotate.set_aside import set_aside
 from culturekit.errors import UsageError
 from culturekit.families.handles.public_files import roles

@@ -31,7 +31,7 @@ from culturekit.records.schemas import CAPTIONS, IMAGES, PROMPTS, RIGHTS, TRANSL
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
 from culturekit.storage.package_data import shipped
-from culturekit.storage.tables import read_table, write_table
+from culturekit.storage.tables import read_table, table_outcome, write_table
 
 __all__ = ["alt_text", "alt_texts_stage", "collection_prompts_stage", "image_truth_stage", "pair_truth",
            "pair_truth_stage", "simulated_ratings_stage"]  # fmt: skip
@@ -55,8 +55,7 @@ def collection_prompts_stage(country: str, *, name: str = "collection-prompts") 
              "country": country}
             for number, (activity, category) in enumerate(world().activities)
         ]  # fmt: skip
-        write_table(work.out, PROMPTS, pl.DataFrame(rows, schema=PROMPTS.schema))
-        return Outcome({"prompts": len(rows)})
+        return table_outcome(work, PROMPTS, pl.DataFrame(rows, schema=PROMPTS.schema))
 
     return Stage(name, "collection-prompts", 1, run, {"world": shipped(VOCABULARY)}, {"country": country})
 
