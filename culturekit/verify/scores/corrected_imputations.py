@@ -45,7 +45,7 @@ def before_any(even: float, labels: int, none: int) -> Array:
     return weights
 
 
-def with_others(images: Array | Whole, none: int) -> Array:
+def with_others(images: Array | Counts, none: int) -> Array:
     """Append how many images show something to those of each label."""
     return np.array([*images, images.sum() - images[none]], np.float64)
 
@@ -239,7 +239,7 @@ def settled(logs: Array) -> Array:
     return np.asarray(chances / chances.sum())
 
 
-def nothing_apart(before: Array, counts: Array | Whole, none: int, rng: np.random.Generator) -> Array:
+def nothing_apart(before: Array, counts: Array | Counts, none: int, rng: np.random.Generator) -> Array:
     """Draw shares for each row: whether anything is shown first, and what is shown by itself."""
     parameters = before + np.array([with_others(one, none) for one in counts])
     gammas = rng.standard_gamma(np.maximum(parameters, 1e-12)) + 1e-290

@@ -50,6 +50,6 @@ def test_labels_that_are_shown_evenly_say_nothing_about_pictures_of_nothing() ->
     parents = np.append(np.arange(20) // 4, 5)
     imputed = impute(mapped, found, np.ones((1, 100), bool), parents, 20, rng=np.random.default_rng(1))
     assert imputed.shares[0, :, 20] == pytest.approx(np.full(3, 0.15), abs=0.035)
-    assert evenness_of(np.bincount(shows)[None], 20)[0] @ EVENNESS > 50
+    assert evenness_of(np.bincount(shows)[None].astype(np.float64), 20)[0] @ EVENNESS > 50
     only_nothing = evenness_of(np.array([[100.0]]), 0)
     assert only_nothing == pytest.approx(np.full_like(only_nothing, 1 / len(EVENNESS)))
