@@ -40,7 +40,12 @@ from culturekit.metrics.statistics.correlations import FEWEST_CLUSTERS
 from culturekit.metrics.statistics.draws import Drawn
 from culturekit.metrics.statistics.intervals import Interval
 from culturekit.metrics.statistics.pools import pool_divergence
-from culturekit.metrics.statistics.rating_tables import agreeing_pairs, pairwise_agreement, unanimous_agreement
+from culturekit.metrics.statistics.rating_tables import (
+    agreeing_pairs,
+    pairwise_agreement,
+    rating_counts,
+    unanimous_agreement,
+)
 from culturekit.metrics.statistics.resampling import Statistic, bootstrap
 from culturekit.records.schemas import ANNOTATIONS, JUDGMENTS
 from culturekit.records.work import Work
@@ -196,9 +201,9 @@ def drawn_statistics(table: NDArray[np.float64], level: Level) -> dict[str, Draw
 
 
 def counts_of(table: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Count answers, (most answers, n_items), as (n_items, n_choices)."""
-    choices = np.unique(table[np.isfinite(table)])
-    return np.stack([(table == choice).sum(axis=0) for choice in choices], axis=1)
+    """Count answers, (most answers, n_items), at least one an item, as (n_items, n_choices)."""
+    places, items = np.nonzero(np.isfinite(table))
+    return rating_counts(items.tolist(), table[places, items].tolist())
 
 
 def over_items(
