@@ -3,7 +3,7 @@
     python benchmarks/agreement.py
 
 Numbers are a scale of five; names are those of the two pictures of an item, of which one is chosen. The command is
-`culturekit annotate aggregate`, a process of its own, imports and all: ten items of numbers are hardly more than its start.
+`culturekit annotate aggregate`, a process of its own: for ten items of numbers, that is little more than its start.
 """
 
 import resource
