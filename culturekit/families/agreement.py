@@ -42,8 +42,8 @@ from culturekit.metrics.statistics.intervals import Interval
 from culturekit.metrics.statistics.pools import pool_divergence
 from culturekit.metrics.statistics.rating_tables import (
     agreeing_pairs,
+    counts_of,
     pairwise_agreement,
-    rating_counts,
     unanimous_agreement,
 )
 from culturekit.metrics.statistics.resampling import Statistic, bootstrap
@@ -198,12 +198,6 @@ def drawn_statistics(table: NDArray[np.float64], level: Level) -> dict[str, Draw
         "pairwise_agreement": drawn_pairwise(counts),
         "unanimous_agreement": drawn_unanimous(counts),
     }
-
-
-def counts_of(table: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Count answers, (most answers, n_items), at least one an item, as (n_items, n_choices)."""
-    places, items = np.nonzero(np.isfinite(table))
-    return rating_counts(items.tolist(), table[places, items].tolist())
 
 
 def over_items(
