@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from culturekit.defaults import CONFIDENCE, RESAMPLES
-from culturekit.errors import UsageError
+from culturekit.errors import NothingScored
 from culturekit.families.compare import Found, correct_families
 from culturekit.families.family import Confidence, Correction, Family, check_choices, described, kept
 from culturekit.families.family_stage import family_stage
@@ -136,7 +136,9 @@ def score_agreement(
     left_out: Counter[str] = Counter()
     pools, left_out["neither_value_nor_choice"] = pooled_ratings(annotations, by=options.by, left_out=left_out)
     if not pools:
-        raise UsageError("nobody answered anything", expected="annotations with values or choices", found="none")
+        raise NothingScored(
+            "nobody answered anything", expected="annotations with values or choices", found="none"
+        ).counting(left_out)
     rows = [row for pool in pools for row in agreement_rows(pool, options)]
     divergence, differences = divergences(pools, options, left_out)
     if judgments is not None:
@@ -289,10 +291,5 @@ def item_differences(
 ) -> Iterator[Row]:
     """Give the difference of two pools on each common item, as values."""
     for item in sorted(first.keys() & second.keys()):
-        yield {
-            "metric": "pool_difference",
-            **place,
-            "params": canonical_json(params).decode(),
-            "item": item,
-            "value": first[item] - second[item],
-        }
+        about = {"params": canonical_json(params).decode(), "item": item, "value": first[item] - second[item]}
+        yield {"metric": "pool_difference", **place, **about}

@@ -10,9 +10,9 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
-from culturekit.errors import UsageError
+from culturekit.errors import NothingScored, UsageError
 from culturekit.families.family import Family, described, kept
-from culturekit.families.family_stage import family_stage
+from culturekit.families.family_stage import answers_in, family_stage
 from culturekit.families.handles.image_levels import (
     MeanOptions,
     Rows,
@@ -37,11 +37,11 @@ from culturekit.metrics.scoring.careful_answers import careful_answers, of_crite
 from culturekit.metrics.scoring.labelled_vectors import LabelledVectors
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row
 from culturekit.metrics.statistics.intervals import Target
-from culturekit.records.schemas import ANNOTATIONS, YES_BY_SCORE
+from culturekit.records.schemas import YES_BY_SCORE
 from culturekit.records.work import Work
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import Typed
-from culturekit.storage.tables import read_table, write_table
+from culturekit.storage.tables import write_table
 
 __all__ = ["CLIP", "TEXTS", "ClipOptions", "ClipReads", "ClipScores", "clip", "score_clip"]
 
@@ -125,7 +125,7 @@ def clip(given: ClipReads, options: ClipOptions, *, name: str = "scores") -> Sta
 
     def score(work: Work) -> Scored:
         images = images_with_prompts(given.images, given.prompts, work.scratch)
-        people = None if given.annotations is None else read_table(given.annotations, ANNOTATIONS)
+        people = None if given.annotations is None else answers_in(work, given.annotations, options.criterion)
         made = replace(options, encoder=identity())
         answer = score_clip(given.vectors.vectors(), given.texts.vectors(), images, people, options=made)
         if people is not None:
@@ -215,11 +215,11 @@ def scored_images(
     found = images.join(known, on=column, how="inner", maintain_order="left")
     left_out["images without a text"] += images.height - found.height
     if found.is_empty():
-        raise UsageError(
+        raise NothingScored(
             f"no image has a text for {metric}",
             expected=f"ids of texts that stand in the column {column} of images",
             found=f"texts such as {texts.ids[0]!r}" if texts.ids else "no texts",
-        )
+        ).counting(left_out)
     own, places = np.asarray(vectors.vectors)[found["row"].to_numpy()], found["text"].to_numpy()
     score = clip_score(own, np.asarray(texts.vectors)[places], scale=scale)
     if options.texts not in PLACES:

@@ -34,4 +34,4 @@ def run_part(
         if manifest is not None and manifest.key == key:
             return None
         place.open(key)
-        return part(Work(dict(stage.inputs), place.out, place.scratch, engine, progress))
+        return part(Work(dict(stage.inputs), place.out, place.scratch, engine, progress, stage.in_run))

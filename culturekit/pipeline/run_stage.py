@@ -105,7 +105,7 @@ def build(
     started: float,
 ) -> Manifest:
     """Do the work of a stage and publish it."""
-    work = Work(dict(stage.inputs), place.out, place.scratch, carrying(engine), progress)
+    work = Work(dict(stage.inputs), place.out, place.scratch, carrying(engine), progress, stage.in_run)
     outcome = stage.run(work)
     if not isinstance(outcome, Outcome):
         raise UsageError(

@@ -17,6 +17,7 @@ __all__ = [
     "no_such_table",
     "read_part",
     "read_table",
+    "read_together",
     "save_parquet",
     "save_part",
     "unreadable",
@@ -159,6 +160,19 @@ def read_table(path: Path | str, table: Table | str) -> pl.DataFrame:
     if problems:
         raise IntegrityError(f"not a {table.name} table: {'; '.join(problems)}", where=str(path))
     return frame
+
+
+def read_together(paths: Sequence[Path], table: Table) -> pl.DataFrame:
+    """Read tables of one kind as one; columns that only some have are left out. A row in two is a mistake."""
+    whole = pl.concat([read_table(path, table).select(list(table.schema)) for path in paths])
+    twice = table.repeated(whole) if len(paths) > 1 else whole.clear()
+    if twice.height:
+        row = twice.row(0, named=True)
+        raise UsageError(
+            f"two tables of {table.name} have the same rows", where=", ".join(map(str, paths)),
+            found=", ".join(f"{name} {row[name]!r}" for name in table.key), hint="Give each table once.",
+        )  # fmt: skip
+    return whole
 
 
 def unreadable(path: Path, table: Table, error: Exception) -> IntegrityError:

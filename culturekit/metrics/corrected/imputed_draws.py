@@ -1,16 +1,14 @@
 """The draws that imputed shares and mappings are made of, for several chains: the first axis of arrays."""
 
 import numpy as np
-from numpy.typing import NDArray
+
+from culturekit.records.arrays import Array, Counts
 
 __all__ = ["chances_of", "drawn_accuracy", "drawn_rows", "drawn_shares", "drawn_strength", "drawn_tables"]
 
 ACCURACIES = np.linspace(0.02, 0.98, 25)
 STRENGTHS = np.geomspace(1.0, 300.0, 8)
 """What is tried for how often labels are mapped rightly, and how alike labels are in that and in how they err."""
-
-Array = NDArray[np.float64]
-Counts = NDArray[np.int64]
 
 
 def drawn_shares(parameters: Array, rng: np.random.Generator) -> Array:

@@ -20,6 +20,7 @@ from culturekit.metrics.corrected.imputed_draws import (
     drawn_tables,
 )
 from culturekit.metrics.corrected.imputed_labels import Findings, ImageLabels
+from culturekit.records.arrays import Array, Counts
 
 __all__ = ["Imputed", "ImputedPrompts", "impute"]
 
@@ -38,8 +39,6 @@ LIKENESS = (0.5, 2e4)
 EVENNESS = np.geomspace(0.05, 200, 40)
 """What is tried for how even the shares of a model are."""
 
-Array = NDArray[np.float64]
-Counts = NDArray[np.int64]
 Seen = NDArray[np.bool_]
 
 

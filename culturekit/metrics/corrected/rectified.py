@@ -9,7 +9,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from culturekit.errors import UsageError
 from culturekit.metrics.corrected.bending import bends
@@ -17,6 +16,7 @@ from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity
 from culturekit.metrics.corrected.imputed_labels import Findings
 from culturekit.metrics.corrected.imputed_prompts import Imputed, impute
 from culturekit.metrics.corrected.raters import RatedInterval
+from culturekit.records.arrays import Array, Counts
 
 __all__ = ["Parted", "parted", "rectified"]
 
@@ -30,9 +30,6 @@ MOST_SKEWED = 2.0
 
 ROWS = 6_000
 """Rows of counts whose diversity is computed per fold: with many prompts fewer of the draws."""
-
-Array = NDArray[np.float64]
-Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

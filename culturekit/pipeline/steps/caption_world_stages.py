@@ -13,7 +13,7 @@ from culturekit.annotate.rated_sample import Answering
 from culturekit.annotate.scheme import Scheme
 from culturekit.builders.judging.simulated_people import SimulatedPeople, is_careless, person_draws, step
 from culturekit.families.family_stage import write_scored
-from culturekit.families.handles.public_files import read_values, roles
+from culturekit.families.handles.public_files import roles
 from culturekit.generation.simulated.scenes.captions import (
     LANGUAGE,
     all_named,
@@ -27,7 +27,7 @@ from culturekit.generation.simulated.scenes.vocabulary import VOCABULARY, world
 from culturekit.kg.countries import country as known_country
 from culturekit.pipeline.steps.annotate_stages import filled_in
 from culturekit.pipeline.steps.pair_stages import RATING, means_of
-from culturekit.records.schemas import CAPTIONS, IMAGES, PROMPTS, RIGHTS, TRANSLATIONS
+from culturekit.records.schemas import CAPTIONS, IMAGES, PROMPTS, RIGHTS, TRANSLATIONS, VALUES
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
 from culturekit.storage.package_data import shipped
@@ -198,7 +198,7 @@ def simulated_ratings_stage(
     """Let simulated people rate, who know what each item deserves, in all criteria of a form from 1 to 5."""
 
     def answering(scheme: Scheme) -> Answering:
-        values = read_values([truth]).with_columns(criterion=pl.col("params").str.json_path_match("$.criterion"))
+        values = read_table(truth, VALUES).with_columns(criterion=pl.col("params").str.json_path_match("$.criterion"))
         deserved = {
             (row["item"], row["criterion"]): row["value"] for row in values.filter(metric=RATING).iter_rows(named=True)
         }

@@ -16,7 +16,6 @@ from culturekit.defaults import CONFIDENCE
 from culturekit.families.family import check_options, kept
 from culturekit.families.family_stage import write_scored
 from culturekit.families.handles.inputs import roles_of
-from culturekit.families.handles.public_files import read_values
 from culturekit.metrics.linguistic.human_tables import item_scores
 from culturekit.metrics.scoring.careful_answers import careful_answers
 from culturekit.metrics.scoring.prompted_images import Place, mean_rows
@@ -147,7 +146,7 @@ def worth_stage(selected: Path, answers: Path | None, truth: Path | None, *, nam
 
     def run(work: Work) -> Outcome:
         rated = None if answers is None else read_table(answers, ANNOTATIONS)
-        known = None if truth is None else read_values([truth])
+        known = None if truth is None else read_table(truth, VALUES)
         return write_scored(work, worth_of(read_table(selected, SELECTED), rated, known))
 
     given = {"selected": selected, "answers": answers, "truth": truth}

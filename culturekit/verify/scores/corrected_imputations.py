@@ -7,11 +7,12 @@ drawn side by side, so that the generator is asked in the same order.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from culturekit.records.arrays import Array, Counts
 from culturekit.verify.scores.audited_cells import Audit, Cells
 from culturekit.verify.scores.gamma_functions import digamma, lgamma, trigamma
 
@@ -25,15 +26,12 @@ STEPS = (0.1, 0.4, 1.5)
 LEAST, MOST = 0.5, 2e4
 SOME = 240
 
-Array: TypeAlias = NDArray[np.float64]
-Whole: TypeAlias = NDArray[np.int64]
-
 
 @dataclass(frozen=True, slots=True)
 class Chain:
     """Images by prompt and what they show by round, mean chances by prompt and mapped label, mean and some shares."""
 
-    counts: Whole
+    counts: Counts
     chances: Array
     shares: Array
     some: Array
@@ -47,7 +45,7 @@ def before_any(even: float, labels: int, none: int) -> Array:
 
 
 def chains_of(
-    mapped: Whole, audits: Sequence[Audit], parents: Whole, none: int, rng: np.random.Generator
+    mapped: Counts, audits: Sequence[Audit], parents: Counts, none: int, rng: np.random.Generator
 ) -> list[Chain]:
     """Draw a chain by each audit for images by prompt and mapped label."""
     prompts, labels = mapped.shape
@@ -84,7 +82,7 @@ def chains_of(
     return list(split(np.array(kept), cells.full(chances), mean, np.array(later)))
 
 
-def split(counts: Whole, chances: Array, shares: Array, some: Array) -> Iterator[Chain]:
+def split(counts: Counts, chances: Array, shares: Array, some: Array) -> Iterator[Chain]:
     """Part what was drawn by chain."""
     for number in range(len(shares)):
         yield Chain(counts[:, number], chances[number], shares[number], some[:, number])
@@ -104,7 +102,7 @@ def chances_of_even(found: Array, none: int) -> Array:
 class Mapping:
     """How each true label is mapped: rightly as often as others are, or to where errors fall; chain by chain."""
 
-    def __init__(self, errors: Sequence[Array], total: Whole, none: int) -> None:
+    def __init__(self, errors: Sequence[Array], total: Counts, none: int) -> None:
         """Take where errors are expected; labels that nothing was mapped to cannot be mapped rightly."""
         self.errors, self.none = np.array(errors), none
         self.known = np.array([images > 0 and label != none for label, images in enumerate(total)])
@@ -142,7 +140,7 @@ def closeness(wrong: Array, errors: Array) -> Array:
     return np.asarray(fits + (lgamma(starts) - lgamma(starts + wrong.sum(axis=1))).sum(axis=1))
 
 
-def usual_errors(audited: Array, total: Whole, parents: Whole) -> Array:
+def usual_errors(audited: Array, total: Counts, parents: Counts) -> Array:
     """Say where errors of each label are expected: half on its continent, half anywhere."""
     labels = len(total)
     there = total > 0
@@ -156,7 +154,7 @@ def usual_errors(audited: Array, total: Whole, parents: Whole) -> Array:
     return np.array(rows)
 
 
-def likeness_again(likeness: Array, models: Array, counts: Whole, rng: np.random.Generator) -> Array:
+def likeness_again(likeness: Array, models: Array, counts: Counts, rng: np.random.Generator) -> Array:
     """Try to move how alike prompts are, by steps of different sizes."""
 
     def fit(values: Array) -> Array:
@@ -174,7 +172,7 @@ def likeness_again(likeness: Array, models: Array, counts: Whole, rng: np.random
     return likeness
 
 
-def one_fit(value: float, model: Array, counts: Whole) -> float:
+def one_fit(value: float, model: Array, counts: Counts) -> float:
     """Give the log odds that the prompts of a chain are so much alike."""
     there, images = counts > 0, counts.sum(axis=1)
     prior = np.broadcast_to(value * model, counts.shape)[there]
@@ -186,7 +184,7 @@ def one_fit(value: float, model: Array, counts: Whole) -> float:
     )
 
 
-def draws_from_models(counts: Whole, prior: Array, rng: np.random.Generator) -> Array:
+def draws_from_models(counts: Counts, prior: Array, rng: np.random.Generator) -> Array:
     """Draw how many of the labels of all prompts come from a model's shares and not from labels drawn before.
 
     One in each prompt that shows a label, and as many heads of coins as sums of their chances and squares tell.
@@ -212,7 +210,7 @@ def coins(accuracy: Array, alike: Array, good: Array, bad: Array) -> Array:
     return np.asarray((joint - lgamma(a) - lgamma(b) + lgamma(np.asarray(alike))).sum(axis=1))
 
 
-def picks(chances: Array, rng: np.random.Generator) -> Whole:
+def picks(chances: Array, rng: np.random.Generator) -> Counts:
     """Draw a place in each row of chances."""
     sums = chances.cumsum(axis=1)
     drawn = rng.random(len(chances)) * sums[:, -1]

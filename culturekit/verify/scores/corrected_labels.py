@@ -15,6 +15,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from culturekit.records.arrays import Array
+from culturekit.records.arrays import Counts as Whole
 from culturekit.verify.scores.audited_cells import Audit
 from culturekit.verify.scores.averages import RatedAnswer
 from culturekit.verify.scores.batch_chances import mean_diversity
@@ -31,8 +33,6 @@ MOST_ROWS, FEWEST_ROUNDS = 6_000, 30
 BLOCK = 8_192
 """Rows of shares worked on at a time."""
 
-Array = NDArray[np.float64]
-Whole = NDArray[np.int64]
 Mean: TypeAlias = Callable[..., Array]
 
 
