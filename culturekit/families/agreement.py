@@ -40,7 +40,12 @@ from culturekit.metrics.statistics.correlations import FEWEST_CLUSTERS
 from culturekit.metrics.statistics.draws import Drawn
 from culturekit.metrics.statistics.intervals import Interval
 from culturekit.metrics.statistics.pools import pool_divergence
-from culturekit.metrics.statistics.rating_tables import agreeing_pairs, pairwise_agreement, unanimous_agreement
+from culturekit.metrics.statistics.rating_tables import (
+    agreeing_pairs,
+    counts_of,
+    pairwise_agreement,
+    unanimous_agreement,
+)
 from culturekit.metrics.statistics.resampling import Statistic, bootstrap
 from culturekit.records.schemas import ANNOTATIONS, JUDGMENTS
 from culturekit.records.work import Work
@@ -195,12 +200,6 @@ def drawn_statistics(table: NDArray[np.float64], level: Level) -> dict[str, Draw
         "pairwise_agreement": drawn_pairwise(counts),
         "unanimous_agreement": drawn_unanimous(counts),
     }
-
-
-def counts_of(table: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Count answers, (most answers, n_items), as (n_items, n_choices)."""
-    choices = np.unique(table[np.isfinite(table)])
-    return np.stack([(table == choice).sum(axis=0) for choice in choices], axis=1)
 
 
 def over_items(
