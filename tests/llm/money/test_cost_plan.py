@@ -161,6 +161,18 @@ def test_a_kind_of_requests_is_known_by_what_stands_before_and_after_their_data(
     assert not kind.asks(head + b"a mask" + b"U" * 150) and not kind.asks(b"I" * 150 + b"a mask" + tail)
 
 
+def test_what_was_asked_is_not_written_where_a_sum_is_shown() -> None:
+    assert "a dish" not in repr(Spent(b"k", "one", 1, 1, True, b"a dish"))
+
+
+def test_one_request_tells_no_kind_by_itself() -> None:
+    kind, body = RequestKind(), b"H" * 150 + b"a soup" + b"T" * 150
+    kind.add(body)
+    assert not kind.asks(body) and not kind.repairs(b"H" * 150 + b"a soup" + b"T" * 60 + REPAIR_MARK)
+    kind.add(b"H" * 150 + b"a dance" + b"T" * 150)
+    assert kind.asks(body)
+
+
 def test_what_was_bought_under_other_roots_does_not_swell_the_rest(tmp_path: Path) -> None:
     spent = journalled(tmp_path, [(asked("filter", number), Usage(400, 12)) for number in range(200)])
     plan = plan_cost([asked("filter", number) for number in range(190, 290)], IDENTITY, RATE, spent=spent)
