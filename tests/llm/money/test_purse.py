@@ -21,6 +21,7 @@ from culturekit.llm.money.ledger import Ledger, read_ledger
 from culturekit.llm.money.purse import remember_rate
 from culturekit.llm.money.shared_budget import spent_elsewhere
 from culturekit.llm.money.spending import read_spending
+from culturekit.llm.money.tokens import input_bound
 from culturekit.llm.outcomes import Answered
 from culturekit.storage.manifest import JOURNAL
 from tests.conftest import HeardProgress
@@ -129,6 +130,16 @@ def test_a_count_above_what_was_asked_is_paid_and_said(tmp_path: Path, caplog: p
         ask(Miscounting(stated={"sent": 1_000_000, "came": CAME}), tmp_path, budget=PAYS_TWELVE)
     assert "counts 1,000,000 tokens in and 10 out, where at most" in caplog.text
     assert ledger_of(tmp_path).total.input_tokens == 1_000_000
+
+
+def test_a_count_of_just_what_was_asked_for_is_not_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (request,) = questions(1)
+    outgoing = FakeClient().compose(request)
+    most = input_bound(outgoing, FakeClient().identity)
+    ask(Miscounting(stated={"sent": most, "came": outgoing.max_tokens}), tmp_path / "just", 1, budget=1.0)
+    assert not caplog.records
+    ask(Miscounting(stated={"sent": most + 1, "came": outgoing.max_tokens}), tmp_path / "more", 1, budget=1.0)
+    assert "they are paid as counted" in caplog.text
 
 
 def test_a_claim_of_millions_does_not_hold_the_pace_up() -> None:
