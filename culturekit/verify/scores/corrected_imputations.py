@@ -38,10 +38,16 @@ class Chain:
 
 
 def before_any(even: float, labels: int, none: int) -> Array:
-    """Give what each label weighs before any is seen; that of nothing at most half an image."""
-    weights = np.full(labels, even / labels)
+    """Give what each label weighs before any is seen, nothing at most half an image; last, at most one, all others."""
+    weights = np.full(labels + 1, even / labels)
     weights[none] = min(even / labels, 0.5)
+    weights[labels] = min(max(even * (labels - 1) / labels, 1e-12), 1.0)
     return weights
+
+
+def with_others(images: Array | Counts, none: int) -> Array:
+    """Append how many images show something to those of each label."""
+    return np.array([*images, images.sum() - images[none]], np.float64)
 
 
 def chains_of(
@@ -56,7 +62,7 @@ def chains_of(
     chance_of_even = np.array([chances_of_even(one, none) for one in found])
     evens = np.exp((chance_of_even * np.log(EVEN)).sum(axis=1))
     models = np.array(
-        [one + 2.0 * before_any(float(even), labels, none) for one, even in zip(found, evens, strict=True)]
+        [one + 2.0 * before_any(float(even), labels, none)[:labels] for one, even in zip(found, evens, strict=True)]
     )
     models /= models.sum(axis=1)[:, None]
     likeness = np.full(chains, 20.0)
@@ -69,10 +75,11 @@ def chains_of(
         if step >= 0:
             before = np.array([before_any(float(EVEN[place]), labels, none) for place in picks(chance_of_even, rng)])
             if prompts == 1:
-                shares = dirichlet(before[:, None] + counts, rng)
+                shares = nothing_apart(before, counts[:, 0], none, rng)[:, None]
             else:
                 likeness = likeness_again(likeness, models, counts, rng)
-                models = dirichlet(before + draws_from_models(counts, likeness[:, None] * models, rng), rng)
+                times = draws_from_models(counts, likeness[:, None] * models, rng)
+                models = nothing_apart(before, times, none, rng)
                 shares = dirichlet((likeness[:, None] * models)[:, None] + counts, rng)
         counts, tables, odds = cells.shown_again(shares, mapping.again(tables, rng), rng)
         if step >= FIRST:
@@ -90,13 +97,22 @@ def split(counts: Counts, chances: Array, shares: Array, some: Array) -> Iterato
 
 def chances_of_even(found: Array, none: int) -> Array:
     """Say how likely each evenness of a model is, from the labels that people named."""
-    return settled(
-        np.array([
-            (lgamma(before + found) - lgamma(before)).sum()
-            + float(lgamma(before.sum(keepdims=True))[0] - lgamma((before.sum() + found.sum())[None])[0])
-            for before in (before_any(even, len(found), none) for even in EVEN)
-        ])
-    )  # fmt: skip
+    seen, others = with_others(found, none), np.arange(len(found)) != none
+
+    def fit(before: Array, images: Array) -> float:
+        """Give the log chance of images by label, drawn from shares of a Dirichlet distribution."""
+        each = (lgamma(before + images) - lgamma(before)).sum()
+        return (
+            float(each + np.subtract(*lgamma(np.array([before.sum(), before.sum() + images.sum()]))))
+            if len(before)
+            else 0.0
+        )
+
+    logs = [
+        fit(before[:-1][others], found[others]) + fit(before[[none, -1]], seen[[none, -1]])
+        for before in (before_any(even, len(found), none) for even in EVEN)
+    ]
+    return settled(np.array(logs))
 
 
 class Mapping:
@@ -221,6 +237,19 @@ def settled(logs: Array) -> Array:
     """Turn logarithms into chances that sum to 1."""
     chances = np.exp(logs - logs.max())
     return np.asarray(chances / chances.sum())
+
+
+def nothing_apart(before: Array, counts: Array | Counts, none: int, rng: np.random.Generator) -> Array:
+    """Draw shares for each row: whether anything is shown first, and what is shown by itself."""
+    parameters = before + np.array([with_others(one, none) for one in counts])
+    gammas = rng.standard_gamma(np.maximum(parameters, 1e-12)) + 1e-290
+    labels = np.arange(before.shape[1] - 1)
+    both = gammas[:, none] + gammas[:, -1]
+    shown = gammas[:, :-1][:, labels != none]
+    shares = np.empty((len(gammas), len(labels)))
+    shares[:, labels != none] = shown * (gammas[:, -1] / np.maximum(shown.sum(axis=1), 1e-290) / both)[:, None]
+    shares[:, none] = gammas[:, none] / both
+    return shares
 
 
 def dirichlet(parameters: Array, rng: np.random.Generator) -> Array:
