@@ -11,7 +11,7 @@ import hashlib
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ import numpy as np
 import orjson
 import polars as pl
 from coverage_of_runs import Told, measure
+from withheld import scored_or_none
 
 from culturekit.annotate.rated_sample import rated_sample
 from culturekit.builders.judging.image_judge import vqa_request
@@ -284,7 +285,7 @@ def compared(root: Path, scored: Mapping[str, Any], shown: pl.DataFrame, sample:
         criterion = CORRECTED[metric]
         low, high = SCALE if criterion == metric else (None, None)
         options = JudgedOptions(criterion, None, None, low, high, (metric,), "countries")
-        answered = score_judged(values, marks, sample, options=options, required=False)
+        answered = scored_or_none(partial(score_judged, values, marks, sample, options=options))
         found = answered.scores
         whole = found.filter(pl.col("country").is_null())
         for row in whole.iter_rows(named=True):

@@ -9,13 +9,14 @@ stands beside it: of these people saw a part, so that it is more often.
 import hashlib
 import math
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 import orjson
 import polars as pl
 from coverage_of_runs import Told, measure
+from withheld import scored_or_none
 
 from culturekit.annotate.rated_sample import rated_sample
 from culturekit.builders.judging.image_judge import vqa_request
@@ -101,7 +102,9 @@ def one_run(seed: int) -> list[Told]:
     sample = rated_sample(made, prompts, count=people.prompts, rng=np.random.default_rng([seed, 2]))
     answers = pl.DataFrame(list(said(sample, deserved, people.simulated, seed)), schema=ANNOTATIONS.schema)
     how = JudgedOptions(PRESENCE, None, None, 1.0, 5.0, (VQASCORE,), by="in-region")
-    found = score_judged(pl.DataFrame(values, schema=VALUES.schema), answers, sample, options=how, required=False)
+    found = scored_or_none(
+        partial(score_judged, pl.DataFrame(values, schema=VALUES.schema), answers, sample, options=how)
+    )
     own = {model: np.mean([deserved[item] for item in part["image_id"]]) for (model,), part in made.group_by("model")}
     true = {model.name: true_value(model.backend) for model in wanted.models}
     return [

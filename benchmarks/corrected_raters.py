@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
-from corrected_diversity import AUDITED, COUNTRIES, PARENTS, SIZE, audited, mapping, models
+from country_models import AUDITED, COUNTRIES, PARENTS, SIZE, audited, mapping, models
 from numpy.typing import NDArray
 from recording import record
 

@@ -8,7 +8,7 @@ import time
 
 import numpy as np
 import polars as pl
-from corrected_diversity import AUDITED, PARENTS, SIZE, audited, mapping, models
+from country_models import AUDITED, PARENTS, SIZE, audited, mapping, models
 from recording import record
 
 from culturekit.metrics import audit_sample, vendi_corrected

@@ -10,7 +10,7 @@ model without a region (glossy) from a regional one that is crude (rough).
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import cache, partial
 from itertools import product
 from typing import Any
 
@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 from coverage_of_runs import Told, measure
 from numpy.typing import NDArray
+from withheld import scored_or_none
 
 from culturekit.annotate.inclusion_tables import TASK2_SCHEME
 from culturekit.annotate.scheme import load_scheme
@@ -183,9 +184,8 @@ def one_run(seed: int) -> list[Told]:
     order: dict[str, dict[str, float]] = {}
     for what, metric in JUDGES.items():
         how = JudgedOptions(what, TASK2_SCHEME, metrics=(metric,), by="in-region")
-        scores = score_judged(
-            judged, marks, sample.select(list(AUDIT_SAMPLE.schema)), options=how, required=False
-        ).scores
+        drawn = sample.select(list(AUDIT_SAMPLE.schema))
+        scores = scored_or_none(partial(score_judged, judged, marks, drawn, options=how)).scores
         about = scores.with_columns(
             pl.col("params").str.json_path_match(f"$.{name}").alias(name) for name in ("labels", "pool")
         )

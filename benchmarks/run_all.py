@@ -32,7 +32,6 @@ LONG = (
     ("evaluation.py", "--full"),
     ("evaluation_coverage.py", "--full"),
     ("corrected_raters.py", "--audits", "200"),
-    ("corrected_diversity.py", "--full"),
     ("corrected_worlds.py", "--full", "--add"),
     ("corrected_comparisons.py", "--runs", "60"),
     ("corrected_forecasts.py", "--images", "3", "--runs", "20"),

@@ -5,6 +5,7 @@ CultureKitError               70  ours: please report it
 ├── UsageError                 2  a flag, a file or a name given by the user is wrong
 │   ├── ConfigError            2  a YAML file has problems, all of them listed
 │   ├── MissingDependency      2  an optional package or a key is not there
+│   ├── NothingScored          2  of all that was given nothing can be scored; in a run, these scores are left out
 │   ├── PluginFailure          2  what another package brings failed, or is not what its kind is
 │   └── FolderInUse            2  another run holds the folder
 ├── UpstreamUnavailable        3  a server or a provider did not answer
@@ -18,7 +19,7 @@ a person; 130 is interrupted. 3 is also a disk that is full or fails, too little
 `TimeoutError`. After 3, 5 and 130 the same command goes on where it was.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "FolderInUse",
     "IntegrityError",
     "MissingDependency",
+    "NothingScored",
     "PluginFailure",
     "Problem",
     "UnusableReplies",
@@ -84,6 +86,18 @@ class UsageError(CultureKitError, ValueError):
 
 class MissingDependency(UsageError):
     """An optional package, a key or a program is needed and is not there."""
+
+
+class NothingScored(UsageError):
+    """Of all that was given nothing can be scored: a command refuses it, and a run goes on without these scores."""
+
+    left_out: Mapping[str, int] | None = None
+
+    def counting(self, left_out: Mapping[str, int]) -> "NothingScored":
+        """Say what was left out, counted by reason; counts that are all 0 say nothing."""
+        found = {reason: count for reason, count in left_out.items() if count}
+        self.left_out = found if found or not left_out else None
+        return self
 
 
 class PluginFailure(UsageError):

@@ -40,6 +40,7 @@ def test_exit_codes_are_the_documented_ones() -> None:
         "FolderInUse": 2,
         "IntegrityError": 4,
         "MissingDependency": 2,
+        "NothingScored": 2,
         "PluginFailure": 2,
         "UnusableReplies": 3,
         "UpstreamUnavailable": 3,

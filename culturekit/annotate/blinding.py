@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 
-import numpy as np
-
+from culturekit.metrics.scoring.value_sets import own_generator
 from culturekit.storage.digests import digest
 
-__all__ = ["content_of", "drawn", "generator", "picture_file", "project_id", "task_id"]
+__all__ = ["content_of", "drawn", "picture_file", "project_id", "task_id"]
 
 
 def project_id(scheme: object, items: Sequence[str], options: object, *, seed: int) -> str:
@@ -24,14 +23,9 @@ def picture_file(project: str, image_id: str, *, seed: int) -> str:
     return f"{digest(['picture', project, image_id, seed])[:20]}.png"
 
 
-def generator(seed: int, *key: object) -> np.random.Generator:
-    """Make the random numbers of one decision; they do not depend on what else is decided."""
-    return np.random.default_rng([seed, int(digest([str(part) for part in key])[:16], 16)])
-
-
 def drawn(count: int, *key: object, seed: int) -> list[int]:
     """Draw an order of so many things."""
-    return [int(place) for place in generator(seed, *key).permutation(count)]
+    return [int(place) for place in own_generator(seed, *key).permutation(count)]
 
 
 def content_of(data: object) -> str:

@@ -1,7 +1,5 @@
 """The tasks as one HTML page that works from a disk: it loads nothing but pictures, and runs only its own script."""
 
-import base64
-import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -16,6 +14,7 @@ from culturekit.annotate.label_studio import fixed_options, subject_of
 from culturekit.annotate.scheme import Scheme
 from culturekit.annotate.tasks import Part, Project
 from culturekit.errors import IntegrityError
+from culturekit.storage.digests import source_hash
 
 __all__ = ["content_in", "form_page", "page_of", "sheet_name"]
 
@@ -153,8 +152,3 @@ def template(name: str) -> Template:
 def template_text(name: str) -> str:
     """Read a file of the page's template."""
     return files("culturekit").joinpath(f"annotate/templates/{name}").read_text(encoding="utf-8").strip()
-
-
-def source_hash(text: str) -> str:
-    """Hash an inline style or script as a content security policy names it."""
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

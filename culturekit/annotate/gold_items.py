@@ -6,11 +6,11 @@ from typing import Any
 
 import polars as pl
 
-from culturekit.annotate.blinding import generator
 from culturekit.annotate.items import Item
 from culturekit.annotate.scheme import Scheme
 from culturekit.errors import UsageError
 from culturekit.kg.countries import countries
+from culturekit.metrics.scoring.value_sets import own_generator
 
 __all__ = ["gold_items", "lookalikes"]
 
@@ -46,7 +46,7 @@ def gold_items(pictures: pl.DataFrame, space: pl.DataFrame, scheme: Scheme, left
         if place is None:
             left_out[SEVERAL] += 1
             continue
-        drawn = concepts[int(generator(0, "concept", row["image_id"]).integers(len(concepts)))]
+        drawn = concepts[int(own_generator(0, "concept", row["image_id"]).integers(len(concepts)))]
         about = {"model": row["model"], "concept": place.get("concept") or row.get("concept") or drawn}
         known = {name: str(place[name]) for name in LABELS if name in place}
         found.append(Item(row["image_id"], {scheme.pictures[0]: row["image_id"]}, {}, None, about, known))
@@ -81,5 +81,5 @@ def lookalikes(item: Item, items: Sequence[Item], near: Mapping[str, Sequence[st
     alike = [one for one in lists if set(own) <= set(one)] or lists
     if not alike:
         return own
-    chosen = alike[int(generator(seed, "lookalikes", item.item_id).integers(len(alike)))]
+    chosen = alike[int(own_generator(seed, "lookalikes", item.item_id).integers(len(alike)))]
     return list(dict.fromkeys([*own, *chosen]))

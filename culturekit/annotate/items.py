@@ -3,14 +3,17 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from culturekit.annotate.scheme import Scheme
 from culturekit.errors import UsageError
+from culturekit.storage.spreadsheet_cells import read_csv_texts
+from culturekit.storage.system_errors import raise_system_error
 
-__all__ = ["Item", "items_of_images", "items_of_rows"]
+__all__ = ["Item", "items_of_images", "items_of_rows", "read_rows"]
 
 ABSENT = "image not made or not known"
 OF_IMAGE = ("model", "concept", "country", "group", "prompt_id")
@@ -138,3 +141,16 @@ def text_or_none(value: object) -> str | None:
     if value is None or value == "":
         return None
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def read_rows(path: Path) -> pl.DataFrame:
+    """Read a table of items that the user, or a stage, wrote; every cell of a CSV file is text."""
+    if not path.is_file():
+        raise UsageError("there is no such table of items", where=str(path))
+    try:
+        if path.suffix == ".parquet":
+            return pl.read_parquet(path)
+        return read_csv_texts(path)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise_system_error(error, path)
+        raise UsageError("not a readable table of items", where=str(path), found=str(error)) from error

@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import polars as pl
 
-from culturekit.annotate.blinding import generator
 from culturekit.annotate.gold_items import lookalikes
 from culturekit.annotate.items import Item
 from culturekit.annotate.scheme import Scheme
 from culturekit.annotate.tasks import Offer
 from culturekit.errors import UsageError
 from culturekit.kg.countries import countries
+from culturekit.metrics.scoring.value_sets import own_generator
 
 __all__ = ["FIRST", "OF_SPACE", "own_offers", "space_offers", "wanted_lists"]
 
@@ -114,7 +114,7 @@ def shortlist(
             where=f"item {item.item_id!r}",
             expected=f"matches of the image, to list its {length} likeliest: --matches",
         )
-    rng = generator(seed, "shortlist", item.item_id)
+    rng = own_generator(seed, "shortlist", item.item_id)
     likely = [artifact for artifact in dict.fromkeys(near) if artifact in set(ids)][: max(length // 2, 1)]
     others = [artifact for artifact in ids if artifact not in set(likely)]
     rng.shuffle(others)
@@ -122,7 +122,7 @@ def shortlist(
     listed = [place for place in places if place[0] in chosen]
     rng.shuffle(listed)
     nearest = likely[0] if likely and item.known is None and len(chosen) > 1 else None
-    first = bool(generator(seed, "first", item.item_id).integers(2))
+    first = bool(own_generator(seed, "first", item.item_id).integers(2))
     if nearest is not None and (listed[0][0] == nearest) != first:
         other = next(number for number, place in enumerate(listed) if (place[0] == nearest) == first)
         listed[0], listed[other] = listed[other], listed[0]

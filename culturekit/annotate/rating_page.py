@@ -7,7 +7,8 @@ from typing import Any
 import polars as pl
 from markupsafe import Markup
 
-from culturekit.annotate.form import source_hash, template, template_text
+from culturekit.annotate.form import template, template_text
+from culturekit.storage.digests import source_hash
 
 __all__ = ["Cell", "Grid", "grids", "rating_page"]
 

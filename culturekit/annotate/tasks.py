@@ -5,10 +5,11 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from culturekit.annotate.blinding import content_of, drawn, generator, picture_file, task_id
+from culturekit.annotate.blinding import content_of, drawn, picture_file, task_id
 from culturekit.annotate.items import Item
 from culturekit.annotate.quotas import Share
 from culturekit.annotate.scheme import Scheme
+from culturekit.metrics.scoring.value_sets import own_generator
 
 __all__ = ["Offer", "Part", "Project", "Task", "make_parts"]
 
@@ -160,7 +161,7 @@ def order_of(
     tasks: Sequence[Task], items: int, again: Sequence[int], part: str, slot: int, seed: int
 ) -> tuple[int, ...]:
     """Draw the order of one slot: an item that comes again stands in the first third, its repeat in the last."""
-    rng = generator(seed, "order", part, slot)
+    rng = own_generator(seed, "order", part, slot)
     others = [place for place in range(items) if place not in set(again)]
     rng.shuffle(others)
     third = max(items // 3 - len(again), 0)

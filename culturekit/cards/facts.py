@@ -10,7 +10,7 @@ from culturekit.cards.card_tables import NOT_KNOWN, CardTable, FileFacts, other_
 from culturekit.cards.counting import Counts, agreement_in, count_table
 from culturekit.cards.provenance import carried_manifests, not_at_hand
 from culturekit.records.work import UNDER_REVIEW
-from culturekit.storage.digests import canonical_json
+from culturekit.storage.digests import canonical_json, indented_json
 from culturekit.storage.manifest import Manifest
 
 __all__ = ["FACTS", "Facts", "facts_of"]
@@ -92,7 +92,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
     def encode(self) -> bytes:
         """Write the facts for people and machines."""
-        return msgspec.json.format(msgspec.json.encode(self, order="sorted"), indent=2) + b"\n"
+        return indented_json(self)
 
     @property
     def settings(self) -> tuple[tuple[str, Setting], ...]:

@@ -70,17 +70,20 @@ class Code:
 CODES: Mapping[str, Code] = MappingProxyType(
     {
         "block-edited": Code(
-            "a generated block is not what the data say", f"Change data_cards/, not the generated page. {REBUILD}"
+            "a generated block is not what the data say",
+            f"Change the hand-written half, not the generated page. {REBUILD}",
         ),
         "page-edited": Code(
-            "a page differs outside its generated blocks", f"Change data_cards/, not the page. {REBUILD}"
+            "a page differs outside its generated blocks", f"Change the hand-written half, not the page. {REBUILD}"
         ),
         "hand-empty": Code(
             "a field that only people can fill is empty, or still has its marker",
-            "Fill it in below data_cards/, and build the card again.",
+            f"Fill it in where `card init` wrote it. {REBUILD}",
         ),
         "hand-changed": Code("the hand-written half has changed since the card was built", REBUILD),
-        "hand-unreadable": Code("what was written by hand cannot be read", f"Mend it below data_cards/. {REBUILD}"),
+        "hand-unreadable": Code(
+            "what was written by hand cannot be read", f"Mend it where `card init` wrote it. {REBUILD}"
+        ),
         "count-differs": Code("a number of facts.json is not what the data say", REBUILD),
         "facts-unreadable": Code("facts.json cannot be read", REBUILD),
         "file-missing": Code("a file that is described is not there", FETCH, damage=True),

@@ -110,6 +110,7 @@ def serve(
             if not form and not desk.tests_people:
                 tell("No known pictures are among them: nobody sees how often people are right. See --gold.")
             progress.stage("answers")
+            progress.tell(desk.together)
             print(json.dumps({"address": server.address}) if as_json else server.address, flush=True)
             with suppress(KeyboardInterrupt):
                 server.serve_forever()

@@ -53,4 +53,5 @@ def show_metric(
         print(json.dumps(asdict(metric), default=str))
         return
     for key, value in asdict(metric).items():
-        print(f"{key}: {', '.join(map(str, value)) if isinstance(value, tuple) else value}")
+        several = value if isinstance(value, tuple) else (value,)
+        print("\n- ".join([f"{key}:", *several]) if key == "pitfalls" else f"{key}: {', '.join(map(str, several))}")

@@ -40,6 +40,7 @@ def find_recipe(name: str) -> Path:
         return shipped(f"recipes/{name}.yaml")
     beside = sorted(str(one) for one in path.parent.glob("*.yaml")) if path.parent.is_dir() else []
     near = difflib.get_close_matches(name, [*shipped_recipes(), *beside], n=1)
+    near = near or [path.stem] * (path.stem in shipped_recipes() and not path.is_dir())
     raise UsageError(
         "a folder, not a recipe" if path.is_dir() else "there is no such recipe",
         where=name,

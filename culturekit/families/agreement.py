@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from culturekit.defaults import CONFIDENCE, RESAMPLES
-from culturekit.errors import UsageError
+from culturekit.errors import NothingScored
 from culturekit.families.compare import Found, correct_families
 from culturekit.families.family import Confidence, Correction, Family, check_choices, described, kept
 from culturekit.families.family_stage import family_stage
@@ -41,7 +41,12 @@ from culturekit.metrics.statistics.correlations import FEWEST_CLUSTERS
 from culturekit.metrics.statistics.draws import Drawn
 from culturekit.metrics.statistics.intervals import Interval
 from culturekit.metrics.statistics.pools import pool_divergence
-from culturekit.metrics.statistics.rating_tables import agreeing_pairs, pairwise_agreement, unanimous_agreement
+from culturekit.metrics.statistics.rating_tables import (
+    agreeing_pairs,
+    counts_of,
+    pairwise_agreement,
+    unanimous_agreement,
+)
 from culturekit.metrics.statistics.resampling import Statistic, bootstrap
 from culturekit.records.schemas import JUDGMENTS
 from culturekit.records.work import Work
@@ -131,7 +136,9 @@ def score_agreement(
     left_out: Counter[str] = Counter()
     pools, left_out["neither_value_nor_choice"] = pooled_ratings(annotations, by=options.by, left_out=left_out)
     if not pools:
-        raise UsageError("nobody answered anything", expected="annotations with values or choices", found="none")
+        raise NothingScored(
+            "nobody answered anything", expected="annotations with values or choices", found="none"
+        ).counting(left_out)
     rows = [row for pool in pools for row in agreement_rows(pool, options)]
     divergence, differences = divergences(pools, options, left_out)
     if judgments is not None:
@@ -193,12 +200,6 @@ def drawn_statistics(table: NDArray[np.float64], level: Level) -> dict[str, Draw
         "pairwise_agreement": drawn_pairwise(counts),
         "unanimous_agreement": drawn_unanimous(counts),
     }
-
-
-def counts_of(table: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Count answers, (most answers, n_items), as (n_items, n_choices)."""
-    choices = np.unique(table[np.isfinite(table)])
-    return np.stack([(table == choice).sum(axis=0) for choice in choices], axis=1)
 
 
 def over_items(
@@ -290,10 +291,5 @@ def item_differences(
 ) -> Iterator[Row]:
     """Give the difference of two pools on each common item, as values."""
     for item in sorted(first.keys() & second.keys()):
-        yield {
-            "metric": "pool_difference",
-            **place,
-            "params": canonical_json(params).decode(),
-            "item": item,
-            "value": first[item] - second[item],
-        }
+        about = {"params": canonical_json(params).decode(), "item": item, "value": first[item] - second[item]}
+        yield {"metric": "pool_difference", **place, **about}

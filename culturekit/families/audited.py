@@ -17,7 +17,7 @@ from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.families.audit_table import answers_about_others, checked_answers
 from culturekit.families.family import Confidence, Family, described, kept
-from culturekit.families.family_stage import write_scored
+from culturekit.families.family_stage import family_stage
 from culturekit.families.handles.inputs import Files, roles_of
 from culturekit.families.handles.refusals import Refusals
 from culturekit.families.qvs import ONCE, answers_of, samples_of
@@ -29,7 +29,7 @@ from culturekit.metrics.diversity.kernels import Weights
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row
 from culturekit.metrics.statistics.intervals import Interval
 from culturekit.records.schemas import MATCHES
-from culturekit.records.work import Outcome, Work
+from culturekit.records.work import Work
 from culturekit.stages.stage import Stage
 from culturekit.storage.tables import read_table
 
@@ -69,19 +69,13 @@ class AuditedOptions:
     benchmark: str = "cube"
 
 
-def audited(given: AuditedReads, options: AuditedOptions, *, name: str = "audited", required: bool = True) -> Stage:
-    """Say how often the mapping is right, what share of images shows no culture, and what share shows each country.
+def audited(given: AuditedReads, options: AuditedOptions, *, name: str = "audited") -> Stage:
+    """Say how often the mapping is right, what share of images shows no culture, and what share shows each country."""
 
-    Where that is not `required`, an audit that says nothing gives no scores.
-    """
+    def score(_: Work) -> Scored:
+        return score_audited(matches_of(given), answers_of(given.audits), samples_of(given.sample), options=options)
 
-    def run(work: Work) -> Outcome:
-        people = answers_of(given.audits), samples_of(given.sample)
-        return write_scored(work, score_audited(matches_of(given), *people, options=options, required=required))
-
-    return Stage(
-        name, "score-audited", 5, run, roles_of(given), kept(options), {}, packages=("numpy", "polars", "scipy")
-    )
+    return family_stage("audited", roles_of(given), kept(options), score, version=5, name=name)
 
 
 AUDITED = Family(
@@ -103,7 +97,6 @@ def score_audited(
     sample: pl.DataFrame | None = None,
     *,
     options: AuditedOptions = AuditedOptions(),
-    required: bool = True,
 ) -> Scored:
     """Score what people saw: by model and concept, and over all concepts of a model.
 
@@ -112,10 +105,9 @@ def score_audited(
         audits: conforms to AUDITS; of several answers about an image each counts its part.
         sample: conforms to AUDIT_SAMPLE: which images people were asked about, where that is known.
         options: whose answers count, how the images were chosen, and the confidence of intervals.
-        required: refuse an audit that says nothing.
 
     Raises:
-        UsageError: no audit says anything, and that is required.
+        NothingScored: no audit says anything.
     """
     rows: list[Row] = []
     reasons = Refusals()
@@ -134,9 +126,11 @@ def score_audited(
                 rows += rows_of([one], level, options, audits, concept=one["concept"][0])
             if len(parts) == len(concepts) > 1:
                 rows += rows_of(parts, level, options, audits, concept=None)
-    if not rows and required:
-        raise reasons.refusal("no audit says what images show", lambda count: f"{count} levels of models and concepts")
-    return scored(rows, left_out={**reasons.left_out(REFUSED), **answers_about_others(audits, nearest)})
+    left_out = {**reasons.left_out(REFUSED), **answers_about_others(audits, nearest)}
+    if not rows:
+        counted = "{} levels of models and concepts".format
+        raise reasons.refusal("no audit says what images show", counted).counting(left_out)
+    return scored(rows, left_out=left_out)
 
 
 def seen_images(

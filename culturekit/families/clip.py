@@ -10,10 +10,9 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
-from culturekit.errors import UsageError
+from culturekit.errors import NothingScored, UsageError
 from culturekit.families.family import Family, described, kept
-from culturekit.families.family_stage import family_stage
-from culturekit.families.handles.form_answers import read_answers
+from culturekit.families.family_stage import answers_in, family_stage
 from culturekit.families.handles.image_levels import (
     MeanOptions,
     Rows,
@@ -126,7 +125,7 @@ def clip(given: ClipReads, options: ClipOptions, *, name: str = "scores") -> Sta
 
     def score(work: Work) -> Scored:
         images = images_with_prompts(given.images, given.prompts, work.scratch)
-        people = None if given.annotations is None else read_answers(given.annotations)
+        people = None if given.annotations is None else answers_in(work, given.annotations, options.criterion)
         made = replace(options, encoder=identity())
         answer = score_clip(given.vectors.vectors(), given.texts.vectors(), images, people, options=made)
         if people is not None:
@@ -216,11 +215,11 @@ def scored_images(
     found = images.join(known, on=column, how="inner", maintain_order="left")
     left_out["images without a text"] += images.height - found.height
     if found.is_empty():
-        raise UsageError(
+        raise NothingScored(
             f"no image has a text for {metric}",
             expected=f"ids of texts that stand in the column {column} of images",
             found=f"texts such as {texts.ids[0]!r}" if texts.ids else "no texts",
-        )
+        ).counting(left_out)
     own, places = np.asarray(vectors.vectors)[found["row"].to_numpy()], found["text"].to_numpy()
     score = clip_score(own, np.asarray(texts.vectors)[places], scale=scale)
     if options.texts not in PLACES:

@@ -11,9 +11,9 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.defaults import CONFIDENCE, PERMUTATIONS
-from culturekit.errors import UsageError
+from culturekit.errors import NothingScored
 from culturekit.families.family import Confidence, Correction, Family, described, kept
-from culturekit.families.family_stage import write_scored
+from culturekit.families.family_stage import scored_in, write_scored
 from culturekit.families.handles.inputs import Numbered, ValueTables, roles_of
 from culturekit.families.handles.made_alike import noted, traits_in
 from culturekit.generation.comparability import Traits, differ_in
@@ -71,7 +71,7 @@ def compare(given: CompareReads, options: ComparisonOptions, *, name: str = "sco
     known = replace(options, ignore=(*COUNTS, *(one for one in options.ignore if one not in COUNTS)))
 
     def run(work: Work) -> Outcome:
-        found = score_comparisons(given.values.table(), options=known)
+        found = scored_in(work, lambda: score_comparisons(given.values.table(), options=known))
         if not given.images:
             return write_scored(work, found)
         traits = traits_in(given.images.places)
@@ -138,7 +138,7 @@ def score_comparisons(values: pl.DataFrame, *, options: ComparisonOptions) -> Sc
             if options.paired:
                 differences.append(prompt_differences(found[-1], first, second))
     if not found:
-        raise UsageError(
+        raise NothingScored(
             "nothing can be compared",
             expected="two models with values of one score on the same prompts",
             found=f"models {', '.join(sorted(known['model'].unique()))}" if known.height else "no values",

@@ -10,10 +10,9 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.defaults import CONFIDENCE, PERMUTATIONS
-from culturekit.errors import UsageError
+from culturekit.errors import NothingScored, UsageError
 from culturekit.families.family import Confidence, Family, Pair, check_options, described, kept
-from culturekit.families.family_stage import family_stage
-from culturekit.families.handles.form_answers import read_answers
+from culturekit.families.family_stage import answers_in, family_stage
 from culturekit.families.handles.inputs import Numbered, asked, roles_of
 from culturekit.metrics.linguistic.dialects import dialect_gap
 from culturekit.metrics.scoring.careful_answers import careful_answers, of_criterion
@@ -76,7 +75,7 @@ def dialects(given: DialectReads, options: DialectOptions, *, name: str = "score
             given.images.together(IMAGES),
             asked(given.prompts, work.scratch),
             given.quality.together(QUALITY) if given.quality else None,
-            None if given.annotations is None else read_answers(given.annotations),
+            None if given.annotations is None else answers_in(work, given.annotations, CORRECT),
             options=options,
         )
 
@@ -136,12 +135,14 @@ def score_dialects(
                 rows.append(row)
                 values += below
     if not rows:
-        raise UsageError(
+        raise NothingScored(
             f"no picture of a prompt in {options.standard!r} or {options.other!r} has a score",
             found=f"{known.height} pictures, {spoken.height} of these groups",
-        )
+        ).counting(left_out)
     if left_out[UNPAIRED] and not any(row["metric"] == "dialect_gap" for row in rows):
-        raise UsageError("no prompt of one dialect has pictures of its twin in the other", found=f"{len(rows)} scores")
+        raise NothingScored(
+            "no prompt of one dialect has pictures of its twin in the other", found=f"{len(rows)} scores"
+        ).counting(left_out)
     return scored(rows, values, left_out=dict(sorted(left_out.items())))
 
 

@@ -15,7 +15,7 @@ from culturekit.metrics.scoring.image_collections import checked
 from culturekit.records.schemas import DISTRIBUTIONS, MATCHES
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
-from culturekit.storage.tables import read_table, write_table
+from culturekit.storage.tables import read_table, table_outcome
 
 __all__ = ["DISTRIBUTION", "DistributionReads", "distribution", "label_distributions"]
 
@@ -32,8 +32,7 @@ def distribution(given: DistributionReads, *, name: str = "distributions") -> St
 
     def count(work: Work) -> Outcome:
         table = label_distributions(pl.concat([read_table(path, MATCHES) for path in given.matches.places]))
-        write_table(work.out, DISTRIBUTIONS, table)
-        return Outcome({"distributions": table.height})
+        return table_outcome(work, DISTRIBUTIONS, table)
 
     return Stage(name, "distribution", 1, count, roles_of(given), packages=("numpy", "polars"))
 

@@ -9,7 +9,7 @@ import polars as pl
 from culturekit.errors import UsageError
 from culturekit.families.answers import answer_counts, question_rates
 from culturekit.families.family import kept
-from culturekit.families.family_stage import write_scored
+from culturekit.families.family_stage import scored_in, write_scored
 from culturekit.families.handles.inputs import roles_of
 from culturekit.families.questions import QuestionOptions, QuestionReads, score_questions
 from culturekit.records.schemas import ANSWER_COUNTS, QUALITY, QUESTION_RATES
@@ -42,7 +42,7 @@ def score(work: Work, given: QuestionReads, options: QuestionOptions) -> Outcome
     images = tables.images.with_columns(pl.lit(None, pl.String).alias(name) for name in missing)
     quality = labelled_quality(given.quality.places) if given.quality else None
     data = replace(tables, images=images, quality=quality)
-    scored = write_scored(work, score_questions(data, options=options, required=False))
+    scored = write_scored(work, scored_in(work, lambda: score_questions(data, options=options)))
     counts = dict(scored.counts)
     if data.judgments is not None:
         table = answer_counts(images, data.judgments)

@@ -3,15 +3,19 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from culturekit.errors import UsageError
+import polars as pl
+
+from culturekit.errors import NothingScored
+from culturekit.families.handles.form_answers import read_answers
 from culturekit.metrics.corrected.audit_marks import MARKS
-from culturekit.metrics.scoring.score_rows import Scored
+from culturekit.metrics.scoring.careful_answers import careful_answers, of_criterion
+from culturekit.metrics.scoring.score_rows import Scored, scored
 from culturekit.records.schemas import SCORES, VALUES
 from culturekit.records.work import MARKED, Outcome, Work
 from culturekit.stages.stage import Stage
 from culturekit.storage.tables import write_table
 
-__all__ = ["family_stage", "write_scored"]
+__all__ = ["answers_in", "family_stage", "scored_in", "write_scored"]
 
 
 def family_stage(
@@ -24,33 +28,55 @@ def family_stage(
     seeds: Mapping[str, int] | None = None,
     name: str = "scores",
     packages: tuple[str, ...] = ("numpy", "polars", "scipy"),
-    required: bool = True,
 ) -> Stage:
     """Describe the stage; `score` reads the inputs and computes, and is called only when there is work to do.
 
-    Inputs that give no score are refused with what was left out of them, unless none is `required`.
+    Where it can score nothing, a command refuses, and a run goes on: `scored_in`.
     """
-
-    def run(work: Work) -> Outcome:
-        answer = score(work)
-        if required and not answer.scores.height:
-            raise UsageError(
-                "nothing could be scored",
-                expected="tables of one run, whose ids occur in each other",
-                found="; ".join(f"{reason}: {count:,}" for reason, count in answer.left_out.items()) or "no rows",
-            )
-        return write_scored(work, answer)
-
     return Stage(
         name,
         f"score-{family}",
         version,
-        run,
+        lambda work: write_scored(work, scored_in(work, lambda: score(work))),
         dict(inputs),
         dict(options),
         dict(seeds or {}),
         packages=packages,
     )
+
+
+def scored_in(work: Work, score: Callable[[], Scored]) -> Scored:
+    """Score; where nothing can be scored, a command refuses tables that do not belong together.
+
+    A run goes on without these scores, and says why: its images are made and paid, and people may answer later.
+    """
+    try:
+        answer = score()
+        if not answer.scores.height and not work.in_run:
+            raise NothingScored(
+                "nothing could be scored",
+                expected="tables of one run, whose ids occur in each other",
+                found="; ".join(f"{reason}: {count:,}" for reason, count in answer.left_out.items()) or "no rows",
+            )
+    except NothingScored as nothing:
+        if not work.in_run:
+            raise
+        left_out = {nothing.problem: 1} if nothing.left_out is None else nothing.left_out
+        write_table(work.out, VALUES, pl.DataFrame(schema=VALUES.schema))  # stages behind it read them
+        return scored([], left_out=left_out)
+    return answer
+
+
+def answers_in(work: Work, annotations: Path, criterion: str) -> pl.DataFrame:
+    """Read people's answers; where none to a question counts, a run has none, and scores what else it can."""
+    answers = read_answers(annotations)
+    try:
+        of_criterion(careful_answers(answers), criterion)
+    except NothingScored:
+        if not work.in_run:
+            raise
+        return answers.clear()
+    return answers
 
 
 def write_scored(work: Work, answer: Scored) -> Outcome:

@@ -9,7 +9,7 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.defaults import CONFIDENCE
-from culturekit.errors import UsageError
+from culturekit.errors import NothingScored
 from culturekit.families.compare import Found, correct_families
 from culturekit.families.family import Confidence, Correction, Family, check_options, described, kept
 from culturekit.families.family_stage import family_stage
@@ -114,7 +114,7 @@ def score_gaps(values: pl.DataFrame, *, options: GapOptions) -> Scored:
         for a, b in itertools.combinations(sorted(score["side"].unique()), 2)
     ]
     if not found:
-        raise UsageError(
+        raise NothingScored(
             f"no score has values of two groups of the scheme {options.scheme!r}",
             expected=", ".join(sorted(set(options.sides.values()))) or "values with a group",
             found=f"countries {', '.join(sorted(known['country'].drop_nulls().unique())) or 'none'}",

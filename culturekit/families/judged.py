@@ -10,7 +10,7 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.defaults import CONFIDENCE
-from culturekit.errors import UsageError
+from culturekit.errors import NothingScored, UsageError
 from culturekit.families.family import Confidence, Family, check_options, described, kept
 from culturekit.families.family_stage import family_stage
 from culturekit.families.handles.form_answers import (
@@ -108,19 +108,16 @@ class JudgedOptions:
             raise argument_error("choice", "without lowest and highest: words are no ratings", self.choice)
 
 
-def judged(given: JudgedReads, options: JudgedOptions, *, name: str = "judged", required: bool = True) -> Stage:
-    """Put means of what a judge says right by people who answered about a random part of the same items.
-
-    Where that is not `required`, answers that put nothing right give no scores.
-    """
+def judged(given: JudgedReads, options: JudgedOptions, *, name: str = "judged") -> Stage:
+    """Put means of what a judge says right by people who answered about a random part of the same items."""
     check_options(options)
 
     def score(_: Work) -> Scored:
         check_offered(given.annotations, options.criterion, options.choice, options.ends)
         people = read_answers(given.annotations), samples_of(given.sample)
-        return score_judged(given.values.table(), *people, options=options, required=required)
+        return score_judged(given.values.table(), *people, options=options)
 
-    return family_stage("judged", roles_of(given), kept(options), score, version=5, name=name, required=required)
+    return family_stage("judged", roles_of(given), kept(options), score, version=5, name=name)
 
 
 JUDGED = Family(
@@ -138,7 +135,6 @@ def score_judged(
     sample: pl.DataFrame | None = None,
     *,
     options: JudgedOptions,
-    required: bool = True,
 ) -> Scored:
     """Score what the judge says alone, and put right by each pool of people.
 
@@ -147,11 +143,10 @@ def score_judged(
         annotations: conforms to ANNOTATIONS: what people say of some of the items.
         sample: conforms to AUDIT_SAMPLE: which items people were asked about, where that is known.
         options: which answers, and how.
-        required: refuse answers that put nothing right.
 
     Raises:
-        UsageError: a table does not conform, people's answers are not on the judge's scale, or nothing could be put
-            right, and that is required.
+        UsageError: a table does not conform, people's answers are not on the judge's scale, or they put nothing right
+            (NothingScored).
     """
     known, unknown = known_values(values)
     reasons, refused = Counter({"values that are no number": unknown}), Refusals()
@@ -166,10 +161,12 @@ def score_judged(
             except UsageError as error:
                 refused.note(error, *(cell[name][0] for name in ("model", "concept", "country")), f"pool {pool}")
         rows += {(row["params"],): row for row in found}.values()
-    if not rows and required:
+    left_out = dict(sorted(reasons.items())) | refused.left_out(REFUSED)
+    if not rows:
         wanted = "answers about a random part of the items of the values"
-        raise refused.refusal("people's answers put no score right", "{} scores".format, expected=wanted)
-    return scored(rows, left_out=dict(sorted(reasons.items())) | refused.left_out(REFUSED))
+        nothing = refused.refusal("people's answers put no score right", "{} scores".format, expected=wanted)
+        raise nothing.counting(left_out)
+    return scored(rows, left_out=left_out)
 
 
 def answers_by_pool(
@@ -181,7 +178,7 @@ def answers_by_pool(
         table = table.filter(scheme=options.scheme)
     schemes = table["scheme"].unique().sort().to_list()
     if len(schemes) != 1:
-        raise UsageError(
+        raise (UsageError if schemes else NothingScored)(
             f"answers to the question {options.criterion!r} are to be of one form",
             expected="a criterion of the annotations" if not schemes else "scheme= with one of them",
             found=", ".join(schemes) or ", ".join(annotations["criterion"].unique().sort()),
@@ -190,7 +187,7 @@ def answers_by_pool(
     said = table.with_columns(pool=pool_of(options.by), value=number_of(options))
     own = said.filter(pl.col("value").is_finite()).sort("pool", "item_id", "annotator")
     if (own if options.choice is None else own.filter(choice=options.choice)).is_empty():
-        raise UsageError(
+        raise NothingScored(
             f"no answer to {options.criterion!r} counts as a number, or 1",
             expected="ratings, or choice= with an answer that people gave",
             found=", ".join(table["choice"].drop_nulls().unique().sort()) or "neither ratings nor choices",
@@ -214,7 +211,7 @@ def cells_of(known: pl.DataFrame, options: JudgedOptions) -> Iterator[pl.DataFra
     asked = means.filter(pl.col("metric").is_in(options.metrics)) if options.metrics else means
     missing = sorted(set(options.metrics) - set(means["metric"]))
     if missing:
-        raise UsageError(
+        raise NothingScored(
             "there are no values of a metric", found=", ".join(missing),
             expected=" or ".join(means["metric"].unique().sort()),
         )  # fmt: skip

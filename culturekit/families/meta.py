@@ -11,7 +11,7 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.defaults import CONFIDENCE, RESAMPLES
-from culturekit.errors import UsageError
+from culturekit.errors import NothingScored, UsageError
 from culturekit.families.family import Confidence, Family, check_choices, described, kept
 from culturekit.families.family_stage import family_stage
 from culturekit.families.handles.country_groups import GroupsGiven, country_groups
@@ -200,11 +200,11 @@ def score_meta(
     for a, b in () if options.people_only else itertools.combinations(metrics, 2):
         rows += rows_of("metric_correlation", a, b, options)
     if not rows:
-        raise UsageError(
+        raise NothingScored(
             "no item has two scores to correlate",
             expected="items of the values among those of the ratings, or two metrics of the same items",
             found=f"{len(metrics)} metrics and {len(people)} kinds of ratings",
-        )
+        ).counting(left_out)
     return scored(rows, left_out=left_out)
 
 
@@ -212,7 +212,7 @@ def check_held(rows: Sequence[Row], metrics: Sequence[Series], people: Sequence[
     """Refuse ratings of which none can be held against a metric, where people were asked."""
     if asked and not rows:
         rated, valued = (min(items_of(series), default="none") for series in (people, metrics))
-        raise UsageError(
+        raise NothingScored(
             "no metric can be held against people", expected="ratings and values of the same items",
             found=f"{len(people)} kinds of ratings, of items such as {rated!r}, and values of items such as {valued!r}",
             hint="Of choices in words, --choice says whose share is a rating." if not people else "",

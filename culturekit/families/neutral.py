@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from culturekit.defaults import CONFIDENCE
-from culturekit.errors import UsageError
+from culturekit.errors import NothingScored, UsageError
 from culturekit.families.family import Confidence, Family, Pair, described, kept
 from culturekit.families.family_stage import family_stage
 from culturekit.families.handles.inputs import NamedVectors, Numbered, asked, roles_of
@@ -95,12 +95,12 @@ def score_neutral(
             rows += made
             values += below
     if not rows:
-        raise UsageError(
+        raise NothingScored(
             "no prompt has pictures without a group and of every group",
             found=f"{known.height} pictures of {known['pair'].n_unique()} prompts, "
             f"groups {', '.join(known['group'].drop_nulls().unique().sort()) or 'none'}",
             hint="Name with --pair the columns of prompts that a neutral prompt shares with those of the groups.",
-        )
+        ).counting(left_out)
     return scored(rows, values, left_out=dict(sorted(left_out.items())))
 
 

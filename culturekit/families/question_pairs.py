@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from culturekit.defaults import CONFIDENCE
-from culturekit.errors import UsageError
+from culturekit.errors import NothingScored, UsageError
 from culturekit.families.family import Confidence, Family, described, kept
 from culturekit.families.family_stage import family_stage
 from culturekit.families.handles.inputs import NamedVectors, Numbered, asked, roles_of
@@ -133,7 +133,7 @@ def score_question_pairs(
     left_out: Counter[str] = Counter()
     known = with_vectors(prompted_images(images, prompts, left_out), vectors[1], left_out)
     if not known.height:
-        raise UsageError("no picture has a vector", found=f"{len(vectors[1])} vectors")
+        raise NothingScored("no picture has a vector", found=f"{len(vectors[1])} vectors").counting(left_out)
     rows, values = [], []
     pictures = np.asarray(vectors[0][known["row"].to_numpy()])
     for first, second in options.pairs:

@@ -9,7 +9,7 @@ from typing import Annotated
 import polars as pl
 from pydantic import Field
 
-from culturekit.errors import UsageError
+from culturekit.errors import NothingScored, UsageError
 from culturekit.families.answers import ANSWERED, DSG, VQASCORE, answer_matrix, own_answers
 from culturekit.families.family import Family, described, kept
 from culturekit.families.family_stage import family_stage
@@ -115,15 +115,14 @@ ASKED = Family(
 )
 
 
-def score_questions(given: QuestionInput, *, options: QuestionOptions, required: bool = True) -> Scored:
+def score_questions(given: QuestionInput, *, options: QuestionOptions) -> Scored:
     """Score each model by what was said of its images, each judge and scorer by itself.
 
     An image enters DSG only if every question of its prompt was answered. Judgments that failed, and answers that
     are neither yes nor no, answer nothing; images that lack an answer are counted, and stand in the values with none.
 
     Raises:
-        UsageError: an option breaks its rule, tables do not conform, or there is nothing to score and a score is
-            `required`.
+        UsageError: an option breaks its rule, tables do not conform, or (NothingScored) there is nothing to score.
     """
     check_choice("denominator", options.denominator, ("all", "valid"))
     left_out: Counter[str] = Counter()
@@ -137,12 +136,12 @@ def score_questions(given: QuestionInput, *, options: QuestionOptions, required:
         parts += vqa_rows(images, judgments, options, left_out)
     if given.quality is not None:
         parts += quality_rows(images, checked(given.quality, QUALITY), options, left_out)
-    if required and not any(rows for rows, _ in parts):
-        raise UsageError(
+    if not any(rows for rows, _ in parts):
+        raise NothingScored(
             "there is nothing to score",
             expected=f"judgments of the tasks {DSG} or {VQASCORE}, or quality, of images in the table of images",
             found=", ".join(f"{count} {reason}" for reason, count in sorted(left_out.items()) if count),
-        )
+        ).counting(dict(sorted(left_out.items())))
     rows = [row for rows, _ in parts for row in rows]
     return scored(rows, [value for _, values in parts for value in values], left_out=dict(sorted(left_out.items())))
 

@@ -39,7 +39,7 @@ __all__ = ["ARTIFACT", "QVS", "WITH_AUDITS", "QvsReads", "over_all_prompts", "qv
 ARTIFACT: Weights = (0.0, 0.0, 1.0)
 """The kernel within a culture: inside one country, artifacts are all that can differ."""
 
-WITH_AUDITS = 28
+WITH_AUDITS = 29
 """The version of scores with corrected diversity: how diversity bends is put right since 28."""
 
 ASSUMED = (

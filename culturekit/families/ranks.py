@@ -13,10 +13,10 @@ from typing import Annotated, Any
 import polars as pl
 from pydantic import Field
 
-from culturekit.errors import UsageError
+from culturekit.errors import NothingScored, UsageError
 from culturekit.families.compare import Found, correct_families
 from culturekit.families.family import Correction, Family, described, kept
-from culturekit.families.family_stage import write_scored
+from culturekit.families.family_stage import family_stage
 from culturekit.families.handles.inputs import Numbered, roles_of
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row
 from culturekit.metrics.scoring.value_sets import parsed
@@ -24,7 +24,7 @@ from culturekit.metrics.statistics.comparisons import Comparison
 from culturekit.metrics.statistics.corrections import corrected
 from culturekit.metrics.statistics.intervals import Interval
 from culturekit.records.schemas import SCORES
-from culturekit.records.work import Outcome, Work
+from culturekit.records.work import Work
 from culturekit.stages.stage import Stage
 from culturekit.storage.digests import canonical_json
 from culturekit.storage.tables import read_table
@@ -60,17 +60,14 @@ class RankOptions:
     correction: Correction = "holm"
 
 
-def ranks(given: RankReads, options: RankOptions, *, name: str = "ranks", required: bool = True) -> Stage:
-    """Compare every two models on corrected diversity, and give each a rank with the ranks that it may have.
+def ranks(given: RankReads, options: RankOptions, *, name: str = "ranks") -> Stage:
+    """Compare every two models on corrected diversity, and give each a rank with the ranks that it may have."""
 
-    Where that is not `required`, scores of which nothing can be ranked give none.
-    """
-
-    def run(work: Work) -> Outcome:
+    def score(_: Work) -> Scored:
         tables = [read_table(path, SCORES).select(list(SCORES.schema)) for path in given.scores.places]
-        return write_scored(work, score_ranks(pl.concat(tables), options=options, required=required))
+        return score_ranks(pl.concat(tables), options=options)
 
-    return Stage(name, "score-ranks", 2, run, roles_of(given), kept(options), {}, packages=("numpy", "polars", "scipy"))
+    return family_stage("ranks", roles_of(given), kept(options), score, version=2, name=name)
 
 
 RANKS = Family(
@@ -81,7 +78,7 @@ RANKS = Family(
 )
 
 
-def score_ranks(scores: pl.DataFrame, *, options: RankOptions, required: bool = True) -> Scored:
+def score_ranks(scores: pl.DataFrame, *, options: RankOptions) -> Scored:
     """Compare and rank the models of each corrected score.
 
     P values are corrected over all pairs of models and all concepts of a score. Models that are not surely apart
@@ -90,10 +87,9 @@ def score_ranks(scores: pl.DataFrame, *, options: RankOptions, required: bool = 
     Args:
         scores: conforms to SCORES; rows whose labels are not corrected, or that have no interval, are not looked at.
         options: how p values are corrected.
-        required: refuse scores of which nothing can be ranked.
 
     Raises:
-        UsageError: no two models have the same corrected score.
+        NothingScored: no two models have the same corrected score.
     """
     found: list[Found] = []
     groups: list[tuple[list[dict[str, Any]], list[Found]]] = []
@@ -101,12 +97,12 @@ def score_ranks(scores: pl.DataFrame, *, options: RankOptions, required: bool = 
         pairs = [pair_of(first, second) for first, second in itertools.combinations(rows, 2)]
         found += pairs
         groups.append((rows, pairs))
-    if not found and required:
-        raise UsageError(
+    if not found:
+        raise NothingScored(
             "nothing can be ranked",
             expected="two models with one score whose labels are corrected, with intervals",
             found=f"{scores.height} scores of {scores['model'].n_unique()} models",
-        )
+        ).counting({})  # a run of one model lacks nothing
     differences = correct_families("model_difference", found, options.correction, "")
     surely = dict(zip(map(id, in_families(found)), p_corrected(found, options.correction), strict=True))
     ranked = [row for rows, pairs in groups for row in rank_rows(rows, pairs, surely, options)]

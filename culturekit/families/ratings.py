@@ -10,7 +10,7 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.defaults import CONFIDENCE
-from culturekit.errors import UsageError
+from culturekit.errors import NothingScored, UsageError
 from culturekit.families.family import Confidence, Family, described, kept
 from culturekit.families.family_stage import family_stage
 from culturekit.families.handles.form_answers import Ends, check_ends, check_on_scale, read_answers
@@ -118,13 +118,13 @@ def score_ratings(
     chosen = named.filter(pl.col("value").is_null() & pl.col("choice").is_not_null())
     left_out["answers with neither a value nor a choice"] += named.height - rated.height - chosen.height
     if not rated.height and not chosen.height:
-        raise UsageError(
+        raise NothingScored(
             "nobody answered anything",
             expected="values or choices" + ("" if images is None else ", of items among the images"),
             found=", ".join(
                 [f"{annotations.height:,} annotations", *(f"{n:,} {why}" for why, n in left_out.items() if n)]
             ),
-        )
+        ).counting(left_out)
     rows, values = [], []
     for row, below in [*rating_rows(rated, options), *choice_rows(chosen, options)]:
         rows.append(row)

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
-from culturekit.errors import UsageError
+from culturekit.errors import NothingScored, UsageError
 from culturekit.families.family import Family, described, kept
 from culturekit.families.family_stage import family_stage
 from culturekit.families.handles.image_levels import Rows, placed, target_of
@@ -127,7 +127,7 @@ def score_realism(given: RealismInput, *, options: RealismOptions) -> Scored:
     left_out: Counter[str] = Counter()
     for side, one in (("real", given.real), ("generated", given.fake)):
         if not one.ids:
-            raise UsageError(
+            raise NothingScored(
                 f"there is no {side} image to score", expected="vectors of pictures", found="none",
                 hint="Look at what the stages that took pictures in, and embedded them, left out.",
             )  # fmt: skip
@@ -182,7 +182,7 @@ def chosen(given: RealismInput, options: RealismOptions, left_out: Counter[str])
     places = given.references if wants_places else None
     shown = placed(given.real.ids, places, means, what="real vectors", left_out=left_out)
     if made.is_empty() or shown.is_empty():
-        raise UsageError("there are no images to score", expected="vectors whose ids are in the table of images")
+        raise NothingScored("there are no images to score", expected="vectors whose ids are in the table of images")
     equal = equal_images(made, seed=options.seed, most=options.most) if options.equal else Equal(made)
     left_out[BEYOND] += equal.left_out
     whole = balanced_references(shown, equal.images, seed=options.seed) if options.balanced else Equal(shown)

@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic import Field
 
-from culturekit.errors import UsageError
+from culturekit.errors import NothingScored, UsageError
 from culturekit.families.handles.image_levels import LEVELS, Level, MeanOptions, Rows, cells_of, prompts_of
 from culturekit.metrics.realism.extractors import called, licence_of
 from culturekit.metrics.realism.features import unduplicated
@@ -174,11 +174,11 @@ def balanced(
     asked = known.join(made.select(columns).unique(), on=columns, how="semi", maintain_order="left")
     left_out["real images of cells without generated ones"] += known.height - asked.height
     if asked.is_empty():
-        raise UsageError(
+        raise NothingScored(
             "no cell has both real and generated images",
             expected=f"the same {' and '.join(columns)} on both sides",
             found=f"{known.height} real images with a place, {made.height} generated ones",
-        )
+        ).counting(left_out)
     cells = asked.select(pl.concat_str(columns, separator=" / ")).to_series().to_list()
     drawn = asked[balanced_sample(cells, size=per_cell, rng=own_generator(seed, "references"))]
     return drawn, drawn.height // len(set(cells))

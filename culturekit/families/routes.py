@@ -8,10 +8,10 @@ from typing import Annotated
 import polars as pl
 from pydantic import Field
 
-from culturekit.errors import UsageError
+from culturekit.errors import NothingScored
 from culturekit.families.collection_scores import Kernels, QvsOptions, Within, weights_of
 from culturekit.families.family import Family, described, kept
-from culturekit.families.family_stage import write_scored
+from culturekit.families.family_stage import scored_in, write_scored
 from culturekit.families.handles.inputs import Files, roles_of
 from culturekit.families.qvs import over_all_prompts, score_qvs
 from culturekit.families.stability import score_stability
@@ -69,16 +69,23 @@ def routes(given: RouteReads, options: RouteOptions, *, name: str = "routes") ->
     """Score two routes on the images that both know, side by side, and say how far they agree image by image."""
 
     def run(work: Work) -> Outcome:
-        found = score_routes(
-            given.a.together(MATCHES),
-            given.b.together(MATCHES),
-            quality=given.quality.together(QUALITY) if given.quality else None,
-            judgments=given.judgments.together(JUDGMENTS) if given.judgments else None,
-            options=options,
-        )
-        outcome = write_scored(work, found.scored)
-        write_table(work.out, DISAGREEMENTS, found.disagreements)
-        return replace(outcome, counts={**outcome.counts, "disagreements": found.disagreements.height})
+        parted = pl.DataFrame(schema=DISAGREEMENTS.schema)
+
+        def score() -> Scored:
+            nonlocal parted
+            found = score_routes(
+                given.a.together(MATCHES),
+                given.b.together(MATCHES),
+                quality=given.quality.together(QUALITY) if given.quality else None,
+                judgments=given.judgments.together(JUDGMENTS) if given.judgments else None,
+                options=options,
+            )
+            parted = found.disagreements
+            return found.scored
+
+        outcome = write_scored(work, scored_in(work, score))
+        write_table(work.out, DISAGREEMENTS, parted)
+        return replace(outcome, counts={**outcome.counts, "disagreements": parted.height})
 
     return Stage(name, "score-routes", 3, run, roles_of(given), kept(options), packages=("numpy", "polars", "scipy"))
 
@@ -137,7 +144,7 @@ def score_routes(
         one, other = replace(one, name=f"{one.name} a"), replace(other, name=f"{other.name} b")
     common = common_images(one, other)
     if common.is_empty():
-        raise UsageError("the routes have no image in common", expected="two tables of matches of the same images")
+        raise NothingScored("the routes have no image in common", expected="two tables of matches of the same images")
     left_out = outside(one, other, common)
     scored_both = [side_scores(route, one, other, quality, options) for route in (one, other)]
     between, short = (one.name, other.name), scored_both[0].left_out

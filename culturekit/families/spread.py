@@ -130,7 +130,7 @@ class SpreadOptions:
     benchmark: str = "spread"
 
 
-def spread(given: SpreadReads, options: SpreadOptions, *, name: str = "scores", required: bool = True) -> Stage:
+def spread(given: SpreadReads, options: SpreadOptions, *, name: str = "scores") -> Stage:
     """Score how unlike the images of a batch look: mean cosine and mean LPIPS, to be read beside VS."""
 
     def score(work: Work) -> Scored:
@@ -145,7 +145,7 @@ def spread(given: SpreadReads, options: SpreadOptions, *, name: str = "scores", 
         )
 
     known = {**kept(options), "encoder": {}, "measures": {}}  # finished folders are known by these two as well
-    return family_stage("spread", roles_of(given), known, score, version=2, name=name, required=required)
+    return family_stage("spread", roles_of(given), known, score, version=2, name=name)
 
 
 PAIRS = Family(

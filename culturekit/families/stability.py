@@ -63,7 +63,7 @@ class StabilityReads:
     ]
 
 
-def stability(given: StabilityReads, *, name: str = "scores", required: bool = True) -> Stage:
+def stability(given: StabilityReads, *, name: str = "scores") -> Stage:
     """Correlate the rankings of models by every two encoders or channels; below .8 a ranking is not stable."""
     tables = roles_of(given)
     return family_stage(
@@ -73,7 +73,6 @@ def stability(given: StabilityReads, *, name: str = "scores", required: bool = T
         lambda _: score_stability({key: read_table(path, SCORES) for key, path in sorted(tables.items())}),
         version=3,
         name=name,
-        required=required,
     )
 
 

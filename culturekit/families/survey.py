@@ -16,8 +16,7 @@ from culturekit.metrics.inclusion.survey_themes import CODERS, LEAST_KAPPA, surv
 from culturekit.metrics.scoring.image_collections import checked
 from culturekit.metrics.scoring.prompted_images import Place
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row, value_rows
-from culturekit.metrics.statistics.intervals import Interval
-from culturekit.metrics.statistics.proportions import proportion_interval
+from culturekit.metrics.statistics.intervals import Interval, proportion_interval
 from culturekit.records.schemas import SURVEY_CODES
 from culturekit.records.work import Work
 from culturekit.stages.stage import Stage

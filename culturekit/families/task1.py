@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
 from culturekit.defaults import CONFIDENCE
-from culturekit.errors import UsageError
+from culturekit.errors import NothingScored, UsageError
 from culturekit.families.family import Confidence, Family, described, kept
 from culturekit.families.family_stage import family_stage
 from culturekit.families.handles.extractors import Extractor, check_extractors, extractor, told_apart
@@ -26,15 +26,27 @@ from culturekit.metrics.inclusion.triplet_combos import check_triplets
 from culturekit.metrics.inclusion.triplet_distances import Features, binned_choices
 from culturekit.metrics.scoring.image_collections import checked
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row, value_rows, with_reason
-from culturekit.metrics.statistics.proportions import proportion_interval
+from culturekit.metrics.statistics.intervals import proportion_interval
 from culturekit.records.schemas import TASK1
 from culturekit.records.work import Work
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import Typed
 from culturekit.storage.tables import read_table
 
-__all__ = ["TASK_1", "Least", "RealFeatures", "Task1Options", "Task1Reads", "agreement_rows", "score_task1",
-           "share_rows", "task1"]  # fmt: skip
+__all__ = [
+    "TASK_1",
+    "UNRELIABLE",
+    "Least",
+    "RealFeatures",
+    "Task1Options",
+    "Task1Reads",
+    "agreement_rows",
+    "score_task1",
+    "share_rows",
+    "task1",
+]  # fmt: skip
+
+UNRELIABLE = "annotations of unreliable annotators"
 
 ONE = "one image and one annotator"
 
@@ -152,10 +164,10 @@ def score_task1(
     reliable = drop_unreliable(annotations, least=options.least)
     table = reliable.annotations
     if not table.height:
-        raise UsageError(
+        raise NothingScored(
             "no annotation is left to score", found=f"{annotations.height} before unreliable ones were left out"
-        )
-    left_out = Counter({"annotations of unreliable annotators": annotations.height - table.height})
+        ).counting({UNRELIABLE: annotations.height})
+    left_out = Counter({UNRELIABLE: annotations.height - table.height})
     if options.least > 0:
         left_out["kept unchecked, for want of photographs"] = reliable.unchecked
     pooled = table.with_columns(pool="annotator_loc")

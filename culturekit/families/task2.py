@@ -11,12 +11,12 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.defaults import CONFIDENCE
-from culturekit.errors import UsageError
+from culturekit.errors import NothingScored, UsageError
 from culturekit.families.family import Confidence, Family, described, kept
 from culturekit.families.family_stage import family_stage
 from culturekit.families.handles.extractors import name_and_value
 from culturekit.families.handles.inputs import roles_of
-from culturekit.families.task1 import Least, agreement_rows, share_rows
+from culturekit.families.task1 import UNRELIABLE, Least, agreement_rows, share_rows
 from culturekit.metrics.inclusion.annotator_quality import LEAST_ACCURACY, drop_unreliable
 from culturekit.metrics.inclusion.region_rates import representation_answers
 from culturekit.metrics.inclusion.task2_files import read_task2_file
@@ -106,12 +106,12 @@ def score_task2(annotations: pl.DataFrame, *, options: Task2Options) -> Scored:
     reliable = drop_unreliable(checked(annotations, TASK2), least=options.least)
     table = reliable.annotations
     if not table.height:
-        raise UsageError(
+        raise NothingScored(
             "no annotation is left to score", found=f"{annotations.height} before unreliable ones were left out"
-        )
+        ).counting({UNRELIABLE: annotations.height})
     left_out = Counter(
         {
-            "annotations of unreliable annotators": annotations.height - table.height,
+            UNRELIABLE: annotations.height - table.height,
             "annotators left out of an object and region": reliable.cells.filter(~pl.col("kept")).height,
             "annotations for rates without a region of their own": table["region"].null_count(),
         }

@@ -13,7 +13,7 @@ from culturekit.records.schemas import AUDIT_SAMPLE, MATCHES
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import Seed, Typed
-from culturekit.storage.tables import write_table
+from culturekit.storage.tables import table_outcome
 
 __all__ = ["TO_AUDIT", "ToAuditOptions", "ToAuditReads", "draw_audit_sample"]
 
@@ -44,8 +44,7 @@ def draw_audit_sample(given: ToAuditReads, options: ToAuditOptions, *, name: str
     def run(work: Work) -> Outcome:
         rng = np.random.default_rng(options.seed)
         sample = audit_sample(given.matches.together(MATCHES), n=options.images, rng=rng, per=options.per)
-        write_table(work.out, AUDIT_SAMPLE, sample)
-        return Outcome({"audit_sample": sample.height})
+        return table_outcome(work, AUDIT_SAMPLE, sample)
 
     but = ("seed", "per") if options.per == "concept" else ("seed",)  # a sample of each concept is known without it
     return Stage(name, "audit-sample", 3, run, roles_of(given), kept(options, but=but), {"sample": options.seed})

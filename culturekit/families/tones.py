@@ -13,10 +13,9 @@ from PIL import Image
 from pydantic import Field
 
 from culturekit.defaults import CONFIDENCE, TONES_PER_SHARD
-from culturekit.errors import UsageError
+from culturekit.errors import NothingScored, UsageError
 from culturekit.families.family import Confidence, Family, described, kept
-from culturekit.families.family_stage import family_stage
-from culturekit.families.handles.form_answers import read_answers
+from culturekit.families.family_stage import answers_in, family_stage
 from culturekit.families.handles.inputs import Files, Numbered, asked, roles_of
 from culturekit.families.qvs import samples_of
 from culturekit.families.tones_put_right import ANSWERS, KINDS, NAMED, SCALE, WEIGHTS, corrected_rows, sees
@@ -83,7 +82,7 @@ def tones(given: ToneReads, options: ToneOptions, *, name: str = "scores") -> St
             tones_of_pictures(work, tables, options.detector),
             given.images.together(IMAGES),
             None if given.prompts is None else asked(given.prompts, work.scratch),
-            None if given.annotations is None else read_answers(given.annotations),
+            None if given.annotations is None else answers_in(work, given.annotations, TONE_CRITERION),
             samples_of(given.sample),
             options=options,
         )
@@ -144,7 +143,9 @@ def score_tones(
                     detector=options.detector, confidence=options.confidence, benchmark=options.benchmark,
                 )  # fmt: skip
     if not rows:
-        raise UsageError("no picture has a skin tone", found=f"{known.height} pictures", expected="at least one")
+        raise NothingScored(
+            "no picture has a skin tone", found=f"{known.height} pictures", expected="at least one"
+        ).counting(left_out)
     return scored(rows, values, left_out=dict(sorted(left_out.items())))
 
 

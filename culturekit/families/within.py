@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
-from culturekit.errors import UsageError
+from culturekit.errors import NothingScored
 from culturekit.families.collection_scores import QvsOptions, Within, collection_answers
 from culturekit.families.family import Family, described, kept
 from culturekit.families.family_stage import family_stage
@@ -95,7 +95,7 @@ def score_within(matches: pl.DataFrame, prompts: pl.DataFrame, *, options: QvsOp
     nowhere = images_of_no_country(matches, prompts)
     named = matches.filter(pl.col("prompt_id").is_in(list(countries)))
     if named.is_empty():
-        raise UsageError(
+        raise NothingScored(
             "no image is of a prompt that names a country",
             expected="images of prompts of kind within-country or cube, and the table of these prompts",
             found=", ".join(

@@ -6,8 +6,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, model_validator
 
-from culturekit.errors import UsageError
-from culturekit.storage.package_data import shipped, shipped_names
+from culturekit.storage.package_data import found_or_shipped, shipped_names
 from culturekit.storage.yaml_model import StrictModel, load_model, not_empty
 
 __all__ = ["PlaceList", "load_places", "place_file", "shipped_places"]
@@ -46,15 +45,7 @@ class PlaceList(StrictModel):
 
 def place_file(said: str) -> Path:
     """Find the file of a list: one of the user's, or the shipped one of that name."""
-    names = shipped_names(FOLDER, ".yaml")
-    if said in names:
-        return shipped(f"{FOLDER}/{said}.yaml")
-    if not Path(said).is_file():
-        raise UsageError(
-            "there is no such list of objects and regions", found=said,
-            expected=f"a YAML file, or one that is shipped: {', '.join(names)}",
-        )  # fmt: skip
-    return Path(said)
+    return found_or_shipped(said, FOLDER, "list of objects and regions")
 
 
 def load_places(path: Path) -> PlaceList:

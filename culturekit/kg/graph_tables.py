@@ -12,6 +12,7 @@ import polars as pl
 
 from culturekit.errors import UsageError
 from culturekit.kg.countries import by_qid
+from culturekit.kg.qids import QID
 from culturekit.kg.statement_flags import COUNTRY_PROPERTIES, EDGE_PROPERTIES, flags_of, mask_of
 from culturekit.storage.manifest import read_manifest
 
@@ -99,6 +100,12 @@ class GraphTables:
         wanted = sorted(set(numbers))
         found = dict(among(self.items, wanted).select("number", "label").collect().iter_rows())
         return {number: found.get(number) or country_name(number) for number in wanted}
+
+    def names(self, qids: Iterable[str]) -> dict[str, str]:
+        """Name items by QID; those without a label are left out, and so is what is no QID."""
+        numbers = {int(qid[1:]): qid for qid in qids if QID.match(qid) and int(qid[1:]) < 2**32}
+        labels = self.labels(numbers) if numbers else {}
+        return {numbers[number]: label for number, label in labels.items() if label}
 
     def stated(self, numbers: Iterable[int], properties: Sequence[str], mask: int) -> list[Said]:
         """List what items say with properties of one family; `mask` chooses the statements that count."""

@@ -55,10 +55,9 @@ NAMES = {
     "statistics.corrections": "benjamini_hochberg holm",
     "statistics.correlations": "correlate",
     "statistics.group_gaps": "group_gap",
-    "statistics.intervals": "Interval interval",
+    "statistics.intervals": "Interval interval proportion_interval",
     "statistics.model_comparisons": "compare_models",
     "statistics.pools": "JudgeCalibration PoolDivergence calibrate_judge pool_divergence",
-    "statistics.proportions": "proportion_interval",
     "statistics.rating_tables": "pairwise_agreement rating_counts unanimous_agreement",
     "statistics.resampling": "bootstrap",
 }

@@ -215,6 +215,7 @@ from culturekit.metrics.statistics.correlations import correlate as correlate
 from culturekit.metrics.statistics.group_gaps import group_gap as group_gap
 from culturekit.metrics.statistics.intervals import Interval as Interval
 from culturekit.metrics.statistics.intervals import interval as interval
+from culturekit.metrics.statistics.intervals import proportion_interval as proportion_interval
 from culturekit.metrics.statistics.model_comparisons import compare_models as compare_models
 from culturekit.metrics.statistics.pools import (
     JudgeCalibration as JudgeCalibration,
@@ -224,7 +225,6 @@ from culturekit.metrics.statistics.pools import (
     calibrate_judge as calibrate_judge,
 )
 from culturekit.metrics.statistics.pools import pool_divergence as pool_divergence
-from culturekit.metrics.statistics.proportions import proportion_interval as proportion_interval
 from culturekit.metrics.statistics.rating_tables import (
     pairwise_agreement as pairwise_agreement,
 )

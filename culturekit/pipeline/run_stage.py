@@ -6,11 +6,11 @@ import os
 import platform
 import socket
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -26,7 +26,7 @@ from culturekit.storage.stage_folder import Staging, staging
 from culturekit.storage.system_errors import explained_outside
 from culturekit.version import VERSION
 
-__all__ = ["StageRun", "run_stage"]
+__all__ = ["StageRun", "run_part", "run_stage"]
 
 logger = logging.getLogger(__name__)
 
@@ -105,7 +105,7 @@ def build(
     started: float,
 ) -> Manifest:
     """Do the work of a stage and publish it."""
-    work = Work(dict(stage.inputs), place.out, place.scratch, carrying(engine), progress)
+    work = Work(dict(stage.inputs), place.out, place.scratch, carrying(engine), progress, stage.in_run)
     outcome = stage.run(work)
     if not isinstance(outcome, Outcome):
         raise UsageError(
@@ -214,3 +214,27 @@ def shown(value: object) -> str:
     """Write a value so that a line stays a line."""
     text = "not there" if value is ABSENT else msgspec.json.encode(value).decode()
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+
+
+Result = TypeVar("Result")
+
+
+def run_part(
+    stage: Stage,
+    final: Path,
+    part: Callable[[Work], Result],
+    *,
+    engine: Engine,
+    progress: Progress,
+    wait: bool = False,
+) -> Result | None:
+    """Do a part of a stage where its run will go on; None, and nothing is done, where the stage is finished."""
+    inputs = input_records(stage.inputs, known=known_records(stage, final))
+    check_expected(stage, inputs)
+    key = key_of(stage, inputs)
+    with explained_outside(final), staging(final, stage=stage.kind, wait=wait) as place:
+        manifest = read_manifest(final)
+        if manifest is not None and manifest.key == key:
+            return None
+        place.open(key)
+        return part(Work(dict(stage.inputs), place.out, place.scratch, engine, progress, stage.in_run))

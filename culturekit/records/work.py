@@ -74,7 +74,7 @@ class Work:
     """The folders and the hands of one stage.
 
     `out` becomes the finished folder. `scratch` outlives a killed run and is gone when the stage is
-    done: finished shards wait there.
+    done: finished shards wait there. `in_run` tells that other stages of a run have been paid for before this one.
     """
 
     inputs: Mapping[str, Path]
@@ -82,6 +82,7 @@ class Work:
     scratch: Path
     engine: Engine
     progress: Progress
+    in_run: bool = False
 
 
 @dataclass(frozen=True, slots=True)

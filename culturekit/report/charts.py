@@ -34,7 +34,7 @@ TINTS = ("none", "up to 2 %", "2–5 %", "5–10 %", "10–20 %", "20–40 %", "
 BOUNDS = (0.0, 0.02, 0.05, 0.10, 0.20, 0.40)
 
 INSTRUMENT_LEFT, INSTRUMENT_ROW = 180, 28
-LETTERS = 22
+WIDEST_LETTERS, LETTERS = int((WIDEST - 12) / LETTER), 22
 """Letters of a name that have room beside the axis; the table has the whole name."""
 TICKS = 4
 
@@ -65,7 +65,7 @@ def scale(height: int, left: float) -> Iterator[str]:
 def model_row(line: ModelLine, y: float, *, is_named: bool, left: float) -> Iterator[str]:
     """Draw one model: a bar of the gap, a ring for the truth, a diamond for corrected, a dot for mapped."""
     name = f'<text class="{"name liar" if is_named else "name"}" x="{left - 12:g}" y="{y + 5:.1f}" text-anchor="end">'
-    yield f"{name}{escape(cut(line.model))}</text>"
+    yield f"{name}{fitting(line.model, WIDEST_LETTERS)}</text>"
     if line.reality is not None and not math.isnan(line.mapped.value):
         start, end = sorted((x(line.reality.value, left), x(line.mapped.value, left)))
         kind = "gap liar" if is_named else "gap"
@@ -95,11 +95,10 @@ def whisker(figure: Figure, y: float, *, kind: str, left: float) -> str:
     return f'<line class="{kind}" x1="{ends[0]:.1f}" x2="{ends[1]:.1f}" y1="{y:.1f}" y2="{y:.1f}"/>'
 
 
-def cut(name: str) -> str:
-    """Shorten a name that has no room."""
-    room = int((WIDEST - 12) / LETTER)
+def fitting(name: str, room: int) -> str:
+    """Write a text of strangers into a drawing: inert, escaped, and no longer than so many letters."""
     shown = inert(name)
-    return shown if len(shown) <= room else f"{shown[: room - 1]}…"
+    return escape(shown if len(shown) <= room else f"{shown[: room - 1]}…")
 
 
 def x(value: float, left: float) -> float:
@@ -144,7 +143,7 @@ def instrument_chart(models: Mapping[str, Figure | None], *, title: str, number:
     name = f"instrument-{number}"
     parts = [
         f'<svg class="chart" viewBox="0 0 {WIDTH} {height}" role="img" aria-labelledby="{name}">',
-        f'<title id="{name}">{shown(title)} of each model; the table above has the numbers</title>',
+        f'<title id="{name}">{fitting(title, LETTERS)} of each model; the table above has the numbers</title>',
         *value_axis(height, top, title),
     ]
     for place, (model, figure) in enumerate(models.items()):
@@ -169,12 +168,13 @@ def value_axis(height: int, top: float, title: str) -> Iterator[str]:
         yield f'<line class="grid" x1="{at:.1f}" x2="{at:.1f}" y1="{TOP}" y2="{bottom}"/>'
         yield f'<text class="tick" x="{at:.1f}" y="{bottom + 16}" text-anchor="middle">{top * tick / TICKS:g}</text>'
     middle = across(top / 2, top)
-    yield f'<text class="tick" x="{middle:.1f}" y="{height - 4}" text-anchor="middle">{shown(title)}</text>'
+    yield f'<text class="tick" x="{middle:.1f}" y="{height - 4}" text-anchor="middle">{fitting(title, LETTERS)}</text>'
 
 
 def instrument_row(model: str, figure: Figure | None, y: float, top: float) -> Iterator[str]:
     """Draw one model."""
-    yield f'<text class="name" x="{INSTRUMENT_LEFT - 12}" y="{y + 5:.1f}" text-anchor="end">{shown(model)}</text>'
+    name = fitting(model, LETTERS)
+    yield f'<text class="name" x="{INSTRUMENT_LEFT - 12}" y="{y + 5:.1f}" text-anchor="end">{name}</text>'
     if figure is None or not math.isfinite(figure.value):
         yield f'<text class="tick" x="{INSTRUMENT_LEFT + 4}" y="{y + 5:.1f}">no score</text>'
         return
@@ -182,12 +182,6 @@ def instrument_row(model: str, figure: Figure | None, y: float, top: float) -> I
         low, high = across(figure.low, top), across(figure.high, top)
         yield f'<line class="mapped" x1="{low:.1f}" x2="{high:.1f}" y1="{y:.1f}" y2="{y:.1f}"/>'
     yield f'<circle class="mapped" cx="{across(figure.value, top):.1f}" cy="{y:.1f}" r="4.5"/>'
-
-
-def shown(text: str) -> str:
-    """Write a text of strangers: inert, escaped, and no longer than there is room for."""
-    name = inert(text)
-    return escape(name if len(name) <= LETTERS else f"{name[: LETTERS - 1]}…")
 
 
 def across(value: float, top: float) -> float:

@@ -50,6 +50,11 @@ class CountryShares:
         """Give the shares of a model, corrected where people looked."""
         return self.corrected.get(model, self.shares[model])
 
+    @property
+    def intervals(self) -> bool:
+        """Tell whether any share has limits."""
+        return any(share.low is not None for model in self.models for share in self.leading(model).values())
+
     def never(self, model: str) -> int:
         """Count the countries that no image of a model was mapped to, and nobody saw."""
         return sum(share.value == 0 for share in self.leading(model).values())

@@ -44,6 +44,11 @@ class Making:
     versions: tuple[tuple[str, ...], ...]
     lines: tuple[MakingLine, ...]
 
+    @property
+    def apart(self) -> bool:
+        """Tell whether anything is not the same for all."""
+        return any(line.apart for line in self.lines)
+
 
 def making_in(run: RunFolders, models: Sequence[str]) -> Making | None:
     """Read how the images of each model were made; None where all are simulated."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from culturekit.families.corrected import NOT_CORRECTED, UNRATED, counted_kernels
+from culturekit.metrics.corrected.audit_marks import MARKS
 from culturekit.records.work import NOT_COMPARABLE
 from culturekit.report.run_folders import RunFolders
 from culturekit.stages import roles
@@ -58,7 +59,7 @@ def parties(run: RunFolders) -> Iterator[Party]:
     ]
     for model in run.models:
         options = run.manifest(roles.IMAGES, model).options
-        told = {key: str(value) for key, value in options.items() if key in MADE_WITH and value is not None}
+        told = {key: in_words(value) for key, value in options.items() if key in MADE_WITH and value is not None}
         found.append(Party(f"images of {model}", str(options["backend"]), told))
     found += [party(run.found(roles.QUALITY, model), "quality", "scorer") for model in run.models]
     seen: list[Party] = []
@@ -69,6 +70,11 @@ def parties(run: RunFolders) -> Iterator[Party]:
 
 
 MADE_WITH = ("kinds", "repeats", "slots", "size", "format")
+
+
+def in_words(value: object) -> str:
+    """Write an option; several values one after the other."""
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def party(manifest: Manifest | None, role: str, key: str) -> Party | None:
@@ -107,10 +113,20 @@ def not_put_right(run: RunFolders, role: Role, what: str, variant: str = "") -> 
         yield from (f"{what}: {count:,} {why}." for why, count in run.manifest(role, variant=variant).drops.items())
 
 
+def parts_of(caveat: str) -> Iterator[str]:
+    """Divide a caveat where it begins to say what a mark of corrected scores means: each part is read by itself."""
+    left, said = caveat, []
+    for meaning in MARKS.values():
+        if meaning in left:
+            left = left.replace(meaning, "").strip()
+            said.append(meaning)
+    yield from (left, *said)
+
+
 def caveats(run: RunFolders) -> tuple[str, ...]:
     """Collect what the parts of the run say must be known about them."""
     manifests = [run.found(role) for role in (roles.FILTER, roles.CSPACE, roles.INDEX, roles.SCORES)]
     manifests += [run.found(role, model) for role in (roles.QUALITY, roles.AUDIT) for model in run.models]
-    notes = [str(manifest.notes.get("caveat", "")) for manifest in manifests if manifest is not None]
+    notes = [part for each in manifests if each is not None for part in parts_of(str(each.notes.get("caveat", "")))]
     notes += [str(each) for each in run.manifest(roles.SCORES).notes.get(NOT_COMPARABLE, ())]
     return tuple(dict.fromkeys(filter(None, notes)))

@@ -1,7 +1,5 @@
 """Report data to one HTML page that asks for nothing and runs nothing but its own few lines."""
 
-import base64
-import hashlib
 import math
 from functools import cache
 from importlib.resources import files
@@ -19,8 +17,9 @@ from culturekit.report.gaps import gap_chart
 from culturekit.report.inert import inert_value, plain
 from culturekit.report.people import People
 from culturekit.report.people_metrics import correlation_chart
+from culturekit.storage.digests import source_hash
 
-__all__ = ["environment", "policy_of", "render", "source_hash", "template_text"]
+__all__ = ["environment", "policy_of", "render", "template_text"]
 
 SHADES = 10
 
@@ -84,11 +83,6 @@ def chart_of_instrument(instrument: Instrument, number: int) -> Markup:
 def template_text(name: str) -> str:
     """Read a file of the page's template."""
     return files("culturekit").joinpath(f"report/templates/{name}").read_text(encoding="utf-8").strip()
-
-
-def source_hash(text: str) -> str:
-    """Hash an inline style or script as a content security policy names it."""
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
 def number(figure: Figure | None) -> str:

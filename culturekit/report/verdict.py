@@ -207,7 +207,8 @@ def turned_round(models: Sequence[ModelLine], apart: Collection[tuple[str, str]]
 
 def names_of(lines: Sequence[ModelLine]) -> str:
     """List models by name."""
-    return ", ".join(line.model for line in lines)
+    *others, last = [line.model for line in lines]
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def least(figure: Figure) -> float:

@@ -67,7 +67,7 @@ class Run:
                 hint="Give a model or an instrument of the recipe another name.",
             )  # fmt: skip
         self.stages = (*self.stages, name)
-        self.steps.append(Step(replace(stage, name=name), plan))
+        self.steps.append(Step(replace(stage, name=name, in_run=True), plan))
         return self.table(role, model, variant)
 
     def sharing(self, budget: str, folder: Path) -> Others:

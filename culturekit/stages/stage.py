@@ -31,7 +31,7 @@ class Stage:
     role, what names an input that is no finished stage, such as a folder of images, by its content; it is told
     where the stage's folder will lie, and may keep notes beside it. `before` raises a UsageError where something that
     the stage needs, such as a key or a price, is missing: a run of many stages looks before the first. `asking` has
-    the plan of a stage that asks a model.
+    the plan of a stage that asks a model. `in_run` tells that it is one of many stages of a run.
     """
 
     name: str
@@ -47,6 +47,7 @@ class Stage:
     trees: Mapping[str, Callable[[Path], InputRecord]] = field(default_factory=dict)
     before: Callable[[], None] = lambda: None
     asking: Asking | None = None
+    in_run: bool = False
 
 
 def input_records(

@@ -1,17 +1,24 @@
 """SHA-256 of files, folders and values."""
 
+import base64
 import hashlib
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import orjson
 
-__all__ = ["canonical_json", "digest", "digest_bytes", "digest_file", "digest_tree"]
+__all__ = ["canonical_json", "digest", "digest_bytes", "digest_file", "digest_tree", "indented_json", "source_hash"]
 
 
 def canonical_json(value: Any) -> bytes:  # noqa: ANN401 - any JSON value
     """Write a value in the one form that equal values share: sorted keys, no spaces, UTF-8."""
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+
+
+def indented_json(value: Any) -> bytes:  # noqa: ANN401 - anything that msgspec writes
+    """Write a value for people and machines: indented, the same bytes for the same content."""
+    return msgspec.json.format(msgspec.json.encode(value, order="sorted"), indent=2) + b"\n"
 
 
 def digest(value: Any) -> str:  # noqa: ANN401 - any JSON value
@@ -28,6 +35,11 @@ def digest_file(path: Path) -> str:
     """Hash a file without reading it into memory at once."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def source_hash(text: str) -> str:
+    """Hash an inline style or script as a content security policy names it."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
 def digest_tree(folder: Path) -> tuple[str, int, int]:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from culturekit.errors import IntegrityError
-from culturekit.storage.digests import digest, digest_file, digest_tree
+from culturekit.storage.digests import digest, digest_file, digest_tree, indented_json
 
 __all__ = [
     "JOURNAL",
@@ -64,7 +64,7 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     def encode(self) -> bytes:
         """Write the manifest for people and machines: indented JSON, the same bytes for the same content."""
-        return msgspec.json.format(msgspec.json.encode(self, order="sorted"), indent=2) + b"\n"
+        return indented_json(self)
 
 
 def read_manifest(folder: Path) -> Manifest | None:

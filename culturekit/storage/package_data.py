@@ -5,7 +5,7 @@ from pathlib import Path
 
 from culturekit.errors import UsageError
 
-__all__ = ["shipped", "shipped_names"]
+__all__ = ["found_or_shipped", "shipped", "shipped_names"]
 
 
 def shipped(relative: str) -> Path:
@@ -19,3 +19,15 @@ def shipped(relative: str) -> Path:
 def shipped_names(folder: str, suffix: str) -> list[str]:
     """List the names, without suffix, of the files shipped in a folder of the package."""
     return sorted(path.name.removesuffix(suffix) for path in shipped(folder).glob(f"*{suffix}"))
+
+
+def found_or_shipped(said: str, folder: str, what: str) -> Path:
+    """Find a YAML file: one of the user's, or the one of that name that is shipped in a folder of the package."""
+    names = shipped_names(folder, ".yaml")
+    if said in names:
+        return shipped(f"{folder}/{said}.yaml")
+    if not Path(said).is_file():
+        raise UsageError(
+            f"there is no such {what}", expected=f"a YAML file, or one that is shipped: {', '.join(names)}", found=said
+        )
+    return Path(said)

@@ -9,6 +9,7 @@ from polars.io.plugins import register_io_source
 from culturekit.errors import CultureKitError, IntegrityError, UsageError
 from culturekit.records.schemas import TABLES
 from culturekit.records.tables import Table
+from culturekit.records.work import Outcome, Work
 from culturekit.storage.atomic import whole_file
 from culturekit.storage.system_errors import raise_system_error, system_errors
 
@@ -17,8 +18,10 @@ __all__ = [
     "no_such_table",
     "read_part",
     "read_table",
+    "read_together",
     "save_parquet",
     "save_part",
+    "table_outcome",
     "unreadable",
     "write_frames",
     "write_table",
@@ -36,6 +39,19 @@ def write_table(folder: Path, table: Table, frame: pl.DataFrame) -> Path:
     path = folder / f"{table.name}.parquet"
     save_parquet(ordered, path)
     return path
+
+
+def table_outcome(
+    work: Work,
+    table: Table,
+    frame: pl.DataFrame,
+    drops: Mapping[str, int] | None = None,
+    *,
+    notes: Mapping[str, object] | None = None,
+) -> Outcome:
+    """Write the table that is all a stage makes, and count its rows."""
+    write_table(work.out, table, frame)
+    return Outcome({table.name: frame.height}, drops or {}, notes or {})
 
 
 def save_parquet(frame: pl.DataFrame, path: Path) -> None:
@@ -159,6 +175,19 @@ def read_table(path: Path | str, table: Table | str) -> pl.DataFrame:
     if problems:
         raise IntegrityError(f"not a {table.name} table: {'; '.join(problems)}", where=str(path))
     return frame
+
+
+def read_together(paths: Sequence[Path], table: Table) -> pl.DataFrame:
+    """Read tables of one kind as one; columns that only some have are left out. A row in two is a mistake."""
+    whole = pl.concat([read_table(path, table).select(list(table.schema)) for path in paths])
+    twice = table.repeated(whole) if len(paths) > 1 else whole.clear()
+    if twice.height:
+        row = twice.row(0, named=True)
+        raise UsageError(
+            f"two tables of {table.name} have the same rows", where=", ".join(map(str, paths)),
+            found=", ".join(f"{name} {row[name]!r}" for name in table.key), hint="Give each table once.",
+        )  # fmt: skip
+    return whole
 
 
 def unreadable(path: Path, table: Table, error: Exception) -> IntegrityError:

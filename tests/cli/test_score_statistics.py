@@ -57,7 +57,7 @@ def reversed_pairs(words: list[str]) -> list[str]:
 
 def test_compare_refuses_one_file_twice(tables: Path, tmp_path: Path) -> None:
     file = str(tables / "m1/values.parquet")
-    with pytest.raises(UsageError, match="two tables hold the same value"):
+    with pytest.raises(UsageError, match="two tables of values have the same rows"):
         run("compare", "--values", file, "--values", file, "--out", str(tmp_path / "out"))
 
 

@@ -175,6 +175,8 @@ def test_a_recipe_is_found_by_path_or_by_name() -> None:
     assert find_recipe(str(SMALL)) == SMALL
     with pytest.raises(UsageError, match="or one of: c3, cube"):
         find_recipe("cub")
+    with pytest.raises(UsageError, match="Did you mean 'cube'"):
+        find_recipe("elsewhere/cube.yaml")
 
 
 RELEASE = "recipe: cube\ndump: [sample]\nconcepts: [art]\n"

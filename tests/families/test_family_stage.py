@@ -1,25 +1,48 @@
-"""The stage of a family: inputs that give no score are refused, and not written as an empty table."""
+"""The stage of a family: where nothing can be scored, a command refuses what it was given, and a run goes on."""
 
+from collections.abc import Callable
 from pathlib import Path
 
+import polars as pl
 import pytest
 
-from culturekit.errors import UsageError
+from culturekit.errors import NothingScored
 from culturekit.families.family_stage import family_stage
-from culturekit.metrics.scoring.score_rows import scored
+from culturekit.families.ratings import RatingOptions, score_ratings
+from culturekit.families.task1 import Task1Options, score_task1
+from culturekit.families.task2 import Task2Options, score_task2
+from culturekit.metrics.scoring.score_rows import Scored, scored
 from culturekit.pipeline.run_stage import run_stage
+from culturekit.records.schemas import ANNOTATIONS, SCORES, TASK1, TASK2
+from culturekit.stages.roles import Role
+from culturekit.stages.run import Run
+from culturekit.storage.tables import read_table
 from tests.conftest import HeardProgress, HereEngine
+
+NOBODY: dict[str, Callable[[], Scored]] = {
+    "no rows": lambda: scored([], left_out={"images not described": 45}),
+    "task1": lambda: score_task1(pl.DataFrame(schema=TASK1.schema), options=Task1Options()),
+    "task2": lambda: score_task2(pl.DataFrame(schema=TASK2.schema), options=Task2Options()),
+    "ratings": lambda: score_ratings(pl.DataFrame(schema=ANNOTATIONS.schema), options=RatingOptions()),
+}
 
 
 def test_nothing_scored_is_a_mistake_that_says_what_was_left_out(tmp_path: Path) -> None:
-    stage = family_stage("empty", {}, {}, lambda _: scored([], left_out={"images not described": 45}))
-    with pytest.raises(UsageError, match=r"nothing could be scored; .*found images not described: 45"):
+    stage = family_stage("empty", {}, {}, lambda _: NOBODY["no rows"]())
+    with pytest.raises(NothingScored, match=r"nothing could be scored; .*found images not described: 45"):
         run_stage(stage, tmp_path / "out", engine=HereEngine(), progress=HeardProgress())
     assert not (tmp_path / "out").exists()
 
 
-def test_a_recipe_can_do_without_scores_that_are_not_required(tmp_path: Path) -> None:
-    stage = family_stage("empty", {}, {}, lambda _: scored([], left_out={"few": 1}), required=False)
-    assert run_stage(stage, tmp_path / "out", engine=HereEngine(), progress=HeardProgress()).manifest.counts == {
-        "scores": 0
-    }
+@pytest.mark.parametrize("family", list(NOBODY))
+def test_a_command_refuses_what_gives_no_score_and_a_run_goes_on_without_it(family: str, tmp_path: Path) -> None:
+    stage = family_stage(family, {}, {}, lambda _: NOBODY[family]())
+    with pytest.raises(NothingScored):
+        run_stage(stage, tmp_path / "alone", engine=HereEngine())
+    run = Run(tmp_path)
+    run.add(stage, Role("nobody", holds="scores"))
+    (step,) = run.steps
+    done = run_stage(step.stage, tmp_path / "nobody", engine=HereEngine())
+    assert done.manifest.counts == {"scores": 0}
+    assert done.manifest.drops
+    assert read_table(tmp_path / "nobody/scores.parquet", SCORES).is_empty()

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from culturekit.errors import UsageError
+from culturekit.errors import NothingScored, UsageError
 from culturekit.families.handles.inputs import Files, ValueTables
 from culturekit.families.judged import JudgedOptions, JudgedReads, judged, score_judged
 from culturekit.metrics.corrected.judged_gates import marked_items
@@ -187,12 +187,10 @@ BAD_ANSWERS: dict[str, Callable[[World], pl.DataFrame]] = {
 def test_answers_that_put_nothing_right_are_refused_with_the_reason(why: str) -> None:
     one = world(seed=2)
     people = BAD_ANSWERS[why](one)
-    with pytest.raises(UsageError, match="put no score right") as refused:
+    with pytest.raises(NothingScored, match="put no score right") as refused:
         score_judged(together(one), people, options=PLAIN)
     assert why in str(refused.value)
-    left_out = score_judged(together(one), people, options=PLAIN, required=False)
-    assert left_out.scores.height == 0
-    assert any(why in reason for reason in left_out.left_out)
+    assert any(why in reason for reason in refused.value.left_out or {})
 
 
 def test_shares_that_people_differ_in_a_little_are_no_disagreement() -> None:

@@ -7,7 +7,7 @@ import pytest
 from culturekit.generation.comparability import traits_of
 from culturekit.records.schemas import IMAGES
 from culturekit.report import metric_tables
-from culturekit.report.making import facts, lines_of
+from culturekit.report.making import Making, facts, lines_of
 from culturekit.report.run_folders import RunFolders
 
 
@@ -32,6 +32,7 @@ def test_what_is_alike_is_not_marked_and_what_nobody_has_is_left_away() -> None:
     lines = {line.what: line for line in lines_of([told({}), told({}, {})])}
     assert set(lines) == {"prompts rewritten", "seeds honoured", "sizes in pixels"}
     assert not any(line.apart for line in lines.values())
+    assert not Making(("a", "b"), ("folder", "folder"), ((), ()), tuple(lines.values())).apart
 
 
 def test_each_difference_is_marked_and_failures_are_only_told() -> None:

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from culturekit.config.load import load_recipe
+from culturekit.metrics.corrected.audit_marks import MARKS, ONE_RATER
 from culturekit.pipeline.run_recipe import run_recipe
 from culturekit.pipeline.steps.report_stage import folders_of
 from culturekit.pipeline.workers.local_engine import LocalEngine
@@ -17,11 +18,14 @@ from culturekit.report.by_prompt import PromptLine
 from culturekit.report.charts import diversity_chart
 from culturekit.report.figures import Figure, text_of
 from culturekit.report.headline import headline_lines
+from culturekit.report.inert import LONGEST
 from culturekit.report.model_lines import ModelLine, in_order
-from culturekit.report.render import render, source_hash, template_text
+from culturekit.report.provenance import parts_of
+from culturekit.report.render import render, template_text
 from culturekit.report.verdict import Floor, question_about, verdict_on
 from culturekit.report.write import collect
 from culturekit.stages import roles
+from culturekit.storage.digests import source_hash
 from tests.conftest import SMALL, HeardProgress
 from tests.report.pages import HOSTILE, audited_page, figure, hostile_page, line, page
 
@@ -157,7 +161,7 @@ def test_where_the_mapping_fails_the_encoder_is_named_and_no_model() -> None:
     found = verdict_on(shown, floor=FLOOR)
     assert found.named == ()
     assert found.headline == "The encoder clip fails here, no model does."
-    assert "more than apple, pear, whose images do show culture: that is the encoder's error" in found.sentences[0]
+    assert "more than apple and pear, whose images do show culture: that is the encoder's error" in found.sentences[0]
     blind = [line(name, 0.8, None, free=None, similarity=0.7) for name in ("apple", "pear")]
     assert verdict_on(blind, floor=FLOOR).headline == "The encoder clip fails here, no model does."
     good = line("fig", 0.9, None, free=None, similarity=0.9, corrected=0.6, nothing=0.02)
@@ -242,8 +246,26 @@ def test_the_data_of_a_report_are_those_of_its_run(small_run: Path) -> None:
     assert {shot.truth is None for shot in data.shots if shot.model == "empty"} == {True}
     assert data.stages[0].folder == "graph"
     assert any("not a cultural encoder" in caveat for caveat in data.caveats)
+    assert all(len(caveat) <= LONGEST for caveat in data.caveats)
     text = "\n".join(headline_lines(folders_of(small_run)))
     assert "empty is lying." in text
+
+
+def test_what_a_mark_means_stands_by_itself_and_is_not_cut_off() -> None:
+    assert list(parts_of(f"Errors are alike. {MARKS[ONE_RATER]}")) == ["Errors are alike.", MARKS[ONE_RATER]]
+    assert list(parts_of("Errors are alike.")) == ["Errors are alike."]
+
+
+def test_shares_without_intervals_do_not_say_that_they_have_some() -> None:
+    whole = page()
+    assert whole.shares is not None
+    bare = {
+        model: {code: replace(share, low=None, high=None) for code, share in own.items()}
+        for model, own in whole.shares.shares.items()
+    }
+    text = render(replace(whole, shares=replace(whole.shares, shares=bare, corrected={}), trust=None))
+    assert "Share of images in per cent; too few repeats for intervals" in text
+    assert "with 95 % intervals for these prompts" in render(whole)
 
 
 def test_the_countries_on_the_page_are_those_of_the_matches(small_run: Path) -> None:

@@ -7,8 +7,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, model_validator
 
 from culturekit.builders.folded_names import folded
-from culturekit.errors import UsageError
-from culturekit.storage.package_data import shipped, shipped_names
+from culturekit.storage.package_data import found_or_shipped
 from culturekit.storage.yaml_model import StrictModel, closest, load_model, not_empty
 
 __all__ = ["CaptionCulture", "SeedCaption", "culture_file", "load_culture"]
@@ -53,14 +52,7 @@ class CaptionCulture(StrictModel):
 
 def culture_file(said: str) -> Path:
     """Find the file of a culture: one of the user's, or the shipped one of that name."""
-    names = shipped_names(FOLDER, ".yaml")
-    if said in names:
-        return shipped(f"{FOLDER}/{said}.yaml")
-    if not Path(said).is_file():
-        raise UsageError(
-            "there is no such culture", expected=f"a YAML file, or one that is shipped: {', '.join(names)}", found=said
-        )
-    return Path(said)
+    return found_or_shipped(said, FOLDER, "culture")
 
 
 def load_culture(path: Path) -> CaptionCulture:

@@ -9,7 +9,6 @@ from culturekit.builders.filtering.candidate_verdicts import MOST_CHARACTERS, MO
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import by_qid
 from culturekit.kg.graph_tables import GraphTables
-from culturekit.kg.qids import QID
 
 __all__ = ["LONGEST_CLASS", "MOST_LISTED", "ItemNames"]
 
@@ -36,9 +35,7 @@ class ItemNames:
         if self.graph is None:
             return roots
         qids = {qid for item in items if item is not None for qid in item.classes}
-        numbers = {int(qid[1:]): qid for qid in qids if QID.match(qid) and int(qid[1:]) < 2**32}
-        labels = GraphTables(self.graph).labels(numbers) if numbers else {}
-        return {numbers[number]: label for number, label in labels.items() if label} | roots
+        return GraphTables(self.graph).names(qids) | roots
 
 
 def description_of(item: KnownItem, classes: Mapping[str, str], countries: Mapping[str, str]) -> dict[str, object]:

@@ -6,7 +6,7 @@ import polars as pl
 
 from culturekit.records.schemas import CSPACE, PROMPTS
 from culturekit.records.work import Outcome, Work
-from culturekit.storage.tables import read_table, write_table
+from culturekit.storage.tables import read_table, table_outcome
 
 __all__ = ["artifact_prompts", "name_artifacts"]
 
@@ -14,8 +14,7 @@ __all__ = ["artifact_prompts", "name_artifacts"]
 def name_artifacts(work: Work, space_path: Path) -> Outcome:
     """Write one prompt for each artifact of a cultural space, however many countries it belongs to."""
     prompts = artifact_prompts(read_table(space_path, CSPACE))
-    write_table(work.out, PROMPTS, prompts)
-    return Outcome({PROMPTS.name: prompts.height})
+    return table_outcome(work, PROMPTS, prompts)
 
 
 def artifact_prompts(space: pl.DataFrame) -> pl.DataFrame:

@@ -196,7 +196,10 @@ def with_waiting(notes: Mapping[str, object], held: pl.DataFrame) -> Mapping[str
     why = ", ".join(f"{count:,} {reason}" for reason, count in sorted(waiting.items()))
     count = waiting.total()
     artifacts = "1 artifact waits" if count == 1 else f"{count:,} artifacts wait"
-    how = "`culturekit cspace review export` makes their sheet, `--include review` releases them as they are"
+    how = (
+        "`culturekit cspace review export` makes their sheet; `--include review`, or `include: review` in a recipe, "
+        "releases them as they are"
+    )
     found = notes.get("findings")
     before = found if isinstance(found, list) else []
     return {**notes, "findings": [*before, f"{artifacts} for a person to look at, in drops.parquet ({why}); {how}"]}

@@ -6,6 +6,7 @@ from typing import Self
 import polars as pl
 
 from culturekit.builders.folded_names import folded
+from culturekit.kg.looking.compare import text_of
 
 __all__ = ["CHANGES", "KEY", "space_changes", "untold_changes"]
 
@@ -130,9 +131,3 @@ def shaped(rows: pl.DataFrame, part: str, change: str) -> pl.DataFrame:
     """Give rows the columns of a list of changes."""
     complete = rows.with_columns(part=pl.lit(part), change=pl.lit(change))
     return complete.select(pl.col(name).cast(dtype) for name, dtype in CHANGE_SCHEMA.items())
-
-
-def text_of(frame: pl.DataFrame, name: str) -> pl.Expr:
-    """Write a value; a list as its elements with spaces between."""
-    column = pl.col(name)
-    return column.list.join(" ") if isinstance(frame.schema[name], pl.List) else column.cast(pl.String)

@@ -18,6 +18,9 @@ LINE_SECONDS = 5.0
 QUIET_SECONDS = 30.0
 """After how long a log hears that a stage is still at work although nothing was counted."""
 
+FEW = 10
+"""After how many units, or a tenth of all, a log foretells how long the rest takes: the first wait for what begins."""
+
 
 class CommandProgress(Protocol):
     """What a command shows of its stages."""
@@ -111,7 +114,8 @@ class LineProgress:
         if not self.total:
             return f"{self.name}: at work for {duration(passed)}" + (f"; {self.totals}" if self.totals else "")
         parts = [f"{self.name}: {self.done:,} of {self.total:,} {self.unit}"]
-        parts += [f"at it for {duration(passed)}"] if left is None else [rate_text(rate), f"{duration(left)} left"]
+        early = self.done < min(FEW, self.total / FEW)
+        parts += [f"at it for {duration(passed)}"] if early else [rate_text(rate), f"{duration(left or 0.0)} left"]
         return ", ".join(parts) + (f"; {self.totals}" if self.totals else "")
 
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 import polars as pl
 
 from culturekit.errors import UsageError
-from culturekit.families.handles.public_files import numbered, prompts_table, read_values, roles
+from culturekit.families.handles.public_files import numbered, prompts_table, roles
 from culturekit.families.handles.vector_files import (
     gathered,
     labelled,
@@ -19,11 +19,11 @@ from culturekit.families.handles.vector_files import (
 from culturekit.index.embedding.vector_folder import load_vectors
 from culturekit.index.encoder import Vectors
 from culturekit.metrics.scoring.labelled_vectors import LabelledVectors
-from culturekit.records.schemas import PAIR_DISTANCES
+from culturekit.records.schemas import PAIR_DISTANCES, VALUES
 from culturekit.records.tables import Table
 from culturekit.storage.digests import digest_file
 from culturekit.storage.manifest import read_manifest
-from culturekit.storage.tables import read_table
+from culturekit.storage.tables import read_table, read_together
 
 __all__ = [
     "Files",
@@ -66,16 +66,8 @@ class Files:
         return dict(self.paths) if isinstance(self.paths, Mapping) else numbered(role, self.paths)
 
     def together(self, table: Table) -> pl.DataFrame:
-        """Read tables of one kind as one; columns that only some have are left out. A row in two is a mistake."""
-        whole = pl.concat([read_table(path, table).select(list(table.schema)) for path in self.places])
-        twice = whole.filter(whole.select(table.key).is_duplicated())
-        if twice.height:
-            row = twice.sort(table.key).row(0, named=True)
-            raise UsageError(
-                f"two tables of {table.name} have the same rows", where=", ".join(map(str, self.places)),
-                found=", ".join(f"{name} {row[name]!r}" for name in table.key), hint="Give each table once.",
-            )  # fmt: skip
-        return whole
+        """Read tables of one kind as one: `read_together`."""
+        return read_together(self.places, table)
 
     def __bool__(self) -> bool:
         """Tell whether there is any."""
@@ -109,7 +101,7 @@ class ValueTables(Numbered):
 
     def table(self) -> pl.DataFrame:
         """Read all as one."""
-        return read_values(self.places)
+        return self.together(VALUES)
 
 
 class VectorFolders(Files):

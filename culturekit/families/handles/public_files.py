@@ -4,15 +4,12 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
-import polars as pl
-
 from culturekit.builders.space.public_cube import is_public_cube, read_public_cube
 from culturekit.builders.space.space_files import read_space
-from culturekit.errors import UsageError
-from culturekit.records.schemas import CSPACE, PROMPTS, VALUES
-from culturekit.storage.tables import read_table, write_table
+from culturekit.records.schemas import CSPACE, PROMPTS
+from culturekit.storage.tables import write_table
 
-__all__ = ["numbered", "prompts_table", "read_values", "roles", "space_table"]
+__all__ = ["numbered", "prompts_table", "roles", "space_table"]
 
 
 def roles(role: str, paths: Sequence[Path]) -> dict[str, Path]:
@@ -23,21 +20,6 @@ def roles(role: str, paths: Sequence[Path]) -> dict[str, Path]:
 def numbered(role: str, paths: Sequence[Path]) -> dict[str, Path]:
     """Name the files of one kind; a single one has no number."""
     return {role: paths[0]} if len(paths) == 1 else roles(role, paths)
-
-
-def read_values(paths: Sequence[Path]) -> pl.DataFrame:
-    """Read tables of values as one; the same value in two files is a mistake."""
-    table = pl.concat([read_table(path, VALUES).select(list(VALUES.schema)) for path in paths])
-    repeated = table.filter(table.select(VALUES.key).is_duplicated())
-    if repeated.height:
-        row = repeated.sort(VALUES.key).row(0, named=True)
-        raise UsageError(
-            "two tables hold the same value",
-            where=", ".join(map(str, paths)),
-            found=f"{row['metric']} of {row['model']}, item {row['item']!r}",
-            hint="Give each table once, and one table per model where models were scored apart.",
-        )
-    return table
 
 
 logger = logging.getLogger(__name__)

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable
 
-from culturekit.errors import CultureKitError, UsageError
+from culturekit.errors import CultureKitError, NothingScored
 
 __all__ = ["Refusals"]
 
@@ -29,7 +29,7 @@ class Refusals:
         """Count by reason, as manifests do."""
         return {f"{prefix}{self.cases[why]}": self.counts[why] for why in sorted(self.counts)}
 
-    def refusal(self, problem: str, counted: Callable[[int], str], *, expected: str = "") -> UsageError:
+    def refusal(self, problem: str, counted: Callable[[int], str], *, expected: str = "") -> NothingScored:
         """Say that nothing could be had, with every reason."""
         found = "; ".join(f"{self.cases[why]}: {counted(self.counts[why])}" for why in self.counts)
-        return UsageError(problem, expected=expected, found=found or "nothing", hint=self.hint)
+        return NothingScored(problem, expected=expected, found=found or "nothing", hint=self.hint)

@@ -21,7 +21,7 @@ from culturekit.storage.digests import digest, digest_bytes
 from culturekit.storage.picture_files import encoded
 from culturekit.storage.seals import seal_pictures
 from culturekit.storage.shard_runs import run_shards
-from culturekit.storage.tables import merge_parts, read_table, save_parquet, write_table
+from culturekit.storage.tables import merge_parts, read_table, save_parquet, table_outcome
 
 __all__ = ["ShuffleOptions", "shuffle_pictures", "shuffled"]
 
@@ -61,8 +61,7 @@ def shuffle_pictures(work: Work, images_path: Path, options: ShuffleOptions) -> 
     ]  # fmt: skip
     run_shards(work, shards, shuffle_shard, size=lambda shard: shard.stop - shard.start, unit="images")
     images = merge_parts([shard.part for shard in shards], columns())
-    write_table(work.out, IMAGES, images)
-    return Outcome({"images": images.height}, notes={"tiles": options.tiles})
+    return table_outcome(work, IMAGES, images, notes={"tiles": options.tiles})
 
 
 def taken_images(images_path: Path, options: ShuffleOptions) -> pl.DataFrame:

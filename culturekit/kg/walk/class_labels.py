@@ -6,7 +6,6 @@ from pathlib import Path
 import polars as pl
 
 from culturekit.kg.graph_tables import GraphTables
-from culturekit.kg.qids import QID
 
 __all__ = ["class_labels"]
 
@@ -17,6 +16,4 @@ def class_labels(graph: Path, candidates: Iterable[pl.DataFrame]) -> dict[str, s
     for frame in candidates:
         for column in ("p31", "p279"):
             qids.update(frame[column].explode(empty_as_null=False).unique())
-    numbers = {int(qid[1:]): qid for qid in qids if QID.match(qid) and int(qid[1:]) < 2**32}
-    labels = GraphTables(graph).labels(numbers) if numbers else {}
-    return {numbers[number]: label for number, label in labels.items() if label}
+    return GraphTables(graph).names(qids)

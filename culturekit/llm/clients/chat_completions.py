@@ -11,7 +11,6 @@ from culturekit.llm.clients.token_listing import MOST_LISTED, listed_tokens, ref
 from culturekit.llm.money.counted_here import MOST_TOKENS, stated_usage, too_few
 from culturekit.llm.reading.json_values import decoded, each_key_once, record, records, text, why_no_object
 from culturekit.llm.reading.schemas import response_format
-from culturekit.llm.untrusted.untrusted import user_message
 
 __all__ = ["compose", "plain_reply", "read", "wire"]
 
@@ -25,10 +24,7 @@ def compose(request: Request, settings: Settings, templates: BodyTemplates) -> O
     if settings.room:
         refuse_weighing(request, f"{settings.model}, which thinks before it answers,")
     limit = settings.limit(request)
-    slots = tuple(map(slot_of, request.images))
-    key = (request.instructions, request.schema_type, request.sample, limit, slots, bool(request.weighed))
-    body = templates.body(key, user_message(request.data), lambda text: body_of(request, settings, text))
-    return Outgoing(body, request.images, request.sample, limit)
+    return templates.outgoing(request, limit, lambda text: body_of(request, settings, text), bool(request.weighed))
 
 
 def body_of(request: Request, settings: Settings, data: str) -> dict[str, Any]:

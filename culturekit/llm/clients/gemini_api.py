@@ -11,7 +11,6 @@ from culturekit.llm.clients.token_listing import refuse_weighing
 from culturekit.llm.money.counted_here import Counts, too_few, usage_of_text
 from culturekit.llm.reading.json_values import decoded, record, records, text, why_no_object
 from culturekit.llm.reading.schemas import schema_of
-from culturekit.llm.untrusted.untrusted import user_message
 
 __all__ = ["compose", "read", "settings_of", "wire"]
 
@@ -83,10 +82,7 @@ GARBLED = {"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MALFORMED_RESPONS
 def compose(request: Request, settings: GeminiSettings, templates: BodyTemplates) -> Outgoing:
     """Write a request."""
     refuse_weighing(request, "Google")
-    limit = settings.limit(request)
-    key = (request.instructions, request.schema_type, request.sample, limit, tuple(map(slot_of, request.images)))
-    body = templates.body(key, user_message(request.data), lambda text: body_of(request, settings, text))
-    return Outgoing(body, request.images, request.sample, limit)
+    return templates.outgoing(request, settings.limit(request), lambda text: body_of(request, settings, text))
 
 
 def body_of(request: Request, settings: GeminiSettings, data: str) -> dict[str, Any]:

@@ -8,7 +8,8 @@ import msgspec
 import orjson
 
 from culturekit.errors import IntegrityError
-from culturekit.llm.client import Image, Outgoing
+from culturekit.llm.client import Image, Outgoing, Request
+from culturekit.llm.untrusted.untrusted import user_message
 from culturekit.storage.digests import canonical_json
 
 __all__ = ["BodyTemplates", "data_url", "filled", "slot_of"]
@@ -36,6 +37,12 @@ class BodyTemplates:
                 self.kept.clear()
             ends = self.kept[key] = (head, tails[0])
         return ends[0] + orjson.dumps(text) + ends[1]
+
+    def outgoing(self, request: Request, limit: int, write: Callable[[str], Any], *also: object) -> Outgoing:
+        """Write a request of so many tokens at most; `also` names what else in its body is not the text."""
+        slots = tuple(map(slot_of, request.images))
+        key = (request.instructions, request.schema_type, request.sample, limit, slots, *also)
+        return Outgoing(self.body(key, user_message(request.data), write), request.images, request.sample, limit)
 
 
 def slot_of(image: Image) -> str:

@@ -10,7 +10,6 @@ from culturekit.llm.clients.token_listing import refuse_weighing
 from culturekit.llm.money.counted_here import stated_usage
 from culturekit.llm.reading.json_values import decoded, record, records, text, why_no_object
 from culturekit.llm.reading.schemas import response_format
-from culturekit.llm.untrusted.untrusted import user_message
 
 __all__ = ["compose", "read", "wire"]
 
@@ -21,9 +20,7 @@ def compose(request: Request, settings: Settings, templates: BodyTemplates) -> O
     """Write a request; nothing of it is to be stored by the provider."""
     refuse_weighing(request, "the responses API")
     limit = max(settings.limit(request), LEAST_TOKENS)
-    key = (request.instructions, request.schema_type, request.sample, limit, tuple(map(slot_of, request.images)))
-    body = templates.body(key, user_message(request.data), lambda text: body_of(request, settings, text, limit))
-    return Outgoing(body, request.images, request.sample, limit)
+    return templates.outgoing(request, limit, lambda text: body_of(request, settings, text, limit))
 
 
 def body_of(request: Request, settings: Settings, data: str, limit: int) -> dict[str, Any]:

@@ -47,7 +47,7 @@ class Pilot:
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """Estimated tokens of many requests, each with its standard error."""
+    """Estimated tokens of many requests, each with its standard error; NaN where the pilot is a single request."""
 
     inputs: float
     outputs: float
@@ -66,7 +66,7 @@ class CostPlan:
         input_tokens: Of the requests still to be sent.
         output_tokens: Likewise; without a pilot the most that can come back.
         usd: US dollars; None where the price is not known.
-        margin: Half the width of the 95 % interval of `usd`, as far as the pilot tells.
+        margin: Half the width of the 95 % interval of `usd`, as far as the pilot tells; None of a single request.
         most: US dollars that surely suffice when nothing has to be asked twice.
     """
 
@@ -153,7 +153,8 @@ def summed(sizes: Sizes, rate: Rate | None, *, mode: Mode, count: int, bought: i
         return CostPlan(count, bought, 0, mode, *tokens, cost(rate, *tokens, mode), None, most, "sizes")
     total = estimate_total(sizes.estimates, pilot)
     usd = cost(rate, total.inputs, total.outputs, mode)
-    margin = cost(rate, 1.96 * total.input_error, 1.96 * total.output_error, mode)
+    errors = 1.96 * total.input_error, 1.96 * total.output_error
+    margin = None if any(map(math.isnan, errors)) else cost(rate, *errors, mode)
     tokens = round(total.inputs), round(total.outputs)
     return CostPlan(count, bought, len(pilot.estimates), mode, *tokens, usd, margin, most, "pilot")
 
@@ -265,8 +266,8 @@ def estimate_total(estimates: Floats, pilot: Pilot) -> Total:
 
 
 def variance(values: Floats) -> float:
-    """Give the variance of the mean of some values."""
-    return float(values.var(ddof=1) / len(values)) if len(values) > 1 else 0.0
+    """Give the variance of the mean of some values; NaN of a single one."""
+    return float(values.var(ddof=1) / len(values)) if len(values) > 1 else math.nan
 
 
 def boundaries(estimates: Floats, rows: int) -> Floats:

@@ -59,9 +59,7 @@ class Counts:
                 self.doubtful(f"{thought} tokens of thought among {came}")
         else:
             output = came
-        if not sent:
-            self.doubtful("no tokens for the request")
-        elif total is not None and total > sent + output:
+        if sent and total is not None and total > sent + output:
             self.doubtful(f"{total} tokens in total, where the parts are {sent + output}")
             came = None
         if cached > (sent or 0):

@@ -118,28 +118,28 @@ def image_estimate(image: Image, identity: Identity | None) -> int:
     if identity is not None and identity.provider == "google":
         return google_tokens(size)
     model = "gpt-4o" if identity is None else identity.model
-    factor = longest_match(model, OPENAI_PATCHES)
-    tiles = longest_match(model, OPENAI_TILES)
-    if factor and len(factor) >= len(tiles):
-        return math.ceil(min(size.tiles(32), MOST_PATCHES) * OPENAI_PATCHES[factor])
-    whole, tile = OPENAI_TILES[tiles or "gpt-4o"]
+    known = openai_model(model)
+    if known in OPENAI_PATCHES:
+        return math.ceil(min(size.tiles(32), MOST_PATCHES) * OPENAI_PATCHES[known])
+    whole, tile = OPENAI_TILES[known or "gpt-4o"]
     return whole + tile * size.within(longest=2048, shortest=768).tiles(512)
 
 
 def openai_most(model: str) -> int:
     """Give the most that OpenAI bills for one picture: eight tiles, or all patches."""
-    factor, tiles = longest_match(model, OPENAI_PATCHES), longest_match(model, OPENAI_TILES)
-    if factor and len(factor) >= len(tiles):
-        return math.ceil(MOST_PATCHES * OPENAI_PATCHES[factor])
-    if tiles:
-        return OPENAI_TILES[tiles][0] + 8 * OPENAI_TILES[tiles][1]
+    known = openai_model(model)
+    if known in OPENAI_PATCHES:
+        return math.ceil(MOST_PATCHES * OPENAI_PATCHES[known])
+    if known:
+        return OPENAI_TILES[known][0] + 8 * OPENAI_TILES[known][1]
     largest = max(whole + 8 * tile for whole, tile in OPENAI_TILES.values())
     return max(largest, math.ceil(PATCHES_AT_FULL_SIZE * max(OPENAI_PATCHES.values())))
 
 
-def longest_match(model: str, table: dict[str, tuple[int, int]] | dict[str, float]) -> str:
+def openai_model(model: str) -> str:
     """Find the model, or the model that this is a snapshot of; empty where there is none."""
-    return max((name for name in table if model == name or model.startswith(f"{name}-20")), key=len, default="")
+    known = (*OPENAI_TILES, *OPENAI_PATCHES)
+    return next((name for name in known if model == name or model.startswith(f"{name}-20")), "")
 
 
 def google_tokens(size: Size) -> int:

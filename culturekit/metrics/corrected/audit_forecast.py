@@ -32,6 +32,7 @@ from culturekit.metrics.corrected.imputed_prompts import impute
 from culturekit.metrics.corrected.raters import added_distance
 from culturekit.metrics.corrected.rectified import parted, rectified
 from culturekit.metrics.diversity.kernels import Kernel, Weights, check_weights
+from culturekit.records.arrays import Array
 from culturekit.records.schemas import AUDITS
 
 __all__ = ["REACHED", "AuditForecast", "audit_forecast", "images_for"]
@@ -49,8 +50,6 @@ LIKE = 10.0
 
 REACHED, MORE = 1.1, 1.15
 """Above a width by so much it is not reached; then so many times as many images are tried."""
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity
 from culturekit.metrics.corrected.imputed_labels import Findings
 from culturekit.metrics.corrected.imputed_prompts import Imputed
+from culturekit.records.arrays import Array, Counts
 
 __all__ = ["bends"]
 
@@ -26,9 +27,6 @@ TIMES = 100
 
 INSIDE = 0.02
 """So much of the shares is what was imputed for the images left out: no step takes away more than there is."""
-
-Array = NDArray[np.float64]
-Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from culturekit.metrics.diversity.spectra import effective_number
+from culturekit.records.arrays import Array
 
 __all__ = ["ExpectedDiversity", "expected_diversity", "over_prompts"]
 
@@ -25,7 +26,6 @@ NEAR = 100_000
 ROUNDING = 1e-12
 """Eigenvalues below are 0 but for rounding."""
 
-Array = NDArray[np.float64]
 
 Rows: TypeAlias = NDArray[np.int64] | slice
 

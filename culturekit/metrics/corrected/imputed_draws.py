@@ -1,22 +1,44 @@
 """The draws that imputed shares and mappings are made of, for several chains: the first axis of arrays."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-__all__ = ["chances_of", "drawn_accuracy", "drawn_rows", "drawn_shares", "drawn_strength", "drawn_tables"]
+from culturekit.records.arrays import Array, Counts
+
+__all__ = [
+    "chances_of",
+    "drawn_accuracy",
+    "drawn_apart",
+    "drawn_rows",
+    "drawn_shares",
+    "drawn_strength",
+    "drawn_tables",
+]
 
 ACCURACIES = np.linspace(0.02, 0.98, 25)
 STRENGTHS = np.geomspace(1.0, 300.0, 8)
 """What is tried for how often labels are mapped rightly, and how alike labels are in that and in how they err."""
-
-Array = NDArray[np.float64]
-Counts = NDArray[np.int64]
 
 
 def drawn_shares(parameters: Array, rng: np.random.Generator) -> Array:
     """Draw from a Dirichlet distribution for each row."""
     gammas = rng.standard_gamma(np.maximum(parameters, 1e-12)) + 1e-290
     return np.asarray(gammas / gammas.sum(axis=-1, keepdims=True))
+
+
+def drawn_apart(parameters: Array, none: int, rng: np.random.Generator) -> Array:
+    """Draw how often labels show nothing or something, then the labels of something, for each row.
+
+    Args:
+        parameters: float64, (n, n_labels + 1): of labels, and last of something.
+        none: the label of nothing.
+        rng: draws.
+    """
+    gammas = rng.standard_gamma(np.maximum(parameters, 1e-12)) + 1e-290
+    shares, nothing, something = gammas[:, :-1], gammas[:, none].copy(), gammas[:, -1]
+    shares[:, none] = 0.0
+    shares *= (something / np.maximum(shares.sum(axis=1), 1e-290))[:, None]
+    shares[:, none] = nothing
+    return np.asarray(shares / (nothing + something)[:, None])
 
 
 def drawn_rows(shares: Array, rng: np.random.Generator) -> Counts:

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from culturekit.records.arrays import Array, Counts
+
 __all__ = ["Findings", "ImageLabels"]
 
 ONE_BY_ONE = 25
 """Images a column on average up to which labels are drawn image by image: of more a multinomial draw costs less."""
-
-Array = NDArray[np.float64]
-Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,14 @@ from numpy.typing import NDArray
 from culturekit.metrics.corrected.imputed_draws import (
     chances_of,
     drawn_accuracy,
+    drawn_apart,
     drawn_rows,
     drawn_shares,
     drawn_strength,
     drawn_tables,
 )
 from culturekit.metrics.corrected.imputed_labels import Findings, ImageLabels
+from culturekit.records.arrays import Array, Counts
 
 __all__ = ["Imputed", "ImputedPrompts", "impute"]
 
@@ -38,8 +40,6 @@ LIKENESS = (0.5, 2e4)
 EVENNESS = np.geomspace(0.05, 200, 40)
 """What is tried for how even the shares of a model are."""
 
-Array = NDArray[np.float64]
-Counts = NDArray[np.int64]
 Seen = NDArray[np.bool_]
 
 
@@ -109,7 +109,7 @@ class ImputedPrompts:
         audited = self.table.sum(axis=2)
         self.evenness = evenness_of(audited, none)
         self.even = np.exp(self.evenness @ np.log(EVENNESS))
-        self.model = audited + 2.0 * self.expected()
+        self.model = audited + 2.0 * expected_labels(self.even, len(parents), none)[:, :-1]
         self.model /= self.model.sum(axis=1, keepdims=True)
         self.likeness, self.strength = np.full(len(seen), 20.0), np.full(len(seen), 10.0)
         self.shares = np.repeat(self.model[:, None], len(mapped), axis=1)
@@ -127,21 +127,22 @@ class ImputedPrompts:
         self.chances = self.images.chances(self.shares, self.rows)
         self.counts, self.table = self.images.drawn(self.chances, self.rng)
 
-    def expected(self) -> Array:
-        """Give how many images of each label are expected before any is seen."""
-        return expected_labels(self.even, self.table.shape[2], self.none)
-
     def draw_shares(self) -> None:
         """Draw the shares of the model and of prompts."""
         self.even = EVENNESS[drawn_rows(self.evenness, self.rng)]
         if self.counts.shape[1] == 1:
-            self.shares = drawn_shares(self.expected()[:, None] + self.counts, self.rng)
+            self.shares = self.drawn_model(self.counts[:, 0])[:, None]
             return
         labels = self.labels_of_prompts()
         self.draw_likeness(*labels)
         tables = drawn_tables(self.likeness[:, None] * self.model, *labels, self.rng)
-        self.model = drawn_shares(self.expected() + tables, self.rng)
+        self.model = self.drawn_model(tables)
         self.shares = drawn_shares((self.likeness[:, None] * self.model)[:, None] + self.counts, self.rng)
+
+    def drawn_model(self, counts: Array | Counts) -> Array:
+        """Draw the shares of the model given how often labels are drawn from it, (n_chains, n_labels)."""
+        expected = expected_labels(self.even, counts.shape[1], self.none)
+        return drawn_apart(expected + with_something(counts, self.none), self.none, self.rng)
 
     def labels_of_prompts(self) -> tuple[Counts, Counts, Counts]:
         """Count the prompts that show a label so many times: places of labels in all chains, times, and prompts."""
@@ -193,13 +194,20 @@ class ImputedPrompts:
 
 
 def expected_labels(even: Array, labels: int, none: int) -> Array:
-    """Give how many images of each label are expected before any is seen, by evenness: float64 (n_even, n_labels).
+    """Give how many images of each label are expected before any is seen, by evenness: float64 (n_even, n_labels + 1).
 
-    That a model shows all countries evenly says nothing about pictures of nothing.
+    The last column are pictures of something. That a model shows all countries evenly says nothing about how often it
+    shows none: of both together one or two images are expected at most.
     """
-    expected = np.repeat(even[:, None] / labels, labels, axis=1)
+    expected = np.repeat(even[:, None] / labels, labels + 1, axis=1)
     expected[:, none] = np.minimum(expected[:, none], 0.5)
+    expected[:, -1] = np.clip(even * (labels - 1) / labels, 1e-12, 1.0)
     return expected
+
+
+def with_something(counts: Array | Counts, none: int) -> Array:
+    """Append the images that show something to those of each label, (n, n_labels)."""
+    return np.column_stack([counts, counts.sum(axis=1) - counts[:, none]])
 
 
 def evenness_of(found: Array, none: int) -> Array:
@@ -211,9 +219,11 @@ def evenness_of(found: Array, none: int) -> Array:
     """
     from scipy.special import gammaln
 
-    part, found = expected_labels(EVENNESS, found.shape[1], none), found[:, None]
+    part, found = expected_labels(EVENNESS, found.shape[1], none), with_something(found, none)[:, None]
     logs = (gammaln(part + found) - gammaln(part)).sum(axis=2)
-    logs += gammaln(part.sum(axis=1)) - gammaln(part.sum(axis=1) + found.sum(axis=2))
+    for both in np.delete(np.arange(part.shape[1] - 1), none), [none, -1]:  # labels of something; nothing and something
+        sums = np.maximum(part[:, both].sum(axis=1), 1e-12)
+        logs += gammaln(sums) - gammaln(sums + found[:, :, both].sum(axis=2))
     return chances_of(logs)
 
 

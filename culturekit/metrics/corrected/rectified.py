@@ -9,7 +9,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from culturekit.errors import UsageError
 from culturekit.metrics.corrected.bending import bends
@@ -17,11 +16,15 @@ from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity
 from culturekit.metrics.corrected.imputed_labels import Findings
 from culturekit.metrics.corrected.imputed_prompts import Imputed, impute
 from culturekit.metrics.corrected.raters import RatedInterval
+from culturekit.records.arrays import Array, Counts
 
 __all__ = ["Parted", "parted", "rectified"]
 
 FOLDS = 3
 STEP = 1e-5
+LINE = 0.02
+"""How far shares are moved to see diversity bend, at most, in parts of themselves."""
+
 CAUTION = 1.05
 """By how much intervals are wider than draws and error tell: both are estimates."""
 
@@ -30,9 +33,6 @@ MOST_SKEWED = 2.0
 
 ROWS = 6_000
 """Rows of counts whose diversity is computed per fold: with many prompts fewer of the draws."""
-
-Array = NDArray[np.float64]
-Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +99,15 @@ def rectified(
     bent, trust = bends(mapped, found, imputed, told.part, diversity, rng=rng)
     overshot = (1 - trust) * max(shift, 0.0)  # where no pairs tell the bend, the lower limit allows for it
     value, bending = float(draws.mean()) + shift + float(bent.mean()), float(bent.std(ddof=1)) / len(bent) ** 0.5
-    away = draws - draws.mean(axis=1, keepdims=True)
+    spread = float((draws - draws.mean(axis=1, keepdims=True)).std())
+    bend = bend_along(diversity, imputed.shares, mapped, slopes)
     lowest, one = 1 / diversity.size, (found.shown > 0.5).any(axis=0).sum() == 1  # people saw one label and no other
     within = float(np.clip(value, lowest, 1.0))
     limits: list[float] = []
     for raters in (erring, 0.0):
-        error, most = (rest + sum(left) + raters) ** 0.5, (alone + left[1] + raters) ** 0.5
-        below, above = distances(away.ravel(), error, most, confidence)
+        error = (rest + (bend * rest) ** 2 / 2 + sum(left) + raters) ** 0.5
+        most = (alone + (bend * alone) ** 2 / 2 + left[1] + raters) ** 0.5
+        below, above = distances(max(spread, error), most, 3 * bend * rest**2, confidence)
         below, above = math.hypot(below, overshot, bending), math.hypot(above, new, bending)
         limits += [lowest if one else float(np.clip(value - below, lowest, within))]
         limits += [float(np.clip(value + above, within, 1.0))]
@@ -113,23 +115,23 @@ def rectified(
     return RatedInterval(within, low, high, len(found.prompt), "these", *sure)
 
 
-def distances(away: Array, error: float, alone: float, confidence: float) -> tuple[float, float]:
-    """Give how far the limits lie below and above the value: as the draws scatter, and no less than the error tells.
+def distances(error: float, alone: float, third: float, confidence: float) -> tuple[float, float]:
+    """Give how far the limits lie below and above the value.
 
-    Limits are those of a skewed law, gamma but for its place, with the skewness of the draws (Wilson and Hilferty): far
-    quantiles of a few hundred draws scatter more. Draws that hardly scatter say little about the sides. Limits lie no
-    further apart than those that the labels of audited images alone give: `alone` is the standard error of these.
+    Limits are those of a skewed law, gamma but for its place (Wilson and Hilferty), that leans as far as diversity
+    bends: `third` is the third cumulant. Quantiles of such a law lean by z² - 1, the limits of a value that is put
+    right by z² + 1, as where the value is too high, diversity looks flat (Hall). They lie no further apart than those
+    that the labels of audited images alone give: `alone` is the standard error of these.
     """
     from scipy.special import ndtri
 
-    spread, margin = float(away.std()), float(ndtri((1 + confidence) / 2))
-    largest = max(spread, error)
-    if largest == 0:
+    if error == 0:
         return 0.0, 0.0
-    skewness = float((away**3).mean()) / spread**3 * spread / largest if spread > 0 else 0.0
+    margin = float(ndtri((1 + confidence) / 2))
+    skewness = third / error**3 * (margin**2 + 1) / max(margin**2 - 1, 1.0)
     half = float(np.clip(skewness, -MOST_SKEWED, MOST_SKEWED)) / 2
     below, above = (
-        CAUTION * largest * (way if abs(half) < 1e-3 else (max(1 + half * way / 3 - half**2 / 9, 0.0) ** 3 - 1) / half)
+        CAUTION * error * (way if abs(half) < 1e-3 else (max(1 + half * way / 3 - half**2 / 9, 0.0) ** 3 - 1) / half)
         for way in (-margin, margin)
     )
     narrower = min(1.0, 2 * margin * alone / (above - below))
@@ -173,15 +175,38 @@ def images_scatter(mapped: Counts, shares: Array, diversity: ExpectedDiversity, 
 def slopes_of(diversity: ExpectedDiversity, shares: Array, mapped: Counts) -> Array:
     """Give how the score changes with what an image shows, in parts of all images, like the shares of chains' prompts.
 
-    On average over a prompt it does not. Prompts count alike, and those without images for a batch nothing.
+    On average over a prompt it does not.
     """
-    images, labels = mapped.sum(axis=1), mapped.shape[1]
-    enough = images >= diversity.size
-    weight = enough * images.sum() / (enough.sum() * images)
+    labels, weight = mapped.shape[1], weights_of(mapped, diversity.size)
     steps = np.vstack([np.zeros(labels), STEP * np.eye(labels)])
     values = diversity((shares[:, :, None] + steps).reshape(-1, labels)).reshape(*shares.shape[:2], -1)
     slopes = (values[:, :, 1:] - values[:, :, :1]) / STEP
     return np.asarray(weight[:, None] * (slopes - (slopes * shares).sum(axis=2, keepdims=True)))
+
+
+def weights_of(mapped: Counts, size: int) -> Array:
+    """Give what an image of each prompt counts: prompts count alike, and those without images for a batch nothing."""
+    images = mapped.sum(axis=1)
+    enough = images >= size
+    return np.asarray(enough * images.sum() / (enough.sum() * images))
+
+
+def bend_along(diversity: ExpectedDiversity, shares: Array, mapped: Counts, slopes: Array) -> float:
+    """Give how far the score bends along the likeliest error of shares, where that moves it by 1.
+
+    Shares of labels err the likelier, the more frequent these are and the more the score changes with them.
+    """
+    weight = weights_of(mapped, diversity.size)
+    enough = weight > 0
+    shares, slopes, weight = shares[:, enough], slopes[:, enough], weight[enough]
+    line = shares * slopes
+    moved = float((line * slopes / weight[:, None]).sum(axis=2).mean())
+    if moved < 1e-12:
+        return 0.0
+    step = LINE / np.maximum(np.abs(slopes).max(axis=2), LINE)
+    places = shares + np.array([-1, 0, 1])[:, None, None, None] * step[:, :, None] * line
+    first, second, third = diversity(places.reshape(-1, shares.shape[2])).reshape(3, *step.shape)
+    return float(((first - 2 * second + third) / step**2).mean()) / moved**2
 
 
 def shift_of(mapped: Counts, found: Findings, told: Parted, slopes: Array) -> tuple[float, float, float, float]:

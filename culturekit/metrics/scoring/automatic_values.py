@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import polars as pl
 
-from culturekit.errors import UsageError
+from culturekit.errors import NothingScored
 from culturekit.metrics.scoring.image_collections import checked
 from culturekit.metrics.scoring.rating_pools import PoolRatings
 from culturekit.metrics.scoring.score_rows import Row, statistic_row, with_reason
@@ -57,7 +57,7 @@ def judge_rows(
     if not rows:
         asked = list(dict.fromkeys(f"{pool.scheme}: {pool.criterion}" for pool in pools if pool.numeric))
         told = table.select(pl.format("{}: {}", "task", "item")).to_series().unique().sort().to_list()
-        raise UsageError(
+        raise NothingScored(
             "no verdict of a judge is about what people answered",
             expected=f"numbers of their items, of a task and item such as {', '.join(asked[:3]) or 'none'}",
             found=", ".join(told[:3]) or "no verdicts",

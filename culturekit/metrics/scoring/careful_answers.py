@@ -4,7 +4,7 @@ from collections import Counter
 
 import polars as pl
 
-from culturekit.errors import UsageError
+from culturekit.errors import NothingScored
 from culturekit.metrics.scoring.image_collections import checked
 from culturekit.records.schemas import ANNOTATIONS
 
@@ -28,10 +28,10 @@ def careful_answers(annotations: pl.DataFrame, left_out: Counter[str] | None = N
     table = checked(annotations, ANNOTATIONS)
     kept = table.filter(~pl.col("flags").list.eval(pl.element().is_in(FLAGS)).list.any())
     if kept.is_empty() and table.height:
-        raise UsageError(
+        raise NothingScored(
             "no answer counts", expected="people who read along", found=f"{table.height:,} {CARELESS}",
             hint="annotation_checks.parquet says who missed what; `annotate aggregate --keep FLAG` lets answers count.",
-        )  # fmt: skip
+        ).counting({CARELESS: table.height})  # fmt: skip
     if left_out is not None:
         left_out[CARELESS] += table.height - kept.height
     return kept
@@ -46,5 +46,5 @@ def of_criterion(answers: pl.DataFrame, criterion: str) -> pl.DataFrame:
     asked = answers.filter(criterion=criterion)
     if asked.is_empty() and answers.height:
         found = ", ".join(answers["criterion"].unique().sort())
-        raise UsageError(f"no annotation is of the criterion {criterion!r}", found=found)
+        raise NothingScored(f"no annotation is of the criterion {criterion!r}", found=found)
     return asked

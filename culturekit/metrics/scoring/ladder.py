@@ -14,15 +14,15 @@ from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic
 from culturekit.metrics.statistics.intervals import (
     FEWEST_PROMPTS,
     Interval,
-    Mean,
     Target,
     half_width,
+    mean_of_means,
     mean_of_these,
     simple_mean,
 )
 from culturekit.records.schemas import SCORES
 
-__all__ = ["ITEMS_SCHEMA", "Climb", "Rung", "climbed", "combined", "rungs"]
+__all__ = ["ITEMS_SCHEMA", "Climb", "Rung", "climbed", "rungs"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,22 +86,10 @@ def mean_over(
         known = sum(map(len, countries)) >= FEWEST_PROMPTS
     else:
         parts, known = [mean_of_these(prompts) for prompts in countries], not prompt_items
-    mean = combined(parts)
+    mean = mean_of_means(parts)
     margin = half_width(mean, confidence=confidence) if known else math.nan
     items = sum(len(prompt) for prompts in countries for prompt in prompts)
     return Interval(mean.value, mean.value - margin, mean.value + margin, items, target)
-
-
-def combined(means: Sequence[Mean]) -> Mean:
-    """Average independent means, each with the same weight: degrees of freedom after Welch and Satterthwaite."""
-    value = simple_mean(np.array([mean.value for mean in means])).value
-    variances = np.array([mean.variance for mean in means])
-    total = float(variances.sum())
-    if not total > 0:
-        return Mean(value, total, math.nan)
-    parts = variances / total
-    freedom = 1 / sum(part**2 / mean.freedom for part, mean in zip(parts, means, strict=True) if part > 0)
-    return Mean(value, total / len(means) ** 2, float(freedom))
 
 
 ITEMS_SCHEMA = {

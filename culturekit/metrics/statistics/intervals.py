@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.metrics.arguments import argument_error, check_choice, finite_vector
+from culturekit.metrics.statistics.clustering import check_confidence
 
-__all__ = ["Interval", "Target", "interval"]
+__all__ = ["Interval", "Target", "interval", "proportion_interval"]
 
 Target: TypeAlias = Literal["these", "population"]
 """What an interval speaks about: the prompts that were asked, or all the prompts they stand for."""
@@ -118,15 +119,19 @@ def coded(name: str, keys: ArrayLike, *, length: int) -> NDArray[np.int64]:
 
 def mean_of_these(strata: Sequence[NDArray[np.float64]]) -> Mean:
     """Average prompts held fixed: the variance is (sum over prompts of s²/R) / P²."""
-    means = [simple_mean(stratum) for stratum in strata]
-    variances = np.array([mean.variance for mean in means])
+    return mean_of_means([simple_mean(stratum) for stratum in strata])
+
+
+def mean_of_means(means: Sequence[Mean]) -> Mean:
+    """Average independent means, each with the same weight: degrees of freedom after Welch and Satterthwaite."""
     value = simple_mean(np.array([mean.value for mean in means])).value
+    variances = np.array([mean.variance for mean in means])
     total = float(variances.sum())
     if not total > 0:
         return Mean(value, total, math.nan)
     parts = variances / total
-    freedom = 1 / sum(part**2 / mean.freedom for part, mean in zip(parts, means, strict=True))
-    return Mean(value, total / len(strata) ** 2, float(freedom))
+    freedom = 1 / sum(part**2 / mean.freedom for part, mean in zip(parts, means, strict=True) if part > 0)
+    return Mean(value, total / len(means) ** 2, float(freedom))
 
 
 def mean_of_population(strata: Sequence[NDArray[np.float64]]) -> Mean:
@@ -158,3 +163,36 @@ def half_width(mean: Mean, *, confidence: float) -> float:
     if math.isnan(mean.variance) or mean.variance == 0:
         return mean.variance
     return float(stdtrit(mean.freedom, (1 + confidence) / 2)) * math.sqrt(mean.variance)
+
+
+ProportionMethod: TypeAlias = Literal["wilson", "clopper-pearson"]
+
+
+def proportion_interval(
+    successes: int, trials: int, *, confidence: float = CONFIDENCE, method: ProportionMethod = "wilson"
+) -> Interval:
+    """Give a share of independent trials and its interval.
+
+    Wilson's interval covers its level on average; that of Clopper and Pearson never covers less, and is wider. Both
+    take trials as independent: several answers about one image are not, so average them first and use `bootstrap`.
+
+    Args:
+        successes: how many trials succeeded.
+        trials: how many there were, at least one.
+        confidence: how often such intervals are to hold the true share.
+        method: `wilson` or `clopper-pearson`.
+
+    Raises:
+        UsageError: an argument breaks its rule.
+    """
+    from scipy.stats import binomtest
+
+    check_confidence(confidence)
+    check_choice("method", method, ("wilson", "clopper-pearson"))
+    if trials != int(trials) or trials < 1:
+        raise argument_error("trials", "a whole number of at least 1", trials)
+    if successes != int(successes) or not 0 <= successes <= trials:
+        raise argument_error("successes", f"a whole number from 0 to {trials}", successes)
+    result = binomtest(int(successes), int(trials))
+    found = result.proportion_ci(confidence, method="wilson" if method == "wilson" else "exact")
+    return Interval(successes / trials, float(found.low), float(found.high), int(trials), "population")

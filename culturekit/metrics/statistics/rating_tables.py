@@ -8,7 +8,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from culturekit.metrics.arguments import argument_error
 
-__all__ = ["agreeing_pairs", "pairwise_agreement", "rating_counts", "read_counts", "unanimous_agreement"]
+__all__ = [
+    "agreeing_pairs",
+    "counts_of",
+    "pairwise_agreement",
+    "rating_counts",
+    "read_counts",
+    "unanimous_agreement",
+]
 
 
 def rating_counts(items: Sequence[Hashable], choices: Sequence[Hashable]) -> NDArray[np.int64]:
@@ -26,6 +33,12 @@ def rating_counts(items: Sequence[Hashable], choices: Sequence[Hashable]) -> NDA
     counts = np.zeros((rows.max() + 1, columns.max() + 1), dtype=np.int64)
     np.add.at(counts, (rows, columns), 1)
     return counts
+
+
+def counts_of(table: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Count answers, (most answers, n_items), at least one an item, as (n_items, n_choices)."""
+    places, items = np.nonzero(np.isfinite(table))
+    return rating_counts(items.tolist(), table[places, items].tolist())
 
 
 def pairwise_agreement(counts: ArrayLike) -> float:

@@ -243,7 +243,7 @@ def wire_ratings(recipe: C3, run: Run, wanted: People) -> None:
         run.add(ratings(about, RatingOptions()), own.RATINGS)
         reads = JudgedReads(ValueTables([run.values_of(roles.FAITHFULNESS)]), answers, Files([sample]))
         how = JudgedOptions(PRESENCE, None, None, 1.0, 5.0, (VQASCORE,), by="in-region")
-        run.add(judged(reads, how, required=False), own.JUDGED)
+        run.add(judged(reads, how), own.JUDGED)
 
 
 def rated(

@@ -68,9 +68,9 @@ def wire_diversity(recipe: Recipe, run: Run) -> None:
     if given.audits:
         options = AuditedOptions(audit.pool, audit.design, recipe.scores.confidence)
         looked_at = AuditedReads(given.matches, given.audits, given.sample)
-        run.add(audited(looked_at, options, required=False), roles.AUDITED)
+        run.add(audited(looked_at, options), roles.AUDITED)
     if given.audits and len(recipe.models) > 1:
-        run.add(ranks(RankReads(Numbered([run.table(roles.SCORES)])), RankOptions(), required=False), roles.RANKS)
+        run.add(ranks(RankReads(Numbered([run.table(roles.SCORES)])), RankOptions()), roles.RANKS)
 
 
 def limits(run: Run) -> dict[str, Path]:
@@ -136,7 +136,7 @@ def wire_stability(recipe: Recipe, run: Run) -> None:
     if recipe.instruments:
         others = {one.name: run.table(roles.SCORES_BY, variant=one.name) for one in recipe.instruments}
         ranked = StabilityReads(Files({MAIN: run.table(roles.SCORES), **others}))
-        run.add(stability(ranked, required=False), roles.STABILITY)
+        run.add(stability(ranked), roles.STABILITY)
 
 
 def wire_realism(recipe: Recipe, run: Run) -> None:

@@ -97,7 +97,7 @@ def corrected(recipe: Cultivate, run: Run, marks: Path, sample: Path) -> None:
         options = JudgedOptions(
             criterion, None, None, low, high, (metric,), "countries", confidence=recipe.scores.confidence
         )
-        run.add(judged(JudgedReads(ValueTables([values]), marks, Files([sample])), options, required=False), JUDGED_BY,
+        run.add(judged(JudgedReads(ValueTables([values]), marks, Files([sample])), options), JUDGED_BY,
                 variant=metric)  # fmt: skip
     if recipe.has_groups:
         tables = {metric: run.table(JUDGED_BY, variant=metric) for metric in CORRECTED}

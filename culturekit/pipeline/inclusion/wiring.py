@@ -80,7 +80,7 @@ def wire(recipe: Inclusion, run: Run) -> None:
         wire_extractor(recipe, run, extractor.name, extractor.encoder)
     if len(recipe.extractors) > 1:
         tables = {one.name: run.table(own.REALISM, variant=one.name) for one in recipe.extractors}
-        run.add(stability(StabilityReads(Files(tables)), required=False), own.EXTRACTORS)
+        run.add(stability(StabilityReads(Files(tables))), own.EXTRACTORS)
     if recipe.published is not None:
         run.add(task2(Task2Reads(Path(recipe.published)), Task2Options(least=0)), own.PUBLISHED)
     said = None if recipe.people is None else wire_people(recipe, run, recipe.people)
@@ -222,7 +222,7 @@ def wire_corrected(recipe: Inclusion, run: Run, said: Path, wanted: Seen) -> Non
     ):
         values = ValueTables([run.values_of(role, name) for name in run.models])
         how = JudgedOptions(criterion, TASK2_SCHEME, metrics=(metric,), by="in-region")
-        run.add(judged(JudgedReads(values, said, sample), how, required=False), own.JUDGED, variant=variant)
+        run.add(judged(JudgedReads(values, said, sample), how), own.JUDGED, variant=variant)
     if recipe.truthful and wanted.simulated is not None:
         images = ImageTables(run.by_model(roles.IMAGES))
         run.add(object_truth_stage(images, Files([run.table(roles.PROMPTS)]), wanted.simulated), own.TRUTH)

@@ -175,7 +175,7 @@ def wire_specific(recipe: Linguistic, run: Run, people: Path | None) -> None:
         how = JudgedOptions("current_date", None, None, 1.0, 5.0, ("question_share",), by="region",
                             confidence=recipe.confidence)  # fmt: skip
         sample = Files([run.table(own.DRAWN, variant=PLACES)])
-        run.add(judged(JudgedReads(values, people, sample), how, required=False), own.JUDGED)
+        run.add(judged(JudgedReads(values, people, sample), how), own.JUDGED)
     if recipe.truthful:
         run.add(scoring(RatingReads(run.table(own.KNOWN), images_of(run), prompts)), own.TRUE_RATINGS)
 

@@ -151,7 +151,7 @@ def looks_scored(run: Run, wanted: Realism, options: SpreadOptions, *, seed: int
     )  # fmt: skip
     run.add(realism(reads, wanted.scoring(seed=seed, confidence=options.confidence)), roles.REALISM)
     looks = SpreadReads(images, vectors, PairFolders(run.tables(roles.PAIRS)), prompts)
-    run.add(spread(looks, options, required=False), roles.SPREAD)
+    run.add(spread(looks, options), roles.SPREAD)
 
 
 def real_images(run: Run, wanted: Realism) -> Path:

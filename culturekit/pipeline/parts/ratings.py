@@ -52,7 +52,7 @@ def held_against_people(run: Run, asked: Annotations, rated: Path, *, seed: int)
     if asked.judged is not None:
         drawn = Files([run.table(roles.RATED_SAMPLE)] if asked.project is None and run.has(roles.RATED_SAMPLE) else [])
         people = JudgedReads(ValueTables([run.values_of(roles.FAITHFULNESS)]), rated, drawn)
-        run.add(judged(people, asked.judged, required=False), roles.JUDGED)
+        run.add(judged(people, asked.judged), roles.JUDGED)
 
 
 def imported_before(asked: Annotations) -> AggregateFiles:

@@ -150,8 +150,8 @@ def audit_plan_lines(
         )
     yield (
         f"Width of the 95 % interval of corrected diversity (kernel {wish.kernel}); the concepts of a model share its "
-        f"images. Half, twice: with half and twice as many. Hours: of all {wish.people} people, at {wish.per_hour:g} "
-        "answers."
+        f"images. Half, twice: with half and twice as many; blank: too few, or more than there are. Hours: of all "
+        f"{wish.people} people, at {wish.per_hour:g} answers."
     )
     told = source.startswith(FIRST) and ONE_RATER not in marks
     people = "err as there" if told else "are taken to be right: only a first audit of several people tells more"

@@ -16,11 +16,11 @@ from culturekit.annotate.inclusion_tables import (
     task1_table,
     task2_table,
 )
-from culturekit.annotate.item_rows import read_rows
+from culturekit.annotate.items import read_rows
 from culturekit.annotate.set_aside import set_aside
 from culturekit.errors import UsageError
 from culturekit.families.handles.form_answers import read_answers
-from culturekit.families.handles.public_files import read_values, roles
+from culturekit.families.handles.public_files import roles
 from culturekit.records.schemas import (
     ANNOTATION_CHECKS,
     ANNOTATIONS,
@@ -35,7 +35,7 @@ from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import StageCommand
 from culturekit.storage.atomic import write_atomically
-from culturekit.storage.tables import read_table, write_table
+from culturekit.storage.tables import read_table, read_together, write_table
 
 __all__ = ["AGGREGATE", "AggregateFiles", "AggregateReads", "aggregate_stage", "tasks_stage"]
 
@@ -124,10 +124,13 @@ def aggregate_stage(files: AggregateFiles, options: AggregateOptions, *, name: s
 
     def run(work: Work) -> Outcome:
         items = all_items([files.about, *(items_beside(path) for path in files.more)])
-        metrics = [read_values(files.values)] if files.values else []
+        metrics = [read_together(files.values, VALUES)] if files.values else []
         metrics += [values_of_quality(read_table(path, QUALITY), items) for path in files.quality]
         values = pl.concat(metrics).sort(VALUES.key) if metrics else None
-        answers = all_answers([files.annotations, *files.more])
+        places = [files.annotations, *files.more]
+        for place in places:
+            read_answers(place)  # by the form of each, no rating is off its scale
+        answers = read_together(places, ANNOTATIONS).sort(ANNOTATIONS.key)
         aside = set_aside(
             [read_table(path, QUARANTINE) for path in files.quarantine],
             [read_table(path, ANNOTATION_CHECKS) for path in files.checks],
@@ -193,21 +196,6 @@ def tasks_stage(annotations: Path, made_from: Path, *, name: str = "tasks") -> S
 
     inputs = {"annotations": annotations, "items": about, "made-from": made_from}
     return Stage(name, "inclusion-tasks", 1, run, inputs, packages=("polars",))
-
-
-def all_answers(paths: Sequence[Path]) -> pl.DataFrame:
-    """Read tables of answers as one; the same answer in two of them is a mistake."""
-    table = pl.concat([read_answers(path).select(list(ANNOTATIONS.schema)) for path in paths])
-    repeated = table.filter(table.select(ANNOTATIONS.key).is_duplicated()).sort(ANNOTATIONS.key)
-    if repeated.height:
-        row = repeated.row(0, named=True)
-        raise UsageError(
-            "two tables hold the same answer",
-            where=", ".join(map(str, paths)),
-            found=f"{row['annotator']} on {row['criterion']} of {row['item_id']!r}",
-            hint="Give each table once.",
-        )
-    return table.sort(ANNOTATIONS.key)
 
 
 def all_items(paths: Sequence[Path]) -> pl.DataFrame:

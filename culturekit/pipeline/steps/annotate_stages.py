@@ -18,8 +18,7 @@ from culturekit.annotate.export import HAND_OUT, ExportOptions, export_project
 from culturekit.annotate.gold_items import gold_items
 from culturekit.annotate.gold_list import known_pictures, listed_files
 from culturekit.annotate.importing import import_answers, read_project
-from culturekit.annotate.item_rows import read_rows
-from culturekit.annotate.items import Item, items_of_images, items_of_rows
+from culturekit.annotate.items import Item, items_of_images, items_of_rows, read_rows
 from culturekit.annotate.offered_answers import (
     OF_SPACE,
     own_offers,

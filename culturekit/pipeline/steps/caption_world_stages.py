@@ -13,7 +13,7 @@ from culturekit.annotate.rated_sample import Answering
 from culturekit.annotate.scheme import Scheme
 from culturekit.builders.judging.simulated_people import SimulatedPeople, is_careless, person_draws, step
 from culturekit.families.family_stage import write_scored
-from culturekit.families.handles.public_files import read_values, roles
+from culturekit.families.handles.public_files import roles
 from culturekit.generation.simulated.scenes.captions import (
     LANGUAGE,
     all_named,
@@ -27,11 +27,11 @@ from culturekit.generation.simulated.scenes.vocabulary import VOCABULARY, world
 from culturekit.kg.countries import country as known_country
 from culturekit.pipeline.steps.annotate_stages import filled_in
 from culturekit.pipeline.steps.pair_stages import RATING, means_of
-from culturekit.records.schemas import CAPTIONS, IMAGES, PROMPTS, RIGHTS, TRANSLATIONS
+from culturekit.records.schemas import CAPTIONS, IMAGES, PROMPTS, RIGHTS, TRANSLATIONS, VALUES
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
 from culturekit.storage.package_data import shipped
-from culturekit.storage.tables import read_table, write_table
+from culturekit.storage.tables import read_table, table_outcome, write_table
 
 __all__ = ["alt_text", "alt_texts_stage", "collection_prompts_stage", "image_truth_stage", "pair_truth",
            "pair_truth_stage", "simulated_ratings_stage"]  # fmt: skip
@@ -55,8 +55,7 @@ def collection_prompts_stage(country: str, *, name: str = "collection-prompts") 
              "country": country}
             for number, (activity, category) in enumerate(world().activities)
         ]  # fmt: skip
-        write_table(work.out, PROMPTS, pl.DataFrame(rows, schema=PROMPTS.schema))
-        return Outcome({"prompts": len(rows)})
+        return table_outcome(work, PROMPTS, pl.DataFrame(rows, schema=PROMPTS.schema))
 
     return Stage(name, "collection-prompts", 1, run, {"world": shipped(VOCABULARY)}, {"country": country})
 
@@ -198,7 +197,7 @@ def simulated_ratings_stage(
     """Let simulated people rate, who know what each item deserves, in all criteria of a form from 1 to 5."""
 
     def answering(scheme: Scheme) -> Answering:
-        values = read_values([truth]).with_columns(criterion=pl.col("params").str.json_path_match("$.criterion"))
+        values = read_table(truth, VALUES).with_columns(criterion=pl.col("params").str.json_path_match("$.criterion"))
         deserved = {
             (row["item"], row["criterion"]): row["value"] for row in values.filter(metric=RATING).iter_rows(named=True)
         }

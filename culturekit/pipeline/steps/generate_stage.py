@@ -26,7 +26,7 @@ from culturekit.llm.money.cost_plan import amount
 from culturekit.llm.money.shared_budget import journal_for
 from culturekit.llm.money.spending import read_spending
 from culturekit.llm.money.tokens import ADDED_BY_SERVERS, estimate
-from culturekit.pipeline.part_run import run_part
+from culturekit.pipeline.run_stage import run_part
 from culturekit.pipeline.steps.folder_stage import image_folder, stage_of
 from culturekit.records.work import Engine, Outcome, Progress, Work
 from culturekit.registry import Spec, parse_spec

@@ -20,7 +20,7 @@ from culturekit.records.schemas import AUDIT_SAMPLE, DROPS, IMAGES, OBJECT_ITEMS
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import StageCommand, Typed
-from culturekit.storage.tables import read_table, write_table
+from culturekit.storage.tables import read_table, table_outcome, write_table
 
 __all__ = ["GEOGRAPHIC", "TRIPLETS_OF", "ItemsRead", "PlacesRead", "TripletOptions", "TripletReads",
            "geographic_stage", "object_items_stage", "photographed_stage", "triplets_stage"]  # fmt: skip
@@ -42,8 +42,7 @@ def geographic_stage(given: PlacesRead, options: GeographicOptions, *, name: str
 
     def run(work: Work) -> Outcome:
         table = geographic_prompts(load_places(given.places), options)
-        write_table(work.out, PROMPTS, table)
-        return Outcome({"prompts": table.height})
+        return table_outcome(work, PROMPTS, table)
 
     inputs = roles_of(given) | (country_files() if options.naming == "countries" else {})
     return Stage(name, "geographic-prompts", 1, run, inputs, asdict(options))
@@ -117,8 +116,7 @@ def triplets_stage(given: TripletReads, options: TripletOptions, *, name: str = 
             raise UsageError("photographs are of one model", expected=REAL, found=", ".join(one.source for one in real))
         found = [triplets(real[0], one, near=options.near, far=options.far, scaled=options.scaled) for one in fakes]
         table = pl.concat(found)
-        write_table(work.out, TRIPLETS, table)
-        return Outcome({"triplets": table.height})
+        return table_outcome(work, TRIPLETS, table)
 
     return Stage(name, "triplets", 1, run, roles_of(given), asdict(options), packages=("numpy", "polars"))
 

@@ -29,7 +29,7 @@ from culturekit.pipeline.steps.inclusion_stages import prompts_of
 from culturekit.records.schemas import ANNOTATIONS, IMAGES, TASK2
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
-from culturekit.storage.tables import read_table, write_table
+from culturekit.storage.tables import read_table, table_outcome
 
 __all__ = ["BENCHMARK", "JUDGES", "OBJECT", "REGION", "object_truth_stage", "object_viewers_stage", "seen_marks",
            "seen_marks_stage"]  # fmt: skip
@@ -106,8 +106,7 @@ def seen_marks_stage(task2: Path, *, least: float, name: str = "marks") -> Stage
 
     def run(work: Work) -> Outcome:
         marks, left_out = seen_marks(read_table(task2, TASK2), least=least)
-        write_table(work.out, ANNOTATIONS, marks)
-        return Outcome({"annotations": marks.height}, {why: count for why, count in left_out.items() if count})
+        return table_outcome(work, ANNOTATIONS, marks, {why: count for why, count in left_out.items() if count})
 
     return Stage(name, "seen-marks", 1, run, {"task2": task2}, {"least": least})
 

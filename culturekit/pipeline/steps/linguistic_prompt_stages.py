@@ -37,7 +37,7 @@ from culturekit.storage.atomic import write_atomically
 from culturekit.storage.digests import digest_bytes
 from culturekit.storage.manifest import InputRecord
 from culturekit.storage.package_data import shipped
-from culturekit.storage.tables import read_table, write_table
+from culturekit.storage.tables import read_table, table_outcome, write_table
 
 __all__ = [
     "DIALECTS", "MEND", "NEUTRAL", "SPECIFIC", "NounOptions", "NounReads", "SpecificReads", "dialects_stage",
@@ -204,8 +204,7 @@ def joined_prompts_stage(tables: Mapping[str, Path], *, name: str = "prompts") -
                 hint = f"What became of proposals stands in {path.parent}; ask another model, or leave the kind out."
                 raise UsageError(f"there are no prompts of {kind}", where=str(path), hint=hint)
         every = pl.concat(list(parts.values()))
-        write_table(work.out, PROMPTS, every.sort(PROMPTS.key))
-        return Outcome({"prompts": every.height})
+        return table_outcome(work, PROMPTS, every.sort(PROMPTS.key))
 
     return Stage(name, "joined-prompts", 1, run, dict(tables))
 

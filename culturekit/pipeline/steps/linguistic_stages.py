@@ -20,7 +20,7 @@ from culturekit.pipeline.steps.annotate_stages import filled_in
 from culturekit.records.schemas import ANNOTATIONS, AUDIT_SAMPLE, CAPTIONS, IMAGES, PROMPTS
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
-from culturekit.storage.tables import read_table, write_table
+from culturekit.storage.tables import read_table, table_outcome
 
 __all__ = [
     "DIALECT_FORM", "PLACE_FORM", "even_sample_stage", "known_truth_stage", "question_captions_stage",
@@ -40,8 +40,7 @@ def question_captions_stage(pairs: Sequence[tuple[str, str]], *, name: str = "qu
     def run(work: Work) -> Outcome:
         texts = sorted({caption for pair in pairs for caption in pair})
         rows = [(text, text, "question", "", "en", 0, None) for text in texts]
-        write_table(work.out, CAPTIONS, pl.DataFrame(rows, schema=CAPTIONS.schema, orient="row"))
-        return Outcome({"captions": len(rows)})
+        return table_outcome(work, CAPTIONS, pl.DataFrame(rows, schema=CAPTIONS.schema, orient="row"))
 
     return Stage(name, "question-captions", 1, run, {}, {"pairs": [list(pair) for pair in pairs]})
 
@@ -62,8 +61,7 @@ def even_sample_stage(images: Sequence[Path], prompts: Path, *, count: int, seed
                 chance=pl.lit(drawn.height / made.height),
             ))  # fmt: skip
         sample = pl.concat(parts).select(list(AUDIT_SAMPLE.schema)).sort(AUDIT_SAMPLE.key)
-        write_table(work.out, AUDIT_SAMPLE, sample)
-        return Outcome({"audit_sample": sample.height})
+        return table_outcome(work, AUDIT_SAMPLE, sample)
 
     inputs = {**roles("images", list(images)), "prompts": prompts}
     return Stage(name, "even-sample", 1, run, inputs, {"count": count}, {"sample": seed})
@@ -82,8 +80,7 @@ def known_truth_stage(images: Sequence[Path], *, name: str = "truth") -> Stage:
             for image, scene in made.select("image_id", "truth_scene").sort("image_id").iter_rows():
                 rows += answers_about(image, msgspec.json.decode(scene))
         table = pl.DataFrame(rows, schema=ANNOTATIONS.schema, orient="row").sort(ANNOTATIONS.key)
-        write_table(work.out, ANNOTATIONS, table)
-        return Outcome({"annotations": table.height})
+        return table_outcome(work, ANNOTATIONS, table)
 
     return Stage(name, "portrait-truth", 1, run, roles("images", list(images)), packages=("msgspec", "polars"))
 

@@ -16,7 +16,6 @@ from culturekit.defaults import CONFIDENCE
 from culturekit.families.family import check_options, kept
 from culturekit.families.family_stage import write_scored
 from culturekit.families.handles.inputs import roles_of
-from culturekit.families.handles.public_files import read_values
 from culturekit.metrics.linguistic.human_tables import item_scores
 from culturekit.metrics.scoring.careful_answers import careful_answers
 from culturekit.metrics.scoring.prompted_images import Place, mean_rows
@@ -34,7 +33,7 @@ from culturekit.records.schemas import (
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import StageCommand
-from culturekit.storage.tables import read_table, write_table
+from culturekit.storage.tables import read_table, table_outcome, write_table
 
 __all__ = [
     "EXPORT",
@@ -104,8 +103,7 @@ def captioned_images_stage(images: Path, prompts: Path, *, name: str = "captione
             "text", "language", id="image_id", category=pl.col("concept").fill_null(""),
             culture=pl.col("country").fill_null(""), round=pl.lit(0, pl.UInt32), proposer=pl.lit(None, pl.String),
         )  # fmt: skip
-        write_table(work.out, CAPTIONS, captions.select(list(CAPTIONS.schema)))
-        return Outcome({"captions": captions.height})
+        return table_outcome(work, CAPTIONS, captions.select(list(CAPTIONS.schema)))
 
     return Stage(name, "captioned-images", 1, run, {"images": images, "prompts": prompts})
 
@@ -118,8 +116,7 @@ def pair_items_stage(images: Path, translations: Path, *, count: int, seed: int,
         pairs = read_table(translations, TRANSLATIONS).join(made, left_on="id", right_on="image_id").sort("id")
         drawn = pairs[np.random.default_rng(seed).permutation(pairs.height)[:count].tolist()]
         items = drawn.select(item_id="id", image_id="id", model="model", caption="source", translation="text")
-        write_table(work.out, PAIR_ITEMS, items.sort("item_id"))
-        return Outcome({"pair_items": items.height})
+        return table_outcome(work, PAIR_ITEMS, items.sort("item_id"))
 
     inputs = {"images": images, "translations": translations}
     return Stage(name, "pair-items", 1, run, inputs, {"count": count}, {"sample": seed})
@@ -136,8 +133,7 @@ def ranked_values_stage(selected: Path, *, name: str = "ranked-values") -> Stage
             for part in ranked.sort("strategy").partition_by("strategy", maintain_order=True)
         ]  # fmt: skip
         table = pl.concat(parts)
-        write_table(work.out, VALUES, table.sort(VALUES.key))
-        return Outcome({"values": table.height})
+        return table_outcome(work, VALUES, table.sort(VALUES.key))
 
     return Stage(name, "ranked-values", 1, run, {"selected": selected})
 
@@ -147,7 +143,7 @@ def worth_stage(selected: Path, answers: Path | None, truth: Path | None, *, nam
 
     def run(work: Work) -> Outcome:
         rated = None if answers is None else read_table(answers, ANNOTATIONS)
-        known = None if truth is None else read_values([truth])
+        known = None if truth is None else read_table(truth, VALUES)
         return write_scored(work, worth_of(read_table(selected, SELECTED), rated, known))
 
     given = {"selected": selected, "answers": answers, "truth": truth}

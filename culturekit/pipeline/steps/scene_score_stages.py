@@ -20,7 +20,7 @@ from culturekit.records.schemas import ANNOTATIONS, DESCRIPTOR_MATCHES, IMAGES, 
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
 from culturekit.storage.digests import canonical_json
-from culturekit.storage.tables import read_table, write_table
+from culturekit.storage.tables import read_table, table_outcome
 
 __all__ = ["breakdown_stage", "gaps_of_scores_stage", "grouped_values_stage", "others_stage", "raters_stage"]
 
@@ -37,8 +37,7 @@ def grouped_values_stage(values: Path, scheme: str, metrics: Sequence[str], *, n
         own = read_table(values, VALUES).filter(pl.col("metric").is_in(list(metrics)))
         side = pl.col("country").replace_strict(dict(country_groups(scheme)), default=None, return_dtype=pl.String)
         grouped = own.with_columns(group=side, country=pl.lit(None, pl.String)).drop_nulls("group")
-        write_table(work.out, VALUES, pl.concat([own, grouped]).select(list(VALUES.schema)))
-        return Outcome({"values": own.height + grouped.height})
+        return table_outcome(work, VALUES, pl.concat([own, grouped]).select(list(VALUES.schema)))
 
     return Stage(name, "grouped-values", 1, run, {"values": values}, {"scheme": scheme, "metrics": list(metrics)})
 
@@ -53,8 +52,7 @@ def gaps_of_scores_stage(
         known = {metric for table, _ in tables for metric in table["metric"]}
         tables += [] if truth is None else [(read_table(truth, SCORES).filter(pl.col("metric").is_in(known)), TRUTH)]
         rows = [row for table, labels in tables for row in gaps_in(table, labels, scheme)]
-        write_table(work.out, SCORES, scored(rows, left_out={}).scores)
-        return Outcome({"scores": len(rows)})
+        return table_outcome(work, SCORES, scored(rows, left_out={}).scores)
 
     inputs = {**roles("judged", list(judged.values())), **({} if truth is None else {"truth": truth})}
     return Stage(name, "gaps-of-scores", 2, run, inputs, {"scheme": scheme})
@@ -108,8 +106,7 @@ def breakdown_stage(
         faith = read_table(values, VALUES).filter(metric="faith").drop("concept", "country")
         own = faith.group_by("model", "prompt_id").agg(pl.col("value").sort()).join(about, on="prompt_id")
         rows += [row for by in (("concept",), ("country", "concept")) for row in averaged(own, models, by, "faith")]
-        write_table(work.out, SCORES, scored(rows, left_out={}).scores)
-        return Outcome({"scores": len(rows)})
+        return table_outcome(work, SCORES, scored(rows, left_out={}).scores)
 
     inputs = {"values": values, "matches": matches, "prompts": prompts}
     return Stage(name, "scene-breakdown", 2, run, inputs, {"models": list(models)})
@@ -140,8 +137,7 @@ def raters_stage(
         rated = said.filter(pl.col("outcome").is_in(ANSWERED)).select("image_id", "value", by="judge", what="item")
         first = ratings_of(marks).filter(pl.col("turn") == 0)
         person = first.select("image_id", "value", by=pl.lit(ANYBODY), what="criterion")
-        write_table(work.out, VALUES, as_values(pl.concat([rated, person]), about))
-        return Outcome({"values": rated.height + person.height})
+        return table_outcome(work, VALUES, as_values(pl.concat([rated, person]), about))
 
     inputs = {"prompts": prompts, "marks": marks, **dict(likert), **roles("images", list(images))}
     return Stage(name, "rater-values", 1, run, inputs)
@@ -154,8 +150,7 @@ def others_stage(images: Sequence[Path], prompts: Path, marks: Path, *, name: st
         rest = ratings_of(marks).filter(pl.col("turn") > 0)
         means = rest.group_by("image_id", what="criterion").agg(pl.col("value").sort().mean())
         others = means.with_columns(by=pl.lit("other people"))
-        write_table(work.out, VALUES, as_values(others, placed(images, prompts)))
-        return Outcome({"values": others.height})
+        return table_outcome(work, VALUES, as_values(others, placed(images, prompts)))
 
     return Stage(name, "other-values", 1, run, {"prompts": prompts, "marks": marks, **roles("images", list(images))})
 

@@ -13,7 +13,7 @@ from culturekit.records.tables import Table
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
 from culturekit.storage.package_data import shipped
-from culturekit.storage.tables import read_table, write_table
+from culturekit.storage.tables import read_table, table_outcome
 
 __all__ = ["foreign_space_stage", "named_artifacts_stage", "table_stage", "taken_prompts_stage", "taken_space_stage"]
 
@@ -23,8 +23,7 @@ def table_stage(path: Path, table: Table, *, name: str = "") -> Stage:
 
     def run(work: Work) -> Outcome:
         rows = read_table(path, table)
-        write_table(work.out, table, rows)
-        return Outcome({table.name: rows.height})
+        return table_outcome(work, table, rows)
 
     return Stage(name or table.name, "take-table", 1, run, {"published": path}, {"table": table.name})
 

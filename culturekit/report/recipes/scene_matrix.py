@@ -1,9 +1,8 @@
 """How metrics follow each other, drawn as a matrix of tints."""
 
 from collections.abc import Mapping, Sequence
-from html import escape
 
-from culturekit.report.inert import inert
+from culturekit.report.charts import fitting
 
 __all__ = ["matrix_picture"]
 
@@ -20,10 +19,10 @@ def matrix_picture(names: Sequence[str], found: Mapping[tuple[str, str], float])
     ]
     for row, a in enumerate(names):
         middle = TOP + SIDE * row + SIDE / 2
-        parts.append(f'<text x="{LEFT - 10}" y="{middle + 5:.0f}" text-anchor="end">{shown(a)}</text>')
+        parts.append(f'<text x="{LEFT - 10}" y="{middle + 5:.0f}" text-anchor="end">{fitting(a, MOST)}</text>')
         x, y = LEFT + SIDE * row + SIDE / 2, TOP + size + 14
         parts.append(
-            f'<text x="{x:.0f}" y="{y}" text-anchor="end" transform="rotate(-40 {x:.0f} {y})">{shown(a)}</text>'
+            f'<text x="{x:.0f}" y="{y}" text-anchor="end" transform="rotate(-40 {x:.0f} {y})">{fitting(a, MOST)}</text>'
         )
         for column, b in enumerate(names):
             parts += cell(LEFT + SIDE * column, TOP + SIDE * row, 1.0 if a == b else found.get((a, b)))
@@ -43,9 +42,3 @@ def cell(x: float, y: float, value: float | None) -> list[str]:
         f'<circle class="{kind} tinted" cx="{x + SIDE / 2}" cy="{y + SIDE / 2}" r="{radius:.1f}"/>',
         f'<text x="{x + SIDE / 2}" y="{y + SIDE / 2 + 5}" text-anchor="middle">{text}</text>',
     ]
-
-
-def shown(text: str) -> str:
-    """Write a name that came from outside, no longer than there is room for."""
-    name = inert(text)
-    return escape(name if len(name) <= MOST else f"{name[: MOST - 1]}…")

@@ -14,6 +14,7 @@ from culturekit.records.tables import Table
 from culturekit.storage.digests import digest_file
 from culturekit.storage.manifest import Manifest, read_manifest
 from culturekit.storage.tables import read_table
+from culturekit.trail.stage_verdicts import reason_text
 from culturekit.trail.upstream import recorded, upstream
 
 __all__ = ["Row", "SpaceBehind", "rows_of", "space_file"]
@@ -85,7 +86,7 @@ class SpaceBehind:
         folder, wanted = self.folders["filter"], list(qids)
         kept = rows_of(folder / "kept.parquet", KEPT, "qid", wanted)
         dropped = rows_of(folder / "drops.parquet", DROPS, "key", wanted)
-        found = {key: ("remove", reason_of(row)) for key, row in dropped.items()}
+        found = {key: ("remove", reason_text(row)) for key, row in dropped.items()}
         return found | {key: (row["verdict"], row["reason"]) for key, row in kept.items()}
 
     def option(self, kind: str, name: str) -> Any:  # noqa: ANN401 - anything JSON can hold
@@ -197,8 +198,3 @@ def rows_of(file: Path, table: Table, column: str, qids: Iterable[str]) -> dict[
     names = [name for name in table.columns if name not in {"aliases", "image", "lat", "lon"}]
     rows = pl.scan_parquet(file).filter(pl.col(column).is_in(wanted)).select(names).collect()
     return {(row[column], row["concept"]): row for row in rows.iter_rows(named=True)}
-
-
-def reason_of(drop: Row) -> str:
-    """Write why a candidate was dropped."""
-    return f"{drop['reason']}: {drop['detail']}" if drop["detail"] else str(drop["reason"])

@@ -2,26 +2,23 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+
+from culturekit.records.arrays import Array, Counts
 
 __all__ = ["Audit", "Cells"]
 
 FEW = 25
 """Images a cell on average up to which they are drawn one by one."""
 
-Array: TypeAlias = NDArray[np.float64]
-Whole: TypeAlias = NDArray[np.int64]
-
 
 @dataclass(frozen=True, slots=True)
 class Audit:
     """The prompt and mapped label of each audited image, and the chance of each label to be what it shows."""
 
-    prompts: Whole
-    mapped: Whole
+    prompts: Counts
+    mapped: Counts
     shown: Array
 
 
@@ -31,7 +28,7 @@ class Cells:
     Images of which people are in doubt are cells of one image, after the others.
     """
 
-    def __init__(self, mapped: Whole, audits: Sequence[Audit]) -> None:
+    def __init__(self, mapped: Counts, audits: Sequence[Audit]) -> None:
         """Count all that is known, and list the rest cell by cell: chain, prompt, label, likeliest label, images."""
         prompts, labels = mapped.shape
         self.places = [(int(prompt), int(label)) for prompt, label in zip(*np.nonzero(mapped), strict=True)]
@@ -61,7 +58,7 @@ class Cells:
         chances[self.chain[: len(odds)], self.prompt[: len(odds)], self.label[: len(odds)]] = odds
         return chances
 
-    def shown_again(self, shares: Array, rows: Array, rng: np.random.Generator) -> tuple[Whole, Whole, Array]:
+    def shown_again(self, shares: Array, rows: Array, rng: np.random.Generator) -> tuple[Counts, Counts, Array]:
         """Draw what all images show: by prompt, by what they are mapped to, and the odds of cells nobody looked at."""
         unseen = slice(len(self.images) - len(self.odds))
         odds = shares[self.chain[unseen], self.prompt[unseen]] * rows[self.chain[unseen], :, self.label[unseen]]
@@ -78,7 +75,7 @@ class Cells:
         np.add.at(tables, (self.chain[cell], shown, self.label[cell]), times)
         return counts, tables, odds
 
-    def one_by_one(self, odds: Array, rng: np.random.Generator) -> tuple[Whole, Whole]:
+    def one_by_one(self, odds: Array, rng: np.random.Generator) -> tuple[Counts, Counts]:
         """Draw few images of each cell one by one: the first label, or what lies beyond it label by label."""
         cell = np.repeat(np.arange(len(odds)), self.images)
         first = odds[np.arange(len(odds)), self.first]

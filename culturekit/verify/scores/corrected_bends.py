@@ -2,11 +2,11 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from culturekit.records.arrays import Array, Counts
 from culturekit.verify.scores.audited_cells import Audit
 from culturekit.verify.scores.corrected_imputations import Chain
 
@@ -14,14 +14,11 @@ __all__ = ["bends_of"]
 
 HALF_BELIEVED, ROUNDS, ASIDE = 100, 100, 0.02
 
-Array: TypeAlias = NDArray[np.float64]
-Whole: TypeAlias = NDArray[np.int64]
-
 
 def bends_of(
-    mapped: Whole,
+    mapped: Counts,
     audit: Audit,
-    part: Whole,
+    part: Counts,
     chains: Sequence[Chain],
     diversity: Callable[..., Array],
     size: int,
@@ -41,7 +38,7 @@ def bends_of(
 
 
 def bend(
-    mapped: Whole, audit: Audit, held: NDArray[np.bool_], prompt: int, chain: Chain, diversity: Callable[..., Array],
+    mapped: Counts, audit: Audit, held: NDArray[np.bool_], prompt: int, chain: Chain, diversity: Callable[..., Array],
     rng: np.random.Generator,
 ) -> tuple[float, float]:  # fmt: skip
     """Say what a prompt adds, and how far to trust it: labels drawn apart less those together, and half the bend."""

@@ -7,11 +7,12 @@ drawn side by side, so that the generator is asked in the same order.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from culturekit.records.arrays import Array, Counts
 from culturekit.verify.scores.audited_cells import Audit, Cells
 from culturekit.verify.scores.gamma_functions import digamma, lgamma, trigamma
 
@@ -25,29 +26,32 @@ STEPS = (0.1, 0.4, 1.5)
 LEAST, MOST = 0.5, 2e4
 SOME = 240
 
-Array: TypeAlias = NDArray[np.float64]
-Whole: TypeAlias = NDArray[np.int64]
-
 
 @dataclass(frozen=True, slots=True)
 class Chain:
     """Images by prompt and what they show by round, mean chances by prompt and mapped label, mean and some shares."""
 
-    counts: Whole
+    counts: Counts
     chances: Array
     shares: Array
     some: Array
 
 
 def before_any(even: float, labels: int, none: int) -> Array:
-    """Give what each label weighs before any is seen; that of nothing at most half an image."""
-    weights = np.full(labels, even / labels)
+    """Give what each label weighs before any is seen, nothing at most half an image; last, at most one, all others."""
+    weights = np.full(labels + 1, even / labels)
     weights[none] = min(even / labels, 0.5)
+    weights[labels] = min(max(even * (labels - 1) / labels, 1e-12), 1.0)
     return weights
 
 
+def with_others(images: Array | Counts, none: int) -> Array:
+    """Append how many images show something to those of each label."""
+    return np.array([*images, images.sum() - images[none]], np.float64)
+
+
 def chains_of(
-    mapped: Whole, audits: Sequence[Audit], parents: Whole, none: int, rng: np.random.Generator
+    mapped: Counts, audits: Sequence[Audit], parents: Counts, none: int, rng: np.random.Generator
 ) -> list[Chain]:
     """Draw a chain by each audit for images by prompt and mapped label."""
     prompts, labels = mapped.shape
@@ -58,7 +62,7 @@ def chains_of(
     chance_of_even = np.array([chances_of_even(one, none) for one in found])
     evens = np.exp((chance_of_even * np.log(EVEN)).sum(axis=1))
     models = np.array(
-        [one + 2.0 * before_any(float(even), labels, none) for one, even in zip(found, evens, strict=True)]
+        [one + 2.0 * before_any(float(even), labels, none)[:labels] for one, even in zip(found, evens, strict=True)]
     )
     models /= models.sum(axis=1)[:, None]
     likeness = np.full(chains, 20.0)
@@ -71,10 +75,11 @@ def chains_of(
         if step >= 0:
             before = np.array([before_any(float(EVEN[place]), labels, none) for place in picks(chance_of_even, rng)])
             if prompts == 1:
-                shares = dirichlet(before[:, None] + counts, rng)
+                shares = nothing_apart(before, counts[:, 0], none, rng)[:, None]
             else:
                 likeness = likeness_again(likeness, models, counts, rng)
-                models = dirichlet(before + draws_from_models(counts, likeness[:, None] * models, rng), rng)
+                times = draws_from_models(counts, likeness[:, None] * models, rng)
+                models = nothing_apart(before, times, none, rng)
                 shares = dirichlet((likeness[:, None] * models)[:, None] + counts, rng)
         counts, tables, odds = cells.shown_again(shares, mapping.again(tables, rng), rng)
         if step >= FIRST:
@@ -84,7 +89,7 @@ def chains_of(
     return list(split(np.array(kept), cells.full(chances), mean, np.array(later)))
 
 
-def split(counts: Whole, chances: Array, shares: Array, some: Array) -> Iterator[Chain]:
+def split(counts: Counts, chances: Array, shares: Array, some: Array) -> Iterator[Chain]:
     """Part what was drawn by chain."""
     for number in range(len(shares)):
         yield Chain(counts[:, number], chances[number], shares[number], some[:, number])
@@ -92,19 +97,28 @@ def split(counts: Whole, chances: Array, shares: Array, some: Array) -> Iterator
 
 def chances_of_even(found: Array, none: int) -> Array:
     """Say how likely each evenness of a model is, from the labels that people named."""
-    return settled(
-        np.array([
-            (lgamma(before + found) - lgamma(before)).sum()
-            + float(lgamma(before.sum(keepdims=True))[0] - lgamma((before.sum() + found.sum())[None])[0])
-            for before in (before_any(even, len(found), none) for even in EVEN)
-        ])
-    )  # fmt: skip
+    seen, others = with_others(found, none), np.arange(len(found)) != none
+
+    def fit(before: Array, images: Array) -> float:
+        """Give the log chance of images by label, drawn from shares of a Dirichlet distribution."""
+        each = (lgamma(before + images) - lgamma(before)).sum()
+        return (
+            float(each + np.subtract(*lgamma(np.array([before.sum(), before.sum() + images.sum()]))))
+            if len(before)
+            else 0.0
+        )
+
+    logs = [
+        fit(before[:-1][others], found[others]) + fit(before[[none, -1]], seen[[none, -1]])
+        for before in (before_any(even, len(found), none) for even in EVEN)
+    ]
+    return settled(np.array(logs))
 
 
 class Mapping:
     """How each true label is mapped: rightly as often as others are, or to where errors fall; chain by chain."""
 
-    def __init__(self, errors: Sequence[Array], total: Whole, none: int) -> None:
+    def __init__(self, errors: Sequence[Array], total: Counts, none: int) -> None:
         """Take where errors are expected; labels that nothing was mapped to cannot be mapped rightly."""
         self.errors, self.none = np.array(errors), none
         self.known = np.array([images > 0 and label != none for label, images in enumerate(total)])
@@ -142,7 +156,7 @@ def closeness(wrong: Array, errors: Array) -> Array:
     return np.asarray(fits + (lgamma(starts) - lgamma(starts + wrong.sum(axis=1))).sum(axis=1))
 
 
-def usual_errors(audited: Array, total: Whole, parents: Whole) -> Array:
+def usual_errors(audited: Array, total: Counts, parents: Counts) -> Array:
     """Say where errors of each label are expected: half on its continent, half anywhere."""
     labels = len(total)
     there = total > 0
@@ -156,7 +170,7 @@ def usual_errors(audited: Array, total: Whole, parents: Whole) -> Array:
     return np.array(rows)
 
 
-def likeness_again(likeness: Array, models: Array, counts: Whole, rng: np.random.Generator) -> Array:
+def likeness_again(likeness: Array, models: Array, counts: Counts, rng: np.random.Generator) -> Array:
     """Try to move how alike prompts are, by steps of different sizes."""
 
     def fit(values: Array) -> Array:
@@ -174,7 +188,7 @@ def likeness_again(likeness: Array, models: Array, counts: Whole, rng: np.random
     return likeness
 
 
-def one_fit(value: float, model: Array, counts: Whole) -> float:
+def one_fit(value: float, model: Array, counts: Counts) -> float:
     """Give the log odds that the prompts of a chain are so much alike."""
     there, images = counts > 0, counts.sum(axis=1)
     prior = np.broadcast_to(value * model, counts.shape)[there]
@@ -186,7 +200,7 @@ def one_fit(value: float, model: Array, counts: Whole) -> float:
     )
 
 
-def draws_from_models(counts: Whole, prior: Array, rng: np.random.Generator) -> Array:
+def draws_from_models(counts: Counts, prior: Array, rng: np.random.Generator) -> Array:
     """Draw how many of the labels of all prompts come from a model's shares and not from labels drawn before.
 
     One in each prompt that shows a label, and as many heads of coins as sums of their chances and squares tell.
@@ -212,7 +226,7 @@ def coins(accuracy: Array, alike: Array, good: Array, bad: Array) -> Array:
     return np.asarray((joint - lgamma(a) - lgamma(b) + lgamma(np.asarray(alike))).sum(axis=1))
 
 
-def picks(chances: Array, rng: np.random.Generator) -> Whole:
+def picks(chances: Array, rng: np.random.Generator) -> Counts:
     """Draw a place in each row of chances."""
     sums = chances.cumsum(axis=1)
     drawn = rng.random(len(chances)) * sums[:, -1]
@@ -223,6 +237,19 @@ def settled(logs: Array) -> Array:
     """Turn logarithms into chances that sum to 1."""
     chances = np.exp(logs - logs.max())
     return np.asarray(chances / chances.sum())
+
+
+def nothing_apart(before: Array, counts: Array | Counts, none: int, rng: np.random.Generator) -> Array:
+    """Draw shares for each row: whether anything is shown first, and what is shown by itself."""
+    parameters = before + np.array([with_others(one, none) for one in counts])
+    gammas = rng.standard_gamma(np.maximum(parameters, 1e-12)) + 1e-290
+    labels = np.arange(before.shape[1] - 1)
+    both = gammas[:, none] + gammas[:, -1]
+    shown = gammas[:, :-1][:, labels != none]
+    shares = np.empty((len(gammas), len(labels)))
+    shares[:, labels != none] = shown * (gammas[:, -1] / np.maximum(shown.sum(axis=1), 1e-290) / both)[:, None]
+    shares[:, none] = gammas[:, none] / both
+    return shares
 
 
 def dirichlet(parameters: Array, rng: np.random.Generator) -> Array:

@@ -7,7 +7,7 @@ of the imputed labels is off.
 import hashlib
 import math
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -15,6 +15,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from culturekit.records.arrays import Array
+from culturekit.records.arrays import Counts as Whole
 from culturekit.verify.scores.audited_cells import Audit
 from culturekit.verify.scores.averages import RatedAnswer
 from culturekit.verify.scores.batch_chances import mean_diversity
@@ -25,14 +27,12 @@ from culturekit.verify.scores.rater_errors import NONE, gold_of, raters_of
 __all__ = ["CorrectionOf", "corrected_labels"]
 
 PARTS = 3
-STEP = 1e-5
+STEP, NUDGE = 1e-5, 0.02
 WIDER = 1.05
 MOST_ROWS, FEWEST_ROUNDS = 6_000, 30
 BLOCK = 8_192
 """Rows of shares worked on at a time."""
 
-Array = NDArray[np.float64]
-Whole = NDArray[np.int64]
 Mean: TypeAlias = Callable[..., Array]
 
 
@@ -95,11 +95,14 @@ def corrected_labels(images: pl.DataFrame, audits: pl.DataFrame, of: CorrectionO
     bent, bending, trust = bends_of(counts.mapped, audit, part, chains, diversity, of.size, again)
     value = statistics.fmean(float(each.mean()) for each in draws) + shift + bent
     away = np.concatenate([each - each.mean() for each in draws])
+    spread = float(np.sqrt((away**2).mean() - away.mean() ** 2))
+    bow = bow_of(chains, slopes, weights_of(counts.mapped, of.size), diversity)
     seen = sum(bool((audit.shown[:, label] > 0.5).any()) for label in range(len(counts.labels)))
 
     def limits(raters: float) -> tuple[float, float]:
-        below, above = sides(away, (variance + scatter + unexplained + raters) ** 0.5, of.confidence)
-        widest = 2 * normal(of.confidence) * (alone + unexplained + raters) ** 0.5
+        error = (variance + (variance * bow) ** 2 / 2 + scatter + unexplained + raters) ** 0.5
+        below, above = sides(max(spread, error), 3 * bow * variance**2, of.confidence)
+        widest = 2 * normal(of.confidence) * (alone + (alone * bow) ** 2 / 2 + unexplained + raters) ** 0.5
         part = min(widest / (above - below), 1.0) if above > below else 1.0
         low = lowest if seen == 1 else value - math.hypot(part * below, bending, (1 - trust) * max(shift, 0))
         return low, value + math.hypot(part * above, new, bending)
@@ -206,18 +209,30 @@ def put_right(counts: Counts, part: Whole, chains: list[Chain], sloped: list[Arr
     return shift, float(variance), statistics.variance(people.tolist()) / audited, float(erring), unseen
 
 
-def sides(away: Array, error: float, confidence: float) -> tuple[float, float]:
-    """Give the distances of the limits: those of a gamma law with the skewness of the draws, as wide as the error."""
-    spread = float(np.sqrt((away**2).mean() - away.mean() ** 2))
-    widest, margin = max(spread, error), normal(confidence)
-    if widest == 0:
+def bow_of(chains: Sequence[Chain], slopes: Sequence[Array], weights: Array, diversity: Mean) -> float:
+    """Give the second difference of the score along shares times slopes, over the square of what that moves it by."""
+    bends, moves = [], []
+    for chain, slope in zip(chains, slopes, strict=True):
+        for shares, by, weight in zip(chain.shares, slope, weights, strict=True):
+            if weight > 0:
+                step = NUDGE / max(float(np.abs(by).max()), NUDGE)
+                near, middle, far = diversity(np.array([shares * (1 + times * step * by) for times in (-1, 0, 1)]))
+                bends.append(float(near - 2 * middle + far) / step**2)
+                moves.append(math.fsum(shares * by**2) / weight)
+    moved = statistics.fmean(moves)
+    return statistics.fmean(bends) / moved**2 if moved >= 1e-12 else 0.0
+
+
+def sides(error: float, third: float, confidence: float) -> tuple[float, float]:
+    """Give the distances of the limits: those of a gamma law as wide as the error, leaning as its third cumulant."""
+    margin = normal(confidence)
+    if error == 0:
         return 0.0, 0.0
-    skewness = 0.0 if spread == 0 else float((away**3).mean()) / (spread**2 * widest)
-    skewness = min(max(skewness, -2.0), 2.0)
+    skewness = min(max(third / error**3 * (margin**2 + 1) / max(margin**2 - 1, 1.0), -2.0), 2.0)
     if abs(skewness) < 2e-3:
-        return -WIDER * widest * margin, WIDER * widest * margin
+        return -WIDER * error * margin, WIDER * error * margin
     lower, upper = (max(1 + skewness * z / 6 - skewness**2 / 36, 0.0) for z in (-margin, margin))
-    return WIDER * widest * (lower**3 - 1) * 2 / skewness, WIDER * widest * (upper**3 - 1) * 2 / skewness
+    return WIDER * error * (lower**3 - 1) * 2 / skewness, WIDER * error * (upper**3 - 1) * 2 / skewness
 
 
 def counted(images: pl.DataFrame, audits: pl.DataFrame, column: str) -> Counts:

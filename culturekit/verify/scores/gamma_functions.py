@@ -1,13 +1,12 @@
 """The logarithm of the gamma function and its slopes, by Stirling's series."""
 
 import numpy as np
-from numpy.typing import NDArray
+
+from culturekit.records.arrays import Array
 
 __all__ = ["digamma", "lgamma", "trigamma"]
 
 HALF_LOG_TURN = 0.5 * float(np.log(2 * np.pi))
-
-Array = NDArray[np.float64]
 
 
 def lgamma(at: Array) -> Array:

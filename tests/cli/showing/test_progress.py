@@ -73,6 +73,16 @@ def test_a_log_hears_of_a_stage_that_counts_nothing(capsys: pytest.CaptureFixtur
     assert said == "complete: 1 of 8 questions of round 1, 1/min, 7 min left; $0.0100, 5 tokens/s\n"
 
 
+def test_nothing_is_foretold_from_the_first_of_many_units() -> None:
+    """A site of 4,112 thumbnails said that 2.2 hours were left while its processes began; it took 47 seconds."""
+    progress = LineProgress(as_json=False, clock=Clock())
+    progress.begin(4112, "thumbnails")
+    progress.done = 1
+    assert progress.line(2.0) == ": 1 of 4,112 thumbnails, at it for 2 s"
+    progress.done = 10
+    assert progress.line(2.0).endswith("left")
+
+
 def test_lines_for_machines_say_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     clock = Clock()
     progress = LineProgress(as_json=True, clock=clock)

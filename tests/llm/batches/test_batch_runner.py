@@ -15,6 +15,8 @@ from culturekit.llm.client import Failure, FailureKind, Rate, Request
 from culturekit.llm.engine import AskOptions
 from culturekit.llm.journal.journal import Journal
 from culturekit.llm.journal.journal_entry import Entry
+from culturekit.llm.journal.journal_places import JournalPlace
+from culturekit.llm.money.ledger import read_ledger
 from culturekit.llm.money.tokens import input_bound
 from culturekit.llm.outcomes import Answered
 from tests.effort import SHARED_FIXTURE, examples
@@ -186,6 +188,8 @@ def test_an_invalid_reply_is_repaired_in_the_next_round(desk: Desk) -> None:
     answers = desk.ask(questions(4))
     assert [answer.outcome for answer in answers] == ["ok", "repaired", "repaired", "ok"]
     assert [len(made.names) for made in desk.shop.jobs.values()] == [4, 2]
+    lines = read_ledger([JournalPlace("filter", desk.folder / "replies.sqlite", finished=True)]).lines
+    assert {line.outcome: line.requests for line in lines} == {"ok": 2, "repaired": 4}
 
 
 @pytest.mark.parametrize(("stop", "outcome"), [("refusal", "refused"), ("blocked", "blocked"), ("length", "truncated")])

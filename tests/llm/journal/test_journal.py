@@ -13,6 +13,11 @@ def entry(key: int, raw: bytes = b'{"a":1}', *, run: str = "one", kind: str = "r
     return Entry(key.to_bytes(32, "big"), run, attempt, "online", 200, kind, raw, body)
 
 
+def test_what_was_asked_and_said_is_not_written_where_an_entry_is_shown() -> None:
+    shown = repr(Entry(b"k", "one", 1, "online", 200, "reply", b"a soup", b"a dish"))
+    assert "a dish" not in shown and "a soup" not in shown
+
+
 def test_what_was_appended_is_found_byte_for_byte_also_later(tmp_path: Path) -> None:
     entries = [entry(number, b"\x00\xff{" + str(number).encode()) for number in range(40)]
 

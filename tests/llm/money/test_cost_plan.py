@@ -161,6 +161,26 @@ def test_a_kind_of_requests_is_known_by_what_stands_before_and_after_their_data(
     assert not kind.asks(head + b"a mask" + b"U" * 150) and not kind.asks(b"I" * 150 + b"a mask" + tail)
 
 
+def test_what_was_asked_is_not_written_where_a_sum_is_shown() -> None:
+    assert "a dish" not in repr(Spent(b"k", "one", 1, 1, True, b"a dish"))
+
+
+def test_one_request_tells_no_kind_by_itself() -> None:
+    kind, body = RequestKind(), b"H" * 150 + b"a soup" + b"T" * 150
+    kind.add(body)
+    assert not kind.asks(body) and not kind.repairs(b"H" * 150 + b"a soup" + b"T" * 60 + REPAIR_MARK)
+    kind.add(b"H" * 150 + b"a dance" + b"T" * 150)
+    assert kind.asks(body)
+
+
+@pytest.mark.parametrize(("shared", "telling"), [(199, False), (200, True)])
+def test_requests_with_little_in_common_tell_no_kind(shared: int, telling: bool) -> None:
+    kind = RequestKind()
+    for data in (b"a soup", b"dances!"):
+        kind.add(b"H" * (shared - 90) + data + b"T" * 90)
+    assert kind.asks(b"H" * (shared - 90) + b"a mask" + b"T" * 90) is telling
+
+
 def test_what_was_bought_under_other_roots_does_not_swell_the_rest(tmp_path: Path) -> None:
     spent = journalled(tmp_path, [(asked("filter", number), Usage(400, 12)) for number in range(200)])
     plan = plan_cost([asked("filter", number) for number in range(190, 290)], IDENTITY, RATE, spent=spent)
@@ -191,6 +211,15 @@ def test_the_margin_is_that_of_means_with_what_repairs_added(tmp_path: Path) -> 
     assert plan.margin == pytest.approx(1.96 * errors @ (0.15, 0.6) / 1e6, rel=1e-3)
 
 
+def test_a_pilot_of_one_tells_no_margin() -> None:
+    alike = [asked("filter", number) for number in range(20, 30)]
+    one, two = (plan_cost(alike, IDENTITY, RATE, spent=[spent_on(each, Usage(400, 12)) for each in alike[:rows]])
+                for rows in (1, 2))  # fmt: skip
+    assert (one.pilot, one.margin, one.output_tokens) == (1, None, 9 * 12)
+    assert not any("give or take" in line for line in cost_plan_lines(one))
+    assert two.margin is not None and any("give or take" in line for line in cost_plan_lines(two))
+
+
 def test_many_long_requests_are_told_by_the_few_long_ones_of_the_pilot() -> None:
     short = [Outgoing(b"s" * (420 + 42 * n), max_tokens=512) for n in range(50)]
     long = [Outgoing(b"l" * (42_000 + 42 * n), max_tokens=512) for n in range(50)]
@@ -200,3 +229,12 @@ def test_many_long_requests_are_told_by_the_few_long_ones_of_the_pilot() -> None
     assert (plan.bought, plan.pilot) == (40, 40)
     assert plan.output_tokens == 20 * 10 + 40 * 500
     assert plan.input_tokens == 2 * sum(map(estimate, short[30:])) + sum(map(estimate, long[10:]))
+
+
+def test_a_pilot_below_forty_rows_is_not_parted_by_size() -> None:
+    short = [Outgoing(b"s" * (420 + 42 * n), max_tokens=512) for n in range(50)]
+    long = [Outgoing(b"l" * (42_000 + 42 * n), max_tokens=512) for n in range(50)]
+    usages = [(one, Usage(1, 10)) for one in short[:30]] + [(one, Usage(1, 500)) for one in long[:9]]
+    plan = plan_cost([*short, *long], IDENTITY, RATE, spent=[spent_on(*one) for one in usages])
+    assert (plan.bought, plan.pilot) == (39, 39)
+    assert plan.output_tokens == round(61 * (30 * 10 + 9 * 500) / 39)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from culturekit.llm.client import Identity, Outgoing, Rate, Reply, Usage
 from culturekit.llm.clients import chat_completions, gemini_api, responses_api
-from culturekit.llm.money.counted_here import MOST_TOKENS, fully_counted, too_few
+from culturekit.llm.money.counted_here import MOST_TOKENS, fully_counted, stated_usage, too_few
 from culturekit.llm.money.prices import picodollars_of
 
 RATE = Rate(0.15, 0.60, cached=0.075)
@@ -75,6 +75,23 @@ def test_what_is_no_count_of_the_request_is_counted_here(read: Any, value: objec
     assert usage.doubt
     assert 300 < usage.input_tokens < 1600
     assert usage.output_tokens == CAME
+
+
+@pytest.mark.parametrize(
+    ("value", "doubt"),
+    [
+        (None, f"0 tokens for a request of {len(ASKED.body)} bytes"),
+        (10**18, "prompt_tokens is 1000000000000000000"),
+        (10**18 + 1, "prompt_tokens is a number beyond all bounds"),
+        (-(10**5000), "prompt_tokens is a number beyond all bounds"),
+    ],
+    ids=["none", "long", "too long", "endless"],
+)
+def test_why_a_count_is_doubted_is_said_with_the_count(value: object, doubt: str) -> None:
+    stated = {"prompt_tokens": value, "completion_tokens": CAME}
+    assert (
+        counted(Reply(SAID, stated_usage(stated, SAID, sent="prompt_tokens", came="completion_tokens"))).doubt == doubt
+    )
 
 
 @PROTOCOLS

@@ -5,6 +5,7 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from culturekit.errors import MissingDependency, UsageError
 from culturekit.llm.client import Identity, Rate, Usage
@@ -12,6 +13,7 @@ from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.money.asking_price import check_asking
 from culturekit.llm.money.budget import Budget
 from culturekit.llm.money.prices import (
+    PriceList,
     cost_of,
     known_prices,
     parse_price,
@@ -47,6 +49,29 @@ def test_every_line_is_dated_and_has_its_source() -> None:
     for price in known_prices():
         assert price.source.startswith("https://")
         assert price.cached is None or price.cached < price.input <= price.output
+
+
+def listed(*, tokens: int = 100, batch: float = 0.5, dollars: float = 1.0) -> PriceList:
+    """Read a list of prices as the shipped one is read."""
+    own = {"input": dollars, "output": dollars, "cached": None}
+    images = {"m": {"low": {"1K": tokens}}}
+    prices = {"source": "-", "date": "2026-01-01", "batch": batch, "models": {"m": own}, "images": images}
+    return PriceList.model_validate({"openai": prices, "google": prices})
+
+
+def test_a_list_of_prices_is_held_to_what_can_be_true() -> None:
+    assert listed(tokens=1, batch=1.0, dollars=0.0).openai.batch == 1.0
+    assert listed(tokens=999_999, dollars=99_999.99).google.images["m"]["low"]["1K"] == 999_999
+    for wrong in (
+        lambda: listed(tokens=0),
+        lambda: listed(tokens=1_000_000),
+        lambda: listed(batch=0.0),
+        lambda: listed(batch=1.01),
+        lambda: listed(dollars=-0.01),
+        lambda: listed(dollars=100_000.0),
+    ):
+        with pytest.raises(ValidationError):
+            wrong()
 
 
 @pytest.mark.parametrize("text", ["0.15/0.60", " 1/2 ", "0/0", ".5/10."])

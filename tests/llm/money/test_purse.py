@@ -16,12 +16,16 @@ from culturekit.llm.journal.exchanges import latest_exchanges
 from culturekit.llm.journal.journal import Entry, Journal, Reading
 from culturekit.llm.journal.journal_entry import key_of
 from culturekit.llm.journal.journal_places import JournalPlace
+from culturekit.llm.money.budget import Budget
 from culturekit.llm.money.counted_here import Counts
 from culturekit.llm.money.ledger import Ledger, read_ledger
-from culturekit.llm.money.purse import remember_rate
+from culturekit.llm.money.purse import Purse, remember_rate
 from culturekit.llm.money.shared_budget import spent_elsewhere
 from culturekit.llm.money.spending import read_spending
+from culturekit.llm.money.tokens import input_bound
 from culturekit.llm.outcomes import Answered
+from culturekit.llm.question import Question
+from culturekit.llm.row_automaton import Row
 from culturekit.storage.manifest import JOURNAL
 from tests.conftest import HeardProgress
 from tests.llm.fake_client import FakeClient, answer_for, questions
@@ -129,6 +133,26 @@ def test_a_count_above_what_was_asked_is_paid_and_said(tmp_path: Path, caplog: p
         ask(Miscounting(stated={"sent": 1_000_000, "came": CAME}), tmp_path, budget=PAYS_TWELVE)
     assert "counts 1,000,000 tokens in and 10 out, where at most" in caplog.text
     assert ledger_of(tmp_path).total.input_tokens == 1_000_000
+
+
+def test_a_count_of_just_what_was_asked_for_is_not_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (request,) = questions(1)
+    outgoing = FakeClient().compose(request)
+    most = input_bound(outgoing, FakeClient().identity)
+    ask(Miscounting(stated={"sent": most, "came": outgoing.max_tokens}), tmp_path / "just", 1, budget=1.0)
+    assert not caplog.records
+    ask(Miscounting(stated={"sent": most + 1, "came": outgoing.max_tokens}), tmp_path / "more", 1, budget=1.0)
+    assert "they are paid as counted" in caplog.text
+
+
+def test_what_may_be_spent_is_written_down_before_however_many_are_under_way(tmp_path: Path) -> None:
+    client = FakeClient()
+    purse = Purse(RATE, client.identity, Budget(1.0))
+    with Journal(tmp_path) as journal:
+        purse.remember_in(journal, "one")
+        for place, request in enumerate(questions(100)):
+            assert purse.reserve(Question(place, Row(request), client.compose(request), b"k"))
+            assert int(journal.recall("promised:one") or b"0") >= purse.budget.used + purse.budget.aside > 0
 
 
 def test_a_claim_of_millions_does_not_hold_the_pace_up() -> None:

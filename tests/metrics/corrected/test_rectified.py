@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 from numpy.typing import NDArray
-from scipy.stats import gamma
+from scipy.stats import gamma, norm
 
 from culturekit.errors import UsageError
 from culturekit.metrics import audit_sample, vendi_corrected
@@ -16,7 +16,7 @@ from culturekit.metrics.corrected.expected_diversity import expected_diversity
 from culturekit.metrics.corrected.imputed_draws import drawn_tables
 from culturekit.metrics.corrected.imputed_labels import Findings, ImageLabels, drawn_labels
 from culturekit.metrics.corrected.imputed_prompts import impute
-from culturekit.metrics.corrected.rectified import beyond, distances, slopes_of, without_errors
+from culturekit.metrics.corrected.rectified import bend_along, beyond, distances, slopes_of, without_errors
 from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, mapped_with_error, matches_of
 
 COUNTRY = (0.0, 1.0, 0.0)
@@ -214,27 +214,55 @@ def test_draws_from_the_model_have_the_mean_that_the_chinese_restaurant_has() ->
     assert drawn.var(axis=0) == pytest.approx(squares, abs=0.1)
 
 
-def test_limits_lie_as_far_as_the_error_tells() -> None:
-    away = np.random.default_rng(0).normal(0, 0.01, 4000)
-    low, high = distances(away, 0.02, 0.1, 0.95)
-    assert (low, high) == pytest.approx((-1.96 * 0.021, 1.96 * 0.021), rel=0.05)
-    assert distances(np.zeros(10), 0.01, 0.1, 0.95) == pytest.approx((-0.0206, 0.0206), abs=1e-4)
-
-
 @pytest.mark.parametrize("confidence", [0.8, 0.95, 0.999])
-@pytest.mark.parametrize("shape", [1.0, 6.0, 1e4])
-def test_limits_are_those_of_a_law_as_skewed_as_the_draws(shape: float, confidence: float) -> None:
-    away = np.random.default_rng(0).gamma(shape, 1.0, 100_000)
-    limits = np.array(distances((away - away.mean()) / away.std(), 0.5, 9.0, confidence)) / 1.05
+@pytest.mark.parametrize("shape", [2.0, 6.0, 1e4])
+def test_limits_are_those_of_a_law_that_leans_as_diversity_bends(shape: float, confidence: float) -> None:
+    margin = norm.ppf((1 + confidence) / 2)
+    lean = (margin**2 + 1) / max(margin**2 - 1, 1.0)
+    limits = np.array(distances(0.5, 9.0, 0.5**3 * 2 / np.sqrt(shape) / lean, confidence)) / 1.05
     ends = gamma.ppf([(1 - confidence) / 2, (1 + confidence) / 2], shape)
-    assert limits == pytest.approx((ends - shape) / np.sqrt(shape), abs=0.06 + 0.03 * abs(limits[1]))
+    assert limits == pytest.approx(0.5 * (ends - shape) / np.sqrt(shape), abs=0.03 + 0.03 * abs(limits[1]))
 
 
 def test_limits_are_never_further_apart_than_those_of_labels_alone() -> None:
-    away = np.random.default_rng(0).gamma(2.0, 0.01, 4000)
-    low, high = distances(away - away.mean(), 0.02, 0.01, 0.95)
+    low, high = distances(0.02, 0.01, 0.02**3, 0.95)
     assert high - low == pytest.approx(2 * 1.96 * 0.01, rel=1e-3)
     assert high > -low  # the longer side stays the longer
+    assert distances(0.0, 0.01, 0.0, 0.95) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("bend", [-0.2, -0.1, 0.1])
+def test_limits_that_lean_hold_where_a_bent_value_is_put_right(bend: float) -> None:
+    """What is measured errs as a normal law; the value is a parabola of it, put right, with the slope that it sees."""
+    of_the_measured = np.random.default_rng(0).standard_normal(20_000)
+    slopes = 1 + bend * of_the_measured
+    errors = of_the_measured + bend / 2 * (of_the_measured**2 - 1)  # of the value at 0, where the slope is 1
+    held = [
+        [low <= -error <= high for low, high in (distances(size, 9.0, by * slope**2, 0.95) for by in (3 * bend, 0.0))]
+        for error, slope, size in zip(errors, slopes, np.hypot(slopes, bend / 2**0.5), strict=True)
+    ]
+    leaning, straight = np.mean(held, axis=0)
+    assert leaning > straight
+    assert 0.945 < leaning < 0.97
+
+
+def test_the_score_bends_along_the_likeliest_error_as_its_second_derivatives_say() -> None:
+    diversity = expected_diversity(size=4, continent=0.0, country=1.0, q=1.0, parents=[0] * 5)
+    shares = np.random.default_rng(5).dirichlet(np.full(5, 3.0), size=(1, 2))
+    mapped = np.array([[10, 5, 3, 1, 1], [20, 4, 4, 4, 8]])
+    slopes = slopes_of(diversity, shares, mapped)
+    bent, moved, steps = [], [], 1e-3 * np.eye(5)
+    for prompt, weight in enumerate(mapped.sum() / 2 / mapped.sum(axis=1)):
+        places = shares[0, prompt] + steps[:, None] + steps[None], shares[0, prompt] + steps[:, None] - steps[None]
+        more, less = (diversity(each.reshape(-1, 5)).reshape(5, 5) for each in places)
+        back = diversity((shares[0, prompt] - steps[:, None] - steps[None]).reshape(-1, 5)).reshape(5, 5)
+        second = (more - less - less.T + back) / 4e-6
+        line = shares[0, prompt] * slopes[0, prompt]
+        bent.append(line @ second @ line)
+        moved.append(line @ slopes[0, prompt] / weight)
+    assert bend_along(diversity, shares, mapped, slopes) == pytest.approx(np.mean(bent) / np.mean(moved) ** 2, rel=0.01)
+    even = np.full((1, 2, 5), 0.2)
+    assert bend_along(diversity, even, mapped, slopes_of(diversity, even, mapped)) == 0.0
 
 
 def test_countries_outside_the_space_are_labels_of_their_own() -> None:

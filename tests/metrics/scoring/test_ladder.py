@@ -8,8 +8,8 @@ import pytest
 from scipy import stats
 
 from culturekit.metrics import interval
-from culturekit.metrics.scoring.ladder import Rung, combined, rungs
-from culturekit.metrics.statistics.intervals import Target, simple_mean
+from culturekit.metrics.scoring.ladder import Rung, rungs
+from culturekit.metrics.statistics.intervals import Target, mean_of_means, simple_mean
 
 
 def items(places: dict[str, str | None], *, images: int = 4, seed: int = 0) -> pl.DataFrame:
@@ -123,7 +123,7 @@ def test_combining_the_means_of_strata_is_stratified_sampling() -> None:
     """The variance of a mean of independent means is the sum of theirs over their number squared."""
     rng = np.random.default_rng(3)
     strata = [rng.normal(size=n) for n in (5, 9, 30)]
-    found = combined([simple_mean(stratum) for stratum in strata])
+    found = mean_of_means([simple_mean(stratum) for stratum in strata])
     variances = np.array([np.var(stratum, ddof=1) / len(stratum) for stratum in strata])
     assert found.variance == pytest.approx(variances.sum() / 9)
     satterthwaite = variances.sum() ** 2 / (variances**2 / [4, 8, 29]).sum()

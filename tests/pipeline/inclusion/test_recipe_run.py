@@ -12,6 +12,7 @@ from culturekit.pipeline.run_stage import StageRun
 from culturekit.pipeline.steps.report_stage import report_of
 from culturekit.pipeline.workers.local_engine import LocalEngine
 from culturekit.verify.verify_run import verify_run
+from tests.pipeline.inclusion import small_world
 
 SMALL = ("images.slots=8", "photographs.each=14", "people.near=1", "people.far=0")
 
@@ -114,3 +115,15 @@ def test_nothing_is_found_in_an_untouched_run(finished: tuple[Path, list[StageRu
     answer = verify_run(finished[0])
     assert [str(finding) for finding in answer.findings if finding.severity != "note"] == []
     assert answer.exit_code == 0
+
+
+def test_a_run_whose_people_do_not_read_along_ends_and_is_verified(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    careless = small_world.RECIPE.replace("careless: 0.05", "careless: 1").replace("near:", "least: 1.0, near:")
+    monkeypatch.setattr(small_world, "RECIPE", careless)
+    run = small_world.small_run(tmp_path)
+    for folder in ("judged-regions", "judged-objects"):
+        assert pl.read_parquet(run / folder / "scores.parquet").is_empty()
+    assert not pl.read_parquet(run / "regions-local" / "scores.parquet").is_empty()
+    assert verify_run(run).findings == ()
