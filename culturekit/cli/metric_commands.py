@@ -1,6 +1,7 @@
 """`culturekit metrics`: what each score means."""
 
 import json
+import math
 from typing import Annotated
 
 import typer
@@ -50,7 +51,9 @@ def show_metric(
             hint=f"Did you mean {' or '.join(near)}?" if near else "",
         )
     if as_json:
-        print(json.dumps(asdict(metric), default=str))
+        told = asdict(metric)
+        told |= {end: None for end in ("low", "high") if math.isinf(told[end])}  # JSON knows no infinity
+        print(json.dumps(told, default=str, allow_nan=False))
         return
     for key, value in asdict(metric).items():
         several = value if isinstance(value, tuple) else (value,)

@@ -175,6 +175,8 @@ def test_the_run_ends_with_the_path_of_its_report_and_a_plan_writes_nothing(run_
 def test_metrics_are_listed_and_shown() -> None:
     assert "qvs" in culturekit("metrics", "list").stdout
     assert "formula:" in culturekit("metrics", "show", "qvs").stdout
+    told = culturekit("metrics", "show", "qvs", "--json").stdout
+    assert json.loads(told, parse_constant=pytest.fail)["low"] is None  # JSON knows no infinity
     assert json.loads(culturekit("metrics", "show", "vs", "--json").stdout)["name"] == "vs"
 
 
