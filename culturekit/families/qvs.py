@@ -40,7 +40,8 @@ ARTIFACT: Weights = (0.0, 0.0, 1.0)
 """The kernel within a culture: inside one country, artifacts are all that can differ."""
 
 WITH_AUDITS = 29
-"""The version of scores with corrected diversity: how diversity bends is put right since 28."""
+"""The version of scores with corrected diversity: how diversity bends is put right since 28, nothing drawn
+apart from labels since 29."""
 
 ASSUMED = (
     "Corrected diversity takes the mapping to err alike under every prompt. Errors twice as frequent in a third of the "

@@ -98,9 +98,7 @@ def score_within(matches: pl.DataFrame, prompts: pl.DataFrame, *, options: QvsOp
         raise NothingScored(
             "no image is of a prompt that names a country",
             expected="images of prompts of kind within-country or cube, and the table of these prompts",
-            found=", ".join(
-                f"{count:,} {why}" for why, count in images_of_no_country(matches, prompts).items() if count
-            ),
+            found=", ".join(f"{count:,} {why}" for why, count in nowhere.items() if count),
         )
     rows: list[Row] = []
     values: list[pl.DataFrame] = []

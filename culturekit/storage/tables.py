@@ -1,6 +1,6 @@
 """Reading and writing tables: the only place where Parquet is made, and each table is checked there."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -177,9 +177,15 @@ def read_table(path: Path | str, table: Table | str) -> pl.DataFrame:
     return frame
 
 
-def read_together(paths: Sequence[Path], table: Table) -> pl.DataFrame:
-    """Read tables of one kind as one; columns that only some have are left out. A row in two is a mistake."""
-    whole = pl.concat([read_table(path, table).select(list(table.schema)) for path in paths])
+def read_together(
+    paths: Sequence[Path], table: Table, *, read: Callable[[Path], pl.DataFrame] | None = None
+) -> pl.DataFrame:
+    """Read tables of one kind as one; columns that only some have are left out. A row in two is a mistake.
+
+    `read` may look at each more closely than `read_table` does.
+    """
+    each = [read_table(path, table) if read is None else read(path) for path in paths]
+    whole = pl.concat([one.select(list(table.schema)) for one in each])
     twice = table.repeated(whole) if len(paths) > 1 else whole.clear()
     if twice.height:
         row = twice.row(0, named=True)

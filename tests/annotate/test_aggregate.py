@@ -161,6 +161,15 @@ def test_nothing_left_is_said(tmp_path: Path) -> None:
         run(aggregate_stage(AggregateFiles(path), AggregateOptions()), tmp_path / "people")
 
 
+def test_a_rating_off_its_scale_is_refused_in_every_table(tmp_path: Path) -> None:
+    path = written(tmp_path / "rated", [row("a1", "x", "realism", 3)], [item("a1", "a")])
+    other = written(tmp_path / "other", [row("a1", "y", "realism", 50)], [item("a1", "a")])
+    with pytest.raises(UsageError, match=r"other.*1 ratings lie off their scale.*50 for realism, by 'y' of 'a1'"):
+        run(aggregate_stage(AggregateFiles(path, more=[other]), AggregateOptions()), tmp_path / "people")
+    with pytest.raises(UsageError, match="two tables of annotations have the same rows"):
+        run(aggregate_stage(AggregateFiles(path, more=[path]), AggregateOptions()), tmp_path / "people")
+
+
 def test_values_are_of_rated_images_only() -> None:
     _, items = frames([], [item("a1", "a")])
     quality = pl.DataFrame({"image_id": ["a1", "z"], "scorer": ["s", "s"], "value": [0.5, 0.1]})

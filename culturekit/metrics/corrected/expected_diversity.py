@@ -26,7 +26,6 @@ NEAR = 100_000
 ROUNDING = 1e-12
 """Eigenvalues below are 0 but for rounding."""
 
-
 Rows: TypeAlias = NDArray[np.int64] | slice
 
 Parts: TypeAlias = tuple[int, ...]

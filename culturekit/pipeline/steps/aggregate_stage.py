@@ -127,10 +127,7 @@ def aggregate_stage(files: AggregateFiles, options: AggregateOptions, *, name: s
         metrics = [read_together(files.values, VALUES)] if files.values else []
         metrics += [values_of_quality(read_table(path, QUALITY), items) for path in files.quality]
         values = pl.concat(metrics).sort(VALUES.key) if metrics else None
-        places = [files.annotations, *files.more]
-        for place in places:
-            read_answers(place)  # by the form of each, no rating is off its scale
-        answers = read_together(places, ANNOTATIONS).sort(ANNOTATIONS.key)
+        answers = read_together([files.annotations, *files.more], ANNOTATIONS, read=read_answers).sort(ANNOTATIONS.key)
         aside = set_aside(
             [read_table(path, QUARANTINE) for path in files.quarantine],
             [read_table(path, ANNOTATION_CHECKS) for path in files.checks],
