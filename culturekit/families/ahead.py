@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from culturekit.defaults import CONFIDENCE
-from culturekit.errors import UsageError
+from culturekit.errors import NothingScored, UsageError
 from culturekit.families.family import Family, check_choices, described, kept
 from culturekit.families.family_stage import family_stage
 from culturekit.families.handles.country_groups import GroupsGiven, country_groups
@@ -124,8 +124,12 @@ def ahead(given: AheadReads, options: AheadOptions, *, like: Path | None = None,
         known = replace(known, tau=None, quantile=None)
 
     def score(work: Work) -> Scored:
-        how = known if like is None else replace(known, tau=how_scored(like)[0])
-        answer = score_ahead(given.tables(work.scratch), options=how)
+        try:
+            how = known if like is None else replace(known, tau=how_scored(like)[0])
+            answer = score_ahead(given.tables(work.scratch), options=how)
+        except NothingScored:
+            write_table(work.out, DESCRIPTOR_MATCHES, pl.DataFrame(schema=DESCRIPTOR_MATCHES.schema))  # is read later
+            raise
         write_table(work.out, DESCRIPTOR_MATCHES, answer.descriptors)
         if answer.exaggerations.height:
             write_table(work.out, EXAGGERATIONS, answer.exaggerations)
@@ -138,7 +142,10 @@ def ahead(given: AheadReads, options: AheadOptions, *, like: Path | None = None,
 
 def how_scored(scores: Path) -> tuple[float, Aggregate]:
     """Read the threshold and the aggregate that scores were made with."""
-    about = orjson.loads(read_table(scores, SCORES).filter(metric="align")["params"][0])
+    params = read_table(scores, SCORES).filter(metric="align")["params"]
+    if params.is_empty():
+        raise NothingScored("no image has an ALIGN, so no threshold is known", where=str(scores))
+    about = orjson.loads(params[0])
     return float(about["tau"]), about["aggregate"]
 
 
@@ -238,7 +245,7 @@ def tau_of_real(cells: Cells, images: pl.DataFrame, options: AheadOptions) -> fl
     """Find the threshold from the real images."""
     best = cells.best_of(images.filter(model=options.real))
     if len(best) == 0:
-        raise UsageError(
+        raise NothingScored(
             f"tau is a quantile over real images, and no image of the model {options.real!r} was described",
             found=f"models {', '.join(images['model'].unique().sort())}",
         )

@@ -11,7 +11,7 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.defaults import CONFIDENCE
-from culturekit.errors import UsageError
+from culturekit.errors import NothingScored, UsageError
 from culturekit.families.family import Family, check_options, described, kept
 from culturekit.families.family_stage import family_stage
 from culturekit.families.handles.inputs import VectorFolder, roles_of
@@ -134,7 +134,7 @@ def score_c3(vectors: Mapping[str, LabelledVectors], *, options: C3Options) -> C
     rows = {role: rows_of_items(role, labelled) for role, labelled in vectors.items()}
     items = sorted({item for role in CAPTIONED for item in rows.get(role, ())})
     if not items:
-        raise UsageError("there is no caption to score", expected="vectors of target or of image_target")
+        raise NothingScored("there is no caption to score", expected="vectors of target or of image_target")
     check_terms(rows)
     found = {item: align_item(item, vectors, rows) for item in items}
     left_out = Counter(f"items without the term {term}" for answer in found.values() for term in answer.missing)
@@ -150,13 +150,13 @@ def check_terms(rows: Mapping[str, Mapping[str, list[int]]]) -> None:
     """Refuse vectors of which nothing can be compared, and two sides of a term that have no item in common."""
     given = {term: sides for term, sides in TERMS.items() if all(side in rows for side in sides)}
     if not given:
-        raise UsageError(
+        raise NothingScored(
             "nothing says how well the captions fit", found=f"vectors of {' and '.join(rows)}",
             expected="source and target, objects and target, or image and image-target",
         )  # fmt: skip
     for first, other in given.values():
         if not rows[first].keys() & rows[other].keys():
-            raise UsageError(
+            raise NothingScored(
                 f"no item has vectors of both {first} and {other}", expected="ids ITEM, or ITEM#k, of the same items",
                 found=" and ".join(repr(min(rows[side], default="")) for side in (first, other)),
             )  # fmt: skip

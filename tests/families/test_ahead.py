@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from culturekit.errors import UsageError
+from culturekit.errors import NothingScored, UsageError
 from culturekit.families.ahead import (
     AheadOptions,
     AheadReads,
@@ -38,7 +38,7 @@ from culturekit.metrics import (
 from culturekit.metrics.ahead.dimensions import DEFAULT_TAU
 from culturekit.records.schemas import DESCRIPTOR_MATCHES, EXAGGERATIONS, SCORES, VALUES
 from culturekit.records.work import Work
-from culturekit.storage.tables import write_table
+from culturekit.storage.tables import read_table, write_table
 from tests.metrics.scoring.ahead_world import DIMENSIONS, World, image_row, judgment_row, world
 
 OPTIONS = AheadOptions(real="real", groups={"FR": "GN", "IN": "GS", "NG": "GS"}, scheme="cultivate")
@@ -277,6 +277,20 @@ def test_the_threshold_of_other_scores_can_be_taken_over(
     monkeypatch.setattr(AheadReads, "tables", lambda *_: world(seed=9).tables())
     stage.run(work)
     assert how_scored(work.out / "scores.parquet") == (found.tau, "dimension")
+
+
+def test_without_described_real_images_a_run_goes_on_and_a_command_refuses(
+    tmp_path: Path, work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    like = write_table(tmp_path, SCORES, pl.DataFrame(schema=SCORES.schema))
+    reads = AheadReads(Numbered(), like, like, Numbered(), PhraseVectors(tmp_path))
+    monkeypatch.setattr(AheadReads, "tables", lambda *_: world().tables(stereotypes=False))
+    nobody = ahead(reads, replace(OPTIONS, real="nobody", quantile=0.5))
+    for stage, why in (nobody, "no image of the model 'nobody'"), (ahead(reads, OPTIONS, like=like), "has an ALIGN"):
+        with pytest.raises(NothingScored, match=why):
+            stage.run(work)
+        assert any(why in reason for reason in stage.run(replace(work, in_run=True)).drops)
+        assert read_table(work.out / "descriptor_matches.parquet", DESCRIPTOR_MATCHES).is_empty()
 
 
 @pytest.mark.parametrize("prompt", ["p0", "p1", "p2", "p3", "p4"])

@@ -3,14 +3,17 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
 from culturekit.errors import NothingScored
+from culturekit.families.c3 import C3Options, score_c3
 from culturekit.families.family_stage import family_stage
 from culturekit.families.ratings import RatingOptions, score_ratings
 from culturekit.families.task1 import Task1Options, score_task1
 from culturekit.families.task2 import Task2Options, score_task2
+from culturekit.metrics.scoring.labelled_vectors import LabelledVectors
 from culturekit.metrics.scoring.score_rows import Scored, scored
 from culturekit.pipeline.run_stage import run_stage
 from culturekit.records.schemas import ANNOTATIONS, SCORES, TASK1, TASK2
@@ -23,6 +26,7 @@ NOBODY: dict[str, Callable[[], Scored]] = {
     "no rows": lambda: scored([], left_out={"images not described": 45}),
     "task1": lambda: score_task1(pl.DataFrame(schema=TASK1.schema), options=Task1Options()),
     "task2": lambda: score_task2(pl.DataFrame(schema=TASK2.schema), options=Task2Options()),
+    "c3": lambda: score_c3({"target": LabelledVectors(np.ones((1, 4), np.float32), ["a"])}, options=C3Options()).scored,
     "ratings": lambda: score_ratings(pl.DataFrame(schema=ANNOTATIONS.schema), options=RatingOptions()),
 }
 
