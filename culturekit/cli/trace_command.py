@@ -49,7 +49,7 @@ def trail_lines(trail: Trail) -> Iterator[str]:
     """Tell a trail from the score down to the dump."""
     score, behind = trail.score, trail.behind
     yield f"score      {score['metric']} = {score['value']:.4f}{interval_text(trail)}, n = {score['n']} images"
-    place = ", ".join(f"{name} {score[name]}" for name in ("model", "concept", "country"))
+    place = ", ".join(f"{name} {score[name]}" for name in ("model", "concept", "country") if score[name] is not None)
     yield f"           {place}, {score['params']}"
     yield f"behind     {behind.images:,} images; prompts: {behind.prompts:,}"
     if behind.artifacts:
@@ -111,7 +111,9 @@ def near_text(near: Neighbour) -> str:
 def interval_text(trail: Trail) -> str:
     """Write the interval, where there is one."""
     low, high = trail.score["ci_low"], trail.score["ci_high"]
-    return "" if low is None or high is None else f" [{low:.4f}, {high:.4f}]"
+    if low is None or high is None:
+        return ""
+    return f" [{low:.4f}, {high:.4f}{': all alike' if low == high else ''}]"
 
 
 def node_text(node: PathNode, published: str = "") -> str:

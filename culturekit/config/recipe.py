@@ -16,7 +16,7 @@ from culturekit.config.recipe_fields import RecipeFields
 from culturekit.errors import CultureKitError
 from culturekit.families.collection_scores import QvsOptions
 from culturekit.generation.folder.folder_options import FOLDER
-from culturekit.kg.concepts import Concept, load_concept
+from culturekit.kg.concepts import Concept, load_concepts
 from culturekit.kg.countries import countries
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS
 from culturekit.registry import parse_spec
@@ -190,7 +190,7 @@ def outside_the_space(recipe: RecipeFields) -> Iterator[str]:
     concepts, unknown = list[Concept](), list[str]()
     try:
         if recipe.cspace is None:
-            concepts = [load_concept(name) for name in recipe.concepts]
+            concepts = list(load_concepts(recipe.concepts))
             made = set(recipe.countries or [code for one in concepts for code in one.codes])
             named = [one.concept for one in concepts]
         else:

@@ -62,6 +62,8 @@ def thresholds_of(texts: Sequence[str]) -> dict[str, float]:
     found: dict[str, float] = {}
     for text in texts:
         model, _, number = text.rpartition("=")
+        if model in found:
+            raise argument_error("threshold", "given once for a model, and once for all others", list(texts))
         try:
             found[model] = float(number)
         except ValueError as error:

@@ -1,11 +1,12 @@
 """Root-node configs: which classes a concept grows from, how far, and for which countries."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
+from culturekit.errors import UsageError
 from culturekit.kg.concept_words import ConceptWords, Language, check_verified
 from culturekit.kg.countries import OWN_FILE, countries
 from culturekit.kg.qids import Qid
@@ -20,6 +21,7 @@ __all__ = [
     "Root",
     "concept_path",
     "load_concept",
+    "load_concepts",
     "shipped_concepts",
     "with_hops",
 ]
@@ -142,3 +144,16 @@ def concept_path(name: str) -> Path:
 def load_concept(name: str) -> Concept:
     """Load a concept by shipped name or by path."""
     return load_model(concept_path(name), Concept)
+
+
+def load_concepts(names: Iterable[str]) -> tuple[Concept, ...]:
+    """Load concepts, each under a name of its own: artifacts of one that stands twice would be written twice."""
+    loaded = [(name, load_concept(name)) for name in names]
+    for name, concept in loaded:
+        same = [other for other, one in loaded if one.concept == concept.concept]
+        if len(same) > 1:
+            raise UsageError(
+                f"two root configs are of the concept {concept.concept!r}", expected="each concept once",
+                found=" and ".join(same), hint=f"Leave one out, or give {name} another name.",
+            )  # fmt: skip
+    return tuple(concept for _, concept in loaded)

@@ -68,10 +68,10 @@ def site_stage(roots: Sequence[Path], dataset: str | None = None, *, name: str =
         )  # fmt: skip
     runs, options = list(named(roots)), {"dataset": dataset}
     if kinds == {CUBE}:
-        return stage_of("site", 1, runs, lambda work, runs: write_site(work, runs, dataset), options, name)
+        return stage_of("site", 2, runs, lambda work, runs: write_site(work, runs, dataset), options, name)
     if dataset is not None:
         raise argument_error("dataset", f"for runs of `{CUBE}`, which have one headline score", dataset)
-    return stage_of("scored-site", 1, runs, write_scored_site, options, name)
+    return stage_of("scored-site", 2, runs, write_scored_site, options, name)
 
 
 def stage_of(

@@ -12,6 +12,9 @@ __all__ = ["FEW", "Figure", "figure", "figure_in", "limits_of", "ordinal_span", 
 FEW = "too few batches"
 """What stands for a number that is none, and for limits that tell nothing."""
 
+ALIKE = "all alike"
+"""What stands for limits of no width: no batch, or no image, differed, which does not say that others would not."""
+
 TELLS_NOTHING = 0.5
 """Limits of a share that are further apart tell nothing: they come of two batches or so."""
 
@@ -48,6 +51,8 @@ def limits_of(found: Figure | None, *, between: str = ", ") -> str:
         return ""
     if found.high - found.low > TELLS_NOTHING:
         return FEW
+    if found.high == found.low:
+        return ALIKE
     return f"{found.low:.3f}{between}{found.high:.3f}"
 
 
@@ -60,7 +65,7 @@ def text_of(found: Figure | None) -> str:
     limits = limits_of(found)
     if not limits:
         return f"{found.value:.3f}"
-    return f"{found.value:.3f} {limits if limits == FEW else f'[{limits}]'}"
+    return f"{found.value:.3f} {limits if limits in {ALIKE, FEW} else f'[{limits}]'}"
 
 
 def span(found: Figure, *, percent: bool = False) -> str:

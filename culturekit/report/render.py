@@ -156,6 +156,6 @@ def charts_of(people: People | None) -> list[tuple[str, Markup, list[int]]]:
     ]
 
 
-def count(value: int) -> str:
-    """Write a count with separators."""
-    return f"{value:,}"
+def count(value: int, of: str = "") -> str:
+    """Write a count with separators, and what is counted, such as `1 image` and `2 images`."""
+    return f"{value:,} {of.removesuffix('s') if value == 1 else of}".rstrip()

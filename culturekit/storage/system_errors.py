@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from culturekit.errors import CultureKitError, UpstreamUnavailable
+from culturekit.errors import CultureKitError, UpstreamUnavailable, UsageError
 
 __all__ = [
     "explained_outside",
@@ -31,6 +31,12 @@ NUMBER = re.compile(r"\(os error (\d+)\)|\[Errno (\d+)\]|\bOs \{ code: (\d+),")
 
 NAMING = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EINVAL, errno.ENAMETOOLONG, errno.ELOOP}
 """These say that a name leads to no such file, not that the machine failed."""
+
+MISNAMED: Mapping[int, str] = {
+    errno.ENOTDIR: "a file stands where a folder is expected",
+    errno.EISDIR: "a folder stands where a file is expected",
+}
+"""What a name that leads to the other kind means: whoever typed it can mend it, and waiting mends nothing."""
 
 FAILING = {errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE, errno.ENODEV}
 """These say nothing about the file that was to be read: the same file may be read tomorrow."""
@@ -95,7 +101,7 @@ def machine_fails(error: OSError) -> bool:
     return error.errno in FAILING
 
 
-def outside_failure(error: BaseException, *, where: Path | str = "") -> UpstreamUnavailable | None:
+def outside_failure(error: BaseException, *, where: Path | str = "") -> UpstreamUnavailable | UsageError | None:
     """Explain a failure of the outside in its own words; None where the failure is ours, or is explained already."""
     if isinstance(error, CultureKitError) or (not isinstance(error, Exception | MemoryError) and not panics(error)):
         return None
@@ -108,6 +114,8 @@ def outside_failure(error: BaseException, *, where: Path | str = "") -> Upstream
             f"{type(error).__name__}: {words}", where=str(where), hint=f"When it answers again, {ONCE_MORE}"
         )
     place = os.fsdecode(found.filename) if isinstance(found.filename, str | bytes) else where
+    if misnamed := MISNAMED.get(found.errno or 0):
+        return UsageError(misnamed, where=str(place), hint="Name another place.")
     first = HINTS.get(found.errno or 0)
     return UpstreamUnavailable(
         f"the system refused: {found.strerror or os.strerror(found.errno or 0)}",

@@ -105,4 +105,5 @@ def labels_of(score: Mapping[str, Any]) -> object:
 
 def described(row: Mapping[str, Any]) -> str:
     """Describe a score in a line of a list."""
-    return f"{row['row']}  {row['metric']} {row['model']} {row['concept']} {row['params']} = {row['value']:.4f}"
+    place = " ".join(str(row[name]) for name in ("metric", "model", "concept", "country") if row[name] is not None)
+    return f"{row['row']}  {place} {row['params']} = {row['value']:.4f}"

@@ -21,7 +21,7 @@ from culturekit.report.headline import headline_lines
 from culturekit.report.inert import LONGEST
 from culturekit.report.model_lines import ModelLine, in_order
 from culturekit.report.provenance import parts_of
-from culturekit.report.render import render, template_text
+from culturekit.report.render import environment, render, template_text
 from culturekit.report.verdict import Floor, question_about, verdict_on
 from culturekit.report.write import collect
 from culturekit.stages import roles
@@ -216,10 +216,16 @@ def test_columns_of_truth_are_there_only_where_truth_is_known() -> None:
     assert "true diversity" in render(page())
 
 
+@pytest.mark.parametrize(("number", "said"), [(0, "0 images"), (1, "1 image"), (1200, "1,200 images")])
+def test_one_image_is_not_called_images(number: int, said: str) -> None:
+    assert environment().from_string('{{ number | count("images") }}').render(number=number) == said
+
+
 def test_nothing_known_is_said_in_words() -> None:
     wide, none = Figure(0.632, 0.125, 1.0, 16, 1), Figure(math.nan, None, None, 0, 2)
     assert text_of(wide) == "0.632 too few batches"
     assert text_of(none) == "too few batches"
+    assert text_of(Figure(0.125, 0.125, 0.125, 24, 3)) == "0.125 all alike"
     models = (replace(page().models[0], mapped=wide), *page().models[1:])
     assert '<span class="sub">too few batches</span>' in render(replace(page(), models=models))
 

@@ -125,6 +125,14 @@ def test_what_is_not_the_outside_stays_as_it_is(raised: BaseException) -> None:
     assert caught.value is raised
 
 
+@pytest.mark.parametrize(
+    ("number", "said"), [(errno.ENOTDIR, "a file stands where"), (errno.EISDIR, "a folder stands")]
+)
+def test_a_file_in_the_place_of_a_folder_is_a_mistake_of_whoever_named_it(number: int, said: str) -> None:
+    with pytest.raises(UsageError, match=f"graph/nodes.npy: {said}"), explained_outside("anywhere"):
+        raise OSError(number, os.strerror(number), "graph/nodes.npy")
+
+
 @pytest.mark.parametrize("number", [errno.EIO, errno.EACCES, errno.EMFILE])
 def test_a_table_that_the_machine_cannot_read_is_not_called_damaged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int

@@ -101,6 +101,7 @@ def test_a_quality_score_is_walked_too(small_run: Path) -> None:
     trail = walk_back(*find_score(f"{small_run}?metric=quality&model=broad&concept=art"))
     text = "\n".join(trail_lines(trail))
     assert text.startswith("score      quality = 0.")
+    assert "None" not in text.splitlines()[1]
     assert "wikidata-sample.json.gz, line" in text
 
 

@@ -275,6 +275,8 @@ def make(spec: Spec) -> LpipsMeasure:
 
 def one_file(target: str, spec: Spec) -> Path:
     """Find a file of weights."""
+    if not target:
+        raise UsageError("lpips needs a file of weights", where=str(spec), expected="lpips:FILE.safetensors")
     path, _ = known_weights(
         target, spec, ("lpips", "lpips-backbone"), of="LPIPS",
         expected="lpips (heads, with or without the network) or lpips-backbone (AlexNet, VGG-16, SqueezeNet)",

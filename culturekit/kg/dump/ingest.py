@@ -1,6 +1,7 @@
 """Dump files to the graph store: runs of lines to parts, parts to one sorted result."""
 
 import logging
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,6 +28,9 @@ __all__ = ["IngestOptions", "ingest"]
 
 logger = logging.getLogger(__name__)
 
+LANGUAGE = re.compile(r"(?:[a-z]{2,3}|simple)(?:-[a-z0-9]+)*")
+"""A code of a language of Wikidata, such as `pt-br`."""
+
 SAMPLES = 3
 """How many malformed lines are quoted."""
 
@@ -45,6 +49,14 @@ class IngestOptions:
         Field(ge=0, le=1, description="Share of malformed lines above which the run stops."),
         Typed("max-malformed"),
     ] = 0.001
+
+    def __post_init__(self) -> None:
+        strange = [code for code in self.languages if not LANGUAGE.fullmatch(code)]
+        if strange or not self.languages:
+            raise UsageError(
+                "languages must be codes of Wikidata", expected="such as en or en,pt-br",
+                found=repr(strange[0]) if strange else "none",
+            )  # fmt: skip
 
 
 def ingest(work: Work, dump: Sequence[Path], options: IngestOptions, *, redirects: Path | None = None) -> Outcome:

@@ -34,6 +34,8 @@ def read_redirects(path: Path) -> Mapping[str, str]:
             problems.append(Problem(message, str(path), number))
     if problems:
         raise ConfigError(problems)
+    if not targets:
+        raise UsageError("the file has no redirects", where=str(path), expected="lines such as Q1,Q2", found="none")
     return targets
 
 

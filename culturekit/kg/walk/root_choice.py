@@ -8,7 +8,7 @@ from typing import Annotated, TypeAlias
 from pydantic import Field
 
 from culturekit.errors import ConfigError, Problem
-from culturekit.kg.concepts import Concept, load_concept, with_hops
+from culturekit.kg.concepts import Concept, load_concepts, with_hops
 from culturekit.kg.qids import Qid
 from culturekit.records.choices import CountryChoice, Ended, Ranks
 from culturekit.stages.stage_command import Typed
@@ -49,7 +49,7 @@ def load_successors(path: Path) -> Mapping[int, int]:
 Roots: TypeAlias = Annotated[
     tuple[Concept, ...],
     Field(description="Root config: a YAML file, or a shipped concept. Repeatable."),
-    Typed("roots", read=load_concept),
+    Typed("roots", gather=load_concepts),
 ]
 
 

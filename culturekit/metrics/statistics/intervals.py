@@ -59,7 +59,8 @@ def interval(
     `these` holds the prompts fixed: a t interval over repeats, stratified by prompt, with Welch and
     Satterthwaite's degrees of freedom. A prompt with a single repeat does not say how much it scatters, so
     the limits are NaN. `population` takes the prompts as a sample: a t interval over prompt means.
-    Values that are all equal give an interval of width zero.
+    Values that are all equal give an interval of width zero: it says that none of them differed, not that others
+    would not. Of n such values, up to 3/n of all others may differ (the rule of three).
 
     Args:
         values: float, (n,): one number per prompt and repeat.

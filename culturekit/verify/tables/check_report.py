@@ -106,7 +106,7 @@ PAGE = "report.html"
 ROW, COUNT = re.compile(r"row (\d+) of (?:([\w-]+)/)?scores"), re.compile(r"n = ([\d,]+)")
 NUMBER = re.compile(r"[-\N{MINUS SIGN}]?\d+(?:\.\d+)?")
 LIMITS = re.compile(r"\s*([-\N{MINUS SIGN}]?[\d.]+)(?:[–-]| to )([-\N{MINUS SIGN}]?[\d.]+)\s*")
-FEW = "too few batches"
+FEW, ALIKE = "too few batches", "all alike"
 LABELS = {"true": "truth", "true diversity": "truth", "mapped diversity": "mapped", "corrected diversity": "corrected"}
 KINDS = ("mapped", "corrected", "truth", "tagged")
 
@@ -204,9 +204,10 @@ def check_cell(
 
 
 def said_in_words(cell: Cell, row: Row) -> bool:
-    """Tell whether limits that tell nothing, further apart than half of the scale, are said to be so."""
+    """Tell whether limits that tell nothing, further apart than half of the scale or of no width, are said to be so."""
     low, high = row["ci_low"], row["ci_high"]
-    return None not in (low, high) and high - low > 0.5 and cell.under.partition("\n")[0].strip() == FEW
+    words = None if None in (low, high) else FEW if high - low > 0.5 else ALIKE if high == low else None
+    return words is not None and cell.under.partition("\n")[0].strip() == words
 
 
 def shows(text: str | None, number: float | None) -> bool:

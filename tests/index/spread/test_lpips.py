@@ -149,6 +149,8 @@ def test_pictures_are_resized_unless_told_not_to(tmp_path: Path) -> None:
 
 
 def test_what_is_not_lpips_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="needs a file of weights; expected lpips:FILE"):
+        make(parse_spec("lpips"))
     with pytest.raises(UsageError, match="no such file"):
         make(parse_spec("lpips:nowhere.safetensors"))
     pickled = tmp_path / "alex.pth"

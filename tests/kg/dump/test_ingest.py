@@ -6,10 +6,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from culturekit.errors import IntegrityError
+from culturekit.errors import IntegrityError, UsageError
 from culturekit.kg.dump import item_batches
 from culturekit.kg.dump.ingest import IngestOptions, ingest
 from culturekit.kg.dump.read_line import read_line
+from culturekit.kg.dump.redirects import read_redirects
 from culturekit.kg.statement_flags import COUNTRY_PROPERTIES, EDGE_PROPERTIES, mask_of
 from culturekit.kg.store import load_graph
 from culturekit.records.schemas import ITEMS, STATEMENTS
@@ -157,3 +158,16 @@ def test_an_item_with_300_000_statements_does_not_end_the_ingest(work: Work, tmp
     outcome = ingest(work, [write(tmp_path / "d.json", lines)], IngestOptions())
     assert outcome.drops == {"statement beyond the first 65,536 of its property": 300_000 - 65_536}
     assert read_table(work.out / "statements.parquet", STATEMENTS).height == 65_536 + 1
+
+
+@pytest.mark.parametrize("languages", [(), ("",), ("en;fr",), ("english",), ("en", "EN"), ("pt_br",)])
+def test_what_is_no_code_of_a_language_is_refused(languages: tuple[str, ...]) -> None:
+    with pytest.raises(UsageError, match="languages must be codes of Wikidata"):
+        IngestOptions(languages)
+    IngestOptions(("en", "pt-br", "zh-min-nan", "simple", "be-tarask"))
+
+
+def test_a_file_without_redirects_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "redirects.csv").write_text("qid,target\n", encoding="utf-8")
+    with pytest.raises(UsageError, match=r"redirects.csv: the file has no redirects"):
+        read_redirects(tmp_path / "redirects.csv")

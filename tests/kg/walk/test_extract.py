@@ -191,3 +191,12 @@ def test_the_json_of_the_command_counts_the_authors_rows(tmp_path: Path) -> None
     manifest = json.loads((tmp_path / "out/manifest.json").read_bytes())
     assert manifest["counts"] == {"authors_rows": 1, "candidates": 1, "drops": 0}
     assert manifest["options"]["semantics"] == "authors"
+
+
+@pytest.mark.parametrize("command", [["kg", "extract", "--out", "out"], ["kg", "preview"]])
+def test_a_concept_that_stands_in_two_root_configs_is_refused(command: list[str], tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(CONFIG.replace("food", "cuisine"), encoding="utf-8")
+    words = [*command, "--graph", str(tmp_path), "--roots", "cuisine", "--roots", str(tmp_path / "mine.yaml")]
+    done = CliRunner().invoke(app, words)
+    assert isinstance(done.exception, UsageError)
+    assert f"of the concept 'cuisine'; expected each concept once, found cuisine and {tmp_path}" in str(done.exception)
