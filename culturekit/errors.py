@@ -22,6 +22,8 @@ a person; 130 is interrupted. 3 is also a disk that is full or fails, too little
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from culturekit.counting import counted
+
 __all__ = [
     "BudgetReached",
     "ConfigError",
@@ -151,8 +153,7 @@ class ConfigError(UsageError):
     def __init__(self, problems: Sequence[Problem]) -> None:
         """Order the problems as the reader meets them in the file."""
         self.problems = tuple(sorted(problems, key=lambda p: (p.where, p.line, p.key, p.message)))
-        count = len(self.problems)
-        super().__init__(f"{count} problem{'' if count == 1 else 's'}")
+        super().__init__(counted(len(self.problems), "problems"))
 
     def __reduce__(self) -> tuple[type["ConfigError"], tuple[tuple[Problem, ...]]]:
         """Cross process borders whole."""

@@ -22,6 +22,7 @@ from culturekit.contract import Contract
 from culturekit.errors import MissingDependency, UsageError
 from culturekit.plugins import Plugin, plugins_of
 from culturekit.records.literal_keys import key_problem, masked
+from culturekit.version import install_line
 
 __all__ = ["Entry", "Registry", "Spec", "needing", "parse_spec"]
 
@@ -189,7 +190,7 @@ def needing(extra: str, asked_by: str) -> Iterator[None]:
             raise
         raise MissingDependency(
             f"{asked_by} needs the package {error.name}, which is not installed",
-            hint=f"Install it with: pip install -c constraints.txt 'culturekit[{extra}]'",
+            hint=f"Install it with: {install_line(extra)}",
         ) from error
 
 

@@ -8,6 +8,7 @@ from culturekit.cards.counting import NOTHING
 from culturekit.cards.croissant_types import meaning_of
 from culturekit.cards.facts import Facts
 from culturekit.cards.markdown import code, escaped, table
+from culturekit.counting import counted
 
 __all__ = ["BLOCKS", "under_review_sentence"]
 
@@ -137,7 +138,7 @@ def stages(facts: Facts) -> str:
         (
             escaped(stage.stage),
             code(stage.key[:16]),
-            counted(stage.counts),
+            ", ".join(counted(count, escaped(name)) for name, count in stage.counts.items()),
             ", ".join(
                 f"{escaped(name)} {escaped(version)}"
                 for name, version in (*stage.code.items(), *stage.packages.items())
@@ -161,11 +162,6 @@ def notes(facts: Facts) -> str:
         for name, value in list(stage.notes.items())[:MOST_NOTES]
     ]
     return table(("Stage", "Note", "Value"), rows)
-
-
-def counted(counts: Mapping[str, int]) -> str:
-    """Write counts in one line."""
-    return ", ".join(f"{count:,} {escaped(name)}" for name, count in counts.items())
 
 
 def popularity(facts: Facts) -> str:

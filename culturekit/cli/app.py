@@ -21,12 +21,12 @@ def at(place: str, example: str = "") -> CommandAt:
 
 COMMANDS = {
     "demo": at("run_commands:demo"),
-    "run": at("run_commands:run", "recipes/cube.yaml --until cspace"),
+    "run": at("run_commands:run", "cube --until cspace"),
     "init": at(
         "init_command:init",
         "pictures --cspace cspace.parquet --prompts prompts.parquet --references references --encoder embedded",
     ),
-    "plan": at("run_commands:plan", "recipes/cube.yaml"),
+    "plan": at("run_commands:plan", "cube"),
     "generate": at(
         "generate_command:generate",
         "--backend 'simulated?temperature=2' --prompts prompts/prompts.parquet --repeats 50 --slots 8 --out images",

@@ -11,6 +11,7 @@ import typer
 
 from culturekit.audit.findings import Finding, Severity
 from culturekit.cli.options import AsJson
+from culturekit.counting import counted
 
 if TYPE_CHECKING:
     from culturekit.audit.audit_file import Audit
@@ -69,11 +70,12 @@ def closing_lines(audit: "Audit") -> Iterator[str]:
     from culturekit.audit.mend import change_log_path
 
     counts = Counter(finding.severity for finding in audit.findings)
-    numbers = ", ".join(f"{counts[severity]:,} {severity}s" for severity in GRAVITY)
-    yield f"{audit.rows:,} rows in the {audit.layout} layout: {numbers}"
+    numbers = ", ".join(counted(counts[severity], f"{severity}s") for severity in GRAVITY)
+    yield f"{counted(audit.rows, 'rows')} in the {audit.layout} layout: {numbers}"
     if audit.mended is not None and audit.fixed is not None:
         actions = Counter(line.action for line in audit.mended.log)
         yield (
-            f"{audit.fixed}: {len(audit.mended.sheet.rows):,} rows, {actions['changed']:,} cells changed, "
-            f"{actions['set aside']:,} rows set aside; every change is in {change_log_path(audit.fixed)}"
+            f"{audit.fixed}: {counted(len(audit.mended.sheet.rows), 'rows')}, "
+            f"{counted(actions['changed'], 'cells changed')}, {counted(actions['set aside'], 'rows set aside')}; "
+            f"every change is in {change_log_path(audit.fixed)}"
         )

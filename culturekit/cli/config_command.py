@@ -14,11 +14,6 @@ __all__ = ["config_app"]
 config_app = typer.Typer(no_args_is_help=True, help="Recipes as a format.")
 
 
-@config_app.callback()
-def config_group() -> None:
-    """Keep `config` a group while it has one command."""
-
-
 @config_app.command(epilog="Example: culturekit config schema > recipe.schema.json")
 def schema(
     kind: Annotated[SchemaKind, typer.Argument(help="Kind of YAML file.")] = "recipe",
@@ -42,3 +37,16 @@ def schema(
     else:
         schema = schema_of(kind)
     print(json.dumps(schema, indent=None if as_json else 2))
+
+
+@config_app.command(epilog="Example: culturekit config recipe cube > mine.yaml")
+def recipe(
+    name: Annotated[str, typer.Argument(help="A recipe that comes with culturekit.")] = "cube",
+    as_json: AsJson = False,
+) -> None:
+    """Print a recipe that comes with culturekit, to begin yours from."""
+    from culturekit.config.load import find_recipe
+    from culturekit.storage.yaml_source import read_yaml
+
+    path = find_recipe(name)
+    print(json.dumps(read_yaml(path).value) if as_json else path.read_text(encoding="utf-8").rstrip("\n"))

@@ -15,7 +15,7 @@ from typing import Annotated, Literal, TypeAlias
 import typer
 
 from culturekit.cli.options import AsJson
-from culturekit.version import VERSION
+from culturekit.version import VERSION, install_line
 
 __all__ = ["Check", "Level", "all_checks", "doctor"]
 
@@ -96,7 +96,7 @@ def packages() -> Iterator[Check]:
     for extra in extras:
         members = [one for one in named if (match := EXTRA.search(one)) and match["extra"] == extra]
         wrong = [told for told in map(problem_with, members) if told]
-        line = f"pip install -c constraints.txt 'culturekit[{extra}]'"
+        line = install_line(extra)
         level: Level = "ok" if not wrong else "absent" if len(wrong) == len(members) else "broken"
         if level == "broken" and all("not installed" in told for told in wrong):
             level = "absent"
@@ -154,7 +154,7 @@ def devices() -> Iterator[Check]:
         elif not count:
             yield Check("devices", "gpu", "absent", f"torch {torch.__version__} finds none")
     except (ImportError, OSError, RuntimeError, AttributeError) as error:
-        hint = "pip install --force-reinstall -c constraints.txt 'culturekit[embed]'"
+        hint = install_line("embed").replace("install", "install --force-reinstall", 1)
         yield Check("devices", "torch", "broken", f"cannot be imported: {error}", hint)
 
 

@@ -16,7 +16,9 @@ __all__ = ["ingest"]
 def ingest(
     dump: Annotated[
         list[Path],
-        typer.Argument(help="Dump files: JSON or truthy triples, plain, .gz, .bz2 or .zst; or - for standard input."),
+        typer.Argument(
+            help="Dump files: JSON or truthy triples, plain, .gz, .bz2 or .zst; sample, or - for standard input."
+        ),
     ],
     out: Out,
     options: IngestOptions,
@@ -38,7 +40,10 @@ def ingest(
     as_json: AsJson = False,
 ) -> None:
     """Read a Wikidata dump into a graph store."""
-    stage = ingest_stage(dump, options, sha256=sha256 or (), redirects=redirects)
+    from culturekit.config.checks import dump_path
+
+    files = [dump_path(str(file)) for file in dump]
+    stage = ingest_stage(files, options, sha256=sha256 or (), redirects=redirects)
     run_one(
         stage, out, workers=workers, engine=engine, also=also, wait=wait, as_json=as_json, fresh=fresh, strict=strict
     )

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from culturekit.cli.options import AsJson
+from culturekit.counting import counted
 from culturekit.errors import UsageError
 
 __all__ = ["app"]
@@ -40,7 +41,7 @@ def validate(
         for finding in findings:
             print(finding)
         warnings = len(findings) - errors
-        typer.echo(f"{len(concepts)} checked: {errors} errors, {warnings} warnings", err=True)
+        typer.echo(f"{len(concepts)} checked: {counted(errors, 'errors')}, {counted(warnings, 'warnings')}", err=True)
     if errors:
         raise typer.Exit(MISTAKES)
 

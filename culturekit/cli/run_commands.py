@@ -11,6 +11,7 @@ from culturekit.cli.completions import complete_recipe
 from culturekit.cli.options import AsJson, EngineSpec, GoOn, Out, Wait, Workers
 from culturekit.cli.showing.progress import progress_for
 from culturekit.cli.stages import as_data, few_malformed, line_about, run_one, set_aside, stoppable, waiting_rows
+from culturekit.counting import counted
 from culturekit.records.work import QUARANTINED
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def run_all(
         leave_if_set_aside(runs, strict=strict)
         return
     reused = sum(stage_run.state == "reused" for stage_run in runs)
-    typer.echo(f"{len(runs)} stages: {reused} reused, {len(runs) - reused} done", err=True)
+    typer.echo(f"{counted(len(runs), 'stages')}: {reused} reused, {len(runs) - reused} done", err=True)
     done = Run(workdir, recipe.evaluated, tuple(stage_run.name for stage_run in runs))
     for line in recipe_kind(recipe.recipe).headline(done):
         print(line)

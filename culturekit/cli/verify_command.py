@@ -11,6 +11,7 @@ import typer
 
 from culturekit.cli.options import AsJson
 from culturekit.cli.showing.progress import progress_for
+from culturekit.counting import counted
 from culturekit.errors import UsageError
 from culturekit.storage.atomic import write_atomically
 from culturekit.verify.findings import Finding
@@ -66,7 +67,7 @@ def lines_of(answer: Verification) -> Iterator[str]:
     """Tell what was looked at, what is wrong, and what became of the scores."""
     for severity in TITLES:
         yield from finding_lines([one for one in answer.findings if one.severity == severity])
-    looked_at = ", ".join(f"{count:,} {what}" for what, count in answer.checked.items())
+    looked_at = ", ".join(counted(count, what) for what, count in answer.checked.items())
     yield f"looked at    {looked_at}"
     groups = Counter((one.folder, one.metric, one.verdict, one.how) for one in answer.verdicts)
     for (folder, metric, verdict, how), count in sorted(groups.items()):
@@ -90,12 +91,12 @@ def sentence(answer: Verification) -> str:
     kept = ", ".join(
         f"{scores[name]:,} {name}" for name in ("verified", "consistent", "not verifiable") if scores[name]
     )
-    of = f"{len(answer.verdicts):,} scores{': ' if kept else ''}{kept}"
+    of = f"{counted(len(answer.verdicts), 'scores')}{': ' if kept else ''}{kept}"
     if counts["broken"]:
         wrong = f", {scores['wrong']:,} wrong" if scores["wrong"] else ""
         return f"NOT VERIFIED: {counts['broken']:,} things are not what they are said to be; {of}{wrong}"
     if counts["finding"]:
-        return f"verified with {counts['finding']:,} findings to look at; {of}"
+        return f"verified with {counted(counts['finding'], 'findings to look at')}; {of}"
     return f"verified; {of}"
 
 

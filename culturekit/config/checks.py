@@ -53,8 +53,9 @@ TRUTHFUL = "simulated"
 
 
 def dump_path(name: str) -> Path:
-    """Find a dump file; `sample` is the bundled one."""
-    return shipped("kg/sample/wikidata-sample.json.gz") if name == SAMPLE else Path(name)
+    """Find a dump file; `sample` is the bundled one, where no other is found by that name."""
+    here = Path(name)
+    return here if name != SAMPLE or here.exists() else shipped("kg/sample/wikidata-sample.json.gz")
 
 
 def hand_path(name: str) -> Path:

@@ -7,6 +7,8 @@ from typing import TypeAlias
 
 import polars as pl
 
+from culturekit.counting import counted
+
 __all__ = ["Slot", "Traits", "differ_in", "not_comparable", "traits_of"]
 
 UNKNOWN = "unknown"
@@ -65,11 +67,11 @@ def traits_of(images: pl.DataFrame) -> Traits:
     honoured = {True: "yes", False: "no", None: UNKNOWN}
     slots = made.drop_nulls(["prompt_id", "repeat", "slot", "seed"]).sort("prompt_id", "repeat", "slot")
     return Traits(
-        counted(made["rewriter"].to_list()),
-        counted([honoured[value] for value in made["seed_honoured"].to_list()]),
-        counted([f"{width}x{height}" for width, height in made.select("width", "height").iter_rows()]),
+        tally(made["rewriter"].to_list()),
+        tally([honoured[value] for value in made["seed_honoured"].to_list()]),
+        tally([f"{width}x{height}" for width, height in made.select("width", "height").iter_rows()]),
         int(images["provider_params"].str.contains(UNSENT).sum()),
-        counted([version or UNKNOWN for version in made["model_version"].to_list()]),
+        tally([version or UNKNOWN for version in made["model_version"].to_list()]),
         int(images["provider_params"].str.contains(CUT, literal=True).sum()),
         {
             (prompt, repeat, slot): seed
@@ -80,7 +82,7 @@ def traits_of(images: pl.DataFrame) -> Traits:
     )
 
 
-def counted(values: list[str]) -> dict[str, int]:
+def tally(values: list[str]) -> dict[str, int]:
     """Count values, in alphabetical order."""
     return dict(sorted(Counter(values).items()))
 
@@ -157,7 +159,7 @@ def by_cuts(models: Models) -> str:
     cut = {name: traits.cut_prompts for name, traits in models.items() if traits.cut_prompts}
     if not cut:
         return ""
-    shown = ", ".join(f"{name} ({count:,} images)" for name, count in cut.items())
+    shown = ", ".join(f"{name} ({counted(count, 'images')})" for name, count in cut.items())
     return f"Prompts were longer than a text encoder reads for {shown}: only their beginning counted there."
 
 

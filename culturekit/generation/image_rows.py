@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 
+from culturekit.counting import counted
 from culturekit.generation.backend import Failure, ImageBackend, ImageReply, ImageRequest, Picture
 from culturekit.generation.picture_store import folder_of_prompt, placed
 from culturekit.records.choices import PictureFormat
@@ -116,4 +117,7 @@ def findings(images: pl.DataFrame) -> list[str]:
     """Count what was odd, the most frequent first."""
     told = images.filter(pl.col("provider_params").str.contains(f'"{FINDINGS}"', literal=True))["provider_params"]
     counts = Counter(name for text in told for name in json.loads(text).get(FINDINGS, []))
-    return [f"{count:,} images: {name}" for name, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))]
+    return [
+        f"{counted(count, 'images')}: {name}"
+        for name, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    ]

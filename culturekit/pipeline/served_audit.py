@@ -22,6 +22,7 @@ from culturekit.annotate.importing import import_answers
 from culturekit.annotate.quotas import Quotas
 from culturekit.config.recipe import Recipe
 from culturekit.config.recipe_parts import Audit
+from culturekit.counting import counted
 from culturekit.defaults import SHORTLIST
 from culturekit.errors import CultureKitError, UsageError
 from culturekit.families.collection_scores import QvsOptions
@@ -223,7 +224,7 @@ class Narrowing:
         scores = found.scores.filter(overall | ~overall.any().over("model"))
         widths = (scores["ci_high"] - scores["ci_low"]).to_list()
         self.desk.aside = f"; the widest of {len(widths)} intervals is {max(widths):.3f}" if widths else ""
-        yield f"after {self.desk.answered:,} answers, corrected diversity ({HEADLINE_KERNEL} kernel):"
+        yield f"after {counted(self.desk.answered, 'answers')}, corrected diversity ({HEADLINE_KERNEL} kernel):"
         for row in scores.iter_rows(named=True):
             about = f"{row['model']}, {row['concept'] or 'all concepts'}"
             marks = ", ".join(json.loads(row["params"]).get("marked", ()))

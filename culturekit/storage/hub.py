@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from culturekit.errors import MissingDependency, UpstreamUnavailable, UsageError
+from culturekit.version import install_line
 
 __all__ = ["hub_folder"]
 
@@ -36,7 +37,7 @@ def hub_folder(
         raise MissingDependency(
             "a hub id needs the package huggingface_hub, which is not installed",
             where=name,
-            hint=f"Install it with: pip install -c constraints.txt 'culturekit[{extra}]'",
+            hint=f"Install it with: {install_line(extra)}",
         ) from error
     wanted = {"revision": revision or None, "allow_patterns": list(fetched)}
     try:

@@ -38,7 +38,7 @@ CASES = [
     Case(
         "concept-mixed",
         [sight("Ise", "Japan", "Q8", domain="landscapes"), sight("Itá", "Brazil", "Q9")],
-        "landscapes (1 rows)",
+        "landscapes (1 row)",
         [sight("Ise", "Japan", "Q8"), sight("Itá", "Brazil", "Q9")],
     ),
     Case("id-is-name", [dish("pavê", qid="pavê")], "pavê", [dish("pavê", qid="Q9")]),
@@ -52,7 +52,7 @@ CASES = [
     Case(
         "empty-statements",
         [dish("pavê", qid="Q9", P31=" "), dish("bobó", qid="Q8", P31="nan")],
-        "nan (1 rows)",
+        "nan (1 row)",
         [dish("pavê", qid="Q9", P31="nan"), dish("bobó", qid="Q8", P31="nan")],
     ),
     Case(

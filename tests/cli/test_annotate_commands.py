@@ -104,7 +104,7 @@ def test_serve_prints_an_address_of_this_machine_and_ends_with_what_was_answered
         assert (ended["answered"], ended["people"]) == (1, ["ana"])
         assert f"Next: culturekit run RECIPE --workdir {run_copy}" in done.stderr
         again = CliRunner().invoke(app, [*words, "--intervals"])
-        assert "after 1 answers, corrected diversity (country kernel):" in again.stderr
+        assert "after 1 answer, corrected diversity (country kernel):" in again.stderr
         assert again.stdout.splitlines()[-1] == f"1 of {ended['wanted']} answers by 1 person"
 
 

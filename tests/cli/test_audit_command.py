@@ -26,8 +26,8 @@ def test_findings_leave_with_one_and_a_mended_file_with_none(
     assert code == 1
     assert "warning  white-space                  1" in told
     assert "row 4      name: a space at the beginning or the end in “pavê ”; write “pavê”" in told
-    assert "6 rows in the public layout: 0 errors, 1 warnings, 1 notes" in error
-    assert "1 cells changed, 0 rows set aside" in error
+    assert "6 rows in the public layout: 0 errors, 1 warning, 1 note" in error
+    assert "1 cell changed, 0 rows set aside" in error
     code, told, _ = run(capsys, monkeypatch, str(out))
     assert code == 0
     assert told.startswith("note     missing-qid")

@@ -27,7 +27,7 @@ CONTRACT = {
     "score gaps", "score meta", "score ahead", "score c3", "score qvs", "score distribution",
     "score audit-sample", "score audited", "score judged", "audit plan", "score ranks",
     "judge extract", "judge likert", "judge stereotypes", "references choose",
-    "metrics list", "metrics show", "config schema", "score task1", "score task2",
+    "metrics list", "metrics show", "config recipe", "config schema", "score task1", "score task2",
     "score survey", "score tones", "score dialects", "score neutral", "score question-pairs", "score ratings",
     "score pairs", "score spread", "score within",
     "score realism", "score stability", "score clip", "score questions", "llm log", "llm cost", "llm prices",

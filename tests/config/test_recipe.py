@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from culturekit.config.checks import dump_path
 from culturekit.config.kinds import RECIPES, AnyRecipe, RecipeKind
 from culturekit.config.load import find_recipe, load_any_recipe, load_recipe, shipped_recipes
 from culturekit.config.schema import SHIPPED, schema_of
@@ -86,6 +87,21 @@ def test_the_schema_of_any_kind_of_recipe_is_printed_by_its_name(monkeypatch: py
     assert json.loads(usual) == json.loads(named) == schema_of("recipe")
     assert "there is no kind of recipe 'cub'" in culturekit("config", "schema", "--recipe", "cub").stderr
     assert culturekit("config", "schema", "prices", "--recipe", "cube").returncode == 2
+
+
+def test_a_shipped_recipe_is_printed_to_begin_another_from(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(culturekit("config", "recipe", "cube").stdout, encoding="utf-8")
+    assert load_recipe(tmp_path / "mine.yaml") == load_recipe(find_recipe("cube"))
+    assert "there is no such recipe" in culturekit("config", "recipe", "cub", cwd=tmp_path).stderr
+
+
+def test_the_bundled_sample_stands_for_a_dump_unless_a_file_is_called_so(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert dump_path("sample").name == "wikidata-sample.json.gz"
+    Path("sample").touch()
+    assert dump_path("sample") == Path("sample")
 
 
 def test_the_environment_is_not_read_into_a_recipe(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def test_a_negative_prompt_that_a_pipeline_heeds_not_counts_as_unsent() -> None:
 
 def test_prompts_that_were_cut_and_versions_that_changed_are_said() -> None:
     cut = traits_of(table({"provider_params": '{"prompt_cut":{"tokenizer":[90,77]}}'}, {}))
-    assert "for a (1 images): only their beginning" in not_comparable({"a": cut, "b": traits_of(table({}))})[0]
+    assert "for a (1 image): only their beginning" in not_comparable({"a": cut, "b": traits_of(table({}))})[0]
     mixed = traits_of(table({"model_version": "v1"}, {"model_version": "v1"}, {"model_version": "v2"}))
     assert not_comparable({"a": mixed}) == [
         "More than one version answered under one name: a was v1 (2), v2 (1). Scores mix them."

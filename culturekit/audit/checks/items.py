@@ -8,6 +8,7 @@ from culturekit.audit.folding import EMPTY, QID, fold, items_of, parts_of, writt
 from culturekit.audit.knowledge import Knowledge
 from culturekit.audit.sheet import Row, Sheet
 from culturekit.builders.space.public_cube import slug
+from culturekit.counting import counted
 from culturekit.kg.countries import by_qid, countries
 from culturekit.kg.statement_flags import COUNTRY_PROPERTIES
 
@@ -176,7 +177,7 @@ def empties(sheet: Sheet, column: str) -> Iterator[Finding]:
         str(row.cells.get(column) or "") for row in sheet.rows if parts_of(str(row.cells.get(column) or "")) is None
     )
     if len(ways) > 1:
-        told = ", ".join(f"{NAMES.get(way, 'blank')} ({count:,} rows)" for way, count in sorted(ways.items()))
+        told = ", ".join(f"{NAMES.get(way, 'blank')} ({counted(count, 'rows')})" for way, count in sorted(ways.items()))
         others = [
             row.number
             for row in sheet.rows

@@ -15,6 +15,7 @@ from culturekit.audit.knowledge import Knowledge
 from culturekit.audit.sheet import Row, Sheet
 from culturekit.builders.country_names import country_code
 from culturekit.builders.space.public_cube import CONCEPTS
+from culturekit.counting import counted
 from culturekit.kg.countries import Country, countries
 
 __all__ = ["BALANCE", "CONCEPTS_NAMED", "COUNTRIES_NAMED"]
@@ -172,7 +173,7 @@ def mixed(sheet: Sheet) -> Iterator[Finding]:
     for concept in sorted(set(CONCEPTS.values())):
         names = sorted(name for name, own in CONCEPTS.items() if own == concept and counts[name])
         if len(names) > 1:
-            told = ", ".join(f"{name} ({counts[name]:,} rows)" for name in names)
+            told = ", ".join(f"{name} ({counted(counts[name], 'rows')})" for name in names)
             others = [row for row in sheet.rows if sheet.text(row, "concept").strip() in set(names) - {concept}]
             yield CONCEPT_MIXED.finding(
                 f"{concept} go by several names: {told}",
@@ -212,7 +213,7 @@ def find_imbalance(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
             own = counts[concept, place]
             if own == 0 or not middle / MANY <= own <= middle * MANY:
                 yield IMBALANCE.finding(
-                    f"{place} × {concept}: {own:,} rows, where countries have {middle:,g} in the middle",
+                    f"{place} × {concept}: {counted(own, 'rows')}, where countries have {middle:,g} in the middle",
                     row=None,
                     field=sheet.column("country"),
                     value=f"{place} × {concept}",

@@ -13,6 +13,7 @@ from culturekit.errors import MissingDependency, UsageError
 from culturekit.generation.diffusion.diffusers_folder import PipelineFolder, custom
 from culturekit.generation.diffusion.diffusers_options import Options
 from culturekit.torch_places import needed_package
+from culturekit.version import install_line
 
 __all__ = ["Loaded", "defaults_of", "denoiser_of", "float32_vae", "load", "loaded", "pipeline_class", "quiet"]
 
@@ -109,7 +110,7 @@ def loaded(folder: PipelineFolder, dtype: Any) -> Any:  # noqa: ANN401 - a pipel
         raise MissingDependency(
             f"the pipeline {folder.kind} needs a package that is not installed",
             where=str(folder.path), found=str(error).strip().partition("\n")[0],
-            hint="Install it with: pip install -c constraints.txt 'culturekit[embed,generate]'",
+            hint=f"Install it with: {install_line('embed,generate')}",
         ) from error  # fmt: skip
     except (OSError, ValueError, TypeError, AttributeError, RuntimeError, KeyError) as error:
         raise UsageError(

@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
+from culturekit.counting import counted
 from culturekit.generation.folder.folder_hashes import hash_file
 from culturekit.generation.folder.folder_listing import Listing, PictureFile
 from culturekit.generation.folder.folder_naming import Naming, read_name
@@ -174,7 +175,7 @@ def preview_lines(preview: Preview) -> Iterator[str]:
     """Write a preview for people."""
     yield f"{preview.folder}: {preview.pictures:,} pictures by name; nothing was opened, nothing was written"
     for way, count in preview.named_by.items():
-        yield f"  {'guessed' if preview.guessed else 'named by':<18} {way}  ({count:,} files)"
+        yield f"  {'guessed' if preview.guessed else 'named by':<18} {way}  ({counted(count, 'files')})"
     counts = {
         "mapped to a prompt": preview.mapped,
         "without a prompt": preview.without_prompt,

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import polars as pl
 
+from culturekit.counting import counted
 from culturekit.defaults import COPIES_PER_SHARD
 from culturekit.generation.folder.folder_intake import (
     FOLDER_SCHEMA,
@@ -39,26 +40,24 @@ def lines(plan: FolderPlan, listing: Listing, failed: int) -> Iterator[str]:
     ambiguous = sum(bool(row.several) for row in unmatched)
     missing = list(plan.with_status("missing"))
     listed = sum(row.source is not None for row in missing)
+    if not listing.pictures:
+        yield "the folder holds no picture"
     if len(unmatched) > ambiguous:
-        yield f"{files(len(unmatched) - ambiguous)} found no prompt"
+        yield f"{counted(len(unmatched) - ambiguous, 'files')} found no prompt"
     if ambiguous:
-        yield f"{files(ambiguous)} fit more than one prompt" if ambiguous > 1 else "1 file fits more than one prompt"
+        yield f"{counted(ambiguous, 'files')} fit{'s' if ambiguous == 1 else ''} more than one prompt"
     if listed:
-        yield f"{files(listed)} in the list {'is' if listed == 1 else 'are'} not in the folder"
+        yield f"{counted(listed, 'files')} in the list {'is' if listed == 1 else 'are'} not in the folder"
     if len(missing) > listed:
         count = len(missing) - listed
         yield f"{count:,} image{' has' if count == 1 else 's have'} no file and should"
     if failed:
-        yield f"{files(failed)} could not be read as a picture"
+        yield f"{counted(failed, 'files')} could not be read as a picture"
     if plan.clashes:
-        yield f"{files(plan.clashes)} state{'s' if plan.clashes == 1 else ''} a repeat and a slot that another has"
+        states = "states" if plan.clashes == 1 else "state"
+        yield f"{counted(plan.clashes, 'files')} {states} a repeat and a slot that another has"
     for name in unreadable_folders(listing):
         yield f"the folder {name or '.'!r} could not be looked into"
-
-
-def files(count: int) -> str:
-    """Count files."""
-    return f"{count:,} file{'' if count == 1 else 's'}"
 
 
 def general_part(reason: str) -> str:

@@ -11,6 +11,7 @@ from culturekit.errors import CultureKitError, IntegrityError, MissingDependency
 from culturekit.index.models.torch_device import needed_package
 from culturekit.index.models.transformers_texts import Rewrite, canonical
 from culturekit.index.weights.weights_identity import ModelFolder, check_safetensors, read_json, weight_files
+from culturekit.version import install_line
 
 __all__ = ["FAMILIES", "Family", "family_of", "load_model", "load_tokenizer", "picture_settings", "quietly"]
 
@@ -148,6 +149,6 @@ def unloaded_tokenizer(folder: ModelFolder, error: BaseException) -> CultureKitE
         return MissingDependency(
             "this tokenizer needs the package sentencepiece, which is not installed",
             where=str(folder.path),
-            hint="Install it with: pip install -c constraints.txt sentencepiece protobuf",
+            hint=f"Install it with: {install_line(packages='sentencepiece protobuf')}",
         )
     return IntegrityError("the tokenizer cannot be loaded", where=str(folder.path), found=found)

@@ -19,6 +19,7 @@ from culturekit.index.search.search_inputs import (
     checked_vectors,
 )
 from culturekit.registry import Spec
+from culturekit.version import install_line
 
 __all__ = ["FaissSearcher", "make"]
 
@@ -108,6 +109,6 @@ def make(spec: Spec, *, vectors: Vectors, order: Order | None) -> FaissSearcher:
     if gpu and not (hasattr(faiss, "get_num_gpus") and faiss.get_num_gpus()):
         raise MissingDependency(
             "the search faiss-gpu needs a GPU and the FAISS that is built for it",
-            hint="Install it with: pip install -c constraints.txt 'culturekit[faiss-gpu]', or search with another.",
+            hint=f"Install it with: {install_line('faiss-gpu')}, or search with another.",
         )
     return FaissSearcher(vectors, order=order, gpu=gpu)

@@ -16,6 +16,7 @@ from culturekit.index.weights.weight_kinds import KINDS, Kind
 from culturekit.storage.atomic import STRAY
 from culturekit.storage.digests import digest_file
 from culturekit.storage.model_files import read_header
+from culturekit.version import install_line
 
 __all__ = ["ConvertedWeights", "convert_weights", "known_kind"]
 
@@ -171,7 +172,7 @@ def answer_of(code: int, said: bytes, complaint: str, *, file: Path, kind: Kind 
     if "No module named 'torch'" in complaint:
         raise MissingDependency(
             "the conversion of weights needs the package torch, which is not installed",
-            hint="Install it with: pip install -c constraints.txt 'culturekit[embed]'",
+            hint=f"Install it with: {install_line('embed')}",
         )
     if "No space left" in complaint:
         raise UpstreamUnavailable("the weights could not be written: the disk is full", where=str(file))

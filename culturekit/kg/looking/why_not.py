@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from culturekit.counting import counted
 from culturekit.kg.concepts import Concept
 from culturekit.kg.graph_tables import GraphTables, Said, label_text
 from culturekit.kg.looking.explanation import CountrySaid, PathStory, Reason
@@ -49,7 +50,7 @@ def reasons_of(findings: Findings, choices: WalkChoices, concept: Concept, table
     if out:
         return tuple(out)
     wanted = sorted({c.label or str(c.value) for c in findings.countries if c.counts and c.in_scope})
-    reached = counted(findings.hop or 0, "hop")
+    reached = counted(findings.hop or 0, "hops")
     return (Reason("artifact", f"it states {' and '.join(wanted)}, and a root reaches it in {reached}"),)
 
 
@@ -105,7 +106,7 @@ def path_reasons(findings: Findings, choices: WalkChoices, tables: GraphTables) 
         yield from cut_reasons(findings.cut)
     if beyond.hop is not None and beyond.root is not None:
         name = label_text(beyond.root, tables.labels([beyond.root]))
-        text = f"no open path within {within} hops; the nearest root, {name}, needs {counted(beyond.hop, 'hop')}"
+        text = f"no open path within {within} hops; the nearest root, {name}, needs {counted(beyond.hop, 'hops')}"
         yield Reason("beyond-the-limit", text)
     elif beyond.any_hop is not None and not findings.cut:
         text = f"no path within {within} hops; the shortest without a limit has {beyond.any_hop}, and all are cut"
@@ -140,8 +141,3 @@ def cut_reasons(paths: Sequence[PathStory]) -> Iterator[Reason]:
                 name = f"{step.qid} ({step.label})" if step.label else step.qid
                 way = " > ".join(each.qid for each in path.steps)
                 yield Reason(CODES[step.cut.split()[0]], f"{name} cuts {way}: {step.cut}")
-
-
-def counted(number: int, noun: str) -> str:
-    """Write a number with its noun."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -8,6 +8,7 @@ from distributed import CancelledError, Client, LocalCluster
 
 from culturekit.errors import UpstreamUnavailable, UsageError
 from culturekit.pipeline.workers.worker_process import SINGLE_THREAD
+from culturekit.version import install_line
 
 __all__ = ["cluster", "connected", "dead", "deserted", "lost", "talking_to", "unready"]
 
@@ -107,5 +108,5 @@ def unready(problem: Exception) -> UsageError:
         "the dask cluster cannot run culturekit",
         expected="the same packages on the scheduler and on all workers as here",
         found=f"{type(problem).__name__}: {problem}",
-        hint="Install the same on all machines: pip install -c constraints.txt 'culturekit[all]'",
+        hint=f"Install the same on all machines: {install_line('all')}",
     )

@@ -15,7 +15,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from culturekit.errors import UsageError
-from culturekit.version import VERSION
+from culturekit.version import VERSION, install_line
 
 __all__ = ["SharedGround", "lay_ground", "ready", "stand_on", "versions_here"]
 
@@ -109,7 +109,7 @@ def check_versions(ground: SharedGround) -> None:
             where=f"worker on {platform.node()}",
             expected=", ".join(f"{name} {asked}" for name, asked in differ),
             found=", ".join(f"{name} {here[name]}" for name, _ in differ),
-            hint="Install the same on all machines: pip install -c constraints.txt 'culturekit[all]'",
+            hint=f"Install the same on all machines: {install_line('all')}",
         )
 
 

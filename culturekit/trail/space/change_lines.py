@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 
 from culturekit.builders.space.space_diff import CHANGES
+from culturekit.counting import counted
 
 __all__ = ["cause_of", "cause_totals", "diff_lines"]
 
@@ -41,7 +42,7 @@ def diff_lines(rows: pl.DataFrame, notes: Mapping[str, Any], *, show: int) -> It
     counts = Counter(rows["change"])
     yield ", ".join(f"{counts[change]:,} {change}" for change in CHANGES)
     if notes["untold"]:
-        others = ", ".join(f"{name} in {count:,} rows" for name, count in notes["untold"].items())
+        others = ", ".join(f"{name} in {counted(count, 'rows')}" for name, count in notes["untold"].items())
         yield f"not told row by row: {others}"
     if rows.height:
         yield f"{'cause':<40} " + " ".join(f"{change:>12}" for change in CHANGES)

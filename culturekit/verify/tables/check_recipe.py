@@ -29,7 +29,7 @@ def check_recipe(tree: RunTree, ledger: Ledger) -> None:
         recipe = json.loads(path.read_bytes())
         for what, expected, found in differences(tree, recipe):
             ledger.broken(CHECK, RECIPE, f"{what} is not what the run was made with", expected=expected, found=found)
-        ledger.count("recipes compared with their stages")
+        ledger.count("recipes compared with the stages")
 
 
 def differences(tree: RunTree, recipe: dict[str, Any]) -> Iterator[tuple[str, object, object]]:

@@ -41,6 +41,13 @@ def test_every_file_is_a_row_and_what_is_no_picture_is_counted(tmp_path: Path) -
     assert drops["key"].to_list() == ["._p1__a.png", "Thumbs.db", "notes.txt"]
 
 
+def test_a_folder_without_a_picture_is_a_finding(tmp_path: Path) -> None:
+    (tmp_path / "pics").mkdir()
+    run, rows = take(f"folder:{tmp_path / 'pics'}", tmp_path / "out", prompts(tmp_path))
+    assert rows.is_empty()
+    assert run.manifest.notes["findings"] == ["the folder holds no picture"]
+
+
 def test_a_plain_file_stays_as_it_is_and_another_is_written_anew(tmp_path: Path) -> None:
     root = fill(tmp_path / "pics", ["plain.png"])
     Image.new("RGBA", (8, 8), (200, 0, 0, 128)).save(root / "clear.png")
