@@ -1,5 +1,6 @@
 """Gold items: pictures that are known, among those of an audit, and what the answers to them become."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 

@@ -46,9 +46,8 @@ def read_answers(annotations: Path, *, stated: Ends = NO_ENDS) -> pl.DataFrame:
         check_on_scale(rated, ends, where=where)
         given = rated["value"].filter(rated["value"].is_finite())
         if NO_ENDS == ends == stated and not set(given) <= {0.0, 1.0}:
-            logger.warning(
-                "%s: no form tells the scale; ratings from %g to %g count as they are", where, min(given), max(given)
-            )
+            said = "%s: no form tells the scale; ratings from %g to %g count as they are"
+            logger.warning(said, where, min(given), max(given))
     return table
 
 
