@@ -92,6 +92,11 @@ def aggregate_answers(
             "no answer is left", expected="answers without flags, or --keep", found=f"{annotations.height} answers"
         )
     answers, strange = named(in_pools(kept, options.by), items)
+    if answers.is_empty():
+        raise UsageError(
+            "no answer is about a known item", expected=f"answers about items such as {items['item_id'].min()!r}",
+            found=f"{strange:,} about others, such as {kept['item_id'].min()!r}", hint="Give the items of this form.",
+        )  # fmt: skip
     ratings, choices = rating_table(answers), choice_table(answers)
     said = agreement(kept, options)
     correlated = None if values is None else correlations(kept, values, options)

@@ -80,7 +80,7 @@ def plan_project(
     """Make all tasks of a project, gold items in each sheet; they depend on items, scheme, options and seed alone."""
     gold, items = [one for one in items if one.known is not None], [one for one in items if one.known is None]
     if not items:
-        raise UsageError("there is nothing to judge", expected="images that were made", found="none")
+        raise UsageError("there is nothing to judge", expected="images that were made and can be read", found="none")
     if gold and len(gold) < options.gold:
         raise UsageError(
             "too few pictures are known to be gold items of a sheet",
@@ -126,7 +126,8 @@ def export_project(
         if not failed:
             break
         drops |= failed
-        readable = [item for item in readable if not set(item.pictures.values()) & drops.keys()]
+        readable = [item for item in items if not set(item.pictures.values()) & drops.keys()]
+        check_left(items, readable, drops)
     for reason in drops.values():
         left_out[reason.partition(":")[0]] += 1
     write_hand_out(out, project, parts, options)
@@ -142,6 +143,18 @@ def export_project(
         write_table(work.out, DROPS, pl.DataFrame(rows, schema=DROPS.schema))
         counts["drops"] = len(drops)
     return Outcome(counts, {reason: count for reason, count in sorted(left_out.items()) if count})
+
+
+def check_left(items: Sequence[Item], readable: Sequence[Item], drops: Mapping[str, str]) -> None:
+    """Refuse a form of which no picture, or no gold picture, can be read."""
+    for what, gold in (("picture", False), ("gold picture", True)):
+        asked, left = (sum((one.known is not None) == gold for one in some) for some in (items, readable))
+        if asked and not left:
+            image, reason = min(drops.items())
+            raise UsageError(
+                f"no {what} can be read", expected="pictures where their table, or the list of gold items, says",
+                found=f"{asked:,} that cannot, such as {image!r}: {reason}",
+            )  # fmt: skip
 
 
 def copy_pictures(work: Work, folder: Path, parts: Sequence[Part], images: Mapping[str, BarePicture]) -> dict[str, str]:

@@ -11,13 +11,13 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.defaults import CONFIDENCE, PERMUTATIONS
-from culturekit.errors import NothingScored
+from culturekit.errors import NothingScored, UsageError
 from culturekit.families.family import Confidence, Correction, Family, described, kept
 from culturekit.families.family_stage import scored_in, write_scored
 from culturekit.families.handles.inputs import Numbered, ValueTables, roles_of
 from culturekit.families.handles.made_alike import noted, traits_in
 from culturekit.generation.comparability import Traits, differ_in
-from culturekit.metrics.arguments import check_choice
+from culturekit.metrics.arguments import argument_error, check_choice
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row, with_reason
 from culturekit.metrics.scoring.value_sets import COUNTS, PLACE, known_values, own_generator, parsed
 from culturekit.metrics.statistics import comparisons
@@ -75,6 +75,7 @@ def compare(given: CompareReads, options: ComparisonOptions, *, name: str = "sco
         if not given.images:
             return write_scored(work, found)
         traits = traits_in(given.images.places)
+        check_models(traits, found.scores["params"])
         scores = found.scores.with_columns(params=with_what_differs(found.scores["params"], traits))
         return noted(write_scored(work, replace(found, scores=scores)), traits)
 
@@ -126,6 +127,9 @@ def score_comparisons(values: pl.DataFrame, *, options: ComparisonOptions) -> Sc
         UsageError: the table does not conform, an option breaks its rule, or no two models share a score.
     """
     check_comparison(options)
+    stated = {name for text in values["params"].unique() for name in parsed(text)}
+    if strange := [name for name in options.ignore if name not in {*COUNTS, *stated}]:
+        raise argument_error("ignore", f"parameters of the values, such as {', '.join(sorted(stated))}", strange[0])
     known, unknown = known_values(values, ignore=options.ignore)
     found, differences, apart = [], [], 0
     for score in with_all_countries(known):
@@ -243,6 +247,16 @@ def correct_families(metric: str, found: Sequence[Found], correction: str, reaso
             params = with_reason(params, one.answer.interval, reason)
             rows.append(statistic_row(metric, answer=one.answer.interval, params=params, **one.place))
     return rows
+
+
+def check_models(traits: Mapping[str, Traits], params: pl.Series) -> None:
+    """Refuse images of which no model is compared: they would say that nothing else differs."""
+    models = {parsed(text)[side] for text in params for side in ("a", "b")}
+    if not models & set(traits):
+        raise UsageError(
+            "none of the images is of a model that is compared", expected=f"images of {' or '.join(sorted(models))}",
+            found=f"images of {', '.join(sorted(traits))}",
+        )  # fmt: skip
 
 
 def with_what_differs(params: pl.Series, traits: Mapping[str, Traits]) -> pl.Series:

@@ -114,7 +114,7 @@ def judged(given: JudgedReads, options: JudgedOptions, *, name: str = "judged") 
 
     def score(_: Work) -> Scored:
         check_offered(given.annotations, options.criterion, options.choice, options.ends)
-        people = read_answers(given.annotations), samples_of(given.sample)
+        people = read_answers(given.annotations, stated=options.ends), samples_of(given.sample)
         return score_judged(given.values.table(), *people, options=options)
 
     return family_stage("judged", roles_of(given), kept(options), score, version=5, name=name)

@@ -34,7 +34,7 @@ from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import Typed
 from culturekit.storage.tables import read_table
 
-__all__ = ["ARTIFACT", "QVS", "WITH_AUDITS", "QvsReads", "over_all_prompts", "qvs", "score_qvs"]
+__all__ = ["ARTIFACT", "QVS", "WITH_AUDITS", "QvsReads", "over_all_prompts", "qvs", "score_qvs", "without_quality"]
 
 ARTIFACT: Weights = (0.0, 0.0, 1.0)
 """The kernel within a culture: inside one country, artifacts are all that can differ."""

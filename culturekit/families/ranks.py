@@ -18,7 +18,7 @@ from culturekit.families.compare import Found, correct_families
 from culturekit.families.family import Correction, Family, described, kept
 from culturekit.families.family_stage import family_stage
 from culturekit.families.handles.inputs import Numbered, roles_of
-from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row
+from culturekit.metrics.scoring.score_rows import Row, Scored, check_ranges, scored, statistic_row
 from culturekit.metrics.scoring.value_sets import parsed
 from culturekit.metrics.statistics.comparisons import Comparison
 from culturekit.metrics.statistics.corrections import corrected
@@ -112,7 +112,10 @@ def score_ranks(scores: pl.DataFrame, *, options: RankOptions) -> Scored:
 def same_scores(scores: pl.DataFrame) -> Iterator[list[dict[str, Any]]]:
     """Give the rows of each corrected score that two models or more have, in the order of the models."""
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    for row in scores.sort("metric", "model", *PLACE, "params").iter_rows(named=True):
+    check_ranges(scores)
+    for row in (
+        scores.filter(pl.col("value").is_finite()).sort("metric", "model", *PLACE, "params").iter_rows(named=True)
+    ):
         params = parsed(row["params"])
         if params.get("labels") != "corrected" or row["ci_low"] is None or row["ci_high"] is None:
             continue

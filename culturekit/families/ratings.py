@@ -69,7 +69,7 @@ def ratings(given: RatingReads, options: RatingOptions, *, name: str = "scores")
 
     def score(work: Work) -> Scored:
         return score_ratings(
-            read_answers(given.annotations),
+            read_answers(given.annotations, stated=options.ends),
             given.images.together(IMAGES) if given.images else None,
             None if given.prompts is None else asked(given.prompts, work.scratch),
             options=options,

@@ -12,8 +12,8 @@ from culturekit.errors import NothingScored
 from culturekit.families.collection_scores import Kernels, QvsOptions, Within, weights_of
 from culturekit.families.family import Family, described, kept
 from culturekit.families.family_stage import scored_in, write_scored
-from culturekit.families.handles.inputs import Files, roles_of
-from culturekit.families.qvs import over_all_prompts, score_qvs
+from culturekit.families.handles.inputs import Files, check_apart, roles_of
+from culturekit.families.qvs import over_all_prompts, score_qvs, without_quality
 from culturekit.families.stability import score_stability
 from culturekit.metrics.diversity.kernels import STANDARD_KERNELS
 from culturekit.metrics.diversity.labels import LEVELS
@@ -67,6 +67,7 @@ class RouteOptions(QvsOptions):
 
 def routes(given: RouteReads, options: RouteOptions, *, name: str = "routes") -> Stage:
     """Score two routes on the images that both know, side by side, and say how far they agree image by image."""
+    check_apart("a route", [*given.a.places, *given.b.places])
 
     def run(work: Work) -> Outcome:
         parted = pl.DataFrame(schema=DISAGREEMENTS.schema)
@@ -145,7 +146,7 @@ def score_routes(
     common = common_images(one, other)
     if common.is_empty():
         raise NothingScored("the routes have no image in common", expected="two tables of matches of the same images")
-    left_out = outside(one, other, common)
+    left_out = {**outside(one, other, common), **without_quality([a], quality)}
     scored_both = [side_scores(route, one, other, quality, options) for route in (one, other)]
     between, short = (one.name, other.name), scored_both[0].left_out
     stability = score_stability({name: plain(part.scores) for name, part in zip(between, scored_both, strict=True)})

@@ -15,9 +15,9 @@ from scipy import stats
 from culturekit.errors import UsageError
 from culturekit.families.family import Family, described
 from culturekit.families.family_stage import family_stage
-from culturekit.families.handles.inputs import Files, roles_of
+from culturekit.families.handles.inputs import Files, check_apart, roles_of
 from culturekit.metrics.scoring.image_collections import checked
-from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row
+from culturekit.metrics.scoring.score_rows import Row, Scored, check_ranges, scored, statistic_row
 from culturekit.metrics.scoring.value_sets import COUNTS, PLACE, parsed
 from culturekit.metrics.statistics.intervals import Interval
 from culturekit.records.schemas import SCORES
@@ -49,6 +49,7 @@ def named_tables(texts: Sequence[str]) -> Files:
     if wrong or len({name for name, _, _ in named}) < len(named):
         found = ", ".join(wrong) or "a name given twice"
         raise UsageError("tables of scores have names", expected="NAME=FILE, each name once", found=found)
+    check_apart("a ranking", [Path(path) for _, _, path in named])
     return Files({name: Path(path) for name, _, path in named})
 
 
@@ -100,6 +101,8 @@ def score_stability(scores: Mapping[str, pl.DataFrame]) -> Scored:
     """
     if len(scores) < 2:
         raise UsageError("a ranking is compared with another", expected="at least two tables of scores")
+    for frame in scores.values():
+        check_ranges(checked(frame, SCORES))
     tables = {name: rankings(checked(frame, SCORES)) for name, frame in scores.items()}
     rows: list[Row] = []
     left_out = Counter({FEW: 0, ALIKE: 0})

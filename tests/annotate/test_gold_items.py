@@ -1,5 +1,6 @@
 """Gold items: pictures that are known, among those of an audit, and what the answers to them become."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -215,3 +216,11 @@ def test_another_picture_under_the_same_name_is_another_form(tmp_path: Path, fil
     picture.write_bytes((tmp_path / "mine/files/photo-1.png").read_bytes())
     with pytest.raises(UsageError, match="gold-0"):
         export(tmp_path / "project", mine, "audit")
+
+
+def test_a_form_of_which_no_gold_picture_can_be_read_is_refused(tmp_path: Path, files: ExportFiles) -> None:
+    known = listed_pictures(tmp_path / "known", [","] * 10)
+    for picture in (tmp_path / "known/files").iterdir():
+        picture.write_text("name,concept\n", encoding="utf-8")
+    with pytest.raises(UsageError, match=r"no gold picture can be read.*10 that cannot, such as"):
+        export(tmp_path / "out", replace(files, gold=known), "audit")

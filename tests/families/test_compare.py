@@ -7,7 +7,8 @@ import polars as pl
 import pytest
 
 from culturekit.errors import UsageError
-from culturekit.families.compare import ComparisonOptions, score_comparisons
+from culturekit.families.compare import ComparisonOptions, check_models, score_comparisons
+from culturekit.generation.comparability import Traits
 from culturekit.metrics import CATALOG, compare, holm
 from culturekit.metrics.scoring.score_rows import Scored
 from culturekit.records.schemas import VALUES
@@ -48,7 +49,7 @@ def test_a_row_is_the_comparison_of_one_score() -> None:
         (expected.difference, expected.interval.low, expected.interval.high)
     )
     assert params["p"] == expected.p
-    assert (params["metric"], params["of"], params["a"], params["b"]) == ("align", {"tau": 0.52}, "m1", "m2")
+    assert (params["metric"], params["of"], params["a"], params["b"]) == ("dialect_score", {"tau": 0.52}, "m1", "m2")
     assert (params["common"], params["left_out"], params["prompts"], row["n"]) == (6, 0, 6, 24)
     assert row["value"] == pytest.approx(-0.2, abs=0.1)
 
@@ -68,9 +69,9 @@ def test_the_difference_is_that_of_the_scores_over_all_countries() -> None:
 
 def test_p_values_are_corrected_over_pairs_and_countries_of_one_score() -> None:
     table = values(models={"m1": 0, "m2": 0.02, "m3": 0.03})
-    other = values(models={"m1": 0, "m2": 0.02}, metric="hal", seed=5)
+    other = values(models={"m1": 0, "m2": 0.02}, metric="quality", seed=5)
     answer = scored(pl.concat([table, other]))
-    for metric, size in (("align", 21), ("hal", 7)):
+    for metric, size in (("dialect_score", 21), ("quality", 7)):
         rows = [params_of(row) for row in answer.scores.iter_rows(named=True)]
         family = [params for params in rows if params["metric"] == metric]
         assert {params["family"] for params in family} == {size} == {len(family)}
@@ -160,6 +161,14 @@ def test_what_breaks_its_rule_is_named() -> None:
         scored(values().drop("metric"))
     with pytest.raises(UsageError, match="found no values"):
         scored(as_values([]))
+    with pytest.raises(UsageError, match="ignore must be parameters of the values, such as tau; found 'tua'"):
+        scored(values(), ComparisonOptions(ignore=("tua",)))
+    with pytest.raises(UsageError, match="of m1: vs cannot be 1"):
+        scored(values(metric="vs"))
+    params, made = scored(values()).scores["params"], Traits({}, {}, {})
+    with pytest.raises(UsageError, match="a model that is compared; expected images of m1 or m2, found images of M1"):
+        check_models({"M1": made}, params)
+    check_models({"m1": made, "other": made}, params)
 
 
 def test_the_catalogue_describes_it() -> None:

@@ -56,7 +56,7 @@ def test_a_row_is_the_correlation_with_one_pool(method: str, function: Any) -> N
             assert row["ci_low"] < row["value"] < row["ci_high"]
             assert row["n"] == own.height
             assert params_of(row)["prompts"] == 36
-            assert params_of(row)["metric"] == "align"
+            assert params_of(row)["metric"] == "dialect_score"
 
 
 def test_groups_of_countries_have_rows_of_their_own() -> None:
@@ -72,11 +72,11 @@ def test_groups_of_countries_have_rows_of_their_own() -> None:
 
 
 def test_metrics_are_correlated_with_each_other() -> None:
-    other = METRIC.with_columns(metric=pl.lit("hal"), value=-pl.col("value"))
+    other = METRIC.with_columns(metric=pl.lit("quality"), value=-pl.col("value"))
     answer = scored(table=pl.concat([METRIC, other]), options=MetaOptions(methods=("kendall",), resamples=99))
     row = chosen(answer, "metric_correlation", model="all")
     assert (row["value"], row["ci_low"], row["ci_high"]) == (-1, -1, -1)
-    assert (params_of(row)["metric"], params_of(row)["with"]["metric"]) == ("align", "hal")
+    assert (params_of(row)["metric"], params_of(row)["with"]["metric"]) == ("dialect_score", "quality")
     assert set(answer.scores["metric"]) == {"metric_correlation"}
 
 

@@ -428,6 +428,12 @@ def one_unplaced(rows: list[dict[str, Any]]) -> pl.DataFrame:
             ),
             "scorer 'hps': the quality of 1 images is not finite; expected a number for each image, found nan for",
         ),
+        (
+            lambda: scored(
+                match_table(match_rows()), pl.DataFrame([("i", "embedded", 58.0)], schema=QUALITY.schema, orient="row")
+            ),
+            "scorer 'embedded', image 'i': the quality of 1 images lies off the scale of its scorer; expected from 0",
+        ),
         (lambda: scored(match_table([]), None, QvsOptions(kernels=((1, 1, 1),))), "weights must be three numbers"),
         (lambda: scored(match_table([]), None, QvsOptions(kernels=((1, 0, 0),) * 2)), "kernels must be triples"),
         (lambda: scored(match_table([]), None, QvsOptions(q=0)), "q must be a number above 0"),

@@ -224,5 +224,8 @@ def test_the_order_of_rows_changes_nothing() -> None:
 def test_images_that_stand_elsewhere_and_routes_with_nothing_in_common_are_refused() -> None:
     with pytest.raises(UsageError, match="stand elsewhere"):
         score_routes(NEAREST, TAGS.with_columns(repeat=(pl.col("repeat") + 1).cast(pl.UInt16)), options=OPTIONS)
+    others = pl.DataFrame([("elsewhere", "one", 0.5)], schema=QUALITY.schema, orient="row")
+    with pytest.raises(UsageError, match="a scorer of quality knows no image of the matches"):
+        score_routes(NEAREST, TAGS, quality=others, options=OPTIONS)
     with pytest.raises(UsageError, match="no image in common"):
         score_routes(NEAREST, TAGS.with_columns(image_id=pl.col("image_id") + "x"), options=OPTIONS)

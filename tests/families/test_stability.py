@@ -43,7 +43,7 @@ def test_tau_is_that_of_the_common_models() -> None:
 
 
 def test_the_same_ranking_is_stable_and_the_opposite_is_not() -> None:
-    falling = {model: -value for model, value in ONE.items()}
+    falling = {model: 1 - value for model, value in ONE.items()}
     answer = score_stability({"a": scores(ONE), "b": scores(ONE), "c": scores(falling)}).scores
     found = {tuple(json.loads(row["params"])["between"]): row for row in answer.iter_rows(named=True)}
     assert [found[pair]["value"] for pair in (("a", "b"), ("a", "c"), ("b", "c"))] == pytest.approx([1, -1, -1])

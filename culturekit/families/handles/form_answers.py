@@ -1,5 +1,6 @@
 """Which answers a form offered: what people answered, and what is said of it, is held against that."""
 
+import logging
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,7 +17,7 @@ from culturekit.storage.package_data import shipped, shipped_names
 from culturekit.storage.tables import read_table
 from culturekit.storage.yaml_source import read_yaml
 
-__all__ = ["Ends", "check_ends", "check_offered", "check_on_scale", "common_range", "read_answers"]
+__all__ = ["NO_ENDS", "Ends", "check_ends", "check_offered", "check_on_scale", "common_range", "read_answers"]
 
 Ends: TypeAlias = tuple[float | None, float | None]
 """The lowest and the highest rating that people could give; none where that is not known."""
@@ -26,19 +27,27 @@ NO_ENDS: Ends = (None, None)
 Offered: TypeAlias = Mapping[str, Sequence[str]]
 """The answers to each question, in order."""
 
+logger = logging.getLogger(__name__)
+
 SHIPPED = "annotate/schemes"
 
 
-def read_answers(annotations: Path) -> pl.DataFrame:
+def read_answers(annotations: Path, *, stated: Ends = NO_ENDS) -> pl.DataFrame:
     """Read what people answered; a rating off the scale of its form is refused.
 
-    The form stands beside answers that were imported, or is one of ours, by the name of its scheme.
+    The form stands beside answers that were imported, or is one of ours, by the name of its scheme. Where neither it
+    nor anybody else states the scale, it is said which ratings are taken as they are.
     """
     table, beside, known = read_table(annotations, ANNOTATIONS), offered_beside(annotations), dict[str, Offered]()
     for scheme, criterion in table.select("scheme", "criterion").unique().sort("scheme", "criterion").iter_rows():
         form = beside or known.setdefault(scheme, offered_by(scheme))
         rated = table.filter(scheme=scheme, criterion=criterion)
-        check_on_scale(rated, scale_of(form.get(criterion, ())), where=f"{annotations}, {criterion} of {scheme}")
+        where, ends = f"{annotations}, {criterion} of {scheme}", scale_of(form.get(criterion, ()))
+        check_on_scale(rated, ends, where=where)
+        given = rated["value"].filter(rated["value"].is_finite())
+        if NO_ENDS == ends == stated and not set(given) <= {0.0, 1.0}:
+            said = "%s: no form tells the scale; ratings from %g to %g count as they are"
+            logger.warning(said, where, min(given), max(given))
     return table
 
 

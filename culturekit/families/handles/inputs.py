@@ -37,6 +37,7 @@ __all__ = [
     "VectorFolder",
     "VectorFolders",
     "asked",
+    "check_apart",
     "roles_of",
 ]
 
@@ -241,3 +242,12 @@ def roles_of(given: object) -> dict[str, Path]:
 def asked(prompts: Path, scratch: Path) -> pl.DataFrame:
     """Read prompts, a table of ours or a file in the public layout."""
     return pl.read_parquet(prompts_table(prompts, scratch))
+
+
+def check_apart(what: str, paths: Sequence[Path]) -> None:
+    """Refuse a file that is given twice where two things are held against each other."""
+    files = [path.resolve() for path in paths]
+    if twice := [str(path) for path, file in zip(paths, files, strict=True) if files.count(file) > 1]:
+        raise UsageError(
+            f"{what} is compared with itself", expected="another file on each side", found=" and ".join(twice)
+        )

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-__all__ = ["Direction", "Metric"]
+__all__ = ["Direction", "Metric", "scale_of"]
 
 Direction: TypeAlias = Literal["higher", "lower", "neither"]
 
@@ -37,3 +37,12 @@ class Metric:
     inputs: tuple[str, ...]
     pitfalls: tuple[str, ...]
     licence: str = ""
+
+
+SCALES = {"embedded": (0.0, 1.0), "hpsv2": (-1.0, 1.0)}
+"""What scorers of quality can say, by how their names begin: clarity, and a cosine."""
+
+
+def scale_of(scorer: str) -> tuple[float, float] | None:
+    """Give the smallest and the largest quality that a scorer can say; None where nobody knows."""
+    return next((ends for name, ends in SCALES.items() if scorer.startswith(name)), None)

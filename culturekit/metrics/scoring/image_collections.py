@@ -8,6 +8,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from culturekit.errors import UsageError
+from culturekit.metrics.catalog.metric import scale_of
 from culturekit.metrics.diversity.batch_diversity import Batches, BatchScorer, Partial, cut_batches, scorer_of_batches
 from culturekit.metrics.diversity.labels import LEVELS, Missing, code_labels
 from culturekit.metrics.scoring.score_rows import Repeats, repeats_in
@@ -164,4 +165,14 @@ def quality_by_scorer(quality: pl.DataFrame | None) -> dict[str, pl.DataFrame]:
             expected="a number for each image",
             found=f"{unusable['value'][0]} for image {unusable['image_id'][0]!r}",
         )
+    for scorer, rows in sorted((rows["scorer"][0], rows) for rows in table.partition_by("scorer")):
+        ends = scale_of(scorer)
+        beyond = rows.filter(~pl.col("value").is_between(*ends)) if ends else rows.clear()
+        if ends and beyond.height:
+            raise UsageError(
+                f"the quality of {beyond.height} images lies off the scale of its scorer",
+                where=f"scorer {scorer!r}, image {beyond['image_id'][0]!r}",
+                expected=f"from {ends[0]:g} to {ends[1]:g}", found=f"{beyond['value'][0]:g}",
+                hint="On another scale it is another scorer: give it a name of its own.",
+            )  # fmt: skip
     return {rows["scorer"][0]: rows.select("image_id", "value") for rows in table.sort("scorer").partition_by("scorer")}

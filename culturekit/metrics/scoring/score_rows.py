@@ -19,6 +19,7 @@ __all__ = [
     "Repeats",
     "Row",
     "Scored",
+    "check_ranges",
     "equal_means",
     "mean_over_repeats",
     "no_interval",

@@ -9,6 +9,7 @@ import polars as pl
 
 from culturekit.errors import UsageError
 from culturekit.metrics.scoring.image_collections import checked
+from culturekit.metrics.scoring.score_rows import check_ranges
 from culturekit.records.schemas import VALUES
 from culturekit.storage.digests import canonical_json, digest
 
@@ -28,6 +29,7 @@ def known_values(values: pl.DataFrame, *, ignore: Sequence[str] = COUNTS) -> tup
     prompt is stated: what a comparison resamples and pairs.
     """
     table = checked(values, VALUES)
+    check_ranges(table)
     known = table.filter(pl.col("value").is_finite().fill_null(value=False))
     texts = known["params"].unique().to_list()
     plain = {text: without(text, ignore) for text in texts}

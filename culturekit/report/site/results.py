@@ -10,7 +10,7 @@ import polars as pl
 import yaml
 
 from culturekit.families.listing import all_metrics
-from culturekit.metrics.catalog.metric import Metric
+from culturekit.metrics.catalog.metric import Metric, scale_of
 from culturekit.registry import parse_spec
 from culturekit.report.figures import Figure
 from culturekit.report.model_lines import ModelLine
@@ -26,9 +26,6 @@ SCHEMA = "0.2.1"
 
 EXPORTED = ("mapped", "corrected")
 UNKNOWN = "unknown"
-SCALES = {"embedded": (0.0, 1.0), "hpsv2": (-1.0, 1.0)}
-"""What each scorer of quality can say: clarity, and a cosine."""
-
 DETAILS = ("benchmark", "concept", "country", "group", "params", "folder", "row")
 
 
@@ -101,7 +98,7 @@ def range_of(metric: Metric, row: Mapping[str, Any]) -> tuple[float, float] | No
     if math.isfinite(metric.low) and math.isfinite(metric.high):
         return metric.low, metric.high
     scorer = str(msgspec.json.decode(row["params"]).get("scorer", ""))
-    return next((ends for name, ends in SCALES.items() if scorer.startswith(name)), None)
+    return scale_of(scorer)
 
 
 def result(run: RunFolders, row: Mapping[str, Any], metric: Metric, ends: tuple[float, float]) -> dict[str, Any]:

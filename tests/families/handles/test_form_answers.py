@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from culturekit.errors import UsageError
-from culturekit.families.handles.form_answers import read_answers
+from culturekit.families.handles.form_answers import NO_ENDS, Ends, read_answers
 from culturekit.families.judged import JudgedOptions, score_judged
 from culturekit.families.ratings import RatingOptions, score_ratings
 from culturekit.records.schemas import ANNOTATIONS, VALUES
@@ -32,6 +32,22 @@ def test_ratings_off_the_scale_of_a_form_of_ours_are_refused(tmp_path: Path) -> 
 @pytest.mark.parametrize("people", [rated(1, 5, float("nan")), rated(50, scheme="own"), rated(50, criterion="own")])
 def test_ratings_of_a_scale_that_is_not_known_are_taken(tmp_path: Path, people: pl.DataFrame) -> None:
     assert read_answers(write_table(tmp_path, ANNOTATIONS, people)).height == people.height
+
+
+@pytest.mark.parametrize(
+    ("people", "stated", "said"),
+    [
+        (rated(1, 50, scheme="own"), NO_ENDS, "realism of own: no form tells the scale; ratings from 1 to 50 count as"),
+        (rated(1, 50, scheme="own"), (1, 50), ""),
+        (rated(1, 0, scheme="own"), NO_ENDS, ""),
+        (rated(1, 5), NO_ENDS, ""),
+    ],
+)
+def test_ratings_whose_scale_nobody_states_are_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, people: pl.DataFrame, stated: Ends, said: str
+) -> None:
+    read_answers(write_table(tmp_path, ANNOTATIONS, people), stated=stated)
+    assert said in caplog.text if said else not caplog.text
 
 
 def test_ratings_off_a_stated_scale_are_refused() -> None:

@@ -24,7 +24,7 @@ def as_values(rows: list[dict[str, Any]]) -> pl.DataFrame:
 def values(
     *,
     models: dict[str, float] | None = None,
-    metric: str = "align",
+    metric: str = "dialect_score",
     countries: dict[str, float] | None = None,
     concepts: tuple[str | None, ...] = (None,),
     prompts: int = 6,
