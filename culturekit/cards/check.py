@@ -1,5 +1,6 @@
 """The check of a card: everything is recomputed from the data, and every difference is a finding."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from culturekit.cards.hand import FIELDS_FILE, TEXT_FILE, Hand, empty_fields, re
 from culturekit.cards.pages import PAGES, README, rendered
 from culturekit.cards.provenance import carried_manifests
 from culturekit.cards.release_files import SUMS
+from culturekit.counting import counted
 from culturekit.errors import IntegrityError, UsageError
 from culturekit.storage.manifest import MANIFEST, read_manifest
 
@@ -131,9 +133,13 @@ def check_hand(folder: Path, hand: Path) -> Iterator[CardFinding]:
 
 
 def empty_ones(hand: Hand, facts: Facts) -> Iterator[CardFinding]:
-    """Find fields that nobody filled in."""
+    """Find the fields of a file that nobody filled in."""
+    empty: dict[str, list[str]] = defaultdict(list)
     for file, name in empty_fields(hand, dump_dated=facts.dump_dated):
-        yield CardFinding(f"{HAND}/{file}", "hand-empty", f"words of a person for {name!r}", "nothing, or its marker")
+        empty[file].append(repr(name))
+    for file, names in empty.items():
+        found = counted(len(names), "fields with nothing, or their marker")
+        yield CardFinding(f"{HAND}/{file}", "hand-empty", f"words of a person for {', '.join(names)}", found)
 
 
 def check_facts(folder: Path, facts: Facts) -> Iterator[CardFinding]:

@@ -8,6 +8,7 @@ import typer
 
 from culturekit.cli.options import AsJson, Out, Wait
 from culturekit.cli.stages import run_one
+from culturekit.counting import counted
 
 __all__ = ["card_app"]
 
@@ -69,6 +70,6 @@ def check(
         print(json.dumps([finding.as_data() for finding in findings], ensure_ascii=False))
     for finding in () if as_json else findings:
         print(f"{finding.file}: {finding.code}: expected {finding.expected}, found {finding.found}. {finding.fix}")
-    typer.echo(f"{len(findings)} finding{'' if len(findings) == 1 else 's'} in {folder}", err=True)
+    typer.echo(f"{counted(len(findings), 'findings')} in {folder}", err=True)
     if findings:
         raise typer.Exit(exit_code(findings))

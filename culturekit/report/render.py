@@ -1,12 +1,14 @@
 """Report data to one HTML page that asks for nothing and runs nothing but its own few lines."""
 
 import math
+import re
 from functools import cache
 from importlib.resources import files
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
+from culturekit.counting import counted
 from culturekit.report.by_prompt import PROMPTS_SHOWN
 from culturekit.report.charts import TINTS, diversity_chart, instrument_chart, map_of, tint, world
 from culturekit.report.countries import Share
@@ -14,7 +16,7 @@ from culturekit.report.data import ReportData
 from culturekit.report.faithfulness import Instrument
 from culturekit.report.figures import FEW, Figure, limits_of, ordinal_span
 from culturekit.report.gaps import gap_chart
-from culturekit.report.inert import inert_value, plain
+from culturekit.report.inert import inert, inert_value, plain
 from culturekit.report.people import People
 from culturekit.report.people_metrics import correlation_chart
 from culturekit.storage.digests import source_hash
@@ -62,7 +64,13 @@ def environment() -> Environment:
     )
     made.filters |= {"number": number, "interval": interval, "shade": shade, "count": count, "share": share}
     made.filters |= {"tint": tint, "limits": limits, "chance": chance, "estimate": estimate}
-    made.filters |= {"ordinal": ordinal_span, "signed": signed, "decimal": decimal, "place": plain}
+    made.filters |= {
+        "breakable": breakable,
+        "ordinal": ordinal_span,
+        "signed": signed,
+        "decimal": decimal,
+        "place": plain,
+    }
     return made
 
 
@@ -158,4 +166,9 @@ def charts_of(people: People | None) -> list[tuple[str, Markup, list[int]]]:
 
 def count(value: int, of: str = "") -> str:
     """Write a count with separators, and what is counted, such as `1 image` and `2 images`."""
-    return f"{value:,} {of.removesuffix('s') if value == 1 else of}".rstrip()
+    return counted(value, of).rstrip()
+
+
+def breakable(spec: str) -> Markup:
+    """Let a long SPEC break before its options and within their lists, rather than within a word."""
+    return Markup("<wbr>").join(re.split(r"(?<=[?,:/])|(?=&)", inert(spec)))

@@ -66,7 +66,7 @@ def line(
 ) -> ModelLine:
     return ModelLine(
         model=model,
-        backend="simulated",
+        backend="simulated?favour=IN&favour_strength=0.8",
         images=1200,
         mapped=figure(mapped, 1),
         corrected=None if corrected is None else figure(corrected, 4),

@@ -89,7 +89,7 @@ def report_stage(run: RunFolders, *, name: str = "report") -> Stage:
     return Stage(
         name,
         "report",
-        6,
+        7,
         lambda work: write_report(work, run),
         {stage: run.root / stage for stage in run.stages},
         {"models": list(run.models)},
