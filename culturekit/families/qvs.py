@@ -39,9 +39,9 @@ __all__ = ["ARTIFACT", "QVS", "WITH_AUDITS", "QvsReads", "over_all_prompts", "qv
 ARTIFACT: Weights = (0.0, 0.0, 1.0)
 """The kernel within a culture: inside one country, artifacts are all that can differ."""
 
-WITH_AUDITS = 29
+WITH_AUDITS = 30
 """The version of scores with corrected diversity: how diversity bends is put right since 28, nothing drawn
-apart from labels since 29."""
+apart from labels since 29, and intervals of kernels with artifacts are as cautious as others since 30."""
 
 ASSUMED = (
     "Corrected diversity takes the mapping to err alike under every prompt. Errors twice as frequent in a third of the "

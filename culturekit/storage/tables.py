@@ -1,6 +1,7 @@
 """Reading and writing tables: the only place where Parquet is made, and each table is checked there."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from os import SEEK_END
 from pathlib import Path
 
 import polars as pl
@@ -204,8 +205,31 @@ def unreadable(path: Path, table: Table, error: Exception) -> IntegrityError:
     """
     raise_system_error(error, path)
     return IntegrityError(
-        "not a readable Parquet file", where=str(path), expected=f"the table {table.name}", found=str(error)
-    )
+        "not a readable Parquet file", where=str(path), expected=f"the table {table.name}",
+        found=looks_like(path) or str(error), hint="Give the file that the stage wrote, or run that stage again.",
+    )  # fmt: skip
+
+
+MAGIC = {
+    b"PAR1": "a Parquet file without its end: it was cut",
+    b"\x1f\x8b": "a gzip file, not unpacked",
+}
+
+
+def looks_like(path: Path) -> str:
+    """Say what a file seems to be by its first bytes; nothing where they do not tell."""
+    with path.open("rb") as file:
+        first = file.read(80)
+        file.seek(-min(4, len(first)), SEEK_END)
+        last = file.read()
+    if first[:4] == last == b"PAR1":
+        return ""
+    if not first:
+        return "an empty file"
+    kind = next((what for magic, what in MAGIC.items() if first.startswith(magic)), "")
+    if kind or b"\0" in first:
+        return kind
+    return f"a text that begins {first.decode(errors='replace').splitlines()[0][:40]!r}"
 
 
 def no_such_table(path: Path, table: Table) -> UsageError:

@@ -86,11 +86,26 @@ def test_what_is_no_such_table_is_said(tmp_path: Path) -> None:
     save_parquet(pets("a"), tmp_path / "pets.parquet")
     with pytest.raises(UsageError, match=r"Name the file in it: .*pets\.parquet"):
         read_table(tmp_path, PETS)
-    (tmp_path / "pets.parquet").write_bytes(b"PAR1 but no more")
-    with pytest.raises(IntegrityError, match="not a readable Parquet file"):
-        read_table(tmp_path / "pets.parquet", PETS)
     pl.DataFrame({"name": [1]}).write_parquet(tmp_path / "pets.parquet")
     with pytest.raises(IntegrityError, match="column legs is missing"):
+        read_table(tmp_path / "pets.parquet", PETS)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"PAR1 but no more", "a Parquet file without its end: it was cut"),
+        (b"", "an empty file"),
+        (b"\x1f\x8b\x08\x00", "a gzip file, not unpacked"),
+        (b"name,legs\nrex,4\n", "a text that begins 'name,legs'"),
+        (b"\n", "a text that begins ''"),
+        (b"\0\0\0\0", "parquet"),
+        (b"PAR1 not it PAR1", "parquet"),
+    ],
+)
+def test_what_a_file_seems_to_be_is_said_where_it_is_no_table(tmp_path: Path, content: bytes, said: str) -> None:
+    (tmp_path / "pets.parquet").write_bytes(content)
+    with pytest.raises(IntegrityError, match=f"not a readable Parquet file.*found {said}.*run that stage again"):
         read_table(tmp_path / "pets.parquet", PETS)
 
 

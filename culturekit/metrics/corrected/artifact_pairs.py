@@ -21,6 +21,7 @@ from culturekit.metrics.corrected.audit_design import Design
 from culturekit.metrics.corrected.audit_gates import TakenAnswers, audited_answers
 from culturekit.metrics.corrected.audited_counts import NONE
 from culturekit.metrics.corrected.raters import RatedInterval, RaterModel, modelled_answers
+from culturekit.metrics.corrected.rectified import CAUTION
 from culturekit.metrics.diversity.kernels import Weights
 
 __all__ = [
@@ -45,8 +46,8 @@ UNSEEN = 3.06
 by twice its part. Over 1.96 this is the least standard error: no audit is without any. As much of 1 in n is left open
 where no pair is alike: a mean of 6 in n² is missed as often."""
 
-CAUTION = 1.1
-"""By how much the error of a helping mapping is larger than it seems: how far to trust it these images say."""
+HELPED = 1.1
+"""By how much the error of a helping mapping is larger yet: how far to trust it these images say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +131,7 @@ def errors_of(slopes: NDArray[np.float64], means: Sequence[PairMean]) -> tuple[f
     Images unlike all others may have been missed in any prompt, but in all of them together no more than UNSEEN. The
     second is what it would be if how raters err were known.
     """
-    drawn = math.sqrt(sum(slope**2 * mean.variance for slope, mean in zip(slopes, means, strict=True)))
+    drawn = CAUTION * math.sqrt(sum(slope**2 * mean.variance for slope, mean in zip(slopes, means, strict=True)))
     missed = max(
         slope * UNSEEN * max(mean.value, 1 / mean.audited) / mean.audited
         for slope, mean in zip(slopes, means, strict=True)
@@ -208,7 +209,7 @@ def corrected_pair_mean(
     scatter = 4 * float(of_images.var(ddof=1)) / len(of_images)
     trust = weight_of_mapping(true, seen) if helped else 0.0
     mean, variance = u_statistic(true - trust * seen)
-    variance = CAUTION**2 * (variance + trust**2 * scatter) if helped else variance
+    variance = HELPED**2 * (variance + trust**2 * scatter) if helped else variance
     missing = float(means_of_images(mapped, ONE_COUNTRY).mean()) - u_statistic(alike)[0]
     mean += trust * float(of_images.mean()) + missing * gap_between(true - trust * seen, alike)
     seen_mean = max(mean, 0.0)

@@ -18,7 +18,7 @@ from culturekit.metrics.corrected.imputed_prompts import Imputed, impute
 from culturekit.metrics.corrected.raters import RatedInterval
 from culturekit.records.arrays import Array, Counts
 
-__all__ = ["Parted", "parted", "rectified"]
+__all__ = ["CAUTION", "Parted", "parted", "rectified"]
 
 FOLDS = 3
 STEP = 1e-5

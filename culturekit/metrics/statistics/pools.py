@@ -105,22 +105,6 @@ class JudgeCalibration:
     agreement: Interval
     level: Level
 
-    def as_params(self) -> Mapping[str, object]:
-        """Give the record as it stands in the params of a score that the judge's verdicts went into."""
-        return {
-            "pool": self.pool,
-            "n": self.n,
-            "bias": self.bias,
-            "interval": [known(self.interval.low), known(self.interval.high)],
-            "agreement": known(self.agreement.value),
-            "level": self.level,
-        }
-
-
-def known(number: float) -> float | None:
-    """Write NaN as null: JSON has no other word for it."""
-    return None if np.isnan(number) else number
-
 
 def calibrate_judge(
     judgments: ArrayLike,

@@ -16,15 +16,15 @@ import polars as pl
 from numpy.typing import NDArray
 
 from culturekit.verify.scores.averages import RatedAnswer
-from culturekit.verify.scores.corrected_labels import CorrectionOf
+from culturekit.verify.scores.corrected_labels import WIDER, CorrectionOf
 from culturekit.verify.scores.rater_errors import NONE, Raters, gold_of, raters_of
 from culturekit.verify.scores.student import t_quantile
 
 __all__ = ["corrected_pairs"]
 
-UNSEEN, CAUTION = 3.06, 1.1
+UNSEEN, HELPED = 3.06, 1.1
 """Over the number of audited images: the least standard error, in parts of the mean, or of one image where that is
-less. And how many times as large as it seems the error is where the mapping helps."""
+less. And how many times as large yet the error is where the mapping helps."""
 
 COUNTRY = (0.0, 1.0, 0.0)
 
@@ -51,7 +51,7 @@ def corrected_pairs(images: pl.DataFrame, audits: pl.DataFrame, of: CorrectionOf
     best = helped if math.fsum(helped.errors) < math.fsum(alone.errors) else alone
     prompts = len(best.values)
     value = math.fsum(min(max(each, 1 / of.size), 1.0) for each in best.values) / prompts
-    sure, limits = max(math.sqrt(math.fsum(best.errors)), *best.least), []
+    sure, limits = max(WIDER * math.sqrt(math.fsum(best.errors)), *best.least), []
     for error in (math.hypot(sure, math.fsum(best.of_raters)), sure):
         margin = t_quantile(float(audited - prompts), of.confidence) * error / prompts
         limits.append((max(limit(value, -margin), 1 / of.size), min(limit(value, margin), 1.0)))
@@ -147,7 +147,7 @@ def corrected_mean(
     trust = slope_on(mapped.sum(axis=1), true.sum(axis=1)) if with_mapping else 0.0
     rest = true - trust * mapped
     least = over_pairs(rest)[1] + trust**2 * of_images
-    least *= CAUTION**2 if with_mapping else 1.0
+    least *= HELPED**2 if with_mapping else 1.0
     too_few = mean_by_counting(everywhere, COUNTRY)[0] - over_pairs(one_country)[0]
     before = max(over_pairs(rest)[0] + trust * mean + too_few * more_alike(rest, one_country), 0.0)
     both = raters.right**2
