@@ -107,6 +107,9 @@ def test_explain_tells_the_verdict_also_of_what_was_removed(paid_run: Path) -> N
     [data] = json.loads(culturekit(*words, "--json").stdout)
     assert data["judged"][0]["replies"][0]["question"]["id"] == dropped["key"][0]
     assert "verdict    " not in culturekit(*words, "--kept", paid_run / "completion").stdout
+    refused = culturekit(*words, "--kept", paid_run / "cspace")
+    assert refused.returncode == 2
+    assert "cspace: no stage that judges candidates; expected a folder of filter or" in refused.stderr
 
 
 def test_the_log_of_one_item_or_artifact(paid_run: Path) -> None:
