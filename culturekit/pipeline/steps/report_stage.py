@@ -69,11 +69,11 @@ class SectionReport:
 
 
 SECTION_REPORTS = {
-    "c3": SectionReport("caption-report", 5, caption_page, (caption_roles.TRUTH, caption_roles.PAIR_TRUTH)),
-    "cultivate": SectionReport("scene-report", 6, scene_page, (scene_roles.AHEAD_TRUTH,)),
-    "inclusion": SectionReport("inclusion-report", 5, inclusion_page, (inclusion_roles.TRUTH,)),
+    "c3": SectionReport("caption-report", 6, caption_page, (caption_roles.TRUTH, caption_roles.PAIR_TRUTH)),
+    "cultivate": SectionReport("scene-report", 7, scene_page, (scene_roles.AHEAD_TRUTH,)),
+    "inclusion": SectionReport("inclusion-report", 6, inclusion_page, (inclusion_roles.TRUTH,)),
     "linguistic": SectionReport(
-        "linguistic-report", 4, linguistic_page,
+        "linguistic-report", 5, linguistic_page,
         (linguistic_roles.TRUE_DIALECTS, linguistic_roles.TRUE_TONES, linguistic_roles.TRUE_RATINGS,
          linguistic_roles.NEUTRAL_TRUTH),
     ),
