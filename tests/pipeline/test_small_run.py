@@ -139,12 +139,6 @@ def test_a_plan_counts_the_images_that_the_run_makes(small_recipe: Recipe, small
     assert once["images-broad"] == (once["images-floor-culture-free"] or 0) * small_recipe.images.repeats
 
 
-def test_a_file_in_the_place_of_a_run_is_refused(small_recipe: Recipe, tmp_path: Path) -> None:
-    (tmp_path / "run").write_text("", encoding="utf-8")
-    with pytest.raises(UsageError, match="run: a run needs a folder; found a file of that name"):
-        plan_recipe(small_recipe, tmp_path / "run")
-
-
 def test_a_plan_counts_the_images_that_are_there_already(small_recipe: Recipe, run_copy: Path) -> None:
     for name in ("matches-broad", "index"):
         shutil.rmtree(run_copy / name)
