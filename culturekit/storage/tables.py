@@ -9,12 +9,13 @@ from polars.io.plugins import register_io_source
 
 from culturekit.errors import CultureKitError, IntegrityError, UsageError
 from culturekit.records.schemas import TABLES
-from culturekit.records.tables import Table
+from culturekit.records.tables import Table, doubtful_models
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.atomic import whole_file
 from culturekit.storage.system_errors import raise_system_error, system_errors
 
 __all__ = [
+    "check_models",
     "merge_parts",
     "no_such_table",
     "read_part",
@@ -175,7 +176,17 @@ def read_table(path: Path | str, table: Table | str) -> pl.DataFrame:
     problems = table.problems(frame)
     if problems:
         raise IntegrityError(f"not a {table.name} table: {'; '.join(problems)}", where=str(path))
+    check_models(frame, str(path))
     return frame
+
+
+def check_models(frame: pl.DataFrame, where: str) -> None:
+    """Refuse a table in which one model goes by two names, or by none: its scores would be those of two."""
+    if doubtful := doubtful_models(frame):
+        raise UsageError(
+            "names of models that cannot be told apart", where=where, found=doubtful,
+            expected="names that differ in more than case and spaces", hint="Give each model one name.",
+        )  # fmt: skip
 
 
 def read_together(
@@ -187,6 +198,7 @@ def read_together(
     """
     each = [read_table(path, table) if read is None else read(path) for path in paths]
     whole = pl.concat([one.select(list(table.schema)) for one in each])
+    check_models(whole, ", ".join(map(str, paths)))
     twice = table.repeated(whole) if len(paths) > 1 else whole.clear()
     if twice.height:
         row = twice.row(0, named=True)
