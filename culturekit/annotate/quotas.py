@@ -56,6 +56,10 @@ def shares(items: Sequence[Item], quotas: Quotas, *, seed: int) -> list[Share]:
     Raises:
         UsageError: there are no slots, or no other region to fill them.
     """
+    if any(not region.strip() for region in quotas.regions):
+        raise UsageError(
+            "a region of annotators has no name", expected="--region with the name of one", found="a blank"
+        )
     if quotas.inside + quotas.outside == 0:
         raise UsageError("nobody is to judge anything", expected="at least one annotator in or out of region")
     regions = sorted(set(quotas.regions) or {item.region for item in items if item.region is not None})

@@ -115,6 +115,8 @@ def recipe_kind(name: str) -> RecipeKind:
 
 def wired(recipe: AnyRecipe, root: Path) -> Run:
     """Wire a recipe: the stages of its run, and where each of them will lie."""
+    if root.exists() and not root.is_dir():
+        raise UsageError("a run needs a folder", where=str(root), found="a file of that name", hint="Name another one.")
     use_plugins_of_recipe(recipe.plugins)
     use_countries_of_recipe(recipe.countries_file)
     run = Run(root, recipe.evaluated)

@@ -33,7 +33,7 @@ from culturekit.kg.concepts import CountryCode
 from culturekit.kg.dump.ingest import IngestOptions
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.records.choices import Included, ReleaseFormat
-from culturekit.storage.yaml_model import not_empty
+from culturekit.storage.yaml_model import each_once, not_empty
 
 __all__ = ["RecipeFields"]
 
@@ -58,7 +58,8 @@ class RecipeFields(AnyRecipe):
         Field(description="Root configs: shipped ones by name, others by path."),
     ] = ()
     countries: Annotated[
-        tuple[CountryCode, ...] | None, Field(description="ISO codes, in place of those of the root configs.")
+        Annotated[tuple[CountryCode, ...], AfterValidator(not_empty), AfterValidator(each_once)] | None,
+        Field(description="ISO codes, in place of those of the root configs."),
     ] = None
     judge: Annotated[
         str,

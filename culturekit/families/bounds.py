@@ -13,7 +13,7 @@ from culturekit.families.collection_scores import QvsOptions, kernel_params
 from culturekit.metrics.diversity.bounds import bounds_of_codes
 from culturekit.metrics.diversity.kernels import Weights
 from culturekit.metrics.scoring.collection_answers import Answer, answer_rows, over_repeats
-from culturekit.metrics.scoring.image_collections import ImageCollection, checked, image_collections
+from culturekit.metrics.scoring.image_collections import ImageCollection, checked, image_collections, nearest_of
 from culturekit.metrics.scoring.score_rows import Scored, scored
 from culturekit.records.schemas import IMAGES, MATCHES
 
@@ -58,7 +58,7 @@ def score_bounds(matches: pl.DataFrame, images: pl.DataFrame, *, options: QvsOpt
 
 def asked_images(matches: pl.DataFrame, images: pl.DataFrame) -> AskedImages:
     """Give every image asked for a row; one that is unknown has no labels."""
-    nearest = checked(matches, MATCHES).filter(pl.col("rank") == 1)
+    nearest = nearest_of(matches)
     checked(images, IMAGES)
     strangers = nearest.join(images, on="image_id", how="anti")
     if strangers.height:

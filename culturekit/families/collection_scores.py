@@ -112,7 +112,7 @@ class QvsOptions:
         if not 0 < self.confidence < 1:
             raise argument_error("confidence", "between 0 and 1", self.confidence)
         kernels = [check_weights(weights) for weights in self.kernels]
-        if len(set(kernels)) < len(kernels):
+        if not kernels or len(set(kernels)) < len(kernels):
             raise argument_error("kernels", "triples of weights, each given once", self.kernels)
 
 

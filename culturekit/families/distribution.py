@@ -6,16 +6,17 @@ from typing import Annotated
 import polars as pl
 from pydantic import Field
 
+from culturekit.errors import NothingScored
 from culturekit.families.family import Family
 from culturekit.families.handles.inputs import Files, roles_of
 from culturekit.metrics.diversity import label_shares
 from culturekit.metrics.diversity.label_shares import share_limits
 from culturekit.metrics.diversity.labels import LEVELS, spell
-from culturekit.metrics.scoring.image_collections import checked
+from culturekit.metrics.scoring.image_collections import nearest_of
 from culturekit.records.schemas import DISTRIBUTIONS, MATCHES
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
-from culturekit.storage.tables import read_table, table_outcome
+from culturekit.storage.tables import table_outcome
 
 __all__ = ["DISTRIBUTION", "DistributionReads", "distribution", "label_distributions"]
 
@@ -31,7 +32,9 @@ def distribution(given: DistributionReads, *, name: str = "distributions") -> St
     """Count what images show: the share of each continent, country and artifact, by model and concept."""
 
     def count(work: Work) -> Outcome:
-        table = label_distributions(pl.concat([read_table(path, MATCHES) for path in given.matches.places]))
+        table = label_distributions(given.matches.together(MATCHES))
+        if table.is_empty() and not work.in_run:
+            raise NothingScored("no image has a nearest match", expected="matches of rank 1", found="none")
         return table_outcome(work, DISTRIBUTIONS, table)
 
     return Stage(name, "distribution", 1, count, roles_of(given), packages=("numpy", "polars"))
@@ -52,7 +55,7 @@ def label_distributions(matches: pl.DataFrame) -> pl.DataFrame:
     Raises:
         UsageError: the table does not conform.
     """
-    nearest = checked(matches, MATCHES).filter(pl.col("rank") == 1)
+    nearest = nearest_of(matches)
     parts = []
     for images in nearest.sort("model").partition_by("model", maintain_order=True):
         concepts = images.sort("concept").partition_by("concept", maintain_order=True)

@@ -14,7 +14,7 @@ from culturekit.families.bounds import score_bounds
 from culturekit.families.collection_scores import QvsOptions, collection_answers
 from culturekit.families.corrected import NO_CORRECTION, Correction, score_corrected
 from culturekit.families.family import Family, described, kept
-from culturekit.families.family_stage import write_scored
+from culturekit.families.family_stage import scored_in, write_scored
 from culturekit.families.handles.inputs import Files, roles_of
 from culturekit.families.handles.made_alike import noted, traits_by_model
 from culturekit.families.handles.public_files import prompts_table
@@ -155,7 +155,8 @@ def score(work: Work, given: QvsReads, correction: Correction, options: QvsOptio
         )
         left_out.update(found[-1].left_out)
     scores, values = pl.concat([each.scores for each in found]), pl.concat([each.values for each in found])
-    outcome = write_scored(work, Scored(scores, values, dict(sorted(left_out.items()))))
+    answer = Scored(scores, values, dict(sorted(left_out.items())))
+    outcome = write_scored(work, scored_in(work, lambda: answer))
     if given.audits:
         caveat = " ".join(
             [ASSUMED.format(images_audited(found[-1].scores)), str(outcome.notes.get("caveat", ""))]

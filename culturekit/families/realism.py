@@ -2,6 +2,7 @@
 
 import logging
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -181,8 +182,8 @@ def chosen(given: RealismInput, options: RealismOptions, left_out: Counter[str])
         )
     places = given.references if wants_places else None
     shown = placed(given.real.ids, places, means, what="real vectors", left_out=left_out)
-    if made.is_empty() or shown.is_empty():
-        raise NothingScored("there are no images to score", expected="vectors whose ids are in the table of images")
+    for side, rows, ids in (("generated", made, given.fake.ids), ("real", shown, given.real.ids)):
+        check_known(rows, f"{side} vectors", ids)
     equal = equal_images(made, seed=options.seed, most=options.most) if options.equal else Equal(made)
     left_out[BEYOND] += equal.left_out
     whole = balanced_references(shown, equal.images, seed=options.seed) if options.balanced else Equal(shown)
@@ -191,11 +192,21 @@ def chosen(given: RealismInput, options: RealismOptions, left_out: Counter[str])
     return shown, equal, whole
 
 
+def check_known(rows: pl.DataFrame, what: str, ids: Sequence[str]) -> None:
+    """Refuse vectors of which none is of an image in the table of images."""
+    if rows.is_empty():
+        raise NothingScored(
+            f"there are no images to score: no {what} are of a known image", expected="ids of the table of images",
+            found=f"ids such as {min(ids)!r}" if ids else "none",
+        )  # fmt: skip
+
+
 def class_rows(
     probs: LabelledVectors, images: pl.DataFrame | None, options: RealismOptions, left_out: Counter[str]
 ) -> Rows:
     """Score what a classifier said of each model's images, in order of their ids; the values are the splits'."""
     made = placed(probs.ids, images, options.means, what="class probabilities", left_out=left_out)
+    check_known(made, "class probabilities", probs.ids)
     equal = equal_images(made, seed=options.seed, most=options.most) if options.equal else Equal(made)
     rows, values = [], []
     for cell in equal.images.partition_by("model", maintain_order=True):

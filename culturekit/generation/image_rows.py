@@ -114,10 +114,14 @@ FINDINGS = "findings"
 
 
 def findings(images: pl.DataFrame) -> list[str]:
-    """Count what was odd, the most frequent first."""
+    """Count what was odd, the most frequent first; before it, whether no image was made at all."""
+    none = []
+    if images.height and "ok" not in images["status"]:
+        first = images.row(0, named=True)
+        none = [f"none of {counted(images.height, 'images')} was made: {first['status']}, {first['reason']}"]
     told = images.filter(pl.col("provider_params").str.contains(f'"{FINDINGS}"', literal=True))["provider_params"]
     counts = Counter(name for text in told for name in json.loads(text).get(FINDINGS, []))
-    return [
+    return none + [
         f"{counted(count, 'images')}: {name}"
         for name, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     ]

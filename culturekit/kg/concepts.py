@@ -12,7 +12,7 @@ from culturekit.kg.countries import OWN_FILE, countries
 from culturekit.kg.qids import Qid
 from culturekit.records.choices import CountryChoice, Ended, Ranks
 from culturekit.storage.package_data import shipped, shipped_names
-from culturekit.storage.yaml_model import StrictModel, closest, load_model, not_empty
+from culturekit.storage.yaml_model import StrictModel, closest, each_once, load_model, not_empty
 
 __all__ = [
     "Concept",
@@ -39,7 +39,9 @@ def check_country(code: str) -> str:
 
 
 def check_scope(scope: str | tuple[str, ...]) -> str | tuple[str, ...]:
-    """Accept `all` where a walk can tell every country by an item."""
+    """Accept `all` where a walk can tell every country by an item, and a list with something in it, once each."""
+    if scope != "all":
+        each_once(not_empty(scope))
     lacking = [iso for iso, one in countries().items() if not one.qids] if scope == "all" else []
     if lacking:
         raise ValueError(

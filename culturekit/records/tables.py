@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-__all__ = ["Column", "Table", "declare"]
+__all__ = ["Column", "Table", "declare", "doubtful_models"]
 
 TYPES: Mapping[str, pl.DataType] = {
     "str": pl.String(),
@@ -72,6 +72,19 @@ class Table:
         if not self.key or keys.select(pl.struct(pl.all()).hash().n_unique()).item() == frame.height:
             return frame.clear()
         return frame.filter(keys.is_duplicated()).sort(self.key)
+
+
+def doubtful_models(frame: pl.DataFrame) -> str:
+    """Say which names of models nobody can tell apart: a blank one, and two that differ in case or spaces only."""
+    if "model" not in frame.columns:
+        return ""
+    names = frame["model"].unique().drop_nulls().sort().to_list()
+    folded: dict[str, str] = {}
+    for name in names:
+        alike = folded.setdefault(" ".join(name.split()).casefold(), name)
+        if alike != name or not name.strip():
+            return f"{alike!r} and {name!r}" if alike != name else repr(name)
+    return ""
 
 
 def has_null(column: pl.Series) -> bool:

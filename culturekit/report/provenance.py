@@ -1,8 +1,10 @@
 """Where the numbers come from: the stages of a run, and what its parts say must be known about them."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from culturekit.counting import counted
 from culturekit.families.corrected import NOT_CORRECTED, UNRATED, counted_kernels
 from culturekit.metrics.corrected.audit_marks import MARKS
 from culturekit.records.work import NOT_COMPARABLE
@@ -107,10 +109,14 @@ def every_caveat(run: RunFolders) -> tuple[str, ...]:
     return tuple(filter(None, told))
 
 
-def not_put_right(run: RunFolders, role: Role, what: str, variant: str = "") -> Iterator[str]:
-    """Say which scores people did not put right, and what of their answers did not count."""
-    if run.has(role, variant=variant):
-        yield from (f"{what}: {count:,} {why}." for why, count in run.manifest(role, variant=variant).drops.items())
+def not_put_right(run: RunFolders, role: Role, variants: Mapping[str, str]) -> Iterator[str]:
+    """Say by the names of variants which scores people did not put right, and what of their answers did not count."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for variant, name in variants.items():
+        if run.has(role, variant=variant):
+            for why, count in run.manifest(role, variant=variant).drops.items():
+                found[counted(count, why)].append(name)
+    yield from (f"{', '.join(names)}: {left_out}." for left_out, names in found.items())
 
 
 def parts_of(caveat: str) -> Iterator[str]:

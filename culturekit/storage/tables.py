@@ -1,6 +1,7 @@
 """Reading and writing tables: the only place where Parquet is made, and each table is checked there."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from os import SEEK_END
 from pathlib import Path
 
 import polars as pl
@@ -8,12 +9,13 @@ from polars.io.plugins import register_io_source
 
 from culturekit.errors import CultureKitError, IntegrityError, UsageError
 from culturekit.records.schemas import TABLES
-from culturekit.records.tables import Table
+from culturekit.records.tables import Table, doubtful_models
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.atomic import whole_file
 from culturekit.storage.system_errors import raise_system_error, system_errors
 
 __all__ = [
+    "check_models",
     "merge_parts",
     "no_such_table",
     "read_part",
@@ -174,7 +176,17 @@ def read_table(path: Path | str, table: Table | str) -> pl.DataFrame:
     problems = table.problems(frame)
     if problems:
         raise IntegrityError(f"not a {table.name} table: {'; '.join(problems)}", where=str(path))
+    check_models(frame, str(path))
     return frame
+
+
+def check_models(frame: pl.DataFrame, where: str) -> None:
+    """Refuse a table in which one model goes by two names, or by none: its scores would be those of two."""
+    if doubtful := doubtful_models(frame):
+        raise UsageError(
+            "names of models that cannot be told apart", where=where, found=doubtful,
+            expected="names that differ in more than case and spaces", hint="Give each model one name.",
+        )  # fmt: skip
 
 
 def read_together(
@@ -186,6 +198,7 @@ def read_together(
     """
     each = [read_table(path, table) if read is None else read(path) for path in paths]
     whole = pl.concat([one.select(list(table.schema)) for one in each])
+    check_models(whole, ", ".join(map(str, paths)))
     twice = table.repeated(whole) if len(paths) > 1 else whole.clear()
     if twice.height:
         row = twice.row(0, named=True)
@@ -204,8 +217,31 @@ def unreadable(path: Path, table: Table, error: Exception) -> IntegrityError:
     """
     raise_system_error(error, path)
     return IntegrityError(
-        "not a readable Parquet file", where=str(path), expected=f"the table {table.name}", found=str(error)
-    )
+        "not a readable Parquet file", where=str(path), expected=f"the table {table.name}",
+        found=looks_like(path) or str(error), hint="Give the file that the stage wrote, or run that stage again.",
+    )  # fmt: skip
+
+
+MAGIC = {
+    b"PAR1": "a Parquet file without its end: it was cut",
+    b"\x1f\x8b": "a gzip file, not unpacked",
+}
+
+
+def looks_like(path: Path) -> str:
+    """Say what a file seems to be by its first bytes; nothing where they do not tell."""
+    with path.open("rb") as file:
+        first = file.read(80)
+        file.seek(-min(4, len(first)), SEEK_END)
+        last = file.read()
+    if first[:4] == last == b"PAR1":
+        return ""
+    if not first:
+        return "an empty file"
+    kind = next((what for magic, what in MAGIC.items() if first.startswith(magic)), "")
+    if kind or b"\0" in first:
+        return kind
+    return f"a text that begins {first.decode(errors='replace').splitlines()[0][:40]!r}"
 
 
 def no_such_table(path: Path, table: Table) -> UsageError:

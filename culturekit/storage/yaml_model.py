@@ -13,7 +13,7 @@ from pydantic_core import ErrorDetails
 from culturekit.errors import ConfigError, Problem
 from culturekit.storage.yaml_source import KeyPath, YamlSource, YamlValue, dotted, read_yaml
 
-__all__ = ["StrictModel", "closest", "load_model", "not_empty", "validate"]
+__all__ = ["StrictModel", "closest", "each_once", "load_model", "not_empty", "validate"]
 
 Model = TypeVar("Model", bound=BaseModel)
 Values = TypeVar("Values", bound=Sequence[Any])
@@ -29,6 +29,14 @@ def not_empty(values: Values) -> Values:
     """Accept a list with something in it."""
     if not values:
         raise ValueError("give at least one")
+    return values
+
+
+def each_once(values: Values) -> Values:
+    """Accept a list in which nothing stands twice."""
+    listed = list(values)
+    if twice := [value for value in listed if listed.count(value) > 1]:
+        raise ValueError(f"{twice[0]!r} stands twice")
     return values
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from culturekit.errors import IntegrityError
+from culturekit.errors import IntegrityError, UsageError
 from culturekit.llm.journal.exchanges import Exchange, latest_exchanges, question_of, shown_text
 from culturekit.llm.journal.journal_file import FILE
 from culturekit.storage.digests import canonical_json
@@ -39,6 +39,9 @@ class StoredReply:
     reply: str
 
 
+JUDGING = ("filter", "completion", "review")
+"""The stages that decide what is in a cultural space."""
+
 REVIEWED = ("review:", "rejected in review")
 """How the reasons begin that a review gives."""
 
@@ -60,7 +63,7 @@ def judging_stages(folder: Path) -> Iterator[Path]:
     if manifest.stage == "release":
         for role in sorted(role for role in manifest.inputs if role.startswith("kept")):
             yield from judging_stages(upstream(folder, role).parent)
-    elif manifest.stage in {"filter", "completion", "review"}:
+    elif manifest.stage in JUDGING:
         yield folder
         if manifest.stage != "filter" and manifest.inputs["kept"].stage:
             yield from judging_stages(upstream(folder, "kept").parent)
@@ -74,6 +77,11 @@ def verdicts_on(stages: Sequence[Path], artifact_id: str, concept: str) -> tuple
 def verdicts_in(folder: Path, artifact_id: str, concept: str) -> Iterator[StageVerdict]:
     """Give the verdict of a filter or of people, or what became of each proposal of a completion."""
     manifest = manifest_of(folder)
+    if manifest.stage not in JUDGING:
+        raise UsageError(
+            "no stage that judges candidates", where=str(folder), expected=f"a folder of {' or '.join(JUDGING)}",
+            found=f"the stage {manifest.stage}",
+        )  # fmt: skip
     if manifest.stage == "review":
         for row in filter_rows(folder, artifact_id, concept):
             if row["reason"].startswith(REVIEWED):
@@ -163,7 +171,8 @@ def stages_beside(graph: Path) -> list[Path]:
     """Find the filters and completions beside a graph that were made from it, completions first."""
     content = manifest_of(graph).sha256
     beside = (path for path in graph.absolute().parent.iterdir() if path.is_dir() and not path.name.startswith("."))
-    found = [folder for folder in sorted(beside) if graph_behind(folder) == content]
+    made = [folder for folder in sorted(beside) if graph_behind(folder) == content]
+    found = [folder for folder in made if manifest_of(folder).stage in JUDGING]
     return sorted(found, key=lambda folder: manifest_of(folder).stage == "filter")
 
 

@@ -196,6 +196,7 @@ def test_hostile_prompts_are_data_in_json_and_html(tmp_path: Path, text: str) ->
         ({"quotas": Quotas(0, 0)}, "nobody is to judge anything"),
         ({"quotas": Quotas(3, 0, ("FR",))}, "no annotators are found in the region"),
         ({"quotas": Quotas(0, 1, ("IN",))}, "no other region"),
+        ({"quotas": Quotas(3, 0, (" ", "IN"))}, "a region of annotators has no name"),
     ],
 )
 def test_quotas_that_cannot_be_met_are_refused(

@@ -48,6 +48,23 @@ def test_gaps_without_scores_within_countries_are_refused() -> None:
         load_recipe(SMALL, ["gaps.scheme=cultivate"])
 
 
+@pytest.mark.parametrize(
+    ("stated", "said"),
+    [
+        ("countries=[]", "countries: give at least one"),
+        ("countries=[NO,NO]", "countries: 'NO' stands twice"),
+        ("images.kinds=[]", "images.kinds must be kinds of prompts, each once; found none"),
+        ("images.kinds=[cube,cube]", "each once; found cube, cube"),
+        ("scores.kernels=[]", "kernels must be triples of weights, each given once"),
+        ("concepts=[art,art]", "two root configs are of the concept 'art'"),
+    ],
+)
+def test_a_list_that_is_empty_or_says_a_thing_twice_is_refused(stated: str, said: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        load_recipe(SMALL, [stated])
+    assert any(said in str(problem) for problem in refused.value.problems)
+
+
 def test_a_scheme_that_nobody_knows_is_refused(tmp_path: Path) -> None:
     recipe = load_recipe(SMALL, ["gaps.scheme=hemispheres", "within.repeats=2"])
     with pytest.raises(UsageError, match="no scheme 'hemispheres'"):

@@ -16,10 +16,11 @@ from culturekit.families.task2 import Task2Options, score_task2
 from culturekit.metrics.scoring.labelled_vectors import LabelledVectors
 from culturekit.metrics.scoring.score_rows import Scored, scored
 from culturekit.pipeline.run_stage import run_stage
-from culturekit.records.schemas import ANNOTATIONS, SCORES, TASK1, TASK2
+from culturekit.records.schemas import ANNOTATIONS, MATCHES, SCORES, TASK1, TASK2
 from culturekit.stages.roles import Role
 from culturekit.stages.run import Run
-from culturekit.storage.tables import read_table
+from culturekit.storage.tables import read_table, write_table
+from tests.command_line import culturekit
 from tests.conftest import HeardProgress, HereEngine
 
 NOBODY: dict[str, Callable[[], Scored]] = {
@@ -50,3 +51,11 @@ def test_a_command_refuses_what_gives_no_score_and_a_run_goes_on_without_it(fami
     assert done.manifest.counts == {"scores": 0}
     assert done.manifest.drops
     assert read_table(tmp_path / "nobody/scores.parquet", SCORES).is_empty()
+
+
+@pytest.mark.parametrize("command", ["qvs", "distribution"])
+def test_matches_of_which_nothing_can_be_said_are_refused(command: str, tmp_path: Path) -> None:
+    matches = write_table(tmp_path, MATCHES, pl.DataFrame(schema=MATCHES.schema))
+    done = culturekit("score", command, "--matches", matches, "--out", tmp_path / "out")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "nothing could be scored" in done.stderr or "no image has a nearest match" in done.stderr

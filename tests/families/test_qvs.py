@@ -413,6 +413,10 @@ def one_unplaced(rows: list[dict[str, Any]]) -> pl.DataFrame:
     [
         (lambda: scored(match_table(match_rows()).drop("artifact")), "not a matches table: column artifact is missing"),
         (lambda: scored(pl.concat([match_table(match_rows())] * 2)), "rows repeat the key (image_id, rank)"),
+        (
+            lambda: scored(match_table(match_rows()).filter((pl.col("rank") == 2) | (pl.col("slot") > 0))),
+            "an image has matches, and none of rank 1; expected the nearest match of every image, found 6 images",
+        ),
         (lambda: scored(one_unplaced(match_rows())), "1 of 48 images lack a prompt or a repeat"),
         (
             lambda: scored(match_table(match_rows(prompts=1) + match_rows(prompts=3, method="tagger")[96:])),

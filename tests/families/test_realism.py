@@ -202,6 +202,9 @@ def test_the_inception_score_is_of_the_images_drawn_or_left_out() -> None:
     told = scores(with_probs, splits=4).filter(metric="inception_score")
     assert told["n"].to_list() == [16, 16, 16]
     assert all("no_interval" in json.loads(text) for text in told["params"])
+    others = replace(data, probs=LabelledVectors(probabilities, [f"other-{name}" for name in data.fake.ids]))
+    with pytest.raises(UsageError, match=r"no class probabilities are of a known image.*ids such as 'other-"):
+        scores(others, splits=4)
     few = score_realism(with_probs, options=RealismOptions(k=3, splits=17))
     assert few.scores.filter(metric="inception_score").is_empty()
     assert few.left_out["models with fewer than 17 images, the splits of the inception score"] == 3

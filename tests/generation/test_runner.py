@@ -67,6 +67,11 @@ def test_every_image_asked_for_is_a_row_and_its_pixels_are_kept(
             assert np.array_equal(np.asarray(picture)[0, 0], [row["seed"] % 256] * 3)
 
 
+def test_a_run_of_which_no_image_was_made_is_a_finding(work: Work, tmp_path: Path, backend: Recorder) -> None:
+    made = generate(work, prompts(tmp_path, {"p2": "x"}), ImagePlan(2, 2), Maker("m", "any"), seed=3)
+    assert made.notes["findings"] == ["none of 4 images was made: refused, unsafe"]
+
+
 def test_a_subset_is_made_again_as_it_was(work: Work, tmp_path: Path, backend: Recorder) -> None:
     whole = rows_of(work, tmp_path, ImagePlan(2, 2))
     (tmp_path / "again/scratch").mkdir(parents=True)

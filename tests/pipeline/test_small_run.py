@@ -121,6 +121,12 @@ def test_a_removed_stage_is_made_again_and_gives_the_same_bytes(small_recipe: Re
     assert content(run_copy) == before
 
 
+def test_a_file_in_the_place_of_a_run_is_refused(small_recipe: Recipe, tmp_path: Path) -> None:
+    (tmp_path / "run").write_text("", encoding="utf-8")
+    with pytest.raises(UsageError, match="run: a run needs a folder; found a file of that name"):
+        plan_recipe(small_recipe, tmp_path / "run")
+
+
 def test_a_plan_counts_the_images_that_the_run_makes(small_recipe: Recipe, small_run: Path, tmp_path: Path) -> None:
     planned = {step.name: step.units for step in plan_recipe(small_recipe, tmp_path) if step.unit == "images"}
     made = {name: read_manifest(small_run / name) for name, units in planned.items() if units is not None}

@@ -126,7 +126,12 @@ def test_what_is_not_the_outside_stays_as_it_is(raised: BaseException) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "said"), [(errno.ENOTDIR, "a file stands where"), (errno.EISDIR, "a folder stands")]
+    ("number", "said"),
+    [
+        (errno.ENOTDIR, "a file stands where"),
+        (errno.EISDIR, "a folder stands"),
+        (errno.EEXIST, "something of that name is there already"),
+    ],
 )
 def test_a_file_in_the_place_of_a_folder_is_a_mistake_of_whoever_named_it(number: int, said: str) -> None:
     with pytest.raises(UsageError, match=f"graph/nodes.npy: {said}"), explained_outside("anywhere"):

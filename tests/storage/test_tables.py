@@ -1,4 +1,5 @@
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -7,8 +8,9 @@ import polars as pl
 import pytest
 
 from culturekit.errors import CultureKitError, IntegrityError, UsageError
+from culturekit.records.schemas import RATED_ITEMS
 from culturekit.records.tables import declare
-from culturekit.storage.tables import merge_parts, read_table, save_parquet, write_table
+from culturekit.storage.tables import merge_parts, read_table, read_together, save_parquet, write_table
 
 PETS = declare("pets", key="name", columns="name str, legs u8, nicknames list[str], owner str?", optional="age u8?")
 
@@ -86,12 +88,53 @@ def test_what_is_no_such_table_is_said(tmp_path: Path) -> None:
     save_parquet(pets("a"), tmp_path / "pets.parquet")
     with pytest.raises(UsageError, match=r"Name the file in it: .*pets\.parquet"):
         read_table(tmp_path, PETS)
-    (tmp_path / "pets.parquet").write_bytes(b"PAR1 but no more")
-    with pytest.raises(IntegrityError, match="not a readable Parquet file"):
-        read_table(tmp_path / "pets.parquet", PETS)
     pl.DataFrame({"name": [1]}).write_parquet(tmp_path / "pets.parquet")
     with pytest.raises(IntegrityError, match="column legs is missing"):
         read_table(tmp_path / "pets.parquet", PETS)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"PAR1 but no more", "a Parquet file without its end: it was cut"),
+        (b"", "an empty file"),
+        (b"\x1f\x8b\x08\x00", "a gzip file, not unpacked"),
+        (b"name,legs\nrex,4\n", "a text that begins 'name,legs'"),
+        (b"\n", "a text that begins ''"),
+        (b"\0\0\0\0", "parquet"),
+        (b"PAR1 not it PAR1", "parquet"),
+    ],
+)
+def test_what_a_file_seems_to_be_is_said_where_it_is_no_table(tmp_path: Path, content: bytes, said: str) -> None:
+    (tmp_path / "pets.parquet").write_bytes(content)
+    with pytest.raises(IntegrityError, match=f"not a readable Parquet file.*found {said}.*run that stage again"):
+        read_table(tmp_path / "pets.parquet", PETS)
+
+
+@pytest.mark.parametrize(
+    ("names", "found"),
+    [
+        (["Atlas", "atlas"], "'Atlas' and 'atlas'"),
+        (["atlas", " atlas"], "' atlas' and 'atlas'"),
+        (["a  b", "a b"], "'a  b' and 'a b'"),
+        ([" ", "b"], "' '"),
+        (["sdxl", "sdxl-turbo"], ""),
+    ],
+)
+def test_names_of_models_that_differ_in_case_and_spaces_only_are_refused(
+    tmp_path: Path, names: list[str], found: str
+) -> None:
+    rated = [pl.DataFrame([{"item_id": name, "model": name}], schema=RATED_ITEMS.schema) for name in names]
+    for number in range(len(names)):
+        (tmp_path / f"{number}").mkdir()
+    paths = [write_table(tmp_path / f"{number}", RATED_ITEMS, one) for number, one in enumerate(rated)]
+    whole = write_table(tmp_path, RATED_ITEMS, pl.concat(rated))
+    for read in (lambda: read_table(whole, RATED_ITEMS), lambda: read_together(paths, RATED_ITEMS)):
+        if not found:
+            assert read().height == 2
+            continue
+        with pytest.raises(UsageError, match=f"names of models that cannot be told apart.*found {re.escape(found)}"):
+            read()
 
 
 def test_parts_are_joined_in_the_order_given(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typer.testing import CliRunner, Result
 from culturekit.builders.completing.completion import CompletionInputs
 from culturekit.builders.space.cspace import ReleaseOptions
 from culturekit.cli.app import app
+from culturekit.errors import UsageError
 from culturekit.kg.concepts import load_concept
 from culturekit.kg.dump.ingest import IngestOptions
 from culturekit.pipeline.run_stage import run_stage
@@ -107,6 +108,9 @@ def test_explain_tells_the_verdict_also_of_what_was_removed(paid_run: Path) -> N
     [data] = json.loads(culturekit(*words, "--json").stdout)
     assert data["judged"][0]["replies"][0]["question"]["id"] == dropped["key"][0]
     assert "verdict    " not in culturekit(*words, "--kept", paid_run / "completion").stdout
+    refused = culturekit(*words, "--kept", paid_run / "cspace")
+    assert isinstance(refused.exception, UsageError)
+    assert "cspace: no stage that judges candidates; expected a folder of filter or" in str(refused.exception)
 
 
 def test_the_log_of_one_item_or_artifact(paid_run: Path) -> None:

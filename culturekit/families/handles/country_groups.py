@@ -73,6 +73,8 @@ def read_groups(path: Path) -> dict[str, Groups]:
         if len(country) != 2 or not country.isalpha() or not country.isupper():
             message = f"a country is an ISO 3166-1 alpha-2 code such as NO, found {country!r}"
             problems.append(Problem(message, str(path), line))
+        elif not (scheme or "").strip() or not (group or "").strip():
+            problems.append(Problem(f"the scheme or the group of {country} has no name", str(path), line))
         elif known.setdefault(country, group) != group:
             message = f"{country} is in two groups of {scheme}: {known[country]} and {group}"
             problems.append(Problem(message, str(path), line))

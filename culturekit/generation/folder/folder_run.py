@@ -24,7 +24,7 @@ from culturekit.generation.folder.folder_plan import UNMATCHED, FolderPlan
 from culturekit.records.schemas import DROPS, IMAGES
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.shard_runs import run_shards
-from culturekit.storage.tables import merge_parts, write_table
+from culturekit.storage.tables import check_models, merge_parts, write_table
 
 __all__ = ["findings_of", "other_kinds", "take_folder"]
 
@@ -71,6 +71,7 @@ SAMPLES = 5
 
 def take_folder(work: Work, listing: Listing, naming: Naming, plan: FolderPlan, handling: Handling) -> Outcome:
     """Import all pictures of a planned folder, and write the table that lists them."""
+    check_models(pl.DataFrame({"model": [str(row.cells["model"]) for row in plan.rows]}), str(listing.root))
     same = duplicates_of(plan)
     originals = {place: image_id_of(plan.rows[original]) for place, original in same.items()}
     intakes = [

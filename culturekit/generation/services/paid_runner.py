@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 import polars as pl
 
+from culturekit.counting import counted
 from culturekit.generation.backend import ImageRequest
 from culturekit.generation.comparability import traits_of
 from culturekit.generation.folder.folder_intake import other_colours
@@ -177,7 +178,7 @@ def missing(made: Made) -> dict[str, Any]:
     """Describe an image that a call asked for and did not bring."""
     told: Sequence[str] = sorted({candidate.reason for candidate in made.candidates if candidate.reason})
     count = len(made.candidates)
-    reason = f"the reply has {count} image{'' if count == 1 else 's'} in place of those asked for"
+    reason = f"the reply has {counted(count, 'images')} in place of those asked for"
     return {"status": "filtered", "reason": "; ".join([reason, *told]), "safety": "left out of the reply"}
 
 

@@ -129,6 +129,14 @@ def channels_for(files: IndexFiles, options: IndexOptions) -> Sequence[ChannelNa
     if "text" in wanted and not texts:
         raise UsageError("the encoder reads no texts", where=options.encoder, expected="--channel image",
                          hint="Encoders of both are CLIP and SigLIP; see docs/encoders.md.")  # fmt: skip
+    named = {"templates": files.templates, "aliases": files.aliases, "candidates": files.candidates}
+    given = [name for name, path in named.items() if path is not None]
+    given += ["countries-in-texts"] if options.countries_in_texts else []
+    if given and "text" not in wanted:
+        raise UsageError(
+            f"--{given[0]} is of names, and this index goes by pictures only", expected="--channel text or both",
+            found=f"channel image, with {options.encoder}",
+        )  # fmt: skip
     if "image" in wanted and not pictures:
         raise UsageError("the encoder reads no pictures", where=options.encoder, expected="--channel text")
     if "image" in wanted and files.references is None:

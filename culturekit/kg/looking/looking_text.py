@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from culturekit.counting import counted
 from culturekit.kg.looking.explanation import CountrySaid, Explanation, PathStep, StepSaid
 from culturekit.kg.looking.graph_stats import Extreme, GraphStats
 from culturekit.kg.looking.preview import OUT_OF_SCOPE, Preview, RootPreview
@@ -33,7 +34,7 @@ def explain_lines(explanation: Explanation) -> Iterator[str]:
         yield f"country       {country_text(country)}"
     yield paths_text(explanation)
     for number, path in enumerate(explanation.paths, 1):
-        yield f"path {number}: {path.hop} hop{'' if path.hop == 1 else 's'}, {'open' if path.open else 'cut'}"
+        yield f"path {number}: {counted(path.hop, 'hops')}, {'open' if path.open else 'cut'}"
         yield from (f"  {step_text(step)}" for step in path.steps)
 
 

@@ -15,7 +15,14 @@ from culturekit.metrics.scoring.score_rows import Repeats, repeats_in
 from culturekit.records.schemas import MATCHES, QUALITY
 from culturekit.records.tables import Table
 
-__all__ = ["ImageCollection", "checked", "image_collections", "images_of_no_country", "quality_by_scorer"]
+__all__ = [
+    "ImageCollection",
+    "checked",
+    "image_collections",
+    "images_of_no_country",
+    "nearest_of",
+    "quality_by_scorer",
+]
 
 LABEL_KINDS = {"truth": "truth", "vlm": "tagged"}
 """What labels are called, by the method that gave them; all others are `mapped`."""
@@ -73,7 +80,7 @@ def image_collections(
 
     With `countries`, of prompts, only images of these prompts are taken, and parted by country too.
     """
-    nearest = checked(matches, MATCHES).filter(pl.col("rank") == 1).with_columns(place=pl.lit(None, pl.String))
+    nearest = nearest_of(matches).with_columns(place=pl.lit(None, pl.String))
     if countries is not None:
         place = pl.col("prompt_id").replace_strict(dict(countries), default=None, return_dtype=pl.String)
         nearest = nearest.with_columns(place=place).drop_nulls("place")
@@ -91,6 +98,19 @@ def image_collections(
             batches=one_batch(len(codes)) if repeats is None else cut_batches(repeats.of_row, size, partial),
             repeats=repeats,
         )
+
+
+def nearest_of(matches: pl.DataFrame) -> pl.DataFrame:
+    """Take the nearest match of each image; an image whose nearest is not there is a mistake."""
+    table = checked(matches, MATCHES)
+    nearest = table.filter(pl.col("rank") == 1)
+    beheaded = table.join(nearest, on="image_id", how="anti")
+    if beheaded.height:
+        raise UsageError(
+            "an image has matches, and none of rank 1", expected="the nearest match of every image",
+            found=f"{beheaded['image_id'].n_unique():,} images without, such as {beheaded['image_id'].min()!r}",
+        )  # fmt: skip
+    return nearest
 
 
 def images_of_no_country(matches: pl.DataFrame, prompts: pl.DataFrame) -> dict[str, int]:

@@ -8,8 +8,8 @@ import polars as pl
 
 from culturekit.errors import UsageError
 from culturekit.metrics.diversity.labels import LEVELS, spell
-from culturekit.metrics.scoring.image_collections import checked
-from culturekit.records.schemas import JUDGMENTS, MATCHES
+from culturekit.metrics.scoring.image_collections import checked, nearest_of
+from culturekit.records.schemas import JUDGMENTS
 
 __all__ = ["NONE_SHOWN", "SAID", "Route", "common_images", "counted", "read_route", "side_by_side"]
 
@@ -54,7 +54,7 @@ def read_route(matches: pl.DataFrame, judgments: pl.DataFrame | None, *, name: s
     Raises:
         UsageError: a table does not conform, or the route has several methods.
     """
-    nearest = checked(matches, MATCHES).filter(pl.col("rank") == 1)
+    nearest = nearest_of(matches)
     methods = nearest["method"].unique().sort().to_list()
     if len(methods) > 1:
         raise UsageError(f"route {name} has several methods", expected="one", found=", ".join(methods))

@@ -21,6 +21,7 @@ from culturekit.annotate.set_aside import set_aside
 from culturekit.errors import UsageError
 from culturekit.families.handles.form_answers import read_answers
 from culturekit.families.handles.public_files import roles
+from culturekit.metrics.scoring.image_collections import quality_by_scorer
 from culturekit.records.schemas import (
     ANNOTATION_CHECKS,
     ANNOTATIONS,
@@ -125,7 +126,10 @@ def aggregate_stage(files: AggregateFiles, options: AggregateOptions, *, name: s
     def run(work: Work) -> Outcome:
         items = all_items([files.about, *(items_beside(path) for path in files.more)])
         metrics = [read_together(files.values, VALUES)] if files.values else []
-        metrics += [values_of_quality(read_table(path, QUALITY), items) for path in files.quality]
+        if files.quality:
+            quality = read_together(files.quality, QUALITY)
+            quality_by_scorer(quality)  # refuses what is no quality
+            metrics.append(values_of_quality(quality, items))
         values = pl.concat(metrics).sort(VALUES.key) if metrics else None
         answers = read_together([files.annotations, *files.more], ANNOTATIONS, read=read_answers).sort(ANNOTATIONS.key)
         aside = set_aside(

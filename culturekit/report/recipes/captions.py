@@ -53,7 +53,7 @@ def caption_page(run: RunFolders) -> SectionPage:
     culture = run.needed(own.CAPTIONS, CAPTIONS)["culture"][0]
     found = [models(run), learnt(run), benchmark(run), strategies(run), followed(run), criteria(run), histogram(run),
              expansion(run), exported(run)]  # fmt: skip
-    caveats = (*every_caveat(run), *not_put_right(run, own.JUDGED, "Corrections"))
+    caveats = (*every_caveat(run), *not_put_right(run, own.JUDGED, {"": "Corrections"}))
     return SectionPage(
         TITLE, tuple(run.models), images, (f"{culture} captions",), tuple(verdict(run)), caveats,
         tuple(section for section in found if section is not None), tuple(stage_line(run, name) for name in run.stages),

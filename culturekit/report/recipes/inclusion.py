@@ -56,9 +56,9 @@ def inclusion_page(run: RunFolders) -> SectionPage:
 def caveats(run: RunFolders) -> Iterator[str]:
     """Say what stands for no real model, and what people's answers do not carry."""
     yield from every_caveat(run)
-    yield from not_put_right(run, own.MARKS, "People's answers")
-    for variant in run.variants(own.JUDGED):
-        yield from not_put_right(run, own.JUDGED, f"Corrections ({variant})", variant)
+    yield from not_put_right(run, own.MARKS, {"": "People's answers"})
+    names = {variant: f"Corrections ({variant})" for variant in run.variants(own.JUDGED)}
+    yield from not_put_right(run, own.JUDGED, names)
 
 
 def scores_of(run: RunFolders, role: roles.Role, model: str = "", variant: str = "", **params: str) -> pl.DataFrame:

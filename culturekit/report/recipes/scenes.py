@@ -123,9 +123,8 @@ def not_corrected(run: RunFolders) -> Iterator[str]:
     """Say why there are no gaps, what of people's answers did not count, and which scores they did not put right."""
     if not run.has(roles.GAPS):
         yield "Gaps are left out: all countries are of one group of the scheme, or of none."
-    yield from not_put_right(run, scene_roles.MARKS, "People's marks")
+    yield from not_put_right(run, scene_roles.MARKS, {"": "People's marks"})
     variants = run.variants(scene_roles.JUDGED_BY)
-    for name in variants:
-        yield from not_put_right(run, scene_roles.JUDGED_BY, name.upper(), name)
+    yield from not_put_right(run, scene_roles.JUDGED_BY, {name: name.upper() for name in variants})
     if variants:
         yield "EXAG, and with it FAITH, is put right by people's rating of it, of which 1 to 5 stand for 0 to 1."

@@ -78,3 +78,10 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     (tmp_path / "b.csv").write_bytes(b"scheme,group,country\n\xff\n")
     with pytest.raises(UsageError, match="not UTF-8 text"):
         read_groups(tmp_path / "b.csv")
+
+
+@pytest.mark.parametrize("line", ["mine, ,BR", ",A,BR"])
+def test_a_group_without_a_name_is_refused(tmp_path: Path, line: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        read_groups(written(tmp_path / "groups.csv", f"scheme,group,country\nmine,A,FR\n{line}\n"))
+    assert "groups.csv:3: the scheme or the group of BR has no name" in str(refused.value.problems[0])

@@ -275,6 +275,9 @@ def test_models_are_named_by_the_pattern_and_one_can_be_taken(tmp_path: Path) ->
     run, one = take(spec, tmp_path / "one", table, model="SDXL")
     assert one.select("model", "source").rows() == [("SDXL", "sdxl/p1_0.png")]
     assert run.manifest.drops == {"of another model": 1}
+    fill(root, ["SDXL/p1_0.png"])
+    with pytest.raises(UsageError, match=r"names of models that cannot be told apart.*found 'SDXL' and 'sdxl'"):
+        take(spec, tmp_path / "alike", table)
 
 
 def test_without_prompts_names_still_tell_what_they_tell(tmp_path: Path) -> None:

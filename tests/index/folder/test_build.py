@@ -132,6 +132,21 @@ def test_a_channel_that_cannot_be_built_is_refused(
         channels_for(files, IndexOptions(encoder, channel))  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("files", "options", "said"),
+    [
+        ({"aliases": Path("a.csv")}, {}, "--aliases is of names"),
+        ({"templates": Path("t.yaml")}, {}, "--templates is of names"),
+        ({}, {"countries_in_texts": True}, "--countries-in-texts is of names"),
+    ],
+)
+def test_names_that_no_channel_takes_are_refused(
+    cspace: Path, references: Path, files: dict[str, Path], options: dict[str, bool], said: str
+) -> None:
+    with pytest.raises(UsageError, match=f"{said}, and this index goes by pictures only"):
+        channels_for(IndexFiles(cspace, references, **files), IndexOptions("embedded", **options))  # type: ignore[arg-type]
+
+
 def test_references_of_unknown_artifacts_only_are_refused(work: Work, cspace: Path, references: Path) -> None:
     images = pl.read_parquet(references).filter(pl.col("truth_artifact_id") == "Q99")
     images.write_parquet(references)
