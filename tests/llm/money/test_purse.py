@@ -155,6 +155,21 @@ def test_what_may_be_spent_is_written_down_before_however_many_are_under_way(tmp
             assert int(journal.recall("promised:one") or b"0") >= purse.budget.used + purse.budget.aside > 0
 
 
+@pytest.mark.parametrize(("billed", "part"), [("keep", 1.0), ("free", 0.0)])
+def test_a_question_without_a_reply_costs_its_worst_only_where_it_may_be_billed(billed: str, part: float) -> None:
+    client = FakeClient()
+    (request,) = questions(1)
+    purse, question = (
+        Purse(RATE, client.identity, Budget(1.0)),
+        Question(0, Row(request), client.compose(request), b"k"),
+    )
+    assert purse.reserve(question)
+    worst = question.reserved
+    getattr(purse, billed)(question)
+    assert (purse.unsure, purse.budget.spent, purse.budget.reserved) == (part * worst, pytest.approx(part * worst), 0.0)
+    assert worst > 0.0
+
+
 def test_a_claim_of_millions_does_not_hold_the_pace_up() -> None:
     def claim(identifier: str, *_: object) -> Turn:
         return Turn(0.1, answer_for(identifier).replace(b'"in": 50, "out": 10', b'"in": 100000000, "out": 100000000'))
