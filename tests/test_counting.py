@@ -15,6 +15,8 @@ from culturekit.counting import counted
         ("boxes", "box"),
         ("rows set aside", "row set aside"),
         ("true labels worked out", "true label worked out"),
+        ("image of other prompts", "image of other prompts"),
+        ("image has no size", "image has no size"),
         ("quality", "quality"),
         ("ids", "id"),
         ("analysis", "analysis"),

@@ -144,7 +144,7 @@ def as_data(run: "StageRun") -> dict[str, object]:
 def line_about(run: "StageRun", *, width: int) -> str:
     """Say in one line how a stage ended."""
     counts = ", ".join(counted(count, name) for name, count in run.manifest.counts.items())
-    drops = ", ".join(f"{count:,} {reason}" for reason, count in run.manifest.drops.items())
+    drops = ", ".join(counted(count, reason) for reason, count in run.manifest.drops.items())
     left_out = f" (left out: {drops})" if drops else ""
     marks = ", ".join(run.manifest.notes.get(MARKED, ()))
     left_out += f" (marked: {marks})" if marks else ""

@@ -46,7 +46,7 @@ def several_runs_stage(roots: Sequence[Path], *, name: str = "report") -> Stage:
             expected=f"runs of `{CUBE}`", found=", ".join(sorted(others)),
             hint="`culturekit site RUN...` puts them side by side.",
         )  # fmt: skip
-    return stage_of("report-runs", 3, list(named(roots)), write_page, {}, name)
+    return stage_of("report-runs", 4, list(named(roots)), write_page, {}, name)
 
 
 def site_stage(roots: Sequence[Path], dataset: str | None = None, *, name: str = "site") -> Stage:
@@ -68,10 +68,10 @@ def site_stage(roots: Sequence[Path], dataset: str | None = None, *, name: str =
         )  # fmt: skip
     runs, options = list(named(roots)), {"dataset": dataset}
     if kinds == {CUBE}:
-        return stage_of("site", 3, runs, lambda work, runs: write_site(work, runs, dataset), options, name)
+        return stage_of("site", 4, runs, lambda work, runs: write_site(work, runs, dataset), options, name)
     if dataset is not None:
         raise argument_error("dataset", f"for runs of `{CUBE}`, which have one headline score", dataset)
-    return stage_of("scored-site", 3, runs, write_scored_site, options, name)
+    return stage_of("scored-site", 4, runs, write_scored_site, options, name)
 
 
 def stage_of(

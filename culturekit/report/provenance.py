@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from culturekit.counting import counted
 from culturekit.families.corrected import NOT_CORRECTED, UNRATED, counted_kernels
 from culturekit.metrics.corrected.audit_marks import MARKS
 from culturekit.records.work import NOT_COMPARABLE
@@ -114,7 +115,7 @@ def not_put_right(run: RunFolders, role: Role, variants: Mapping[str, str]) -> I
     for variant, name in variants.items():
         if run.has(role, variant=variant):
             for why, count in run.manifest(role, variant=variant).drops.items():
-                found[f"{count:,} {why}"].append(name)
+                found[counted(count, why)].append(name)
     yield from (f"{', '.join(names)}: {left_out}." for left_out, names in found.items())
 
 

@@ -6,8 +6,10 @@ import pytest
 
 from culturekit.errors import UsageError
 from culturekit.llm.journal.journal import Journal
+from culturekit.llm.journal.journal_file import FILE
 from culturekit.llm.money.budget import Budget
 from culturekit.llm.money.purse import Purse
+from culturekit.llm.money.shared_budget import spent_in_run
 from culturekit.llm.pace.durable_hold import DurableHold
 from culturekit.llm.probing import needs_probe, probe_once
 from tests.llm.questions import client
@@ -29,6 +31,32 @@ def test_a_server_that_enforces_schemas_is_asked_once_and_not_warned_of(
 ) -> None:
     assert probed(tmp_path, Script(), times=3) == (1, 0.0)
     assert not caplog.records
+
+
+def test_a_reply_that_a_kill_left_unread_is_read_and_not_bought_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with running_server(Script(ignores_schema=True)) as server:
+        asked = client(f"openai:qwen?base_url={server.openai_url}&schema=vllm&price=1/2")
+
+        def probe() -> float | None:
+            purse = Purse(asked.rate, asked.identity, Budget(1.0))
+            with Journal(tmp_path) as journal:
+                probe_once(asked, journal, purse, DurableHold(journal, asked.identity, 900.0), run="r")
+            return purse.paid
+
+        with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+            patched.setattr(Journal, "note", killed)
+            probe()
+        assert not caplog.records
+        paid = probe()
+        assert paid
+        assert paid == pytest.approx(spent_in_run(tmp_path / FILE, "r"))
+        assert "without holding the model qwen to the schema" in caplog.text
+        assert len(server.records()) == 1
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,16 @@ from culturekit.records.schemas import SCORES
 from culturekit.records.work import Outcome, Work
 from culturekit.report.provenance import every_caveat
 from culturekit.report.recipes.scene_sections import ablations, followed, gaps, headline
-from culturekit.report.recipes.scene_tables import explained, looked_up, score_grid, with_params
+from culturekit.report.recipes.scene_tables import (
+    Cell,
+    Grid,
+    Section,
+    explained,
+    looked_up,
+    score_grid,
+    side_by_side,
+    with_params,
+)
 from culturekit.report.run_folders import RunFolders
 from culturekit.stages import roles, scene_roles
 from culturekit.stages.roles import Role
@@ -114,3 +124,20 @@ def test_two_scores_are_never_shown_as_none() -> None:
     table = with_params(pl.DataFrame(rows, schema=SCORES.schema), labels="labels")
     with pytest.raises(IntegrityError, match=r"2 scores stand where the page shows one.*out-of-region"):
         looked_up(table, model="m", labels="corrected")
+
+
+def test_tables_with_the_same_rows_stand_side_by_side_evenly_as_far_as_they_fit() -> None:
+    def shown(caption: str, columns: int, row: str = "m") -> Grid:
+        heads = ("model", *map(str, range(columns)))
+        return Grid(caption, heads, ((Cell(row), *(Cell(f"{caption}{number}", "low") for number in range(columns))),))
+
+    three = [shown(name, 3) for name in "abcd"]
+    first, second = side_by_side(three)
+    assert (first.parts, second.parts) == ((("a", 3), ("b", 3)), (("c", 3), ("d", 3)))
+    assert first.columns == ("model", "0", "1", "2", "0", "1", "2")
+    assert texts(first) == [["m", "a0", "a1", "a2", "b0", "b1", "b2"]]
+    apart = [shown("a", 5), shown("b", 5), shown("c", 2), shown("d", 2, row="another")]
+    assert list(side_by_side(apart)) == apart
+    dashes = replace(three[0], rows=((Cell("m"), Cell("–"), Cell("–"), Cell("–")),))
+    section = Section("anchor", "Title", "Lead.", (dashes, three[1]))
+    assert [grid.caption for grid in section.tables] == ["a dash: nothing to score"]

@@ -40,7 +40,7 @@ def card_stage(release: Path, hand: Path, *, name: str = "card") -> Stage:
     return Stage(
         name,
         "card",
-        2,
+        3,
         lambda work: build_card(work, release, hand),
         {"release": release, "fields": hand / FIELDS_FILE, "text": hand / TEXT_FILE, "stages": release},
         packages=("polars", "PyYAML"),
@@ -69,11 +69,11 @@ class SectionReport:
 
 
 SECTION_REPORTS = {
-    "c3": SectionReport("caption-report", 6, caption_page, (caption_roles.TRUTH, caption_roles.PAIR_TRUTH)),
-    "cultivate": SectionReport("scene-report", 7, scene_page, (scene_roles.AHEAD_TRUTH,)),
-    "inclusion": SectionReport("inclusion-report", 6, inclusion_page, (inclusion_roles.TRUTH,)),
+    "c3": SectionReport("caption-report", 7, caption_page, (caption_roles.TRUTH, caption_roles.PAIR_TRUTH)),
+    "cultivate": SectionReport("scene-report", 8, scene_page, (scene_roles.AHEAD_TRUTH,)),
+    "inclusion": SectionReport("inclusion-report", 7, inclusion_page, (inclusion_roles.TRUTH,)),
     "linguistic": SectionReport(
-        "linguistic-report", 5, linguistic_page,
+        "linguistic-report", 6, linguistic_page,
         (linguistic_roles.TRUE_DIALECTS, linguistic_roles.TRUE_TONES, linguistic_roles.TRUE_RATINGS,
          linguistic_roles.NEUTRAL_TRUTH),
     ),
@@ -89,7 +89,7 @@ def report_stage(run: RunFolders, *, name: str = "report") -> Stage:
     return Stage(
         name,
         "report",
-        7,
+        8,
         lambda work: write_report(work, run),
         {stage: run.root / stage for stage in run.stages},
         {"models": list(run.models)},

@@ -1,8 +1,9 @@
 """Tables of the page about activities as data: cells, tables, sections, and scores looked up for them."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any, TypeAlias
 
 import polars as pl
@@ -12,12 +13,15 @@ from culturekit.kg.countries import countries
 
 __all__ = [
     "METRICS", "Cell", "Grid", "Section", "Sources", "Where", "explained", "grid", "looked_up", "name_of", "number",
-    "row_of", "score_grid", "with_params",
+    "row_of", "score_grid", "side_by_side", "with_params",
 ]  # fmt: skip
 
 METRICS = {"align": "ALIGN", "hal": "HAL", "exag": "EXAG", "faith": "FAITH", "ddiv": "DDIV", "sdiv": "SDIV"}
 
 DASH, NO_INTERVAL = "–", "no interval"
+
+MOST_COLUMNS = 9
+"""So many columns of scores fit beside the heads of rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +35,12 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """One table; the first cell of each row is its head."""
+    """One table; the first cell of each row is its head. `parts` are captions over some columns each."""
 
     caption: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
+    parts: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +56,7 @@ class Section:
     @property
     def tables(self) -> tuple[Grid, ...]:
         """The tables as they are shown."""
-        return tuple(map(explained, self.grids))
+        return tuple(map(explained, side_by_side(self.grids)))
 
 
 Where: TypeAlias = Mapping[str, str | None]
@@ -122,11 +127,34 @@ def score_grid(
     ))  # fmt: skip
 
 
+def side_by_side(grids: Iterable[Grid]) -> Iterator[Grid]:
+    """Put neighbours with the same columns and heads of rows into one table, evenly, as many as fit."""
+    for (columns, _), group in groupby(grids, lambda each: (each.columns, [row[0] for row in each.rows])):
+        alike, own = list(group), len(columns) - 1
+        room = range(1, max(MOST_COLUMNS // max(own, 1), 1) + 1)
+        size = max(number for number in room if len(alike) % number == 0)
+        for start in range(0, len(alike), size):
+            yield beside(alike[start : start + size])
+
+
+def beside(alike: Sequence[Grid]) -> Grid:
+    """Make one table of some; one stays as it is."""
+    first, *others = alike
+    if not others:
+        return first
+    parts = tuple((each.caption, len(first.columns) - 1) for each in alike)
+    columns = (first.columns[0], *first.columns[1:] * len(alike))
+    rows = zip(*(each.rows for each in alike), strict=True)
+    return Grid("", columns, tuple((row[0][0], *(cell for part in row for cell in part[1:])) for row in rows), parts)
+
+
 def explained(shown: Grid) -> Grid:
     """Say in the caption what a dash is, and where no value has an interval; where only some lack it, these say so."""
     cells = [cell for row in shown.rows for cell in row[1:]]
     scores = [cell for cell in cells if cell.text != DASH]
     if scores and all(cell.sub == NO_INTERVAL for cell in scores):
         rows = tuple((row[0], *(replace(cell, sub="") for cell in row[1:])) for row in shown.rows)
-        shown = replace(shown, caption=f"{shown.caption}, without intervals", rows=rows)
-    return replace(shown, caption=f"{shown.caption}; a dash: nothing to score") if len(scores) < len(cells) else shown
+        shown = replace(shown, caption=f"{shown.caption}, without intervals".removeprefix(", "), rows=rows)
+    if len(scores) == len(cells):
+        return shown
+    return replace(shown, caption=f"{shown.caption}; a dash: nothing to score".removeprefix("; "))
