@@ -66,8 +66,6 @@ class Opened:
 
 def map_images(work: Work, given: MappingInputs, options: MappingOptions) -> Outcome:
     """Embed the images of a table and write the nearest artifacts of each."""
-    if given.calibration is not None and options.max_error is None:
-        raise UsageError("images to calibrate on serve a stated error", expected="--max-error beside --calibration")
     opened = opened_index(given, options)
     images, drops = images_to_map(given.images, given.prompts)
     placed, homeless = with_places(images, opened, options)

@@ -10,14 +10,13 @@ from PIL import Image, PngImagePlugin
 from culturekit.errors import IntegrityError, UsageError
 from culturekit.index.embedding.embed_table import EmbedSource, TextColumns
 from culturekit.index.folder.index_folder import open_index
-from culturekit.index.matching.mapping import MappingInputs, MappingOptions, map_images
+from culturekit.index.matching.mapping import MappingInputs, MappingOptions
 from culturekit.index.matching.match_scope import ChannelVectors
 from culturekit.index.search.search import searcher
 from culturekit.pipeline.run_stage import StageRun, run_stage
 from culturekit.pipeline.steps.mapping_stages import map_stage
 from culturekit.pipeline.workers.local_engine import LocalEngine
 from culturekit.records.schemas import DROPS, MATCHES, PROMPTS
-from culturekit.records.work import Work
 from culturekit.storage.tables import read_table, write_table
 from tests.conftest import HeardProgress, HereEngine
 from tests.index.matching.naive_matches import World, artifact_scores, naive_rows
@@ -259,9 +258,9 @@ def test_workers_searchers_and_cuts_change_no_byte(
     assert len(hashes) == 1
 
 
-def test_what_nothing_would_look_at_is_refused(tmp_path: Path, work: Work) -> None:
+def test_what_nothing_would_look_at_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="images to calibrate on serve a stated error; expected --max-error"):
-        map_images(work, MappingInputs(tmp_path, tmp_path, calibration=tmp_path), MappingOptions())
+        map_stage(MappingInputs(tmp_path, tmp_path, calibration=tmp_path), MappingOptions())
     with pytest.raises(UsageError, match="--id-column and --text-column are of texts"):
         EmbedSource(tmp_path, columns=TextColumns("key"))
 
