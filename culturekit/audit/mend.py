@@ -130,6 +130,12 @@ def write_sheet(sheet: Sheet, source: Path, out: Path) -> None:
         raise UsageError("a mended copy keeps its layout", expected=f"--fix NAME{source.suffix}", found=out.name)
     if out.exists() and out.samefile(source):
         raise UsageError("a mended copy is another file", where=str(out), hint="Name another file after --fix.")
+    if out.exists() and not change_log_path(out).is_file():
+        raise UsageError(
+            "a mended copy replaces an earlier one only", where=str(out),
+            expected="a new file, or one with its .changes.csv",
+            found="a file that no audit wrote", hint="Name another file after --fix.",
+        )  # fmt: skip
     rows = [dict(row.cells) for row in sheet.rows]
     out.parent.mkdir(parents=True, exist_ok=True)
     if sheet.form == "json":

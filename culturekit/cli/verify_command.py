@@ -1,7 +1,7 @@
 """`culturekit verify`: work out again what a run says."""
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -69,9 +69,11 @@ def lines_of(answer: Verification) -> Iterator[str]:
         yield from finding_lines([one for one in answer.findings if one.severity == severity])
     looked_at = ", ".join(counted(count, what) for what, count in answer.checked.items())
     yield f"looked at    {looked_at}"
-    groups = Counter((one.folder, one.metric, one.verdict, one.how) for one in answer.verdicts)
-    for (folder, metric, verdict, how), count in sorted(groups.items()):
-        yield f"{verdict:<14}  {count:>6,}  {folder}: {metric}  {how}"
+    groups: dict[tuple[str, str, str], list[str]] = defaultdict(list)
+    for one in answer.verdicts:
+        groups[one.folder, one.verdict, one.how].append(one.metric)
+    for (folder, verdict, how), metrics in sorted(groups.items()):
+        yield f"{verdict:<14}  {len(metrics):>6,}  {folder}: {', '.join(sorted(set(metrics)))}: {how}"
     yield f"fingerprint  {answer.fingerprint}"
     yield sentence(answer)
 

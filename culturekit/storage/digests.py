@@ -8,12 +8,19 @@ from typing import Any
 import msgspec
 import orjson
 
+from culturekit.errors import UsageError
+
 __all__ = ["canonical_json", "digest", "digest_bytes", "digest_file", "digest_tree", "indented_json", "source_hash"]
 
 
 def canonical_json(value: Any) -> bytes:  # noqa: ANN401 - any JSON value
     """Write a value in the one form that equal values share: sorted keys, no spaces, UTF-8."""
-    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    try:
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    except orjson.JSONEncodeError as error:
+        if "64-bit" not in str(error):
+            raise
+        raise UsageError("a number is too large", expected="below 2^64", found=str(error)) from error
 
 
 def indented_json(value: Any) -> bytes:  # noqa: ANN401 - anything that msgspec writes

@@ -35,6 +35,7 @@ NAMING = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EINVAL, errno.ENAMETO
 MISNAMED: Mapping[int, str] = {
     errno.ENOTDIR: "a file stands where a folder is expected",
     errno.EISDIR: "a folder stands where a file is expected",
+    errno.ENAMETOOLONG: "a name is longer than the disk allows",
     errno.EEXIST: "something of that name is there already",
 }
 """What a name that leads to the other kind means: whoever typed it can mend it, and waiting mends nothing."""

@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -204,6 +205,11 @@ def test_quotas_that_cannot_be_met_are_refused(
 ) -> None:
     with pytest.raises(UsageError, match=said):
         export(tmp_path / "out", files, **changes)
+
+
+def test_matches_for_a_form_that_offers_no_artifacts_are_refused(tmp_path: Path, files: ExportFiles) -> None:
+    with pytest.raises(UsageError, match="which artifacts a form offers, and cube offers none"):
+        export(tmp_path / "out", replace(files, matches=files.images))
 
 
 def test_prompts_that_are_missing_are_asked_for(tmp_path: Path, files: ExportFiles) -> None:

@@ -160,6 +160,13 @@ def test_other_files_are_refused_with_what_is_expected(tmp_path: Path) -> None:
         audit_file(path, fix=tmp_path / "out.csv")
     with pytest.raises(UsageError, match="is another file"):
         audit_file(path, fix=path)
+    other = tmp_path / "prompts.json"
+    other.write_text("mine", encoding="utf-8")
+    with pytest.raises(UsageError, match=r"prompts.json: a mended copy replaces an earlier one only"):
+        audit_file(path, fix=other)
+    assert other.read_text(encoding="utf-8") == "mine"
+    for _ in range(2):  # a copy of its own is made again
+        audit_file(path, fix=tmp_path / "mended.json")
 
 
 def test_an_empty_file_and_a_file_of_lacking_keys_are_audited(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from culturekit.errors import UsageError
 from culturekit.storage.atomic import clear_folder, remove_strays, write_atomically
 from culturekit.storage.digests import canonical_json, digest, digest_bytes, digest_file, digest_tree
 
@@ -19,6 +20,8 @@ def test_equal_values_have_one_form_whatever_the_order(value: dict[str, int]) ->
 
 def test_the_form_is_the_documented_one() -> None:
     assert canonical_json({"b": [1, None], "a": "ü"}) == '{"a":"ü","b":[1,null]}'.encode()
+    with pytest.raises(UsageError, match="a number is too large; expected below 2"):
+        canonical_json({"seed": 10**20})
     assert digest_bytes(b"abc") == hashlib.sha256(b"abc").hexdigest()
 
 

@@ -130,6 +130,7 @@ def test_what_is_not_the_outside_stays_as_it_is(raised: BaseException) -> None:
     [
         (errno.ENOTDIR, "a file stands where"),
         (errno.EISDIR, "a folder stands"),
+        (errno.ENAMETOOLONG, "a name is longer than the disk allows"),
         (errno.EEXIST, "something of that name is there already"),
     ],
 )

@@ -91,7 +91,7 @@ def names_there(kept: TableSlices, cells: Sequence[Cell], *, most: int) -> Mappi
                 continue
             if len(names) < most:
                 heapq.heappush(names, entry)
-            elif entry > names[0]:
+            elif most and entry > names[0]:
                 heapq.heapreplace(names, entry)
     return {cell: [label for _, _, label in sorted(names, reverse=True)] for cell, names in best.items()}
 

@@ -28,7 +28,7 @@ def diff(
     before: Annotated[Path, typer.Argument(help="Cultural space: a run folder, a release folder or its table.")],
     after: Annotated[Path, typer.Argument(help="The one to compare it with, with what lies behind it.")],
     out: Annotated[Path | None, typer.Option(help="Folder for diff.parquet, the table of all changes.")] = None,
-    show: Annotated[int, typer.Option(min=0, help="Changes to print with their evidence.")] = 20,
+    show: Annotated[int, typer.Option(min=0, max=1_000_000, help="Changes to print with their evidence.")] = 20,
     also: Also = None,
     wait: Wait = False,
     as_json: AsJson = False,

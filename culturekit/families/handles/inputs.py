@@ -19,7 +19,7 @@ from culturekit.families.handles.vector_files import (
 from culturekit.index.embedding.vector_folder import load_vectors
 from culturekit.index.encoder import Vectors
 from culturekit.metrics.scoring.labelled_vectors import LabelledVectors
-from culturekit.records.schemas import PAIR_DISTANCES, VALUES
+from culturekit.records.schemas import PAIR_DISTANCES, PROMPTS, VALUES
 from culturekit.records.tables import Table
 from culturekit.storage.digests import digest_file
 from culturekit.storage.manifest import read_manifest
@@ -241,7 +241,9 @@ def roles_of(given: object) -> dict[str, Path]:
 
 def asked(prompts: Path, scratch: Path) -> pl.DataFrame:
     """Read prompts, a table of ours or a file in the public layout."""
-    return pl.read_parquet(prompts_table(prompts, scratch))
+    table = prompts_table(prompts, scratch)
+    read_table(table, PROMPTS)  # refuses what is no such table; columns of one's own, such as pairs, stay
+    return pl.read_parquet(table)
 
 
 def check_apart(what: str, paths: Sequence[Path]) -> None:

@@ -37,7 +37,10 @@ MOST_PATTERNS = 3
 
 def naming_of(root: Path, *, pattern: str, manifest: str) -> Naming:
     """Take what was stated; where nothing was, a list that lies in the folder."""
-    patterns = parse_patterns(pattern)
+    try:
+        patterns = parse_patterns(pattern)
+    except ValueError as error:
+        raise UsageError(str(error), expected="such as {model}/{prompt}__{id}") from error
     if manifest:
         path = stated_list(root, manifest)
         return Naming(patterns, read_list(path, label=manifest))

@@ -172,6 +172,8 @@ class EmbedSource:
         """Take either images or texts."""
         if (self.images is None) == (not self.texts):
             raise UsageError("a folder of vectors is made of images or of texts", expected="--images or --texts")
+        if self.images is not None and self.columns != USUAL:
+            raise UsageError("--id-column and --text-column are of texts", expected="--texts", found="--images")
 
     @property
     def inputs(self) -> dict[str, Path]:

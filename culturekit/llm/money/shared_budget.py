@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 
+from culturekit.errors import UsageError
 from culturekit.llm.journal.journal_file import FILE, PAID, SOUND, errors_explained, open_for_reading, paid
 from culturekit.llm.money.budget import dollars
 from culturekit.storage.manifest import JOURNAL
@@ -58,6 +59,8 @@ def journal_for(final: Path) -> Path | None:
 
 def spent_elsewhere(stages: Iterable[Path]) -> float:
     """Add up what the last run of each stage has spent, or may have spent, in US dollars."""
+    if files := [stage for stage in stages if stage.is_file()]:
+        raise UsageError("a paid stage is a folder", where=str(files[0]), expected="its --out", found="a file")
     journals = [journal for stage in stages if (journal := journal_for(stage)) is not None]
     return sum(spent_in_last_run(journal) for journal in journals)
 
@@ -76,7 +79,8 @@ def spent_in_last_run(journal: Path) -> float:
 
 def left_for(budget: float | None, stages: Iterable[Path]) -> float | None:
     """Give what a budget leaves after what other stages have spent."""
-    return None if budget is None else max(0.0, budget - spent_elsewhere(stages))
+    spent = spent_elsewhere(stages)
+    return None if budget is None else max(0.0, budget - spent)
 
 
 def note_on_others(budget: float | None, stages: Iterable[Path]) -> str:

@@ -212,6 +212,9 @@ def offers_of(
     """Find the answers that differ from item to item, where the scheme has such."""
     wanted = wanted_lists(scheme)
     if not wanted:
+        if files.matches:
+            raise UsageError(f"matches decide which artifacts a form offers, and {scheme.name} offers none",
+                             expected="a form such as audit, or no --matches")  # fmt: skip
         return {}
     if not wanted <= set(OF_SPACE):
         if files.items is None:

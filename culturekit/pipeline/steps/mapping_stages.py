@@ -163,6 +163,8 @@ def map_stage(given: MappingInputs, options: MappingOptions, *, name: str = "mat
     """Map every image to its nearest artifacts, with margins."""
     check_options(options)
     check_options(given.adjustment)
+    if given.calibration is not None and options.max_error is None:
+        raise UsageError("images to calibrate on serve a stated error", expected="--max-error beside --calibration")
 
     def run(work: Work) -> Outcome:
         prompts = None if given.prompts is None else prompts_table(given.prompts, work.scratch)

@@ -40,7 +40,7 @@ def card_stage(release: Path, hand: Path, *, name: str = "card") -> Stage:
     return Stage(
         name,
         "card",
-        2,
+        3,
         lambda work: build_card(work, release, hand),
         {"release": release, "fields": hand / FIELDS_FILE, "text": hand / TEXT_FILE, "stages": release},
         packages=("polars", "PyYAML"),

@@ -95,9 +95,9 @@ MEANS = frozenset(
 )  # fmt: skip
 """Metrics that are means of the values beside them."""
 
-OF_ITEMS = "is the mean of its values"
-OF_PROMPTS = "is the mean of its values over prompts"
-OF_COUNTRIES = "is the mean of its values over prompts and countries"
+OF_ITEMS = "the mean of its values"
+OF_PROMPTS = "the mean of its values over prompts"
+OF_COUNTRIES = "the mean of its values over prompts and countries"
 OTHER = "what it is made from is not a mean of the values beside it, and nothing here works this metric out"
 NO_VALUES = "no values stand beside it, and nothing here works this metric out"
 

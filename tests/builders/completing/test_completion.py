@@ -82,6 +82,12 @@ def test_what_is_there_under_any_of_its_names_is_neither_checked_nor_added(
     assert outcome.counts["drops"] == 0
 
 
+def test_no_name_goes_along_with_a_question_where_none_is_wanted(work: Work, tmp_path: Path) -> None:
+    proposer = Proposer(once(BR=[artifact_said("moqueca")]))
+    run(work, world(tmp_path / "in", [dish(1, "feijoada"), dish(2, "farofa")]), proposer, shown=0)
+    assert {tuple(data["known"]) for data in proposer.of("cspace.propose")} == {()}
+
+
 def test_two_items_that_only_accents_tell_apart_stay_two(work: Work, tmp_path: Path) -> None:
     kept = [dish(1, "pâté"), dish(2, "pâte", JAPAN)]
     proposer = Proposer(once(BR=[artifact_said("pâté")], JP=[artifact_said("Pâté"), artifact_said("pate")]))

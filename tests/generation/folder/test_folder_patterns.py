@@ -1,10 +1,13 @@
 import re
 import unicodedata
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from culturekit.errors import UsageError
+from culturekit.generation.folder.folder_detection import naming_of
 from culturekit.generation.folder.folder_patterns import (
     FIELDS,
     bare,
@@ -125,3 +128,9 @@ def test_numbers_in_names_count() -> None:
         "img02b",
         "img10.png",
     ]
+
+
+@pytest.mark.parametrize("pattern", ["nosuch", "../{model}", "{model}{prompt}"])
+def test_a_pattern_that_is_none_is_a_mistake_of_whoever_typed_it(tmp_path: Path, pattern: str) -> None:
+    with pytest.raises(UsageError, match=r"pattern .*expected such as"):
+        naming_of(tmp_path, pattern=pattern, manifest="")

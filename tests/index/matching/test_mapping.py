@@ -8,6 +8,7 @@ import pytest
 from PIL import Image, PngImagePlugin
 
 from culturekit.errors import IntegrityError, UsageError
+from culturekit.index.embedding.embed_table import EmbedSource, TextColumns
 from culturekit.index.folder.index_folder import open_index
 from culturekit.index.matching.mapping import MappingInputs, MappingOptions
 from culturekit.index.matching.match_scope import ChannelVectors
@@ -255,6 +256,13 @@ def test_workers_searchers_and_cuts_change_no_byte(
         assert again.manifest.key == first.manifest.key
         hashes.add(again.manifest.sha256)
     assert len(hashes) == 1
+
+
+def test_what_nothing_would_look_at_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="images to calibrate on serve a stated error; expected --max-error"):
+        map_stage(MappingInputs(tmp_path, tmp_path, calibration=tmp_path), MappingOptions())
+    with pytest.raises(UsageError, match="--id-column and --text-column are of texts"):
+        EmbedSource(tmp_path, columns=TextColumns("key"))
 
 
 def test_an_index_that_was_changed_or_made_by_another_encoder_is_refused(

@@ -39,6 +39,12 @@ def test_what_other_stages_spent_in_their_last_run_is_taken_from_the_budget(tmp_
     assert left_for(0.5, stages) == 0.0
     assert left_for(None, stages) is None
     assert left_for(3.0, ()) == 3.0
+    (tmp_path / "replies.csv").write_text("", encoding="utf-8")
+    for budget in (1.0, None):
+        with pytest.raises(
+            UsageError, match=r"replies\.csv: a paid stage is a folder; expected its --out, found a file"
+        ):
+            left_for(budget, [tmp_path / "replies.csv"])
 
 
 def test_what_was_promised_and_never_came_back_counts_as_spent(tmp_path: Path) -> None:
