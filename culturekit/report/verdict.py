@@ -83,6 +83,8 @@ def verdict_on(
         sentences.append("Corrected, no two models surely stand in another order than mapped.")
     if any(line.reality is None for line in models):
         sentences.append(UNKNOWN + (f"{UNHEARD}{'; '.join(withheld)}." if withheld else UNASKED))
+    elif withheld and not any(line.corrected for line in models):
+        sentences.append(f"No score is corrected by what people answered: {'; '.join(withheld)}.")
     if not sentences:
         sentences.append("No model surely shows less than its mapped diversity says.")
     headline = headline_of(empty, floor if failed else None, lying=lying)

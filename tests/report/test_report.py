@@ -189,6 +189,8 @@ def test_answers_that_correct_nothing_are_no_audit_that_nobody_made() -> None:
     assert verdict_on(unseen).sentences[-1].endswith("an audit of some images by people would say by how much.")
     (said,) = verdict_on(unseen, withheld=["too few images were audited: 2 kernels"]).sentences  # it asked for an audit
     assert said.endswith("the answers that people gave do not say by how much: too few images were audited: 2 kernels.")
+    told = verdict_on([line("atlas", 0.5, 0.5, free=0, similarity=0.97)], withheld=["too few: 2 kernels"]).sentences
+    assert told == ("No score is corrected by what people answered: too few: 2 kernels.",)
 
 
 def test_corrected_scores_lead_where_people_looked() -> None:
