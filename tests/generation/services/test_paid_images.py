@@ -11,6 +11,7 @@ from culturekit.errors import BudgetReached, UsageError
 from culturekit.generation.runner import ImagePlan, derive_seed
 from culturekit.generation.services import paid_runner
 from culturekit.llm.answers import LlmOptions
+from culturekit.llm.clients.endpoints import Service
 from culturekit.llm.journal.journal_places import journals_below
 from culturekit.llm.money.ledger import read_ledger
 from culturekit.records.schemas import IMAGES
@@ -50,6 +51,7 @@ def test_every_image_is_a_row_with_what_was_sent_and_what_came(spec: SpecOf, tmp
     assert set(rows["rewriter"]) == {"unknown"}
     assert rows["requested_at"].null_count() == 0
     assert rows["prompt_revised"].null_count() == rows.height
+    assert set(rows["safety"]) == {None if spec is openai else "HATE_SPEECH=NEGLIGIBLE"}
     assert not any("candidates" in json.loads(text) for text in rows["provider_params"])
     for row in rows.iter_rows(named=True):
         content = (tmp_path / "out" / row["path"]).read_bytes()
@@ -152,6 +154,13 @@ def test_a_revised_prompt_says_that_a_rewriter_was_on(tmp_path: Path) -> None:
     assert set(rows["rewriter"]) == {"on"}
     assert rows["prompt_revised"][0] == f"A photo of {TEXTS['p1']}"
     assert run.manifest.notes["traits"]["rewriter"] == {"on": 4}
+
+
+def test_what_a_service_that_filters_lets_through_has_passed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Service, "owns", lambda *_: True)
+    with running_server() as server:
+        buy(openai(server), tmp_path)
+    assert set(images_of(tmp_path)["safety"]) == {"passed"}
 
 
 @pytest.mark.parametrize(("form", "suffix"), [("png", ".png"), ("jpeg", ".jpg"), ("webp", ".webp")])
