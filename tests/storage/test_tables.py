@@ -2,6 +2,7 @@ import os
 import re
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -129,7 +130,7 @@ def test_names_of_models_that_differ_in_case_and_spaces_only_are_refused(
         (tmp_path / f"{number}").mkdir()
     paths = [write_table(tmp_path / f"{number}", RATED_ITEMS, one) for number, one in enumerate(rated)]
     whole = write_table(tmp_path, RATED_ITEMS, pl.concat(rated))
-    for read in (lambda: read_table(whole, RATED_ITEMS), lambda: read_together(paths, RATED_ITEMS)):
+    for read in (partial(read_table, whole, RATED_ITEMS), partial(read_together, paths, RATED_ITEMS)):
         if not found:
             assert read().height == 2
             continue
