@@ -113,8 +113,8 @@ def without_references(recipe: RecipeFields) -> Iterator[str]:
 
 def without_prompts(recipe: RecipeFields) -> Iterator[str]:
     """Say which prompts are asked for and not built."""
-    if not recipe.images.kinds or len(set(recipe.images.kinds)) < len(recipe.images.kinds):
-        yield f"images.kinds must be kinds of prompts, each once; found {', '.join(recipe.images.kinds) or 'none'}"
+    if len(set(recipe.images.kinds)) < len(recipe.images.kinds):  # none at all are those of all prompts
+        yield f"images.kinds must be kinds of prompts, each once; found {', '.join(recipe.images.kinds)}"
     missing = sorted(set(recipe.images.kinds) - set(recipe.prompts.kinds))
     if missing and recipe.prompts.file is None:
         yield f"images.kinds asks for prompts that prompts.kinds does not build: {', '.join(missing)}"
