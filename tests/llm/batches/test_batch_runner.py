@@ -287,6 +287,7 @@ def test_a_wrong_key_ends_the_run_and_can_be_mended(desk: Desk) -> None:
         desk.ask(questions(2))
     assert {answer.outcome for answer in desk.ask(questions(2))} == {"ok"}
     assert set(desk.shop.bought.values()) == {1}
+    assert desk.shop.listings == 0  # what was refused is not looked for
 
 
 def test_a_budget_is_never_passed_and_what_it_buys_is_kept(desk: Desk) -> None:
