@@ -110,10 +110,12 @@ def near_text(near: Neighbour) -> str:
 
 def interval_text(trail: Trail) -> str:
     """Write the interval, where there is one."""
+    from culturekit.report.figures import ALIKE
+
     low, high = trail.score["ci_low"], trail.score["ci_high"]
     if low is None or high is None:
         return ""
-    return f" [{low:.4f}, {high:.4f}{': all alike' if low == high else ''}]"
+    return f" [{low:.4f}, {high:.4f}{f': {ALIKE}' if low == high else ''}]"
 
 
 def node_text(node: PathNode, published: str = "") -> str:

@@ -55,7 +55,7 @@ TRUTHFUL = "simulated"
 def dump_path(name: str) -> Path:
     """Find a dump file; `sample` is the bundled one, where no other is found by that name."""
     here = Path(name)
-    return here if name != SAMPLE or here.exists() else shipped("kg/sample/wikidata-sample.json.gz")
+    return here if name != SAMPLE or here.is_file() else shipped("kg/sample/wikidata-sample.json.gz")
 
 
 def hand_path(name: str) -> Path:

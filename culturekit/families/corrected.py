@@ -4,12 +4,14 @@ import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
 from pydantic import Field
 
+from culturekit.counting import counted
 from culturekit.errors import UsageError
 from culturekit.families.audit_table import answers_about_others, checked_answers
 from culturekit.families.collection_scores import QvsOptions
@@ -28,14 +30,17 @@ from culturekit.records.schemas import MATCHES
 from culturekit.stages.stage_command import Seed
 
 __all__ = [
+    "KERNELS",
     "NOT_CORRECTED",
     "NO_CORRECTION",
     "PAIRS_ORDER",
     "UNRATED",
     "Correction",
-    "counted_kernels",
     "score_corrected",
 ]
+
+KERNELS = "kernels of models and concepts"
+"""What reasons are counted of: no images."""
 
 NOT_CORRECTED = "kernels not corrected: "
 """How the reasons begin for which a kernel of a model and concept was left out."""
@@ -107,7 +112,7 @@ def score_corrected(
     for images in nearest.sort("model", "concept", "image_id").partition_by("model", maintain_order=True):
         rows += model_rows(images, (said, sample), scorers, options, correction, reasons)
     if not rows and correction.required:
-        raise reasons.refusal("no model could be corrected", counted_kernels)
+        raise reasons.refusal("no model could be corrected", partial(counted, many=KERNELS))
     products = sum(1 if row["metric"] == "qvs" else -len(scorers) for row in rows)
     left_out = {**reasons.left_out(NOT_CORRECTED), UNRATED: -products, **answers_about_others(said, nearest)}
     return scored(rows, left_out=left_out)
@@ -143,11 +148,6 @@ def model_rows(
             ends = ends_over(sizes, [told for _, told in found])
             told = {**pool, **total_of(unplaced), **ends, **marked(concepts, audits, weights, correction)}
             yield from rows_of(images, None, overall, weights, scorers, options, told)
-
-
-def counted_kernels(count: int) -> str:
-    """Say what a count of reasons counts: no images."""
-    return f"{count} kernel{'' if count == 1 else 's'} of models and concepts"
 
 
 def marked(

@@ -113,9 +113,8 @@ def same_scores(scores: pl.DataFrame) -> Iterator[list[dict[str, Any]]]:
     """Give the rows of each corrected score that two models or more have, in the order of the models."""
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     check_ranges(scores)
-    for row in (
-        scores.filter(pl.col("value").is_finite()).sort("metric", "model", *PLACE, "params").iter_rows(named=True)
-    ):
+    known = scores.filter(pl.col("value").is_finite()).sort("metric", "model", *PLACE, "params")
+    for row in known.iter_rows(named=True):
         params = parsed(row["params"])
         if params.get("labels") != "corrected" or row["ci_low"] is None or row["ci_high"] is None:
             continue

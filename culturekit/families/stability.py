@@ -101,9 +101,10 @@ def score_stability(scores: Mapping[str, pl.DataFrame]) -> Scored:
     """
     if len(scores) < 2:
         raise UsageError("a ranking is compared with another", expected="at least two tables of scores")
-    for frame in scores.values():
-        check_ranges(checked(frame, SCORES))
-    tables = {name: rankings(checked(frame, SCORES)) for name, frame in scores.items()}
+    known = {name: checked(frame, SCORES) for name, frame in scores.items()}
+    for frame in known.values():
+        check_ranges(frame)
+    tables = {name: rankings(frame) for name, frame in known.items()}
     rows: list[Row] = []
     left_out = Counter({FEW: 0, ALIKE: 0})
     for (first, one), (second, other) in itertools.combinations(tables.items(), 2):

@@ -17,15 +17,7 @@ from culturekit.generation.backend import HeldBackend, ImageBackend, ImageReques
 from culturekit.generation.backends import BACKENDS
 from culturekit.generation.comparability import traits_of
 from culturekit.generation.diffusion.held_runner import Pace, held_shards, make_held, pilot_held
-from culturekit.generation.image_rows import (
-    Maker,
-    Shard,
-    batches,
-    findings,
-    image_row,
-    part_schema,
-    truth_columns,
-)
+from culturekit.generation.image_rows import Maker, Shard, batches, findings, image_row, part_schema, truth_columns
 from culturekit.records.choices import PictureFormat, PromptKind
 from culturekit.records.schemas import IMAGES, PROMPTS
 from culturekit.records.work import Outcome, Work

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-__all__ = ["FEW", "Figure", "figure", "figure_in", "limits_of", "ordinal_span", "span", "text_of"]
+__all__ = ["ALIKE", "FEW", "Figure", "figure", "figure_in", "limits_of", "ordinal_span", "span", "text_of"]
 
 FEW = "too few batches"
 """What stands for a number that is none, and for limits that tell nothing."""

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from culturekit.counting import counted
-from culturekit.families.corrected import NOT_CORRECTED, UNRATED, counted_kernels
+from culturekit.families.corrected import KERNELS, NOT_CORRECTED, UNRATED
 from culturekit.metrics.corrected.audit_marks import MARKS
 from culturekit.records.work import NOT_COMPARABLE
 from culturekit.report.run_folders import RunFolders
@@ -92,9 +92,9 @@ def withheld(run: RunFolders) -> Iterator[str]:
     """Say why kernels of models and concepts were not corrected."""
     for reason, count in run.manifest(roles.SCORES).drops.items():
         if reason.startswith(NOT_CORRECTED):
-            yield f"{reason.removeprefix(NOT_CORRECTED)}: {counted_kernels(count)}"
+            yield f"{reason.removeprefix(NOT_CORRECTED)}: {counted(count, KERNELS)}"
         elif reason == UNRATED:
-            yield f"{reason}: {counted_kernels(count)}"
+            yield f"{reason}: {counted(count, KERNELS)}"
 
 
 def every_caveat(run: RunFolders) -> tuple[str, ...]:

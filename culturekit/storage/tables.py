@@ -198,8 +198,10 @@ def read_together(
     """
     each = [read_table(path, table) if read is None else read(path) for path in paths]
     whole = pl.concat([one.select(list(table.schema)) for one in each])
+    if len(paths) == 1:
+        return whole
     check_models(whole, ", ".join(map(str, paths)))
-    twice = table.repeated(whole) if len(paths) > 1 else whole.clear()
+    twice = table.repeated(whole)
     if twice.height:
         row = twice.row(0, named=True)
         raise UsageError(

@@ -44,7 +44,7 @@ def read_answers(annotations: Path, *, stated: Ends = NO_ENDS) -> pl.DataFrame:
         rated = table.filter(scheme=scheme, criterion=criterion)
         where, ends = f"{annotations}, {criterion} of {scheme}", scale_of(form.get(criterion, ()))
         check_on_scale(rated, ends, where=where)
-        given = rated["value"].filter(rated["value"].is_finite())
+        given = rated["value"].filter(rated["value"].is_finite()).unique().to_list()
         if NO_ENDS == ends == stated and not set(given) <= {0.0, 1.0}:
             said = "%s: no form tells the scale; ratings from %g to %g count as they are"
             logger.warning(said, where, min(given), max(given))

@@ -35,7 +35,7 @@ from culturekit.metrics.diversity.kernels import Kernel, Weights, check_weights
 from culturekit.records.arrays import Array
 from culturekit.records.schemas import AUDITS
 
-__all__ = ["REACHED", "AuditForecast", "audit_forecast", "images_for"]
+__all__ = ["AuditForecast", "audit_forecast", "images_for"]
 
 TIMES = 4
 """Audits that are simulated for one width: their widths scatter by about a tenth."""
@@ -48,8 +48,8 @@ ROUNDS, ROUNDS_OF_PROMPTS = 300, 20
 LIKE = 10.0
 """Images of the model that a prompt is taken to be like."""
 
-REACHED, MORE = 1.1, 1.15
-"""Above a width by so much it is not reached; then so many times as many images are tried."""
+MORE = 1.05
+"""So many times as many images are tried while the width that is simulated lies above the one that is asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +231,6 @@ def images_for(width_at: Callable[[int], float], width: float, *, least: int, mo
         if abs(found - width) <= 0.02 * width:
             break
         n = int(np.clip(round(n * (found / width) ** 2), least, most))
-    while n < most and width_at(n) > REACHED * width:
+    while n < most and width_at(n) > width:
         n = min(math.ceil(n * MORE), most)
     return n

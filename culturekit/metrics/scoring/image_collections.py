@@ -185,7 +185,8 @@ def quality_by_scorer(quality: pl.DataFrame | None) -> dict[str, pl.DataFrame]:
             expected="a number for each image",
             found=f"{unusable['value'][0]} for image {unusable['image_id'][0]!r}",
         )
-    for scorer, rows in sorted((rows["scorer"][0], rows) for rows in table.partition_by("scorer")):
+    found = {rows["scorer"][0]: rows for rows in table.sort("scorer").partition_by("scorer")}
+    for scorer, rows in found.items():
         ends = scale_of(scorer)
         beyond = rows.filter(~pl.col("value").is_between(*ends)) if ends else rows.clear()
         if ends and beyond.height:
@@ -195,4 +196,4 @@ def quality_by_scorer(quality: pl.DataFrame | None) -> dict[str, pl.DataFrame]:
                 expected=f"from {ends[0]:g} to {ends[1]:g}", found=f"{beyond['value'][0]:g}",
                 hint="On another scale it is another scorer: give it a name of its own.",
             )  # fmt: skip
-    return {rows["scorer"][0]: rows.select("image_id", "value") for rows in table.sort("scorer").partition_by("scorer")}
+    return {scorer: rows.select("image_id", "value") for scorer, rows in found.items()}

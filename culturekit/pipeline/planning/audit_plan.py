@@ -1,6 +1,5 @@
 """How many images of a finished run people would have to look at, for corrected scores of a certain width."""
 
-import math
 import shlex
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -33,9 +32,6 @@ __all__ = ["AuditPlan", "AuditWish", "as_data", "audit_plan", "audit_plan_lines"
 
 ASSUMED = 0.8
 """How often a mapping is taken to be right where neither a first audit nor a diagnosis tells."""
-
-FURTHER = 1.05
-"""So many times as many images are tried while the width that is simulated lies above the one that is asked for."""
 
 FIRST = "first audit"
 
@@ -101,8 +97,6 @@ def audit_plan(root: Path, wish: AuditWish, *, pilot: Path | None = None) -> tup
         width_at = cache(forecast.width)
         least, most = forecast.least(), forecast.images
         images = images_for(width_at, wish.width, least=least, most=most)
-        while images < most and width_at(images) > wish.width:
-            images = min(math.ceil(images * FURTHER), most)
         half, twice = (width_at(n) if least <= n <= most else None for n in (images // 2, images * 2))
         hours = images * wish.people / wish.per_hour
         width = width_at(images)
