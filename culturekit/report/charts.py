@@ -46,20 +46,23 @@ def diversity_chart(models: Sequence[ModelLine], *, named: Sequence[str] = ()) -
     parts = [
         f'<svg class="chart" viewBox="0 0 {WIDTH} {height}" role="img" aria-labelledby="chart-title">',
         '<title id="chart-title">Diversity of each model; the table below has the numbers</title>',
-        *scale(height, left),
+        *axis(height, "diversity, VS / 8", left=left),
     ]
     for number, line in enumerate(models):
         parts += model_row(line, TOP + ROW * number + ROW / 2, is_named=line.model in named, left=left)
     return "\n".join([*parts, "</svg>"])
 
 
-def scale(height: int, left: float) -> Iterator[str]:
-    """Draw the axis from 0 to 1."""
+def axis(height: int, title: str, *, left: float, top: float = 1.0) -> Iterator[str]:
+    """Draw the axis from 0."""
     bottom = height - FOOT
-    for tick in (0.0, 0.25, 0.5, 0.75, 1.0):
-        yield f'<line class="grid" x1="{x(tick, left):.1f}" x2="{x(tick, left):.1f}" y1="{TOP}" y2="{bottom}"/>'
-        yield f'<text class="tick" x="{x(tick, left):.1f}" y="{bottom + 16}" text-anchor="middle">{tick:g}</text>'
-    yield f'<text class="tick" x="{x(0.5, left):.1f}" y="{height - 4}" text-anchor="middle">diversity, VS / 8</text>'
+    for tick in range(TICKS + 1):
+        value = top * tick / TICKS
+        at = f"{x(value, left, top):.1f}"
+        yield f'<line class="grid" x1="{at}" x2="{at}" y1="{TOP}" y2="{bottom}"/>'
+        yield f'<text class="tick" x="{at}" y="{bottom + 16}" text-anchor="middle">{value:g}</text>'
+    middle = x(top / 2, left, top)
+    yield f'<text class="tick" x="{middle:.1f}" y="{height - 4}" text-anchor="middle">{fitting(title, LETTERS)}</text>'
 
 
 def model_row(line: ModelLine, y: float, *, is_named: bool, left: float) -> Iterator[str]:
@@ -87,11 +90,11 @@ def diamond(centre: float, y: float) -> str:
     return f'<polygon class="corrected" points="{points}"/>'
 
 
-def whisker(figure: Figure, y: float, *, kind: str, left: float) -> str:
+def whisker(figure: Figure, y: float, *, kind: str, left: float, top: float = 1.0) -> str:
     """Draw an interval; nothing where there is none."""
     if figure.low is None or figure.high is None:
         return ""
-    ends = x(figure.low, left), x(figure.high, left)
+    ends = x(figure.low, left, top), x(figure.high, left, top)
     return f'<line class="{kind}" x1="{ends[0]:.1f}" x2="{ends[1]:.1f}" y1="{y:.1f}" y2="{y:.1f}"/>'
 
 
@@ -101,9 +104,9 @@ def fitting(name: str, room: int) -> str:
     return escape(shown if len(shown) <= room else f"{shown[: room - 1]}…")
 
 
-def x(value: float, left: float) -> float:
-    """Place a value on the axis."""
-    return left + (WIDTH - left - RIGHT) * min(max(value, 0.0), 1.0)
+def x(value: float, left: float, top: float = 1.0) -> float:
+    """Place a value on the axis; what lies outside stands at its end."""
+    return left + (WIDTH - left - RIGHT) * min(max(value / top, 0.0), 1.0)
 
 
 def tint(share: Share) -> str:
@@ -144,7 +147,7 @@ def instrument_chart(models: Mapping[str, Figure | None], *, title: str, number:
     parts = [
         f'<svg class="chart" viewBox="0 0 {WIDTH} {height}" role="img" aria-labelledby="{name}">',
         f'<title id="{name}">{fitting(title, LETTERS)} of each model; the table above has the numbers</title>',
-        *value_axis(height, top, title),
+        *axis(height, title, left=INSTRUMENT_LEFT, top=top),
     ]
     for place, (model, figure) in enumerate(models.items()):
         parts += instrument_row(model, figure, TOP + INSTRUMENT_ROW * place + INSTRUMENT_ROW / 2, top)
@@ -160,17 +163,6 @@ def top_of(figures: list[Figure]) -> float:
     return next(step * factor for factor in (1, 2, 4, 5, 8, 10, 20) if step * factor >= highest)
 
 
-def value_axis(height: int, top: float, title: str) -> Iterator[str]:
-    """Draw the axis from 0."""
-    bottom = height - FOOT
-    for tick in range(TICKS + 1):
-        at = across(top * tick / TICKS, top)
-        yield f'<line class="grid" x1="{at:.1f}" x2="{at:.1f}" y1="{TOP}" y2="{bottom}"/>'
-        yield f'<text class="tick" x="{at:.1f}" y="{bottom + 16}" text-anchor="middle">{top * tick / TICKS:g}</text>'
-    middle = across(top / 2, top)
-    yield f'<text class="tick" x="{middle:.1f}" y="{height - 4}" text-anchor="middle">{fitting(title, LETTERS)}</text>'
-
-
 def instrument_row(model: str, figure: Figure | None, y: float, top: float) -> Iterator[str]:
     """Draw one model."""
     name = fitting(model, LETTERS)
@@ -178,12 +170,6 @@ def instrument_row(model: str, figure: Figure | None, y: float, top: float) -> I
     if figure is None or not math.isfinite(figure.value):
         yield f'<text class="tick" x="{INSTRUMENT_LEFT + 4}" y="{y + 5:.1f}">no score</text>'
         return
-    if figure.low is not None and figure.high is not None:
-        low, high = across(figure.low, top), across(figure.high, top)
-        yield f'<line class="mapped" x1="{low:.1f}" x2="{high:.1f}" y1="{y:.1f}" y2="{y:.1f}"/>'
-    yield f'<circle class="mapped" cx="{across(figure.value, top):.1f}" cy="{y:.1f}" r="4.5"/>'
-
-
-def across(value: float, top: float) -> float:
-    """Place a value on the axis; what lies outside stands at its end."""
-    return INSTRUMENT_LEFT + (WIDTH - INSTRUMENT_LEFT - RIGHT) * min(max(value / top, 0.0), 1.0)
+    if interval := whisker(figure, y, kind="mapped", left=INSTRUMENT_LEFT, top=top):
+        yield interval
+    yield f'<circle class="mapped" cx="{x(figure.value, INSTRUMENT_LEFT, top):.1f}" cy="{y:.1f}" r="4.5"/>'

@@ -7,7 +7,9 @@ from typing import Any
 
 import polars as pl
 
-__all__ = ["ALIKE", "FEW", "Figure", "figure", "figure_in", "limits_of", "ordinal_span", "span", "text_of"]
+__all__ = [
+    "ALIKE", "FEW", "Figure", "figure", "figure_in", "larger_first", "limits_of", "ordinal_span", "span", "text_of",
+]  # fmt: skip
 
 FEW = "too few batches"
 """What stands for a number that is none, and for limits that tell nothing."""
@@ -43,6 +45,15 @@ def figure_in(row: Mapping[str, Any], *, suffix: str = "") -> Figure:
     """Read a score with its interval, its count and where it stands; a joined row has a second with a suffix."""
     value, low, high, count, place = (row[name + suffix] for name in ("value", "ci_low", "ci_high", "n", "row"))
     return Figure(value, low, high, count, place)
+
+
+def larger_first(row: Mapping[str, Any]) -> tuple[str, str, Figure]:
+    """Read how far two are apart, `a` less `b`: first the one that scores more, then the other."""
+    found = figure_in(row)
+    if not found.value < 0:
+        return row["a"], row["b"], found
+    low, high = (None if end is None else -end for end in (found.high, found.low))
+    return row["b"], row["a"], Figure(-found.value, low, high, found.n, found.row)
 
 
 def limits_of(found: Figure | None, *, between: str = ", ") -> str:

@@ -7,11 +7,13 @@ from html import escape
 import msgspec
 import polars as pl
 
+from culturekit.report.countries import over_all_concepts
 from culturekit.report.figures import Figure, figure_in
 from culturekit.report.inert import inert
 from culturekit.report.run_folders import RunFolders
+from culturekit.stages import roles
 
-__all__ = ["GapLine", "gap_chart", "gap_lines"]
+__all__ = ["GapLine", "gap_chart", "gaps_in"]
 
 METRICS = {"vs": "diversity within countries, VS", "qvs": "quality times diversity, qVS", "quality": "quality"}
 
@@ -63,16 +65,19 @@ class GapLine:
         return self.p is not None and self.p < 0.05
 
 
-def gap_lines(run: RunFolders, scores: pl.DataFrame | None) -> Iterator[GapLine]:
-    """Give the gaps of each model, over all concepts where there are several; none for a run that scored none."""
-    if scores is None:
-        return
-    found = scores.with_row_index("row").filter(pl.col("metric") == "group_gap", pl.col("model").is_in(run.models))
+def gaps_in(run: RunFolders) -> tuple[GapLine, ...] | None:
+    """Read the gaps of a run; None for one that was not asked for them."""
+    found = run.numbered(roles.GAPS)
+    return None if found is None else tuple(gap_lines(run, found))
+
+
+def gap_lines(run: RunFolders, scores: pl.DataFrame) -> Iterator[GapLine]:
+    """Give the gaps of each model, over all concepts where there are several."""
+    found = scores.filter(pl.col("metric") == "group_gap", pl.col("model").is_in(run.models))
     about = found.drop("metric").with_columns(p=pl.col("params").str.json_decode(PARAMS)).unnest("p")
     about = about.with_columns(labels=pl.col("of").struct.field("labels"), kernel=pl.col("of").struct.field("kernel"))
     about = about.filter(pl.col("metric").is_in(list(METRICS)), pl.col("labels") != "truth")
-    all_together = about.filter(pl.col("concept").is_null())
-    shown = pl.concat([all_together, about.join(all_together, on=["model", "metric", "labels", "group"], how="anti")])
+    shown = over_all_concepts(about, "model", "metric", "labels", "group")
     places = {metric: place for place, metric in enumerate(METRICS)}
     order = pl.col("metric").replace_strict(places), "scheme", "group", "labels", "concept", "model", "row"
     for row in shown.sort(*order, nulls_last=True).to_dicts():
