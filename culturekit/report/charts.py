@@ -4,7 +4,7 @@ The world is drawn once, and each map uses its countries in other tints.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 
 from culturekit.report.countries import CountryShares, Share
@@ -15,7 +15,7 @@ from culturekit.report.world_map import HEIGHT as MAP_HEIGHT
 from culturekit.report.world_map import WIDTH as MAP_WIDTH
 from culturekit.report.world_map import country_paths
 
-__all__ = ["TINTS", "diversity_chart", "instrument_chart", "map_of", "tint", "world"]
+__all__ = ["TINTS", "diversity_chart", "drawing", "fitting", "instrument_chart", "map_of", "tint", "world"]
 
 BELOW = 11
 """Where people corrected, the mapped value stands a little below, so that intervals can be told apart."""
@@ -43,14 +43,17 @@ def diversity_chart(models: Sequence[ModelLine], *, named: Sequence[str] = ()) -
     """Draw corrected, mapped and true diversity of each model on one scale, with their intervals."""
     height = TOP + ROW * len(models) + FOOT
     left = min(max(12 + LETTER * max((len(line.model) for line in models), default=0), NARROWEST), WIDEST)
-    parts = [
-        f'<svg class="chart" viewBox="0 0 {WIDTH} {height}" role="img" aria-labelledby="chart-title">',
-        '<title id="chart-title">Diversity of each model; the table below has the numbers</title>',
-        *axis(height, "diversity, VS / 8", left=left),
-    ]
+    marks = [*axis(height, "diversity, VS / 8", left=left)]
     for number, line in enumerate(models):
-        parts += model_row(line, TOP + ROW * number + ROW / 2, is_named=line.model in named, left=left)
-    return "\n".join([*parts, "</svg>"])
+        marks += model_row(line, TOP + ROW * number + ROW / 2, is_named=line.model in named, left=left)
+    title = "Diversity of each model; the table below has the numbers"
+    return drawing("chart-title", title, (WIDTH, height), marks)
+
+
+def drawing(name: str, title: str, size: tuple[int, int], marks: Iterable[str], *, kind: str = "chart") -> str:
+    """Put marks into a picture whose title, escaped before, is read out by its name."""
+    head = f'<svg class="{kind}" viewBox="0 0 {size[0]} {size[1]}" role="img" aria-labelledby="{name}">'
+    return "\n".join([head, f'<title id="{name}">{title}</title>', *marks, "</svg>"])
 
 
 def axis(height: int, title: str, *, left: float, top: float = 1.0) -> Iterator[str]:
@@ -143,15 +146,11 @@ def instrument_chart(models: Mapping[str, Figure | None], *, title: str, number:
     """Draw the score of each model, on the `whole` scale from 0 to 1 or to what is drawn; `number` names the chart."""
     height = TOP + INSTRUMENT_ROW * len(models) + FOOT
     top = 1.0 if whole else top_of([figure for figure in models.values() if figure is not None])
-    name = f"instrument-{number}"
-    parts = [
-        f'<svg class="chart" viewBox="0 0 {WIDTH} {height}" role="img" aria-labelledby="{name}">',
-        f'<title id="{name}">{fitting(title, LETTERS)} of each model; the table above has the numbers</title>',
-        *axis(height, title, left=INSTRUMENT_LEFT, top=top),
-    ]
+    marks = [*axis(height, title, left=INSTRUMENT_LEFT, top=top)]
     for place, (model, figure) in enumerate(models.items()):
-        parts += instrument_row(model, figure, TOP + INSTRUMENT_ROW * place + INSTRUMENT_ROW / 2, top)
-    return "\n".join([*parts, "</svg>"])
+        marks += instrument_row(model, figure, TOP + INSTRUMENT_ROW * place + INSTRUMENT_ROW / 2, top)
+    told = f"{fitting(title, LETTERS)} of each model; the table above has the numbers"
+    return drawing(f"instrument-{number}", told, (WIDTH, height), marks)
 
 
 def top_of(figures: list[Figure]) -> float:

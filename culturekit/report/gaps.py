@@ -7,6 +7,7 @@ from html import escape
 import msgspec
 import polars as pl
 
+from culturekit.report.charts import drawing
 from culturekit.report.countries import over_all_concepts
 from culturekit.report.figures import Figure, figure_in
 from culturekit.report.inert import inert
@@ -111,15 +112,10 @@ def gap_chart(lines: Sequence[GapLine]) -> str:
     ends = [abs(end) for line in lines for end in (line.gap.value, line.gap.low, line.gap.high) if end is not None]
     widest = max([end for end in ends if end == end], default=0.0) * 1.1 or 1.0
     height = ROW * len(lines) + FOOT
-    return "\n".join(
-        [
-            f'<svg class="chart gaps" viewBox="0 0 {WIDTH} {height}" role="img" aria-labelledby="gap-chart-title">',
-            '<title id="gap-chart-title">Gaps between groups of countries; the table below has the numbers</title>',
-            *axis(widest, height - FOOT),
-            *(mark for number, line in enumerate(lines) for mark in row_of(line, ROW * number + ROW / 2, widest)),
-            "</svg>",
-        ]
-    )
+    rows = (mark for number, line in enumerate(lines) for mark in row_of(line, ROW * number + ROW / 2, widest))
+    title, marks = "Gaps between groups of countries; the table below has the numbers", [*axis(widest, height - FOOT)]
+    marks += rows
+    return drawing("gap-chart-title", title, (WIDTH, height), marks, kind="chart gaps")
 
 
 def axis(widest: float, bottom: float) -> Iterator[str]:
