@@ -1,14 +1,15 @@
 """Numbers of the page, read from the scores, and how they are written in words."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
 __all__ = [
-    "ALIKE", "FEW", "Figure", "figure", "figure_in", "larger_first", "limits_of", "ordinal_span", "span", "text_of",
+    "ALIKE", "FEW", "Figure", "figure", "figure_in", "larger_first", "limits_of", "listed", "ordinal_span", "span",
+    "text_of",
 ]  # fmt: skip
 
 FEW = "too few batches"
@@ -86,6 +87,12 @@ def span(found: Figure, *, percent: bool = False) -> str:
     if percent:
         return f"{found.low * 100:.0f} to {found.high * 100:.0f} %"
     return f"{found.low:.3f} to {found.high:.3f}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Write names one after the other, such as a, b and c."""
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def ordinal_span(place: Figure) -> str:

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-import msgspec
 import polars as pl
 
+from culturekit.metrics.scoring.value_sets import parsed
 from culturekit.report.figures import Figure, figure, figure_in
 from culturekit.report.run_folders import RunFolders
 from culturekit.stages import roles
@@ -115,15 +115,9 @@ def seen_by_people(run: RunFolders) -> dict[str, Seen]:
         nothing = figure(about.filter(metric="share_without_culture"))
         rates = about.filter(metric="mapping_accuracy").to_dicts()
         if nothing is not None:
-            told = msgspec.json.decode(about.filter(metric="share_without_culture")["params"][0], type=Audited)
-            found[own["model"][0]] = Seen(told.audited, nothing, {row["level"]: figure_in(row) for row in rates})
+            looked_at = int(parsed(about.filter(metric="share_without_culture")["params"][0])["audited"])
+            found[own["model"][0]] = Seen(looked_at, nothing, {row["level"]: figure_in(row) for row in rates})
     return found
-
-
-class Audited(msgspec.Struct):
-    """How many images an audited share rests on."""
-
-    audited: int
 
 
 def ranks_of(run: RunFolders) -> dict[str, Rank]:

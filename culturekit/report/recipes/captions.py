@@ -17,6 +17,7 @@ from culturekit.records.schemas import (
     SCORES,
     SELECTED,
 )
+from culturekit.report.figures import listed
 from culturekit.report.provenance import not_put_right
 from culturekit.report.recipes.scene_tables import Cell, Grid, Section, looked_up, number, row_of, with_params
 from culturekit.report.recipes.scenes import SectionPage, leaders, ranked, section_page
@@ -85,9 +86,8 @@ def verdict(run: RunFolders) -> Iterator[str]:
     for labels, who in (("people", "By people's ratings"), ("truth", "In truth")):
         first, _ = leaders(worth.filter(criterion=RELEVANCE), labels, strategies, RATING)
         if first:
-            *others, last = (NAMES.get(name, name) for name in first)
-            named = f"{', '.join(others)} and {last}" if others else last
-            yield f"{who} the pairs kept by {named} fit best{': their intervals overlap' if others else ''}."
+            named, overlap = listed([NAMES.get(name, name) for name in first]), len(first) > 1
+            yield f"{who} the pairs kept by {named} fit best{': their intervals overlap' if overlap else ''}."
 
 
 def models(run: RunFolders) -> Section:

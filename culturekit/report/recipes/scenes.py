@@ -8,6 +8,7 @@ import polars as pl
 from markupsafe import Markup
 
 from culturekit.records.schemas import SCORES
+from culturekit.report.figures import listed
 from culturekit.report.provenance import StageLine, every_caveat, not_put_right, stage_line
 from culturekit.report.recipes.scene_sections import (
     ablations,
@@ -22,7 +23,7 @@ from culturekit.report.recipes.scene_sections import (
     matrix,
 )  # fmt: skip
 from culturekit.report.recipes.scene_tables import Section, name_of, with_params
-from culturekit.report.render import environment, policy_of, template_text
+from culturekit.report.render import page_of
 from culturekit.report.run_folders import RunFolders
 from culturekit.stages import roles, scene_roles
 from culturekit.stages.roles import Role
@@ -79,10 +80,8 @@ def scene_page(run: RunFolders) -> SectionPage:
 
 def render_sections(data: SectionPage, links: Mapping[str, str] = MappingProxyType({})) -> str:
     """Render the page: it has no script at all; `links` are the pages that models have in a site."""
-    style = template_text("report.css")
     pictures = {section.anchor: Markup(section.picture) for section in data.sections}
-    page = environment().get_template("sections.html")
-    return page.render(data=data, links=links, pictures=pictures, style=Markup(style), policy=policy_of(style)) + "\n"
+    return page_of("sections.html", data=data, links=links, pictures=pictures)
 
 
 def corrected_scores(run: RunFolders) -> pl.DataFrame | None:
@@ -121,8 +120,7 @@ def verdict(corrected: pl.DataFrame | None, truth: pl.DataFrame | None, models: 
 
 def ranked(who: str, first: Sequence[str]) -> str:
     """Say who comes first, or between whom nothing is decided."""
-    alike = f"{', '.join(first[:-1])} and {first[-1]} first, whose intervals overlap"
-    return f"{who} {alike if len(first) > 1 else f'{first[0]} first'}"
+    return f"{who} {listed(first)} first{', whose intervals overlap' if len(first) > 1 else ''}"
 
 
 def not_corrected(run: RunFolders) -> Iterator[str]:
