@@ -54,9 +54,6 @@ from culturekit.metrics.diversity.kernels import STANDARD_KERNELS, Weights
 
 AUDITED = 150
 
-UNMAPPED = 1
-"""Runs in which the estimator is asked without mapping, too; kernels with artifacts cost little, and are in all."""
-
 SCATTERED = 1_800
 """Labels of so many prompts are drawn again to see how they scatter."""
 
@@ -138,8 +135,11 @@ class Answer:
     seconds: float
 
 
-def run_world(name: str, kernels: Sequence[str], *, run: int, seed: int) -> Iterator[Answer]:
-    """Run a world once: each kernel is asked about the same images and people."""
+def run_world(name: str, kernels: Sequence[str], *, run: int, seed: int, unmapped: int = 1) -> Iterator[Answer]:
+    """Run a world once: each kernel is asked about the same images and people.
+
+    The first `unmapped` runs are asked without mapping, too; kernels with artifacts cost little, and all are.
+    """
     world, which = WORLDS[name], zlib.crc32(name.encode())
     for model, shares in enumerate(shares_of_models(world)):
         rng = np.random.default_rng([seed, run, which, model])
@@ -148,14 +148,14 @@ def run_world(name: str, kernels: Sequence[str], *, run: int, seed: int) -> Iter
         audits = audits_of(world, images, audit_sample(matches, n=AUDITED, rng=rng)["image_id"])
         rngs = [partial(named_rng, [seed, run, which, model, *again]) for again in ([], [1])]
         people = CorrectedImages(matches, audits, rng=rngs[0])
-        unmapped = CorrectedImages(without_mapping(matches), audits, rng=rngs[1])
+        alone = CorrectedImages(without_mapping(matches), audits, rng=rngs[1])
         for kernel in kernels:
             truth = truth_of(world, images, STANDARD_KERNELS[kernel], rngs[0](f"truth of {kernel}"))
-            bare = run < UNMAPPED or STANDARD_KERNELS[kernel][2] > 0
+            bare = run < unmapped or STANDARD_KERNELS[kernel][2] > 0
             start = time.process_time()
             limits = asked(people, kernel, world)
             seconds = time.process_time() - start
-            value, low, high = asked(unmapped, kernel, world) if bare else (np.nan,) * 3
+            value, low, high = asked(alone, kernel, world) if bare else (np.nan,) * 3
             known = truth.value, truth.alone, truth.by_labels, *limits, value, high - low
             yield Answer(name, kernel, seed, run, model, *known, seconds)
 
@@ -218,6 +218,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=max(used, default=0) + 1, help="usually one that is not recorded")
     parser.add_argument("--kernel", action="append", choices=sorted(STANDARD_KERNELS))
     parser.add_argument("--world", action="append", choices=sorted(WORLDS))
+    parser.add_argument("--unmapped", type=int, default=1, help="runs that are asked without mapping, too")
     parser.add_argument("--journal", type=Path, help="keeps each answer; what it holds is not asked again")
     parser.add_argument("--add", action="store_true", help=f"add these runs to those of {SUMS.name}")
     asked_for = parser.parse_args()
@@ -226,11 +227,12 @@ def main() -> int:
     runs = asked_for.runs if asked_for.runs is not None else 300 if asked_for.full else 3
     answers = answers_kept(asked_for.journal)
     done = {(one.world, one.kernel, one.seed, one.run) for one in answers}
+    how = {"seed": asked_for.seed, "unmapped": asked_for.unmapped}
     for run in range(runs):
         for name in asked_for.world or WORLDS:
             usual = STANDARD_KERNELS if asked_for.full or name == "3 x 400" else ["country"]
             kernels = [each for each in asked_for.kernel or usual if (name, each, asked_for.seed, run) not in done]
-            told = list(run_world(name, kernels, run=run, seed=asked_for.seed)) if kernels else []
+            told = list(run_world(name, kernels, run=run, **how)) if kernels else []
             answers += told
             if asked_for.journal:
                 with asked_for.journal.open("a", encoding="utf-8") as file:
