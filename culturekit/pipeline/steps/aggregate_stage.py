@@ -120,7 +120,7 @@ def items_beside(annotations: Path) -> Path:
     return annotations.parent / f"{RATED_ITEMS.name}.parquet"
 
 
-def aggregate_stage(files: AggregateFiles, options: AggregateOptions, *, name: str = "people") -> Stage:
+def aggregate_stage(files: AggregateFiles, options: AggregateOptions) -> Stage:
     """Make the tables of what people said."""
 
     def run(work: Work) -> Outcome:
@@ -145,7 +145,9 @@ def aggregate_stage(files: AggregateFiles, options: AggregateOptions, *, name: s
     if not settings["only"]:
         del settings["only"]
     packages = ("numpy", "polars", "scipy")
-    return Stage(name, "annotate-aggregate", 3, run, files.inputs, settings, {"resampling": seed}, packages=packages)
+    return Stage(
+        "people", "annotate-aggregate", 3, run, files.inputs, settings, {"resampling": seed}, packages=packages
+    )
 
 
 def aggregate_imported(given: AggregateReads, options: AggregateOptions) -> Stage:
@@ -186,7 +188,7 @@ def write_tasks(work: Work, kept: pl.DataFrame, items: pl.DataFrame, rows: pl.Da
     return Outcome(counts, drops)
 
 
-def tasks_stage(annotations: Path, made_from: Path, *, name: str = "tasks") -> Stage:
+def tasks_stage(annotations: Path, made_from: Path) -> Stage:
     """Make the tables of Task 1 and Task 2 of what careful people answered, and nothing else."""
     about = items_beside(annotations)
 
@@ -196,7 +198,7 @@ def tasks_stage(annotations: Path, made_from: Path, *, name: str = "tasks") -> S
         return Outcome(made.counts, {why: n for why, n in sorted({**flagged, **made.drops}.items()) if n})
 
     inputs = {"annotations": annotations, "items": about, "made-from": made_from}
-    return Stage(name, "inclusion-tasks", 1, run, inputs, packages=("polars",))
+    return Stage("tasks", "inclusion-tasks", 1, run, inputs, packages=("polars",))
 
 
 def all_items(paths: Sequence[Path]) -> pl.DataFrame:

@@ -99,9 +99,7 @@ class ExportFiles:
         return {**roles("images", self.images), **roles("matches", self.matches), **given, **pictures}
 
 
-def export_stage(
-    files: ExportFiles, scheme: str, options: ExportOptions, *, shortlist: int, seed: int, name: str = "annotate"
-) -> Stage:
+def export_stage(files: ExportFiles, scheme: str, options: ExportOptions, *, shortlist: int, seed: int) -> Stage:
     """Write the forms of a scheme."""
     loaded = load_scheme(scheme)
     if files.gold is None and files.gold_prompts is not None:
@@ -131,16 +129,16 @@ def export_stage(
     inputs = {**files.inputs, "scheme": scheme_file(scheme)}
     version = 3 if loaded.name == AUDIT else 2  # lists of audits are ordered otherwise since 3
     return Stage(
-        name, "annotate-export", version, run, inputs, settings, {"tasks": seed}, packages=("pillow", "polars")
+        "annotate", "annotate-export", version, run, inputs, settings, {"tasks": seed}, packages=("pillow", "polars")
     )
 
 
-def import_stage(project: Path, exports: Sequence[Path], *, pool: str | None, name: str = "ratings") -> Stage:
+def import_stage(project: Path, exports: Sequence[Path], *, pool: str | None) -> Stage:
     """Take in what people answered."""
     if not exports:
         raise UsageError("there is nothing to import", expected="at least one JSON file of Label Studio or of the form")
     return Stage(
-        name,
+        "ratings",
         "annotate-import",
         3,
         lambda work: import_answers(work, project, exports, pool=pool),

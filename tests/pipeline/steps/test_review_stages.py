@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -121,9 +122,10 @@ def test_a_quota_runs_over_every_country_of_the_root_configs(kept: Path, tmp_pat
     ]  # fmt: skip
     alone = tmp_path / "alone.parquet"
     alone.write_bytes(space.read_bytes())
-    named = prompts_stage(alone, PromptOptions(quota="1"), seed=0, concepts=[CUISINE], name="named")
-    assert done(named, tmp_path).notes == manifest.notes
+    named = prompts_stage(alone, PromptOptions(quota="1"), seed=0, concepts=[CUISINE])
+    assert done(replace(named, name="named"), tmp_path).notes == manifest.notes
     everywhere = [CUISINE.model_copy(update={"countries": "all"})]
-    done(prompts_stage(alone, PromptOptions(quota="1"), seed=0, concepts=everywhere, name="all"), tmp_path)
+    of_all = prompts_stage(alone, PromptOptions(quota="1"), seed=0, concepts=everywhere)
+    done(replace(of_all, name="all"), tmp_path)
     table = read_table(tmp_path / "all/quotas.parquet", QUOTAS)
     assert table.filter(pl.col("drawn") == 0)["country"].to_list() == sorted({*countries()} - {"BR"})
