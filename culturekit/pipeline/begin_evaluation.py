@@ -182,7 +182,7 @@ def check_enough(found: Evaluation, pictures: Path) -> None:
 def recipe_text(found: Evaluation) -> str:
     """Write the recipe."""
     lines = [
-        f"# yaml-language-server: $schema={shipped(SHIPPED['recipe'])}",
+        f"# yaml-language-server: $schema={shipped(SHIPPED['recipe'][1])}",
         "# Images that exist already, held against a cultural space that was published.",
         "# Run it with: culturekit run, and the name of this file. Paths are as seen from where that is typed.",
         "recipe: cube",

@@ -49,9 +49,9 @@ class AggregateReads:
     items: Annotated[
         Path | None, Field(description="What the items are. [rated_items.parquet beside the annotations]")
     ] = None
-    values: Annotated[tuple[Path, ...], Field(description="Values of metrics to hold against people; repeatable.")] = ()
+    values: Annotated[Sequence[Path], Field(description="Values of metrics to hold against people; repeatable.")] = ()
     quality: Annotated[
-        tuple[Path, ...], Field(description="Scores of single images to hold against people; repeatable.")
+        Sequence[Path], Field(description="Scores of single images to hold against people; repeatable.")
     ] = ()
     made_from: Annotated[
         Path | None,
@@ -60,28 +60,18 @@ class AggregateReads:
 
 
 @dataclass(frozen=True, slots=True)
-class AggregateFiles:
-    """The files that tables of ratings are made of.
+class AggregateFiles(AggregateReads):
+    """All files that tables of ratings are made of.
 
     Attributes:
-        annotations: what people answered.
-        items: what the items are; beside the annotations, where it is not named.
-        values: metrics of the same items.
-        quality: scores of single images.
         more: further tables of answers; what they are about lies beside each.
         quarantine: what importing set aside.
         checks: answers to attention checks and to items asked again.
-        made_from: the table of items that the tasks were made of; with it the tables of Task 1 and Task 2 are written.
     """
 
-    annotations: Path
-    items: Path | None = None
-    values: Sequence[Path] = ()
-    quality: Sequence[Path] = ()
     more: Sequence[Path] = ()
     quarantine: Sequence[Path] = ()
     checks: Sequence[Path] = ()
-    made_from: Path | None = None
 
     @classmethod
     def beside(cls, given: AggregateReads, *, more: Sequence[Path] = ()) -> "AggregateFiles":
@@ -91,7 +81,7 @@ class AggregateFiles:
             [folder / f"{table.name}.parquet" for folder in folders if (folder / f"{table.name}.parquet").is_file()]
             for table in (QUARANTINE, ANNOTATION_CHECKS)
         )
-        return cls(given.annotations, given.items, given.values, given.quality, more, aside, checks, given.made_from)
+        return cls(given.annotations, given.items, given.values, given.quality, given.made_from, more, aside, checks)
 
     @property
     def about(self) -> Path:
