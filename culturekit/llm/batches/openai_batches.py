@@ -8,6 +8,7 @@ import msgspec
 
 from culturekit.llm.batches.batch_client import BatchLimits, BatchResult, BatchRow, Job, JobState, Status
 from culturekit.llm.client import Failure, FailureKind, Outgoing, Request
+from culturekit.llm.clients.endpoints import NO_KEY
 from culturekit.llm.clients.openai_client import OpenAIClient, openai_sdk
 from culturekit.llm.failures import failure_of
 from culturekit.llm.reading.json_values import each_key_once
@@ -101,7 +102,7 @@ class OpenAIBatches:
             self.client.secret = secret = self.client.key()
             openai = openai_sdk()
             self.connected = openai.AsyncOpenAI(
-                api_key=secret.reveal() if secret else "no-key",
+                api_key=secret.reveal() if secret else NO_KEY,
                 base_url=self.client.identity.base_url,
                 max_retries=0,
                 timeout=self.client.settings.timeout,
