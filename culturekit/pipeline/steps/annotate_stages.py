@@ -31,7 +31,6 @@ from culturekit.builders.judging.simulated_people import AskedFor, Shown, Simula
 from culturekit.errors import UsageError
 from culturekit.families.handles.public_files import prompts_table, roles, space_table
 from culturekit.metrics.corrected.audit_design import drawing_of
-from culturekit.pipeline.steps.aggregate_stage import AggregateFiles, aggregate_stage
 from culturekit.records.schemas import (
     ANNOTATION_KEY,
     AUDIT_SAMPLE,
@@ -47,9 +46,7 @@ from culturekit.storage.tables import read_table, write_table
 
 __all__ = [
     "ANSWERS_FILE",
-    "AggregateFiles",
     "ExportFiles",
-    "aggregate_stage",
     "export_stage",
     "filled_in",
     "import_stage",
