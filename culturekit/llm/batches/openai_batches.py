@@ -11,7 +11,7 @@ from culturekit.llm.client import Failure, FailureKind, Outgoing, Request
 from culturekit.llm.clients.endpoints import NO_KEY
 from culturekit.llm.clients.openai_client import OpenAIClient, openai_sdk
 from culturekit.llm.failures import failure_of
-from culturekit.llm.reading.json_values import each_key_once
+from culturekit.llm.reading.json_values import decoded
 
 __all__ = ["OpenAIBatches"]
 
@@ -49,11 +49,8 @@ def request_line(name: str, url: str, body: bytes) -> bytes:
 
 def result_of(line: bytes) -> BatchResult | None:
     """Read a line of results; None where it cannot be read."""
-    try:
-        row = msgspec.json.decode(line, type=ResultLine)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-    if not each_key_once(line):
+    row: ResultLine | None = decoded(line, ResultLine)
+    if row is None:
         return None
     response, trouble = row.response, row.error
     if response is not None and response.status_code == 200:
