@@ -124,18 +124,32 @@ def save_part(frame: pl.DataFrame, path: Path) -> None:
         frame.write_ipc_stream(path, compression="lz4")
 
 
-def read_part(path: Path, read: Callable[[Path], pl.DataFrame] = pl.read_ipc_stream) -> pl.DataFrame:
-    """Read a part; one that was damaged after it was written can be made again."""
+def read_part(path: Path) -> pl.DataFrame:
+    """Read a part."""
     try:
-        return read(path)
+        return pl.read_ipc_stream(path)
     except (pl.exceptions.PolarsError, OSError) as error:
         raise_system_error(error, path)
-        raise IntegrityError(
-            "a part that this run wrote is damaged",
-            where=str(path),
-            found=str(error),
-            hint="Check the disk, then run the same command again: a damaged part is made again.",
-        ) from error
+        raise damaged_part(path, error) from error
+
+
+def part_of_table(path: Path) -> pl.DataFrame:
+    """Read a part that is Parquet."""
+    try:
+        return pl.read_parquet(path)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise_system_error(error, path)
+        raise damaged_part(path, error) from error
+
+
+def damaged_part(path: Path, error: Exception) -> IntegrityError:
+    """Say that a part was damaged after it was written, and that this can be mended."""
+    return IntegrityError(
+        "a part that this run wrote is damaged",
+        where=str(path),
+        found=str(error),
+        hint="Check the disk, then run the same command again: a damaged part is made again.",
+    )
 
 
 def read_table(path: Path | str, table: Table | str) -> pl.DataFrame:
@@ -242,5 +256,5 @@ def no_such_table(path: Path, table: Table) -> UsageError:
 
 def merge_parts(paths: Sequence[Path], schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
     """Join part files in the order given; no part gives an empty table."""
-    parts = [read_part(path, pl.read_parquet) for path in paths]
+    parts = [part_of_table(path) for path in paths]
     return pl.concat(parts) if parts else pl.DataFrame(schema=schema)
