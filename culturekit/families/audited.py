@@ -28,10 +28,8 @@ from culturekit.metrics.corrected.audited_shares import AuditedShare, audited_ra
 from culturekit.metrics.diversity.kernels import Weights
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row
 from culturekit.metrics.statistics.intervals import Interval
-from culturekit.records.schemas import MATCHES
 from culturekit.records.work import Work
 from culturekit.stages.stage import Stage
-from culturekit.storage.tables import read_table
 
 __all__ = ["AUDITED", "AuditedOptions", "AuditedReads", "audited", "score_audited"]
 
@@ -88,7 +86,7 @@ AUDITED = Family(
 
 def matches_of(given: AuditedReads) -> pl.DataFrame:
     """Read all matches."""
-    return pl.concat([read_table(path, MATCHES) for path in given.matches.places])
+    return pl.concat(given.matches.tables_of_matches())
 
 
 def score_audited(
