@@ -24,6 +24,7 @@ from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, interval
 from culturekit.records.schemas import SELECTION
 from culturekit.records.work import Work
 from culturekit.stages.stage import Stage
+from culturekit.stages.stage_command import Typed
 from culturekit.storage.tables import write_table
 
 __all__ = ["C3", "ROLES", "C3Options", "C3Reads", "C3Scores", "c3", "score_c3"]
@@ -82,6 +83,7 @@ class C3Options:
     strategy: Annotated[
         Literal["c3", "labse", "clip", "objects", "no-objects"],
         Field(description="Rank by the whole, by one term (LaBSE, CLIP, objects), or by all but objects."),
+        Typed(needs="keep"),
     ] = "c3"
     model: Annotated[str, Field(description="Whose captions they are, as it stands in the scores.")] = "captions"
     confidence: float = CONFIDENCE

@@ -107,11 +107,15 @@ class ClipOptions:
     thresholds: Annotated[
         Mapping[str, float],
         Field(description="Cosine from which an object counts as shown, or MODEL=0.25 for one model. [0.21]"),
-        Typed("threshold", gather=thresholds_of),
+        Typed("threshold", gather=thresholds_of, needs="of=object"),
     ] = field(default_factory=lambda: {"": PRESENCE_THRESHOLDS["geode"]})
-    percentile: Annotated[float, Field(ge=0, le=100, description="Of the consistency of objects.")] = 10.0
-    criterion: Annotated[str, Field(description="Of the annotations: the question asked.")] = "object"
-    width: Annotated[float, Field(ge=0.0001, description="Of a bucket of scores.")] = 0.01
+    percentile: Annotated[
+        float, Field(ge=0, le=100, description="Of the consistency of objects."), Typed(needs="of=object")
+    ] = 10.0
+    criterion: Annotated[
+        str, Field(description="Of the annotations: the question asked."), Typed(needs="annotations")
+    ] = "object"
+    width: Annotated[float, Field(ge=0.0001, description="Of a bucket of scores."), Typed(needs="annotations")] = 0.01
     encoder: Mapping[str, Any] = field(default_factory=dict)
     means: MeanOptions = MeanOptions(benchmark="clip")
 

@@ -31,7 +31,7 @@ from culturekit.metrics.statistics.correlations import (
     as_correlation,
     correlate,
 )
-from culturekit.records.schemas import MATCHES, PROMPTS, QUALITY, VALUES
+from culturekit.records.schemas import PROMPTS, QUALITY, VALUES
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import Seed, Typed
 from culturekit.storage.tables import read_table
@@ -67,7 +67,9 @@ class MetaReads:
         Numbered,
         Field(description="What images were mapped to: similarity, margins, the country asked for; repeatable."),
     ] = Numbered()
-    prompts: Annotated[Path | None, Field(description="What images were asked for; with --matches.")] = None
+    prompts: Annotated[
+        Path | None, Field(description="What images were asked for; with --matches."), Typed(needs="matches")
+    ] = None
 
     def __post_init__(self) -> None:
         """Refuse files of which nothing can be correlated."""
@@ -87,7 +89,7 @@ class MetaReads:
         """Read what the tables of single images say of some."""
         return automatic_values(
             [read_table(path, QUALITY) for path in self.quality.places],
-            [read_table(path, MATCHES) for path in self.matches.places],
+            self.matches.tables_of_matches(),
             None if self.prompts is None else read_table(self.prompts, PROMPTS),
             items=items,
         )

@@ -24,6 +24,7 @@ from culturekit.metrics.statistics.intervals import Target
 from culturekit.records.schemas import JUDGMENTS, QUALITY, QUESTIONS
 from culturekit.records.work import Work
 from culturekit.stages.stage import Stage
+from culturekit.stages.stage_command import Typed
 from culturekit.storage.tables import read_table
 
 __all__ = [
@@ -91,7 +92,9 @@ class QuestionOptions:
     """What to score, and how."""
 
     denominator: Annotated[
-        Denominator, Field(description="DSG over all questions, or over those whose parents were answered yes.")
+        Denominator,
+        Field(description="DSG over all questions, or over those whose parents were answered yes."),
+        Typed(needs="questions"),
     ] = "all"
     means: MeanOptions = MeanOptions(benchmark="questions")
 
@@ -137,11 +140,10 @@ def score_questions(given: QuestionInput, *, options: QuestionOptions) -> Scored
     if given.quality is not None:
         parts += quality_rows(images, checked(given.quality, QUALITY), options, left_out)
     if not any(rows for rows, _ in parts):
-        raise NothingScored(
-            "there is nothing to score",
+        raise NothingScored.because(
+            "there is nothing to score", dict(sorted(left_out.items())),
             expected=f"judgments of the tasks {DSG} or {VQASCORE}, or quality, of images in the table of images",
-            found=", ".join(f"{count} {reason}" for reason, count in sorted(left_out.items()) if count),
-        ).counting(dict(sorted(left_out.items())))
+        )  # fmt: skip
     rows = [row for rows, _ in parts for row in rows]
     return scored(rows, [value for _, values in parts for value in values], left_out=dict(sorted(left_out.items())))
 

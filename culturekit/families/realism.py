@@ -28,6 +28,7 @@ from culturekit.metrics.scoring.score_rows import Scored, scored, statistic_row,
 from culturekit.metrics.statistics.intervals import Interval
 from culturekit.records.work import Work
 from culturekit.stages.stage import Stage
+from culturekit.stages.stage_command import Typed
 
 __all__ = ["REALISM", "RealismInput", "RealismReads", "realism", "score_realism"]
 
@@ -50,9 +51,13 @@ class RealismReads:
         ImageTables,
         Field(description="Table of generated images: model, prompt, country, object; repeatable. [one model]"),
     ] = ImageTables()
-    references: Annotated[Path | None, Field(description="Table of the real images; --by needs it.")] = None
+    references: Annotated[
+        Path | None, Field(description="Table of the real images; --by needs it."), Typed(needs="by balanced")
+    ] = None
     prompts: Annotated[
-        Path | None, Field(description="Prompts of the images, where their table lacks country or object.")
+        Path | None,
+        Field(description="Prompts of the images, where their table lacks country or object."),
+        Typed(needs="images references"),
     ] = None
     probs: Annotated[
         ProbabilityFolders,

@@ -45,12 +45,12 @@ class RealismOptions:
     """What to score, and how; the seed is that of draws. Encoder and classifier stand in the params of scores."""
 
     k: Annotated[int, Field(ge=1, description="Neighbourhoods reach to the k-th neighbour.")] = 5
-    splits: Annotated[int, Field(ge=1, description="Of the inception score.")] = 10
+    splits: Annotated[int, Field(ge=1, description="Of the inception score."), Typed(needs="probs")] = 10
     means: RealismMeans = RealismMeans()
     per_cell: Annotated[
         int | None,
         Field(ge=1, description="Real images drawn of each object and place. [as many as the fewest have]"),
-        Typed(after="groups"),
+        Typed(after="groups", needs="by"),
     ] = None
     equal: Annotated[
         bool,
@@ -66,7 +66,9 @@ class RealismOptions:
         Typed("balanced"),
     ] = False
     fewest: Annotated[
-        int, Field(ge=0, description="Images, real and generated, without which a cell of --by is left out.")
+        int,
+        Field(ge=0, description="Images, real and generated, without which a cell of --by is left out."),
+        Typed(needs="by"),
     ] = 0
     seed: Seed = 0
     encoder: Mapping[str, Any] = field(default_factory=dict)

@@ -137,6 +137,9 @@ def channels_for(files: IndexFiles, options: IndexOptions) -> Sequence[ChannelNa
             f"--{given[0]} is of names, and this index goes by pictures only", expected="--channel text or both",
             found=f"channel image, with {options.encoder}",
         )  # fmt: skip
+    if files.references and "image" not in wanted:
+        raise UsageError("references are pictures, and this index goes by names only",
+                         expected="--channel image or both", found="channel text")  # fmt: skip
     if "image" in wanted and not pictures:
         raise UsageError("the encoder reads no pictures", where=options.encoder, expected="--channel text")
     if "image" in wanted and files.references is None:

@@ -42,6 +42,7 @@ from culturekit.records.schemas import (
 )
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
+from culturekit.stages.stage_command import Typed
 from culturekit.storage.atomic import write_atomically
 from culturekit.storage.tables import read_table, write_table
 
@@ -85,7 +86,9 @@ class ExportFiles:
         ),
     ] = None
     gold_prompts: Annotated[
-        Path | None, Field(description="Prompts that name what gold pictures show, where these do not say it.")
+        Path | None,
+        Field(description="Prompts that name what gold pictures show, where these do not say it."),
+        Typed(needs="gold"),
     ] = None
 
     @property

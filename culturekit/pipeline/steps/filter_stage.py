@@ -167,6 +167,7 @@ class SharedBudget(LlmOptions):
     beside: Annotated[
         tuple[Path, ...],
         Field(description="Folder of another paid stage, such as the filter's, under the same budget. Repeatable."),
+        Typed(needs="budget"),
     ] = ()
 
 
