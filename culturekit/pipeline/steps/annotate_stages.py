@@ -42,7 +42,6 @@ from culturekit.records.schemas import (
 )
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
-from culturekit.stages.stage_command import Typed
 from culturekit.storage.atomic import write_atomically
 from culturekit.storage.tables import read_table, write_table
 
@@ -86,9 +85,7 @@ class ExportFiles:
         ),
     ] = None
     gold_prompts: Annotated[
-        Path | None,
-        Field(description="Prompts that name what gold pictures show, where these do not say it."),
-        Typed(needs="gold"),
+        Path | None, Field(description="Prompts that name what gold pictures show, where these do not say it.")
     ] = None
 
     @property
