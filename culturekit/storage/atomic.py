@@ -53,8 +53,10 @@ def check_writable(path: Path) -> None:
         OSError: nothing can be written where the file would lie.
     """
     folder = next(folder for folder in path.absolute().parents if folder.exists())
-    with system_errors(folder), TemporaryFile(dir=folder):
-        pass
+    try:
+        TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(folder)) from error
 
 
 def write_atomically(path: Path, content: bytes) -> None:

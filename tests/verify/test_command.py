@@ -76,7 +76,7 @@ def test_what_is_no_run_is_refused(words: list[str], said: str, tmp_path: Path) 
 
 @pytest.mark.parametrize(("out", "said"), [
     ("file", "the output holds something else"),
-    ("file/below", "a file stands where a folder is expected"),
+    ("file/below", "/file: a file stands where a folder is expected"),
 ])  # fmt: skip
 def test_a_result_that_cannot_be_written_is_refused_before_the_work(out: str, said: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
