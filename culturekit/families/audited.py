@@ -18,6 +18,7 @@ from culturekit.errors import UsageError
 from culturekit.families.audit_table import answers_about_others, checked_answers
 from culturekit.families.family import Confidence, Family, described, kept
 from culturekit.families.family_stage import family_stage
+from culturekit.families.handles.country_labels import tables_of_matches
 from culturekit.families.handles.inputs import Files, roles_of
 from culturekit.families.handles.refusals import Refusals
 from culturekit.families.qvs import ONCE, answers_of, samples_of
@@ -86,7 +87,7 @@ AUDITED = Family(
 
 def matches_of(given: AuditedReads) -> pl.DataFrame:
     """Read all matches."""
-    return pl.concat(given.matches.tables_of_matches())
+    return pl.concat(tables_of_matches(given.matches.places))
 
 
 def score_audited(

@@ -15,6 +15,7 @@ from culturekit.errors import NothingScored, UsageError
 from culturekit.families.family import Confidence, Family, check_choices, described, kept
 from culturekit.families.family_stage import family_stage
 from culturekit.families.handles.country_groups import GroupsGiven, country_groups
+from culturekit.families.handles.country_labels import tables_of_matches
 from culturekit.families.handles.form_answers import read_answers
 from culturekit.families.handles.inputs import Numbered, ValueTables, roles_of
 from culturekit.metrics.arguments import argument_error, check_choice
@@ -89,7 +90,7 @@ class MetaReads:
         """Read what the tables of single images say of some."""
         return automatic_values(
             [read_table(path, QUALITY) for path in self.quality.places],
-            self.matches.tables_of_matches(),
+            tables_of_matches(self.matches.places),
             None if self.prompts is None else read_table(self.prompts, PROMPTS),
             items=items,
         )

@@ -15,6 +15,7 @@ from culturekit.families.collection_scores import QvsOptions, collection_answers
 from culturekit.families.corrected import NO_CORRECTION, Correction, score_corrected
 from culturekit.families.family import Family, described, kept
 from culturekit.families.family_stage import scored_in, write_scored
+from culturekit.families.handles.country_labels import tables_of_matches
 from culturekit.families.handles.inputs import Files, roles_of
 from culturekit.families.handles.made_alike import noted, traits_by_model
 from culturekit.families.handles.public_files import prompts_table
@@ -129,7 +130,7 @@ def score(work: Work, given: QvsReads, correction: Correction, options: QvsOptio
     quality = given.quality.together(QUALITY) if given.quality else None
     prompts = None if given.prompts is None else read_table(prompts_table(given.prompts, work.scratch), PROMPTS)
     countries = None if prompts is None else countries_of(prompts)
-    mapped, truth, limits = (files.tables_of_matches() for files in (given.matches, given.truth, given.limits))
+    mapped, truth, limits = (tables_of_matches(files.places) for files in (given.matches, given.truth, given.limits))
     none_alike = replace(options, missing="equal")
     tables = [(table, quality, options) for table in mapped]
     tables += [(table, quality, none_alike) for table in truth]

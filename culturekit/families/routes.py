@@ -12,7 +12,8 @@ from culturekit.errors import NothingScored
 from culturekit.families.collection_scores import Kernels, QvsOptions, Within, weights_of
 from culturekit.families.family import Family, described, kept
 from culturekit.families.family_stage import scored_in, write_scored
-from culturekit.families.handles.inputs import Files, check_apart, check_countries, roles_of
+from culturekit.families.handles.country_labels import check_countries
+from culturekit.families.handles.inputs import Files, check_apart, roles_of
 from culturekit.families.qvs import over_all_prompts, score_qvs, without_quality
 from culturekit.families.stability import score_stability
 from culturekit.metrics.diversity.kernels import STANDARD_KERNELS
@@ -75,7 +76,7 @@ def routes(given: RouteReads, options: RouteOptions, *, name: str = "routes") ->
         def score() -> Scored:
             nonlocal parted
             a, b = given.a.together(MATCHES), given.b.together(MATCHES)
-            check_countries(a, b, where=", ".join(map(str, (*given.a.places, *given.b.places))))
+            check_countries(a, b, where=[*given.a.places, *given.b.places])
             found = score_routes(
                 a,
                 b,

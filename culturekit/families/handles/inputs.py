@@ -1,6 +1,5 @@
 """What a stage reads, as typed handles: files by their roles, and what the manifests beside them say."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -8,8 +7,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import polars as pl
 
-from culturekit.builders.country_names import country_code
 from culturekit.errors import UsageError
+from culturekit.families.handles.country_labels import check_countries
 from culturekit.families.handles.public_files import numbered, prompts_table, roles
 from culturekit.families.handles.vector_files import (
     gathered,
@@ -21,7 +20,7 @@ from culturekit.families.handles.vector_files import (
 from culturekit.index.embedding.vector_folder import load_vectors
 from culturekit.index.encoder import Vectors
 from culturekit.metrics.scoring.labelled_vectors import LabelledVectors
-from culturekit.records.schemas import MATCHES, PAIR_DISTANCES, PROMPTS, VALUES
+from culturekit.records.schemas import PAIR_DISTANCES, PROMPTS, VALUES
 from culturekit.records.tables import Table
 from culturekit.storage.digests import digest_file
 from culturekit.storage.manifest import read_manifest
@@ -40,13 +39,8 @@ __all__ = [
     "VectorFolders",
     "asked",
     "check_apart",
-    "check_countries",
     "roles_of",
 ]
-
-
-CODE = re.compile("[A-Z]{2}")
-"""How the code of a country looks; most tables have nothing else, and then no name is looked up."""
 
 
 @runtime_checkable
@@ -74,17 +68,11 @@ class Files:
         return dict(self.paths) if isinstance(self.paths, Mapping) else numbered(role, self.paths)
 
     def together(self, table: Table) -> pl.DataFrame:
-        """Read tables of one kind as one: `read_together`; of matches as `tables_of_matches` does."""
+        """Read tables of one kind as one: `read_together`; in matches countries have codes, or all have names."""
         whole = read_together(self.places, table)
-        if table is MATCHES:
-            check_countries(whole, where=", ".join(map(str, self.places)))
+        if table.name == "matches":
+            check_countries(whole, where=self.places)
         return whole
-
-    def tables_of_matches(self) -> list[pl.DataFrame]:
-        """Read each table of matches; in all of them countries have codes, or all have names."""
-        tables = [read_table(path, MATCHES) for path in self.places]
-        check_countries(*tables, where=", ".join(map(str, self.places)))
-        return tables
 
     def __bool__(self) -> bool:
         """Tell whether there is any."""
@@ -260,20 +248,6 @@ def asked(prompts: Path, scratch: Path) -> pl.DataFrame:
     table = prompts_table(prompts, scratch)
     read_table(table, PROMPTS)  # refuses what is no such table; columns of one's own, such as pairs, stay
     return pl.read_parquet(table)
-
-
-def check_countries(*matches: pl.DataFrame, where: str) -> None:
-    """Refuse matches that have codes for countries, and the name of one, which would be a label of its own."""
-    places = sorted({place for table in matches for place in table["country"].drop_nulls().unique()})
-    if all(map(CODE.fullmatch, places)):
-        return
-    codes = {place: country_code(place) for place in places}
-    named = [place for place in places if codes[place] not in (None, place)]
-    if named and any(code == place for place, code in codes.items()):
-        raise UsageError(
-            "matches name a country, and have codes for others", where=where, expected=str(codes[named[0]]),
-            found=repr(named[0]), hint="Write codes in every row, or names in every row.",
-        )  # fmt: skip
 
 
 def check_apart(what: str, paths: Sequence[Path]) -> None:

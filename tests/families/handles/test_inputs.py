@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 from culturekit.errors import IntegrityError, UsageError
+from culturekit.families.handles.country_labels import tables_of_matches
 from culturekit.families.handles.inputs import Files, asked
 from culturekit.families.routes import RouteOptions, RouteReads, routes
 from culturekit.families.stability import named_tables
@@ -44,7 +45,7 @@ def test_matches_with_the_name_of_a_country_among_codes_are_refused(
     tmp_path: Path, tables: tuple[tuple[str, ...], ...]
 ) -> None:
     files = Files([matches(tmp_path / str(number), *places) for number, places in enumerate(tables)])
-    for read in (files.tables_of_matches, lambda: files.together(MATCHES)):
+    for read in (lambda: tables_of_matches(files.places), lambda: files.together(MATCHES)):
         with pytest.raises(UsageError, match=r"codes for others.*(FR, found 'France'|KR, found 'South K)"):
             read()
 
@@ -52,4 +53,4 @@ def test_matches_with_the_name_of_a_country_among_codes_are_refused(
 @pytest.mark.parametrize("places", [("FR", None, "XX"), ("France", "Italy", "UK", "Nowhere"), ("FR", "Nowhere")])
 def test_matches_with_codes_throughout_or_names_throughout_are_read(tmp_path: Path, places: tuple[str, ...]) -> None:
     files = Files([matches(tmp_path / "one", *places)])
-    assert files.together(MATCHES).equals(files.tables_of_matches()[0].select(list(MATCHES.schema)))
+    assert files.together(MATCHES).equals(tables_of_matches(files.places)[0].select(list(MATCHES.schema)))
