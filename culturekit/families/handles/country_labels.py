@@ -34,5 +34,5 @@ def check_countries(*matches: pl.DataFrame, where: Sequence[Path]) -> None:
     if named and any(code == place for place, code in codes.items()):
         raise UsageError(
             "matches name a country, and have codes for others", where=", ".join(map(str, where)),
-            expected=str(codes[named[0]]), found=repr(named[0]), hint="Write codes in every row, or names in every row.",
+            expected=str(codes[named[0]]), found=repr(named[0]), hint="Write codes in all rows, or names in all.",
         )  # fmt: skip
