@@ -140,11 +140,7 @@ def score_realism(given: RealismInput, *, options: RealismOptions) -> Scored:
     target = target_of(made, means)
     cache: RadiiCache = {}
     scores, values = [], []
-    cells = cells_with_references(
-        made, shown, reals, fakes, by=means.by, k=options.k, per_cell=options.per_cell, seed=options.seed,
-        left_out=left_out, whole=whole, fewest=options.fewest, lenient=options.balanced,
-    )  # fmt: skip
-    for cell in cells:
+    for cell in cells_with_references(made, shown, reals, fakes, whole, options, left_out):
         told = params_of(cell, options) | equal.params
         rows, behind = cell_rows(cell, reals, fakes, options, params=told, target=target, cache=cache)
         scores += rows
