@@ -22,7 +22,7 @@ from culturekit.families.handles.image_levels import (
     target_of,
 )
 from culturekit.families.handles.inputs import VectorFolder, roles_of
-from culturekit.families.handles.vector_files import images_with_prompts, one_identity
+from culturekit.families.handles.vector_files import LabelledVectors, images_with_prompts, one_identity
 from culturekit.families.handles.yes_answers import bucket_row, yes_or_no
 from culturekit.metrics.arguments import argument_error, check_choice
 from culturekit.metrics.realism.clip_scores import (
@@ -34,7 +34,6 @@ from culturekit.metrics.realism.clip_scores import (
     yes_by_score,
 )
 from culturekit.metrics.scoring.careful_answers import careful_answers, of_criterion
-from culturekit.metrics.scoring.labelled_vectors import LabelledVectors
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row
 from culturekit.metrics.statistics.intervals import Target
 from culturekit.records.schemas import YES_BY_SCORE
