@@ -12,18 +12,18 @@ from pydantic import Field
 
 from culturekit.defaults import CONFIDENCE, PERMUTATIONS
 from culturekit.errors import NothingScored, UsageError
-from culturekit.families.family import Confidence, Correction, Family, described, kept
+from culturekit.families.family import Confidence, Correction, Family, check_choices, described, kept
 from culturekit.families.family_stage import scored_in, write_scored
 from culturekit.families.handles.inputs import Numbered, ValueTables, roles_of
 from culturekit.families.handles.made_alike import noted, traits_in
 from culturekit.generation.comparability import Traits, differ_in
-from culturekit.metrics.arguments import argument_error, check_choice
+from culturekit.metrics.arguments import argument_error
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row, value_rows, with_reason
 from culturekit.metrics.scoring.value_sets import COUNTS, PLACE, known_values, own_generator, parsed
 from culturekit.metrics.statistics import comparisons
 from culturekit.metrics.statistics.clustering import check_count
 from culturekit.metrics.statistics.comparisons import Comparison
-from culturekit.metrics.statistics.corrections import CORRECTIONS, corrected
+from culturekit.metrics.statistics.corrections import corrected
 from culturekit.metrics.statistics.intervals import Target
 from culturekit.metrics.statistics.model_comparisons import compare_over_countries
 from culturekit.records.schemas import VALUES
@@ -154,8 +154,7 @@ def score_comparisons(values: pl.DataFrame, *, options: ComparisonOptions) -> Sc
 
 def check_comparison(options: ComparisonOptions) -> None:
     """Refuse options that break their rules, before any work is done."""
-    check_choice("target", options.target, ("population", "these"))
-    check_choice("correction", options.correction, CORRECTIONS)
+    check_choices(options)
     check_count("resamples", options.resamples)
 
 
