@@ -13,7 +13,7 @@ from culturekit.metrics.diversity.labels import LEVELS, Codes, Labels, Missing, 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["LabelClasses", "classes_of_labels", "combined", "label_classes"]
+__all__ = ["LabelClasses", "classes_of", "classes_of_labels", "combined", "label_classes"]
 
 ITEMS = "items of a class"
 """A column that no table of labels has."""
@@ -44,6 +44,11 @@ class LabelClasses:
         if len(levels) == self.labels.shape[1]:
             return self
         return grouped([self.labels[:, level] for level in levels], self.counts)
+
+
+def classes_of(codes: NDArray[np.int64]) -> LabelClasses:
+    """Count the classes of coded labels, int64 (n, n_levels)."""
+    return label_classes(list(codes.T))
 
 
 def classes_of_labels(
