@@ -15,10 +15,9 @@ from culturekit.errors import NothingScored, UsageError
 from culturekit.families.family import Family, check_options, described, kept
 from culturekit.families.family_stage import family_stage
 from culturekit.families.handles.inputs import VectorFolder, roles_of
-from culturekit.families.handles.vector_files import one_identity_of_all
+from culturekit.families.handles.vector_files import LabelledVectors, one_identity_of_all
 from culturekit.metrics.arguments import argument_error
 from culturekit.metrics.captions.caption_alignment import STRATEGIES, C3Alignment, alignment_c3, keep_best
-from culturekit.metrics.scoring.labelled_vectors import LabelledVectors
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row, value_rows
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, interval
 from culturekit.records.schemas import SELECTION

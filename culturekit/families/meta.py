@@ -18,7 +18,7 @@ from culturekit.families.handles.country_groups import GroupsGiven, country_grou
 from culturekit.families.handles.country_labels import tables_of_matches
 from culturekit.families.handles.form_answers import read_answers
 from culturekit.families.handles.inputs import Numbered, ValueTables, roles_of
-from culturekit.metrics.arguments import argument_error, check_choice
+from culturekit.metrics.arguments import argument_error
 from culturekit.metrics.scoring.automatic_values import automatic_values
 from culturekit.metrics.scoring.item_series import Series, items_of, metric_series
 from culturekit.metrics.scoring.rating_pools import PoolsBy, pooled_ratings
@@ -189,8 +189,6 @@ def score_meta(
     """
     if not options.methods:
         raise argument_error("methods", "at least one correlation", options.methods)
-    for method in options.methods:
-        check_choice("methods", method, CORRELATIONS)
     check_choices(options)
     check_count("resamples", options.resamples)
     left_out: Counter[str] = Counter()

@@ -11,12 +11,11 @@ from pydantic import Field
 
 from culturekit.errors import NothingScored, UsageError
 from culturekit.families.answers import ANSWERED, DSG, VQASCORE, answer_matrix, own_answers
-from culturekit.families.family import Family, described, kept
+from culturekit.families.family import Family, check_choices, described, kept
 from culturekit.families.family_stage import family_stage
 from culturekit.families.handles.image_levels import MeanOptions, Rows, mean_rows, placed, target_of
 from culturekit.families.handles.inputs import Numbered, roles_of
 from culturekit.families.handles.vector_files import images_with_prompts
-from culturekit.metrics.arguments import check_choice
 from culturekit.metrics.questions.graph_scores import Denominator, dsg_score
 from culturekit.metrics.scoring.image_collections import checked
 from culturekit.metrics.scoring.score_rows import Scored, scored
@@ -127,7 +126,7 @@ def score_questions(given: QuestionInput, *, options: QuestionOptions) -> Scored
     Raises:
         UsageError: an option breaks its rule, tables do not conform, or (NothingScored) there is nothing to score.
     """
-    check_choice("denominator", options.denominator, ("all", "valid"))
+    check_choices(options)
     left_out: Counter[str] = Counter()
     made = given.images.filter(pl.col("status") == "ok") if "status" in given.images.columns else given.images
     ids = made["image_id"].to_list() if "image_id" in made.columns else []

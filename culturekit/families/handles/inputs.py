@@ -11,6 +11,7 @@ from culturekit.errors import UsageError
 from culturekit.families.handles.country_labels import check_countries
 from culturekit.families.handles.public_files import numbered, prompts_table, roles
 from culturekit.families.handles.vector_files import (
+    LabelledVectors,
     gathered,
     labelled,
     one_identity_of_all,
@@ -19,7 +20,6 @@ from culturekit.families.handles.vector_files import (
 )
 from culturekit.index.embedding.vector_folder import load_vectors
 from culturekit.index.encoder import Vectors
-from culturekit.metrics.scoring.labelled_vectors import LabelledVectors
 from culturekit.records.schemas import PAIR_DISTANCES, PROMPTS, VALUES
 from culturekit.records.tables import Table
 from culturekit.storage.digests import digest_file
