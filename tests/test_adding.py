@@ -1,29 +1,23 @@
 """The pages that say how to add a recipe and a stage: their changes are applied to a copy of the package, and run."""
 
 import json
-import os
 import re
-import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from tests.typed_pages import ROOT, blocks, copy_package, run_copied
+
 RECIPE, STAGE = ROOT / "docs/add-a-recipe.md", ROOT / "docs/add-a-stage.md"
-
-
-def blocks(page: Path, language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
 def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the package with the changes of both pages, and what a user writes beside it."""
     root = tmp_path_factory.mktemp("changed")
-    shutil.copytree(ROOT / "culturekit", root / "culturekit", ignore=shutil.ignore_patterns("__pycache__"))
+    copy_package(root)
     for page in (RECIPE, STAGE):
         (change,) = blocks(page, "diff")
         done = subprocess.run(
@@ -33,16 +27,6 @@ def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "census.yaml").write_text(blocks(RECIPE, "yaml")[0], encoding="utf-8")
     (root / "dishes.csv").write_text(blocks(RECIPE, "csv")[0], encoding="utf-8")
     return root
-
-
-def culturekit(root: Path, *arguments: str) -> str:
-    environment = {**os.environ, "PYTHONPATH": str(root)}
-    done = subprocess.run(
-        [sys.executable, "-m", "culturekit", *arguments],
-        cwd=root, env=environment, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def test_the_pages_are_short() -> None:
@@ -60,10 +44,10 @@ def test_both_changes_fit_the_package(changed: Path) -> None:
 def test_the_recipe_runs_is_reused_planned_and_verified(changed: Path) -> None:
     names = ["cspace", "prompts"]
     names += [f"{kind}-{model}" for model in ("broad", "homely") for kind in ("images", "truth", "copies")]
-    planned = json.loads(culturekit(changed, "plan", "census.yaml", "--json"))
+    planned = json.loads(run_copied(changed, "plan", "census.yaml", "--json"))
     assert [step["name"] for step in planned] == [*names, "shown"]
     for state in ("built", "reused"):
-        done = json.loads(culturekit(changed, "run", "census.yaml", "--json"))["stages"]
+        done = json.loads(run_copied(changed, "run", "census.yaml", "--json"))["stages"]
         assert [(Path(stage["folder"]).name, stage["state"]) for stage in done] == [
             (name, state) for name in [*names, "shown"]
         ]
@@ -71,4 +55,4 @@ def test_the_recipe_runs_is_reused_planned_and_verified(changed: Path) -> None:
     assert set(shown["model"]) == {"broad", "homely"}
     copies = pl.read_parquet(changed / "runs/census/copies-homely/quality.parquet")
     assert copies.height == 4 * pl.read_parquet(changed / "runs/census/prompts/prompts.parquet").height
-    assert "verified;" in culturekit(changed, "verify", "runs/census")
+    assert "verified;" in run_copied(changed, "verify", "runs/census")

@@ -1,4 +1,4 @@
-"""The pages about captions and C³, typed."""
+"""The page about captions, typed."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,6 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.config.load import find_recipe, load_any_recipe
 from culturekit.generation.runner import ImagePlan
 from culturekit.pipeline.run_stage import run_stage
 from culturekit.pipeline.steps.generate_stage import generate_stage
@@ -14,7 +13,7 @@ from culturekit.pipeline.workers.local_engine import LocalEngine
 from tests.command_line import culturekit
 from tests.typed_pages import ROOT, typed
 
-CAPTIONS, C3 = (ROOT / "docs" / name for name in ("captions.md", "c3.md"))
+CAPTIONS = ROOT / "docs/captions.md"
 DETECTOR = "owl:owlv2"
 
 
@@ -48,14 +47,3 @@ def test_captions_grow_as_the_page_says(tmp_path: Path) -> None:
     assert pl.read_parquet(tmp_path / "translations/translations.parquet")["text"].to_list() == [
         "swords and lamps", "a samovar",
     ]  # fmt: skip
-
-
-def test_each_key_that_the_page_names_is_one_of_the_recipe() -> None:
-    recipe = load_any_recipe(find_recipe("c3")).model_dump()
-    page = C3.read_text(encoding="utf-8")
-    named = re.findall(r"`((?:captions|judge|objects|encoders|pairs|people|finetune)(?:\.\w+)?)[:`]", page)
-    assert {"captions.proposer", "judge", "encoders", "pairs.images", "people.image_answers", "finetune"} <= set(named)
-    for key in named:
-        first, _, second = key.partition(".")
-        assert first in recipe
-        assert not second or second in recipe[first], key

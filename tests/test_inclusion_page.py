@@ -1,13 +1,11 @@
 """The page about geographic inclusion, typed."""
 
 import json
-import re
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from culturekit.config.load import find_recipe, load_any_recipe
 from culturekit.records.schemas import SURVEY_CODES
 from culturekit.storage.tables import write_table
 from tests.command_line import culturekit
@@ -45,14 +43,3 @@ def test_each_command_works_alone_as_the_page_says(tmp_path: Path) -> None:
     assert "closer_choice_rate" in set(pl.read_parquet(tmp_path / "choices/scores.parquet")["metric"])
     known = json.loads((tmp_path / "choices/manifest.json").read_text(encoding="utf-8"))["inputs"]
     assert {f"features-dinov2{part}-values" for part in ("", "-1", "-2")} <= set(known), "a changed folder is seen"
-
-
-def test_each_key_that_the_page_names_is_one_of_the_recipe() -> None:
-    recipe = load_any_recipe(find_recipe("inclusion")).model_dump()
-    page = PAGE.read_text(encoding="utf-8")
-    named = re.findall(r"`((?:places|photographs|extractors|people|published|thresholds)(?:\.\w+)?)[:`]", page)
-    assert {"places", "photographs.least", "extractors", "people.task1_answers", "published"} <= set(named)
-    for key in named:
-        first, _, second = key.partition(".")
-        assert first in recipe
-        assert not second or second in recipe[first], key

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from culturekit.config.load import find_recipe, load_any_recipe
 from tests.command_line import culturekit
 from tests.typed_pages import ROOT, typed
 
@@ -36,6 +37,31 @@ PAGES = {
     ),
 }  # fmt: skip
 """By recipe, whose page begins with these two commands. Inclusion counts four models, of which the study had two."""
+
+
+KEYS = {
+    "c3": (
+        "captions|judge|objects|encoders|pairs|people|finetune",
+        {"captions.proposer", "judge", "encoders", "pairs.images", "people.image_answers", "finetune"},
+    ),
+    "inclusion": (
+        "places|photographs|extractors|people|published|thresholds",
+        {"places", "photographs.least", "extractors", "people.task1_answers", "published"},
+    ),
+}
+"""Keys that a page may name, and some that it does."""
+
+
+@pytest.mark.parametrize("name", list(KEYS))
+def test_each_key_that_the_page_names_is_one_of_the_recipe(name: str) -> None:
+    recipe = load_any_recipe(find_recipe(name)).model_dump()
+    firsts, some = KEYS[name]
+    named = re.findall(rf"`((?:{firsts})(?:\.\w+)?)[:`]", (ROOT / f"docs/{name}.md").read_text(encoding="utf-8"))
+    assert some <= set(named)
+    for key in named:
+        first, _, second = key.partition(".")
+        assert first in recipe
+        assert not second or second in recipe[first], key
 
 
 @pytest.mark.slow

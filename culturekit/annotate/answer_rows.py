@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from culturekit.annotate.check_answers import Offered
+from culturekit.annotate.check_answers import Offered, codes_of
 from culturekit.annotate.exported_answers import KeyRow
 from culturekit.annotate.exported_json import Answered
 from culturekit.annotate.scheme import Criterion, Scheme
@@ -60,15 +60,6 @@ def cells(
                 meaning(criterion, code, row, offered) if taken else None,
                 None,
             )
-
-
-def codes_of(criterion: Criterion, offered: Offered, scheme: Scheme) -> list[str]:
-    """List the options of a question of which several may be chosen."""
-    if criterion.options_from is not None:
-        return list(offered[criterion.options_from])
-    if criterion.type == "pictures":
-        return [str(place) for place in range(1, len(scheme.pictures) + 1)]
-    return list(criterion.fixed_values)
 
 
 def meaning(criterion: Criterion, code: str, row: KeyRow, offered: Offered) -> str:

@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Mapping
 
 from culturekit.annotate.exported_json import Mistake
+from culturekit.annotate.label_studio import fixed_options
 from culturekit.annotate.scheme import Criterion, Scheme
 
-__all__ = ["Offered", "answer_mistakes", "asked"]
+__all__ = ["Offered", "answer_mistakes", "asked", "codes_of"]
 
 Offered = Mapping[str, Mapping[str, Mapping[str, str]]]
 """Meanings by code, by list: the options that one item has of its own."""
@@ -55,7 +56,7 @@ def value_mistakes(
     """Find values that a question does not allow."""
     if criterion.type == "text":
         return
-    allowed = allowed_values(scheme, criterion, offered)
+    allowed = codes_of(criterion, offered, scheme)
     reason = "out of range" if criterion.type == "scale" else "unknown choice"
     for value in chosen:
         if value not in allowed:
@@ -64,11 +65,8 @@ def value_mistakes(
         yield Mistake("answers that exclude each other", criterion.name, ", ".join(chosen)[:200])
 
 
-def allowed_values(scheme: Scheme, criterion: Criterion, offered: Offered) -> set[str]:
-    """List the values that a question allows for one item."""
+def codes_of(criterion: Criterion, offered: Offered, scheme: Scheme) -> list[str]:
+    """List what may be chosen of one item: options of its own, or those that are the same for all items."""
     if criterion.options_from is not None:
-        return set(offered.get(criterion.options_from, {}))
-    if criterion.type in {"picture", "pictures"}:
-        free = criterion.type == "pictures" or not scheme.drawn
-        return {str(place) for place, name in enumerate(scheme.pictures, start=1) if free or name in scheme.drawn}
-    return set(criterion.fixed_values)
+        return list(offered.get(criterion.options_from, {}))
+    return [value for value, _ in fixed_options(criterion, scheme)]

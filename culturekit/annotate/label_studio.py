@@ -7,9 +7,7 @@ from xml.etree import ElementTree
 from culturekit.annotate.scheme import Criterion, Scheme
 from culturekit.annotate.tasks import Part, Task
 
-__all__ = ["label_studio_tasks", "subject_of", "template"]
-
-"""How Label Studio names a file of its local storage, whose root is the folder that is handed out."""
+__all__ = ["fixed_options", "label_studio_tasks", "subject_of", "template"]
 
 
 def subject_of(scheme: Scheme) -> str:

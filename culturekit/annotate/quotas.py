@@ -75,9 +75,7 @@ def shares(items: Sequence[Item], quotas: Quotas, *, seed: int) -> list[Share]:
 def slots_of(item: Item, regions: Sequence[str], quotas: Quotas, number: int) -> list[tuple[str, int, bool | None]]:
     """Say how many annotators of which regions judge one item, the `number`-th of all."""
     if item.region is None and quotas.everywhere and regions:
-        every = quotas.inside + quotas.outside
-        chosen = Counter(regions[(number * every + slot) % len(regions)] for slot in range(every))
-        return [(region, count, None) for region, count in sorted(chosen.items())]
+        return [(region, count, None) for region, count in in_turn(regions, number, quotas.inside + quotas.outside)]
     if item.region is None:
         return [(ANYWHERE, quotas.inside + quotas.outside, None)]
     found: list[tuple[str, int, bool | None]] = []
@@ -99,8 +97,9 @@ def slots_of(item: Item, regions: Sequence[str], quotas: Quotas, number: int) ->
             found=", ".join(regions),
             hint="Name regions of annotators, or ask for none out of region.",
         )
-    counts: dict[str, int] = {}
-    for slot in range(quotas.outside):
-        region = others[(number * quotas.outside + slot) % len(others)]
-        counts[region] = counts.get(region, 0) + 1
-    return [*found, *((region, count, False) for region, count in sorted(counts.items()))]
+    return [*found, *((region, count, False) for region, count in in_turn(others, number, quotas.outside))]
+
+
+def in_turn(regions: Sequence[str], number: int, slots: int) -> list[tuple[str, int]]:
+    """Let the slots of items go round the regions; how many of those of the `number`-th item each region has."""
+    return sorted(Counter(regions[(number * slots + slot) % len(regions)] for slot in range(slots)).items())

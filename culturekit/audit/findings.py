@@ -68,6 +68,17 @@ class Code:
         """Make a finding of this kind."""
         return Finding(self.name, self.severity, row, field, value, message, suggestion or self.mend, changes)
 
+    def rewrite(self, message: str, *, row: int, field: str, value: str, wanted: str) -> Finding:
+        """Make a finding whose mend writes into the cell what is wanted there."""
+        changes = (Change(row, {field: wanted}),)
+        suggestion = f"write {quoted(wanted)}"
+        return self.finding(message, row=row, field=field, value=value, suggestion=suggestion, changes=changes)
+
+    def set_aside(self, message: str, *, row: int, field: str, value: str, suggestion: str = "") -> Finding:
+        """Make a finding whose mend sets its row aside."""
+        changes = (Change(row),)
+        return self.finding(message, row=row, field=field, value=value, suggestion=suggestion, changes=changes)
+
 
 def shortened(text: str) -> str:
     """Cut what is too long to show."""

@@ -1,6 +1,6 @@
 """The layouts that can be audited, and the rows of a file, read by the part that each column plays."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
@@ -74,6 +74,10 @@ class Row:
     number: int
     cells: Mapping[str, Any]
 
+    def text(self, column: str) -> str:
+        """Write what stands in a column; nothing there is an empty text."""
+        return str(self.cells.get(column) or "")
+
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
@@ -109,10 +113,14 @@ class Sheet:
             return CONCEPTS.get(stated)
         return CONCEPTS.get(stated, stated) or None
 
-    def columns_with_text(self) -> Sequence[str]:
-        """List the columns that a reader reads, in the order of the file."""
+    def texts(self) -> Iterator[tuple[int, str, str]]:
+        """Give the texts that a reader reads, in the order of the file, each with its row and column."""
         spoken = set(self.layout.parts.values())
-        return [column for column in self.columns if column in spoken]
+        read = [column for column in self.columns if column in spoken]
+        for row in self.rows:
+            for column in read:
+                if isinstance(text := row.cells.get(column), str):
+                    yield row.number, column, text
 
     def with_rows(self, rows: Sequence[Row]) -> "Sheet":
         """Give the same file with other rows."""

@@ -1,7 +1,7 @@
 """Rows put to a model, one question each: what it answered, and how each row ended that it did not answer."""
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -12,13 +12,14 @@ import polars as pl
 
 from culturekit.llm.answers import LlmOptions, answers
 from culturekit.llm.client import Client, FreeClient, Request
+from culturekit.llm.journal.journal_entry import ANSWERS
 from culturekit.llm.reply_watch import ReplyWatch
 from culturekit.records.schemas import DROPS
 from culturekit.records.work import QUARANTINED, Outcome, Work
 from culturekit.storage.digests import digest
 from culturekit.storage.tables import write_table
 
-__all__ = ["AskedRows", "bounded", "row_id", "sifted"]
+__all__ = ["AskedRows", "bounded", "row_id", "sifted", "unanswered"]
 
 ID_LETTERS = 16
 LONGEST_DETAIL = 2000
@@ -65,6 +66,12 @@ def sifted(
         if not why:
             taken.add(key(each))
         yield each, why
+
+
+def unanswered(outcomes: Mapping[str, int]) -> dict[str, int]:
+    """Count the questions that brought no answer, by how each ended; nothing is counted where all did."""
+    count = sum(number for outcome, number in outcomes.items() if outcome not in ANSWERS)
+    return {QUARANTINED: count} if count else {}
 
 
 @dataclass
@@ -121,9 +128,8 @@ class AskedRows(Generic[Row]):
         """Write the drops, and say how it went."""
         frame = pl.DataFrame(self.drops, schema=DROPS.schema).unique(DROPS.key, keep="first", maintain_order=True)
         write_table(work.out, DROPS, frame)
-        unanswered = sum(count for name, count in self.outcomes.items() if name not in {"ok", "repaired"})
         return Outcome(
-            counts | ({QUARANTINED: unanswered} if unanswered else {}),
+            counts | unanswered(self.outcomes),
             dict(sorted(Counter(frame["reason"]).items())),
             {
                 "judge": self.client.model,

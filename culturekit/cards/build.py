@@ -9,11 +9,10 @@ from culturekit.cards.facts import FACTS, Facts, facts_of
 from culturekit.cards.hand import FIELDS_FILE, TEXT_FILE, Hand, empty_fields, read_hand
 from culturekit.cards.pages import PAGES, rendered
 from culturekit.cards.provenance import carry_manifests
-from culturekit.cards.release_files import SUMS, plain_files, release_files
+from culturekit.cards.release_files import OWN, SUMS, plain_files, release_files
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.atomic import copy_file, write_atomically
 from culturekit.storage.digests import digest_file
-from culturekit.storage.manifest import MANIFEST, RUN_RECORD
 
 __all__ = ["HAND", "build_card", "generated", "sums_of"]
 
@@ -65,9 +64,8 @@ def generated(hand: Hand, facts: Facts) -> dict[str, bytes]:
 
 def sums_of(folder: Path, facts: Facts) -> bytes:
     """Write the checksums of a folder in the form that `sha256sum --check` reads."""
-    own = {SUMS, MANIFEST, RUN_RECORD}
     known = {file.path: file.sha256 for file in described_files(facts.tables, facts.others)}
-    paths = [path for path in plain_files(folder) if path not in own]
+    paths = [path for path in plain_files(folder) if path not in OWN]
     lines = [f"{known.get(path) or digest_file(folder / path)}  {path}\n" for path in paths]
     return "".join(lines).encode("utf-8")
 

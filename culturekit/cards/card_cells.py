@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import polars as pl
 
-from culturekit.cards.card_tables import FILES, CardTable
+from culturekit.cards.card_tables import FILES, CardTable, scan_texts
 
 __all__ = ["Cells", "card_cells"]
 
@@ -39,8 +39,7 @@ def file_cells(name: str, path: Path) -> Iterator[Cells]:
     if path.suffix == ".parquet":
         yield from frame_cells(name, pl.scan_parquet(path, glob=False))
     elif path.suffix in {".csv", ".tsv"}:
-        separator = "," if path.suffix == ".csv" else "\t"
-        yield from frame_cells(name, pl.scan_csv(path, separator=separator, infer_schema=False, glob=False))
+        yield from frame_cells(name, scan_texts(path))
     elif path.suffix in {".json", ".jsonl"}:
         yield from json_cells(name, path)
     elif path.suffix in TEXT_SUFFIXES:

@@ -21,6 +21,7 @@ __all__ = [
     "described_files",
     "other_files",
     "scan",
+    "scan_texts",
     "tables_in",
     "write_splits",
 ]
@@ -157,10 +158,14 @@ def rows_of(path: Path) -> int | None:
         with path.open("rb") as file:
             return sum(1 for line in file if line.strip())
     if path.suffix in {".csv", ".tsv"}:
-        separator = "," if path.suffix == ".csv" else "\t"
-        lazy = pl.scan_csv(path, separator=separator, infer_schema=False, glob=False)
-        return int(lazy.select(pl.len()).collect().item())
+        return int(scan_texts(path).select(pl.len()).collect().item())
     return None
+
+
+def scan_texts(path: Path) -> pl.LazyFrame:
+    """Read CSV or TSV lazily, every cell as text."""
+    separator = "," if path.suffix == ".csv" else "\t"
+    return pl.scan_csv(path, separator=separator, infer_schema=False, glob=False)
 
 
 def described_files(tables: tuple[CardTable, ...], others: tuple[FileFacts, ...]) -> Iterator[FileFacts]:

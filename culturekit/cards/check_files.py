@@ -17,7 +17,7 @@ from culturekit.cards.findings import PLAIN_PATH, CardFinding, differences, is_p
 from culturekit.cards.markdown import BLOCK
 from culturekit.cards.pages import README
 from culturekit.cards.provenance import MANIFESTS
-from culturekit.cards.release_files import SUMS
+from culturekit.cards.release_files import OWN, SUMS
 from culturekit.errors import ConfigError
 from culturekit.storage.digests import digest, digest_file
 from culturekit.storage.manifest import MANIFEST, RUN_RECORD, Manifest
@@ -39,7 +39,6 @@ CARRIED = {DATA, FILES, MANIFESTS}
 """Folders whose bytes come from the release."""
 
 LINE = re.compile(r"^(?P<sha256>[0-9a-f]{64}) [ *](?P<path>.+)$")
-OWN = {SUMS, MANIFEST, RUN_RECORD}
 
 LONGEST = 160
 HEADER = "---\n"

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from types import MappingProxyType
 
@@ -68,7 +69,14 @@ VERSION = re.compile(r"^\d+\.\d+\.\d+$")
 SLUG = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
 
 
+TEXTS = (
+    "title", "version", "published", "summary", "licence.id", "licence.url", "contact", "annotators.who",
+    "annotators.pay",
+)  # fmt: skip
+LISTS = ("languages", "tags", "creators")
+OPTIONAL = ("homepage", "citation", "dump_date")
 DATE_NEEDED = ("dump_date", False)
+"""Fields that a person fills in, and those that may be left out: the date only where a dump says it."""
 
 ASKED = {
     "title": "what people call the release",
@@ -208,22 +216,12 @@ def wrong_heading(name: str, found: Mapping[str, list[str]]) -> Iterator[str]:
 def empty_fields(hand: Hand, *, dump_dated: bool) -> Iterator[tuple[str, str]]:
     """Give file and name of every field that is not filled in; a dump may say its date itself."""
     fields = hand.fields
-    texts = {
-        "title": fields.title,
-        "version": fields.version,
-        "published": fields.published,
-        "summary": fields.summary,
-        "licence.id": fields.licence.id,
-        "licence.url": fields.licence.url,
-        "contact": fields.contact,
-        "annotators.who": fields.annotators.who,
-        "annotators.pay": fields.annotators.pay,
-    }
-    optional = {"homepage": fields.homepage, "citation": fields.citation, "dump_date": fields.dump_date}
-    texts |= {name: text for name, text in optional.items() if text is not None or (name, dump_dated) == DATE_NEEDED}
-    lists = {"languages": fields.languages, "tags": fields.tags, "creators": fields.creators}
-    yield from ((FIELDS_FILE, name) for name, text in texts.items() if is_empty(text))
-    yield from ((FIELDS_FILE, name) for name, texts in lists.items() if not texts or any(map(is_empty, texts)))
+    given = [name for name in OPTIONAL if getattr(fields, name) is not None or (name, dump_dated) == DATE_NEEDED]
+    yield from ((FIELDS_FILE, name) for name in (*TEXTS, *given) if is_empty(attrgetter(name)(fields)))
+    for name in LISTS:
+        listed: tuple[str, ...] = getattr(fields, name)
+        if not listed or any(map(is_empty, listed)):
+            yield FIELDS_FILE, name
     if not fields.changelog:
         yield FIELDS_FILE, "changelog"
     for number, change in enumerate(fields.changelog):

@@ -10,7 +10,7 @@ from culturekit.errors import IntegrityError, UsageError
 from culturekit.storage.digests import digest_file, digest_tree
 from culturekit.storage.manifest import JOURNAL, MANIFEST, RUN_RECORD, Manifest, read_manifest
 
-__all__ = ["SUMS", "ReleaseFiles", "plain_files", "release_files"]
+__all__ = ["OWN", "SUMS", "ReleaseFiles", "plain_files", "release_files"]
 
 SUMS = "SHA256SUMS"
 SPLITS = "splits"
@@ -18,6 +18,8 @@ SPLITS = "splits"
 
 DESCRIBED = {".parquet", ".jsonl", ".csv", ".json", ".tsv", ".txt", ".md", ".yaml", ".nt", ".ttl", ".jsonld"}
 OWN = {MANIFEST, RUN_RECORD, SUMS}
+"""Files that say what a folder is, and are no part of what it holds."""
+
 TABLE_NAME = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_-]*$")
 PLAIN_NAME = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9._ +-]*$")
 

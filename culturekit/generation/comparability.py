@@ -1,7 +1,7 @@
 """What of two models' images cannot be compared as if only the models differed, read from their tables."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -59,6 +59,7 @@ class Traits:
 
 
 Models: TypeAlias = Mapping[str, Traits]
+Check: TypeAlias = Callable[[Models], str]
 
 
 def traits_of(images: pl.DataFrame) -> Traits:
@@ -98,26 +99,15 @@ def differ_in(first: Traits, second: Traits) -> list[str]:
     return [name for name, check in CHECKS.items() if check({"a": first, "b": second})]
 
 
-def by_rewriter(models: Models) -> str:
-    """Compare who wrote what was drawn."""
-    if not differs([traits.rewriter for traits in models.values()]):
-        return ""
-    return (
-        "Prompts were rewritten for some models and not, or nobody knows, for others: "
-        f"{shares_by_model({name: traits.rewriter for name, traits in models.items()}, 'rewriter ')}. "
-        "A difference between them may be the rewriter's."
-    )
+def when_apart(trait: Callable[[Traits], Mapping[str, int]], word: str, sentence: str) -> Check:
+    """Make a check of a trait that should be one for all images; `sentence` has a place for who has which."""
 
+    def check(models: Models) -> str:
+        found = {name: trait(traits) for name, traits in models.items()}
+        apart = len({value for count in found.values() for value in count}) > 1
+        return sentence.format(shares_by_model(found, word)) if apart else ""
 
-def by_seeding(models: Models) -> str:
-    """Compare whether seeds count."""
-    if not differs([traits.seeds for traits in models.values()]):
-        return ""
-    return (
-        "Not all models honour seeds: "
-        f"{shares_by_model({name: traits.seeds for name, traits in models.items()}, 'honoured: ')}. "
-        "Images of those that do not cannot be made again, and repeats are not paired between models."
-    )
+    return check
 
 
 def by_seeds(models: Models) -> str:
@@ -132,17 +122,6 @@ def by_seeds(models: Models) -> str:
     return (
         f"The same slots have other seeds in {', '.join(dict.fromkeys(apart))} than in {seeded[0][0]}: "
         "they come from runs with different seeds, and images are not paired by them."
-    )
-
-
-def by_size(models: Models) -> str:
-    """Compare widths and heights."""
-    if not differs([traits.sizes for traits in models.values()]):
-        return ""
-    return (
-        "Images differ in size: "
-        f"{shares_by_model({name: traits.sizes for name, traits in models.items()}, '')}. "
-        "Encoders see them scaled, and quality scores depend on size."
     )
 
 
@@ -171,21 +150,30 @@ def by_version(models: Models) -> str:
     return f"More than one version answered under one name: {shares_by_model(changed, 'was ')}. Scores mix them."
 
 
-CHECKS: Mapping[str, Callable[[Models], str]] = {
-    "rewriter": by_rewriter,
-    "seeds honoured": by_seeding,
+CHECKS: Mapping[str, Check] = {
+    "rewriter": when_apart(
+        lambda traits: traits.rewriter,
+        "rewriter ",
+        "Prompts were rewritten for some models and not, or nobody knows, for others: {}. "
+        "A difference between them may be the rewriter's.",
+    ),
+    "seeds honoured": when_apart(
+        lambda traits: traits.seeds,
+        "honoured: ",
+        "Not all models honour seeds: {}. "
+        "Images of those that do not cannot be made again, and repeats are not paired between models.",
+    ),
     "seeds": by_seeds,
-    "size": by_size,
+    "size": when_apart(
+        lambda traits: traits.sizes,
+        "",
+        "Images differ in size: {}. Encoders see them scaled, and quality scores depend on size.",
+    ),
     "negative prompts": by_negatives,
     "prompts cut": by_cuts,
     "versions": by_version,
 }
 """What is looked at, under the name it has in tables; each gives a sentence, or nothing where all is alike."""
-
-
-def differs(counts: Sequence[Mapping[str, int]]) -> bool:
-    """Tell whether a trait is not the same one for all images of all models."""
-    return len({value for count in counts for value in count}) > 1
 
 
 def shares_by_model(models: Mapping[str, Mapping[str, int]], word: str) -> str:

@@ -7,7 +7,7 @@ import msgspec
 
 from culturekit.llm.clients.client_options import ServiceOptions
 
-__all__ = ["GoogleImageOptions", "OpenAIImageOptions", "Rewriter"]
+__all__ = ["GoogleImageOptions", "ImageOptions", "OpenAIImageOptions", "Rewriter"]
 
 Rewriter: TypeAlias = Literal["on", "off", "unknown"]
 Amount: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1000)]

@@ -17,7 +17,17 @@ from culturekit.records.schemas import IMAGES
 from culturekit.storage.digests import canonical_json, digest, digest_bytes
 from culturekit.storage.picture_files import encoded
 
-__all__ = ["FINDINGS", "Maker", "Shard", "batches", "findings", "image_row", "part_schema", "truth_columns"]
+__all__ = [
+    "FINDINGS",
+    "Maker",
+    "Shard",
+    "asked_row",
+    "batches",
+    "findings",
+    "image_row",
+    "part_schema",
+    "truth_columns",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +60,16 @@ def batches(requests: Sequence[ImageRequest]) -> list[list[ImageRequest]]:
 
 def image_row(request: ImageRequest, reply: ImageReply, shard: Shard, version: str | None) -> dict[str, Any]:
     """Save a picture and describe it; a failure is a row too."""
-    model = shard.maker.model
+    row = asked_row(request, shard.maker.model, version)
+    if isinstance(reply, Failure):
+        return {**row, "status": reply.status, "reason": reply.reason}
+    return {**row, **saved(reply, request, shard), "status": "ok"}
+
+
+def asked_row(request: ImageRequest, model: str, version: str | None) -> dict[str, Any]:
+    """Describe an image that is asked for, before anything of it is there."""
     identity = [model, request.prompt_id, request.repeat, request.slot, request.seed]
-    row = {
+    return {
         "image_id": digest(identity)[:16],
         "path": "",
         "prompt_id": request.prompt_id,
@@ -70,9 +87,6 @@ def image_row(request: ImageRequest, reply: ImageReply, shard: Shard, version: s
         "concept": request.concept,
         "country": request.country,
     }
-    if isinstance(reply, Failure):
-        return {**row, "status": reply.status, "reason": reply.reason}
-    return {**row, **saved(reply, request, shard), "status": "ok"}
 
 
 def saved(picture: Picture, request: ImageRequest, shard: Shard) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from culturekit.storage.shard_runs import run_shards
 from culturekit.storage.system_errors import explained_outside
 from culturekit.storage.tables import merge_parts, read_table, save_parquet, write_table
 
-__all__ = ["SIZE", "ImagePlan", "Maker", "derive_seed", "generate", "known_pace", "pilot"]
+__all__ = ["SIZE", "ImagePlan", "Maker", "derive_seed", "generate", "known_pace", "pilot", "wanted"]
 
 PACE = "pace.json"
 SIZE = r"^[1-9][0-9]{0,4}x[1-9][0-9]{0,4}$"

@@ -1,6 +1,6 @@
 """Root-node configs: which classes a concept grows from, how far, and for which countries."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -8,8 +8,9 @@ from pydantic import AfterValidator, Field
 
 from culturekit.errors import UsageError
 from culturekit.kg.concept_words import ConceptWords, Language, check_verified
-from culturekit.kg.countries import OWN_FILE, countries
+from culturekit.kg.countries import OWN_FILE, by_qid, countries
 from culturekit.kg.qids import Qid
+from culturekit.kg.statement_flags import COUNTRY_PROPERTIES, EDGE_PROPERTIES, mask_of
 from culturekit.records.choices import CountryChoice, Ended, Ranks
 from culturekit.storage.package_data import shipped, shipped_names
 from culturekit.storage.yaml_model import StrictModel, closest, each_once, load_model, not_empty
@@ -116,9 +117,34 @@ class Concept(StrictModel):
         """The ISO codes of its countries."""
         return tuple(countries()) if self.countries == "all" else self.countries
 
+    @property
+    def edge_mask(self) -> int:
+        """The bits of the class statements that count; see `statement_flags`."""
+        return mask_of(self.follow, EDGE_PROPERTIES, ranks=self.ranks, ended=self.ended)
+
+    @property
+    def country_mask(self) -> int:
+        """The bits of the statements of a country that count."""
+        return mask_of(self.country_properties, COUNTRY_PROPERTIES, ranks=self.ranks, ended=self.ended)
+
+    @property
+    def limits(self) -> dict[int, int]:
+        """How far to walk from each root, by its number; one that is given twice goes as far as it may in either."""
+        limits: dict[int, int] = {}
+        for root in self.roots:
+            number = int(root.qid[1:])
+            limits[number] = max(self.hops_of(root), limits.get(number, 0))
+        return limits
+
     def hops_of(self, root: Root) -> int:
         """How far to walk from a root."""
         return root.hops or self.hops
+
+    def codes_of(self, stated: Sequence[str]) -> list[str]:
+        """List the ISO codes of stated countries that it is about, each once and in stated order."""
+        known = by_qid()
+        codes = dict.fromkeys(known[qid].iso for qid in stated if qid in known)
+        return [iso for iso in codes if iso in self.codes]
 
     def subconcept_of(self, roots: list[str]) -> str | None:
         """Name the subconcept of what these roots reach: that of the first root, in config order, that has one."""

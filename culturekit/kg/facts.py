@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from culturekit.errors import IntegrityError, UsageError
 from culturekit.kg.concepts import Concept
+from culturekit.kg.statement_flags import is_truthy
 from culturekit.kg.walk.edge_sweep import near_each_other
 from culturekit.records.choices import Ended, Ranks
 from culturekit.records.schemas import ITEMS, STATEMENTS
@@ -51,8 +52,7 @@ class Facts:
         """Read the statements of items that count, also those without a value, in the order the items have them."""
         stated = matching(self.statements_path, numbers, pl.col("property").is_in(properties))
         if ranks == "truthy":
-            best = (pl.col("rank") == "preferred").any().over("number", "property")
-            stated = stated.filter((pl.col("rank") == "preferred") | ((pl.col("rank") == "normal") & ~best))
+            stated = stated.filter(is_truthy())
         elif ranks == "not-deprecated":
             stated = stated.filter(pl.col("rank") != "deprecated")
         if ended == "drop":

@@ -4,7 +4,7 @@ Rows stand in the order of their numbers and every row group knows its smallest 
 the groups it needs.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from culturekit.kg.qids import QID
 from culturekit.kg.statement_flags import COUNTRY_PROPERTIES, EDGE_PROPERTIES, flags_of, mask_of
 from culturekit.storage.manifest import read_manifest
 
-__all__ = ["GraphTables", "ItemFacts", "Place", "Said", "among", "counted_values", "label_text", "with_counts"]
+__all__ = ["GraphTables", "ItemFacts", "Place", "Said", "among", "counted_values", "titled", "with_counts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +107,14 @@ class GraphTables:
         labels = self.labels(numbers) if numbers else {}
         return {numbers[number]: label for number, label in labels.items() if label}
 
+    def class_names(self, candidates: Iterable[pl.DataFrame]) -> dict[str, str]:
+        """Name the classes of candidates (their `p31` and `p279`) by QID; a class without a label is left out."""
+        qids: set[str] = set()
+        for frame in candidates:
+            for column in ("p31", "p279"):
+                qids.update(frame[column].explode(empty_as_null=False).unique())
+        return self.names(qids)
+
     def stated(self, numbers: Iterable[int], properties: Sequence[str], mask: int) -> list[Said]:
         """List what items say with properties of one family; `mask` chooses the statements that count."""
         rows = among(self.statements, numbers).filter(pl.col("property").is_in(list(properties)))
@@ -160,7 +168,6 @@ def country_name(number: int) -> str | None:
     return country.name if country else None
 
 
-def label_text(number: int, labels: Mapping[int, str | None]) -> str:
+def titled(qid: str | None, label: str | None) -> str:
     """Write an item as `Q42 (label)`, without a label as `Q42`."""
-    label = labels.get(number)
-    return f"Q{number} ({label})" if label else f"Q{number}"
+    return f"{qid} ({label})" if label else f"{qid}"

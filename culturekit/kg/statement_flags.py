@@ -10,7 +10,7 @@ import polars as pl
 
 from culturekit.records.choices import Ended, Ranks
 
-__all__ = ["COUNTRY_PROPERTIES", "EDGE_PROPERTIES", "Ended", "Ranks", "flags_of", "mask_of"]
+__all__ = ["COUNTRY_PROPERTIES", "EDGE_PROPERTIES", "Ended", "Ranks", "flags_of", "is_truthy", "mask_of"]
 
 EDGE_PROPERTIES = ("P31", "P279")
 COUNTRY_PROPERTIES = ("P495", "P17")
@@ -54,6 +54,12 @@ def flags_of(statements: pl.DataFrame, family: Sequence[str]) -> pl.DataFrame:
     kind = place * KINDS + 2 * rank.cast(pl.UInt16) + pl.col("ended").cast(pl.UInt16)
     bits = pl.lit(2, pl.UInt32).pow(kind).cast(pl.UInt16)
     return own.select("number", "value", flags=bits).filter(pl.col("value").is_not_null())
+
+
+def is_truthy() -> pl.Expr:
+    """Tell which of all statements of some items are of the best rank of their item and property."""
+    preferred = pl.col("rank") == "preferred"
+    return preferred | ((pl.col("rank") == "normal") & ~preferred.any().over("number", "property"))
 
 
 def with_preference(statements: pl.DataFrame) -> pl.DataFrame:

@@ -4,7 +4,7 @@ The world is drawn once, and each map uses its countries in other tints.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 
 from culturekit.report.countries import CountryShares, Share
@@ -15,7 +15,7 @@ from culturekit.report.world_map import HEIGHT as MAP_HEIGHT
 from culturekit.report.world_map import WIDTH as MAP_WIDTH
 from culturekit.report.world_map import country_paths
 
-__all__ = ["TINTS", "diversity_chart", "instrument_chart", "map_of", "tint", "world"]
+__all__ = ["TINTS", "diversity_chart", "drawing", "fitting", "instrument_chart", "map_of", "tint", "world"]
 
 BELOW = 11
 """Where people corrected, the mapped value stands a little below, so that intervals can be told apart."""
@@ -43,23 +43,29 @@ def diversity_chart(models: Sequence[ModelLine], *, named: Sequence[str] = ()) -
     """Draw corrected, mapped and true diversity of each model on one scale, with their intervals."""
     height = TOP + ROW * len(models) + FOOT
     left = min(max(12 + LETTER * max((len(line.model) for line in models), default=0), NARROWEST), WIDEST)
-    parts = [
-        f'<svg class="chart" viewBox="0 0 {WIDTH} {height}" role="img" aria-labelledby="chart-title">',
-        '<title id="chart-title">Diversity of each model; the table below has the numbers</title>',
-        *scale(height, left),
-    ]
+    marks = [*axis(height, "diversity, VS / 8", left=left)]
     for number, line in enumerate(models):
-        parts += model_row(line, TOP + ROW * number + ROW / 2, is_named=line.model in named, left=left)
-    return "\n".join([*parts, "</svg>"])
+        marks += model_row(line, TOP + ROW * number + ROW / 2, is_named=line.model in named, left=left)
+    title = "Diversity of each model; the table below has the numbers"
+    return drawing("chart-title", title, (WIDTH, height), marks)
 
 
-def scale(height: int, left: float) -> Iterator[str]:
-    """Draw the axis from 0 to 1."""
+def drawing(name: str, title: str, size: tuple[int, int], marks: Iterable[str], *, kind: str = "chart") -> str:
+    """Put marks into a picture whose title, escaped before, is read out by its name."""
+    head = f'<svg class="{kind}" viewBox="0 0 {size[0]} {size[1]}" role="img" aria-labelledby="{name}">'
+    return "\n".join([head, f'<title id="{name}">{title}</title>', *marks, "</svg>"])
+
+
+def axis(height: int, title: str, *, left: float, top: float = 1.0) -> Iterator[str]:
+    """Draw the axis from 0."""
     bottom = height - FOOT
-    for tick in (0.0, 0.25, 0.5, 0.75, 1.0):
-        yield f'<line class="grid" x1="{x(tick, left):.1f}" x2="{x(tick, left):.1f}" y1="{TOP}" y2="{bottom}"/>'
-        yield f'<text class="tick" x="{x(tick, left):.1f}" y="{bottom + 16}" text-anchor="middle">{tick:g}</text>'
-    yield f'<text class="tick" x="{x(0.5, left):.1f}" y="{height - 4}" text-anchor="middle">diversity, VS / 8</text>'
+    for tick in range(TICKS + 1):
+        value = top * tick / TICKS
+        at = f"{x(value, left, top):.1f}"
+        yield f'<line class="grid" x1="{at}" x2="{at}" y1="{TOP}" y2="{bottom}"/>'
+        yield f'<text class="tick" x="{at}" y="{bottom + 16}" text-anchor="middle">{value:g}</text>'
+    middle = x(top / 2, left, top)
+    yield f'<text class="tick" x="{middle:.1f}" y="{height - 4}" text-anchor="middle">{fitting(title, LETTERS)}</text>'
 
 
 def model_row(line: ModelLine, y: float, *, is_named: bool, left: float) -> Iterator[str]:
@@ -87,11 +93,11 @@ def diamond(centre: float, y: float) -> str:
     return f'<polygon class="corrected" points="{points}"/>'
 
 
-def whisker(figure: Figure, y: float, *, kind: str, left: float) -> str:
+def whisker(figure: Figure, y: float, *, kind: str, left: float, top: float = 1.0) -> str:
     """Draw an interval; nothing where there is none."""
     if figure.low is None or figure.high is None:
         return ""
-    ends = x(figure.low, left), x(figure.high, left)
+    ends = x(figure.low, left, top), x(figure.high, left, top)
     return f'<line class="{kind}" x1="{ends[0]:.1f}" x2="{ends[1]:.1f}" y1="{y:.1f}" y2="{y:.1f}"/>'
 
 
@@ -101,9 +107,9 @@ def fitting(name: str, room: int) -> str:
     return escape(shown if len(shown) <= room else f"{shown[: room - 1]}…")
 
 
-def x(value: float, left: float) -> float:
-    """Place a value on the axis."""
-    return left + (WIDTH - left - RIGHT) * min(max(value, 0.0), 1.0)
+def x(value: float, left: float, top: float = 1.0) -> float:
+    """Place a value on the axis; what lies outside stands at its end."""
+    return left + (WIDTH - left - RIGHT) * min(max(value / top, 0.0), 1.0)
 
 
 def tint(share: Share) -> str:
@@ -140,15 +146,11 @@ def instrument_chart(models: Mapping[str, Figure | None], *, title: str, number:
     """Draw the score of each model, on the `whole` scale from 0 to 1 or to what is drawn; `number` names the chart."""
     height = TOP + INSTRUMENT_ROW * len(models) + FOOT
     top = 1.0 if whole else top_of([figure for figure in models.values() if figure is not None])
-    name = f"instrument-{number}"
-    parts = [
-        f'<svg class="chart" viewBox="0 0 {WIDTH} {height}" role="img" aria-labelledby="{name}">',
-        f'<title id="{name}">{fitting(title, LETTERS)} of each model; the table above has the numbers</title>',
-        *value_axis(height, top, title),
-    ]
+    marks = [*axis(height, title, left=INSTRUMENT_LEFT, top=top)]
     for place, (model, figure) in enumerate(models.items()):
-        parts += instrument_row(model, figure, TOP + INSTRUMENT_ROW * place + INSTRUMENT_ROW / 2, top)
-    return "\n".join([*parts, "</svg>"])
+        marks += instrument_row(model, figure, TOP + INSTRUMENT_ROW * place + INSTRUMENT_ROW / 2, top)
+    told = f"{fitting(title, LETTERS)} of each model; the table above has the numbers"
+    return drawing(f"instrument-{number}", told, (WIDTH, height), marks)
 
 
 def top_of(figures: list[Figure]) -> float:
@@ -160,17 +162,6 @@ def top_of(figures: list[Figure]) -> float:
     return next(step * factor for factor in (1, 2, 4, 5, 8, 10, 20) if step * factor >= highest)
 
 
-def value_axis(height: int, top: float, title: str) -> Iterator[str]:
-    """Draw the axis from 0."""
-    bottom = height - FOOT
-    for tick in range(TICKS + 1):
-        at = across(top * tick / TICKS, top)
-        yield f'<line class="grid" x1="{at:.1f}" x2="{at:.1f}" y1="{TOP}" y2="{bottom}"/>'
-        yield f'<text class="tick" x="{at:.1f}" y="{bottom + 16}" text-anchor="middle">{top * tick / TICKS:g}</text>'
-    middle = across(top / 2, top)
-    yield f'<text class="tick" x="{middle:.1f}" y="{height - 4}" text-anchor="middle">{fitting(title, LETTERS)}</text>'
-
-
 def instrument_row(model: str, figure: Figure | None, y: float, top: float) -> Iterator[str]:
     """Draw one model."""
     name = fitting(model, LETTERS)
@@ -178,12 +169,6 @@ def instrument_row(model: str, figure: Figure | None, y: float, top: float) -> I
     if figure is None or not math.isfinite(figure.value):
         yield f'<text class="tick" x="{INSTRUMENT_LEFT + 4}" y="{y + 5:.1f}">no score</text>'
         return
-    if figure.low is not None and figure.high is not None:
-        low, high = across(figure.low, top), across(figure.high, top)
-        yield f'<line class="mapped" x1="{low:.1f}" x2="{high:.1f}" y1="{y:.1f}" y2="{y:.1f}"/>'
-    yield f'<circle class="mapped" cx="{across(figure.value, top):.1f}" cy="{y:.1f}" r="4.5"/>'
-
-
-def across(value: float, top: float) -> float:
-    """Place a value on the axis; what lies outside stands at its end."""
-    return INSTRUMENT_LEFT + (WIDTH - INSTRUMENT_LEFT - RIGHT) * min(max(value / top, 0.0), 1.0)
+    if interval := whisker(figure, y, kind="mapped", left=INSTRUMENT_LEFT, top=top):
+        yield interval
+    yield f'<circle class="mapped" cx="{x(figure.value, INSTRUMENT_LEFT, top):.1f}" cy="{y:.1f}" r="4.5"/>'

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from culturekit.kg.countries import countries
-from culturekit.records.schemas import CSPACE, SCORES
+from culturekit.records.schemas import CSPACE, DISTRIBUTIONS, SCORES
 from culturekit.report.run_folders import RunFolders
 from culturekit.report.world_map import country_paths
 from culturekit.stages import roles
@@ -67,7 +67,7 @@ class CountryShares:
 
 def shares_in(run: RunFolders, models: Sequence[str]) -> CountryShares | None:
     """Collect the share of each country in the images of each model; None for a run that did not count them."""
-    table = run.distributions()
+    table = run.read(roles.SHOWN, DISTRIBUTIONS)
     if table is None:
         return None
     shown = over_all_concepts(table.filter(pl.col("level") == "country"))
@@ -108,10 +108,10 @@ def audited_shares(run: RunFolders) -> dict[str, dict[str, Share]]:
     return found
 
 
-def over_all_concepts(shown: pl.DataFrame) -> pl.DataFrame:
-    """Keep the rows over all concepts; a model with one concept has no others."""
+def over_all_concepts(shown: pl.DataFrame, *by: str) -> pl.DataFrame:
+    """Keep the rows over all concepts; a model with one concept, or what `by` tells apart, has no others."""
     over_all = shown.filter(pl.col("concept").is_null())
-    return pl.concat([over_all, shown.join(over_all, on="model", how="anti")])
+    return pl.concat([over_all, shown.join(over_all, on=by or "model", how="anti")])
 
 
 def share(row: dict[str, float | int | None]) -> Share:

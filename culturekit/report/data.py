@@ -15,9 +15,8 @@ from culturekit.report.metric_tables import MetricTable
 from culturekit.report.missing import MissingLine
 from culturekit.report.model_lines import ModelLine
 from culturekit.report.mosaic import MosaicModel
-from culturekit.report.paid import Paid
 from culturekit.report.people import People
-from culturekit.report.provenance import Party, StageLine
+from culturekit.report.provenance import Paid, Party, StageLine
 from culturekit.report.realism import RealismTables
 from culturekit.report.routes import TwoRoutes
 from culturekit.report.shots import Shot

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from culturekit.report.figures import Figure
+from culturekit.report.figures import Figure, larger_first
 from culturekit.report.run_folders import RunFolders
 
 __all__ = ["DifferenceLine", "difference_lines", "lines_of"]
@@ -78,18 +78,14 @@ def lines_of(table: pl.DataFrame, *, kernel: str, labels: str = "mapped") -> Ite
         "model",
     )
     for row in ordered.to_dicts():
-        low, high = row["ci_low"], row["ci_high"]
-        first, second, value = row["a"], row["b"], row["value"]
-        if value < 0:
-            first, second, value = second, first, -value
-            low, high = (None if high is None else -high), (None if low is None else -low)
+        first, second, difference = larger_first(row)
         yield DifferenceLine(
             first=first,
             second=second,
             concept=row["concept"],
             metric=row["of_metric"],
             labels=row["of_labels"],
-            difference=Figure(value, low, high, row["n"], row["row"]),
+            difference=difference,
             p=row["p_corrected"],
             common=row["common"] or 0,
             left_out=row["left_out"] or 0,

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from culturekit.records.schemas import DISTRIBUTIONS
 from culturekit.report.countries import Share, country_names, over_all_concepts, share
 from culturekit.report.run_folders import RunFolders
+from culturekit.stages import roles
 
 __all__ = ["ArtifactShares", "Extremes", "extremes_in"]
 
@@ -42,7 +44,7 @@ class Extremes:
 
 def extremes_in(run: RunFolders, models: Sequence[str]) -> Extremes | None:
     """Collect both ends, over all concepts; None for a run that did not count what is shown."""
-    table = run.distributions()
+    table = run.read(roles.SHOWN, DISTRIBUTIONS)
     if table is None:
         return None
     shown = over_all_concepts(table.filter(pl.col("level") == "artifact", pl.col("label").is_not_null()))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from culturekit.records.schemas import ANSWER_COUNTS, QUESTION_RATES, SCORES
+from culturekit.records.schemas import ANSWER_COUNTS, QUESTION_RATES
 from culturekit.report.faithfulness_judges import (
     Apart,
     Judge,
@@ -117,12 +117,12 @@ NO_TEXTS = "No scorer compared image and text (faithfulness.scorers, such as cli
 
 def faithfulness_in(run: RunFolders, models: Sequence[str]) -> Faithfulness | None:
     """Read the section; None for a run whose recipe asked for none."""
-    scores = run.read(roles.FAITHFULNESS, SCORES)
+    scores = run.numbered(roles.FAITHFULNESS)
     if scores is None:
         return None
     counts = run.read(roles.FAITHFULNESS, ANSWER_COUNTS) if has_judges(run) else None
     params = pl.Struct(dict.fromkeys(("judge", "scorer", "target"), pl.String))
-    rows = scores.with_row_index("row").with_columns(p=pl.col("params").str.json_decode(params)).unnest("p")
+    rows = scores.with_columns(p=pl.col("params").str.json_decode(params)).unnest("p")
     rows = rows.with_columns(by=pl.coalesce("judge", "scorer"))
     instruments = tuple(instruments_in(run, rows, counts, models))
     metrics = {instrument.metric for instrument in instruments}

@@ -6,8 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from culturekit.records.schemas import SCORES
-from culturekit.report.figures import Figure
+from culturekit.report.figures import Figure, larger_first
 from culturekit.report.run_folders import RunFolders
 from culturekit.stages import roles
 from culturekit.storage.manifest import Manifest
@@ -131,7 +130,7 @@ class Apart:
 
 def faithfulness_differences(run: RunFolders, models: Sequence[str]) -> Iterator[Apart]:
     """Give the differences of every two models over all their prompts, judge by judge, the largest first."""
-    table = run.read(roles.FAITHFULNESS_COMPARISON, SCORES)
+    table = run.numbered(roles.FAITHFULNESS_COMPARISON)
     if table is None:
         return
     of = pl.Struct(dict.fromkeys(("judge", "scorer"), pl.String))
@@ -143,22 +142,14 @@ def faithfulness_differences(run: RunFolders, models: Sequence[str]) -> Iterator
             pl.Field("p_corrected", pl.Float64),
         ]
     )
-    rows = table.with_row_index("row").with_columns(p=pl.col("params").str.json_decode(params))
+    rows = table.drop("metric").with_columns(p=pl.col("params").str.json_decode(params)).unnest("p")
     over_all = rows.filter(pl.col("concept").is_null(), pl.col("country").is_null())
-    found = [apart(row) for row in over_all.to_dicts() if {row["p"]["a"], row["p"]["b"]} <= set(models)]
+    found = [apart(row) for row in over_all.to_dicts() if {row["a"], row["b"]} <= set(models)]
     yield from sorted(found, key=lambda one: (one.title, one.judge, -one.difference.value, one.first, one.second))
 
 
-def apart(row: dict[str, object]) -> Apart:
+def apart(row: Mapping[str, Any]) -> Apart:
     """Read one comparison; the larger score stands first."""
-    about: dict[str, object] = row["p"]  # type: ignore[assignment]
-    of: dict[str, str | None] = about["of"]  # type: ignore[assignment]
-    judge = of["judge"] or of["scorer"] or ""
-    value, low, high = (row[name] for name in ("value", "ci_low", "ci_high"))
-    first, second = str(about["a"]), str(about["b"])
-    if isinstance(value, float) and value < 0:
-        first, second, value = second, first, -value
-        low, high = (None if end is None else -end for end in (high, low))  # type: ignore[operator]
-    figure = Figure(value, low, high, row["n"], row["row"])  # type: ignore[arg-type]
-    title = title_of(str(about["metric"]), judge)
-    return Apart(title, judge, first, second, figure, about["p_corrected"], about["common"], about["left_out"])  # type: ignore[arg-type]
+    judge = row["of"]["judge"] or row["of"]["scorer"] or ""
+    title = title_of(row["metric"], judge)
+    return Apart(title, judge, *larger_first(row), row["p_corrected"], row["common"], row["left_out"])

@@ -1,13 +1,16 @@
 """Numbers of the page, read from the scores, and how they are written in words."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
-__all__ = ["ALIKE", "FEW", "Figure", "figure", "figure_in", "limits_of", "ordinal_span", "span", "text_of"]
+__all__ = [
+    "ALIKE", "FEW", "Figure", "figure", "figure_in", "larger_first", "limits_of", "listed", "ordinal_span", "span",
+    "text_of",
+]  # fmt: skip
 
 FEW = "too few batches"
 """What stands for a number that is none, and for limits that tell nothing."""
@@ -45,6 +48,15 @@ def figure_in(row: Mapping[str, Any], *, suffix: str = "") -> Figure:
     return Figure(value, low, high, count, place)
 
 
+def larger_first(row: Mapping[str, Any]) -> tuple[str, str, Figure]:
+    """Read how far two are apart, `a` less `b`: first the one that scores more, then the other."""
+    found = figure_in(row)
+    if not found.value < 0:
+        return row["a"], row["b"], found
+    low, high = (None if end is None else -end for end in (found.high, found.low))
+    return row["b"], row["a"], Figure(-found.value, low, high, found.n, found.row)
+
+
 def limits_of(found: Figure | None, *, between: str = ", ") -> str:
     """Write the limits of a score; words where they tell nothing, nothing where there are none."""
     if found is None or math.isnan(found.value) or found.low is None or found.high is None:
@@ -75,6 +87,12 @@ def span(found: Figure, *, percent: bool = False) -> str:
     if percent:
         return f"{found.low * 100:.0f} to {found.high * 100:.0f} %"
     return f"{found.low:.3f} to {found.high:.3f}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Write names one after the other, such as a, b and c."""
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def ordinal_span(place: Figure) -> str:

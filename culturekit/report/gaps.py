@@ -4,14 +4,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
-import msgspec
 import polars as pl
 
+from culturekit.metrics.scoring.value_sets import parsed
+from culturekit.records.schemas import SCORES
+from culturekit.report.charts import drawing
+from culturekit.report.countries import over_all_concepts
 from culturekit.report.figures import Figure, figure_in
 from culturekit.report.inert import inert
 from culturekit.report.run_folders import RunFolders
+from culturekit.stages import roles
 
-__all__ = ["GapLine", "gap_chart", "gap_lines"]
+__all__ = ["GapLine", "gap_chart", "gap_lines", "gaps_in"]
 
 METRICS = {"vs": "diversity within countries, VS", "qvs": "quality times diversity, qVS", "quality": "quality"}
 
@@ -63,42 +67,38 @@ class GapLine:
         return self.p is not None and self.p < 0.05
 
 
-def gap_lines(run: RunFolders, scores: pl.DataFrame | None) -> Iterator[GapLine]:
-    """Give the gaps of each model, over all concepts where there are several; none for a run that scored none."""
-    if scores is None:
-        return
+def gaps_in(run: RunFolders) -> tuple[GapLine, ...] | None:
+    """Read the gaps of a run; None for one that was not asked for them."""
+    found = run.read(roles.GAPS, SCORES)
+    return None if found is None else tuple(gap_lines(run, found))
+
+
+def gap_lines(run: RunFolders, scores: pl.DataFrame) -> Iterator[GapLine]:
+    """Give the gaps of each model, over all concepts where there are several."""
     found = scores.with_row_index("row").filter(pl.col("metric") == "group_gap", pl.col("model").is_in(run.models))
     about = found.drop("metric").with_columns(p=pl.col("params").str.json_decode(PARAMS)).unnest("p")
     about = about.with_columns(labels=pl.col("of").struct.field("labels"), kernel=pl.col("of").struct.field("kernel"))
     about = about.filter(pl.col("metric").is_in(list(METRICS)), pl.col("labels") != "truth")
-    all_together = about.filter(pl.col("concept").is_null())
-    shown = pl.concat([all_together, about.join(all_together, on=["model", "metric", "labels", "group"], how="anti")])
+    shown = over_all_concepts(about, "model", "metric", "labels", "group")
     places = {metric: place for place, metric in enumerate(METRICS)}
     order = pl.col("metric").replace_strict(places), "scheme", "group", "labels", "concept", "model", "row"
     for row in shown.sort(*order, nulls_last=True).to_dicts():
-        said = msgspec.json.decode(row["params"], type=Sides)
+        said = parsed(row["params"])
+        a, b = said["a"], said["b"]
         yield GapLine(
             model=row["model"],
             metric=METRICS[row["metric"]],
             concept=row["concept"],
             labels=row["labels"],
-            first=FULL.get(said.a, said.a),
-            second=FULL.get(said.b, said.b),
+            first=FULL.get(a, a),
+            second=FULL.get(b, b),
             scheme=row["scheme"],
             gap=figure_in(row),
             p=row["p_corrected"],
             prompts=row["prompts"],
-            countries=(said.countries[said.a], said.countries[said.b]),
+            countries=(tuple(said["countries"][a]), tuple(said["countries"][b])),
             target=row["target"],
         )
-
-
-class Sides(msgspec.Struct):
-    """The groups that a gap is between, as its parameters name them."""
-
-    a: str
-    b: str
-    countries: dict[str, tuple[str, ...]]
 
 
 def gap_chart(lines: Sequence[GapLine]) -> str:
@@ -106,15 +106,10 @@ def gap_chart(lines: Sequence[GapLine]) -> str:
     ends = [abs(end) for line in lines for end in (line.gap.value, line.gap.low, line.gap.high) if end is not None]
     widest = max([end for end in ends if end == end], default=0.0) * 1.1 or 1.0
     height = ROW * len(lines) + FOOT
-    return "\n".join(
-        [
-            f'<svg class="chart gaps" viewBox="0 0 {WIDTH} {height}" role="img" aria-labelledby="gap-chart-title">',
-            '<title id="gap-chart-title">Gaps between groups of countries; the table below has the numbers</title>',
-            *axis(widest, height - FOOT),
-            *(mark for number, line in enumerate(lines) for mark in row_of(line, ROW * number + ROW / 2, widest)),
-            "</svg>",
-        ]
-    )
+    rows = (mark for number, line in enumerate(lines) for mark in row_of(line, ROW * number + ROW / 2, widest))
+    title, marks = "Gaps between groups of countries; the table below has the numbers", [*axis(widest, height - FOOT)]
+    marks += rows
+    return drawing("gap-chart-title", title, (WIDTH, height), marks, kind="chart gaps")
 
 
 def axis(widest: float, bottom: float) -> Iterator[str]:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from culturekit.metrics.scoring.value_sets import parsed
-from culturekit.records.schemas import SCORES
 from culturekit.report.faithfulness_judges import title_of
 from culturekit.report.figures import Figure, figure_in
 from culturekit.report.run_folders import RunFolders
@@ -56,11 +55,11 @@ class JudgedScores:
 
 def judged_in(run: RunFolders, models: Sequence[str]) -> JudgedScores | None:
     """Read the scores that people put right; None for a run in which nobody was to."""
-    scores = run.read(roles.JUDGED, SCORES)
+    scores = run.numbered(roles.JUDGED)
     if scores is None:
         return None
     manifest = run.manifest(roles.JUDGED)
-    rows = [{**row, "about": parsed(row["params"])} for row in scores.with_row_index("row").to_dicts()]
+    rows = [{**row, "about": parsed(row["params"])} for row in scores.to_dicts()]
     lines = sorted(lines_of(rows), key=lambda line: (line.title, line.judge, line.place != "all", line.place))
     shown = tuple(line for model in models for line in lines if line.model == model)
     asked = " ".join(str(manifest.options[name]) for name in ("criterion", "choice") if manifest.options.get(name))

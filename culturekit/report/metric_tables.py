@@ -11,7 +11,6 @@ from culturekit.records.schemas import SCORES
 from culturekit.report.figures import Figure, figure_in
 from culturekit.report.run_folders import RunFolders
 from culturekit.stages import roles
-from culturekit.storage.tables import read_table
 
 __all__ = ["MetricLine", "MetricTable", "metric_tables"]
 
@@ -42,7 +41,7 @@ def metric_tables(run: RunFolders) -> Iterator[MetricTable]:
     names = run.variants(roles.METRIC)
     known = all_metrics() if names else {}
     for name in names:
-        rows = read_table(run.table(roles.METRIC, variant=name), SCORES).with_row_index("row").to_dicts()
+        rows = run.needed(roles.METRIC, SCORES, variant=name).with_row_index("row").to_dicts()
         metrics = [known[metric] for metric in dict.fromkeys(row["metric"] for row in rows) if metric in known]
         yield MetricTable(name, roles.METRIC.folder(variant=name), tuple(lines_of(rows, known)), tuple(metrics))
 

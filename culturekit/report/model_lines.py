@@ -3,10 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-import msgspec
 import polars as pl
 
-from culturekit.records.schemas import SCORES
+from culturekit.metrics.scoring.value_sets import parsed
 from culturekit.report.figures import Figure, figure, figure_in
 from culturekit.report.run_folders import RunFolders
 from culturekit.stages import roles
@@ -109,22 +108,16 @@ def overall_of(about: pl.DataFrame) -> pl.DataFrame:
 
 def seen_by_people(run: RunFolders) -> dict[str, Seen]:
     """Read what people saw on images of each model, where there was an audit."""
-    table = run.read(roles.AUDITED, SCORES)
+    table = run.numbered(roles.AUDITED)
     found = {}
-    for own in () if table is None else table.with_row_index("row").partition_by("model", maintain_order=True):
+    for own in () if table is None else table.partition_by("model", maintain_order=True):
         about = overall_of(own).with_columns(level=pl.col("params").str.json_path_match("$.level"))
         nothing = figure(about.filter(metric="share_without_culture"))
         rates = about.filter(metric="mapping_accuracy").to_dicts()
         if nothing is not None:
-            told = msgspec.json.decode(about.filter(metric="share_without_culture")["params"][0], type=Audited)
-            found[own["model"][0]] = Seen(told.audited, nothing, {row["level"]: figure_in(row) for row in rates})
+            looked_at = int(parsed(about.filter(metric="share_without_culture")["params"][0])["audited"])
+            found[own["model"][0]] = Seen(looked_at, nothing, {row["level"]: figure_in(row) for row in rates})
     return found
-
-
-class Audited(msgspec.Struct):
-    """How many images an audited share rests on."""
-
-    audited: int
 
 
 def ranks_of(run: RunFolders) -> dict[str, Rank]:

@@ -7,10 +7,10 @@ import numpy as np
 import polars as pl
 
 from culturekit.report.countries import country_names
-from culturekit.report.looks import Tile, tile
+from culturekit.report.looks import Tile, reference_of, tile
 from culturekit.report.run_folders import RunFolders
 
-__all__ = ["Mosaic", "MosaicModel", "mosaic_of"]
+__all__ = ["Mosaic", "MosaicModel", "artifacts_of", "mosaic_of", "tiles"]
 
 ARTIFACTS = 6
 """Of each model; the table of matches has all."""
@@ -75,14 +75,7 @@ def mosaic_of(
     for model, table in looks.items():
         made = table.filter(pl.col("status") == "ok")
         mapped = made.filter(pl.col("mapped"))
-        counted = mapped.group_by("artifact_id").agg(
-            pl.len().alias("images"),
-            pl.col("artifact").first(),
-            pl.col("country").first(),
-            pl.col("score").median(),
-            pl.col("margin").median(),
-        )
-        most = counted.sort(["images", "artifact_id"], descending=[True, False]).head(ARTIFACTS)
+        counted = artifacts_of(mapped)
         yield MosaicModel(
             model=model,
             asked=table.height,
@@ -99,21 +92,20 @@ def mosaic_of(
                     share=row["images"] / mapped.height,
                     score=row["score"],
                     margin=row["margin"],
-                    reference=reference(row["artifact_id"], references, thumbnails),
+                    reference=reference_of(row["artifact_id"], references, thumbnails),
                     tiles=tuple(tiles(model, mapped.filter(pl.col("artifact_id") == row["artifact_id"]), thumbnails)),
                 )
-                for row in most.to_dicts()
+                for row in counted.head(ARTIFACTS).to_dicts()
             ),
         )
 
 
-def reference(artifact_id: str, references: Mapping[str, tuple[str, str]], thumbnails: dict[str, str]) -> str | None:
-    """Name the thumbnail of a reference picture, where there is one."""
-    if artifact_id not in references:
-        return None
-    name, source = references[artifact_id]
-    thumbnails[name] = source
-    return name
+def artifacts_of(mapped: pl.DataFrame) -> pl.DataFrame:
+    """List the artifacts that images of a model are mapped to, most images first."""
+    counted = mapped.group_by("artifact_id").agg(
+        pl.len().alias("images"), pl.col("artifact", "country").first(), pl.col("score", "margin").median()
+    )
+    return counted.sort(["images", "artifact_id"], descending=[True, False])
 
 
 def tiles(model: str, mapped: pl.DataFrame, thumbnails: dict[str, str]) -> Iterator[Tile]:

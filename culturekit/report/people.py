@@ -141,7 +141,7 @@ def people_in(run: RunFolders) -> People | None:
         return None
     manifest = run.manifest(roles.RATINGS)
     lines = list(divergence_lines(scores))
-    said = read_answers(run)
+    said = pl.read_parquet(run.table(roles.RATINGS), columns=["item_id"])
     return People(
         caveat=str(manifest.notes.get("caveat", "")),
         pools_by=str(manifest.options["by"]),
@@ -157,11 +157,6 @@ def people_in(run: RunFolders) -> People | None:
         checks={name: dict(manifest.notes[name]) for name in ("checks", "repeats") if name in manifest.notes},
         metrics=tuple(metric_lines(run)),
     )
-
-
-def read_answers(run: RunFolders) -> pl.DataFrame:
-    """Read which items were answered."""
-    return pl.read_parquet(run.table(roles.RATINGS), columns=["item_id"])
 
 
 def grids(ratings: pl.DataFrame, choices: pl.DataFrame) -> Iterator[RatingGrid]:
@@ -244,7 +239,7 @@ def place_of(row: Mapping[str, Any]) -> tuple[str | None, str, str | None]:
 
 def agreement_lines(scores: pl.DataFrame) -> Iterator[AgreementLine]:
     """Read the agreement of every pool on every question."""
-    params = pl.Struct(dict(AGREEMENT_PARAMS))
+    params = pl.Struct({"criterion": pl.String, "pool": pl.String, "annotators": pl.Int64, "answers": pl.Int64})
     named = scores.filter(pl.col("metric").is_in(["krippendorff_alpha", "fleiss_kappa", "pairwise_agreement"]))
     named = named.with_columns(p=pl.col("params").str.json_decode(params)).unnest("p")
     for part in named.sort("criterion", "pool").partition_by("criterion", "pool", maintain_order=True):
@@ -255,11 +250,6 @@ def agreement_lines(scores: pl.DataFrame) -> Iterator[AgreementLine]:
             known(by_metric.get("krippendorff_alpha")), known(by_metric.get("fleiss_kappa")),
             (known(by_metric.get("pairwise_agreement")) or (None,))[0],
         )  # fmt: skip
-
-
-AGREEMENT_PARAMS: tuple[tuple[str, Any], ...] = (
-    ("criterion", pl.String), ("pool", pl.String), ("annotators", pl.Int64), ("answers", pl.Int64),
-)  # fmt: skip
 
 
 def known(row: Mapping[str, Any] | None) -> tuple[float, float | None, float | None] | None:

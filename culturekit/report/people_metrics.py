@@ -8,6 +8,7 @@ import polars as pl
 
 from culturekit.families.meta import ALL
 from culturekit.records.schemas import SCORES
+from culturekit.report.charts import drawing
 from culturekit.report.run_folders import RunFolders
 from culturekit.stages import roles
 
@@ -98,19 +99,15 @@ def correlation_chart(lines: Sequence[MetricLine], *, rating: str, number: int) 
     metrics = list(dict.fromkeys(line.metric for line in own))
     height = HEAD + sum(GAP + ROW * sum(line.metric == metric for line in own) for metric in metrics) + FOOT
     title = f"How metrics follow people on {escape(rating)}, Spearman; the table below has the numbers"
-    parts = [
-        f'<svg class="chart" viewBox="0 0 {WIDTH} {height}" role="img" aria-labelledby="follows-{number}">',
-        f'<title id="follows-{number}">{title}</title>',
-        *axis(height),
-    ]
+    marks = [*axis(height)]
     y = float(HEAD)
     for metric in metrics:
-        parts.append(f'<text class="name" x="4" y="{y + ROW - 4:.1f}">{escape(metric)}</text>')
+        marks.append(f'<text class="name" x="4" y="{y + ROW - 4:.1f}">{escape(metric)}</text>')
         for line in (each for each in own if each.metric == metric):
-            parts += dot(line, y + ROW / 2)
+            marks += dot(line, y + ROW / 2)
             y += ROW
         y += GAP
-    return "\n".join([*parts, "</svg>"])
+    return drawing(f"follows-{number}", title, (WIDTH, height), marks)
 
 
 def axis(height: int) -> Iterator[str]:

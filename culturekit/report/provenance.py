@@ -1,20 +1,26 @@
-"""Where the numbers come from: the stages of a run, and what its parts say must be known about them."""
+"""Where the numbers come from: the stages of a run, what they cost, and what its parts say must be known about them."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from culturekit.counting import counted
+from culturekit.counting import counted, counted_reason
 from culturekit.families.corrected import KERNELS, NOT_CORRECTED, UNRATED
+from culturekit.llm.journal.journal_file import FILE
+from culturekit.llm.journal.journal_places import JournalPlace
+from culturekit.llm.money.ledger import read_ledger
 from culturekit.metrics.corrected.audit_marks import MARKS
 from culturekit.records.work import NOT_COMPARABLE
 from culturekit.report.run_folders import RunFolders
 from culturekit.stages import roles
 from culturekit.stages.roles import Role
-from culturekit.storage.manifest import Manifest
+from culturekit.storage.manifest import JOURNAL, Manifest
 from culturekit.trail.upstream import manifest_of
 
-__all__ = ["Party", "StageLine", "caveats", "every_caveat", "not_put_right", "parties", "stage_line", "withheld"]
+__all__ = [
+    "Paid", "Party", "StageLine", "caveats", "every_caveat", "not_put_right", "paid_lines", "parties", "stage_line",
+    "withheld",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +94,28 @@ def party(manifest: Manifest | None, role: str, key: str) -> Party | None:
     return Party(role, str(notes[key]), {name: str(value) for name, value in identity.items() if name != "name"})
 
 
+@dataclass(frozen=True, slots=True)
+class Paid:
+    """US dollars that a stage paid for the answers of a model."""
+
+    stage: str
+    model: str
+    usd: float
+
+
+def paid_lines(run: RunFolders) -> Iterator[Paid]:
+    """Give what each finished stage paid to each model; what was free is left out."""
+    sums: dict[tuple[str, str], float] = defaultdict(float)
+    for stage in run.stages:
+        path = run.root / stage / JOURNAL / FILE
+        if path.is_file():
+            for line in read_ledger([JournalPlace(stage, path, finished=True)]).lines:
+                sums[stage, line.model] += line.usd
+    for (stage, model), usd in sums.items():
+        if usd:
+            yield Paid(stage, model, usd)
+
+
 def withheld(run: RunFolders) -> Iterator[str]:
     """Say why kernels of models and concepts were not corrected."""
     for reason, count in run.manifest(roles.SCORES).drops.items():
@@ -115,7 +143,7 @@ def not_put_right(run: RunFolders, role: Role, variants: Mapping[str, str]) -> I
     for variant, name in variants.items():
         if run.has(role, variant=variant):
             for why, count in run.manifest(role, variant=variant).drops.items():
-                found[counted(count, why)].append(name)
+                found[counted_reason(count, why)].append(name)
     yield from (f"{', '.join(names)}: {left_out}." for left_out, names in found.items())
 
 

@@ -10,12 +10,10 @@ import polars as pl
 from culturekit.metrics.catalog import CATALOG
 from culturekit.metrics.realism.extractors import called, licence_of
 from culturekit.metrics.scoring.value_sets import parsed
-from culturekit.records.schemas import SCORES
 from culturekit.report.run_folders import RunFolders
 from culturekit.stages import roles
-from culturekit.stages.roles import Role
 
-__all__ = ["Cell", "RealismColumn", "RealismTable", "RealismTables", "cell_of", "realism_in", "scores_of", "words"]
+__all__ = ["Cell", "RealismColumn", "RealismTable", "RealismTables", "cell_of", "realism_in", "words"]
 
 SHOWN = (
     "frechet_distance", "kernel_distance", "inception_score", "prdc_precision", "prdc_recall", "prdc_density",
@@ -77,7 +75,7 @@ class RealismTables:
 
 def realism_in(run: RunFolders, models: Sequence[str]) -> RealismTables | None:
     """Collect the scores of realism; None for a run without them."""
-    scores = scores_of(run, roles.REALISM)
+    scores = run.numbered(roles.REALISM)
     if scores is None or scores.is_empty():
         return None
     whole = scores.filter(pl.col("concept").is_null())
@@ -95,12 +93,6 @@ def realism_in(run: RunFolders, models: Sequence[str]) -> RealismTables | None:
         cautions=tuple(cautions(encoder, told, tables, run)),
         left_out=left_out(run, models),
     )
-
-
-def scores_of(run: RunFolders, role: Role) -> pl.DataFrame | None:
-    """Read the scores of a stage with the number of each row."""
-    table = run.read(role, SCORES)
-    return None if table is None else table.with_row_index("row")
 
 
 def words(identity: Mapping[str, Any]) -> str:

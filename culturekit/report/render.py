@@ -21,34 +21,34 @@ from culturekit.report.people import People
 from culturekit.report.people_metrics import correlation_chart
 from culturekit.storage.digests import source_hash
 
-__all__ = ["environment", "policy_of", "render", "template_text"]
+__all__ = ["environment", "page_of", "render", "template_text"]
 
 SHADES = 10
 
 
 def render(data: ReportData) -> str:
-    """Render the page; the policy in its head allows exactly the style and the script that it carries."""
-    style, script = template_text("report.css"), template_text("report.js")
-    page = (
-        environment()
-        .get_template("report.html")
-        .render(
-            data=data,
-            world=Markup(world()) if data.shares else "",
-            map_of=lambda model: Markup(map_of(data.shares, model)) if data.shares else "",
-            tints=TINTS,
-            prompts_shown=PROMPTS_SHOWN,
-            drilled={each.prompt_id: number for number, each in enumerate(data.prompt_images)},
-            gap_chart=Markup(gap_chart(data.gaps)) if data.gaps else "",
-            instrument_chart=chart_of_instrument,
-            chart=Markup(diversity_chart(data.models, named=data.verdict.named)),
-            people_charts=charts_of(data.people),
-            style=Markup(style),
-            script=Markup(script),
-            policy=policy_of(style, script),
-        )
+    """Render the page of a run of the kind `cube`."""
+    return page_of(
+        "report.html",
+        script="report.js",
+        data=data,
+        world=Markup(world()) if data.shares else "",
+        map_of=lambda model: Markup(map_of(data.shares, model)) if data.shares else "",
+        tints=TINTS,
+        prompts_shown=PROMPTS_SHOWN,
+        drilled={each.prompt_id: number for number, each in enumerate(data.prompt_images)},
+        gap_chart=Markup(gap_chart(data.gaps)) if data.gaps else "",
+        instrument_chart=chart_of_instrument,
+        chart=Markup(diversity_chart(data.models, named=data.verdict.named)),
+        people_charts=charts_of(data.people),
     )
-    return page + "\n"
+
+
+def page_of(template: str, *, script: str = "", **told: object) -> str:
+    """Render a page; the policy in its head allows exactly the style and, if any, the script that it carries."""
+    style, runs = template_text("report.css"), template_text(script) if script else None
+    page, policy = environment().get_template(template), policy_of(style, runs)
+    return page.render(**told, style=Markup(style), script=Markup(runs or ""), policy=policy) + "\n"
 
 
 @cache
@@ -74,7 +74,7 @@ def environment() -> Environment:
     return made
 
 
-def policy_of(style: str, script: str | None = None) -> str:
+def policy_of(style: str, script: str | None) -> str:
     """Write the policy that allows one style and, where there is one, one script."""
     scripts = "'none'" if script is None else f"'{source_hash(script)}'"
     return (

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from culturekit.metrics.diversity.kernels import STANDARD_KERNELS
-from culturekit.records.schemas import DISAGREEMENTS, SCORES
+from culturekit.records.schemas import DISAGREEMENTS
 from culturekit.report.countries import country_names
 from culturekit.report.figures import Figure, figure
 from culturekit.report.run_folders import RunFolders
@@ -100,11 +100,11 @@ class TwoRoutes:
 
 def routes_in(run: RunFolders, models: Sequence[str]) -> TwoRoutes | None:
     """Collect what a run says of its two routes; None for a run without tags."""
-    scores, apart = run.read(roles.ROUTES, SCORES), run.read(roles.ROUTES, DISAGREEMENTS)
+    scores, apart = run.numbered(roles.ROUTES), run.read(roles.ROUTES, DISAGREEMENTS)
     if scores is None or apart is None:
         return None
     params = pl.Struct(dict.fromkeys(("kernel", "labels", "level", "scorer"), pl.String))
-    rows = scores.with_row_index("row").with_columns(p=pl.col("params").str.json_decode(params)).unnest("p")
+    rows = scores.with_columns(p=pl.col("params").str.json_decode(params)).unnest("p")
     notes = [run.manifest(roles.TAGS, model).notes for model in models]
     sample = notes[0].get("sample") if notes else None
     return TwoRoutes(

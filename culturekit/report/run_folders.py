@@ -5,17 +5,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from culturekit.records.schemas import (
-    CSPACE,
-    DISTRIBUTIONS,
-    HUBS,
-    IMAGES,
-    MATCHES,
-    PROMPTS,
-    RECOGNITION,
-    SCORES,
-    VALUES,
-)
+from culturekit.records.schemas import CSPACE, IMAGES, MATCHES, PROMPTS, SCORES, VALUES
 from culturekit.records.tables import Table
 from culturekit.stages import roles
 from culturekit.stages.roles import Role
@@ -50,13 +40,18 @@ class RunFolders(Run):
         """Read the manifest of a stage; None for a run without it."""
         return self.manifest(role, model, variant) if self.has(role, model, variant) else None
 
-    def read(self, role: Role, table: Table, model: str = "") -> pl.DataFrame | None:
+    def read(self, role: Role, table: Table, model: str = "", variant: str = "") -> pl.DataFrame | None:
         """Read a table of a stage; None for a run without that stage."""
-        return self.needed(role, table, model) if self.has(role, model) else None
+        return self.needed(role, table, model, variant) if self.has(role, model, variant) else None
 
-    def needed(self, role: Role, table: Table, model: str = "") -> pl.DataFrame:
+    def needed(self, role: Role, table: Table, model: str = "", variant: str = "") -> pl.DataFrame:
         """Read a table of a stage that every run has."""
-        return read_table(self.table(role, model, file=f"{table.name}.parquet"), table)
+        return read_table(self.table(role, model, variant, file=f"{table.name}.parquet"), table)
+
+    def numbered(self, role: Role) -> pl.DataFrame | None:
+        """Read the scores of a stage with the number of each row; None for a run without that stage."""
+        found = self.read(role, SCORES)
+        return None if found is None else found.with_row_index("row")
 
     @property
     def kernel(self) -> str:
@@ -114,30 +109,10 @@ class RunFolders(Run):
         """Read the matches of a model."""
         return self.needed(roles.MATCHES, MATCHES, model)
 
-    def truth(self, model: str) -> pl.DataFrame | None:
-        """Read what the images of a model really show, where that is known."""
-        return self.read(roles.TRUTH, MATCHES, model)
-
-    def recognition(self) -> pl.DataFrame | None:
-        """Read how well held-out references are recognised, where that was tried."""
-        return self.read(roles.DIAGNOSIS, RECOGNITION)
-
-    def hubs(self) -> pl.DataFrame | None:
-        """Read which artifacts many images are near to."""
-        return self.read(roles.DIAGNOSIS, HUBS)
-
-    def stability(self) -> pl.DataFrame | None:
-        """Read how far encoders agree on the order of the models, where there are several."""
-        return self.read(roles.STABILITY, SCORES)
-
-    def distributions(self) -> pl.DataFrame | None:
-        """Read how often each country was shown, where that was counted."""
-        return self.read(roles.SHOWN, DISTRIBUTIONS)
-
     def ranks(self, metric: str) -> pl.DataFrame | None:
         """Read the differences or the ranks of models by corrected diversity; None where there was no audit."""
-        found = self.read(roles.RANKS, SCORES)
-        return None if found is None else with_comparison(found.with_row_index("row").filter(metric=metric))
+        found = self.numbered(roles.RANKS)
+        return None if found is None else with_comparison(found.filter(metric=metric))
 
     def comparison(self) -> pl.DataFrame | None:
         """Read the differences of models, with what was compared as columns; None where there is one model."""
@@ -150,14 +125,6 @@ class RunFolders(Run):
             return None
         found: Mapping[str, float] = self.manifest(roles.MATCHES, roles.CULTURE_FREE).notes["similarity"]
         return found
-
-    def references(self) -> pl.DataFrame | None:
-        """Read the reference pictures; None where artifacts are known by their names."""
-        return self.read(roles.REFERENCES, IMAGES)
-
-    def reference_prompts(self) -> pl.DataFrame | None:
-        """Read which artifact each prompt of the references names, where they have prompts of their own."""
-        return self.read(roles.REFERENCE_PROMPTS, PROMPTS)
 
     def space(self) -> pl.DataFrame:
         """Read the cultural space."""

@@ -6,9 +6,8 @@ from typing import Any
 
 import polars as pl
 
-from culturekit.report.looks import reference_pictures
+from culturekit.report.looks import reference_of, reference_pictures, thumbnail_of
 from culturekit.report.run_folders import RunFolders
-from culturekit.report.thumbnails import thumbnail_name
 from culturekit.stages import roles
 from culturekit.trail.evidence import ArtifactEvidence, EvidenceTables
 
@@ -57,13 +56,11 @@ def collect_shots(run: RunFolders, thumbnails: dict[str, str]) -> Iterator[Shot]
         evidence = tables.evidence_of(wanted(matches, space))
         for image in shown.iter_rows(named=True):
             rows = matches.filter(pl.col("image_id") == image["image_id"], pl.col("rank") <= NEAREST).sort("rank")
-            name = thumbnail_name(image["image_id"], image["width"], image["height"])
-            thumbnails[name] = f"{roles.IMAGES.folder(model)}/{image['path']}"
             yield Shot(
                 image_id=image["image_id"],
                 model=model,
                 concept=image["concept"] or "",
-                thumbnail=name,
+                thumbnail=thumbnail_of(model, image, thumbnails),
                 prompt=prompts.get(image["prompt_id"], image["prompt_sent"] or ""),
                 nearest=tuple(near(row, looks, thumbnails) for row in rows.iter_rows(named=True)),
                 truth_known=model in run.truthful,
@@ -87,10 +84,7 @@ def wanted(matches: pl.DataFrame, space: pl.DataFrame) -> list[tuple[str, str]]:
 
 def near(row: Mapping[str, Any], looks: Mapping[str, tuple[str, str]], thumbnails: dict[str, str]) -> Near:
     """Describe a neighbour, with a picture of it where there is one."""
-    name = None
-    if row["artifact_id"] in looks:
-        name, source = looks[row["artifact_id"]]
-        thumbnails[name] = source
+    name = reference_of(row["artifact_id"], looks, thumbnails)
     return Near(row["artifact_id"], row["artifact"], row["country"], row["score"], row["margin"], name)
 
 

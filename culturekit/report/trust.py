@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from culturekit.records.schemas import HUBS, RECOGNITION, SCORES
 from culturekit.report.countries import country_names
 from culturekit.report.figures import Figure, figure_in
 from culturekit.report.run_folders import RunFolders
@@ -81,10 +82,10 @@ class Trust:
 
 def trust_in(run: RunFolders, scores: pl.DataFrame) -> Trust | None:
     """Collect what is known of the mapping; None for a run without a diagnosis."""
-    recognition, hubs = run.recognition(), run.hubs()
+    recognition, hubs = run.read(roles.DIAGNOSIS, RECOGNITION), run.read(roles.DIAGNOSIS, HUBS)
     if recognition is None or hubs is None:
         return None
-    stability, names = run.stability(), country_names(run)
+    stability, names = run.read(roles.STABILITY, SCORES), country_names(run)
     return Trust(
         countries=tuple(country_lines(recognition, names)),
         hubs=tuple(hub_lines(hubs, run.models, names)),

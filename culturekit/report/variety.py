@@ -7,9 +7,9 @@ from typing import Any
 import polars as pl
 
 from culturekit.metrics.scoring.value_sets import parsed
-from culturekit.report.countries import country_names
-from culturekit.report.figures import Figure
-from culturekit.report.realism import Cell, cell_of, scores_of, words
+from culturekit.report.countries import country_names, over_all_concepts
+from culturekit.report.figures import Figure, figure_in
+from culturekit.report.realism import Cell, cell_of, words
 from culturekit.report.run_folders import RunFolders
 from culturekit.stages import roles
 
@@ -70,10 +70,10 @@ class WithinCountries:
 
 def variety_in(run: RunFolders, scores: pl.DataFrame, models: Sequence[str]) -> Variety | None:
     """Put VS beside the measures of looks; None for a run without those."""
-    spread = scores_of(run, roles.SPREAD)
+    spread = run.numbered(roles.SPREAD)
     if spread is None or spread.is_empty():
         return None
-    overall = [over_all(spread.filter(pl.col("metric") == metric)) for metric in TITLES]
+    overall = [over_all_concepts(spread.filter(pl.col("metric") == metric)).sort("model") for metric in TITLES]
     looks = [looks_column(own) for own in overall if own.height]
     diversity = list(diversity_columns(scores, models, (run.kernel, "artifact")))
     drops = dict(run.manifest(roles.SPREAD).drops)
@@ -89,12 +89,6 @@ def variety_in(run: RunFolders, scores: pl.DataFrame, models: Sequence[str]) -> 
         left_out=dict(sorted(drops.items())),
         licences=tuple(sorted(filter(None, licences))),
     )
-
-
-def over_all(rows: pl.DataFrame) -> pl.DataFrame:
-    """Keep the row of each model over all its concepts, or of the only one it has."""
-    several = rows.filter(pl.col("concept").is_null())["model"].to_list()
-    return rows.filter(pl.col("concept").is_null() | ~pl.col("model").is_in(several)).unique("model").sort("model")
 
 
 def looks_column(rows: pl.DataFrame) -> VarietyColumn:
@@ -131,7 +125,7 @@ def over_all_kernels(scores: pl.DataFrame, kernel: str, labels: str) -> pl.DataF
     own = scores.filter(
         pl.col("metric") == "vs", pl.col("kernel") == kernel, pl.col("labels") == labels, pl.col("country").is_null()
     )
-    return over_all(own)
+    return over_all_concepts(own).sort("model")
 
 
 def ranks(values: Mapping[str, float], *, descending: bool) -> dict[str, int]:
@@ -160,19 +154,17 @@ def disagreements(diversity: VarietyColumn, looks: Sequence[VarietyColumn]) -> I
 
 def within_in(run: RunFolders, models: Sequence[str]) -> WithinCountries | None:
     """Collect diversity within countries; None for a run without it."""
-    scores = scores_of(run, roles.WITHIN)
+    scores = run.numbered(roles.WITHIN)
     if scores is None or scores.is_empty():
         return None
-    overall = run.of_main_order(scores, roles.WITHIN)
-    several = overall.filter(pl.col("concept").is_null())["model"].unique().to_list()
-    overall = overall.filter(pl.col("concept").is_null() | ~pl.col("model").is_in(several))
+    overall = over_all_concepts(run.of_main_order(scores, roles.WITHIN))
     means = overall.filter(pl.col("country").is_null())
     by_country = overall.drop_nulls("country")
     known = country_names(run)
     rows = []
     for (code,), own in by_country.sort("country").group_by("country", maintain_order=True):
         name = known.get(str(code), str(code))
-        cells = {row["model"]: (cell_of(row), figure_of(row)) for row in own.to_dicts()}
+        cells = {row["model"]: (cell_of(row), figure_in(row)) for row in own.to_dicts()}
         rows.append((name, cells))
     names = [model for model in models if model in set(means["model"])]
     told = {row["model"]: parsed(row["params"]) for row in means.to_dicts()}
@@ -183,11 +175,6 @@ def within_in(run: RunFolders, models: Sequence[str]) -> WithinCountries | None:
         rows=tuple(sorted(rows, key=lambda row: row[0])),
         unscored=tuple(unscored(told, models)),
     )
-
-
-def figure_of(row: Mapping[str, Any]) -> Figure:
-    """Read a score as what shades its cell."""
-    return Figure(row["value"], row["ci_low"], row["ci_high"], row["n"], row["row"])
 
 
 def unscored(told: Mapping[str, Mapping[str, Any]], models: Sequence[str]) -> Iterator[str]:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from culturekit.report.figures import Figure, span, text_of
+from culturekit.report.figures import Figure, listed, span, text_of
 from culturekit.report.model_lines import ModelLine
 
 __all__ = ["Floor", "Verdict", "question_about", "verdict_on"]
@@ -171,12 +171,13 @@ def failings(models: Sequence[ModelLine], floor: Floor) -> Iterator[str]:
     if below:
         yield (
             f"By the encoder {floor.encoder}, pictures of nothing score {text_of(floor.diversity)}, more than "
-            f"{names_of(below)}, whose images do show culture: that is the encoder's error."
+            f"{listed([line.model for line in below])}, whose images do show culture: that is the encoder's error."
         )
     if near:
         medians = ", ".join(f"{line.similarity['median']:.2f}" for line in near)
+        names = listed([line.model for line in near])
         yield (
-            f"The images of {names_of(near)} are no nearer to any artifact than pictures of nothing (median similarity "
+            f"The images of {names} are no nearer to any artifact than pictures of nothing (median similarity "
             f"{medians}; theirs is {floor.median:.2f}): {why_alike(near, floor)}"
         )
 
@@ -205,12 +206,6 @@ def turned_round(models: Sequence[ModelLine], apart: Collection[tuple[str, str]]
             f"Corrected, {more.model} ({text_of(more.corrected)}) surely shows more than {less.model} "
             f"({text_of(less.corrected)}){truth}."
         )
-
-
-def names_of(lines: Sequence[ModelLine]) -> str:
-    """List models by name."""
-    *others, last = [line.model for line in lines]
-    return f"{', '.join(others)} and {last}" if others else last
 
 
 def least(figure: Figure) -> float:

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-from culturekit.records.schemas import SCORES
 from culturekit.records.work import Outcome, Work
 from culturekit.report.by_prompt import prompt_images, prompt_lines
 from culturekit.report.countries import shares_in
@@ -10,7 +9,7 @@ from culturekit.report.data import ReportData
 from culturekit.report.differences import difference_lines
 from culturekit.report.extremes import extremes_in
 from culturekit.report.faithfulness import faithfulness_in
-from culturekit.report.gaps import GapLine, gap_lines
+from culturekit.report.gaps import gaps_in
 from culturekit.report.headline import apart_in, floor_in
 from culturekit.report.kernels import breakdown_of, kernel_tables
 from culturekit.report.looks import looks_of, reference_pictures
@@ -19,9 +18,8 @@ from culturekit.report.metric_tables import metric_tables
 from culturekit.report.missing import missing_lines
 from culturekit.report.model_lines import in_order, model_lines
 from culturekit.report.mosaic import mosaic_of
-from culturekit.report.paid import paid_lines
 from culturekit.report.people import people_in
-from culturekit.report.provenance import caveats, parties, stage_line, withheld
+from culturekit.report.provenance import caveats, paid_lines, parties, stage_line, withheld
 from culturekit.report.realism import realism_in
 from culturekit.report.render import render
 from culturekit.report.routes import routes_in
@@ -53,12 +51,6 @@ def write_report(work: Work, run: RunFolders) -> Outcome:
     write_atomically(work.out / "report.html", page)
     counts = {"models": len(data.models), "shots": len(data.shots), "thumbnails": len(wanted), "bytes": len(page)}
     return Outcome(counts, {"picture that cannot be read": unread} if unread else {})
-
-
-def gaps_in(run: RunFolders) -> tuple[GapLine, ...] | None:
-    """Read the gaps of a run that was asked for them."""
-    found = run.read(roles.GAPS, SCORES)
-    return None if found is None else tuple(gap_lines(run, found))
 
 
 def collect(run: RunFolders) -> ReportData:

@@ -20,6 +20,7 @@ from tests.conftest import HeardProgress, HereEngine
 
 __all__ = [
     "Answers",
+    "answer_all",
     "export",
     "form_tasks",
     "image_row",
@@ -34,6 +35,7 @@ __all__ = [
 ]
 
 Answers = Mapping[str, Any]
+Answering = Callable[[dict[str, Any], int | str], Answers | None]
 
 
 def image_row(image_id: str, model: str, prompt_id: str) -> dict[str, Any]:
@@ -85,6 +87,12 @@ def import_files(out: Path, project: Path, *files: Path, pool: str | None = None
     return run(import_stage(project, files, pool=pool), out)
 
 
+def answer_all(root: Path, people: Sequence[int | str], answer: Answering, *, pool: str | None = None) -> StageRun:
+    """Let people answer all tasks of a project below a folder, and import that into `rated` beside it."""
+    (root / "answers.json").write_bytes(orjson.dumps(labelled(studio_tasks(root / "project"), people, answer)))
+    return import_files(root / "rated", root / "project", root / "answers.json", pool=pool)
+
+
 def key_of(project: Path) -> dict[str, dict[str, Any]]:
     """Give what the tasks of a project stand for, by task."""
     rows = pl.read_parquet(project / "annotation_key.parquet").iter_rows(named=True)
@@ -122,7 +130,7 @@ def result_of(answers: Answers, to_name: str = "picture_1") -> list[dict[str, An
 def labelled(
     tasks: Sequence[dict[str, Any]],
     people: Sequence[int | str],
-    answer: Callable[[dict[str, Any], int | str], Answers | None],
+    answer: Answering,
     *,
     seconds: float = 20.0,
 ) -> list[dict[str, Any]]:

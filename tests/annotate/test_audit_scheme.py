@@ -18,6 +18,7 @@ from culturekit.storage.tables import read_table, write_table
 from culturekit.verify.verify_run import verify_run
 from tests.annotate.projects import (
     Answers,
+    answer_all,
     export,
     image_row,
     import_files,
@@ -92,9 +93,7 @@ def truthful(project: Path) -> Any:
 
 def test_from_a_sample_to_a_corrected_score(tmp_path: Path, files: ExportFiles) -> None:
     export(tmp_path / "project", files, "audit")
-    exported = labelled(studio_tasks(tmp_path / "project"), (1, 2, 3), truthful(tmp_path / "project"))
-    (tmp_path / "a.json").write_bytes(orjson.dumps(exported))
-    done = import_files(tmp_path / "rated", tmp_path / "project", tmp_path / "a.json", pool="experts")
+    done = answer_all(tmp_path, (1, 2, 3), truthful(tmp_path / "project"), pool="experts")
     assert done.manifest.counts["quarantine"] == 0
     audits = read_table(tmp_path / "rated/audits.parquet", AUDITS)
     assert audits.height == 180
@@ -131,8 +130,7 @@ def test_chance_offers_the_mapped_artifact_first_or_later_and_answers_say_which(
         chosen = 1 + int(row["item_id"][2:]) % 2
         return {"shows": "artifact", "artifact": f"a{chosen}"}
 
-    (tmp_path / "a.json").write_bytes(orjson.dumps(labelled(studio_tasks(tmp_path / "project"), (1,), answer)))
-    import_files(tmp_path / "rated", tmp_path / "project", tmp_path / "a.json")
+    answer_all(tmp_path, (1,), answer)
     audits = read_table(tmp_path / "rated/audits.parquet", AUDITS)
     assert dict(audits.select("image_id", "offered_first").iter_rows()) == first
     for row in audits.iter_rows(named=True):
@@ -166,9 +164,7 @@ def test_a_sample_keeps_the_others_out(tmp_path: Path, files: ExportFiles) -> No
     with_sample = ExportFiles(files.images, sample=sample, cspace=files.cspace, matches=files.matches)
     export(tmp_path / "project", with_sample, "audit")
     assert {row["item_id"] for row in key_of(tmp_path / "project").values()} == set(IMAGES[:7])
-    exported = labelled(studio_tasks(tmp_path / "project"), (1,), truthful(tmp_path / "project"))
-    (tmp_path / "a.json").write_bytes(orjson.dumps(exported))
-    import_files(tmp_path / "rated", tmp_path / "project", tmp_path / "a.json")
+    answer_all(tmp_path, (1,), truthful(tmp_path / "project"))
     answers = pl.read_parquet(tmp_path / "rated/audits.parquet")
     assert set(answers["drawing"]) == {drawing_of(read_table(sample, AUDIT_SAMPLE))}
 
@@ -190,9 +186,7 @@ def test_flagged_people_are_not_in_the_audits(tmp_path: Path, files: ExportFiles
             return {"shows": "continent", "continent": "c1"}
         return dict(right(data, person))
 
-    exported = labelled(studio_tasks(tmp_path / "project"), (1, 2, 3), answer)
-    (tmp_path / "a.json").write_bytes(orjson.dumps(exported))
-    done = import_files(tmp_path / "rated", tmp_path / "project", tmp_path / "a.json")
+    done = answer_all(tmp_path, (1, 2, 3), answer)
     assert done.manifest.drops == {"flagged, and not in the audits": 60}
     assert set(pl.read_parquet(tmp_path / "rated/audits.parquet")["annotator"]) == {"1", "2"}
 
@@ -220,8 +214,7 @@ def test_countries_outside_the_space_and_what_none_means(tmp_path: Path, files: 
             return dict(orjson.loads(row["expected"]))
         return dict(PLACED.get(row["item_id"], ({"shows": "country", "country": "IN"}, ()))[0])
 
-    (tmp_path / "a.json").write_bytes(orjson.dumps(labelled(studio_tasks(tmp_path / "project"), (1,), answer)))
-    done = import_files(tmp_path / "rated", tmp_path / "project", tmp_path / "a.json")
+    done = answer_all(tmp_path, (1,), answer)
     assert done.manifest.counts["quarantine"] == 0
     said = {row["image_id"]: row for row in read_table(tmp_path / "rated/audits.parquet", AUDITS).to_dicts()}
     for image, (_, (country, continent, means)) in PLACED.items():

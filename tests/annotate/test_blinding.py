@@ -16,6 +16,7 @@ from culturekit.pipeline.steps.aggregate_stage import AggregateFiles, AggregateR
 from culturekit.pipeline.steps.annotate_stages import ExportFiles
 from tests.annotate.projects import (
     Answers,
+    answer_all,
     export,
     form_tasks,
     image_row,
@@ -118,9 +119,7 @@ def answered(tmp_path: Path, again: int) -> pl.DataFrame:
             return told
         return {"belongs": "yes", "faithfulness": 2, "realism": 2 if row["kind"] == "item" else again}
 
-    exported = labelled(studio_tasks(tmp_path / "project"), (1, 2, 3), answer)
-    (tmp_path / "a.json").write_bytes(orjson.dumps(exported))
-    import_files(tmp_path / "rated", tmp_path / "project", tmp_path / "a.json")
+    answer_all(tmp_path, (1, 2, 3), answer)
     assert {kind: kinds.count(kind) for kind in set(kinds)} == {"item": 27, "repeat": 9, "check": 6}
     files = AggregateFiles.beside(AggregateReads(tmp_path / "rated/annotations.parquet"))
     run(aggregate_stage(files, AggregateOptions(resamples=99)), tmp_path / "people")

@@ -19,12 +19,11 @@ from culturekit.storage.tables import read_table, write_table
 from culturekit.verify.verify_run import verify_run
 from tests.annotate.projects import (
     Answers,
+    answer_all,
     export,
     form_tasks,
     image_row,
-    import_files,
     key_of,
-    labelled,
     studio_tasks,
     write_images,
 )
@@ -83,9 +82,7 @@ def answering(project: Path, wrong: int) -> Any:
 
 def imported(tmp_path: Path, files: ExportFiles, wrong: int) -> pl.DataFrame:
     export(tmp_path / "project", files, "audit")
-    tasks = studio_tasks(tmp_path / "project")
-    (tmp_path / "a.json").write_bytes(orjson.dumps(labelled(tasks, (1,), answering(tmp_path / "project", wrong))))
-    done = import_files(tmp_path / "rated", tmp_path / "project", tmp_path / "a.json")
+    done = answer_all(tmp_path, (1,), answering(tmp_path / "project", wrong))
     assert done.manifest.counts["quarantine"] == 0
     return read_table(tmp_path / "rated/audits.parquet", AUDITS)
 
@@ -174,8 +171,7 @@ def test_a_list_of_ones_own_pictures_says_what_they_show(tmp_path: Path, files: 
             return {"shows": "not_in_list", "place": ("France",)}
         return {"shows": "country", "country": country} if country else {"shows": "none"}
 
-    (tmp_path / "a.json").write_bytes(orjson.dumps(labelled(studio_tasks(tmp_path / "project"), (1,), answer)))
-    import_files(tmp_path / "rated", tmp_path / "project", tmp_path / "a.json")
+    answer_all(tmp_path, (1,), answer)
     audits = read_table(tmp_path / "rated/audits.parquet", AUDITS)
     gold = audits.filter("gold").sort("image_id")
     assert gold.height >= 10

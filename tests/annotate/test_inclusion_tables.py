@@ -19,17 +19,7 @@ from culturekit.pipeline.steps.aggregate_stage import AggregateFiles, AggregateR
 from culturekit.pipeline.steps.annotate_stages import ExportFiles
 from culturekit.records.schemas import TASK1, TASK2
 from culturekit.storage.tables import read_table
-from tests.annotate.projects import (
-    Answers,
-    export,
-    image_row,
-    import_files,
-    key_of,
-    labelled,
-    run,
-    studio_tasks,
-    write_images,
-)
+from tests.annotate.projects import Answers, answer_all, export, image_row, key_of, run, write_images
 
 REGIONS = ("Africa", "Europe", "Southeast Asia")
 
@@ -44,7 +34,7 @@ def project(tmp_path: Path, scheme: str, rows: list[dict[str, Any]]) -> Path:
 
 def put_together(tmp_path: Path, said: Any) -> Path:
     """Answer each task by one person of the region that the task is for."""
-    folder, key = tmp_path / "project", key_of(tmp_path / "project")
+    key = key_of(tmp_path / "project")
 
     def answer(data: dict[str, Any], person: int | str) -> Answers | None:
         row = key[data["task"]]
@@ -55,9 +45,7 @@ def put_together(tmp_path: Path, said: Any) -> Path:
             return answers
         return dict(said(row, person))
 
-    exported = labelled(studio_tasks(folder), REGIONS, answer)
-    (tmp_path / "a.json").write_bytes(orjson.dumps(exported))
-    import_files(tmp_path / "rated", folder, tmp_path / "a.json")
+    answer_all(tmp_path, REGIONS, answer)
     assert pl.read_parquet(tmp_path / "rated/quarantine.parquet").height == 0
     files = AggregateFiles.beside(
         AggregateReads(tmp_path / "rated/annotations.parquet", made_from=tmp_path / "items.csv")

@@ -3,31 +3,19 @@
 from pathlib import Path
 from typing import Any
 
-import orjson
 import polars as pl
 import pytest
 
 from culturekit.errors import UsageError
 from culturekit.pipeline.steps.annotate_stages import ExportFiles
-from tests.annotate.projects import (
-    Answers,
-    export,
-    image_row,
-    import_files,
-    key_of,
-    labelled,
-    studio_tasks,
-    write_images,
-)
+from tests.annotate.projects import Answers, answer_all, export, image_row, key_of, write_images
 
 
 def taken(tmp_path: Path, rows: list[dict[str, Any]], scheme: str, said: Any) -> pl.DataFrame:
     images = write_images(tmp_path / "images", [image_row(f"i{n}", "m", "p") for n in range(3)])
     (tmp_path / "items.csv").write_bytes(pl.DataFrame(rows).write_csv().encode())
     export(tmp_path / "project", ExportFiles([images], items=tmp_path / "items.csv"), scheme, checks=0)
-    exported = labelled(studio_tasks(tmp_path / "project"), (1,), said)
-    (tmp_path / "a.json").write_bytes(orjson.dumps(exported))
-    import_files(tmp_path / "rated", tmp_path / "project", tmp_path / "a.json")
+    answer_all(tmp_path, (1,), said)
     assert pl.read_parquet(tmp_path / "rated/quarantine.parquet").select("reason", "field").rows() == []
     return pl.read_parquet(tmp_path / "rated/annotations.parquet")
 

@@ -89,6 +89,16 @@ def test_the_schema_of_any_kind_of_recipe_is_printed_by_its_name(monkeypatch: py
     assert culturekit("config", "schema", "prices", "--recipe", "cube").returncode == 2
 
 
+def test_the_record_of_a_run_is_its_recipe(tmp_path: Path) -> None:
+    recipe = load_recipe("cube", ["images.repeats=2"])
+    record = json.dumps({**recipe.model_dump(mode="json"), "stages": ["graph"]})
+    (tmp_path / "recipe.json").write_text(record)
+    assert load_recipe(tmp_path / "recipe.json") == recipe
+    (tmp_path / "mine.yaml").write_text(record)
+    with pytest.raises(ConfigError, match="stages"):
+        load_recipe(tmp_path / "mine.yaml")
+
+
 def test_a_shipped_recipe_is_printed_to_begin_another_from(tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text(culturekit("config", "recipe", "cube").stdout, encoding="utf-8")
     assert load_recipe(tmp_path / "mine.yaml") == load_recipe(find_recipe("cube"))

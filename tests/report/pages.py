@@ -16,8 +16,7 @@ from culturekit.report.looks import Tile
 from culturekit.report.making import Making, MakingLine
 from culturekit.report.model_lines import ModelLine, Rank, Seen, in_order
 from culturekit.report.mosaic import Mosaic, MosaicModel
-from culturekit.report.paid import Paid
-from culturekit.report.provenance import Party, StageLine
+from culturekit.report.provenance import Paid, Party, StageLine
 from culturekit.report.shots import Near, Shot
 from culturekit.report.trust import BoundLine, CountryLine, HubLine, StabilityLine, Trust
 from culturekit.report.verdict import verdict_on

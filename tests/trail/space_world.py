@@ -13,7 +13,7 @@ from culturekit.builders.filtering.candidate_verdicts import questions_about
 from culturekit.builders.space.cspace import ReleaseOptions
 from culturekit.kg.concepts import Concept, Root
 from culturekit.kg.dump.ingest import IngestOptions
-from culturekit.kg.walk.class_labels import class_labels
+from culturekit.kg.graph_tables import GraphTables
 from culturekit.llm.client import Client
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.journal.journal_entry import key_of
@@ -187,7 +187,7 @@ def keyed_lines(folder: Path, world: World) -> list[dict[str, object]]:
     assert isinstance(client, Client)
     rows = {row["qid"]: row for row in read_table(folder / "candidates/candidates.parquet", CANDIDATES).to_dicts()}
     source = pl.DataFrame({name: [[q for row in rows.values() for q in row[name]]] for name in ("p31", "p279")})
-    classes = class_labels(folder / "graph", [source])
+    classes = GraphTables(folder / "graph").class_names([source])
     found: list[dict[str, object]] = []
     for qid, instructions, verdict in world.keyed:
         asked = replace(questions_about([world.concept], classes), instructions=instructions).about(rows[qid])

@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Iterator
 from functools import cache, lru_cache
 
-from culturekit.audit.findings import Change, Check, Code, Finding, Turn, quoted
+from culturekit.audit.findings import Check, Code, Finding, Turn, quoted
 from culturekit.audit.folding import tidy
 from culturekit.audit.knowledge import Knowledge
 from culturekit.audit.sheet import Sheet
@@ -43,21 +43,16 @@ SCRIPTS = {"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC"}
 
 def find_unicode_slips(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
     """Look at every text that is more than ASCII, or has control characters."""
-    columns = sheet.columns_with_text()
-    for row in sheet.rows:
-        for column in columns:
-            text = row.cells.get(column)
-            if isinstance(text, str) and not (text.isascii() and text.isprintable()):
-                yield from look(row.number, column, text)
+    for number, column, text in sheet.texts():
+        if not (text.isascii() and text.isprintable()):
+            yield from look(number, column, text)
 
 
 def look(number: int, column: str, text: str) -> Iterator[Finding]:
     """Give the findings of one text, the gravest mend first."""
 
-    def slip(code: Code, message: str, wanted: str | None) -> Finding:
-        changes = () if wanted is None else (Change(number, {column: wanted}),)
-        suggestion = "" if wanted is None else f"write {quoted(wanted)}"
-        return code.finding(message, row=number, field=column, value=text, suggestion=suggestion, changes=changes)
+    def slip(code: Code, message: str, wanted: str) -> Finding:
+        return code.rewrite(message, row=number, field=column, value=text, wanted=wanted)
 
     seen = without_hidden_characters(text)
     kinds = [*reveal(text), *(["replacement character"] if "\ufffd" in text else [])]
@@ -69,7 +64,7 @@ def look(number: int, column: str, text: str) -> Iterator[Finding]:
     if twin != text:
         yield slip(LOOK_ALIKE, f"look-alike letters in {quoted(text)}: {foreign(text, twin)}", twin)
     if words := mixed_words(twin):
-        yield slip(MIXED, f"scripts mixed in {', '.join(map(quoted, words))}", None)
+        yield MIXED.finding(f"scripts mixed in {', '.join(map(quoted, words))}", row=number, field=column, value=text)
 
 
 def foreign(text: str, twin: str) -> str:
@@ -132,19 +127,11 @@ WHITE_SPACE = Code(
 
 def find_white_space(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
     """Look at every text that is not blank altogether; a blank one is missing, which other checks say."""
-    columns = sheet.columns_with_text()
-    for row in sheet.rows:
-        for column in columns:
-            text = row.cells.get(column)
-            if isinstance(text, str) and text.strip() and (wanted := tidy(text)) != text:
-                yield WHITE_SPACE.finding(
-                    f"{kind_of(text)} in {quoted(text)}",
-                    row=row.number,
-                    field=column,
-                    value=text,
-                    suggestion=f"write {quoted(wanted)}",
-                    changes=(Change(row.number, {column: wanted}),),
-                )
+    for number, column, text in sheet.texts():
+        if text.strip() and (wanted := tidy(text)) != text:
+            yield WHITE_SPACE.rewrite(
+                f"{kind_of(text)} in {quoted(text)}", row=number, field=column, value=text, wanted=wanted
+            )
 
 
 def kind_of(text: str) -> str:

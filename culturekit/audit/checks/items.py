@@ -45,7 +45,7 @@ def look_at_public_id(sheet: Sheet, row: Row) -> Iterator[Finding]:
     """Look at `id` in the public layout."""
     stated, name = sheet.text(row, "id"), sheet.text(row, "name")
     said = stated.strip()
-    slipped = str(row.cells.get(SLIPPED) or "").strip()
+    slipped = row.text(SLIPPED).strip()
     moved = slipped if QID.fullmatch(slipped) else NO_ITEM
     cells: dict[str, str | None] = {"id": moved}
     if QID.fullmatch(slipped) or slipped == NO_ITEM:
@@ -83,7 +83,7 @@ def look_at_our_ids(sheet: Sheet, row: Row) -> Iterator[Finding]:
             changes = (Change(row.number, {"artifact_id": None}),)
             yield not_an_id(row, "artifact_id", stated, "leave it empty, or name the artifact", changes)
         return
-    qid = str(row.cells.get("qid") or "")
+    qid = row.text("qid")
     wanted = stated if QID.fullmatch(stated) else ""
     if not own or qid != wanted:
         right = stated if QID.fullmatch(stated) else qid if QID.fullmatch(qid) and not own else ""
@@ -146,7 +146,7 @@ def find_statements(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
 def broken(sheet: Sheet, column: str) -> Iterator[Finding]:
     """Find what is no item. A bare QID where `id` has none is another slip, and not touched here."""
     for row in sheet.rows:
-        cell = str(row.cells.get(column) or "")
+        cell = row.text(column)
         parts = parts_of(cell)
         if parts is None or (column == "P361" and not cell.strip().startswith("[") and slipped(sheet.text(row, "id"))):
             continue
@@ -155,14 +155,9 @@ def broken(sheet: Sheet, column: str) -> Iterator[Finding]:
         bracketed = cell.strip().startswith("[") and cell.strip().endswith("]")
         if odd or not bracketed:
             wanted = written([part for part in parts if part in items]) if items or bracketed else EMPTY
-            yield BROKEN_STATEMENT.finding(
-                f"{', '.join(map(quoted, odd))} in {column} is no item" if odd else f"{quoted(cell)} is no list",
-                row=row.number,
-                field=column,
-                value=", ".join(odd) or cell,
-                suggestion=f"write {quoted(wanted)}",
-                changes=(Change(row.number, {column: wanted}),),
-            )
+            message = f"{', '.join(map(quoted, odd))} in {column} is no item" if odd else f"{quoted(cell)} is no list"
+            value = ", ".join(odd) or cell
+            yield BROKEN_STATEMENT.rewrite(message, row=row.number, field=column, value=value, wanted=wanted)
 
 
 def slipped(identifier: str) -> bool:
@@ -173,23 +168,17 @@ def slipped(identifier: str) -> bool:
 
 def empties(sheet: Sheet, column: str) -> Iterator[Finding]:
     """Find several ways to say that nothing is known."""
-    ways = Counter(
-        str(row.cells.get(column) or "") for row in sheet.rows if parts_of(str(row.cells.get(column) or "")) is None
-    )
+    empty = [row for row in sheet.rows if parts_of(row.text(column)) is None]
+    ways = Counter(row.text(column) for row in empty)
     if len(ways) > 1:
         told = ", ".join(f"{NAMES.get(way, 'blank')} ({counted(count, 'rows')})" for way, count in sorted(ways.items()))
-        others = [
-            row.number
-            for row in sheet.rows
-            if (cell := str(row.cells.get(column) or "")) != EMPTY and parts_of(cell) is None
-        ]
         yield EMPTIES.finding(
             f"nothing known is written in {len(ways)} ways: {told}",
             row=None,
             field=column,
             value=", ".join(NAMES.get(way, "blank") for way in sorted(ways)),
             suggestion=f"write {EMPTY}",
-            changes=tuple(Change(number, {column: EMPTY}) for number in others),
+            changes=tuple(Change(row.number, {column: EMPTY}) for row in empty if row.text(column) != EMPTY),
         )
 
 
@@ -243,7 +232,7 @@ def find_item_countries(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]
 def stated_in(row: Row) -> list[str]:
     """List the ISO codes of the countries that a row states in the public layout; unknown ones say nothing."""
     known = by_qid()
-    stated = [item for name in COUNTRY_PROPERTIES for item in items_of(str(row.cells.get(name) or ""))]
+    stated = [item for name in COUNTRY_PROPERTIES for item in items_of(row.text(name))]
     return list(dict.fromkeys(known[item].iso for item in stated if item in known))
 
 
@@ -252,14 +241,10 @@ def disagreement(
 ) -> Finding:
     """Say who says otherwise."""
     told = "; ".join(f"{where}: {', '.join(countries()[iso].name for iso in isos)}" for where, isos in against)
-    return DISAGREES.finding(
-        f"{quoted(item)} stands in {country}; {told}",
-        row=row.number,
-        field=sheet.column("country"),
-        value=item,
+    return DISAGREES.set_aside(
+        f"{quoted(item)} stands in {country}; {told}", row=row.number, field=sheet.column("country"), value=item,
         suggestion="look up which of the two is wrong",
-        changes=(Change(row.number),),
-    )
+    )  # fmt: skip
 
 
 ITEM_COUNTRIES = Check(Turn.ROW, (DISAGREES, ELSEWHERE), find_item_countries)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from culturekit.audit.findings import Change, Check, Code, Finding, Turn, quoted
+from culturekit.audit.findings import Check, Code, Finding, Turn, quoted
 from culturekit.audit.folding import fold, item_of, same_artifact
 from culturekit.audit.knowledge import Knowledge, Source
 from culturekit.audit.sheet import Row, Sheet
@@ -29,14 +29,10 @@ def find_unusable_names(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]
         name = sheet.text(row, "name")
         problem = name_problem(without_hidden_characters(name), languages=ANY_SCRIPT)
         if problem is not None:
-            yield UNUSABLE.finding(
-                f"{quoted(name)}: {problem[0]}",
-                row=row.number,
-                field=sheet.column("name"),
-                value=name,
+            yield UNUSABLE.set_aside(
+                f"{quoted(name)}: {problem[0]}", row=row.number, field=sheet.column("name"), value=name,
                 suggestion="name the artifact, or leave the row out",
-                changes=(Change(row.number),),
-            )
+            )  # fmt: skip
 
 
 NAMES_USABLE = Check(Turn.ROW, (UNUSABLE,), find_unusable_names)
@@ -72,13 +68,12 @@ def concepts_in(source: Source, item: str | None, name: str) -> frozenset[str]:
 def otherwise(sheet: Sheet, row: Row, source: str, known: list[str]) -> Finding:
     """Say under which concepts an artifact is known."""
     name = sheet.text(row, "name") or sheet.text(row, "id")
-    return OTHER_CONCEPT.finding(
+    return OTHER_CONCEPT.set_aside(
         f"{quoted(name)} is given as {sheet.concept(row)}; {source} knows it as {', '.join(known)}",
         row=row.number,
         field=sheet.column("name" if sheet.has("name") else "id"),
         value=name,
         suggestion=f"move it to {', '.join(known)}, or name another artifact",
-        changes=(Change(row.number),),
     )
 
 
@@ -112,14 +107,13 @@ def under_two(sheet: Sheet, rows: list[Row]) -> Iterator[Finding]:
         if sheet.concept(row) != sheet.concept(first) and same_artifact(sheet, first, row):
             aside = first if item_of(sheet, first) is None and item_of(sheet, row) is not None else row
             other = row if aside is first else first
-            yield UNDER_TWO.finding(
+            yield UNDER_TWO.set_aside(
                 f"{quoted(sheet.text(row, 'name'))} stands under {sheet.concept(first)} (row {first.number}) and "
                 f"{sheet.concept(row)} (row {row.number})",
                 row=aside.number,
                 field=sheet.column("name"),
                 value=sheet.text(aside, "name"),
                 suggestion=f"keep row {other.number}, or give each its QID",
-                changes=(Change(aside.number),),
             )
 
 

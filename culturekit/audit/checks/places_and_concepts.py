@@ -57,26 +57,14 @@ def name_it(sheet: Sheet, row: Row, column: str) -> Finding:
     if len(meant) == 1 and meant[0] in countries():
         country = countries()[meant[0]]
         wanted = country.iso if sheet.layout.countries == "iso" else country.name
-        return COUNTRY_SPELLING.finding(
-            f"{quoted(stated)} is {country.name}",
-            row=row.number,
-            field=column,
-            value=stated,
-            suggestion=f"write {quoted(wanted)}",
-            changes=(Change(row.number, {column: wanted}),),
+        return COUNTRY_SPELLING.rewrite(
+            f"{quoted(stated)} is {country.name}", row=row.number, field=column, value=stated, wanted=wanted
         )
     code, message = COUNTRY_UNKNOWN, f"{quoted(stated)} is no country that countries.yaml knows"
     if len(meant) > 1:
         code, message = COUNTRY_AMBIGUOUS, f"{quoted(stated)} can mean {', '.join(meant[:6])}"
     suggestion = "name one country; --countries-file adds countries, `world` all"
-    return code.finding(
-        message,
-        row=row.number,
-        field=column,
-        value=stated,
-        suggestion=suggestion,
-        changes=(Change(row.number),),
-    )
+    return code.set_aside(message, row=row.number, field=column, value=stated, suggestion=suggestion)
 
 
 @cache
@@ -115,14 +103,8 @@ def named_otherwise(sheet: Sheet, row: Row, country: Country) -> Iterator[Findin
     for column, wanted in (("country_name", country.name), ("continent", country.continent)):
         stated = row.cells.get(column)
         if column in sheet.columns and sheet.layout.name == "cspace" and stated != wanted:
-            yield COUNTRY_SPELLING.finding(
-                f"{country.iso} is {wanted}, not {quoted(str(stated))}",
-                row=row.number,
-                field=column,
-                value=str(stated),
-                suggestion=f"write {quoted(wanted)}",
-                changes=(Change(row.number, {column: wanted}),),
-            )
+            message = f"{country.iso} is {wanted}, not {quoted(str(stated))}"
+            yield COUNTRY_SPELLING.rewrite(message, row=row.number, field=column, value=str(stated), wanted=wanted)
 
 
 COUNTRIES_NAMED = Check(Turn.CELL, (COUNTRY_UNKNOWN, COUNTRY_AMBIGUOUS, COUNTRY_SPELLING), find_countries)
@@ -153,17 +135,11 @@ def find_concepts(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
 
 def about_concept(code: Code, sheet: Sheet, row: Row, message: str, wanted: str | None) -> Finding:
     """Say what is wrong with a concept."""
-    column = sheet.column("concept")
-    return code.finding(
-        message,
-        row=row.number,
-        field=column,
-        value=sheet.text(row, "concept"),
-        suggestion=f"one of {', '.join(sorted(set(CONCEPTS.values())))}"
-        if wanted is None
-        else f"write {quoted(wanted)}",
-        changes=(Change(row.number, None if wanted is None else {column: wanted}),),
-    )
+    column, stated = sheet.column("concept"), sheet.text(row, "concept")
+    if wanted is not None:
+        return code.rewrite(message, row=row.number, field=column, value=stated, wanted=wanted)
+    suggestion = f"one of {', '.join(sorted(set(CONCEPTS.values())))}"
+    return code.set_aside(message, row=row.number, field=column, value=stated, suggestion=suggestion)
 
 
 def mixed(sheet: Sheet) -> Iterator[Finding]:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Set
 from functools import cache
 
-from culturekit.audit.findings import Change, Check, Code, Finding, Turn, quoted
+from culturekit.audit.findings import Check, Code, Finding, Turn, quoted
 from culturekit.audit.folding import fold, tidy
 from culturekit.audit.knowledge import Knowledge
 from culturekit.audit.sheet import Row, Sheet
@@ -34,14 +34,12 @@ def find_negative_prompts(sheet: Sheet, knowledge: Knowledge) -> Iterator[Findin
         text, negative = sheet.text(row, "prompt"), sheet.text(row, "negative")
         begin = leak(text, fold(negative))
         if begin is not None:
-            left = text[:begin].rstrip(" ,;|.")
-            yield LEAK.finding(
-                f"the prompt holds a negative prompt: {quoted(text[begin:].strip(' ,;|'))}",
-                row=row.number,
-                field=column,
-                value=text[begin:].strip(" ,;|"),
-                suggestion=f"write {quoted(left)}" if left else "",
-                changes=(Change(row.number, {column: left} if left else None),),
+            left, value = text[:begin].rstrip(" ,;|."), text[begin:].strip(" ,;|")
+            message = f"the prompt holds a negative prompt: {quoted(value)}"
+            yield (
+                LEAK.rewrite(message, row=row.number, field=column, value=value, wanted=left)
+                if left
+                else LEAK.set_aside(message, row=row.number, field=column, value=value)
             )
         elif negative:
             yield from contradiction(sheet, row, text, negative)
@@ -121,13 +119,12 @@ def find_long_prompts(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
             continue
         tokens = knowledge.count_tokens(text) + 2
         if tokens > CLIP_TOKENS:
-            yield TOO_LONG.finding(
+            yield TOO_LONG.set_aside(
                 f"{tokens:,} tokens, {how}: the encoder reads {CLIP_TOKENS} of {quoted(text)}",
                 row=row.number,
                 field=sheet.column("prompt"),
                 value=text,
                 suggestion=f"shorten it to {CLIP_TOKENS} tokens",
-                changes=(Change(row.number),),
             )
 
 

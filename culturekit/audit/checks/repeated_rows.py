@@ -27,29 +27,19 @@ def find_repeated_rows(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
     """Find repeated rows; each row is named once, for the closest likeness."""
     told: set[int] = set()
     if sheet.has("prompt"):
-        yield from repeated(sheet, "prompt", prompt_key(sheet), PROMPT, told)
+        yield from repeated(sheet, "prompt", prompt_key(sheet, tidy), PROMPT, told)
     if sheet.has("name"):
         yield from repeated(sheet, "id", artifact_key(sheet), ARTIFACT, told)
         yield from alike(sheet, "name", name_key(sheet), told)
     else:
-        yield from alike(sheet, "prompt", folded_prompt_key(sheet), told)
+        yield from alike(sheet, "prompt", prompt_key(sheet, fold), told)
 
 
-def prompt_key(sheet: Sheet) -> Callable[[Row], Hashable]:
-    """Tell prompts apart by their words, language and negative prompt."""
-
-    def key(row: Row) -> Hashable:
-        text = tidy(sheet.text(row, "prompt"))
-        return (text, row.cells.get("language"), sheet.text(row, "negative")) if text else None
-
-    return key
-
-
-def folded_prompt_key(sheet: Sheet) -> Callable[[Row], Hashable]:
-    """Tell prompts apart by their folded words."""
+def prompt_key(sheet: Sheet, form: Callable[[str], str]) -> Callable[[Row], Hashable]:
+    """Tell prompts apart by their words in some form, language and negative prompt."""
 
     def key(row: Row) -> Hashable:
-        text = fold(sheet.text(row, "prompt"))
+        text = form(sheet.text(row, "prompt"))
         return (text, row.cells.get("language"), sheet.text(row, "negative")) if text else None
 
     return key
@@ -109,8 +99,7 @@ def alike(sheet: Sheet, part: str, key: Callable[[Row], Hashable], told: set[int
 def repetition(sheet: Sheet, part: str, code: Code, row: Row, before: Row) -> Finding:
     """Say which row stood before."""
     column = sheet.column(part)  # type: ignore[arg-type] # callers name parts
-    value = str(row.cells.get(column) or "")
-    other = str(before.cells.get(column) or "")
+    value, other = row.text(column), before.text(column)
     also = "" if value == other else f" as {quoted(other)}"
     return code.finding(
         f"{quoted(value)} is in row {before.number} already{also}",

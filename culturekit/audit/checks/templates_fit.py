@@ -1,7 +1,6 @@
 """Prompts that no template of their concept gives, and names that are not the row's."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from culturekit.audit.findings import Change, Check, Code, Finding, Turn, quoted
 from culturekit.audit.folding import fold, tidy
@@ -198,7 +197,7 @@ def look_at_prompt(sheet: Sheet, row: Row, knowledge: Knowledge) -> Iterator[Fin
     """Hold a prompt that names an artifact, in English, against the templates of its concept."""
     country, concept, text = sheet.country(row), sheet.concept(row), sheet.text(row, "prompt")
     if not text.strip():
-        yield aside(row, MISSING.finding("there is no text", row=row.number, field="text", value=text))
+        yield MISSING.set_aside("there is no text", row=row.number, field="text", value=text)
         return
     if country is None or concept is None or row.cells.get("kind") != "cube" or row.cells.get("language", "en") != "en":
         return
@@ -241,37 +240,19 @@ def alone(sheet: Sheet, row: Row, country: Country, own: list[Frame], read: list
     loose = [(frame, slots) for frame in own if (slots := frame.read(text, loose=True))]
     for frame, slots in loose:
         if slots.place == frame.place(country):
-            return rebuilt(
-                row, MISSING_SPACE, f"a space lacks in {quoted(text)}", text, frame.text(slots.name, country)
-            )
+            message, wanted = f"a space lacks in {quoted(text)}", frame.text(slots.name, country)
+            return MISSING_SPACE.rewrite(message, row=row.number, field="text", value=text, wanted=wanted)
     for frame, slots in read:
         message = (
             f"the {frame.key} template wants {quoted(frame.place(country))}, the prompt says {quoted(slots.place)}"
         )
-        return rebuilt(row, PLACE, message, slots.place, frame.text(slots.name, country))
+        wanted = frame.text(slots.name, country)
+        return PLACE.rewrite(message, row=row.number, field="text", value=slots.place, wanted=wanted)
     other = next((frame for frame in frames() if frame.read(text)), None)
     if other is not None:
         message = f"{quoted(text)} follows the template of {other.key}"
-        return aside(row, OTHER_CONCEPT.finding(message, row=row.number, field="text", value=text))
-    message = f"{quoted(text)} follows no template"
-    return aside(row, NO_TEMPLATE.finding(message, row=row.number, field="text", value=text))
-
-
-def rebuilt(row: Row, code: Code, message: str, value: str, wanted: str) -> Finding:
-    """Make a finding whose prompt can be rebuilt."""
-    return code.finding(
-        message,
-        row=row.number,
-        field="text",
-        value=value,
-        suggestion=f"write {quoted(wanted)}",
-        changes=(Change(row.number, {"text": wanted}),),
-    )
-
-
-def aside(row: Row, finding: Finding) -> Finding:
-    """Let the mend of a finding be to set its row aside."""
-    return replace(finding, changes=(Change(row.number),))
+        return OTHER_CONCEPT.set_aside(message, row=row.number, field="text", value=text)
+    return NO_TEMPLATE.set_aside(f"{quoted(text)} follows no template", row=row.number, field="text", value=text)
 
 
 TEMPLATES_FIT = Check(Turn.ROW, CODES, find_template_slips)

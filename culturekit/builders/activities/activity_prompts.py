@@ -17,7 +17,6 @@ __all__ = [
     "PER_CATEGORY",
     "activity_prompt",
     "form_of",
-    "grid_size",
     "prompt_activities",
     "spelled_out",
 ]
@@ -44,11 +43,6 @@ def form_of(category: str) -> str:
     if category in LOOKED_FOR:
         return "multi-variant"
     return "setting" if len(FIXED[category]) > 1 else "single"
-
-
-def grid_size(per_category: int = PER_CATEGORY) -> int:
-    """Count the activities of a country: 36 with six of each category that is looked for."""
-    return per_category * len(LOOKED_FOR) + sum(map(len, FIXED.values()))
 
 
 def spelled_out(activity: str) -> str:

@@ -11,7 +11,6 @@ import msgspec
 from pydantic import Field
 
 from culturekit.builders.completing.completion_names import MOST_CHARACTERS
-from culturekit.builders.space.scope import countries_in_scope
 from culturekit.builders.wordings import wording
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import Country, countries
@@ -85,7 +84,7 @@ def names_there(kept: TableSlices, cells: Sequence[Cell], *, most: int) -> Mappi
         if concept is None or not row["label"]:
             continue
         entry = (row["sitelinks"], -place, row["label"])
-        for iso in countries_in_scope(row["country_qids"], concept):
+        for iso in concept.codes_of(row["country_qids"]):
             names = best.get(f"{concept.concept}/{iso}")
             if names is None:
                 continue

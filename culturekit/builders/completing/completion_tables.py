@@ -16,6 +16,9 @@ from culturekit.storage.tables import write_frames, write_table
 
 __all__ = ["drop_rows", "write_completed", "write_proposals", "write_rounds"]
 
+FATES = (*ADDED, "known", "repeated", "refused", "left out")
+"""How proposals end, in the order of the columns that count them."""
+
 ADDED_COLUMNS = ("source", "round", "proposer", "gained")
 GAINS = {
     "concept": pl.String(),
@@ -95,18 +98,12 @@ def write_rounds(folder: Path, rounds: Sequence[Round], *, proposer: str) -> int
     rows = [
         (
             each.cell.concept.concept, each.cell.country.iso, each.number, proposer, each.outcome, each.counts.total(),
-            counted(each, "added"), counted(each, "country added"), counted(each, "known"), counted(each, "repeated"),
-            counted(each, "refused"), counted(each, "left out"), each.taken_back, each.ended or None, each.raw,
+            *(each.counts[fate] for fate in FATES), each.taken_back, each.ended or None, each.raw,
         )
         for each in rounds
     ]  # fmt: skip
     write_table(folder, ROUNDS, pl.DataFrame(rows, schema=ROUNDS.schema, orient="row"))
     return len(rows)
-
-
-def counted(each: Round, outcome: str) -> int:
-    """Count the proposals of a round that ended in one way."""
-    return each.counts[outcome]
 
 
 def drop_rows(completion: CompletionRounds) -> tuple[pl.DataFrame, Mapping[str, int]]:

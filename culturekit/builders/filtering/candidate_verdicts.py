@@ -10,10 +10,10 @@ import polars as pl
 
 from culturekit.builders import wordings
 from culturekit.builders.filtering.name_rules import name_problem
-from culturekit.builders.space.scope import countries_in_scope
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import by_qid
 from culturekit.llm.client import Request
+from culturekit.llm.journal.journal_entry import ANSWERS
 from culturekit.llm.outcomes import Answered
 from culturekit.storage.table_slices import TableSlices
 
@@ -57,7 +57,7 @@ class Verdict:
     @property
     def set_aside(self) -> bool:
         """Whether no answer came of it, so that a person has to look."""
-        return self.outcome not in {"", "ok", "repaired"}
+        return self.outcome not in {"", *ANSWERS}
 
 
 def rule_verdict(row: Mapping[str, Any], concept: Concept | None) -> Verdict | None:
@@ -67,7 +67,7 @@ def rule_verdict(row: Mapping[str, Any], concept: Concept | None) -> Verdict | N
     problem = name_problem(row["label"], languages=concept.languages)
     if problem is not None:
         return Verdict("remove", *problem)
-    if concept.countries != "all" and not countries_in_scope(row["country_qids"], concept):
+    if concept.countries != "all" and not concept.codes_of(row["country_qids"]):
         return Verdict("remove", "country out of scope")
     return None
 

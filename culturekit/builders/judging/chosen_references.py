@@ -28,14 +28,12 @@ NAME_LETTERS = 16
 SUFFIX = r"(\.[^./]*)$"
 NO_PROMPT, NO_SCORE, TWICE = "no known prompt", "no score", "the same picture as a better one"
 
-Candidates = Annotated[Path, Field(description="Images table of candidates; its pictures lie beside it.")]
-
 
 @dataclass(frozen=True, slots=True)
 class ChooseReads:
     """Candidates, what they are candidates for, and how well they show it."""
 
-    images: Candidates
+    images: Annotated[Path, Field(description="Images table of candidates; its pictures lie beside it.")]
     prompts: Annotated[
         Path,
         Field(description="Prompts of the candidates; a translation is a row with the pair_id of the English one."),

@@ -15,6 +15,7 @@ import msgspec
 import polars as pl
 from pydantic import Field
 
+from culturekit.builders.asked_rows import unanswered
 from culturekit.builders.wordings import wording
 from culturekit.errors import UsageError
 from culturekit.llm.answers import DEFAULTS, LlmOptions, answers
@@ -23,7 +24,7 @@ from culturekit.llm.outcomes import Answered
 from culturekit.llm.reply_watch import ReplyWatch
 from culturekit.llm.untrusted.untrusted import strip_hidden
 from culturekit.records.schemas import PROMPTS, QUESTION_GRAPHS, QUESTIONS
-from culturekit.records.work import QUARANTINED, Outcome, Work
+from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage_command import Typed
 from culturekit.storage.digests import digest_bytes
 from culturekit.storage.tables import read_table, write_table
@@ -163,9 +164,9 @@ def ask_for_graphs(
     write_table(work.out, QUESTIONS, pl.DataFrame(questions, schema={**QUESTIONS.schema, **FACT}))
     write_table(work.out, QUESTION_GRAPHS, pl.DataFrame(graphs, schema=QUESTION_GRAPHS.schema))
     outcomes = Counter(str(row["outcome"]) for row in graphs)
-    set_aside = sum(count for outcome, count in outcomes.items() if outcome not in {"ok", "repaired", NO_TEXT})
+    asked_about = {outcome: count for outcome, count in outcomes.items() if outcome != NO_TEXT}
     return Outcome(
-        {"questions": len(questions), "question_graphs": len(graphs)} | ({QUARANTINED: set_aside} if set_aside else {}),
+        {"questions": len(questions), "question_graphs": len(graphs)} | unanswered(asked_about),
         {NO_TEXT: outcomes[NO_TEXT]} if outcomes[NO_TEXT] else {},
         {
             "judge": client.model,
@@ -184,15 +185,13 @@ def has_text() -> pl.Expr:
 def prompts_of_kinds(path: Path, kinds: Sequence[str]) -> pl.DataFrame:
     """List prompts by their ids, those of some kinds only where kinds are named."""
     prompts = read_table(path, PROMPTS).sort("prompt_id")
-    if not kinds:
-        return prompts
-    own = prompts.filter(pl.col("kind").is_in(list(kinds)))
+    own = prompts.filter(pl.col("kind").is_in(list(kinds))) if kinds else prompts
     if own.is_empty():
         raise UsageError(
-            "there are no prompts of these kinds",
+            "there are no prompts of these kinds" if kinds else "there are no prompts to ask about",
             where=str(path),
             expected=", ".join(sorted(set(prompts["kind"]))),
-            found=", ".join(kinds),
+            found=", ".join(kinds) or "no rows",
         )
     return own
 

@@ -11,13 +11,15 @@ from typing import Annotated, Any, ClassVar, Generic, NamedTuple, TypeAlias, Typ
 import polars as pl
 from pydantic import Field
 
+from culturekit.builders.asked_rows import unanswered
+from culturekit.errors import NothingScored
 from culturekit.llm.answers import DEFAULTS, LlmOptions, answers
 from culturekit.llm.client import Client, FreeClient, Image, Request
 from culturekit.llm.clients.images import image_of
 from culturekit.llm.outcomes import Answered
 from culturekit.llm.reply_watch import ReplyWatch
 from culturekit.records.schemas import DROPS, IMAGES, JUDGMENTS
-from culturekit.records.work import QUARANTINED, Outcome, Work
+from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage_command import Typed
 from culturekit.storage.picture_reading import LIMITS, NoPicture, PictureLimits, read_inside
 from culturekit.storage.tables import read_table, write_table
@@ -90,8 +92,12 @@ class ShownImages:
         self.drops.append((row["image_id"], row.get("concept"), self.stage, reason, detail))
 
     def write(self, out: Path) -> dict[str, int]:
-        """Write what was dropped; give the reasons and how often each was met."""
+        """Write what was dropped, and give the reasons."""
         write_table(out, DROPS, pl.DataFrame(self.drops, schema=DROPS.schema, orient="row"))
+        return self.reasons()
+
+    def reasons(self) -> dict[str, int]:
+        """Give the reasons why images are not shown, and how often each was met."""
         return dict(sorted(Counter(reason for _, _, _, reason, _ in self.drops).items()))
 
 
@@ -212,17 +218,14 @@ def judged(
         for answer in answered:
             asked.take(answer)
             settled.answered()
+    if not asked.rows and not work.in_run:
+        why = asked.shown.reasons() or {"images that no question is about": images.height}
+        raise NothingScored.because("nothing is asked about any image", why, where=str(asked.shown.root))
     write_table(work.out, JUDGMENTS, pl.DataFrame(asked.rows, schema=JUDGMENTS.schema, orient="row"))
     drops = asked.shown.write(work.out)
     counts = {"judgments": len(asked.rows), "images": images.height, "drops": len(asked.shown.drops)}
     outcomes = {"outcomes": dict(sorted(asked.outcomes.items())), **watch.notes()}
-    return Outcome(counts | set_aside(asked.outcomes), drops, {**asked.notes(client.caveat), **outcomes})
-
-
-def set_aside(outcomes: Counter[str]) -> dict[str, int]:
-    """Count the requests that brought no answer; nothing is counted where all did."""
-    count = sum(number for outcome, number in outcomes.items() if outcome not in {"ok", "repaired"})
-    return {QUARANTINED: count} if count else {}
+    return Outcome(counts | unanswered(asked.outcomes), drops, {**asked.notes(client.caveat), **outcomes})
 
 
 def read_picture(root: Path, relative: str, *, sha256: str, limits: PictureLimits = LIMITS) -> Image | NoPicture:

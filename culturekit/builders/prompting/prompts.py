@@ -23,9 +23,17 @@ from culturekit.builders.prompting.prompt_templates import (
 )
 from culturekit.builders.prompting.quotas import Group, Quotas, read_quotas
 from culturekit.builders.prompting.review_sheet import Decisions, read_decisions, review_sheet
-from culturekit.builders.prompting.selection import Selection, fresh_quotas, select, unmet, without_public
+from culturekit.builders.prompting.selection import Selection, drop_of, fresh_quotas, select, unmet, without_public
 from culturekit.builders.prompting.translations import load_translations
-from culturekit.builders.space.public_cube import Key, Row, is_public_cube, keyed_rows, read_public_cube, read_rows
+from culturekit.builders.space.public_cube import (
+    Key,
+    Row,
+    is_public_cube,
+    key_of,
+    keyed_rows,
+    read_public_cube,
+    read_rows,
+)
 from culturekit.builders.space.public_layout import public_rows, statements_of_file, write_public
 from culturekit.builders.space.release_files import PUBLIC
 from culturekit.builders.space.space_files import read_space
@@ -89,7 +97,9 @@ def build_prompts(
         rows += [row for row in made if "prompt_id" in row]
         drops += [row for row in made if "prompt_id" not in row]
         work.progress.advance(1)
-    return Outcome({**write_prompts(work, rows, drops, options), **counts}, reasons(drops), notes)
+    return Outcome(
+        {**write_prompts(work, rows, drops, options), **counts}, dict(Counter(drop["reason"] for drop in drops)), notes
+    )
 
 
 def write_prompts(work: Work, rows: Rows, drops: Rows, options: PromptOptions) -> dict[str, int]:
@@ -184,19 +194,12 @@ def with_template(space: pl.DataFrame, wording: Wording) -> tuple[pl.DataFrame, 
         first.select("concept", "country", "text", chosen="artifact_id"), on=["concept", "country", "text"]
     )
     drops: Rows = [row for row in made if "prompt_id" not in row]
-    drops += [same_prompt(row) for row in doubles.iter_rows(named=True) if row["artifact_id"] != row["chosen"]]
+    drops += [
+        drop_of(row, "same prompt as a better known artifact", row["chosen"])
+        for row in doubles.iter_rows(named=True)
+        if row["artifact_id"] != row["chosen"]
+    ]
     return first.select(space.columns), drops
-
-
-def same_prompt(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Say that another artifact has the same prompt."""
-    return {
-        "key": f"{row['artifact_id']} {row['country']}",
-        "concept": row["concept"],
-        "stage": "prompts",
-        "reason": "same prompt as a better known artifact",
-        "detail": row["chosen"],
-    }
 
 
 def write_selection(
@@ -248,23 +251,13 @@ def write_layout(
     source = path if options.statements is None else Path(options.statements)
     known = statements_of_file(source) if options.statements or is_public_cube(path) else {}
     texts = english_texts(made)
-    taken = (row for row in selection.taken.iter_rows(named=True) if public_key(row) in texts)
+    taken = (row for row in selection.taken.iter_rows(named=True) if key_of(row) in texts)
     return {"public_rows": write_public(work.out / PUBLIC, public_rows(taken, texts, known))}
-
-
-def public_key(row: Mapping[str, Any]) -> Key:
-    """Name what a row of the space or a prompt is about."""
-    return row["concept"], row["country"], row["artifact_id"]
 
 
 def english_texts(made: Iterable[Mapping[str, Any]]) -> dict[Key, str]:
     """Give the text of each English prompt by what it is about."""
-    return {public_key(row): row["text"] for row in made if row.get("language") == ENGLISH}
-
-
-def reasons(drops: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """Count drops by reason."""
-    return dict(Counter(drop["reason"] for drop in drops))
+    return {key_of(row): row["text"] for row in made if row.get("language") == ENGLISH}
 
 
 def compare_texts(rows: Sequence[Row], built: Mapping[Key, str]) -> tuple[pl.DataFrame, int]:

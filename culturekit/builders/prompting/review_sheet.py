@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 import polars as pl
 
+from culturekit.builders.space.public_cube import Key, key_of
 from culturekit.builders.space.spreadsheet_rows import SheetRow, read_sheet_rows, sheet_bytes
 from culturekit.errors import ConfigError, Problem
 
@@ -18,9 +19,6 @@ NEEDED = ("artifact_id", "concept", "country", "decision")
 
 Verdict: TypeAlias = Literal["accept", "reject", "edit"]
 VERDICTS: Mapping[str, Verdict] = {"accept": "accept", "reject": "reject", "edit": "edit", "edit name": "edit"}
-
-Key: TypeAlias = tuple[str, str, str]
-"""Concept, country and artifact."""
 
 Mistakes: TypeAlias = list[tuple[str, str]]
 """What is wrong with a row, each by its column."""
@@ -45,7 +43,7 @@ class Decisions:
 
     def decision_about(self, row: Mapping[str, Any]) -> Decision | None:
         """Find the decision about a row of the space."""
-        return self.by_key.get((row["concept"], row["country"], row["artifact_id"]))
+        return self.by_key.get(key_of(row))
 
 
 def read_decisions(paths: Sequence[Path], space: pl.DataFrame) -> Decisions:
@@ -53,7 +51,7 @@ def read_decisions(paths: Sequence[Path], space: pl.DataFrame) -> Decisions:
     known = set(space.select("concept", "country", "artifact_id").iter_rows())
     decided: dict[Key, Decision] = {}
     for path in paths:
-        rows = decided_rows(path, NEEDED, key_of, partial(row_mistakes, known), decision_of)
+        rows = decided_rows(path, NEEDED, lambda row: key_of(row.cells), partial(row_mistakes, known), decision_of)
         decided.update({key: decision for key, decision in rows.items() if decision is not None})
     return Decisions(decided)
 
@@ -80,14 +78,9 @@ def decided_rows(
     return {key: decision for key, (_, decision) in found.items()}
 
 
-def key_of(row: SheetRow) -> Key:
-    """Read which artifact a row is about."""
-    return row.cells["concept"], row.cells["country"], row.cells["artifact_id"]
-
-
 def row_mistakes(known: set[Key], row: SheetRow) -> Mistakes:
     """Say what is wrong with a row."""
-    return [*key_mistakes(key_of(row), known), *cell_mistakes(row)]
+    return [*key_mistakes(key_of(row.cells), known), *cell_mistakes(row)]
 
 
 def key_mistakes(key: Key, known: set[Key]) -> Mistakes:

@@ -16,6 +16,7 @@ from culturekit.storage.digests import digest_bytes
 
 __all__ = [
     "Selection",
+    "drop_of",
     "fresh_quotas",
     "in_draw_order",
     "select",
@@ -165,11 +166,10 @@ def in_draw_order(space: pl.DataFrame, *, seed: int, draw: str = "") -> pl.DataF
             "concept", "country", "artifact_id", "popularity"
         ).iter_rows()
     ]
-    group = ["concept", "country"]
     ordered = space.with_columns(draw_key=pl.Series(keys, dtype=pl.Float64)).sort(
-        [*group, "draw_key", "artifact_id"], descending=[False, False, True, False]
+        [*GROUP, "draw_key", "artifact_id"], descending=[False, False, True, False]
     )
-    return ordered.with_columns(pl.int_range(1, pl.len() + 1, dtype=pl.UInt32).over(group).alias(PLACE)).drop(
+    return ordered.with_columns(pl.int_range(1, pl.len() + 1, dtype=pl.UInt32).over(GROUP).alias(PLACE)).drop(
         "draw_key"
     )
 

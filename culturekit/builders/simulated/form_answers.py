@@ -38,7 +38,7 @@ def scene_answers(
     """Answer the form as one person would: ratings scatter around the truth, and few marks are wrong."""
     item = row["item_id"]
     own = person_draws(person, item, "again" if row["kind"] != "item" else "first", seed=seed)
-    careless = bool(person_draws(person, "careless", seed=seed).random() < how.careless)
+    careless = is_careless(person, how, seed=seed)
     offered = orjson.loads(row["options"])["descriptors"]
     answers: dict[str, str | Sequence[str]] = {}
     for name in ("faith", "hal", "exag"):

@@ -11,7 +11,7 @@ import msgspec
 import polars as pl
 
 from culturekit.builders.country_names import countries_in
-from culturekit.builders.space.public_cube import CONCEPTS, NOTHING, QID, slug
+from culturekit.builders.space.public_cube import CONCEPTS, NOTHING, QID, slug, space_row
 from culturekit.builders.space.spreadsheet_rows import read_sheet_rows
 from culturekit.errors import UsageError
 from culturekit.kg.countries import countries, countries_text, whole_world
@@ -176,19 +176,12 @@ def artifacts_in(row: Row, concept: str) -> Iterator[dict[str, Any] | Left]:
             yield Left(row, place.problem, f"{name}: {place.text}", place.text)
             continue
         country, qid = whole_world()[place.iso], item_of(stated)
+        artifact_id = qid or id_of("" if stated.casefold() == NOTHING else stated, name)
         yield {
-            "artifact_id": qid or id_of("" if stated.casefold() == NOTHING else stated, name),
-            "qid": qid,
+            **space_row(artifact_id, qid, country, source=OF_A_LIST),
             "name": name,
             "concept": CONCEPTS.get(about.casefold(), about.casefold()),
             "subconcept": row.text("subconcept") or None,
-            "country": country.iso,
-            "country_name": country.name,
-            "continent": country.continent,
-            "source": OF_A_LIST,
-            "popularity": None,
-            "popularity_source": None,
-            "path": [],
         }
 
 

@@ -30,10 +30,12 @@ __all__ = [
     "PublicCube",
     "Row",
     "is_public_cube",
+    "key_of",
     "keyed_rows",
     "read_public_cube",
     "read_rows",
     "slug",
+    "space_row",
 ]
 
 QID = re.compile(r"^Q[1-9][0-9]*$")
@@ -79,9 +81,8 @@ def read_public_cube(path: Path) -> PublicCube:
         if clean(row["prompt"]) != NOTHING:
             prompt = prompt_of(row, artifact)
             prompts.setdefault(prompt["prompt_id"], prompt)
-    schema = CSPACE.schema
     return PublicCube(
-        pl.DataFrame(list(artifacts.values()), schema=schema),
+        pl.DataFrame(list(artifacts.values()), schema=CSPACE.schema),
         pl.DataFrame(list(prompts.values()), schema=PROMPTS.schema),
         pl.DataFrame(drops, schema=DROPS.schema),
     )
@@ -105,9 +106,9 @@ def artifact_or_reason(row: Row, places: Mapping[str, Country]) -> dict[str, Any
     return artifact_of(row, name, country, concept)
 
 
-def key_of(artifact: Mapping[str, Any]) -> Key:
-    """Name an artifact as a row of the space is named."""
-    return artifact["concept"], artifact["country"], artifact["artifact_id"]
+def key_of(row: Mapping[str, Any]) -> Key:
+    """Name what a row of the space, or a prompt, is about."""
+    return row["concept"], row["country"], row["artifact_id"]
 
 
 def read_rows(path: Path) -> Sequence[Row]:
@@ -139,18 +140,24 @@ def artifact_of(row: Mapping[str, str | None], name: str, country: Country, conc
     """Make a row of the cultural space."""
     stated = clean(row["id"])
     qid = stated if QID.match(stated) else None
+    artifact_id = qid or (stated if stated.startswith("LLM:") and stated[4:] else f"LLM:{slug(name)}")
     return {
-        "artifact_id": qid or (stated if stated.startswith("LLM:") and stated[4:] else f"LLM:{slug(name)}"),
-        "qid": qid,
+        **space_row(artifact_id, qid, country, source="wikidata" if qid else "llm"),
         "name": name,
         "concept": concept,
         "subconcept": subconcept_of(clean(row["prompt"]), name, country) if concept == "art" else None,
+    }
+
+
+def space_row(artifact_id: str, qid: str | None, country: Country, *, source: str) -> dict[str, Any]:
+    """Begin a row of a cultural space of which nobody knows how it was found, or how popular it is."""
+    return {
+        "artifact_id": artifact_id,
+        "qid": qid,
         "country": country.iso,
         "country_name": country.name,
         "continent": country.continent,
-        "source": "wikidata" if qid else "llm",
-        "popularity": None,
-        "popularity_source": None,
+        "source": source,
         "path": [],
     }
 

@@ -7,7 +7,16 @@ from typing import Any
 
 import polars as pl
 
-from culturekit.builders.space.public_cube import CONCEPTS, NOTHING, Key, is_public_cube, keyed_rows, read_rows, slug
+from culturekit.builders.space.public_cube import (
+    CONCEPTS,
+    NOTHING,
+    Key,
+    is_public_cube,
+    key_of,
+    keyed_rows,
+    read_rows,
+    slug,
+)
 from culturekit.records.schemas import KEPT
 from culturekit.storage.atomic import whole_file
 from culturekit.storage.tables import read_table
@@ -44,7 +53,7 @@ def public_rows(
             "name": row["name"],
             "country": row["country_name"],
             "domain": row["concept"],
-            "prompt": prompts.get((row["concept"], row["country"], row["artifact_id"]), NOTHING),
+            "prompt": prompts.get(key_of(row), NOTHING),
         }
         for row in artifacts
         if row["concept"] in CONCEPTS

@@ -7,6 +7,7 @@ from typing import get_args
 import polars as pl
 
 from culturekit.builders.prompting.prompt_rows import Wording, artifact_prompt
+from culturekit.builders.space.public_cube import key_of
 from culturekit.builders.space.public_layout import public_rows, statements_of, write_public
 from culturekit.errors import UsageError
 from culturekit.kg.exchange.triple_forms import TRIPLES
@@ -88,7 +89,7 @@ def public_layout(space: pl.DataFrame, kept: pl.DataFrame) -> Iterator[dict[str,
     for part in space.iter_slices(ROWS_AT_ONCE):
         rows = list(part.iter_rows(named=True))
         made = (artifact_prompt(row, wording) for row in rows)
-        texts = {(row["concept"], row["country"], row["artifact_id"]): row["text"] for row in made if "text" in row}
+        texts = {key_of(row): row["text"] for row in made if "text" in row}
         known = kept.join(part, left_on=["concept", "qid"], right_on=["concept", "artifact_id"], how="semi")
         yield from public_rows(rows, texts, statements_of(known))
 

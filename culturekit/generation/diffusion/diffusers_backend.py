@@ -1,11 +1,11 @@
 """Text-to-image models of diffusers from a folder or the hub: SDXL with refiner, SD 3.5, FLUX, Qwen-Image, others."""
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -106,7 +106,7 @@ class DiffusersBackend:
         last = loaded.refiner or loaded.base
         return DiffusersLane(
             call, Watch(last), self.batch_size, place.threads, self.picture_facts(loaded, place, call.arguments),
-            upcast=once(lambda: self.upcast(loaded, place)),
+            upcast=cache(lambda: self.upcast(loaded, place)),
         )  # fmt: skip
 
     def beside(self, lane: DiffusersLane) -> DiffusersLane:
@@ -114,7 +114,7 @@ class DiffusersBackend:
         loaded = lane.call.loaded
         refiner = None if loaded.refiner is None else another(loaded.refiner)
         own = replace(loaded, base=another(loaded.base), refiner=refiner)
-        upcast = once(lambda: self.upcast(own, self.places[0]))
+        upcast = cache(lambda: self.upcast(own, self.places[0]))
         return replace(lane, call=call_of(own, self.options), upcast=upcast)
 
     def upcast(self, loaded: Loaded, place: Place) -> DiffusersLane | None:
@@ -182,18 +182,6 @@ def another(pipeline: Any, **instead: Any) -> Any:  # noqa: ANN401 - pipelines
 def accepted(kind: Any) -> set[str]:  # noqa: ANN401 - a class
     """Name what a pipeline's class is made of."""
     return set(inspect.signature(kind.__init__).parameters)
-
-
-def once(make: Callable[[], DiffusersLane | None]) -> Callable[[], DiffusersLane | None]:
-    """Make something when it is first asked for."""
-    kept: list[DiffusersLane | None] = []
-
-    def give() -> DiffusersLane | None:
-        if not kept:
-            kept.append(make())
-        return kept[0]
-
-    return give
 
 
 def files_behind(spec: Spec) -> dict[str, object]:

@@ -29,7 +29,8 @@ class Watch:
         """Listen to the decoder of a pipeline, if it has one; each thread hears of its own pictures."""
         self.heard = threading.local()
         decoder = getattr(getattr(pipeline, "vae", None), "decoder", None)
-        self.handle = None if decoder is None else decoder.register_forward_hook(self.hear)
+        if decoder is not None:
+            decoder.register_forward_hook(self.hear)
 
     def hear(self, module: object, given: object, decoded: Any) -> None:  # noqa: ANN401 - a tensor
         """Remember which pictures are finite."""
@@ -41,11 +42,6 @@ class Watch:
         heard = getattr(self.heard, "finite", [])
         self.heard.finite = []
         return heard if len(heard) == count else [all(heard)] * count
-
-    def close(self) -> None:
-        """Stop listening."""
-        if self.handle is not None:
-            self.handle.remove()
 
 
 def drawn(numbers: NDArray[np.floating[Any]], heard: Sequence[bool], unsafe: Sequence[bool | None]) -> list[Drawn]:

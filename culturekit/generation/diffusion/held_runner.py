@@ -15,6 +15,7 @@ import polars as pl
 
 from culturekit.defaults import REQUESTS_PER_SHARD
 from culturekit.generation.backend import HeldBackend, ImageReply, ImageRequest
+from culturekit.generation.comparability import Slot
 from culturekit.generation.diffusion.lane_threads import Answered, in_lanes
 from culturekit.generation.image_rows import Maker, Shard, batches, image_row, part_schema
 from culturekit.records.choices import PictureFormat
@@ -28,9 +29,6 @@ __all__ = ["Pace", "held_shards", "make_held", "pilot_held"]
 
 
 PILOT = 2
-
-Slot = tuple[str, int, int]
-"""prompt_id, repeat, slot."""
 
 
 class SlotJournal:
@@ -111,7 +109,7 @@ class Batch:
     requests: Sequence[ImageRequest]
 
 
-def slot_of(request: ImageRequest) -> tuple[str, int, int]:
+def slot_of(request: ImageRequest) -> Slot:
     """Say which image a request is for."""
     return request.prompt_id, request.repeat, request.slot
 

@@ -1,8 +1,9 @@
 """A folder of images imported at once: shards through the engine, one table, an account of everything found."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 
 import polars as pl
 
@@ -29,13 +30,8 @@ from culturekit.storage.tables import check_models, merge_parts, write_table
 __all__ = ["findings_of", "other_kinds", "take_folder"]
 
 
-def findings_of(plan: FolderPlan, listing: Listing, *, failed: int) -> list[str]:
-    """List what did not come out clean; nothing when everything did."""
-    return list(lines(plan, listing, failed))
-
-
-def lines(plan: FolderPlan, listing: Listing, failed: int) -> Iterator[str]:
-    """Write a line per kind of finding."""
+def findings_of(plan: FolderPlan, listing: Listing, *, failed: int) -> Iterator[str]:
+    """Write a line per kind of what did not come out clean; nothing when everything did."""
     unmatched = list(plan.with_status("unmatched"))
     ambiguous = sum(bool(row.several) for row in unmatched)
     missing = list(plan.with_status("missing"))
@@ -58,11 +54,6 @@ def lines(plan: FolderPlan, listing: Listing, failed: int) -> Iterator[str]:
         yield f"{counted(plan.clashes, 'files')} {states} a repeat and a slot that another has"
     for name in unreadable_folders(listing):
         yield f"the folder {name or '.'!r} could not be looked into"
-
-
-def general_part(reason: str) -> str:
-    """Keep the general part of a reason."""
-    return reason.partition(":")[0]
 
 
 ROWS_AT_ONCE = 10_000
@@ -147,7 +138,7 @@ def outcome(
 ) -> Outcome:
     """Give the account that stands in the manifest."""
     statuses = Counter(images["status"].to_list())
-    failures = Counter(general_part(reason) for reason in images.filter(pl.col("status") == "failed")["reason"])
+    failures = Counter(reason.partition(":")[0] for reason in images.filter(pl.col("status") == "failed")["reason"])
     notes: dict[str, object] = {
         "naming": {
             "by": naming.described(),
@@ -159,7 +150,7 @@ def outcome(
         "unmatched": [row.source for row in plan.with_status("unmatched")][:SAMPLES],
         "failures": dict(sorted(failures.items())),
         "columns_not_used": list(naming.listed.unused) if naming.listed else [],
-        "findings": findings_of(plan, listing, failed=statuses["failed"]),
+        "findings": list(findings_of(plan, listing, failed=statuses["failed"])),
     }
     counts = {"images": images.height, "drops": drops.height, "ok": statuses["ok"], "duplicates": len(same)}
     left_out = Counter(drops["reason"].to_list())
@@ -188,12 +179,8 @@ def duplicate_groups(plan: FolderPlan, same: Mapping[int, int]) -> dict[str, obj
         groups[original].append(place)
     if not groups:
         return {}
-    return {"files": len(same), "of": len(groups), "samples": [named(plan, group) for group in first(groups.items())]}
-
-
-def first(groups: Iterable[tuple[int, list[int]]]) -> Sequence[tuple[int, list[int]]]:
-    """Take a few."""
-    return list(groups)[:SAMPLES]
+    samples = [named(plan, group) for group in islice(groups.items(), SAMPLES)]
+    return {"files": len(same), "of": len(groups), "samples": samples}
 
 
 def named(plan: FolderPlan, group: tuple[int, list[int]]) -> list[str]:

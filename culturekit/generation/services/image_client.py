@@ -1,41 +1,24 @@
 """A paid image service as the engine asks it: pictures are taken out of a reply and kept before it is journalled."""
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal
 
 from culturekit.errors import UsageError
+from culturekit.generation.image_options import ImageOptions
 from culturekit.generation.picture_store import PictureStore, set_apart
 from culturekit.llm.batches.batch_client import BatchClient
-from culturekit.llm.client import Client, Identity, Outgoing, Rate, Usage
+from culturekit.llm.client import Identity, Outgoing, Rate, Usage
 from culturekit.llm.clients.client_options import ServiceOptions
 from culturekit.llm.clients.remote_client import RemoteClient
 from culturekit.llm.money.prices import image_sizes, parse_price, rate_of
 
-__all__ = ["ImageClient", "ImagePrice", "ImageService", "PriceOptions", "check_image_price", "price_of_images"]
+__all__ = ["ImageClient", "ImagePrice", "check_image_price", "price_of_images"]
 
 PICTURES = "pictures"
-
-
-class PriceOptions(Protocol):
-    """What a SPEC may state of prices."""
-
-    @property
-    def price(self) -> str:
-        """US dollars per million tokens in and out."""
-        ...
-
-    @property
-    def image_price(self) -> float | None:
-        """US dollars per image, all else included."""
-        ...
-
-    @property
-    def image_tokens(self) -> int | None:
-        """Output tokens of one image."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +52,7 @@ class ImagePrice:
 
 
 def price_of_images(
-    options: PriceOptions, model: str, *, provider: Literal["openai", "google"], quality: str, size: str, room: int = 0
+    options: ImageOptions, model: str, *, provider: Literal["openai", "google"], quality: str, size: str, room: int = 0
 ) -> ImagePrice | None:
     """Find what an image costs; None where neither the SPEC nor the list of prices says."""
     if options.image_price is not None:
@@ -81,7 +64,7 @@ def price_of_images(
     return None if rate is None or tokens is None else ImagePrice(rate, tokens, room=room)
 
 
-def check_image_price(client: "ImageService") -> ImagePrice:
+def check_image_price(client: "ImageClient") -> ImagePrice:
     """Refuse a model whose images have no known price.
 
     Raises:
@@ -97,50 +80,17 @@ def check_image_price(client: "ImageService") -> ImagePrice:
     return client.image_price
 
 
-class ImageService(Client, Protocol):
-    """What the runner of paid images asks of a client, beside asking."""
+class ImageClient(RemoteClient, ABC):
+    """A far service whose pictures are kept as they come; what is its own is filled in by those that make it.
 
-    @property
-    def image_price(self) -> ImagePrice | None:
-        """What an image costs."""
-        ...
-
-    @property
-    def per_call(self) -> int:
-        """How many images one call asks for at most."""
-        ...
-
-    @property
-    def rewriter(self) -> str:
-        """Whether prompts are rewritten where a reply does not tell: `on`, `off` or `unknown`."""
-        ...
-
-    @property
-    def seeds(self) -> bool | None:
-        """Whether seeds are honoured: False where none is sent, None where one is and nobody knows."""
-        ...
-
-    @property
-    def sent_options(self) -> Mapping[str, object]:
-        """What goes with every prompt."""
-        ...
-
-    @property
-    def filters(self) -> bool:
-        """Whether the service is known to look at what it gives out."""
-        ...
-
-    def keep_in(self, journal: Path) -> PictureStore:
-        """Keep pictures beside a journal from now on."""
-        ...
-
-    def batches(self) -> BatchClient:
-        """Give the batches of this client."""
-        ...
-
-
-class ImageClient(RemoteClient):
-    """A far service whose pictures are kept as they come; what is its own is filled in by those that make it."""
+    Attributes:
+        image_price: what an image costs.
+        per_call: how many images one call asks for at most.
+        rewriter: whether prompts are rewritten where a reply does not tell: `on`, `off` or `unknown`.
+        seeds: whether seeds are honoured: False where none is sent, None where one is and nobody knows.
+        filters: whether the service is known to look at what it gives out.
+        sent_options: what goes with every prompt.
+    """
 
     settings: ServiceOptions
     image_price: ImagePrice | None = None
@@ -164,6 +114,10 @@ class ImageClient(RemoteClient):
     async def send(self, outgoing: Outgoing) -> bytes:
         """Send once; the pictures of the reply are on disk when this returns."""
         return await asyncio.to_thread(self.kept, await super().send(outgoing))
+
+    @abstractmethod
+    def batches(self) -> BatchClient:
+        """Give the batches of this client."""
 
     def kept(self, raw: bytes) -> bytes:
         """Keep the pictures of a reply."""

@@ -1,13 +1,13 @@
 """The paid image services that culturekit knows by name."""
 
-from culturekit.generation.services.image_client import ImageService
+from culturekit.generation.services.image_client import ImageClient
 from culturekit.registry import Entry, Registry, parse_spec
 
 __all__ = ["IMAGE_SERVICES", "is_paid"]
 
 OPTIONS = "culturekit.generation.image_options"
 
-IMAGE_SERVICES: Registry[ImageService] = Registry(
+IMAGE_SERVICES: Registry[ImageClient] = Registry(
     "backend",
     [
         Entry(

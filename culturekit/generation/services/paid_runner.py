@@ -23,9 +23,10 @@ from culturekit.counting import counted
 from culturekit.generation.backend import ImageRequest
 from culturekit.generation.comparability import traits_of
 from culturekit.generation.folder.folder_intake import other_colours
+from culturekit.generation.image_rows import asked_row
 from culturekit.generation.picture_store import PictureStore, folder_of_prompt, linked, placed
-from culturekit.generation.runner import ImagePlan, list_requests
-from culturekit.generation.services.image_client import ImageService, check_image_price
+from culturekit.generation.runner import ImagePlan, wanted
+from culturekit.generation.services.image_client import ImageClient, check_image_price
 from culturekit.generation.services.image_question import KEPT, URL, Call, Candidate, Made, calls_of, question_of
 from culturekit.generation.services.picture_fetch import fetched
 from culturekit.llm.answers import LlmOptions, ask_options
@@ -36,14 +37,14 @@ from culturekit.llm.journal.journal_entry import key_of
 from culturekit.llm.journal.run_tag import run_tag
 from culturekit.llm.outcomes import Answered
 from culturekit.records.choices import PictureFormat
-from culturekit.records.schemas import IMAGES, PROMPTS
+from culturekit.records.schemas import IMAGES
 from culturekit.records.work import Outcome, Work
-from culturekit.storage.digests import canonical_json, digest, digest_bytes
+from culturekit.storage.digests import canonical_json, digest_bytes
 from culturekit.storage.manifest import JOURNAL
 from culturekit.storage.picture_files import encoded
 from culturekit.storage.picture_reading import NoPicture, picture_from
 from culturekit.storage.seals import is_sealed, seal_pictures
-from culturekit.storage.tables import merge_parts, read_table, save_parquet, write_table
+from culturekit.storage.tables import merge_parts, save_parquet, write_table
 
 __all__ = ["buy_images", "planned_calls"]
 
@@ -69,7 +70,7 @@ class RowMaker:
     """Makes the rows of calls; it may do so in several threads at once."""
 
     out: Path
-    client: ImageService
+    client: ImageClient
     store: PictureStore
     model: str
     format: PictureFormat
@@ -101,26 +102,12 @@ class RowMaker:
         params = {**(facts or self.client.sent_options)}
         if request.negative_text:
             params["negative_text"] = "not sent: the API takes none"
-        identity = [self.model, request.prompt_id, request.repeat, request.slot, request.seed]
         return {
-            "image_id": digest(identity)[:16],
-            "path": "",
-            "prompt_id": request.prompt_id,
-            "model": self.model,
-            "model_version": self.client.model,
-            "seed": request.seed,
+            **asked_row(request, self.model, self.client.model),
             "seed_honoured": self.client.seeds,
-            "repeat": request.repeat,
-            "slot": request.slot,
-            "prompt_sent": request.text,
             "rewriter": self.client.rewriter,
             "requested_at": None if at is None else datetime.fromtimestamp(at, UTC),
             "provider_params": canonical_json(params).decode(),
-            "sha256": "",
-            "width": 0,
-            "height": 0,
-            "concept": request.concept,
-            "country": request.country,
         }
 
     def bring_in(self, request: ImageRequest, candidate: Candidate) -> dict[str, Any]:
@@ -197,19 +184,16 @@ def error_code(answered: Answered) -> str:
     return " ".join(sorted(read_error(answered.raw.encode("utf-8", "replace")).codes))
 
 
-def planned_calls(prompts_path: Path, plan: ImagePlan, client: ImageService, *, seed: int) -> list[Call]:
+def planned_calls(prompts_path: Path, plan: ImagePlan, client: ImageClient, *, seed: int) -> list[Call]:
     """List the calls of a run, in the order of the prompts' ids."""
-    prompts = read_table(prompts_path, PROMPTS)
-    if plan.kinds:
-        prompts = prompts.filter(pl.col("kind").is_in(list(plan.kinds)))
-    return list(calls_of(list_requests(prompts, plan, seed), client.per_call))
+    return list(calls_of(wanted(prompts_path, plan, seed), client.per_call))
 
 
 def buy_images(
     work: Work,
     prompts_path: Path,
     plan: ImagePlan,
-    client: ImageService,
+    client: ImageClient,
     *,
     model: str,
     seed: int,
@@ -269,7 +253,7 @@ def hands_for(store: PictureStore) -> Iterator[ThreadPoolExecutor]:
 
 
 def answers(
-    client: ImageService, requests: Sequence[Request], *, work: Work, llm: LlmOptions, journal: Journal, tag: str
+    client: ImageClient, requests: Sequence[Request], *, work: Work, llm: LlmOptions, journal: Journal, tag: str
 ) -> Generator[Answered]:
     """Answer calls in their order, one by one or in batches."""
     from culturekit.llm.batches.answering import answer_batch
@@ -284,7 +268,7 @@ def answers(
     yield from AskEngine(client, journal, options, run=tag, progress=work.progress).ask_all(requests)
 
 
-def arrived(client: ImageService, journal: Journal, request: Request, answer: Answered, tag: str) -> float | None:
+def arrived(client: ImageClient, journal: Journal, request: Request, answer: Answered, tag: str) -> float | None:
     """Say when the reply that closed a call was written down; the journal says the same in every later run."""
     key = key_of(client.identity, client.compose(request))
     entries = journal.found([key], run=tag).get(key, [])

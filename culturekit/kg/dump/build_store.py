@@ -17,7 +17,10 @@ from culturekit.records.schemas import ITEMS, STATEMENTS
 from culturekit.storage.arrays import save_array
 from culturekit.storage.tables import read_part, write_frames, write_table
 
-__all__ = ["Built", "build_store", "store_rows"]
+__all__ = ["NO_DUMP", "Built", "build_store", "store_rows"]
+
+NO_DUMP = {"aliases": [], "sitelinks": 0, "file": 0, "member": 0, "line": 0, "offset": 0}
+"""What stands of an item in a store that was made of no dump, unless something is known."""
 
 ORDER = {"items": ("number", "file", "line"), "statements": ("number", "file", "line", "property", "position")}
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -64,38 +64,20 @@ class PlainRange(FileRange):
         self.stop = position
 
 
-class Source(Protocol):
-    """Where the bytes of a run come from. All but `chunks` is known when these are read."""
-
-    start: int | None
-    stop: int
-    members: int
-    starts: list[tuple[int, int, int]]
-    checks: list[tuple[int, int]]
-
-    def chunks(self) -> Iterator[Chunk]:
-        """Give the bytes."""
-        ...
-
-
-class GivenChunks:
+@dataclass(slots=True)
+class GivenChunks(FileRange):
     """Chunks that somebody else has read; their members are numbered in the file."""
 
-    def __init__(self, given: tuple[Chunk, ...]) -> None:
-        """Take the chunks."""
-        self.given = given
-        self.start: int | None = 0
-        self.stop = 0
-        self.members = 0
-        self.starts = [(chunk.member, chunk.offset, chunk.begin) for chunk in given if chunk.begin is not None]
-        self.checks: list[tuple[int, int]] = []
+    given: tuple[Chunk, ...] = ()
 
     def chunks(self) -> Iterator[Chunk]:
         """Give them again."""
+        self.start = 0
+        self.starts = [(chunk.member, chunk.offset, chunk.begin) for chunk in self.given if chunk.begin is not None]
         return iter(self.given)
 
 
-RANGES: dict[str, Callable[..., Source]] = {"gzip": GzipRange, "bzip2": Bzip2Range, "plain": PlainRange}
+RANGES: dict[str, Callable[..., FileRange]] = {"gzip": GzipRange, "bzip2": Bzip2Range, "plain": PlainRange}
 SAMPLES = 3
 """How many malformed lines of a run are kept."""
 
@@ -277,14 +259,14 @@ def without_collection() -> Iterator[None]:
             gc.enable()
 
 
-def source_of(run: Run) -> Source:
+def source_of(run: Run) -> FileRange:
     """Choose how the bytes of a run are found."""
     if run.form == "chunks":
-        return GivenChunks(run.chunks)
+        return GivenChunks(run.path, 0, 0, given=run.chunks)
     return RANGES[run.form](run.path, run.begin, run.end, exact=run.exact, first_member=run.first_member)
 
 
-def report_of(source: Source, lines: CutLines, reader: LineReader | None, *, damage: str | None = None) -> RunReport:
+def report_of(source: FileRange, lines: CutLines, reader: LineReader | None, *, damage: str | None = None) -> RunReport:
     """Write down what a run held."""
     carry = lines.carry if lines.member == source.members else 0
     report = RunReport(

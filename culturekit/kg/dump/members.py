@@ -6,6 +6,7 @@ Python's own `gzip` and `bz2` readers end quietly at some cuts between members; 
 import bz2
 import io
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -53,7 +54,7 @@ class Chunk:
 
 
 @dataclass(slots=True)
-class FileRange:
+class FileRange(ABC):
     """A range of a file, from `begin` to before `end`; all below is known when its `chunks` are read.
 
     Attributes:
@@ -81,6 +82,10 @@ class FileRange:
     def __post_init__(self) -> None:
         """Begin with nothing read."""
         self.stop = self.begin
+
+    @abstractmethod
+    def chunks(self) -> Iterator[Chunk]:
+        """Give the bytes."""
 
 
 class Inflater(Protocol):

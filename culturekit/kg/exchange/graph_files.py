@@ -9,7 +9,7 @@ import polars as pl
 from rdflib import Graph
 
 from culturekit.errors import UsageError
-from culturekit.kg.dump.build_store import store_rows
+from culturekit.kg.dump.build_store import NO_DUMP, store_rows
 from culturekit.kg.exchange.networkx_graphs import as_graphml, as_node_link, from_graphml, from_node_link
 from culturekit.kg.exchange.rdf_graphs import from_rdf, parsed_rdf, rdf_graph, written_rdf
 from culturekit.kg.exchange.triple_forms import TRIPLES
@@ -24,8 +24,6 @@ Read = TypeVar("Read")
 
 MOST_BYTES = 500_000_000
 """What is larger is a dump, and is read as one."""
-
-NOWHERE = {"aliases": [], "sitelinks": 0, "file": 0, "member": 0, "line": 0, "offset": 0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +106,7 @@ def items_of(found: Neighbourhood) -> pl.DataFrame:
     stating = {edge.subject for edge in found.edges}
     rows = [
         {
-            **NOWHERE, "qid": f"Q{item.number}", "number": item.number, "label": item.label,
+            **NO_DUMP, "qid": f"Q{item.number}", "number": item.number, "label": item.label,
             "label_language": item.label_language, "description": item.description,
         }
         for item in found.items

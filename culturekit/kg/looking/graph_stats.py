@@ -6,12 +6,11 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 
 from culturekit.kg.graph_tables import GraphTables
 from culturekit.kg.statement_flags import EDGE_PROPERTIES, mask_of
 from culturekit.kg.store import Graph, load_graph
+from culturekit.kg.walk.walk import groups_of
 
 __all__ = ["Extreme", "GraphStats", "LanguageCount", "PropertyStats", "graph_stats"]
 
@@ -169,12 +168,8 @@ def class_cycles(graph: Graph, tables: GraphTables) -> Cycles:
     """Find the components of more than one class."""
     parents, children = subclass_edges(graph)
     loops = parents == children
-    parents, children = parents[~loops], children[~loops]
-    nodes, ends = np.unique(np.concatenate([parents, children]), return_inverse=True)
-    above, below = ends[: len(parents)], ends[len(parents) :]
-    matrix = csr_array((np.ones(len(parents), np.int8), (below, above)), shape=(len(nodes), len(nodes)))
-    _, component = connected_components(matrix, directed=True, connection="strong")
-    sizes = np.bincount(component) if len(nodes) else np.empty(0, np.int64)
+    nodes, component = groups_of(parents[~loops], children[~loops])
+    sizes = np.bincount(component)
     large = np.flatnonzero(sizes > 1)
     first = large[np.argsort(-sizes[large], kind="stable")][:EXAMPLES]
     members = [graph.nodes[nodes[np.flatnonzero(component == each)[:MEMBERS]]].tolist() for each in first]

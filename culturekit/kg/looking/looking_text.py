@@ -1,19 +1,16 @@
 """What is found by looking at a graph, in lines for people: an explanation, the numbers, a preview."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import fields
 
 from culturekit.counting import counted
+from culturekit.kg.graph_tables import titled
 from culturekit.kg.looking.explanation import CountrySaid, Explanation, PathStep, StepSaid
-from culturekit.kg.looking.graph_stats import Extreme, GraphStats
+from culturekit.kg.looking.graph_stats import Extreme, GraphStats, PropertyStats
 from culturekit.kg.looking.preview import OUT_OF_SCOPE, Preview, RootPreview
 from culturekit.kg.looking.preview_cost import FilterCost
 
 __all__ = ["explain_lines", "preview_lines", "stats_lines"]
-
-STATS_COLUMNS = (
-    "property", "statements", "preferred", "normal", "deprecated", "somevalue", "novalue",
-    "without_item", "qualified", "ended", "dangling",
-)  # fmt: skip
 
 COUNTRY_COLUMNS = 10
 """How many countries get a column of their own; the others stand together."""
@@ -80,20 +77,13 @@ def said_text(said: StepSaid) -> str:
     return f"{said.property} ({', '.join(marks)})"
 
 
-def titled(qid: str | None, label: str | None) -> str:
-    """Write an item with its label."""
-    return f"{qid} ({label})" if label else f"{qid}"
-
-
 def stats_lines(stats: GraphStats) -> Iterator[str]:
     """Tell the numbers."""
     yield f"{stats.items:,} items, {stats.statements:,} statements, {stats.nodes:,} nodes, {stats.edges:,} edges"
     yield f"{stats.dangling_targets:,} targets of statements that the dump does not describe"
-    rows = [[str(getattr(each, name)) for name in STATS_COLUMNS] for each in stats.properties]
-    header = [name.replace("_", " ") for name in STATS_COLUMNS]
-    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
-    for row in (header, *rows):
-        yield "  ".join(f"{text:>{width}}" for text, width in zip(row, widths, strict=True))
+    names = [field.name for field in fields(PropertyStats)]
+    rows = [[str(getattr(each, name)) for name in names] for each in stats.properties]
+    yield from aligned([name.replace("_", " ") for name in names], rows)
     for language in stats.languages:
         yield f"label in {language.language or 'none'}: {language.items:,} items ({language.share:.1%})"
     yield f"labels that fall back to mul: {stats.mul_share:.1%}"
@@ -105,17 +95,21 @@ def stats_lines(stats: GraphStats) -> Iterator[str]:
         f"and {cycles.self_loops:,} classes below themselves"
     )
     for cycle in cycles.largest:
-        names = ", ".join(f"{qid} ({label})" if label else qid for qid, label in cycle.members)
+        shown = ", ".join(titled(qid, label) for qid, label in cycle.members)
         rest = f" and {cycle.classes - len(cycle.members):,} more" if cycle.classes > len(cycle.members) else ""
-        yield f"  {cycle.classes} classes: {names}{rest}"
+        yield f"  {cycle.classes} classes: {shown}{rest}"
 
 
 def extremes_text(extremes: Sequence[Extreme]) -> str:
     """Tell the items of the highest degree."""
-    return "; ".join(
-        f"{each.qid} ({each.label}) {each.degree:,}" if each.label else f"{each.qid} {each.degree:,}"
-        for each in extremes
-    )
+    return "; ".join(f"{titled(each.qid, each.label)} {each.degree:,}" for each in extremes)
+
+
+def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Write a table, each column as wide as its widest cell."""
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    for row in (header, *rows):
+        yield "  ".join(f"{text:>{width}}" for text, width in zip(row, widths, strict=True))
 
 
 def preview_lines(preview: Preview) -> Iterator[str]:
@@ -136,7 +130,7 @@ def preview_lines(preview: Preview) -> Iterator[str]:
 
 def root_lines(root: RootPreview) -> Iterator[str]:
     """Tell a root: a row per hop, a column per country, and its explosions."""
-    name = f"{root.qid} ({root.label})" if root.label else root.qid
+    name = titled(root.qid, root.label)
     yield ""
     if not root.found:
         yield f"{name}: the graph never mentions it"
@@ -151,9 +145,7 @@ def root_lines(root: RootPreview) -> Iterator[str]:
         row += [f"{count:,}" for count in own]
         if "others" in columns:
             row.append(f"{sum(counts.values()):,}")
-    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
-    for row in (header, *rows):
-        yield "  ".join(f"{text:>{width}}" for text, width in zip(row, widths, strict=True)).rstrip()
+    yield from map(str.rstrip, aligned(header, rows))
     for explosion in root.explosions:
         total = explosion.before + explosion.artifacts
         way = " > ".join(

@@ -10,7 +10,7 @@ import polars as pl
 from culturekit.errors import UsageError
 from culturekit.kg.graph_tables import GraphTables, among
 from culturekit.kg.qids import number_of_item
-from culturekit.kg.statement_flags import EDGE_PROPERTIES, mask_of
+from culturekit.kg.statement_flags import EDGE_PROPERTIES, is_truthy, mask_of
 from culturekit.kg.store import Graph, load_graph
 from culturekit.records.choices import GraphDirection
 
@@ -105,22 +105,15 @@ def nearby(
 def children_of(graph: Graph, numbers: Sequence[int]) -> set[int]:
     """Give the items below some items by class statements that are not deprecated."""
     mask = mask_of(EDGE_PROPERTIES, EDGE_PROPERTIES)
-    found: set[int] = set()
-    for number in numbers:
-        node = graph.find(number)
-        if node is not None:
-            own = slice(int(graph.children_offsets[node]), int(graph.children_offsets[node + 1]))
-            children = graph.children[own][(graph.edge_flags[own] & mask) != 0]
-            found.update(np.asarray(graph.nodes[children]).tolist())
-    return found
+    nodes = [node for number in numbers if (node := graph.find(number)) is not None]
+    _, edges = graph.edges_below(np.array(nodes, np.int64))
+    kept = edges[(graph.edge_flags[edges] & mask) != 0]
+    return set(np.asarray(graph.nodes[graph.children[kept]]).tolist())
 
 
 def edges_of(tables: GraphTables, numbers: Sequence[int]) -> list[StatedEdge]:
     """List what items say with an item as the value."""
-    said = among(tables.statements, numbers).with_columns(
-        best=(pl.col("rank") == "preferred").any().over("number", "property")
-    )
-    truthy = (pl.col("rank") == "preferred") | ((pl.col("rank") == "normal") & ~pl.col("best"))
     columns = ("number", "property", "position", "value", "rank", "qualified", "ended")
-    rows = said.select(*columns, truthy=truthy).filter(pl.col("value").is_not_null())
+    said = among(tables.statements, numbers).select(*columns, truthy=is_truthy())
+    rows = said.filter(pl.col("value").is_not_null())
     return [StatedEdge(*row) for row in rows.sort("number", "property", "position").collect().iter_rows()]

@@ -1,7 +1,7 @@
 """What a concept would find, before it is extracted: counts, samples, explosions, and the cost of filtering."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated
@@ -234,20 +234,10 @@ def labelled(roots: Sequence[RootPreview], tables: GraphTables) -> tuple[RootPre
     drawn = {int(qid[1:]) for root in roots for hop in root.hops for cell in hop.cells for qid, _ in cell.sample}
     labels = tables.labels(drawn)
 
-    def cell_with(cell: Cell) -> Cell:
-        return Cell(cell.country, cell.count, tuple((qid, labels[int(qid[1:])]) for qid, _ in cell.sample))
-
-    return tuple(
-        RootPreview(
-            root.qid,
-            root.label,
-            root.limit,
-            root.found,
-            tuple(
-                HopPreview(hop.hop, hop.walked, hop.artifacts, hop.in_scope, tuple(map(cell_with, hop.cells)))
-                for hop in root.hops
-            ),
-            root.explosions,
+    def hop_with(hop: HopPreview) -> HopPreview:
+        cells = (
+            replace(cell, sample=tuple((qid, labels[int(qid[1:])]) for qid, _ in cell.sample)) for cell in hop.cells
         )
-        for root in roots
-    )
+        return replace(hop, cells=tuple(cells))
+
+    return tuple(replace(root, hops=tuple(map(hop_with, root.hops))) for root in roots)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from culturekit.counting import counted
 from culturekit.kg.concepts import Concept
-from culturekit.kg.graph_tables import GraphTables, Said, label_text
+from culturekit.kg.graph_tables import GraphTables, Said, titled
 from culturekit.kg.looking.explanation import CountrySaid, PathStory, Reason
 from culturekit.kg.walk.levels import WalkChoices
 
@@ -90,7 +90,7 @@ def country_reasons(findings: Findings, concept: Concept) -> Iterator[Reason]:
         code = "country-deprecated" if all(c.rank == "deprecated" for c in valued) else "country-does-not-count"
         yield Reason(code, f"its statements of {names} with a value do not count: they are {', '.join(kinds)}")
     elif not any(country.counts and country.in_scope for country in valued):
-        named = sorted({f"{c.value} ({c.label})" if c.label else str(c.value) for c in valued if c.counts})
+        named = sorted({titled(c.value, c.label) for c in valued if c.counts})
         wanted = "all" if concept.countries == "all" else " ".join(concept.countries)
         yield Reason("country-out-of-scope", f"it states {', '.join(named)}; {concept.concept} wants {wanted}")
 
@@ -105,7 +105,7 @@ def path_reasons(findings: Findings, choices: WalkChoices, tables: GraphTables) 
     if findings.cut:
         yield from cut_reasons(findings.cut)
     if beyond.hop is not None and beyond.root is not None:
-        name = label_text(beyond.root, tables.labels([beyond.root]))
+        name = titled(f"Q{beyond.root}", tables.labels([beyond.root])[beyond.root])
         text = f"no open path within {within} hops; the nearest root, {name}, needs {counted(beyond.hop, 'hops')}"
         yield Reason("beyond-the-limit", text)
     elif beyond.any_hop is not None and not findings.cut:
@@ -138,6 +138,5 @@ def cut_reasons(paths: Sequence[PathStory]) -> Iterator[Reason]:
         for step in path.steps:
             if step.cut is not None and (step.qid, step.cut) not in told:
                 told.add((step.qid, step.cut))
-                name = f"{step.qid} ({step.label})" if step.label else step.qid
                 way = " > ".join(each.qid for each in path.steps)
-                yield Reason(CODES[step.cut.split()[0]], f"{name} cuts {way}: {step.cut}")
+                yield Reason(CODES[step.cut.split()[0]], f"{titled(step.qid, step.label)} cuts {way}: {step.cut}")

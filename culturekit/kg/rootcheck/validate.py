@@ -270,9 +270,7 @@ def hops_to(graph: Graph, start: int, hops: int, wanted: dict[str, int], blocked
     frontier = np.array([start], np.int64)
     found: dict[str, int] = {}
     for hop in range(1, hops + 1):
-        starts = graph.children_offsets[frontier]
-        lengths = graph.children_offsets[frontier + 1] - starts
-        edges = np.repeat(starts - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
+        _, edges = graph.edges_below(frontier)
         children = np.unique(graph.children[edges[(graph.edge_flags[edges] & BOTH) != 0]])
         frontier = children[~seen[children]].astype(np.int64)
         seen[frontier] = True

@@ -1,7 +1,6 @@
 """A SPARQL 1.1 endpoint, asked politely: one connection, a contact, Retry-After obeyed, each reply kept on disk."""
 
 import http.client
-import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -13,7 +12,8 @@ from urllib.parse import urljoin
 import msgspec
 from SPARQLWrapper import JSON, POST, SPARQLWrapper
 
-from culturekit.errors import IntegrityError, UpstreamUnavailable
+from culturekit.errors import UpstreamUnavailable
+from culturekit.kg.web.patience import KEPT, Passing, Patience, kept_reply
 from culturekit.kg.web.pinned_connection import (
     LONGEST_ANSWER,
     PinnedConnection,
@@ -29,13 +29,8 @@ from culturekit.version import VERSION
 
 __all__ = ["SparqlClient", "Term"]
 
-logger = logging.getLogger(__name__)
-
 MAX_BYTES = 256_000_000
 MAX_REDIRECTS = 5
-TRIES = 5
-LONGEST_WAIT = 600.0
-"""Seconds; a server that asks for more than this is not available now."""
 BUSY = {429, 503}
 PASSING = {500, 502, 504}
 MOVED = {301, 302, 307, 308}
@@ -67,15 +62,6 @@ class Kept(msgspec.Struct, frozen=True):
     endpoint: str
     query: str
     reply: msgspec.Raw
-
-
-class Passing(Exception):
-    """A failure that may pass: try again after `wait` seconds, or, where it is None, after ever longer pauses."""
-
-    def __init__(self, problem: str, wait: float | None = None) -> None:
-        """Keep the reason for the last message."""
-        super().__init__(problem)
-        self.wait = wait
 
 
 @dataclass(slots=True)
@@ -118,7 +104,7 @@ class SparqlClient:
     def select(self, query: str) -> list[Mapping[str, Term]]:
         """Answer a SELECT query, from disk where it was answered before."""
         path = self.cache / f"{digest([self.endpoint, query])}.json"
-        kept = read_kept(path)
+        kept = kept_reply(path, Kept)
         if kept is not None and (kept.endpoint, kept.query) == (self.endpoint, query):
             return rows_of(bytes(kept.reply))
         reply, rows = self.ask(query)
@@ -127,23 +113,16 @@ class SparqlClient:
 
     def ask(self, query: str) -> tuple[bytes, list[Mapping[str, Term]]]:
         """Send a query until it is answered whole, or until there is no hope."""
-        for attempt in range(1, TRIES + 1):
+
+        def answer() -> tuple[bytes, list[Mapping[str, Term]]]:
             try:
                 reply = self.send(query)
                 return reply, rows_of(reply)
-            except Passing as failure:
+            except Passing:
                 self.close()
-                wait = float(2**attempt) if failure.wait is None else failure.wait
-                if attempt == TRIES or wait > LONGEST_WAIT:
-                    raise UpstreamUnavailable(
-                        f"the endpoint did not answer in {attempt} {'try' if attempt == 1 else 'tries'}: {failure}",
-                        where=self.endpoint,
-                        found=f"a request to wait {wait:,.0f} s" if wait > LONGEST_WAIT else "",
-                        hint="What was answered is kept: run the same command again and it goes on from there.",
-                    ) from failure
-                logger.warning("%s: %s; trying again in %.0f s", self.endpoint, failure, wait)
-                self.pause(wait)
-        raise AssertionError("unreachable")
+                raise
+
+        return Patience("the endpoint", self.endpoint, KEPT, first=2.0, pause=self.pause).ask(answer)
 
     def send(self, query: str) -> bytes:
         """Send a query once, wherever the endpoint has moved."""
@@ -217,15 +196,3 @@ def rows_of(reply: bytes) -> list[Mapping[str, Term]]:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         end = reply[-200:].decode("utf-8", "replace")
         raise Passing(f"the reply is not a whole SPARQL result ({error}; it ends {end!r})") from error
-
-
-def read_kept(path: Path) -> Kept | None:
-    """Read a reply from disk; one that cannot be read is asked for again."""
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=Kept)
-    except FileNotFoundError:
-        return None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        logger.warning("%s", IntegrityError("a kept reply is damaged and is asked for again", where=str(path)))
-        logger.debug("%s", error)
-        return None

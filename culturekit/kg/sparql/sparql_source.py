@@ -13,8 +13,8 @@ import polars as pl
 
 from culturekit.errors import UsageError
 from culturekit.kg.concepts import Concept, Root
-from culturekit.kg.dump.build_store import store_rows
-from culturekit.kg.dump.entities import ENTITY_STATEMENTS
+from culturekit.kg.dump.build_store import NO_DUMP, store_rows
+from culturekit.kg.dump.entities import ENTITY_STATEMENTS, languages_in_order
 from culturekit.kg.sparql import sparql_queries as queries
 from culturekit.kg.sparql.sparql_client import SparqlClient, Term
 from culturekit.kg.sparql.sparql_rows import (
@@ -27,7 +27,7 @@ from culturekit.kg.sparql.sparql_rows import (
     statement_table,
     terms_of,
 )
-from culturekit.kg.statement_flags import COUNTRY_PROPERTIES, EDGE_PROPERTIES, flags_of, mask_of
+from culturekit.kg.statement_flags import COUNTRY_PROPERTIES, EDGE_PROPERTIES, flags_of
 from culturekit.kg.walk.extract import ExtractOptions, extract
 from culturekit.records.schemas import CANDIDATES, ITEMS, STATEMENTS
 from culturekit.records.work import Outcome, Work
@@ -81,10 +81,7 @@ class Crawl:
 
     def fetch(self, concept: Concept, advance: Callable[[int], None]) -> None:
         """Fetch everything that the walk of a concept can meet, with all its statements."""
-        roots: dict[int, int] = {}
-        for root in concept.roots:
-            number = int(root.qid[1:])
-            roots[number] = max(concept.hops_of(root), roots.get(number, 0))
+        roots = concept.limits
         cut = {int(qid[1:]) for qid in concept.exclude.classes} - set(roots)
         left = dict(roots)
         self.describe(roots)
@@ -125,16 +122,14 @@ class Crawl:
         if concept.expand_artifacts:
             return set()
         flags = flags_of(self.statements.filter(pl.col("number").is_in(sorted(numbers))), COUNTRY_PROPERTIES)
-        mask = mask_of(concept.country_properties, COUNTRY_PROPERTIES, ranks=concept.ranks, ended=concept.ended)
-        return set(flags.filter((pl.col("flags") & mask) != 0)["number"].to_list())
+        return set(flags.filter((pl.col("flags") & concept.country_mask) != 0)["number"].to_list())
 
     def followed(self, concept: Concept, parents: set[int]) -> set[int]:
         """Tell which items hang below parents by statements that the concept follows."""
         below = pl.col("value").is_in(sorted(parents))
         children = self.statements.filter(below, pl.col("property").is_in(EDGE_PROPERTIES))["number"]
         flags = flags_of(self.statements.filter(pl.col("number").is_in(children.unique().implode())), EDGE_PROPERTIES)
-        mask = mask_of(concept.follow, EDGE_PROPERTIES, ranks=concept.ranks, ended=concept.ended)
-        return set(flags.filter(below, (pl.col("flags") & mask) != 0)["number"].to_list())
+        return set(flags.filter(below, (pl.col("flags") & concept.edge_mask) != 0)["number"].to_list())
 
 
 def extract_from_endpoint(
@@ -195,7 +190,7 @@ def languages_of(concepts: Sequence[Concept]) -> tuple[str, ...]:
 def described(crawl: Crawl, numbers: set[int], languages: tuple[str, ...]) -> Mapping[int, dict[str, object]]:
     """Fetch labels, descriptions, aliases, sitelinks, title, picture and place of items."""
     client = crawl.client
-    order = tuple(dict.fromkeys(("en", "mul", *languages)))
+    order = languages_in_order(languages)
     terms = terms_of(in_batches(client, numbers, lambda batch, at: queries.terms(batch, order, at)), order)
     rows = in_batches(client, numbers, queries.counts)
     counts = {number_of(row["item"]): int(row["count"].value) for row in rows}
@@ -230,6 +225,5 @@ def media_of(values: Sequence[StatedValue]) -> dict[str, object]:
 def items_table(crawl: Crawl, details: Mapping[int, Mapping[str, object]]) -> pl.DataFrame:
     """Give a row to each item that the endpoint describes."""
     numbers = sorted(set(crawl.statements["number"].to_list()) | set(details))
-    empty = {"aliases": [], "sitelinks": 0, "file": 0, "member": 0, "line": 0, "offset": 0}
-    rows = [{**empty, **details.get(number, {}), "qid": f"Q{number}", "number": number} for number in numbers]
+    rows = [{**NO_DUMP, **details.get(number, {}), "qid": f"Q{number}", "number": number} for number in numbers]
     return pl.DataFrame(rows, schema=ITEMS.schema)

@@ -7,7 +7,7 @@ gives the same rows in a fraction of the time.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +23,7 @@ MOST_ROWS = 10_000_000
 """As many rows as are written unless more are asked for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ways:
+class Ways(NamedTuple):
     """Ways to artifacts: root, last parent and artifact as nodes uint32 (n,), hops (n,), how many ways (n,)."""
 
     roots: NDArray[np.uint32]
@@ -38,32 +37,22 @@ class Ways:
         """Put parts one behind the other."""
         nothing = np.empty(0, np.uint32)
         empty = cls(nothing, nothing, nothing, np.empty(0, np.uint8), np.empty(0))
-        parts = [empty, *parts]
-        return cls(
-            np.concatenate([part.roots for part in parts]),
-            np.concatenate([part.parents for part in parts]),
-            np.concatenate([part.nodes for part in parts]),
-            np.concatenate([part.hops for part in parts]),
-            np.concatenate([part.counts for part in parts]),
-        )
+        return cls(*map(np.concatenate, zip(empty, *parts, strict=True)))
 
     def one_by_one(self) -> tuple["Ways", NDArray[np.uint32]]:
         """Write out every way by itself, with its number among those that end alike, from 1."""
         counts = self.counts.astype(np.int64)
         every = np.repeat(np.arange(len(counts)), counts)
         copies = np.arange(len(every)) - np.repeat(np.cumsum(counts) - counts, counts) + 1
-        ones = Ways(self.roots[every], self.parents[every], self.nodes[every], self.hops[every], np.ones(len(every)))
-        return ones, copies.astype(np.uint32)
+        return self.only(every)._replace(counts=np.ones(len(every))), copies.astype(np.uint32)
 
-    def only(self, chosen: NDArray[np.bool_]) -> "Ways":
+    def only(self, chosen: NDArray[np.bool_ | np.int64]) -> "Ways":
         """Keep some of the ways."""
-        return Ways(
-            self.roots[chosen], self.parents[chosen], self.nodes[chosen], self.hops[chosen], self.counts[chosen]
-        )
+        kept: Iterator[Any] = (own[chosen] for own in self)
+        return Ways(*kept)
 
 
-@dataclass(frozen=True, slots=True)
-class Frontier:
+class Frontier(NamedTuple):
     """Where the ways stand: a root and a node, each pair once, and how many ways have come there.
 
     Counts are float64: exact up to 2**53, far above any number of rows that is written, and never wrapping round.
@@ -86,7 +75,8 @@ class Frontier:
 
     def only(self, chosen: NDArray[np.bool_]) -> "Frontier":
         """Keep some of the pairs."""
-        return Frontier(self.roots[chosen], self.nodes[chosen], self.counts[chosen])
+        kept: Iterator[Any] = (own[chosen] for own in self)
+        return Frontier(*kept)
 
 
 def authors_walk(graph: Graph, search: Search, *, concept: str, most_rows: int = MOST_ROWS) -> Ways:
@@ -123,13 +113,8 @@ def step(
         kept = kept[~blocked[children[edges[kept]]]]
         owners, nodes = owners[kept], children[edges[kept]].astype(np.uint32)
         artifact = (countries[nodes] & search.country_mask) != 0
-        ways = Ways(
-            frontier.roots[owners],
-            frontier.nodes[owners],
-            nodes,
-            np.full(len(nodes), hop, np.uint8),
-            frontier.counts[owners],
-        )
+        hops = np.full(len(nodes), hop, np.uint8)
+        ways = Ways(frontier.roots[owners], frontier.nodes[owners], nodes, hops, frontier.counts[owners])
         onward = Frontier(ways.roots, nodes, ways.counts)
         yield ways.only(artifact), onward if search.expand_artifacts else onward.only(~artifact)
 

@@ -8,6 +8,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from culturekit.kg.concepts import Concept
+from culturekit.kg.dump.entities import ENTITY_STATEMENTS
 from culturekit.kg.facts import Facts, qid_of
 from culturekit.kg.store import Graph
 from culturekit.kg.walk.searches import Search
@@ -64,7 +65,6 @@ def reached_by(walked: Walk, searches: Sequence[Search], number: int) -> Reached
     return Reached(nodes, hops, nearest, tuple(np.sort(np.concatenate([nothing, *own])) for own in below))
 
 
-LISTED = ("P31", "P279", "P495", "P17", "P2012", "P361")
 ROWS_AT_ONCE = 200_000
 LIST = pl.List(pl.String)
 
@@ -117,9 +117,9 @@ def candidate_rows(concept: Concept, found: pl.DataFrame, facts: Facts) -> pl.Da
 def rows_of(concept: Concept, found: pl.DataFrame, facts: Facts) -> pl.DataFrame:
     """Join what is said about as many artifacts as are read at once."""
     numbers = found["number"].to_numpy()
-    stated = facts.statements(numbers, LISTED, ranks=concept.ranks, ended=concept.ended)
+    stated = facts.statements(numbers, ENTITY_STATEMENTS, ranks=concept.ranks, ended=concept.ended)
     rows = found.join(facts.items(numbers), on="number", how="left")
-    for name in LISTED:
+    for name in ENTITY_STATEMENTS:
         own = stated.filter(pl.col("property") == name, pl.col("value").is_not_null())
         values = own.group_by("number", maintain_order=True).agg(
             qid_of("value").unique(maintain_order=True).alias(name.lower())
@@ -129,6 +129,6 @@ def rows_of(concept: Concept, found: pl.DataFrame, facts: Facts) -> pl.DataFrame
     without = stated.filter(pl.col("snak").is_in(["somevalue", "novalue"]), pl.col("property").is_in(asked))
     said = pl.format("{} {}", "property", "snak").unique(maintain_order=True).alias("valueless")
     rows = rows.join(without.group_by("number", maintain_order=True).agg(said), on="number", how="left")
-    return rows.with_columns(pl.col([*map(str.lower, LISTED), "valueless"]).fill_null([])).select(
+    return rows.with_columns(pl.col([*map(str.lower, ENTITY_STATEMENTS), "valueless"]).fill_null([])).select(
         *CANDIDATES.columns, "valueless"
     )

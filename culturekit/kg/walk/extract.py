@@ -16,13 +16,13 @@ from culturekit.errors import UsageError
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import country
 from culturekit.kg.facts import Facts, check_known, qid_of
-from culturekit.kg.statement_flags import COUNTRY_PROPERTIES, EDGE_PROPERTIES, mask_of
+from culturekit.kg.statement_flags import COUNTRY_PROPERTIES
 from culturekit.kg.store import Graph, load_graph
 from culturekit.kg.walk.authors_walk import MOST_ROWS, Ways, authors_walk
 from culturekit.kg.walk.candidate_rows import Reached, candidate_rows, evidence, reached_by
 from culturekit.kg.walk.searches import WALKED, Search
 from culturekit.kg.walk.shortest_paths import shortest_paths
-from culturekit.kg.walk.walk import Walk, walk
+from culturekit.kg.walk.walk import Walk, groups_of, walk
 from culturekit.records.choices import Semantics
 from culturekit.records.schemas import AUTHORS_ROWS, CANDIDATES, DROPS
 from culturekit.records.work import Outcome, Work
@@ -177,39 +177,26 @@ def count_loops(walked: Walk) -> Mapping[str, int]:
     `self_loops` are nodes stated to be below themselves, `cycles` groups of two or more nodes that are each below
     every other, and `nodes_in_cycles` the nodes in such groups. A walk passes each of them once per root.
     """
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import connected_components
-
     parents, children = walked.class_edges
     both = (walked.traits[children] & WALKED) != 0
     parents, children = parents[both], children[both]
     loops = parents == children
-    nodes = np.unique(np.concatenate([parents, children]))
-    above, below = np.searchsorted(nodes, parents[~loops]), np.searchsorted(nodes, children[~loops])
-    matrix = csr_array((np.ones(len(above), np.int8), (above, below)), shape=(len(nodes), len(nodes)))
-    sizes = np.empty(0, np.int64)
-    if len(nodes):
-        sizes = np.bincount(connected_components(matrix, directed=True, connection="strong")[1])
+    _, group = groups_of(parents[~loops], children[~loops])
+    sizes = np.bincount(group)
     cycles = sizes > 1
     return {"self_loops": int(loops.sum()), "cycles": int(cycles.sum()), "nodes_in_cycles": int(sizes[cycles].sum())}
 
 
 def search_of(graph: Graph, concept: Concept, *, semantics: Semantics = "default") -> Search:
-    """Say in nodes and masks what a concept looks for; a root given twice goes as far as it may in either."""
-    limits: dict[int, int] = {}
-    missing = []
-    for root in concept.roots:
-        node = graph.find(int(root.qid[1:]))
-        if node is None:
-            missing.append(root.qid)
-        else:
-            limits[node] = max(concept.hops_of(root), limits.get(node, 0))
+    """Say in nodes and masks what a concept looks for."""
+    limits = {node: hops for number, hops in concept.limits.items() if (node := graph.find(number)) is not None}
+    missing = [root.qid for root in concept.roots if graph.find(int(root.qid[1:])) is None]
     say_missing(concept, missing, any_there=bool(limits))
     return Search(
         roots=tuple(sorted(limits)),
         hops=tuple(limits[node] for node in sorted(limits)),
-        edge_mask=mask_of(concept.follow, EDGE_PROPERTIES, ranks=concept.ranks, ended=concept.ended),
-        country_mask=mask_of(concept.country_properties, COUNTRY_PROPERTIES, ranks=concept.ranks, ended=concept.ended),
+        edge_mask=concept.edge_mask,
+        country_mask=concept.country_mask,
         blocked=tuple(nodes_of(graph, concept.exclude.classes)),
         expand_artifacts=concept.expand_artifacts,
         literal=semantics == "authors",

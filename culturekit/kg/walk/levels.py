@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import by_qid, country
-from culturekit.kg.statement_flags import COUNTRY_PROPERTIES, EDGE_PROPERTIES, mask_of
 from culturekit.kg.store import Graph
 
 __all__ = ["Level", "Marks", "WalkChoices", "choices_of", "country_key", "through", "walk_levels"]
@@ -49,18 +48,14 @@ class WalkChoices:
 
 
 def choices_of(concept: Concept) -> WalkChoices:
-    """Read a concept; a root given twice goes as far as it may in either."""
-    limits: dict[int, int] = {}
-    for root in concept.roots:
-        number = number_of(root.qid)
-        limits[number] = max(concept.hops_of(root), limits.get(number, 0))
+    """Read a concept."""
     scope = None
     if concept.countries != "all":
         scope = frozenset(number_of(qid) for iso in concept.countries for qid in country(iso).qids)
     return WalkChoices(
-        edge_mask=mask_of(concept.follow, EDGE_PROPERTIES, ranks=concept.ranks, ended=concept.ended),
-        country_mask=mask_of(concept.country_properties, COUNTRY_PROPERTIES, ranks=concept.ranks, ended=concept.ended),
-        limits=limits,
+        edge_mask=concept.edge_mask,
+        country_mask=concept.country_mask,
+        limits=concept.limits,
         excluded_classes=frozenset(map(number_of, concept.exclude.classes)),
         excluded_items=frozenset(map(number_of, concept.exclude.items)),
         countries=scope,
@@ -124,15 +119,11 @@ def fresh_children(
     graph: Graph, frontier: NDArray[np.int32], seen: NDArray[np.bool_], *, edge_mask: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Give the unseen children of a frontier, each once, and the place of its first parent in the frontier."""
-    starts = graph.children_offsets[frontier]
-    lengths = graph.children_offsets[frontier + 1] - starts
-    within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    edges = np.repeat(starts, lengths) + within
+    owners, edges = graph.edges_below(frontier)
     children = graph.children[edges]
     usable = ((graph.edge_flags[edges] & edge_mask) != 0) & ~seen[children]
-    above, children = np.repeat(np.arange(len(frontier), dtype=np.int32), lengths)[usable], children[usable]
-    children, first = np.unique(children, return_index=True)
-    return children, above[first]
+    children, first = np.unique(children[usable], return_index=True)
+    return children, owners[usable][first].astype(np.int32)
 
 
 def through(levels: Sequence[Level], hop: int) -> list[NDArray[np.int64]]:

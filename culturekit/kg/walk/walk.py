@@ -8,7 +8,7 @@ paths are found afterwards, for those who ask (see `shortest_paths`).
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from culturekit.kg.store import Graph
 from culturekit.kg.walk.edge_sweep import edge_blocks, let_go
 from culturekit.kg.walk.searches import HAS_CHILDREN, VALUES, WALKED, RootBits, Search, root_bits, traits_of
 
-__all__ = ["Pass", "Walk", "walk"]
+__all__ = ["Pass", "Walk", "groups_of", "walk"]
 
 Bits = NDArray[np.unsignedinteger]
 
@@ -196,6 +196,19 @@ def walk_once(walker: Walker, edges: list[NodePairs]) -> Pass:
 def at_roots(bits: RootBits, values: Sequence[np.unsignedinteger]) -> Arrivals:
     """Lay a mask on each root of a pass; a node that is the root of several searches gets all of theirs."""
     return gather([(np.array(bits.roots, np.uint32), np.array(values, bits.dtype))], bits.dtype)
+
+
+def groups_of(
+    parents: NDArray[np.integer[Any]], children: NDArray[np.integer[Any]]
+) -> tuple[NDArray[np.integer[Any]], NDArray[np.int32]]:
+    """Give the nodes of some edges, ascending, and the group of each: all of a group are below one another."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
+    nodes, ends = np.unique(np.concatenate([parents, children]), return_inverse=True)
+    above, below = ends[: len(parents)], ends[len(parents) :]
+    matrix = csr_array((np.ones(len(parents), np.int8), (below, above)), shape=(len(nodes), len(nodes)))
+    return nodes, connected_components(matrix, directed=True, connection="strong")[1]
 
 
 def union(masks: Sequence[int]) -> int:

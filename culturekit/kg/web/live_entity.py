@@ -1,6 +1,5 @@
 """One item as Wikidata has it now, asked for politely and read by qwikidata."""
 
-import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,17 +8,16 @@ from typing import Any
 import msgspec
 from qwikidata.entity import WikidataItem
 
-from culturekit.errors import IntegrityError, UpstreamUnavailable, UsageError
+from culturekit.errors import UpstreamUnavailable, UsageError
 from culturekit.kg.dump.entities import ENTITY_STATEMENTS
 from culturekit.kg.qids import number_of_item
+from culturekit.kg.web.patience import kept_reply
 from culturekit.kg.web.pinned_connection import check_contact
 from culturekit.kg.web.polite_source import PoliteSource
 from culturekit.storage.atomic import write_atomically
 from culturekit.storage.digests import digest
 
 __all__ = ["WIKIDATA", "LiveEntity", "LiveStatement", "live_entity"]
-
-logger = logging.getLogger(__name__)
 
 WIKIDATA = "https://www.wikidata.org/wiki/Special:EntityData"
 PER_SECOND = 1.0
@@ -76,7 +74,7 @@ def live_entity(
     number_of_item(qid)
     check_contact(contact)
     kept = None if cache is None else cache / f"{digest([url, qid])}.json"
-    reply = read_reply(kept) if kept is not None else None
+    reply = kept_reply(kept, EntityReply) if kept is not None else None
     if reply is None:
         source = PoliteSource(url, contact, PER_SECOND, hint="Run the same command again later.", largest=MOST_BYTES)
         source.pause = pause or source.pause
@@ -93,17 +91,6 @@ def live_entity(
         raise UpstreamUnavailable(
             "the reply is not an item as Wikidata documents it", where=url, found=f"{type(error).__name__} {error}"
         ) from error
-
-
-def read_reply(path: Path) -> EntityReply | None:
-    """Read a kept reply; one that cannot be read is asked for again."""
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=EntityReply)
-    except FileNotFoundError:
-        return None
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        logger.warning("%s", IntegrityError("a kept reply is damaged and is asked for again", where=str(path)))
-        return None
 
 
 def read_entity(asked: str, document: dict[str, Any]) -> LiveEntity:

@@ -1,7 +1,6 @@
 """A web API that is asked one question at a time, not too fast, by somebody who says who they are."""
 
 import http.client
-import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -13,33 +12,20 @@ from urllib.parse import SplitResult, urljoin
 import msgspec
 
 from culturekit.errors import UpstreamUnavailable
+from culturekit.kg.web.patience import KEPT, Passing, Patience
 from culturekit.kg.web.pinned_connection import address_of, check_url, connect_to, names_this_machine, retry_after
 from culturekit.version import VERSION
 
 __all__ = ["PoliteSource"]
 
-logger = logging.getLogger(__name__)
-
 MAX_BYTES = 2_000_000
-LONGEST_WAIT = 600.0
 MAX_REDIRECTS = 3
-TRIES = 5
 PASSING = {429, 500, 502, 503, 504}
 MOVED = {301, 302, 303, 307, 308}
-KEPT = "What was answered is kept: run the same command again and it goes on from there."
 
 NOTHING: Mapping[int, bytes] = MappingProxyType({})
 
 Answer = TypeVar("Answer")
-
-
-class Passing(Exception):
-    """A failure that may pass; `wait` is how long the server wants to be left alone, where it says so."""
-
-    def __init__(self, problem: str, wait: float | None = None) -> None:
-        """Keep the reason for the last message."""
-        super().__init__(problem)
-        self.wait = wait
 
 
 class Reply(NamedTuple):
@@ -119,21 +105,8 @@ class PoliteSource:
         check: Callable[[str], object] = check_url,
     ) -> Answer:
         """Ask until an answer comes that can be read, or it has been tried often enough."""
-        for attempt in range(1, TRIES + 1):
-            try:
-                return read(self.follow(url, kinds, check))
-            except Passing as failure:
-                wait = float(2 ** (attempt - 1)) if failure.wait is None else failure.wait
-                if attempt == TRIES or wait > LONGEST_WAIT:
-                    raise UpstreamUnavailable(
-                        f"the service did not answer in {attempt} {'try' if attempt == 1 else 'tries'}: {failure}",
-                        where=self.base,
-                        found=f"a request to wait {wait:,.0f} s" if wait > LONGEST_WAIT else "",
-                        hint=self.hint,
-                    ) from failure
-                logger.warning("%s: %s; trying again in %.0f s", self.base, failure, wait)
-                self.pause(wait)
-        raise AssertionError("unreachable")
+        how = Patience("the service", self.base, self.hint, first=1.0, pause=self.pause)
+        return how.ask(lambda: read(self.follow(url, kinds, check)))
 
     def read(self, reply: Reply, answer: type[Answer]) -> Answer:
         """Read the body of a good reply."""

@@ -21,7 +21,7 @@ from culturekit.metrics.corrected.audit_marks import MARKS, ONE_RATER, marks_of
 from culturekit.metrics.corrected.audited_counts import audited_counts
 from culturekit.metrics.diversity.kernels import STANDARD_KERNELS, Weights
 from culturekit.pipeline.steps.report_stage import folders_of
-from culturekit.records.schemas import AUDITS
+from culturekit.records.schemas import AUDITS, RECOGNITION
 from culturekit.report.run_folders import RunFolders
 from culturekit.stages import roles
 from culturekit.stages.stage_command import Seed
@@ -81,6 +81,8 @@ def audit_plan(root: Path, wish: AuditWish, *, pilot: Path | None = None) -> tup
         raise UsageError(
             "the width is forecast for kernels without artifacts only", expected=" or ".join(known), found=wish.kernel
         )
+    if pilot is not None and wish.accuracy is not None:
+        raise UsageError("a first audit says how often the mapping is right", expected="--audits or --accuracy")
     run = folders_of(root)
     size = int(run.manifest(roles.SCORES).options["size"])
     first = None if pilot is None else read_table(pilot, AUDITS)
@@ -124,7 +126,7 @@ def accuracy_of(run: RunFolders, stated: float | None, more: str = "") -> tuple[
     """Say how often the mapping is right, and who says so; `more` is said too."""
     if stated is not None:
         return stated, f"the mapping is right in {stated:.0%}, as stated"
-    known = run.recognition()
+    known = run.read(roles.DIAGNOSIS, RECOGNITION)
     counts = (
         None if known is None else known.filter(pl.col("country").is_not_null()).select("shown", "recognised").sum()
     )

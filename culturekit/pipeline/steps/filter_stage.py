@@ -22,7 +22,7 @@ from culturekit.builders.filtering.filter_plan import FilterPlan, plan_filter
 from culturekit.builders.filtering.item_facts import ItemNames
 from culturekit.families.handles.inputs import roles_of
 from culturekit.kg.countries import country_files
-from culturekit.kg.walk.class_labels import class_labels
+from culturekit.kg.graph_tables import GraphTables
 from culturekit.kg.walk.root_choice import Roots
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.clients.clients import CLIENTS
@@ -55,7 +55,7 @@ class FilterReads:
 
     def labels(self, table: TableSlices) -> dict[str, str]:
         """Name the classes of candidates, as far as the graph can."""
-        return {} if self.graph is None else class_labels(self.graph, table.slices(("p31", "p279")))
+        return {} if self.graph is None else GraphTables(self.graph).class_names(table.slices(("p31", "p279")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +163,7 @@ class SharedBudget(LlmOptions):
     beside: Annotated[
         tuple[Path, ...],
         Field(description="Folder of another paid stage, such as the filter's, under the same budget. Repeatable."),
+        Typed(needs="budget"),
     ] = ()
 
 

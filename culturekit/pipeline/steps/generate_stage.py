@@ -15,7 +15,7 @@ from culturekit.generation.diffusion.diffusers_options import DIFFUSERS
 from culturekit.generation.diffusion.held_runner import Pace
 from culturekit.generation.folder.folder_options import FOLDER
 from culturekit.generation.runner import ImagePlan, Maker, generate, pilot
-from culturekit.generation.services.image_client import ImagePrice, ImageService, check_image_price
+from culturekit.generation.services.image_client import ImageClient, ImagePrice, check_image_price
 from culturekit.generation.services.image_question import question_of
 from culturekit.generation.services.image_services import IMAGE_SERVICES, is_paid
 from culturekit.generation.services.paid_runner import buy_images, planned_calls
@@ -92,7 +92,7 @@ class ImagesPlan:
         return asdict(self)
 
 
-def service_of(backend: str, plan: ImagePlan) -> ImageService:
+def service_of(backend: str, plan: ImagePlan) -> ImageClient:
     """Make the client of a paid backend; nothing is sent."""
     return IMAGE_SERVICES.make(backend, size=plan.size)
 
@@ -176,7 +176,7 @@ def paid_images_stage(
     )
 
 
-def check_buying(client: ImageService) -> None:
+def check_buying(client: ImageClient) -> None:
     """Make sure that images could be bought: their price is known, and the service could be asked."""
     check_image_price(client)
     check_asking(client)

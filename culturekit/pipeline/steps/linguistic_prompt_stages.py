@@ -109,7 +109,9 @@ class NounOptions:
 
     nouns: Annotated[int | None, Field(ge=1, description="How many nouns of the list. [all]")] = None
     terms: Annotated[
-        tuple[str, ...], Field(description="Synset whose hyponyms are candidates; repeatable."), Typed("term")
+        tuple[str, ...],
+        Field(description="Synset whose hyponyms are candidates; repeatable."),
+        Typed("term", needs="wordnet"),
     ] = TERMS
 
 
@@ -119,6 +121,10 @@ ALL_NOUNS = NounOptions()
 def neutral_stage(given: NounReads, options: NounOptions = ALL_NOUNS) -> Stage:
     """Build prompts about nouns, of no group and of each; with --wordnet a sheet of nouns to look at."""
     if given.wordnet is not None:
+        idle = {"lists": given.lists, "review": given.review, "nouns": options.nouns}
+        if given_besides := [f"--{name}" for name, value in idle.items() if value is not None]:
+            raise UsageError("--wordnet gives a sheet to look at, and no prompts", expected="--wordnet, with --term",
+                             found=", ".join(given_besides))  # fmt: skip
         return candidates_stage(given.wordnet, options.terms)
 
     def run(work: Work) -> Outcome:

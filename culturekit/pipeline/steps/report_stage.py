@@ -20,7 +20,7 @@ from culturekit.report.run_folders import RunFolders
 from culturekit.report.write import write_report
 from culturekit.stages import caption_roles, inclusion_roles, linguistic_roles, roles, scene_roles
 from culturekit.stages.roles import Role
-from culturekit.stages.run import Run
+from culturekit.stages.run import RECIPE_RECORD, Run
 from culturekit.stages.stage import Stage
 from culturekit.storage.atomic import write_atomically
 from culturekit.storage.digests import digest
@@ -79,9 +79,6 @@ SECTION_REPORTS = {
     ),
 }  # fmt: skip
 """The reports of other kinds of recipes than `cube`."""
-
-RECIPE_RECORD = "recipe.json"
-"""The recipe as it was run, everything filled in: it lies beside the stage folders."""
 
 
 def report_stage(run: RunFolders) -> Stage:

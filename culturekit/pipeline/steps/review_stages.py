@@ -70,6 +70,10 @@ class ReviewFiles:
                 "an export in JSON is read with the project it belongs to", found=str(exports[0]),
                 expected="--project, the folder that `cspace review export` wrote",
             )  # fmt: skip
+        if self.project is not None and not exports:
+            raise UsageError("sheets are read without their project", expected="an export in JSON beside --project")
+        if self.by is not None and len(exports) == len(self.answers):
+            raise UsageError("exports say who decided", expected="a sheet beside --by", found=str(exports[0]))
         check_day(self.on)
         read_with = {} if not exports or self.project is None else project_files(self.project)
         return {**roles(ANSWERS, self.answers), **read_with}

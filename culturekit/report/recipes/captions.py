@@ -17,14 +17,14 @@ from culturekit.records.schemas import (
     SCORES,
     SELECTED,
 )
-from culturekit.report.provenance import every_caveat, not_put_right, stage_line
-from culturekit.report.recipes.scene_tables import Cell, Grid, Section, looked_up, number, row_of
-from culturekit.report.recipes.scenes import SectionPage, leaders, ranked
+from culturekit.report.figures import listed
+from culturekit.report.provenance import not_put_right
+from culturekit.report.recipes.scene_tables import Cell, Grid, Section, looked_up, number, row_of, with_params
+from culturekit.report.recipes.scenes import SectionPage, leaders, ranked, section_page
 from culturekit.report.run_folders import RunFolders
 from culturekit.stages import caption_roles as own
 from culturekit.stages import roles
 from culturekit.storage.tables import read_table
-from culturekit.version import VERSION
 
 __all__ = ["caption_page"]
 
@@ -49,24 +49,17 @@ EXAMPLES, STEPS = 8, (1, 2, 3, 4, 5)
 
 def caption_page(run: RunFolders) -> SectionPage:
     """Collect everything the page shows."""
-    images = sum(run.manifest(roles.IMAGES, model).counts.get("images", 0) for model in run.models)
     culture = run.needed(own.CAPTIONS, CAPTIONS)["culture"][0]
     found = [models(run), learnt(run), benchmark(run), strategies(run), followed(run), criteria(run), histogram(run),
              expansion(run), exported(run)]  # fmt: skip
-    caveats = (*every_caveat(run), *not_put_right(run, own.JUDGED, {"": "Corrections"}))
-    return SectionPage(
-        TITLE, tuple(run.models), images, (f"{culture} captions",), tuple(verdict(run)), caveats,
-        tuple(section for section in found if section is not None), tuple(stage_line(run, name) for name in run.stages),
-        STATED, {"culturekit": VERSION},
-    )  # fmt: skip
+    caveats = not_put_right(run, own.JUDGED, {"": "Corrections"})
+    return section_page(run, TITLE, (f"{culture} captions",), verdict(run), caveats, found, STATED)
 
 
 def scores_of(run: RunFolders, role: roles.Role, *names: str) -> pl.DataFrame | None:
     """Read the scores of a stage, with some parameters as columns; None for a run without it."""
-    if not run.has(role):
-        return None
-    table = run.needed(role, SCORES)
-    return table.with_columns(pl.col("params").str.json_path_match(f"$.{name}").alias(name) for name in names)
+    table = run.read(role, SCORES)
+    return None if table is None else with_params(table, *names)
 
 
 def truth_of(run: RunFolders) -> pl.DataFrame | None:
@@ -93,9 +86,8 @@ def verdict(run: RunFolders) -> Iterator[str]:
     for labels, who in (("people", "By people's ratings"), ("truth", "In truth")):
         first, _ = leaders(worth.filter(criterion=RELEVANCE), labels, strategies, RATING)
         if first:
-            *others, last = (NAMES.get(name, name) for name in first)
-            named = f"{', '.join(others)} and {last}" if others else last
-            yield f"{who} the pairs kept by {named} fit best{': their intervals overlap' if others else ''}."
+            named, overlap = listed([NAMES.get(name, name) for name in first]), len(first) > 1
+            yield f"{who} the pairs kept by {named} fit best{': their intervals overlap' if overlap else ''}."
 
 
 def models(run: RunFolders) -> Section:

@@ -8,7 +8,7 @@ import polars as pl
 
 from culturekit.metrics.scoring.value_sets import parsed
 from culturekit.records.schemas import PROMPTS, SCORES, YES_BY_SCORE
-from culturekit.report.provenance import every_caveat, not_put_right, stage_line
+from culturekit.report.provenance import not_put_right
 from culturekit.report.recipes.scene_tables import (
     Grid,
     Section,
@@ -20,13 +20,12 @@ from culturekit.report.recipes.scene_tables import (
     score_grid,
     with_params,
 )  # fmt: skip
-from culturekit.report.recipes.scenes import SectionPage, leaders, ranked
+from culturekit.report.recipes.scenes import SectionPage, leaders, ranked, section_page
 from culturekit.report.run_folders import RunFolders
 from culturekit.stages import inclusion_roles as own
 from culturekit.stages import roles
 from culturekit.stages.roles import REAL_IMAGES
 from culturekit.storage.tables import read_table
-from culturekit.version import VERSION
 
 __all__ = ["inclusion_page"]
 
@@ -41,21 +40,15 @@ NOT_KNOWN: Any = {"country": None, "concept": None, "group": None}
 
 def inclusion_page(run: RunFolders) -> SectionPage:
     """Collect everything the page shows."""
-    everybody = [(roles.IMAGES, model) for model in run.models] + [(own.PLAIN, model) for model in run.models]
-    images = sum(run.manifest(role, model).counts.get("images", 0) for role, model in everybody)
     regions = tuple(dict.fromkeys(run.needed(roles.PROMPTS, PROMPTS)["group"]))
     sections = [corrected(run), *realism(run, regions), extractors(run), names(run, regions), *seen(run),
                 *agreement(run), *compared(run)]  # fmt: skip
-    shown = tuple(section for section in sections if section is not None)
-    return SectionPage(
-        TITLE, tuple(run.models), images, tuple(regions), tuple(verdict(run)), tuple(caveats(run)), shown,
-        tuple(stage_line(run, name) for name in run.stages), STATED, {"culturekit": VERSION},
-    )  # fmt: skip
+    pictures = (roles.IMAGES, own.PLAIN)
+    return section_page(run, TITLE, regions, verdict(run), caveats(run), sections, STATED, pictures=pictures)
 
 
 def caveats(run: RunFolders) -> Iterator[str]:
-    """Say what stands for no real model, and what people's answers do not carry."""
-    yield from every_caveat(run)
+    """Say what people's answers do not carry."""
     yield from not_put_right(run, own.MARKS, {"": "People's answers"})
     names = {variant: f"Corrections ({variant})" for variant in run.variants(own.JUDGED)}
     yield from not_put_right(run, own.JUDGED, names)
@@ -63,9 +56,8 @@ def caveats(run: RunFolders) -> Iterator[str]:
 
 def scores_of(run: RunFolders, role: roles.Role, model: str = "", variant: str = "", **params: str) -> pl.DataFrame:
     """Read the scores of a stage, with some parameters as columns; none for a run without it."""
-    empty = pl.DataFrame(schema=SCORES.schema)
-    found = read_table(run.table(role, model, variant), SCORES) if run.has(role, model, variant) else empty
-    return with_params(found, **params)
+    found = run.read(role, SCORES, model, variant)
+    return with_params(pl.DataFrame(schema=SCORES.schema) if found is None else found, **params)
 
 
 def verdict(run: RunFolders) -> Iterator[str]:

@@ -10,7 +10,6 @@ from culturekit.metrics.linguistic.corrected_tones import MISSED
 from culturekit.metrics.linguistic.picture_tones import TONE_WARNINGS
 from culturekit.metrics.scoring.value_sets import parsed
 from culturekit.records.schemas import DIALECT_PAIRS, PROMPTS
-from culturekit.report.provenance import every_caveat, stage_line
 from culturekit.report.recipes.linguistic_sources import (
     TRUTH,
     dialect_sources,
@@ -30,12 +29,10 @@ from culturekit.report.recipes.scene_tables import (
     row_of,
     score_grid,
 )  # fmt: skip
-from culturekit.report.recipes.scenes import SectionPage
+from culturekit.report.recipes.scenes import SectionPage, section_page
 from culturekit.report.run_folders import RunFolders
 from culturekit.stages import linguistic_roles as own
-from culturekit.stages import roles
 from culturekit.storage.tables import read_table
-from culturekit.version import VERSION
 
 __all__ = ["linguistic_page"]
 
@@ -58,15 +55,10 @@ OF_THE_MAP = (
 
 def linguistic_page(run: RunFolders) -> SectionPage:
     """Collect everything the page shows."""
-    images = sum(run.manifest(roles.IMAGES, model).counts.get("images", 0) for model in run.models)
     found = [dialect_section(run), *tone_sections(run), heat_section(run), ranking_section(run), modern_section(run),
              question_section(run), rating_section(run), asked_section(run)]  # fmt: skip
-    caveats = (*every_caveat(run), *unseen(run), *doubts(run))
-    return SectionPage(
-        TITLE, tuple(run.models), images, ("two dialects, neutral prompts and groups",), tuple(verdict(run)),
-        caveats, tuple(section for section in found if section is not None),
-        tuple(stage_line(run, name) for name in run.stages), STATED, {"culturekit": VERSION},
-    )  # fmt: skip
+    about = ("two dialects, neutral prompts and groups",)
+    return section_page(run, TITLE, about, verdict(run), (*unseen(run), *doubts(run)), found, STATED)
 
 
 def unseen(run: RunFolders) -> Iterator[str]:

@@ -10,19 +10,17 @@ from culturekit.report.recipes.scenes import ranked
 from culturekit.report.run_folders import RunFolders
 from culturekit.stages import linguistic_roles as own
 from culturekit.stages import roles
-from culturekit.storage.tables import read_table
 
 __all__ = ["TRUTH", "dialect_sources", "pools_of", "scores_of", "tone_sources", "verdict"]
 
 TRUTH = "truth"
-PARAMS = {name: name for name in ("of", "pool", "detector", "labels", "tone", "first", "criterion", "marked")}
+PARAMS = ("of", "pool", "detector", "labels", "tone", "first", "criterion", "marked")
 
 
 def scores_of(run: RunFolders, role: roles.Role, model: str = "", variant: str = "") -> pl.DataFrame | None:
     """Read the scores of a stage, with what their parameters say as columns; None for a run without it."""
-    if not run.has(role, model, variant):
-        return None
-    return with_params(read_table(run.table(role, model, variant), SCORES), **PARAMS)
+    found = run.read(role, SCORES, model, variant)
+    return None if found is None else with_params(found, *PARAMS)
 
 
 def pools_of(table: pl.DataFrame | None) -> list[str]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from culturekit.report.charts import fitting
+from culturekit.report.charts import drawing, fitting
 
 __all__ = ["matrix_picture"]
 
@@ -12,21 +12,18 @@ SIDE, LEFT, TOP, FOOT, MOST = 54, 220, 10, 150, 28
 def matrix_picture(names: Sequence[str], found: Mapping[tuple[str, str], float]) -> str:
     """Draw correlations: filled where they rise together, ringed where one falls as the other rises."""
     size = SIDE * len(names)
-    parts = [
-        f'<svg class="chart matrix" viewBox="0 0 {LEFT + size + 10} {TOP + size + FOOT}" role="img" '
-        'aria-labelledby="matrix-title">',
-        '<title id="matrix-title">How the metrics follow each other; the table below has the numbers</title>',
-    ]
+    marks: list[str] = []
     for row, a in enumerate(names):
         middle = TOP + SIDE * row + SIDE / 2
-        parts.append(f'<text x="{LEFT - 10}" y="{middle + 5:.0f}" text-anchor="end">{fitting(a, MOST)}</text>')
+        marks.append(f'<text x="{LEFT - 10}" y="{middle + 5:.0f}" text-anchor="end">{fitting(a, MOST)}</text>')
         x, y = LEFT + SIDE * row + SIDE / 2, TOP + size + 14
-        parts.append(
+        marks.append(
             f'<text x="{x:.0f}" y="{y}" text-anchor="end" transform="rotate(-40 {x:.0f} {y})">{fitting(a, MOST)}</text>'
         )
         for column, b in enumerate(names):
-            parts += cell(LEFT + SIDE * column, TOP + SIDE * row, 1.0 if a == b else found.get((a, b)))
-    return "\n".join([*parts, "</svg>"])
+            marks += cell(LEFT + SIDE * column, TOP + SIDE * row, 1.0 if a == b else found.get((a, b)))
+    title = "How the metrics follow each other; the table below has the numbers"
+    return drawing("matrix-title", title, (LEFT + size + 10, TOP + size + FOOT), marks, kind="chart matrix")
 
 
 def cell(x: float, y: float, value: float | None) -> list[str]:

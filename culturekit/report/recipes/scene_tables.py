@@ -64,10 +64,12 @@ Sources: TypeAlias = list[tuple[str, Where, pl.DataFrame]]
 """Who says something, where that stands, and the scores."""
 
 
-def with_params(scores: pl.DataFrame, **places: str) -> pl.DataFrame:
-    """Add what the parameters say of a score as columns, each from its place in them."""
-    said = {name: pl.col("params").str.json_path_match(f"$.{place}") for name, place in places.items()}
-    return scores.with_columns(**said)
+def with_params(scores: pl.DataFrame, *names: str, **places: str) -> pl.DataFrame:
+    """Add what the parameters say of a score as columns, each by its name in them, or from its place."""
+    said = {name: name for name in names} | places
+    return scores.with_columns(
+        pl.col("params").str.json_path_match(f"$.{place}").alias(name) for name, place in said.items()
+    )
 
 
 def name_of(code: str) -> str:

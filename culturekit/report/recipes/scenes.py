@@ -1,6 +1,6 @@
 """Pages of sections, such as that of a `cultivate` run: what they say in short, the stages behind them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -8,6 +8,7 @@ import polars as pl
 from markupsafe import Markup
 
 from culturekit.records.schemas import SCORES
+from culturekit.report.figures import listed
 from culturekit.report.provenance import StageLine, every_caveat, not_put_right, stage_line
 from culturekit.report.recipes.scene_sections import (
     ablations,
@@ -22,13 +23,13 @@ from culturekit.report.recipes.scene_sections import (
     matrix,
 )  # fmt: skip
 from culturekit.report.recipes.scene_tables import Section, name_of, with_params
-from culturekit.report.render import environment, policy_of, template_text
+from culturekit.report.render import page_of
 from culturekit.report.run_folders import RunFolders
 from culturekit.stages import roles, scene_roles
-from culturekit.storage.tables import read_table
+from culturekit.stages.roles import Role
 from culturekit.version import VERSION
 
-__all__ = ["SectionPage", "leaders", "ranked", "render_sections", "scene_page"]
+__all__ = ["SectionPage", "leaders", "ranked", "render_sections", "scene_page", "section_page"]
 
 TITLE = "How well do these models know social activities?"
 STATED = ("ahead", "judged-…", "corrected-gaps", "breakdown", "meta")
@@ -50,40 +51,44 @@ class SectionPage:
     versions: Mapping[str, str]
 
 
+def section_page(
+    run: RunFolders, title: str, about: Iterable[str], verdict: Iterable[str], caveats: Iterable[str],
+    sections: Iterable[Section | None], stated: tuple[str, ...], *, pictures: Sequence[Role] = (roles.IMAGES,),
+) -> SectionPage:  # fmt: skip
+    """Put together what a kind of run says, its own `caveats` after those of the stages, and what is said of each."""
+    images = sum(run.manifest(role, model).counts.get("images", 0) for role in pictures for model in run.models)
+    there, stages = tuple(filter(None, sections)), tuple(stage_line(run, name) for name in run.stages)
+    return SectionPage(
+        title, tuple(run.models), images, tuple(about), tuple(verdict), (*every_caveat(run), *caveats), there, stages,
+        stated, {"culturekit": VERSION},
+    )  # fmt: skip
+
+
 def scene_page(run: RunFolders) -> SectionPage:
     """Collect everything the page shows."""
     ahead = run.needed(scene_roles.AHEAD, SCORES)
-    corrected = corrected_scores(run)
-    truth = None
-    if run.has(scene_roles.AHEAD_TRUTH):
-        truth = run.needed(scene_roles.AHEAD_TRUTH, SCORES).with_columns(labels=pl.lit("truth"))
+    corrected, true = corrected_scores(run), run.read(scene_roles.AHEAD_TRUTH, SCORES)
+    truth = None if true is None else true.with_columns(labels=pl.lit("truth"))
     places = ahead.drop_nulls("country")["country"].unique().sort().to_list()
     sections = [
         headline(run, ahead, corrected, truth), gaps(run), by_group(run, ahead), followed(run),
         by_dimension(run, places), categories(run), matrix(run), descriptors(run), accuracy(run), ablations(),
     ]  # fmt: skip
-    images = sum(run.manifest(roles.IMAGES, model).counts.get("images", 0) for model in run.models)
-    return SectionPage(
-        TITLE, tuple(run.models), images, tuple(map(name_of, places)),
-        tuple(verdict(corrected, truth, tuple(run.models))),
-        (*every_caveat(run), *not_corrected(run)), tuple(section for section in sections if section is not None),
-        tuple(stage_line(run, name) for name in run.stages), STATED, {"culturekit": VERSION},
-    )  # fmt: skip
+    said = verdict(corrected, truth, tuple(run.models))
+    return section_page(run, TITLE, map(name_of, places), said, not_corrected(run), sections, STATED)
 
 
 def render_sections(data: SectionPage, links: Mapping[str, str] = MappingProxyType({})) -> str:
     """Render the page: it has no script at all; `links` are the pages that models have in a site."""
-    style = template_text("report.css")
     pictures = {section.anchor: Markup(section.picture) for section in data.sections}
-    page = environment().get_template("sections.html")
-    return page.render(data=data, links=links, pictures=pictures, style=Markup(style), policy=policy_of(style)) + "\n"
+    return page_of("sections.html", data=data, links=links, pictures=pictures)
 
 
 def corrected_scores(run: RunFolders) -> pl.DataFrame | None:
     """Read what people put right, of all metrics."""
     variants = run.variants(scene_roles.JUDGED_BY)
-    tables = [read_table(run.table(scene_roles.JUDGED_BY, variant=name), SCORES) for name in variants]
-    return with_params(pl.concat(tables), labels="labels") if tables else None
+    tables = [run.needed(scene_roles.JUDGED_BY, SCORES, variant=name) for name in variants]
+    return with_params(pl.concat(tables), "labels") if tables else None
 
 
 def leaders(
@@ -115,8 +120,7 @@ def verdict(corrected: pl.DataFrame | None, truth: pl.DataFrame | None, models: 
 
 def ranked(who: str, first: Sequence[str]) -> str:
     """Say who comes first, or between whom nothing is decided."""
-    alike = f"{', '.join(first[:-1])} and {first[-1]} first, whose intervals overlap"
-    return f"{who} {alike if len(first) > 1 else f'{first[0]} first'}"
+    return f"{who} {listed(first)} first{', whose intervals overlap' if len(first) > 1 else ''}"
 
 
 def not_corrected(run: RunFolders) -> Iterator[str]:

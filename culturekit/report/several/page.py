@@ -12,7 +12,7 @@ from culturekit.report.differences import DifferenceLine, lines_of
 from culturekit.report.headline import apart_in, floor_in
 from culturekit.report.model_lines import ModelLine, in_order, model_lines
 from culturekit.report.provenance import caveats
-from culturekit.report.render import environment, policy_of, template_text
+from culturekit.report.render import page_of
 from culturekit.report.run_folders import RunFolders
 from culturekit.report.several.ground import Apart, Ground, apart, ground_of, image_traits
 from culturekit.report.verdict import Verdict, verdict_on
@@ -101,16 +101,8 @@ def part(name: str, run: RunFolders) -> RunPart:
 
 def render_several(data: SeveralData, pages: Mapping[tuple[str, str], str] = MappingProxyType({})) -> str:
     """Render the page: it has no script at all; `pages` are those that models have, by run and model."""
-    style = template_text("report.css")
     alone = len(data.runs) == 1
     lines = [
         line if alone else replace(line, model=f"{line.model} ({run.name})") for run in data.runs for line in run.models
     ]
-    page = (
-        environment()
-        .get_template("several.html")
-        .render(
-            data=data, pages=pages, chart=Markup(diversity_chart(lines)), style=Markup(style), policy=policy_of(style)
-        )
-    )
-    return page + "\n"
+    return page_of("several.html", data=data, pages=pages, chart=Markup(diversity_chart(lines)))

@@ -9,9 +9,9 @@ import polars as pl
 from culturekit.report.countries import Share, country_names, shares_in
 from culturekit.report.inert import plain
 from culturekit.report.kernels import KernelTable, kernel_tables
-from culturekit.report.looks import Tile, looks_of, reference_pictures
+from culturekit.report.looks import Tile, looks_of, reference_of, reference_pictures
 from culturekit.report.model_lines import ModelLine
-from culturekit.report.mosaic import Mosaic, mosaic_of, tiles
+from culturekit.report.mosaic import Mosaic, artifacts_of, mosaic_of, tiles
 from culturekit.report.render import environment
 from culturekit.report.run_folders import RunFolders
 from culturekit.report.several.page import RunPart
@@ -115,10 +115,7 @@ class SiteRun:
     def shown(self, table: pl.DataFrame) -> Iterator[Shown]:
         """List the artifacts that images of a model are mapped to, most images first."""
         mapped = table.filter("mapped")
-        counted = mapped.group_by("artifact_id").agg(
-            pl.len().alias("images"), pl.col("artifact", "country").first(), pl.col("score").median()
-        )
-        for row in counted.sort(["images", "artifact_id"], descending=[True, False]).to_dicts():
+        for row in artifacts_of(mapped).drop("margin").to_dicts():
             page, country = artifact_page(row["artifact_id"]), self.countries.get(row["country"], row["country"])
             yield Shown(**row | {"share": row["images"] / mapped.height, "country": country, "page": page})
 
@@ -139,9 +136,7 @@ class SiteRun:
         self, artifact_id: str, evidence: Sequence[ArtifactEvidence], countries: tuple[str, ...]
     ) -> ArtifactInRun:
         """Put together what the run has of an artifact."""
-        name, source = self.references.get(artifact_id, (None, ""))
-        if name is not None:
-            self.thumbnails[name] = source
+        name = reference_of(artifact_id, self.references, self.thumbnails)
         looks = []
         for model in (line.model for line in self.part.models):
             own = self.images[artifact_id].filter(model=model)

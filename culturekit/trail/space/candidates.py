@@ -5,10 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import polars as pl
-
 from culturekit.kg.concepts import Concept
-from culturekit.kg.walk.class_labels import class_labels
+from culturekit.kg.graph_tables import GraphTables
 from culturekit.kg.walk.extract import extract
 from culturekit.kg.walk.root_choice import load_successors
 from culturekit.records.schemas import CANDIDATES
@@ -84,10 +82,6 @@ class MixedCandidates:
         if any(qid not in self.names[side] for qid in wanted):
             rows = [own for table in (*self.tables, *self.walked.values()) for own in table.values()]
             classes = sorted({qid for own in (row, *rows) for qid in (*own["p31"], *own["p279"])})
-            frame = pl.DataFrame({"p31": [classes], "p279": [[]]}, schema={"p31": LIST, "p279": LIST})
-            found = class_labels(self.sides[side].graph, [frame])
+            found = GraphTables(self.sides[side].graph).names(classes)
             self.names[side].update({qid: found.get(qid) for qid in classes})
         return {qid: label for qid in wanted if (label := self.names[side][qid])}
-
-
-LIST = pl.List(pl.String)

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from culturekit.builders.space.scope import countries_in_scope
 from culturekit.builders.space.space_diff import KEY
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import countries
@@ -89,10 +88,7 @@ def released(candidate: Row, concept: Concept) -> dict[str, Row]:
         "path": candidate["path"],
     }
     known = countries()
-    return {
-        iso: {**same, "continent": known[iso].continent}
-        for iso in countries_in_scope(candidate["country_qids"], concept)
-    }
+    return {iso: {**same, "continent": known[iso].continent} for iso in concept.codes_of(candidate["country_qids"])}
 
 
 def seen(row: Mapping[str, Any] | None, part: str) -> object:

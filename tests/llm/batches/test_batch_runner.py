@@ -12,7 +12,7 @@ from culturekit.errors import BudgetReached, UpstreamUnavailable, UsageError
 from culturekit.llm.batches.answering import answer_batch
 from culturekit.llm.batches.batch_client import BatchLimits, BatchResult, Job
 from culturekit.llm.client import Failure, FailureKind, Rate, Request
-from culturekit.llm.engine import AskOptions
+from culturekit.llm.engine import AskEngine, AskOptions
 from culturekit.llm.journal.journal import Journal
 from culturekit.llm.journal.journal_entry import Entry
 from culturekit.llm.journal.journal_places import JournalPlace
@@ -21,7 +21,7 @@ from culturekit.llm.money.tokens import input_bound
 from culturekit.llm.outcomes import Answered
 from tests.effort import SHARED_FIXTURE, examples
 from tests.llm.batches.fake_batches import SMALL, FakeBatches, Killed, Plan, Shop, TestClock
-from tests.llm.fake_client import FakeClient, answer_for, questions
+from tests.llm.fake_client import Behaviour, FakeClient, answer_for, questions
 
 
 @dataclass
@@ -190,6 +190,20 @@ def test_an_invalid_reply_is_repaired_in_the_next_round(desk: Desk) -> None:
     assert [len(made.names) for made in desk.shop.jobs.values()] == [4, 2]
     lines = read_ledger([JournalPlace("filter", desk.folder / "replies.sqlite", finished=True)]).lines
     assert {line.outcome: line.requests for line in lines} == {"ok": 2, "repaired": 4}
+
+
+def test_a_repair_that_could_not_be_read_is_paid_for_as_online(desk: Desk) -> None:
+    said = [b'{"text": "no", "in": 1, "out": 1, "stop": "end"}', b"<html>", answer_for("Q0")]
+    lost: Behaviour = lambda _, count: said[count - 1]  # noqa: E731
+    asked = iter(range(1, 4))
+    desk.shop.behaviour = lambda identifier, _: lost(identifier, next(asked))
+    with Journal(desk.folder.with_name("online")) as journal:
+        online = list(AskEngine(FakeClient(lost), journal, AskOptions(), run="run").ask_all(questions(1)))
+    answers = desk.ask(questions(1))
+    assert [answer.outcome for answer in answers] == [answer.outcome for answer in online] == ["repaired"]
+    for folder in (desk.folder, desk.folder.with_name("online")):
+        lines = read_ledger([JournalPlace("filter", folder / "replies.sqlite", finished=True)]).lines
+        assert {line.outcome: line.requests for line in lines} == {"repaired": 3}
 
 
 @pytest.mark.parametrize(("stop", "outcome"), [("refusal", "refused"), ("blocked", "blocked"), ("length", "truncated")])

@@ -106,6 +106,10 @@ def test_a_sheet_may_be_filled_in_where_it_was_handed_out(kept: Path, tmp_path: 
 def test_what_is_missing_for_an_import_is_said(kept: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--project"):
         review_stage(kept, ReviewFiles((tmp_path / "answers.json",)))
+    with pytest.raises(UsageError, match="sheets are read without their project"):
+        review_stage(kept, ReviewFiles((tmp_path / "sheet.csv",), tmp_path))
+    with pytest.raises(UsageError, match="exports say who decided; expected a sheet beside --by"):
+        review_stage(kept, ReviewFiles((tmp_path / "answers.json",), tmp_path, by="Ada"))
     with pytest.raises(UsageError, match="YYYY-MM-DD"):
         review_stage(kept, ReviewFiles((tmp_path / "sheet.csv",), on="22.11.2026"))
     with pytest.raises(UsageError, match="there is no such file"):

@@ -14,6 +14,7 @@ from culturekit.pipeline.steps.annotate_stages import ExportFiles
 from culturekit.verify.verify_run import verify_run
 from tests.annotate.projects import (
     Answers,
+    answer_all,
     export,
     image_row,
     import_files,
@@ -44,9 +45,7 @@ def handed_out(root: Path) -> Path:
 def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project, what two people answered, and the tables it became."""
     root = handed_out(tmp_path_factory.mktemp("imported"))
-    answers = labelled(studio_tasks(root / "project"), (1, 2), truthful(root / "project"))
-    (root / "answers.json").write_bytes(orjson.dumps(answers))
-    assert import_files(root / "rated", root / "project", root / "answers.json").manifest.counts["quarantine"] == 0
+    assert answer_all(root, (1, 2), truthful(root / "project")).manifest.counts["quarantine"] == 0
     return root
 
 
