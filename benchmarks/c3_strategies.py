@@ -23,12 +23,12 @@ from culturekit.builders.simulated.manner import Manner, Options
 from culturekit.builders.simulated.simulated_encoder import SimulatedEncoder, things_of
 from culturekit.builders.simulated.simulated_model import LOOKING
 from culturekit.families.c3 import C3Options, score_c3
+from culturekit.families.handles.vector_files import LabelledVectors
 from culturekit.generation.simulated.scenes.captions import all_named, spoken
 from culturekit.generation.simulated.scenes.scene import scene_of
 from culturekit.generation.simulated.scenes.scenes_backend import Options as Dials
 from culturekit.generation.simulated.scenes.vocabulary import world
 from culturekit.llm.client import Image
-from culturekit.metrics.scoring.labelled_vectors import LabelledVectors
 from culturekit.pipeline.c3.recipe import EVERY
 from culturekit.pipeline.steps.caption_world_stages import alt_text, pair_truth, ratings_of
 from culturekit.pipeline.steps.pair_stages import worth_of

@@ -1,11 +1,11 @@
 """Numbers with what they count, one of a thing in the singular."""
 
-__all__ = ["counted"]
+__all__ = ["counted", "counted_reason"]
 
 ONE = (("ies", "y"), ("ches", "ch"), ("sses", "ss"), ("shes", "sh"), ("xes", "x"), ("s", ""))
 """How words for many end, and how the word for one does."""
 
-NOT_MANY = ("ss", "us", "is", "has", "was", "does")
+NOT_MANY = ("ss", "us", "is", "has", "was", "does", "waits", "fits", "lacks")
 """How words end that are none for many."""
 
 
@@ -17,6 +17,17 @@ def counted(count: int, many: str) -> str:
         ('1,002 rows set aside', '1 row set aside', '1 country')
     """
     return f"{count:,} {one_of(many) if count == 1 else many}"
+
+
+def counted_reason(count: int, reason: str) -> str:
+    """Write a number before a reason, which is of many, or said of each: drops have a row for each.
+
+    Example:
+        >>> counted_reason(2, "images without a text"), counted_reason(2, "no prompt"), counted_reason(1, "no prompt")
+        ('2 images without a text', '2 × no prompt', '1 no prompt')
+    """
+    is_of_each = count != 1 and one_of(reason) == reason
+    return f"{count:,} × {reason}" if is_of_each else counted(count, reason)
 
 
 def one_of(many: str) -> str:

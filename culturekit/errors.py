@@ -21,8 +21,9 @@ a person; 130 is interrupted. 3 is also a disk that is full or fails, too little
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Self
 
-from culturekit.counting import counted
+from culturekit.counting import counted, counted_reason
 
 __all__ = [
     "BudgetReached",
@@ -95,7 +96,13 @@ class NothingScored(UsageError):
 
     left_out: Mapping[str, int] | None = None
 
-    def counting(self, left_out: Mapping[str, int]) -> "NothingScored":
+    @classmethod
+    def because(cls, problem: str, left_out: Mapping[str, int], *, where: str = "", expected: str = "") -> Self:
+        """Say what was found in place of something to score: what was left out, or no rows at all."""
+        found = ", ".join(counted_reason(count, reason) for reason, count in left_out.items() if count)
+        return cls(problem, where=where, expected=expected, found=found or "no rows").counting(left_out)
+
+    def counting(self, left_out: Mapping[str, int]) -> Self:
         """Say what was left out, counted by reason; counts that are all 0 say nothing."""
         found = {reason: count for reason, count in left_out.items() if count}
         self.left_out = found if found or not left_out else None

@@ -55,7 +55,7 @@ class ExportOptions:
     gold: Annotated[
         int,
         Field(ge=10, le=1000, description="Such pictures in each sheet, where --gold is given."),
-        Typed("gold-per-sheet"),
+        Typed("gold-per-sheet", needs="gold"),
     ] = 10
     queues: Annotated[
         bool,
@@ -65,7 +65,9 @@ class ExportOptions:
         "/data/local-files/?d=pictures/"
     )
     form_at: Annotated[str, Field(description="Web address of the form; writes links for Prolific.")] = ""
-    completion: Annotated[str, Field(description="Web address that ends a Prolific study.")] = ""
+    completion: Annotated[str, Field(description="Web address that ends a Prolific study."), Typed(needs="form-at")] = (
+        ""
+    )
 
     def __post_init__(self) -> None:
         """Refuse an address that is none."""

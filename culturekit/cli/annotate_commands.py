@@ -121,5 +121,6 @@ def serve(
     if desk.answered:
         root = run.parent if form else run
         taken = f"annotate import {desk.journal.path} --project {run}"
-        next_is = f"run RECIPE --workdir {root}" if (root / RECIPE_RECORD).is_file() else taken
+        record = root / RECIPE_RECORD
+        next_is = f"run {record} --workdir {root}" if record.is_file() else taken
         typer.echo(f"Next: culturekit {next_is}", err=True)

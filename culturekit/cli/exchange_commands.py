@@ -99,6 +99,8 @@ def query(
 
     if (file is None) == (graph is None) or (graph is None) != (around is None):
         raise UsageError("nothing to ask, or two things", expected="--graph and --around, or --file")
+    if file is not None and (hops, direction, most) != (1, "both", 10_000):
+        raise UsageError("a file of triples is asked whole", expected="--hops, --direction and --most with --graph")
     if file is not None:
         triples, left_out = read_triples(file), 0
     else:

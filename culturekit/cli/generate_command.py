@@ -89,7 +89,7 @@ def generate(
         if dry_run:
             dry_run_of(folder, as_json=as_json)
             return
-        stage = stage_of(folder, name="images", form=form.format)
+        stage = stage_of(folder, form=form.format)
     else:
         wanted = plan_of(repeats, slots, form)
         stage = stage_of_backend(backend, prompts, wanted, model=model, seed=seed, dry_run=dry_run, llm=llm)
@@ -133,7 +133,6 @@ def stage_of_backend(
         backend=backend,
         model=model or parse_spec(backend).name,
         seed=seed,
-        name="images",
         cspace=cspace_behind(prompts),
         llm=llm,
     )

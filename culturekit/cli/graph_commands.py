@@ -1,7 +1,6 @@
 """`culturekit kg explain`, `preview`, `diff` and `stats`: looking into a graph."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -44,8 +43,10 @@ def explain(
     from culturekit.kg.looking.looking_text import explain_lines
     from culturekit.trail.stage_verdicts import stages_beside, verdict_lines, verdicts_on
 
-    became = chosen.heirs()
-    told = [explained(graph, qid, concept, successors=became, show=paths) for concept in chosen.concepts()]
+    became, concepts = chosen.heirs(), chosen.concepts()
+    if draw is not None and len(concepts) > 1:
+        raise UsageError("a picture shows one concept", expected="--roots once", found=f"{len(concepts)} times")
+    told = [explained(graph, qid, concept, successors=became, show=paths) for concept in concepts]
     stages = stages_beside(graph) if kept is None else kept
     verdicts = [verdicts_on(stages, qid, each.concept) for each in told]
     both = list(zip(told, verdicts, strict=True))
@@ -55,17 +56,15 @@ def explain(
     else:
         show_lines(line for each, verdict in both for line in (*explain_lines(each), *verdict_lines(verdict)))
     if draw is not None:
-        draw_one(told, draw)
+        draw_one(told[0], draw)
 
 
-def draw_one(told: "Sequence[Explanation]", draw: Path) -> None:
+def draw_one(told: "Explanation", draw: Path) -> None:
     """Draw the paths of the one concept that was asked about."""
-    if len(told) > 1:
-        raise UsageError("a picture shows one concept", expected="--roots once", found=f"{len(told)} times")
     with needing("kg", "--draw"):
         from culturekit.kg.exchange.path_drawing import draw_paths
 
-    draw_paths(told[0], draw)
+    draw_paths(told, draw)
 
 
 def preview(
@@ -84,7 +83,10 @@ def preview(
     from culturekit.kg.looking.looking_text import preview_lines
     from culturekit.kg.looking.preview import preview as previewed
 
-    prices = prices_of(price_per_million_input, price_per_million_output) or prices_of_judge(llm)
+    prices = prices_of(price_per_million_input, price_per_million_output)
+    if prices is not None and llm is not None:
+        raise UsageError("prices are stated, or those of a judge", expected="--llm, or both prices", found="all")
+    prices = prices or prices_of_judge(llm)
     became, words = chosen.heirs(), wording()
     found = [
         previewed(graph, each, wording=words, options=options, prices=prices, successors=became)

@@ -40,18 +40,24 @@ def log(
     """Show requests and replies as they left and came, also while the run is going on."""
     from culturekit.llm.journal.exchanges import latest_exchanges
     from culturekit.llm.journal.journal_places import journals_below
+    from culturekit.llm.money.ledger import read_ledger
     from culturekit.trail.stage_verdicts import exchanges_about
 
-    for place in journals_below([run]):
+    places, shows_any = journals_below([run]), False
+    for place in places:
         if qid:
             found = iter(exchanges_about(place.path, qid, outcome=outcome, limit=limit))
         else:
             found = latest_exchanges(place.path, outcome=outcome, limit=limit)
         for exchange in found:
+            shows_any = True
             if as_json:
                 print(json.dumps({"stage": place.stage, **exchange_data(exchange)}, ensure_ascii=False))
             else:
                 print("\n".join(exchange_lines(place.stage, exchange)))
+    if not shows_any:
+        ended = sorted({line.outcome for line in read_ledger(places).lines})
+        typer.echo(f"no such exchange; those that are there ended {', '.join(ended) or 'in nothing'}", err=True)
 
 
 def exchange_data(exchange: "Exchange") -> dict[str, Any]:

@@ -69,6 +69,8 @@ def init(
         qid = checked(country) if QID.match(country) else ""
         if name is not None and not qid:
             raise UsageError("--name says whose QID --country is", found=f"--country {country}")
+        if graph is not None and not qid:
+            raise UsageError("--graph knows what a QID is called", found=f"--country {country}")
         if name is None:
             name = name_in_graph(qid, graph) if qid and graph and not country_code(qid) else country
         text = draft_country(named_country(name), qid)

@@ -20,8 +20,3 @@ score_app = typer.Typer(
     help="Scores with intervals, from the tables of earlier stages.",
     cls=lazy_group("score", {name: CommandAt(place) for name, place in FAMILIES.items()}, outside),
 )
-
-
-@score_app.callback()
-def score_group() -> None:
-    """Keep `score` a group however many commands it has."""

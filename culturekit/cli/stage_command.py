@@ -13,6 +13,7 @@ from culturekit.cli.completions import spec_completer
 from culturekit.cli.options import Also, AsJson, EngineSpec, Out, Wait, Workers
 from culturekit.cli.pilots import tell
 from culturekit.cli.stages import run_one
+from culturekit.errors import UsageError
 from culturekit.families.family import (
     SEVERAL,
     Declared,
@@ -48,6 +49,7 @@ def command_function(declaration: StageCommand) -> Callable[..., None]:
     flags = last | {name: flag for name, flag in FLAGS.items() if getattr(declaration, name, True)}
 
     def command(out: Path, **typed: Any) -> None:  # noqa: ANN401 - each option has its own type
+        check_looked_at(options_in(*kinds), typed)
         told, flagged = ({name: typed.pop(name) for name in names} for names in (first, flags))
         stage = declaration.stage(*(built(kind, typed) for kind in kinds))
         if told.get("plan") or told.get("pilot"):
@@ -94,6 +96,26 @@ def parameters_of(flags: Flags) -> Iterator[Parameter]:
         yield Parameter(name, Parameter.KEYWORD_ONLY, annotation=kind, default=default)
 
 
+def check_looked_at(options: Iterable[Declared], typed: Mapping[str, Any]) -> None:
+    """Refuse an option that nothing looks at, as another was not typed."""
+    for each in options:
+        needs, value = each.typed.needs.split(), typed[each.option]
+        if not needs or value in (None, typed_as(each)[1]) or any(is_typed(one, typed) for one in needs):
+            continue
+        raise UsageError(
+            f"nothing looks at --{each.option.replace('_', '-')} alone",
+            expected=" or ".join(f"--{one.replace('=', ' ')}" for one in needs),
+        )
+
+
+def is_typed(needed: str, typed: Mapping[str, Any]) -> bool:
+    """Tell whether an option was typed, or `name=value` with that value, which may be one of several."""
+    name, _, value = needed.partition("=")
+    found = typed.get(name.replace("-", "_"))
+    words = found if isinstance(found, list) else [found]
+    return any(value in str(word).split(",") for word in words) if value else bool(found)
+
+
 def spread_out(command: Callable[..., None]) -> Callable[..., None]:
     """Make options of the dataclasses that a command takes, one of each field."""
     taken = signature(command).parameters.values()
@@ -101,6 +123,7 @@ def spread_out(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def spread(**typed: Any) -> None:  # noqa: ANN401 - each option has its own type
+        check_looked_at((each for group in groups.values() for each in options_of(group)), typed)
         for name, group in groups.items():
             typed[name] = built(group.kind, {each.option: typed.pop(each.option) for each in options_of(group)})
         command(**typed)

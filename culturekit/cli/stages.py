@@ -11,7 +11,7 @@ import typer
 
 from culturekit.cli.replacing import REPLACE
 from culturekit.cli.showing.progress import progress_for
-from culturekit.counting import counted
+from culturekit.counting import counted, counted_reason
 from culturekit.records.choices import ExportChoice, ExportFormat
 from culturekit.records.work import MARKED, NOT_COMPARABLE, QUARANTINED
 
@@ -144,7 +144,7 @@ def as_data(run: "StageRun") -> dict[str, object]:
 def line_about(run: "StageRun", *, width: int) -> str:
     """Say in one line how a stage ended."""
     counts = ", ".join(counted(count, name) for name, count in run.manifest.counts.items())
-    drops = ", ".join(counted(count, reason) for reason, count in run.manifest.drops.items())
+    drops = ", ".join(counted_reason(count, reason) for reason, count in run.manifest.drops.items())
     left_out = f" (left out: {drops})" if drops else ""
     marks = ", ".join(run.manifest.notes.get(MARKED, ()))
     left_out += f" (marked: {marks})" if marks else ""

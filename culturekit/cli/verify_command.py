@@ -13,7 +13,7 @@ from culturekit.cli.options import AsJson
 from culturekit.cli.showing.progress import progress_for
 from culturekit.counting import counted
 from culturekit.errors import UsageError
-from culturekit.storage.atomic import write_atomically
+from culturekit.storage.atomic import check_writable, write_atomically
 from culturekit.verify.findings import Finding
 from culturekit.verify.verify_run import Verification, verify_run
 
@@ -21,6 +21,9 @@ __all__ = ["verify"]
 
 SHOWN = 40
 """Findings of a kind that are printed; `--json` and `--out` give all."""
+
+WRITTEN = ("findings.jsonl", "scores.jsonl", "verification.json")
+"""What `--out` has in the end."""
 
 TITLES = {"broken": "BROKEN", "finding": "finding", "note": "note"}
 
@@ -35,6 +38,8 @@ def verify(
     as_json: AsJson = False,
 ) -> None:
     """Check a run's hashes, and work out every score again with code that shares nothing with the metrics."""
+    if out is not None:
+        check_place(out, run_folder)
     with progress_for(as_json=as_json) as progress:
         progress.stage("verify")
         answer = verify_run(run_folder)
@@ -102,21 +107,21 @@ def sentence(answer: Verification) -> str:
     return f"verified; {of}"
 
 
-def write_verification(answer: Verification, out: Path) -> None:
-    """Write `verification.json`, and findings and scores as JSON lines.
-
-    Raises:
-        UsageError: the folder is a file, holds something else, or lies in the run.
-    """
-    if out.resolve().is_relative_to(answer.root.resolve()):
+def check_place(out: Path, root: Path) -> None:
+    """Refuse, before the work, a folder that cannot be written, holds something else, or lies in the run."""
+    if out.resolve().is_relative_to(root.resolve()):
         raise UsageError(
             "the output lies in the run itself", where=str(out), hint="Choose an --out outside of what is verified."
         )
-    names = ("verification.json", "findings.jsonl", "scores.jsonl")
-    if out.exists() and (not out.is_dir() or {path.name for path in out.iterdir()} - set(names)):
+    if out.exists() and (not out.is_dir() or {path.name for path in out.iterdir()} - set(WRITTEN)):
         raise UsageError(
             "the output holds something else", where=str(out), expected="a new or empty folder, or an earlier result"
         )
+    check_writable(out / WRITTEN[0])
+
+
+def write_verification(answer: Verification, out: Path) -> None:
+    """Write `verification.json`, and findings and scores as JSON lines."""
     out.mkdir(parents=True, exist_ok=True)
     data = as_data(answer)
     findings, scores = data.pop("findings"), data.pop("scores")

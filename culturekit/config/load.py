@@ -14,6 +14,7 @@ from culturekit.config.recipe import Recipe
 from culturekit.errors import ConfigError, Problem, UsageError
 from culturekit.recipe_plugins import use_plugins, use_plugins_of_recipe
 from culturekit.records.literal_keys import key_problem, masked
+from culturekit.stages.run import RECIPE_RECORD
 from culturekit.storage.package_data import shipped, shipped_names
 from culturekit.storage.yaml_model import closest, validate
 from culturekit.storage.yaml_source import KeyPath, Place, YamlSource, YamlValue, dotted, parse_yaml, read_yaml
@@ -95,8 +96,10 @@ def use_stated(source: YamlSource, use: Callable[[Mapping[str, str]], None]) -> 
 
 
 def recipe_source(path: Path, settings: Sequence[str]) -> YamlSource:
-    """Read the text of a recipe with its settings, and refuse keys that are written out."""
+    """Read the text of a recipe with its settings, and refuse keys that are written out; a run's record is one, too."""
     source = read_yaml(path)
+    if path.name == RECIPE_RECORD and isinstance(source.value, dict):
+        source = replace(source, value={key: value for key, value in source.value.items() if key != "stages"})
     source = replace(source, value=found_beside(source.value, path.parent))
     for key, count in Counter(setting.partition("=")[0] for setting in settings).items():
         if count > 1:

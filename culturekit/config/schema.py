@@ -22,37 +22,24 @@ __all__ = ["SHIPPED", "described", "schema_of"]
 DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 
 
-MODELS: Mapping[SchemaKind, type[BaseModel]] = {
-    "recipe": Recipe,
-    "concept": Concept,
-    "countries": CountryFile,
-    "templates": TemplateFile,
-    "texts": TextTemplates,
-    "prices": PriceList,
-    "scenes": Vocabulary,
-    "captions": CaptionCulture,
-    "linguistic": Lists,
-    "places": PlaceList,
+SHIPPED: Mapping[SchemaKind, tuple[type[BaseModel], str]] = {
+    "recipe": (Recipe, "recipes/recipe.schema.json"),
+    "concept": (Concept, "kg/concepts/concept.schema.json"),
+    "countries": (CountryFile, "kg/countries.schema.json"),
+    "templates": (TemplateFile, "builders/wording/templates.schema.json"),
+    "texts": (TextTemplates, "index/folder/texts.schema.json"),
+    "prices": (PriceList, "llm/prices.schema.json"),
+    "scenes": (Vocabulary, "generation/simulated/scenes/vocabulary.schema.json"),
+    "captions": (CaptionCulture, "builders/captions/cultures/culture.schema.json"),
+    "linguistic": (Lists, "generation/linguistic_lists.schema.json"),
+    "places": (PlaceList, "generation/places/places.schema.json"),
 }
-
-SHIPPED: Mapping[SchemaKind, str] = {
-    "recipe": "recipes/recipe.schema.json",
-    "concept": "kg/concepts/concept.schema.json",
-    "countries": "kg/countries.schema.json",
-    "templates": "builders/wording/templates.schema.json",
-    "texts": "index/folder/texts.schema.json",
-    "prices": "llm/prices.schema.json",
-    "scenes": "generation/simulated/scenes/vocabulary.schema.json",
-    "captions": "builders/captions/cultures/culture.schema.json",
-    "linguistic": "generation/linguistic_lists.schema.json",
-    "places": "generation/places/places.schema.json",
-}
-"""Where in the package the schema lies, beside the files whose first line names it."""
+"""What a kind of file may say, and where in the package its schema lies, beside the files whose first line names it."""
 
 
 def schema_of(kind: SchemaKind) -> dict[str, Any]:
     """Describe a kind of file for editors."""
-    return described(kind, MODELS[kind])
+    return described(kind, SHIPPED[kind][0])
 
 
 def described(kind: SchemaKind, model: type[BaseModel]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from culturekit.families.handles.form_answers import read_answers
 from culturekit.families.handles.inputs import Numbered, roles_of
 from culturekit.metrics.scoring.automatic_values import judge_rows
 from culturekit.metrics.scoring.rating_pools import PoolRatings, PoolsBy, pooled_ratings
-from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row, with_reason
+from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row, value_rows, with_reason
 from culturekit.metrics.scoring.value_sets import own_generator
 from culturekit.metrics.statistics.chance_corrected import (
     MOST_CHOICES,
@@ -52,7 +52,6 @@ from culturekit.records.schemas import JUDGMENTS
 from culturekit.records.work import Work
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import Seed, Typed
-from culturekit.storage.digests import canonical_json
 
 __all__ = ["AGREEMENT", "PEOPLE", "AgreementOptions", "AgreementReads", "agreement", "score_agreement"]
 
@@ -146,7 +145,7 @@ def score_agreement(
                                           confidence=options.confidence, by=options.by)  # fmt: skip
         rows += of_judges
         left_out["judgment_without_people"] = unmatched
-    values = [value for pool in pools for value in item_agreements(pool, options)]
+    values = [item_agreements(pool, options) for pool in pools]
     return scored([*rows, *divergence], [*values, *differences], left_out=left_out)
 
 
@@ -230,31 +229,24 @@ def named(pool: PoolRatings, options: AgreementOptions) -> dict[str, object]:
     return {"scheme": pool.scheme, "criterion": pool.criterion, "pool": pool.pool, "pools_by": options.by}
 
 
-def item_agreements(pool: PoolRatings, options: AgreementOptions) -> Iterator[Row]:
+def item_agreements(pool: PoolRatings, options: AgreementOptions) -> pl.DataFrame:
     """Give the pairwise agreement on each item, as values."""
     shares = agreeing_pairs(counts_of(pool.table()).astype(np.float64))
-    for item, share in zip(sorted(pool.answers["item_id"].unique()), shares.tolist(), strict=True):
-        yield {
-            "metric": "pairwise_agreement",
-            "model": PEOPLE,
-            "benchmark": pool.scheme,
-            "group": pool.pool,
-            "params": canonical_json(named(pool, options)).decode(),
-            "item": item,
-            "value": None if math.isnan(share) else share,
-        }
+    place = {"metric": "pairwise_agreement", "model": PEOPLE, "benchmark": pool.scheme, "group": pool.pool}
+    values = pl.DataFrame({"item": sorted(pool.answers["item_id"].unique()), "value": shares})
+    return value_rows(place, named(pool, options), values)
 
 
 def divergences(
     pools: Sequence[PoolRatings], options: AgreementOptions, left_out: Counter[str]
-) -> tuple[list[Row], list[Row]]:
+) -> tuple[list[Row], list[pl.DataFrame]]:
     """Compare every two pools on every criterion: rows, and the difference on each item as values.
 
     Choice by choice, where these are categories; names, such as those of two pictures of an item, are none.
     """
     found: list[Found] = []
     rows: list[Row] = []
-    values: list[Row] = []
+    values: list[pl.DataFrame] = []
     for first, second in itertools.combinations(pools, 2):
         if (first.scheme, first.criterion) != (second.scheme, second.criterion):
             continue
@@ -278,7 +270,7 @@ def divergences(
                 resamples=options.resamples,
                 rng=own_generator(options.seed, first.scheme, first.criterion, pair, choice),
             )
-            values += item_differences(place, params, *means)
+            values.append(item_differences(place, params, *means))
             params["left_out"] = answer.difference.left_out
             found.append(Found((first.scheme,), place, params, answer.difference))
             follows = with_reason({**params, "method": "spearman"}, answer.correlation, FEW_ITEMS)
@@ -288,8 +280,8 @@ def divergences(
 
 def item_differences(
     place: dict[str, Any], params: dict[str, object], first: dict[str, float], second: dict[str, float]
-) -> Iterator[Row]:
+) -> pl.DataFrame:
     """Give the difference of two pools on each common item, as values."""
-    for item in sorted(first.keys() & second.keys()):
-        about = {"params": canonical_json(params).decode(), "item": item, "value": first[item] - second[item]}
-        yield {"metric": "pool_difference", **place, **about}
+    common = sorted(first.keys() & second.keys())
+    values = pl.DataFrame({"item": common, "value": [first[item] - second[item] for item in common]})
+    return value_rows({"metric": "pool_difference", **place}, params, values)

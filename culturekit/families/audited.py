@@ -18,6 +18,7 @@ from culturekit.errors import UsageError
 from culturekit.families.audit_table import answers_about_others, checked_answers
 from culturekit.families.family import Confidence, Family, described, kept
 from culturekit.families.family_stage import family_stage
+from culturekit.families.handles.country_labels import tables_of_matches
 from culturekit.families.handles.inputs import Files, roles_of
 from culturekit.families.handles.refusals import Refusals
 from culturekit.families.qvs import ONCE, answers_of, samples_of
@@ -28,10 +29,8 @@ from culturekit.metrics.corrected.audited_shares import AuditedShare, audited_ra
 from culturekit.metrics.diversity.kernels import Weights
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row
 from culturekit.metrics.statistics.intervals import Interval
-from culturekit.records.schemas import MATCHES
 from culturekit.records.work import Work
 from culturekit.stages.stage import Stage
-from culturekit.storage.tables import read_table
 
 __all__ = ["AUDITED", "AuditedOptions", "AuditedReads", "audited", "score_audited"]
 
@@ -88,7 +87,7 @@ AUDITED = Family(
 
 def matches_of(given: AuditedReads) -> pl.DataFrame:
     """Read all matches."""
-    return pl.concat([read_table(path, MATCHES) for path in given.matches.places])
+    return pl.concat(tables_of_matches(given.matches.places))
 
 
 def score_audited(

@@ -15,15 +15,15 @@ from culturekit.errors import NothingScored, UsageError
 from culturekit.families.family import Family, check_options, described, kept
 from culturekit.families.family_stage import family_stage
 from culturekit.families.handles.inputs import VectorFolder, roles_of
-from culturekit.families.handles.vector_files import one_identity_of_all
+from culturekit.families.handles.vector_files import LabelledVectors, one_identity_of_all
 from culturekit.metrics.arguments import argument_error
 from culturekit.metrics.captions.caption_alignment import STRATEGIES, C3Alignment, alignment_c3, keep_best
-from culturekit.metrics.scoring.labelled_vectors import LabelledVectors
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row, value_rows
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, interval
 from culturekit.records.schemas import SELECTION
 from culturekit.records.work import Work
 from culturekit.stages.stage import Stage
+from culturekit.stages.stage_command import Typed
 from culturekit.storage.tables import write_table
 
 __all__ = ["C3", "ROLES", "C3Options", "C3Reads", "C3Scores", "c3", "score_c3"]
@@ -82,6 +82,7 @@ class C3Options:
     strategy: Annotated[
         Literal["c3", "labse", "clip", "objects", "no-objects"],
         Field(description="Rank by the whole, by one term (LaBSE, CLIP, objects), or by all but objects."),
+        Typed(needs="keep"),
     ] = "c3"
     model: Annotated[str, Field(description="Whose captions they are, as it stands in the scores.")] = "captions"
     confidence: float = CONFIDENCE

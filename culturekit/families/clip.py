@@ -11,7 +11,7 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.errors import NothingScored, UsageError
-from culturekit.families.family import Family, described, kept
+from culturekit.families.family import Family, check_choices, described, kept
 from culturekit.families.family_stage import answers_in, family_stage
 from culturekit.families.handles.image_levels import (
     MeanOptions,
@@ -22,9 +22,9 @@ from culturekit.families.handles.image_levels import (
     target_of,
 )
 from culturekit.families.handles.inputs import VectorFolder, roles_of
-from culturekit.families.handles.vector_files import images_with_prompts, one_identity
+from culturekit.families.handles.vector_files import LabelledVectors, images_with_prompts, one_identity
 from culturekit.families.handles.yes_answers import bucket_row, yes_or_no
-from culturekit.metrics.arguments import argument_error, check_choice
+from culturekit.metrics.arguments import argument_error
 from culturekit.metrics.realism.clip_scores import (
     PRESENCE_THRESHOLDS,
     clip_score,
@@ -34,7 +34,6 @@ from culturekit.metrics.realism.clip_scores import (
     yes_by_score,
 )
 from culturekit.metrics.scoring.careful_answers import careful_answers, of_criterion
-from culturekit.metrics.scoring.labelled_vectors import LabelledVectors
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row
 from culturekit.metrics.statistics.intervals import Target
 from culturekit.records.schemas import YES_BY_SCORE
@@ -107,11 +106,15 @@ class ClipOptions:
     thresholds: Annotated[
         Mapping[str, float],
         Field(description="Cosine from which an object counts as shown, or MODEL=0.25 for one model. [0.21]"),
-        Typed("threshold", gather=thresholds_of),
+        Typed("threshold", gather=thresholds_of, needs="of=object"),
     ] = field(default_factory=lambda: {"": PRESENCE_THRESHOLDS["geode"]})
-    percentile: Annotated[float, Field(ge=0, le=100, description="Of the consistency of objects.")] = 10.0
-    criterion: Annotated[str, Field(description="Of the annotations: the question asked.")] = "object"
-    width: Annotated[float, Field(ge=0.0001, description="Of a bucket of scores.")] = 0.01
+    percentile: Annotated[
+        float, Field(ge=0, le=100, description="Of the consistency of objects."), Typed(needs="of=object")
+    ] = 10.0
+    criterion: Annotated[
+        str, Field(description="Of the annotations: the question asked."), Typed(needs="annotations")
+    ] = "object"
+    width: Annotated[float, Field(ge=0.0001, description="Of a bucket of scores."), Typed(needs="annotations")] = 0.01
     encoder: Mapping[str, Any] = field(default_factory=dict)
     means: MeanOptions = MeanOptions(benchmark="clip")
 
@@ -178,7 +181,7 @@ def score_clip(
     Raises:
         UsageError: an option breaks its rule, or vectors, ids and tables do not belong together.
     """
-    check_choice("texts", options.texts, tuple(TEXTS))
+    check_choices(options)
     left_out: Counter[str] = Counter()
     images = scored_images(vectors, texts, table, options, left_out)
     metric, _, scale = TEXTS[options.texts]

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field
 
 from culturekit.defaults import BATCH_SIZE, CONFIDENCE
-from culturekit.metrics.arguments import argument_error, check_choice, check_order, check_size
+from culturekit.families.family import check_choices
+from culturekit.metrics.arguments import argument_error, check_order, check_size
 from culturekit.metrics.diversity.batch_diversity import Batches, Partial
 from culturekit.metrics.diversity.kernels import STANDARD_KERNELS, Weights, check_weights, kernel_name
 from culturekit.metrics.diversity.labels import Missing
@@ -105,10 +106,7 @@ class QvsOptions:
         if len(set(self.orders)) < len(self.orders):
             raise argument_error("other_orders", "orders other than q, each given once", self.other_orders)
         check_size(self.size)
-        check_choice("missing", self.missing, ("distinct", "equal"))
-        check_choice("partial", self.partial, ("drop", "paper"))
-        check_choice("target", self.target, ("these", "population"))
-        check_choice("within", self.within, ("none", "country"))
+        check_choices(self)
         if not 0 < self.confidence < 1:
             raise argument_error("confidence", "between 0 and 1", self.confidence)
         kernels = [check_weights(weights) for weights in self.kernels]

@@ -12,18 +12,18 @@ from pydantic import Field
 
 from culturekit.defaults import CONFIDENCE, PERMUTATIONS
 from culturekit.errors import NothingScored, UsageError
-from culturekit.families.family import Confidence, Correction, Family, described, kept
+from culturekit.families.family import Confidence, Correction, Family, check_choices, described, kept
 from culturekit.families.family_stage import scored_in, write_scored
 from culturekit.families.handles.inputs import Numbered, ValueTables, roles_of
 from culturekit.families.handles.made_alike import noted, traits_in
 from culturekit.generation.comparability import Traits, differ_in
-from culturekit.metrics.arguments import argument_error, check_choice
-from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row, with_reason
+from culturekit.metrics.arguments import argument_error
+from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row, value_rows, with_reason
 from culturekit.metrics.scoring.value_sets import COUNTS, PLACE, known_values, own_generator, parsed
 from culturekit.metrics.statistics import comparisons
 from culturekit.metrics.statistics.clustering import check_count
 from culturekit.metrics.statistics.comparisons import Comparison
-from culturekit.metrics.statistics.corrections import CORRECTIONS, corrected
+from culturekit.metrics.statistics.corrections import corrected
 from culturekit.metrics.statistics.intervals import Target
 from culturekit.metrics.statistics.model_comparisons import compare_over_countries
 from culturekit.records.schemas import VALUES
@@ -154,8 +154,7 @@ def score_comparisons(values: pl.DataFrame, *, options: ComparisonOptions) -> Sc
 
 def check_comparison(options: ComparisonOptions) -> None:
     """Refuse options that break their rules, before any work is done."""
-    check_choice("target", options.target, ("population", "these"))
-    check_choice("correction", options.correction, CORRECTIONS)
+    check_choices(options)
     check_count("resamples", options.resamples)
 
 
@@ -217,36 +216,35 @@ def prompt_differences(found: Found, first: pl.DataFrame, second: pl.DataFrame) 
     means = [side.group_by("unit_id").agg(pl.col("value").sort().mean()).sort("unit_id") for side in (first, second)]
     joined = means[0].join(means[1], on="unit_id", suffix="_b").sort("unit_id")
     what = {key: found.params[key] for key in ("metric", "of", "a", "b", "target")}
-    texts = {"metric": "model_difference", **found.place, "params": canonical_json(what).decode()}
-    rows = joined.select(
-        *(pl.lit(text, pl.String).alias(name) for name, text in texts.items()),
-        item="unit_id",
-        prompt_id=pl.col("unit_id").str.split("\n").list.last(),
-        value=pl.col("value") - pl.col("value_b"),
-    )
-    missing = [pl.lit(None, dtype).alias(name) for name, dtype in VALUES.schema.items() if name not in rows.columns]
-    return rows.with_columns(missing).select(pl.col(name).cast(dtype) for name, dtype in VALUES.schema.items())
+    prompt = pl.col("unit_id").str.split("\n").list.last()
+    values = joined.select(item="unit_id", prompt_id=prompt, value=pl.col("value") - pl.col("value_b"))
+    return value_rows({"metric": "model_difference", **found.place}, what, values)
 
 
 def correct_families(metric: str, found: Sequence[Found], correction: str, reason: str) -> list[Row]:
     """Correct p values within each family, and write the rows."""
+    rows = []
+    for one, own, size in in_families(found, correction):
+        params: dict[str, object] = {
+            **one.params,
+            "p": None if math.isnan(one.answer.p) else one.answer.p,
+            "p_corrected": None if math.isnan(own) else own,
+            "correction": correction,
+            "family": size,
+        }
+        params = with_reason(params, one.answer.interval, reason)
+        rows.append(statistic_row(metric, answer=one.answer.interval, params=params, **one.place))
+    return rows
+
+
+def in_families(found: Sequence[Found], correction: str) -> Iterator[tuple[Found, float, int]]:
+    """Give each comparison with its corrected p value and the size of its family, family by family."""
     families: dict[tuple[Any, ...], list[Found]] = {}
     for one in found:
         families.setdefault(one.family, []).append(one)
-    rows = []
     for members in families.values():
         p = corrected([one.answer.p for one in members], correction=correction)
-        for one, own in zip(members, p.tolist(), strict=True):
-            params: dict[str, object] = {
-                **one.params,
-                "p": None if math.isnan(one.answer.p) else one.answer.p,
-                "p_corrected": None if math.isnan(own) else own,
-                "correction": correction,
-                "family": len(members),
-            }
-            params = with_reason(params, one.answer.interval, reason)
-            rows.append(statistic_row(metric, answer=one.answer.interval, params=params, **one.place))
-    return rows
+        yield from zip(members, p.tolist(), itertools.repeat(len(members)))
 
 
 def check_models(traits: Mapping[str, Traits], params: pl.Series) -> None:

@@ -15,9 +15,10 @@ from culturekit.errors import NothingScored, UsageError
 from culturekit.families.family import Confidence, Family, check_choices, described, kept
 from culturekit.families.family_stage import family_stage
 from culturekit.families.handles.country_groups import GroupsGiven, country_groups
+from culturekit.families.handles.country_labels import tables_of_matches
 from culturekit.families.handles.form_answers import read_answers
 from culturekit.families.handles.inputs import Numbered, ValueTables, roles_of
-from culturekit.metrics.arguments import argument_error, check_choice
+from culturekit.metrics.arguments import argument_error
 from culturekit.metrics.scoring.automatic_values import automatic_values
 from culturekit.metrics.scoring.item_series import Series, items_of, metric_series
 from culturekit.metrics.scoring.rating_pools import PoolsBy, pooled_ratings
@@ -31,7 +32,7 @@ from culturekit.metrics.statistics.correlations import (
     as_correlation,
     correlate,
 )
-from culturekit.records.schemas import MATCHES, PROMPTS, QUALITY, VALUES
+from culturekit.records.schemas import PROMPTS, QUALITY, VALUES
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import Seed, Typed
 from culturekit.storage.tables import read_table
@@ -67,7 +68,9 @@ class MetaReads:
         Numbered,
         Field(description="What images were mapped to: similarity, margins, the country asked for; repeatable."),
     ] = Numbered()
-    prompts: Annotated[Path | None, Field(description="What images were asked for; with --matches.")] = None
+    prompts: Annotated[
+        Path | None, Field(description="What images were asked for; with --matches."), Typed(needs="matches")
+    ] = None
 
     def __post_init__(self) -> None:
         """Refuse files of which nothing can be correlated."""
@@ -87,7 +90,7 @@ class MetaReads:
         """Read what the tables of single images say of some."""
         return automatic_values(
             [read_table(path, QUALITY) for path in self.quality.places],
-            [read_table(path, MATCHES) for path in self.matches.places],
+            tables_of_matches(self.matches.places),
             None if self.prompts is None else read_table(self.prompts, PROMPTS),
             items=items,
         )
@@ -186,8 +189,6 @@ def score_meta(
     """
     if not options.methods:
         raise argument_error("methods", "at least one correlation", options.methods)
-    for method in options.methods:
-        check_choice("methods", method, CORRELATIONS)
     check_choices(options)
     check_count("resamples", options.resamples)
     left_out: Counter[str] = Counter()

@@ -20,7 +20,7 @@ from culturekit.families.handles.vector_files import one_identity
 from culturekit.families.neutral import with_vectors
 from culturekit.metrics.arguments import argument_error
 from culturekit.metrics.linguistic.neutral_groups import LOGIT_SCALE, question_pair
-from culturekit.metrics.scoring.prompted_images import Place, mean_rows, plain_row, prompted_images
+from culturekit.metrics.scoring.prompted_images import Place, mean_rows, parts_by_group, plain_row, prompted_images
 from culturekit.metrics.scoring.score_rows import Scored, scored
 from culturekit.records.schemas import IMAGES
 from culturekit.records.work import Work
@@ -142,8 +142,8 @@ def score_question_pairs(
         params: dict[str, object] = {"first": first, "second": second, "logit_scale": options.logit_scale}
         if options.encoder:
             params["encoder"] = options.encoder
-        for (model, group), part in parts_of(answered):
-            place = Place("question_share", model, options.benchmark, group)
+        for part in parts_by_group(answered, item="item"):
+            place = Place("question_share", part["model"][0], options.benchmark, part["group"][0])
             row, below = mean_rows(part, place, params, confidence=options.confidence)
             rows.append(row)
             values += below
@@ -151,14 +151,3 @@ def score_question_pairs(
                 deviation = float(np.sort(part["value"].to_numpy()).std(ddof=1))
                 rows.append(plain_row(replace(place, metric="question_sd"), deviation, part.height, params))
     return scored(rows, values, left_out=dict(sorted(left_out.items())))
-
-
-def parts_of(answered: pl.DataFrame) -> list[tuple[tuple[str, str | None], pl.DataFrame]]:
-    """Part pictures by model, and a model's by group; its whole comes first, with no group."""
-    parts: list[tuple[tuple[str, str | None], pl.DataFrame]] = []
-    for model in answered.sort("model", "item").partition_by("model", maintain_order=True):
-        name = model["model"][0]
-        parts.append(((name, None), model))
-        groups = model.filter(pl.col("group").is_not_null()).sort("group", "item")
-        parts += [((name, part["group"][0]), part) for part in groups.partition_by("group", maintain_order=True)]
-    return parts

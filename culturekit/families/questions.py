@@ -11,12 +11,11 @@ from pydantic import Field
 
 from culturekit.errors import NothingScored, UsageError
 from culturekit.families.answers import ANSWERED, DSG, VQASCORE, answer_matrix, own_answers
-from culturekit.families.family import Family, described, kept
+from culturekit.families.family import Family, check_choices, described, kept
 from culturekit.families.family_stage import family_stage
 from culturekit.families.handles.image_levels import MeanOptions, Rows, mean_rows, placed, target_of
 from culturekit.families.handles.inputs import Numbered, roles_of
 from culturekit.families.handles.vector_files import images_with_prompts
-from culturekit.metrics.arguments import check_choice
 from culturekit.metrics.questions.graph_scores import Denominator, dsg_score
 from culturekit.metrics.scoring.image_collections import checked
 from culturekit.metrics.scoring.score_rows import Scored, scored
@@ -24,6 +23,7 @@ from culturekit.metrics.statistics.intervals import Target
 from culturekit.records.schemas import JUDGMENTS, QUALITY, QUESTIONS
 from culturekit.records.work import Work
 from culturekit.stages.stage import Stage
+from culturekit.stages.stage_command import Typed
 from culturekit.storage.tables import read_table
 
 __all__ = [
@@ -91,7 +91,9 @@ class QuestionOptions:
     """What to score, and how."""
 
     denominator: Annotated[
-        Denominator, Field(description="DSG over all questions, or over those whose parents were answered yes.")
+        Denominator,
+        Field(description="DSG over all questions, or over those whose parents were answered yes."),
+        Typed(needs="questions"),
     ] = "all"
     means: MeanOptions = MeanOptions(benchmark="questions")
 
@@ -124,7 +126,7 @@ def score_questions(given: QuestionInput, *, options: QuestionOptions) -> Scored
     Raises:
         UsageError: an option breaks its rule, tables do not conform, or (NothingScored) there is nothing to score.
     """
-    check_choice("denominator", options.denominator, ("all", "valid"))
+    check_choices(options)
     left_out: Counter[str] = Counter()
     made = given.images.filter(pl.col("status") == "ok") if "status" in given.images.columns else given.images
     ids = made["image_id"].to_list() if "image_id" in made.columns else []
@@ -137,11 +139,10 @@ def score_questions(given: QuestionInput, *, options: QuestionOptions) -> Scored
     if given.quality is not None:
         parts += quality_rows(images, checked(given.quality, QUALITY), options, left_out)
     if not any(rows for rows, _ in parts):
-        raise NothingScored(
-            "there is nothing to score",
+        raise NothingScored.because(
+            "there is nothing to score", dict(sorted(left_out.items())),
             expected=f"judgments of the tasks {DSG} or {VQASCORE}, or quality, of images in the table of images",
-            found=", ".join(f"{count} {reason}" for reason, count in sorted(left_out.items()) if count),
-        ).counting(dict(sorted(left_out.items())))
+        )  # fmt: skip
     rows = [row for rows, _ in parts for row in rows]
     return scored(rows, [value for _, values in parts for value in values], left_out=dict(sorted(left_out.items())))
 

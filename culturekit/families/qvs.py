@@ -15,6 +15,7 @@ from culturekit.families.collection_scores import QvsOptions, collection_answers
 from culturekit.families.corrected import NO_CORRECTION, Correction, score_corrected
 from culturekit.families.family import Family, described, kept
 from culturekit.families.family_stage import scored_in, write_scored
+from culturekit.families.handles.country_labels import tables_of_matches
 from culturekit.families.handles.inputs import Files, roles_of
 from culturekit.families.handles.made_alike import noted, traits_by_model
 from culturekit.families.handles.public_files import prompts_table
@@ -28,7 +29,7 @@ from culturekit.metrics.scoring.image_collections import (
     quality_by_scorer,
 )
 from culturekit.metrics.scoring.score_rows import Scored, scored
-from culturekit.records.schemas import AUDIT_SAMPLE, AUDITS, IMAGES, MATCHES, PROMPTS, QUALITY
+from culturekit.records.schemas import AUDIT_SAMPLE, AUDITS, IMAGES, PROMPTS, QUALITY
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import Typed
@@ -81,7 +82,9 @@ class QvsReads:
     truth: Files = Files()
     limits: Files = Files()
     prompts: Annotated[
-        Path | None, Field(description="Table of the prompts, for --within country."), Typed(after="within")
+        Path | None,
+        Field(description="Table of the prompts, for --within country."),
+        Typed(after="within", needs="within=country"),
     ] = None
 
 
@@ -127,7 +130,7 @@ def score(work: Work, given: QvsReads, correction: Correction, options: QvsOptio
     quality = given.quality.together(QUALITY) if given.quality else None
     prompts = None if given.prompts is None else read_table(prompts_table(given.prompts, work.scratch), PROMPTS)
     countries = None if prompts is None else countries_of(prompts)
-    mapped, truth, limits = (tables_of(files) for files in (given.matches, given.truth, given.limits))
+    mapped, truth, limits = (tables_of_matches(files.places) for files in (given.matches, given.truth, given.limits))
     none_alike = replace(options, missing="equal")
     tables = [(table, quality, options) for table in mapped]
     tables += [(table, quality, none_alike) for table in truth]
@@ -206,11 +209,6 @@ def samples_of(samples: Files) -> pl.DataFrame | None:
     """Read which images were drawn, each with the name of its drawing."""
     tables = [read_table(path, AUDIT_SAMPLE).select(list(AUDIT_SAMPLE.schema)) for path in samples.places]
     return pl.concat([one.with_columns(drawing=pl.lit(drawing_of(one))) for one in tables]) if tables else None
-
-
-def tables_of(matches: Files) -> list[pl.DataFrame]:
-    """Read each table of matches."""
-    return [read_table(path, MATCHES) for path in matches.places]
 
 
 def countries_of(prompts: pl.DataFrame) -> dict[str, str]:

@@ -14,14 +14,13 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.errors import NothingScored, UsageError
-from culturekit.families.compare import Found, correct_families
+from culturekit.families.compare import Found, correct_families, in_families
 from culturekit.families.family import Correction, Family, described, kept
 from culturekit.families.family_stage import family_stage
 from culturekit.families.handles.inputs import Numbered, roles_of
 from culturekit.metrics.scoring.score_rows import Row, Scored, check_ranges, scored, statistic_row
 from culturekit.metrics.scoring.value_sets import parsed
 from culturekit.metrics.statistics.comparisons import Comparison
-from culturekit.metrics.statistics.corrections import corrected
 from culturekit.metrics.statistics.intervals import Interval
 from culturekit.records.schemas import SCORES
 from culturekit.records.work import Work
@@ -104,7 +103,7 @@ def score_ranks(scores: pl.DataFrame, *, options: RankOptions) -> Scored:
             found=f"{scores.height} scores of {scores['model'].n_unique()} models",
         ).counting({})  # a run of one model lacks nothing
     differences = correct_families("model_difference", found, options.correction, "")
-    surely = dict(zip(map(id, in_families(found)), p_corrected(found, options.correction), strict=True))
+    surely = {id(one): p for one, p, _ in in_families(found, options.correction)}
     ranked = [row for rows, pairs in groups for row in rank_rows(rows, pairs, surely, options)]
     return scored([*differences, *ranked])
 
@@ -162,20 +161,6 @@ def difference_of(first: Interval, second: Interval, *, confidence: float) -> tu
     quantile = float(ndtri((1 + confidence) / 2))
     p = (0.0 if value else 1.0) if side == 0 else 2 * float(ndtr(-quantile * abs(value) / side))
     return Interval(value, value - below, value + above, first.n + second.n, "these"), p
-
-
-def in_families(found: Sequence[Found]) -> list[Found]:
-    """Put comparisons in the order of their families."""
-    families: dict[tuple[Any, ...], list[Found]] = {}
-    for one in found:
-        families.setdefault(one.family, []).append(one)
-    return [one for members in families.values() for one in members]
-
-
-def p_corrected(found: Sequence[Found], correction: str) -> Iterator[float]:
-    """Correct the p values of each family, in the order of `in_families`."""
-    for _, members in itertools.groupby(in_families(found), key=lambda one: one.family):
-        yield from corrected([one.answer.p for one in members], correction=correction).tolist()
 
 
 def rank_rows(

@@ -23,6 +23,7 @@ from culturekit.metrics.scoring.score_rows import Row, Scored, scored
 from culturekit.records.schemas import IMAGES
 from culturekit.records.work import Work
 from culturekit.stages.stage import Stage
+from culturekit.stages.stage_command import Typed
 
 __all__ = ["NO_MODEL", "RATINGS", "RatingOptions", "RatingReads", "ratings", "score_ratings"]
 
@@ -38,7 +39,9 @@ class RatingReads:
     images: Annotated[Numbered, Field(description="Table of the images rated: the model of each; repeatable.")] = (
         Numbered()
     )
-    prompts: Annotated[Path | None, Field(description="Their prompts: the group of each.")] = None
+    prompts: Annotated[Path | None, Field(description="Their prompts: the group of each."), Typed(needs="images")] = (
+        None
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,18 +16,18 @@ from culturekit.families.family import Family, described, kept
 from culturekit.families.family_stage import family_stage
 from culturekit.families.handles.image_levels import Rows, placed, target_of
 from culturekit.families.handles.inputs import ImageTables, ProbabilityFolders, VectorFolder, VectorFolders, roles_of
-from culturekit.families.handles.vector_files import images_with_prompts, one_identity_of_all
+from culturekit.families.handles.vector_files import LabelledVectors, images_with_prompts, one_identity_of_all
 from culturekit.families.realism_cells import RealismOptions, cell_rows, cells_with_references, params_of
 from culturekit.metrics.realism.extractors import check_extractor, licence_of
 from culturekit.metrics.realism.features import check_same_width, feature_rows
 from culturekit.metrics.realism.neighbours import RadiiCache
 from culturekit.metrics.realism.set_distances import split_scores
 from culturekit.metrics.scoring.equal_images import Equal, balanced_references, equal_images
-from culturekit.metrics.scoring.labelled_vectors import LabelledVectors
 from culturekit.metrics.scoring.score_rows import Scored, scored, statistic_row, value_rows
 from culturekit.metrics.statistics.intervals import Interval
 from culturekit.records.work import Work
 from culturekit.stages.stage import Stage
+from culturekit.stages.stage_command import Typed
 
 __all__ = ["REALISM", "RealismInput", "RealismReads", "realism", "score_realism"]
 
@@ -50,9 +50,13 @@ class RealismReads:
         ImageTables,
         Field(description="Table of generated images: model, prompt, country, object; repeatable. [one model]"),
     ] = ImageTables()
-    references: Annotated[Path | None, Field(description="Table of the real images; --by needs it.")] = None
+    references: Annotated[
+        Path | None, Field(description="Table of the real images; --by needs it."), Typed(needs="by balanced")
+    ] = None
     prompts: Annotated[
-        Path | None, Field(description="Prompts of the images, where their table lacks country or object.")
+        Path | None,
+        Field(description="Prompts of the images, where their table lacks country or object."),
+        Typed(needs="images references"),
     ] = None
     probs: Annotated[
         ProbabilityFolders,
@@ -140,11 +144,7 @@ def score_realism(given: RealismInput, *, options: RealismOptions) -> Scored:
     target = target_of(made, means)
     cache: RadiiCache = {}
     scores, values = [], []
-    cells = cells_with_references(
-        made, shown, reals, fakes, by=means.by, k=options.k, per_cell=options.per_cell, seed=options.seed,
-        left_out=left_out, whole=whole, fewest=options.fewest, lenient=options.balanced,
-    )  # fmt: skip
-    for cell in cells:
+    for cell in cells_with_references(made, shown, reals, fakes, whole, options, left_out):
         told = params_of(cell, options) | equal.params
         rows, behind = cell_rows(cell, reals, fakes, options, params=told, target=target, cache=cache)
         scores += rows

@@ -1,7 +1,7 @@
 """The images of one model in one cell beside real ones: all of these, or equally many from every cell."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from culturekit.errors import NothingScored, UsageError
-from culturekit.families.handles.image_levels import LEVELS, Level, MeanOptions, Rows, cells_of, prompts_of
+from culturekit.families.handles.image_levels import LEVELS, MeanOptions, Rows, cells_of, prompts_of
 from culturekit.metrics.realism.extractors import called, licence_of
 from culturekit.metrics.realism.features import unduplicated
 from culturekit.metrics.realism.image_means import mean_interval, share_interval
@@ -45,12 +45,12 @@ class RealismOptions:
     """What to score, and how; the seed is that of draws. Encoder and classifier stand in the params of scores."""
 
     k: Annotated[int, Field(ge=1, description="Neighbourhoods reach to the k-th neighbour.")] = 5
-    splits: Annotated[int, Field(ge=1, description="Of the inception score.")] = 10
+    splits: Annotated[int, Field(ge=1, description="Of the inception score."), Typed(needs="probs")] = 10
     means: RealismMeans = RealismMeans()
     per_cell: Annotated[
         int | None,
         Field(ge=1, description="Real images drawn of each object and place. [as many as the fewest have]"),
-        Typed(after="groups"),
+        Typed(after="groups", needs="by"),
     ] = None
     equal: Annotated[
         bool,
@@ -66,7 +66,9 @@ class RealismOptions:
         Typed("balanced"),
     ] = False
     fewest: Annotated[
-        int, Field(ge=0, description="Images, real and generated, without which a cell of --by is left out.")
+        int,
+        Field(ge=0, description="Images, real and generated, without which a cell of --by is left out."),
+        Typed(needs="by"),
     ] = 0
     seed: Seed = 0
     encoder: Mapping[str, Any] = field(default_factory=dict)
@@ -97,52 +99,48 @@ def cells_with_references(
     shown: pl.DataFrame,
     reals: NDArray[np.floating],
     fakes: NDArray[np.floating],
-    *,
-    by: Sequence[Level],
-    k: int,
-    per_cell: int | None,
-    seed: int,
+    whole: Equal,
+    options: RealismOptions,
     left_out: Counter[str],
-    whole: Equal | None = None,
-    fewest: int = 0,
-    lenient: bool = False,
 ) -> Iterator[Cell]:
-    """Give each model with all references or those of `whole`, then, at each level, each cell with balanced ones.
+    """Give each model with the references of `whole`, then, at each level, each cell with balanced ones.
 
     References of `whole` that were drawn in equal numbers of each concept serve the level of concepts, too, and copies
-    count there as they do over all. With `lenient`, levels are left out, and counted, where no real image has a place.
+    count there as they do over all. Where balanced ones are asked for, and no real image has a place, levels are left
+    out and counted.
     """
+    by = options.means.by
     for place, images in cells_of(made, ()):
-        yield Cell(place, images, shown if whole is None else whole.images, None, {} if whole is None else whole.params)
-    if lenient and shown.select(pl.all_horizontal(pl.col("concept", "country", "group").is_null()).all()).item():
+        yield Cell(place, images, whole.images, None, whole.params)
+    if (
+        options.balanced
+        and shown.select(pl.all_horizontal(pl.col("concept", "country", "group").is_null()).all()).item()
+    ):
         left_out["levels, as no real image says what it shows or where it is from"] += len(by)
         return
     if not by:
         return
-    evenly = whole is not None and bool(whole.params) and set(by) == {("concept",)}
-    if whole is not None and evenly:
-        drawn, each, told = whole.images, None, whole.params
-        parted = made
-    else:
+    drawn, each, told, parted = whole.images, None, whole.params, made
+    if not told or set(by) != {("concept",)}:
         told = {}
         usable = without_copies(shown, reals, "real images with the vector of another", left_out)
         parted = pl.concat([
             without_copies(images, fakes, "generated images with the vector of another of the model", left_out)
             for images in made.partition_by("model", maintain_order=True)
         ])  # fmt: skip
-        drawn, each = balanced(usable, parted, by=by, per_cell=per_cell, seed=seed, left_out=left_out)
+        drawn, each = balanced(usable, parted, options, left_out)
     for place, images in cells_of(parted, by):
         columns = [name for name in place if name != "model"]
         if not columns:
             continue
         references = drawn.filter(pl.all_horizontal(pl.col(name) == place[name] for name in columns))
-        if min(images.height, references.height) <= k:
-            left_out[f"cells with at most {k} images, real or generated"] += 1
-            continue
-        if min(images.height, references.height) < fewest:
-            left_out[f"cells with fewer than {fewest} images, real or generated"] += 1
-            continue
-        yield Cell(place, images, references, each, told)
+        size = min(images.height, references.height)
+        if size <= options.k:
+            left_out[f"cells with at most {options.k} images, real or generated"] += 1
+        elif size < options.fewest:
+            left_out[f"cells with fewer than {options.fewest} images, real or generated"] += 1
+        else:
+            yield Cell(place, images, references, each, told)
 
 
 def without_copies(
@@ -155,16 +153,10 @@ def without_copies(
 
 
 def balanced(
-    shown: pl.DataFrame,
-    made: pl.DataFrame,
-    *,
-    by: Sequence[Level],
-    per_cell: int | None,
-    seed: int,
-    left_out: Counter[str],
+    shown: pl.DataFrame, made: pl.DataFrame, options: RealismOptions, left_out: Counter[str]
 ) -> tuple[pl.DataFrame, int]:
     """Draw equally many references of every cell of the finest level that some model has images of."""
-    names = {name for level in by for name in level}
+    names = {name for level in options.means.by for name in level}
     if shown["concept"].null_count() == 0 and made["concept"].null_count() == 0:
         # Objects weigh the same in a region, also where regions are not parted by object.
         names.add("concept")
@@ -180,7 +172,7 @@ def balanced(
             found=f"{known.height} real images with a place, {made.height} generated ones",
         ).counting(left_out)
     cells = asked.select(pl.concat_str(columns, separator=" / ")).to_series().to_list()
-    drawn = asked[balanced_sample(cells, size=per_cell, rng=own_generator(seed, "references"))]
+    drawn = asked[balanced_sample(cells, size=options.per_cell, rng=own_generator(options.seed, "references"))]
     return drawn, drawn.height // len(set(cells))
 
 

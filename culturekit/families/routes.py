@@ -12,6 +12,7 @@ from culturekit.errors import NothingScored
 from culturekit.families.collection_scores import Kernels, QvsOptions, Within, weights_of
 from culturekit.families.family import Family, described, kept
 from culturekit.families.family_stage import scored_in, write_scored
+from culturekit.families.handles.country_labels import check_countries
 from culturekit.families.handles.inputs import Files, check_apart, roles_of
 from culturekit.families.qvs import over_all_prompts, score_qvs, without_quality
 from culturekit.families.stability import score_stability
@@ -19,14 +20,13 @@ from culturekit.metrics.diversity.kernels import STANDARD_KERNELS
 from culturekit.metrics.diversity.labels import LEVELS
 from culturekit.metrics.scoring.route_labels import Route, common_images, counted, read_route, side_by_side
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row, with_reason
-from culturekit.metrics.scoring.value_sets import parsed
+from culturekit.metrics.scoring.value_sets import params_without
 from culturekit.metrics.statistics.intervals import Interval
 from culturekit.metrics.statistics.two_labellings import equal_share, kappa_interval
 from culturekit.records.schemas import DISAGREEMENTS, JUDGMENTS, MATCHES, QUALITY, SCORES, VALUES
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import Typed
-from culturekit.storage.digests import canonical_json
 from culturekit.storage.tables import write_table
 
 __all__ = ["ROUTES", "RouteOptions", "RouteReads", "Routes", "routes", "score_routes"]
@@ -74,9 +74,11 @@ def routes(given: RouteReads, options: RouteOptions, *, name: str = "routes") ->
 
         def score() -> Scored:
             nonlocal parted
+            a, b = given.a.together(MATCHES), given.b.together(MATCHES)
+            check_countries(a, b, where=[*given.a.places, *given.b.places])
             found = score_routes(
-                given.a.together(MATCHES),
-                given.b.together(MATCHES),
+                a,
+                b,
                 quality=given.quality.together(QUALITY) if given.quality else None,
                 judgments=given.judgments.together(JUDGMENTS) if given.judgments else None,
                 options=options,
@@ -190,10 +192,7 @@ def side_scores(route: Route, one: Route, other: Route, quality: pl.DataFrame | 
 def plain(scores: pl.DataFrame) -> pl.DataFrame:
     """Drop from the parameters of scores where their labels come from, so that two routes' scores are one score."""
     texts = scores["params"].unique().to_list()
-    without = {
-        text: canonical_json({key: value for key, value in parsed(text).items() if key != "labels"}).decode()
-        for text in texts
-    }
+    without = {text: params_without(text, ["labels"]) for text in texts}
     return scores.with_columns(pl.col("params").replace_strict(without, return_dtype=pl.String)) if texts else scores
 
 

@@ -19,11 +19,11 @@ from culturekit.families.family_stage import family_stage
 from culturekit.families.handles.behind_specs import behind, check_ready
 from culturekit.families.handles.image_levels import MeanOptions, placed
 from culturekit.families.handles.inputs import ImageTables, PairFolders, VectorFolders, roles_of
+from culturekit.families.handles.vector_files import LabelledVectors
 from culturekit.index.spread.pair_measures import PAIR_MEASURES
 from culturekit.index.spread.picture_spread import measure_spread
 from culturekit.metrics.diversity.kernel_diversity import mean_cosine
 from culturekit.metrics.realism.extractors import licence_of
-from culturekit.metrics.scoring.labelled_vectors import LabelledVectors
 from culturekit.metrics.scoring.score_rows import (
     Row,
     Scored,

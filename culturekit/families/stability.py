@@ -18,12 +18,11 @@ from culturekit.families.family_stage import family_stage
 from culturekit.families.handles.inputs import Files, check_apart, roles_of
 from culturekit.metrics.scoring.image_collections import checked
 from culturekit.metrics.scoring.score_rows import Row, Scored, check_ranges, scored, statistic_row
-from culturekit.metrics.scoring.value_sets import COUNTS, PLACE, parsed
+from culturekit.metrics.scoring.value_sets import COUNTS, PLACE, params_without, parsed
 from culturekit.metrics.statistics.intervals import Interval
 from culturekit.records.schemas import SCORES
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import Typed
-from culturekit.storage.digests import canonical_json
 from culturekit.storage.tables import read_table
 
 __all__ = ["ALL_MODELS", "STABILITY", "STABLE", "StabilityReads", "score_stability", "stability"]
@@ -123,7 +122,7 @@ def rankings(scores: pl.DataFrame) -> dict[tuple[str | None, ...], dict[str, flo
     """Gather the value of each model under what was scored, whatever the instrument."""
     found: dict[tuple[str | None, ...], dict[str, float]] = {}
     for row in usable(scores):
-        key = (row["metric"], *(row[name] for name in PLACE), params_of(row))
+        key = (row["metric"], *(row[name] for name in PLACE), params_without(row["params"], OWN))
         found.setdefault(tuple("" if part is None else part for part in key), {})[row["model"]] = row["value"]
     return found
 
@@ -133,11 +132,6 @@ def usable(scores: pl.DataFrame) -> Iterator[dict[str, Any]]:
     for row in scores.filter(pl.col("value").is_finite()).iter_rows(named=True):
         if parsed(row["params"]).get("labels") not in {"truth", "corrected"}:
             yield row
-
-
-def params_of(row: dict[str, Any]) -> str:
-    """Write the parameters of a score without those of its instrument."""
-    return canonical_json({key: value for key, value in parsed(row["params"]).items() if key not in OWN}).decode()
 
 
 def stability_row(

@@ -96,8 +96,10 @@ class Shares(Protocol):
 class Task1Options:
     """What to score, and how."""
 
-    k: Annotated[int, Field(ge=1, description="Neighbours that the manifold's balls reach to.")] = 5
-    bins: Annotated[int, Field(ge=1, description="Bins of triplet distances.")] = 10
+    k: Annotated[
+        int, Field(ge=1, description="Neighbours that the manifold's balls reach to."), Typed(needs="real")
+    ] = 5
+    bins: Annotated[int, Field(ge=1, description="Bins of triplet distances."), Typed(needs="features")] = 10
     least: Least = LEAST_ACCURACY
     confidence: Confidence = CONFIDENCE
     benchmark: str = "inclusion"

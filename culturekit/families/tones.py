@@ -25,7 +25,7 @@ from culturekit.metrics.linguistic.picture_tones import TONE_WARNINGS, skin_tone
 from culturekit.metrics.linguistic.skin_pixels import Detector
 from culturekit.metrics.linguistic.tone_histograms import tone_spread_interval
 from culturekit.metrics.scoring.careful_answers import careful_answers, of_criterion
-from culturekit.metrics.scoring.prompted_images import Place, mean_rows, prompted_images
+from culturekit.metrics.scoring.prompted_images import Place, mean_rows, parts_by_group, prompted_images
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row, with_reason
 from culturekit.records.schemas import IMAGES
 from culturekit.records.work import Work
@@ -133,7 +133,7 @@ def score_tones(
     for answer in answers:
         bare = answer.pictures.filter(pl.col(WEIGHTS[0]).is_null())
         left_out[f"pictures without skin, {answer.detector}"] += bare.height
-        for part in parts_of(answer.pictures):
+        for part in parts_by_group(answer.pictures):
             found = list(tone_rows(part, answer, options))
             rows += [row for row, _ in found]
             values += [value for _, below in found for value in below]
@@ -180,14 +180,6 @@ def human_weights(annotations: pl.DataFrame, known: pl.DataFrame, left_out: Coun
         pictures = known.join(items, left_on="image_id", right_on="item_id", how="inner").sort("image_id")
         left_out["pictures whose tones people named, and that are none of these"] += items.height - pictures.height
         yield Answers(PEOPLE, pool["annotator_region"][0], pictures)
-
-
-def parts_of(pictures: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """Part pictures by model, and a model's by group; its whole comes first, with the group null."""
-    for model in pictures.sort("model", "image_id").partition_by("model", maintain_order=True):
-        yield model.with_columns(group=pl.lit(None, pl.String))
-        groups = model.filter(pl.col("group").is_not_null()).sort("group", "image_id")
-        yield from groups.partition_by("group", maintain_order=True)
 
 
 def tone_rows(part: pl.DataFrame, answer: Answers, options: ToneOptions) -> Iterator[tuple[Row, list[pl.DataFrame]]]:

@@ -23,43 +23,6 @@ MOST_SLOTS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluation:
-    """What was found of an evaluation: files, folders, and how many images a prompt has.
-
-    Attributes:
-        cspace: the published cultural space.
-        prompts: the file of the prompts.
-        references: a backend that takes pictures of artifacts; None where names alone tell what artifacts look like.
-        encoder: a SPEC.
-        quality: a SPEC.
-        models: name and backend of each.
-        per_prompt: how many images most prompts have.
-        kinds: of the prompts that images answer.
-        diagnosis: whether the encoder is looked at as well.
-    """
-
-    cspace: str
-    prompts: str
-    references: str | None
-    encoder: str
-    quality: str
-    models: Sequence[tuple[str, str]]
-    per_prompt: int
-    kinds: Sequence[str]
-    diagnosis: bool = True
-
-    @property
-    def slots(self) -> int:
-        """How many images are scored at a time."""
-        return min(self.per_prompt, MOST_SLOTS)
-
-    @property
-    def repeats(self) -> int:
-        """How many times as many images a prompt has."""
-        return self.per_prompt // self.slots
-
-
-@dataclass(frozen=True, slots=True)
 class EvaluationFiles:
     """What an evaluation is made of.
 
@@ -123,19 +86,10 @@ def begin_evaluation(files: EvaluationFiles, out: Path, *, encoder: str, quality
     for model in models:
         check_answers(model, files.asked)
     shown = None if files.references is None else references_in(files.references, files.cspace)
-    found = Evaluation(
-        str(files.cspace),
-        str(files.asked),
-        None if shown is None else shown[0],
-        encoder,
-        quality,
-        [(model.name, model.backend) for model in models],
-        min(model.per_prompt for model in models),
-        sorted({kind for model in models for kind in model.kinds}),
-        diagnosis,
-    )
-    check_enough(found, files.pictures)
-    write_atomically(out, recipe_text(found).encode())
+    check_enough(models, files.pictures)
+    backend = None if shown is None else shown[0]
+    text = recipe_text(files, models, backend, encoder=encoder, quality=quality, diagnosis=diagnosis)
+    write_atomically(out, text.encode())
     try:
         load_recipe(out)
     except BaseException:
@@ -168,9 +122,14 @@ def check_answers(model: FoundModel, prompts: Path) -> None:
     )
 
 
-def check_enough(found: Evaluation, pictures: Path) -> None:
+def per_prompt_of(models: Sequence[FoundModel]) -> int:
+    """Say how many images most prompts have, of whichever model has the fewest."""
+    return min(model.per_prompt for model in models)
+
+
+def check_enough(models: Sequence[FoundModel], pictures: Path) -> None:
     """Make sure that there is something to compare among the images of a prompt."""
-    if found.per_prompt < 2:
+    if per_prompt_of(models) < 2:
         raise UsageError(
             "most prompts have one image, and diversity is what several images of one prompt show",
             where=str(pictures),
@@ -179,33 +138,44 @@ def check_enough(found: Evaluation, pictures: Path) -> None:
         )
 
 
-def recipe_text(found: Evaluation) -> str:
-    """Write the recipe."""
+def recipe_text(
+    files: EvaluationFiles,
+    models: Sequence[FoundModel],
+    references: str | None,
+    *,
+    encoder: str,
+    quality: str,
+    diagnosis: bool,
+) -> str:
+    """Write the recipe; `references` is a backend, None where names alone tell what artifacts look like."""
+    made = per_prompt_of(models)
+    slots = min(made, MOST_SLOTS)
+    repeats = made // slots
     lines = [
-        f"# yaml-language-server: $schema={shipped(SHIPPED['recipe'])}",
+        f"# yaml-language-server: $schema={shipped(SHIPPED['recipe'][1])}",
         "# Images that exist already, held against a cultural space that was published.",
         "# Run it with: culturekit run, and the name of this file. Paths are as seen from where that is typed.",
         "recipe: cube",
         "seed: 20240401",
         "",
-        f"cspace: {quoted(found.cspace)}  # which artifacts there are; nothing is extracted, no dump is needed",
-        f"prompts: {{file: {quoted(found.prompts)}}}",
+        f"cspace: {quoted(str(files.cspace))}  # which artifacts there are; nothing is extracted, no dump is needed",
+        f"prompts: {{file: {quoted(str(files.asked))}}}",
         "",
-        *references_lines(found),
-        f"encoder: {quoted(found.encoder)}",
-        f"quality: {quoted(found.quality)}",
-        *(["diagnosis: {}  # how far the encoder is to be trusted; init --quick leaves it out"] * found.diagnosis),
+        *references_lines(references),
+        f"encoder: {quoted(encoder)}",
+        f"quality: {quoted(quality)}",
+        *(["diagnosis: {}  # how far the encoder is to be trusted; init --quick leaves it out"] * diagnosis),
         "",
-        f"images:  # {images_of_a_prompt(found)}",
-        f"  kinds: [{', '.join(found.kinds)}]",
-        f"  slots: {found.slots}",
-        f"  repeats: {found.repeats}",
+        f"images:  # {images_of_a_prompt(made, slots, repeats)}",
+        f"  kinds: [{', '.join(sorted({kind for model in models for kind in model.kinds}))}]",
+        f"  slots: {slots}",
+        f"  repeats: {repeats}",
         "",
         "models:",
-        *(f"  - {{name: {quoted(name)}, backend: {quoted(backend)}}}" for name, backend in found.models),
+        *(f"  - {{name: {quoted(model.name)}, backend: {quoted(model.backend)}}}" for model in models),
         "",
         "scores:",
-        f"  size: {found.slots}",
+        f"  size: {slots}",
         "",
         "# Answers of people about some images correct the scores for errors of the mapping: after the run, ask them",
         "# with culturekit annotate serve and the folder of the run, and run this again. Answers from elsewhere:",
@@ -214,21 +184,21 @@ def recipe_text(found: Evaluation) -> str:
     return "\n".join(lines) + "\n"
 
 
-def references_lines(found: Evaluation) -> list[str]:
+def references_lines(references: str | None) -> list[str]:
     """Say what artifacts look like."""
-    if found.references is None:
+    if references is None:
         return ["# No references: the encoder knows artifacts by their names."]
     return [
         "references:  # what the artifacts look like",
-        f"  backend: {quoted(found.references)}",
+        f"  backend: {quoted(references)}",
     ]
 
 
-def images_of_a_prompt(found: Evaluation) -> str:
+def images_of_a_prompt(made: int, slots: int, repeats: int) -> str:
     """Say how the images of a prompt are counted."""
-    left = found.per_prompt - found.slots * found.repeats
+    left = made - slots * repeats
     over = f"; {left} more are taken in and not scored" if left else ""
-    return f"most prompts have {found.per_prompt}, scored {found.slots} at a time{over}"
+    return f"most prompts have {made}, scored {slots} at a time{over}"
 
 
 def quoted(text: str) -> str:

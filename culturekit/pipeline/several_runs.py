@@ -38,7 +38,7 @@ HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 Named = tuple[str, RunFolders]
 
 
-def several_runs_stage(roots: Sequence[Path], *, name: str = "report") -> Stage:
+def several_runs_stage(roots: Sequence[Path]) -> Stage:
     """Write one page about several runs."""
     if others := {recorded(root).recipe for root in roots} - {CUBE}:
         raise UsageError(
@@ -46,16 +46,15 @@ def several_runs_stage(roots: Sequence[Path], *, name: str = "report") -> Stage:
             expected=f"runs of `{CUBE}`", found=", ".join(sorted(others)),
             hint="`culturekit site RUN...` puts them side by side.",
         )  # fmt: skip
-    return stage_of("report-runs", 4, list(named(roots)), write_page, {}, name)
+    return stage_of("report-runs", 4, list(named(roots)), write_page, {}, "report")
 
 
-def site_stage(roots: Sequence[Path], dataset: str | None = None, *, name: str = "site") -> Stage:
+def site_stage(roots: Sequence[Path], dataset: str | None = None) -> Stage:
     """Write a folder of pages about runs, and their scores as leaderboards read them.
 
     Args:
         roots: folders of finished runs.
         dataset: on the Hub, as OWNER/NAME: the results for repositories of models name it; without it there are none.
-        name: of the stage.
     """
     if dataset is not None and not HUB_NAME.fullmatch(dataset):
         raise argument_error("dataset", "OWNER/NAME, as the Hub writes it", dataset)
@@ -68,10 +67,10 @@ def site_stage(roots: Sequence[Path], dataset: str | None = None, *, name: str =
         )  # fmt: skip
     runs, options = list(named(roots)), {"dataset": dataset}
     if kinds == {CUBE}:
-        return stage_of("site", 4, runs, lambda work, runs: write_site(work, runs, dataset), options, name)
+        return stage_of("site", 4, runs, lambda work, runs: write_site(work, runs, dataset), options, "site")
     if dataset is not None:
         raise argument_error("dataset", f"for runs of `{CUBE}`, which have one headline score", dataset)
-    return stage_of("scored-site", 4, runs, write_scored_site, options, name)
+    return stage_of("scored-site", 4, runs, write_scored_site, options, "site")
 
 
 def stage_of(

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from culturekit.counting import counted
+from culturekit.counting import counted, counted_reason
 from culturekit.families.corrected import KERNELS, NOT_CORRECTED, UNRATED
 from culturekit.llm.journal.journal_file import FILE
 from culturekit.llm.journal.journal_places import JournalPlace
@@ -143,7 +143,7 @@ def not_put_right(run: RunFolders, role: Role, variants: Mapping[str, str]) -> I
     for variant, name in variants.items():
         if run.has(role, variant=variant):
             for why, count in run.manifest(role, variant=variant).drops.items():
-                found[counted(count, why)].append(name)
+                found[counted_reason(count, why)].append(name)
     yield from (f"{', '.join(names)}: {left_out}." for left_out, names in found.items())
 
 

@@ -2,38 +2,7 @@
 
 from culturekit.stages.roles import Role
 
-__all__ = [
-    "ALIGNED",
-    "ALT_TEXTS",
-    "ANSWERS",
-    "CAPTIONED",
-    "CAPTIONS",
-    "COLLECTION",
-    "COLLECTION_PROMPTS",
-    "COMPARED",
-    "EXPORTED",
-    "FINETUNED",
-    "FORMS",
-    "IMPORTED",
-    "JUDGED",
-    "NAMED_OBJECTS",
-    "OBJECTS",
-    "OF_MODELS",
-    "PAIRS",
-    "PAIR_ITEMS",
-    "PAIR_TRUTH",
-    "PEARSON",
-    "RANKED",
-    "RATINGS",
-    "SEEN",
-    "SELECTED",
-    "STATS",
-    "TRANSLATED",
-    "TRUTH",
-    "VECTORS",
-    "WEB",
-    "WORTH",
-]
+__all__ = ["OF_MODELS", "PAIRS", "WEB"]
 
 PAIRS, OF_MODELS, WEB = "pairs", "images", "web"
 """What stands in the place of a model where pairs of captions and pictures from elsewhere are aligned and rated, where

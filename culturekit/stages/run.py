@@ -9,7 +9,10 @@ from culturekit.stages.planned import Slot
 from culturekit.stages.roles import Role
 from culturekit.stages.stage import Stage
 
-__all__ = ["Others", "Run", "Step"]
+__all__ = ["RECIPE_RECORD", "Others", "Run", "Step"]
+
+RECIPE_RECORD = "recipe.json"
+"""The recipe as it was run, everything filled in: it lies beside the stage folders."""
 
 
 @dataclass(frozen=True, slots=True)

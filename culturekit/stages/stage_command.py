@@ -62,6 +62,8 @@ class Typed:
         after: the option that it stands after in the help, where that is not the order of the fields.
         only: the fields of a dataclass within another that are options there, where not all are.
         offers: `module:NAME` of the registry whose names the shell offers.
+        needs: options, with spaces between, of which one has to be typed, such as `gold` or `within=country`: nothing
+            looks at this one without.
     """
 
     name: str = ""
@@ -73,6 +75,7 @@ class Typed:
     after: str = ""
     only: tuple[str, ...] = ()
     offers: str = ""
+    needs: str = ""
 
 
 PLAIN = Typed()

@@ -5,11 +5,13 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import BinaryIO
 
 from culturekit.storage.system_errors import system_errors
 
 __all__ = [
+    "check_writable",
     "clear_folder",
     "copy_file",
     "copy_folder",
@@ -42,6 +44,19 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
         raise
+
+
+def check_writable(path: Path) -> None:
+    """Let the system refuse a file at once that it would refuse when the work for it is done.
+
+    Raises:
+        OSError: nothing can be written where the file would lie.
+    """
+    folder = next(folder for folder in path.absolute().parents if folder.exists())
+    try:
+        TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(folder)) from error
 
 
 def write_atomically(path: Path, content: bytes) -> None:

@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
@@ -80,9 +80,9 @@ class Ledger:
         """Say that a person has to look at something."""
         self.findings.append(Finding("finding", check, where, problem, str(expected), str(found)))
 
-    def note(self, check: str, where: str, problem: str, *, expected: object = "", found: object = "") -> None:
+    def note(self, check: str, where: str, problem: str) -> None:
         """Say what cannot be followed from here."""
-        self.findings.append(Finding("note", check, where, problem, str(expected), str(found)))
+        self.findings.append(Finding("note", check, where, problem))
 
     def judge(self, folder: str, row: Mapping[str, Any], verdict: Verdict, how: str) -> None:
         """Say what became of a score; `row` has its number beside its columns."""
@@ -92,6 +92,11 @@ class Ledger:
                 row["params"], verdict, how,
             )
         )  # fmt: skip
+
+    def not_verifiable(self, folder: str, rows: Iterable[Mapping[str, Any]], why: str) -> None:
+        """Say of all scores why they are out of reach."""
+        for row in rows:
+            self.judge(folder, row, "not verifiable", why)
 
     def count(self, what: str, number: int = 1) -> None:
         """Count what was looked at."""

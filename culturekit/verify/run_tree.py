@@ -53,6 +53,12 @@ class RunTree:
         """Give where an input lies, when it was found with the content that the manifest states."""
         return self.sources.get((stage.name, role))
 
+    def inputs_of(self, stage: FinishedStage, begin: str = "") -> dict[str, Path] | None:
+        """Give where the inputs lie whose roles begin so, by role; None where one was not found as it was."""
+        roles = [role for role in sorted(stage.manifest.inputs) if role.startswith(begin)]
+        found = {role: path for role in roles if (path := self.source(stage, role)) is not None}
+        return found if len(found) == len(roles) else None
+
     def sources_of(self, stage: FinishedStage, *files: str) -> list[tuple[str, Path]]:
         """List the inputs of a stage that are files of some names, by role."""
         found = [(role, self.source(stage, role)) for role in sorted(stage.manifest.inputs)]

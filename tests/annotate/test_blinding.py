@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from culturekit.annotate.aggregate import AggregateOptions
 from culturekit.annotate.quotas import Quotas
-from culturekit.pipeline.steps.aggregate_stage import AggregateReads
-from culturekit.pipeline.steps.annotate_stages import AggregateFiles, ExportFiles, aggregate_stage
+from culturekit.pipeline.steps.aggregate_stage import AggregateFiles, AggregateReads, aggregate_stage
+from culturekit.pipeline.steps.annotate_stages import ExportFiles
 from tests.annotate.projects import (
     Answers,
     answer_all,

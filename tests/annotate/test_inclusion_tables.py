@@ -15,8 +15,8 @@ from culturekit.errors import UsageError
 from culturekit.families.task1 import Task1Options, score_task1
 from culturekit.families.task2 import Task2Options, score_task2
 from culturekit.metrics.inclusion.task2_files import read_task2_file
-from culturekit.pipeline.steps.aggregate_stage import AggregateReads
-from culturekit.pipeline.steps.annotate_stages import AggregateFiles, ExportFiles, aggregate_stage
+from culturekit.pipeline.steps.aggregate_stage import AggregateFiles, AggregateReads, aggregate_stage
+from culturekit.pipeline.steps.annotate_stages import ExportFiles
 from culturekit.records.schemas import TASK1, TASK2
 from culturekit.storage.tables import read_table
 from tests.annotate.projects import Answers, answer_all, export, image_row, key_of, run, write_images

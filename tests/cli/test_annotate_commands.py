@@ -102,7 +102,7 @@ def test_serve_prints_an_address_of_this_machine_and_ends_with_what_was_answered
         started, ended = map(json.loads, done.stdout.splitlines())
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+/[\w-]{32}/", started["address"])
         assert (ended["answered"], ended["people"]) == (1, ["ana"])
-        assert f"Next: culturekit run RECIPE --workdir {run_copy}" in done.stderr
+        assert f"Next: culturekit run {run_copy / 'recipe.json'} --workdir {run_copy}" in done.stderr
         again = CliRunner().invoke(app, [*words, "--intervals"])
         assert "after 1 answer, corrected diversity (country kernel):" in again.stderr
         assert again.stdout.splitlines()[-1] == f"1 of {ended['wanted']} answers by 1 person"

@@ -97,6 +97,8 @@ def test_answers_that_corrected_a_run_are_its_first_audit(run: Path, tmp_path: P
 
 
 def test_kernels_with_artifacts_are_not_forecast(run: Path) -> None:
+    both = culturekit("audit", "plan", run, "--accuracy", "0.9", "--audits", "first.parquet")
+    assert "expected --audits or --accuracy" in both.stderr
     done = culturekit("audit", "plan", run, "--kernel", "artifact")
     assert done.returncode == 2
     assert "forecast for kernels without artifacts only; expected continent or country or hierarchical" in done.stderr

@@ -55,6 +55,15 @@ def test_images_become_a_folder_that_scores_take(tmp_path: Path, images: Path) -
     assert "not a cultural encoder" in manifest.notes["caveat"]
 
 
+def test_images_of_which_none_can_be_embedded_are_refused(tmp_path: Path, images: Path) -> None:
+    unread = pl.read_parquet(images).filter(pl.col("image_id").is_in(["i1", "i9"]))
+    for table, said in ((unread, "1 image without a picture, 1 picture file is empty"), (unread.clear(), "no rows")):
+        table.write_parquet(images)
+        command = ["index", "embed", "--images", str(images), "--encoder", "embedded", "--out", str(tmp_path / "none")]
+        refused = CliRunner().invoke(app, [*command, "--workers", "1"])
+        assert f"no image can be embedded; found {said}" in str(refused.exception)
+
+
 def test_texts_become_a_folder_too(tmp_path: Path) -> None:
     table = tmp_path / "texts.csv"
     table.write_text("id,text\nb,a plate of rice\na,one two three four five six seven\nc,\n", encoding="utf-8")

@@ -63,6 +63,12 @@ def test_the_log_by_outcome_and_as_json(run: Path) -> None:
     assert data["usage"]["thinking_tokens"] == 4
 
 
+def test_a_log_of_nothing_says_how_exchanges_ended(run: Path) -> None:
+    done = CliRunner().invoke(app, ["llm", "log", str(run), "--outcome", "refusal"])
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert done.stderr == "no such exchange; those that are there ended invalid, ok, refused\n"
+
+
 def test_cost_adds_up(run: Path) -> None:
     data = json.loads(told("cost", str(run), "--json"))
     assert [line["outcome"] for line in data["lines"]] == ["invalid", "ok", "refused"]

@@ -8,7 +8,9 @@ import typer
 from pydantic import Field
 from typer.testing import CliRunner
 
+from culturekit.cli.app import app as culturekit_app
 from culturekit.cli.lazy import as_function
+from culturekit.errors import UsageError
 from culturekit.stages.stage_command import Typed
 
 
@@ -23,6 +25,7 @@ class Colours:
 class Wall:
     colours: Annotated[Colours, Typed(only=("names", "share"))]
     height: Annotated[int, Field(description="In bricks.")] = 7
+    pattern: Annotated[str | None, Field(description="How bricks lie."), Typed(needs="names=green share")] = None
 
 
 painted: list[Wall] = []
@@ -64,3 +67,32 @@ def test_a_part_gives_the_options_that_it_names_with_their_ranges() -> None:
     assert "--depth" not in shown
     assert typed("--depth", "4")[0] == 2
     assert typed("--share", "1.5")[0] == 2
+
+
+@pytest.mark.parametrize("words", [("--names", "white,green"), ("--share", "0.25")])
+def test_an_option_is_looked_at_beside_one_that_it_needs(words: tuple[str, ...]) -> None:
+    painted.clear()
+    assert typed(*words, "--pattern", "across") == (0, "")
+    assert painted[0].pattern == "across"
+
+
+IDLE = {
+    "score qvs --matches m --prompts p": "--prompts alone; expected --within country",
+    "score realism --real r --fake f --splits 5": "--splits alone; expected --probs",
+    "score questions --images i --quality q --by country --scheme cultivate": "--scheme alone; expected --by region or",
+    "score task1 --task1 t --k 3": "--k alone; expected --real",
+    "index build --cspace c --encoder embedded --prompts p": "--prompts alone; expected --references",
+    "index map --index x --images i --adjust csls --bank b --temperature 1": "--temperature alone; expected --adjust",
+    "cspace complete --kept k --roots cuisine --llm rules --drops d": "--drops alone; expected --candidates",
+    "cspace complete --kept k --roots cuisine --llm rules --beside f": "--beside alone; expected --budget",
+    "select export --selected s --captions c --images i --per-shard 9": "--per-shard alone; expected --format",
+    "annotate export audit --images i --gold-per-sheet 20": "--gold-per-sheet alone; expected --gold",
+    "prompts build neutral --term food.n.02": "--term alone; expected --wordnet",
+}
+
+
+@pytest.mark.parametrize("words", IDLE)
+def test_an_option_that_nothing_looks_at_is_refused(words: str) -> None:
+    refused = CliRunner().invoke(culturekit_app, [*words.split(), "--out", "nowhere"])
+    assert isinstance(refused.exception, UsageError), refused.output
+    assert f"nothing looks at {IDLE[words]}" in str(refused.exception)

@@ -62,9 +62,9 @@ def test_every_shipped_yaml_file_names_its_schema_in_its_first_line() -> None:
 
 @pytest.mark.parametrize("kind", SHIPPED)
 def test_a_shipped_schema_is_that_of_the_code(kind: SchemaKind) -> None:
-    path = shipped(SHIPPED[kind])
+    path = shipped(SHIPPED[kind][1])
     schema = json.loads(path.read_text(encoding="utf-8"))
-    assert schema == schema_of(kind), f"regenerate: culturekit config schema {kind} > culturekit/{SHIPPED[kind]}"
+    assert schema == schema_of(kind), f"regenerate: culturekit config schema {kind} > culturekit/{SHIPPED[kind][1]}"
     assert schema["$schema"] == "http://json-schema.org/draft-07/schema#"
     for later in ("$defs", "prefixItems"):
         assert later not in json.dumps(schema)
@@ -87,6 +87,16 @@ def test_the_schema_of_any_kind_of_recipe_is_printed_by_its_name(monkeypatch: py
     assert json.loads(usual) == json.loads(named) == schema_of("recipe")
     assert "there is no kind of recipe 'cub'" in culturekit("config", "schema", "--recipe", "cub").stderr
     assert culturekit("config", "schema", "prices", "--recipe", "cube").returncode == 2
+
+
+def test_the_record_of_a_run_is_its_recipe(tmp_path: Path) -> None:
+    recipe = load_recipe("cube", ["images.repeats=2"])
+    record = json.dumps({**recipe.model_dump(mode="json"), "stages": ["graph"]})
+    (tmp_path / "recipe.json").write_text(record)
+    assert load_recipe(tmp_path / "recipe.json") == recipe
+    (tmp_path / "mine.yaml").write_text(record)
+    with pytest.raises(ConfigError, match="stages"):
+        load_recipe(tmp_path / "mine.yaml")
 
 
 def test_a_shipped_recipe_is_printed_to_begin_another_from(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ import pytest
 
 from culturekit.errors import UsageError
 from culturekit.families.c3 import ROLES, C3Options, C3Scores, score_c3
+from culturekit.families.handles.vector_files import LabelledVectors
 from culturekit.metrics import CATALOG, alignment_c3, interval
-from culturekit.metrics.scoring.labelled_vectors import LabelledVectors
 from culturekit.records.schemas import SCORES, SELECTION, VALUES
 
 WIDTHS = {"source": 6, "target": 6, "objects": 6, "image": 4, "image_target": 4}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from culturekit.families.family import Family, dataclasses_of, declared
+from culturekit.families.family import Family, dataclasses_of, declared, options_in
 from culturekit.families.listing import FAMILIES, all_metrics, family_named
 from culturekit.families.named_in_recipe import bound_stage
 from culturekit.metrics import CATALOG
@@ -40,6 +40,15 @@ def test_every_option_of_a_family_says_what_it_is(name: str) -> None:
     reads, *options = dataclasses_of(family)
     assert any(each.help for each in declared(reads))
     assert all(each.help.endswith((".", "]")) for cls in (reads, *options) for each in declared(cls) if each.help)
+
+
+@pytest.mark.parametrize("name", list(FAMILIES))
+def test_what_an_option_needs_is_another_option_of_its_command(name: str) -> None:
+    options = list(options_in(*dataclasses_of(family_named(name))))
+    names = {each.option.replace("_", "-") for each in options}
+    assert all(
+        {one.partition("=")[0] for one in each.typed.needs.split()} & names for each in options if each.typed.needs
+    )
 
 
 def test_no_kind_is_both_recomputed_and_held_against_means() -> None:

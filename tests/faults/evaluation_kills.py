@@ -131,10 +131,10 @@ def evaluation(folder: Path, *, repeats: int, references: int, sample: str) -> E
     run_recipe(load_recipe(folder / "drawn.yaml"), drawn, engine=engine, progress=progress, until="prompts")
     for name, backend in MODELS.items():
         stage = generate_stage(
-            drawn / "prompts/prompts.parquet", plan, backend=backend, model=name, seed=11, name=f"images-{name}",
+            drawn / "prompts/prompts.parquet", plan, backend=backend, model=name, seed=11,
             cspace=drawn / "cspace/cspace.parquet",
         )  # fmt: skip
-        run_stage(stage, drawn / stage.name, engine=engine, progress=progress)
+        run_stage(stage, drawn / f"images-{name}", engine=engine, progress=progress)
     space = pl.read_parquet(drawn / "cspace/cspace.parquet").unique("artifact_id", keep="first", maintain_order=True)
     names = {row["artifact_id"]: [row["name"], row["country_name"]] for row in space.iter_rows(named=True)}
     shown: dict[str, list[str] | None] = {}

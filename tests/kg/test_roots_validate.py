@@ -219,6 +219,7 @@ def test_what_cannot_be_drafted_is_said(graph: Path) -> None:
     for words in (
         ["--country", "Q4000000000"],
         ["--country", "Belgium", "--name", "Belgium"],
+        ["--country", "Belgium", "--graph", "nowhere"],
         ["sweets", "--country", "Q31"],
         ["sweets", "--root", "Q10"],
         ["--country", "41", "--name", "Belgium"],

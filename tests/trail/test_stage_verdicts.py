@@ -129,7 +129,7 @@ def test_the_log_of_one_item_or_artifact(paid_run: Path) -> None:
 def test_a_free_judge_has_no_reply_and_that_is_said(paid_run: Path, tmp_path: Path) -> None:
     concepts = (load_concept("cuisine"),)
     given = FilterReads(paid_run / "candidates/candidates.parquet")
-    kept = filter_stage(given, FilterOptions(concepts, "rules"), name="kept")
+    kept = filter_stage(given, FilterOptions(concepts, "rules"))
     run_stage(kept, tmp_path / "kept", engine=HereEngine(), progress=HeardProgress())
     space = release_stage([tmp_path / "kept/kept.parquet"], ReleaseOptions(concepts))
     run_stage(space, tmp_path / "cspace", engine=HereEngine(), progress=HeardProgress())

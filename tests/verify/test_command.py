@@ -2,12 +2,14 @@
 
 import json
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from typer.testing import CliRunner
 
 from culturekit.cli.app import app
 from culturekit.errors import IntegrityError, UsageError
+from culturekit.storage.system_errors import outside_failure
 from culturekit.trail.upstream import recorded
 from culturekit.verify.verify_run import verify_run
 from tests.verify.test_tamperings import VALUE
@@ -70,6 +72,18 @@ def test_what_is_no_run_is_refused(words: list[str], said: str, tmp_path: Path) 
     refused = runner.invoke(app, ["verify", str(tmp_path / words[0])])
     assert isinstance(refused.exception, UsageError)
     assert said in str(refused.exception)
+
+
+@pytest.mark.parametrize(("out", "said"), [
+    ("file", "the output holds something else"),
+    ("file/below", "/file: a file stands where a folder is expected"),
+])  # fmt: skip
+def test_a_result_that_cannot_be_written_is_refused_before_the_work(out: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    with mock.patch("culturekit.cli.verify_command.verify_run", side_effect=AssertionError):
+        refused = runner.invoke(app, ["verify", str(tmp_path / "run"), "--out", str(tmp_path / out)])
+    assert refused.exception is not None
+    assert said in str(outside_failure(refused.exception) or refused.exception)
 
 
 def test_the_result_is_not_written_into_the_run(run_copy: Path, tmp_path: Path) -> None:

@@ -74,7 +74,9 @@ class MergeOptions:
         Typed(offers="culturekit.index.encoders:ENCODERS"),
     ] = None
     similarity: Annotated[
-        float, Field(ge=-1, le=1, description="Cosine from which two names mean the same; it belongs to the encoder.")
+        float,
+        Field(ge=-1, le=1, description="Cosine from which two names mean the same; it belongs to the encoder."),
+        Typed(needs="encoder"),
     ] = 0.85
 
 

@@ -81,7 +81,9 @@ class ExpandOptions:
         Typed(offers="culturekit.index.encoders:ENCODERS"),
     ] = None
     similarity: Annotated[
-        float, Field(ge=-1, le=1, description="Cosine from which two captions say the same; it belongs to the encoder.")
+        float,
+        Field(ge=-1, le=1, description="Cosine from which two captions say the same; it belongs to the encoder."),
+        Typed(needs="encoder"),
     ] = 0.9
     seed: Seed = 0
 

@@ -56,7 +56,9 @@ class PairOptions:
     unlicensed: Annotated[
         Literal["refuse", "leave-out", "include"], Field(description="What to do where a pair has no licence.")
     ] = "refuse"
-    per_shard: Annotated[int, Field(ge=1, le=100_000, description="Pairs in a shard.")] = 1000
+    per_shard: Annotated[
+        int, Field(ge=1, le=100_000, description="Pairs in a shard."), Typed(needs="format=webdataset")
+    ] = 1000
 
 
 def export_pairs(work: Work, given: PairFiles, options: PairOptions) -> Outcome:

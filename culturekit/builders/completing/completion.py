@@ -34,6 +34,7 @@ from culturekit.llm.outcomes import Answered
 from culturekit.llm.reply_watch import ReplyWatch
 from culturekit.records.schemas import CANDIDATES, COMPLETED, DROPS, KEPT
 from culturekit.records.work import QUARANTINED, Outcome, Work
+from culturekit.stages.stage_command import Typed
 from culturekit.storage.table_slices import TableSlices, slices_of
 from culturekit.storage.tables import write_table
 
@@ -52,7 +53,9 @@ class CompletionInputs:
         Path | None, Field(description="Table that `kg extract` wrote: a proposal that was dropped is found by it.")
     ] = None
     drops: Annotated[
-        Path | None, Field(description="Why the filter dropped candidates. [drops.parquet beside the kept table]")
+        Path | None,
+        Field(description="Why the filter dropped candidates. [drops.parquet beside the kept table]"),
+        Typed(needs="candidates"),
     ] = None
     graph: Annotated[
         Path | None, Field(description="Graph of the candidates: a proposal that it knows takes its QID.")

@@ -185,15 +185,13 @@ def has_text() -> pl.Expr:
 def prompts_of_kinds(path: Path, kinds: Sequence[str]) -> pl.DataFrame:
     """List prompts by their ids, those of some kinds only where kinds are named."""
     prompts = read_table(path, PROMPTS).sort("prompt_id")
-    if not kinds:
-        return prompts
-    own = prompts.filter(pl.col("kind").is_in(list(kinds)))
+    own = prompts.filter(pl.col("kind").is_in(list(kinds))) if kinds else prompts
     if own.is_empty():
         raise UsageError(
-            "there are no prompts of these kinds",
+            "there are no prompts of these kinds" if kinds else "there are no prompts to ask about",
             where=str(path),
             expected=", ".join(sorted(set(prompts["kind"]))),
-            found=", ".join(kinds),
+            found=", ".join(kinds) or "no rows",
         )
     return own
 

@@ -12,6 +12,7 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.builders.asked_rows import unanswered
+from culturekit.errors import NothingScored
 from culturekit.llm.answers import DEFAULTS, LlmOptions, answers
 from culturekit.llm.client import Client, FreeClient, Image, Request
 from culturekit.llm.clients.images import image_of
@@ -91,8 +92,12 @@ class ShownImages:
         self.drops.append((row["image_id"], row.get("concept"), self.stage, reason, detail))
 
     def write(self, out: Path) -> dict[str, int]:
-        """Write what was dropped; give the reasons and how often each was met."""
+        """Write what was dropped, and give the reasons."""
         write_table(out, DROPS, pl.DataFrame(self.drops, schema=DROPS.schema, orient="row"))
+        return self.reasons()
+
+    def reasons(self) -> dict[str, int]:
+        """Give the reasons why images are not shown, and how often each was met."""
         return dict(sorted(Counter(reason for _, _, _, reason, _ in self.drops).items()))
 
 
@@ -213,6 +218,9 @@ def judged(
         for answer in answered:
             asked.take(answer)
             settled.answered()
+    if not asked.rows and not work.in_run:
+        why = asked.shown.reasons() or {"images that no question is about": images.height}
+        raise NothingScored.because("nothing is asked about any image", why, where=str(asked.shown.root))
     write_table(work.out, JUDGMENTS, pl.DataFrame(asked.rows, schema=JUDGMENTS.schema, orient="row"))
     drops = asked.shown.write(work.out)
     counts = {"judgments": len(asked.rows), "images": images.height, "drops": len(asked.shown.drops)}

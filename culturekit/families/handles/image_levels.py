@@ -45,6 +45,10 @@ def level_of(text: str) -> Level:
     return tuple(part.strip() for part in text.split(","))
 
 
+BY_REGION = "by=region of=region"
+"""What is scored by the regions that a scheme divides countries into."""
+
+
 @dataclass(frozen=True, slots=True)
 class MeanOptions:
     """How means over images are made: at which levels besides all together, and what their intervals speak about.
@@ -67,8 +71,9 @@ class MeanOptions:
             description="Scheme that groups countries into regions, shipped or of --groups; of-prompts: the regions "
             "that prompts name."
         ),
+        Typed(needs=BY_REGION),
     ] = "un-m49-subregion"
-    groups: GroupsGiven = None
+    groups: Annotated[GroupsGiven, Typed(needs=BY_REGION)] = None
     target: Annotated[
         Target | None,
         Field(

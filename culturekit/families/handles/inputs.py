@@ -8,8 +8,10 @@ from typing import Any, Protocol, runtime_checkable
 import polars as pl
 
 from culturekit.errors import UsageError
+from culturekit.families.handles.country_labels import check_countries
 from culturekit.families.handles.public_files import numbered, prompts_table, roles
 from culturekit.families.handles.vector_files import (
+    LabelledVectors,
     gathered,
     labelled,
     one_identity_of_all,
@@ -18,7 +20,6 @@ from culturekit.families.handles.vector_files import (
 )
 from culturekit.index.embedding.vector_folder import load_vectors
 from culturekit.index.encoder import Vectors
-from culturekit.metrics.scoring.labelled_vectors import LabelledVectors
 from culturekit.records.schemas import PAIR_DISTANCES, PROMPTS, VALUES
 from culturekit.records.tables import Table
 from culturekit.storage.digests import digest_file
@@ -67,8 +68,11 @@ class Files:
         return dict(self.paths) if isinstance(self.paths, Mapping) else numbered(role, self.paths)
 
     def together(self, table: Table) -> pl.DataFrame:
-        """Read tables of one kind as one: `read_together`."""
-        return read_together(self.places, table)
+        """Read tables of one kind as one: `read_together`; in matches countries have codes, or all have names."""
+        whole = read_together(self.places, table)
+        if table.name == "matches":
+            check_countries(whole, where=self.places)
+        return whole
 
     def __bool__(self) -> bool:
         """Tell whether there is any."""

@@ -1,24 +1,26 @@
 """Folders of vectors as inputs of a score: their files, what made them, and where images belong."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from culturekit.errors import IntegrityError, UsageError
 from culturekit.families.handles.public_files import prompts_table
 from culturekit.index.embedding.vector_folder import load_vectors
 from culturekit.index.encoder import Vectors
-from culturekit.metrics.scoring.labelled_vectors import LabelledVectors
 from culturekit.records.schemas import IMAGES, PROMPTS
 from culturekit.storage.arrays import save_rows
 from culturekit.storage.manifest import read_manifest
 from culturekit.storage.tables import read_table
 
 __all__ = [
+    "LabelledVectors",
     "gathered",
     "identity_behind",
     "images_with_prompts",
@@ -33,6 +35,14 @@ ROWS_AT_ONCE = 16_384
 
 UNKNOWN = {"name": "unknown"}
 """Of vectors whose folder has no manifest with an encoder."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledVectors:
+    """Vectors, float (n, dim), and what each belongs to: `ITEM`, or `ITEM#k` for its token or object k."""
+
+    vectors: NDArray[np.floating]
+    ids: Sequence[str]
 
 
 def vector_inputs(folders: Mapping[str, Path | None]) -> dict[str, Path]:

@@ -1,5 +1,6 @@
 """A table of images or of texts to a folder of vectors, in the form that scores take."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +11,7 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
-from culturekit.errors import UsageError
+from culturekit.errors import NothingScored, UsageError
 from culturekit.index.embedding.embedding import embed
 from culturekit.index.embedding.embedding_encoders import embed_texts, made_encoder
 from culturekit.records.schemas import DROPS, IMAGES, VECTOR_IDS
@@ -213,6 +214,9 @@ def embed_images_of(work: Work, path: Path, encoder: str) -> tuple[dict[str, int
     write_ids(work.out, answer.kept["image_id"].to_list())
     without = images.filter(pl.col("status") != "ok").select("image_id", "status", "reason").iter_rows()
     rows = [(image, NO_PICTURE, reason or status) for image, status, reason in without]
+    if answer.kept.is_empty() and not work.in_run:
+        why = Counter([*(reason for _, reason, _ in rows), *answer.unreadable["reason"]])
+        raise NothingScored.because("no image can be embedded", why, where=str(path))
     write_drops(work.out, [*rows, *answer.unreadable.iter_rows()])
     different = answer.kept["sha256"].n_unique()
     return {"ids": answer.kept.height, "different": different}, {"of": "images"}

@@ -15,7 +15,7 @@ from culturekit.index.embedding.embedding_encoders import made_encoder
 from culturekit.index.encoder import ImageEncoder, TextEncoder, Vectors
 from culturekit.index.folder.artifact_names import AliasesOfCandidates, artifact_names, artifacts_of, country_names
 from culturekit.index.folder.index_folder import write_index
-from culturekit.index.folder.references import KnownReferences, PromptsOfReferences, known_references
+from culturekit.index.folder.references import PromptsOfReferences, known_references
 from culturekit.index.folder.text_channel import text_vectors
 from culturekit.index.folder.text_templates import text_templates
 from culturekit.records.choices import ChannelName, ChannelsName
@@ -25,7 +25,7 @@ from culturekit.stages.stage_command import Typed
 from culturekit.storage.arrays import save_rows
 from culturekit.storage.tables import write_table
 
-__all__ = ["IndexFiles", "IndexOptions", "build_index", "channels_for"]
+__all__ = ["NO_REFERENCE", "Gathered", "IndexFiles", "IndexOptions", "build_index", "channels_for"]
 
 NO_REFERENCE = "artifact without a reference"
 ARTIFACTS_STAGE, REFERENCES_STAGE = "index", "index references"
@@ -82,6 +82,20 @@ class Gathered:
         """Leave something out, and say why."""
         self.drops.append({"key": key, "concept": None, "stage": stage, "reason": reason, "detail": detail})
 
+    def add(self, channel: ChannelName, rows: pl.DataFrame, vectors: Vectors) -> None:
+        """Add vectors to a channel, and the artifact_id and source of each."""
+        self.rows.append(rows.select(pl.lit(channel).alias("channel"), "artifact_id", "source"))
+        self.vectors.append(vectors)
+
+    def add_pictures(self, work: Work, pictures: pl.DataFrame, root: Path, encoder: str, *, stage: str) -> int:
+        """Embed pictures of artifacts, and say how many could be read."""
+        answer = embed(pictures, root, encoder, work.scratch, engine=work.engine, progress=work.progress)
+        for image_id, reason, detail in answer.unreadable.iter_rows():
+            self.drop(image_id, reason, detail, stage=stage)
+        if answer.kept.height:
+            self.add("image", answer.kept.rename({"image_id": "source"}), answer.vectors)
+        return answer.kept.height
+
 
 def build_index(work: Work, files: IndexFiles, options: IndexOptions) -> Outcome:
     """Write an index over a cultural space, and list what has no place in it."""
@@ -137,6 +151,9 @@ def channels_for(files: IndexFiles, options: IndexOptions) -> Sequence[ChannelNa
             f"--{given[0]} is of names, and this index goes by pictures only", expected="--channel text or both",
             found=f"channel image, with {options.encoder}",
         )  # fmt: skip
+    if files.references and "image" not in wanted:
+        raise UsageError("references are pictures, and this index goes by names only",
+                         expected="--channel image or both", found="channel text")  # fmt: skip
     if "image" in wanted and not pictures:
         raise UsageError("the encoder reads no pictures", where=options.encoder, expected="--channel text")
     if "image" in wanted and files.references is None:
@@ -160,20 +177,14 @@ def add_references(
     """Add the image channel: a vector for each reference picture of a known artifact."""
     if files.references is None:
         raise no_references(options.encoder, "The image channel is made of them.")
-    known: KnownReferences = known_references(files.references, files.prompts, artifacts)
+    known = known_references(files.references, files.prompts, artifacts)
     for image_id, reason, detail in known.left_out:
         found.drop(image_id, reason, detail, stage=REFERENCES_STAGE)
-    answer = embed(
-        known.rows, files.references.parent, options.encoder, work.scratch, engine=work.engine, progress=work.progress
-    )
-    for image_id, reason, detail in answer.unreadable.iter_rows():
-        found.drop(image_id, reason, detail, stage=REFERENCES_STAGE)
-    if answer.kept.is_empty():
+    root = files.references.parent
+    count = found.add_pictures(work, known.rows, root, options.encoder, stage=REFERENCES_STAGE)
+    if not count:
         raise UsageError("no reference picture of a known artifact can be read", where=str(files.references))
-    shown = answer.kept.select("artifact_id", source="image_id", channel=pl.lit("image"))
-    found.rows.append(shown.select("channel", "artifact_id", "source"))
-    found.vectors.append(answer.vectors)
-    found.counts["references"] = answer.kept.height
+    found.counts["references"] = count
 
 
 def list_without_reference(artifacts: pl.DataFrame, found: Gathered, *, else_known: str | None) -> None:
@@ -188,8 +199,7 @@ def add_texts(work: Work, files: IndexFiles, options: IndexOptions, artifacts: p
     templates = text_templates(files.templates)
     places = country_names(files.cspace) if options.countries_in_texts else {}
     answer = text_vectors(work, artifacts, names, templates, options.encoder, countries=places)
-    found.rows.append(answer.rows.with_columns(channel=pl.lit("text")).select("channel", "artifact_id", "source"))
-    found.vectors.append(answer.vectors)
+    found.add("text", answer.rows, answer.vectors)
     found.notes |= {**answer.notes, "templates": templates.model_dump(mode="json")}
     found.counts["names"] = sum(len(own) for own in names.values())
     if strangers:

@@ -1,7 +1,7 @@
 """More pictures and artifacts into an index: only what is new is embedded, and the old vectors stay as they are."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,10 +10,9 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.errors import UsageError
-from culturekit.index.embedding.embedding import embed
 from culturekit.index.embedding.embedding_encoders import made_encoder
-from culturekit.index.encoder import Vectors
 from culturekit.index.folder.artifact_names import AliasesOfCandidates, artifact_names, artifacts_of, country_names
+from culturekit.index.folder.build import NO_REFERENCE, Gathered
 from culturekit.index.folder.index_folder import OpenIndex, check_identity, open_index
 from culturekit.index.folder.index_parts import read_graves, save_part_of_index, take_over
 from culturekit.index.folder.references import PromptsOfReferences, known_references
@@ -26,7 +25,6 @@ from culturekit.storage.tables import read_table, write_table
 
 __all__ = ["AppendFiles", "AppendOptions", "append_index", "indexed_rows"]
 
-NO_REFERENCE = "artifact without a reference"
 REMOVED = "reference of a removed artifact"
 STAGE = "index append"
 
@@ -58,12 +56,9 @@ class AppendOptions:
 
 
 @dataclass(slots=True)
-class Appended:
-    """What is new so far, and what has no place."""
+class Appended(Gathered):
+    """What is new so far, how many references are not, and which artifacts were removed."""
 
-    rows: list[pl.DataFrame] = field(default_factory=list)
-    vectors: list[Vectors] = field(default_factory=list)
-    drops: list[tuple[str, None, str, str, str | None]] = field(default_factory=list)
     known: int = 0
     removed: frozenset[str] = frozenset()
 
@@ -160,18 +155,12 @@ def add_pictures(
     alive = artifacts.filter(~pl.col("artifact_id").is_in(found.removed))
     references = known_references(references_path, prompts_path, alive)
     for image_id, reason, detail in references.left_out:
-        found.drops.append((image_id, None, STAGE, REMOVED if detail in found.removed else reason, detail))
+        found.drop(image_id, REMOVED if detail in found.removed else reason, detail, stage=STAGE)
     old = indexed_rows(index).filter(pl.col("channel") == "image").select("artifact_id", image_id="source")
     fresh = references.rows.join(old, on=["artifact_id", "image_id"], how="anti", maintain_order="left")
     found.known = references.rows.height - fresh.height
-    if fresh.is_empty():
-        return
-    answer = embed(fresh, references_path.parent, encoder, work.scratch, engine=work.engine, progress=work.progress)
-    found.drops += [(key, None, STAGE, reason, detail) for key, reason, detail in answer.unreadable.iter_rows()]
-    if answer.kept.height:
-        shown = answer.kept.select(pl.lit("image").alias("channel"), "artifact_id", source="image_id")
-        found.rows.append(shown)
-        found.vectors.append(answer.vectors)
+    if fresh.height:
+        found.add_pictures(work, fresh, references_path.parent, encoder, stage=STAGE)
 
 
 def add_names(
@@ -189,8 +178,7 @@ def add_names(
         return
     templates = TextTemplates.model_validate(index.notes["templates"])
     answer = text_vectors(work, new, names, templates, encoder, countries=places)
-    found.rows.append(answer.rows.select(pl.lit("text").alias("channel"), "artifact_id", "source"))
-    found.vectors.append(answer.vectors)
+    found.add("text", answer.rows, answer.vectors)
 
 
 def names_countries(index: OpenIndex) -> bool:
@@ -204,7 +192,7 @@ def drops_of(index: OpenIndex, artifacts: pl.DataFrame, indexed: pl.Series, foun
     path = index.folder / "drops.parquet"
     before = read_table(path, DROPS) if path.exists() else pl.DataFrame(schema=DROPS.schema)
     before = before.filter(~((pl.col("reason") == NO_REFERENCE) & pl.col("key").is_in(indexed.unique().to_list())))
-    new = pl.DataFrame(found.drops, schema=DROPS.schema, orient="row")
+    new = pl.DataFrame(found.drops, schema=DROPS.schema)
     before = before.join(new, on=["key", "stage"], how="anti", maintain_order="left")
     listed = set(index.artifacts["artifact_id"]) | set(indexed)
     missing: list[tuple[Any, ...]] = [

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from culturekit.errors import UsageError
 from culturekit.records.schemas import IMAGES, PROMPTS
+from culturekit.stages.stage_command import Typed
 from culturekit.storage.tables import read_table
 
 __all__ = ["KnownReferences", "PromptsOfReferences", "known_references"]
@@ -16,6 +17,7 @@ __all__ = ["KnownReferences", "PromptsOfReferences", "known_references"]
 PromptsOfReferences: TypeAlias = Annotated[
     Path | None,
     Field(description="Prompts of the references; they say what each shows when its table does not."),
+    Typed(needs="references"),
 ]
 
 NO_PICTURE = "reference without a picture"

@@ -14,7 +14,7 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.defaults import PICTURES_PER_SHARD
-from culturekit.errors import UsageError
+from culturekit.errors import NothingScored, UsageError
 from culturekit.index.embedding.pictures import try_picture
 from culturekit.index.encoder import Prepared
 from culturekit.index.raters.quality import QualityScorer
@@ -78,6 +78,8 @@ def score_pictures(work: Work, images_path: Path, scorer: str, *, prompts_path: 
             where=str(images_path),
             expected="a column prompt_sent, or --prompts with the table the images were made from",
         )
+    if prompts_path is not None and not made.needs_prompts and not work.in_run:
+        raise UsageError(f"{made.name} looks at pictures alone", expected="no --prompts, or a scorer such as clipscore")
     rows = scored(work, asked, images_path.parent, scorer)
     absent = pl.concat([
         images.filter(pl.col("status") != "ok").select("image_id", reason=pl.lit(NOT_MADE), detail="status"),
@@ -86,6 +88,9 @@ def score_pictures(work: Work, images_path: Path, scorer: str, *, prompts_path: 
         ),
         rows.filter(pl.col("reason").is_not_null()).select("image_id", "reason", "detail"),
     ])  # fmt: skip
+    left_out = dict(sorted(Counter(absent["reason"].to_list()).items()))
+    if rows["reason"].null_count() == 0 and not work.in_run:
+        raise NothingScored.because("no image can be scored", left_out, where=str(images_path))
     write_table(work.out, QUALITY, rows.filter(pl.col("reason").is_null()).select(list(QUALITY.schema)))
     if not absent.is_empty():
         write_table(work.out, DROPS, absent.select(
@@ -95,7 +100,7 @@ def score_pictures(work: Work, images_path: Path, scorer: str, *, prompts_path: 
     counts = {"quality": rows["reason"].null_count()}
     return Outcome(
         counts | ({"drops": absent.height} if absent.height else {}),
-        dict(sorted(Counter(absent["reason"].to_list()).items())),
+        left_out,
         notes,
     )
 

@@ -38,8 +38,14 @@ class Adjustment:
     name: Annotated[
         AdjustmentName | None, Field(description="Correct scores for hubs; needs --bank."), Typed("adjust")
     ] = None
-    neighbours: Annotated[int, Field(ge=1, le=1000, description="Neighbours that csls averages.")] = 10
-    temperature: Annotated[float, Field(gt=0, le=10, description="Temperature of inverted-softmax.")] = 0.05
+    neighbours: Annotated[
+        int, Field(ge=1, le=1000, description="Neighbours that csls averages."), Typed(needs="adjust=csls")
+    ] = 10
+    temperature: Annotated[
+        float,
+        Field(gt=0, le=10, description="Temperature of inverted-softmax."),
+        Typed(needs="adjust=inverted-softmax"),
+    ] = 0.05
 
 
 def hubness(scope: Scope, bank: Vectors, how: Adjustment, begin: int, end: int) -> NDArray[np.float64]:

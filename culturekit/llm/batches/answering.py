@@ -5,11 +5,12 @@ from collections.abc import Iterable, Iterator
 
 from culturekit.errors import CultureKitError, UsageError
 from culturekit.llm.batches.batch_client import BatchClient
-from culturekit.llm.batches.batch_runner import Allowed, BatchRunner
+from culturekit.llm.batches.batch_runner import BatchRunner
 from culturekit.llm.batches.waiting import Clock, Pauses, WallClock
 from culturekit.llm.client import Client, Request
 from culturekit.llm.clients.google_client import GoogleClient
 from culturekit.llm.clients.openai_client import OpenAIClient
+from culturekit.llm.engine import AskOptions
 from culturekit.llm.journal.journal import Journal
 from culturekit.llm.outcomes import Answered
 from culturekit.records.work import Progress
@@ -45,7 +46,7 @@ def answer_batch(
     batches: BatchClient,
     journal: Journal,
     requests: Iterable[Request],
-    options: Allowed,
+    options: AskOptions,
     run: str,
     progress: Progress | None = None,
     *,

@@ -6,7 +6,6 @@ in one job at a time. A job that was begun and whose number is not known is look
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 from culturekit.errors import UpstreamUnavailable
 from culturekit.llm.batches.batch_client import ENDED, BatchClient, Job
@@ -16,6 +15,7 @@ from culturekit.llm.batches.planning import Ask, Creator, Standing, cut
 from culturekit.llm.batches.waiting import Caller, Clock, Pauses
 from culturekit.llm.client import Client, Failure, Request
 from culturekit.llm.endings import OutOfMoney, out_of_money, run_ended_by
+from culturekit.llm.engine import AskOptions
 from culturekit.llm.journal.journal import Journal
 from culturekit.llm.journal.journal_entry import Entry
 from culturekit.llm.journal.replaying import Replay
@@ -27,34 +27,10 @@ from culturekit.llm.question import Question
 from culturekit.llm.reply_watch import ReplyWatch
 from culturekit.records.work import Progress
 
-__all__ = ["Allowed", "BatchRunner"]
+__all__ = ["BatchRunner"]
 
 AT_ONCE = 500
 """Rows looked up in the journal together."""
-
-
-class Allowed(Protocol):
-    """What of the engine's options concerns batches."""
-
-    @property
-    def budget(self) -> float | None:
-        """What may be spent, in US dollars."""
-        ...
-
-    @property
-    def tries(self) -> int:
-        """How often a row is asked at most."""
-        ...
-
-    @property
-    def watch(self) -> ReplyWatch | None:
-        """What ends the run when most of what comes cannot be used."""
-        ...
-
-    @property
-    def patience(self) -> float:
-        """How long a provider may not answer, in seconds."""
-        ...
 
 
 class BatchRunner:
@@ -66,7 +42,7 @@ class BatchRunner:
         batches: BatchClient,
         journal: Journal,
         requests: Iterable[Request],
-        options: Allowed,
+        options: AskOptions,
         run: str,
         progress: Progress | None,
         *,

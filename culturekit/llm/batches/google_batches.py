@@ -12,6 +12,7 @@ import msgspec
 from culturekit.llm.batches.batch_client import BatchLimits, BatchResult, BatchRow, Job, JobState
 from culturekit.llm.batches.google_lines import error_of, inline_requests, request_line, result_of
 from culturekit.llm.client import Failure, Outgoing, Request
+from culturekit.llm.clients.endpoints import NO_KEY
 from culturekit.llm.clients.google_client import GoogleClient, google_sdk
 from culturekit.llm.failures import failure_of
 from culturekit.llm.reading.json_values import decoded, record, records
@@ -56,7 +57,7 @@ class GoogleBatches:
             seconds = self.client.settings.timeout
             self.http = http.AsyncClient(timeout=seconds, event_hooks={"response": [self.keep]})
             self.connected = genai.Client(
-                api_key=secret.reveal() if secret else "no-key",
+                api_key=secret.reveal() if secret else NO_KEY,
                 vertexai=False,
                 http_options={
                     "base_url": self.client.identity.base_url,

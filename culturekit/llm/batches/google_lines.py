@@ -7,7 +7,7 @@ import msgspec
 from culturekit.llm.batches.batch_client import BatchResult, Status
 from culturekit.llm.client import FailureKind
 from culturekit.llm.failures import failure_of
-from culturekit.llm.reading.json_values import each_key_once
+from culturekit.llm.reading.json_values import decoded
 
 __all__ = ["error_of", "inline_requests", "request_line", "result_of"]
 
@@ -66,11 +66,8 @@ def inline_requests(lines: bytes) -> list[object]:
 
 def result_of(line: bytes) -> BatchResult | None:
     """Read a line or an element of results; None where it cannot be read or has no key."""
-    try:
-        row = msgspec.json.decode(line, type=ResultLine)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-    if not each_key_once(line):
+    row: ResultLine | None = decoded(line, ResultLine)
+    if row is None:
         return None
     name = row.key or (row.metadata or {}).get(KEY)
     if name is None:

@@ -8,9 +8,10 @@ import msgspec
 
 from culturekit.llm.batches.batch_client import BatchLimits, BatchResult, BatchRow, Job, JobState, Status
 from culturekit.llm.client import Failure, FailureKind, Outgoing, Request
+from culturekit.llm.clients.endpoints import NO_KEY
 from culturekit.llm.clients.openai_client import OpenAIClient, openai_sdk
 from culturekit.llm.failures import failure_of
-from culturekit.llm.reading.json_values import each_key_once
+from culturekit.llm.reading.json_values import decoded
 
 __all__ = ["OpenAIBatches"]
 
@@ -48,11 +49,8 @@ def request_line(name: str, url: str, body: bytes) -> bytes:
 
 def result_of(line: bytes) -> BatchResult | None:
     """Read a line of results; None where it cannot be read."""
-    try:
-        row = msgspec.json.decode(line, type=ResultLine)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-    if not each_key_once(line):
+    row: ResultLine | None = decoded(line, ResultLine)
+    if row is None:
         return None
     response, trouble = row.response, row.error
     if response is not None and response.status_code == 200:
@@ -101,7 +99,7 @@ class OpenAIBatches:
             self.client.secret = secret = self.client.key()
             openai = openai_sdk()
             self.connected = openai.AsyncOpenAI(
-                api_key=secret.reveal() if secret else "no-key",
+                api_key=secret.reveal() if secret else NO_KEY,
                 base_url=self.client.identity.base_url,
                 max_retries=0,
                 timeout=self.client.settings.timeout,

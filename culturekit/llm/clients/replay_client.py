@@ -2,7 +2,7 @@
 
 import threading
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from zlib import crc32
 
 import msgspec
@@ -30,24 +30,10 @@ ORDER BY replies.number
 OWN_ID = "${id}"
 
 
-class Replies(Protocol):
-    """Where replies are looked up."""
-
-    model: str
-
-    def reply_to(self, request: Request) -> Reply | None:
-        """Give the reply to a request, or None."""
-        ...
-
-    def default_for(self, request: Request) -> Reply | None:
-        """Give the reply that stands for all others of a task, or None."""
-        ...
-
-
 class ReplayClient:
     """Gives replies again, and nothing of its own."""
 
-    def __init__(self, replies: Replies, path: Path, *, miss_is_error: bool) -> None:
+    def __init__(self, replies: "JournalReplies | ScriptedReplies", path: Path, *, miss_is_error: bool) -> None:
         """Take where the replies are."""
         self.replies = replies
         self.path = path
@@ -82,7 +68,7 @@ def make(spec: Spec) -> ReplayClient:
         raise UsageError(
             "there are no replies to replay", where=spec.target, expected="replay:FILE.jsonl or replay:FOLDER"
         )
-    replies: Replies
+    replies: JournalReplies | ScriptedReplies
     if path.is_dir():
         if not options.client:
             raise UsageError(

@@ -59,10 +59,15 @@ def journal_for(final: Path) -> Path | None:
 
 def spent_elsewhere(stages: Iterable[Path]) -> float:
     """Add up what the last run of each stage has spent, or may have spent, in US dollars."""
-    if files := [stage for stage in stages if stage.is_file()]:
-        raise UsageError("a paid stage is a folder", where=str(files[0]), expected="its --out", found="a file")
+    check_folders(stages)
     journals = [journal for stage in stages if (journal := journal_for(stage)) is not None]
     return sum(spent_in_last_run(journal) for journal in journals)
+
+
+def check_folders(stages: Iterable[Path]) -> None:
+    """Refuse a file where the folder of a paid stage is expected."""
+    if files := [stage for stage in stages if stage.is_file()]:
+        raise UsageError("a paid stage is a folder", where=str(files[0]), expected="its --out", found="a file")
 
 
 def spent_in_last_run(journal: Path) -> float:
@@ -79,14 +84,14 @@ def spent_in_last_run(journal: Path) -> float:
 
 def left_for(budget: float | None, stages: Iterable[Path]) -> float | None:
     """Give what a budget leaves after what other stages have spent."""
-    spent = spent_elsewhere(stages)
-    return None if budget is None else max(0.0, budget - spent)
+    check_folders(stages)
+    return None if budget is None else max(0.0, budget - spent_elsewhere(stages))
 
 
 def note_on_others(budget: float | None, stages: Iterable[Path]) -> str:
     """Say what of a budget others have spent; empty where they have spent nothing."""
-    spent = spent_elsewhere(stages)
-    if budget is None or not spent:
+    spent = 0.0 if budget is None else spent_elsewhere(stages)
+    if not spent:
         return ""
     names = " and ".join(stage.name for stage in stages)
     return f"${spent:.6f} of ${budget:g} spent by {names}, which comes on top of all sums here"

@@ -8,10 +8,10 @@ import msgspec
 __all__ = ["decoded", "each_key_once", "record", "records", "text", "why_no_object"]
 
 
-def decoded(raw: bytes) -> Any:  # noqa: ANN401 - any JSON value
+def decoded(raw: bytes, kind: Any = Any) -> Any:  # noqa: ANN401 - any JSON value, or one of a kind
     """Read JSON; None where it cannot be read, or a key stands twice in one object: nobody knows which one counts."""
     try:
-        value = msgspec.json.decode(raw)
+        value = msgspec.json.decode(raw, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     return value if each_key_once(raw) else None

@@ -1,15 +1,15 @@
 """The manifold of real images, whether appealing images lie in it, and whether what appeals is what looks similar."""
 
 from collections.abc import Sequence
-from typing import TypeAlias
 
 import numpy as np
 import polars as pl
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from culturekit.metrics.arguments import argument_error
 from culturekit.metrics.inclusion.region_rates import check_columns
 from culturekit.metrics.inclusion.triplet_distances import Features, feature_rows
+from culturekit.metrics.realism.manifolds import in_manifold
 
 __all__ = [
     "APPEAL_COMBO",
@@ -17,69 +17,7 @@ __all__ = [
     "appeal_in_manifold",
     "appealing_inside",
     "both_criteria",
-    "inside_manifold",
-    "neighbour_radii",
 ]
-
-Vectors: TypeAlias = NDArray[np.float64]
-"""float64, (n, dim)."""
-
-BLOCK = 256
-"""Rows whose distances are held at a time; the answer does not depend on it."""
-
-EPSILON = float(np.finfo(np.float64).eps)
-
-
-def neighbour_radii(real: Vectors, *, k: int) -> Vectors:
-    """Give the squared distance of each vector to its k-th neighbour, itself not counted, float64 (n,)."""
-    if k != int(k) or not 1 <= k < len(real):
-        raise argument_error("k", f"a whole number from 1 to {len(real) - 1}, one less than the real images", k)
-    lengths = np.square(real).sum(axis=1)
-    radii = np.empty(len(real))
-    for start in range(0, len(real), BLOCK):
-        rows = np.arange(start, min(start + BLOCK, len(real)))
-        near = expanded(real[rows], real, lengths[rows], lengths)
-        near[rows - start, rows] = np.inf
-        bound = np.partition(near, k - 1, axis=1)[:, k - 1] + 2 * slack(lengths[rows], lengths, real.shape[1])
-        for row, candidates in zip(rows, near <= bound[:, None], strict=True):
-            exact = np.square(real[candidates] - real[row]).sum(axis=1)
-            radii[row] = np.partition(exact, k - 1)[k - 1]
-    return radii
-
-
-def inside_manifold(fake: Vectors, real: Vectors, radii: Vectors) -> NDArray[np.bool_]:
-    """Tell which vectors lie strictly within the ball of any real one, bool (m,).
-
-    Distances come from expanded squares; those that rounding could put on the wrong side are taken anew as differences.
-
-    Args:
-        fake: (m, dim).
-        real: (n, dim).
-        radii: (n,): the squared radii that `neighbour_radii` gives.
-    """
-    lengths = np.square(real).sum(axis=1)
-    own = np.square(fake).sum(axis=1)
-    inside = np.zeros(len(fake), bool)
-    for start in range(0, len(fake), BLOCK):
-        rows = np.arange(start, min(start + BLOCK, len(fake)))
-        margin = radii - expanded(fake[rows], real, own[rows], lengths)
-        doubt = slack(own[rows], lengths, real.shape[1])[:, None]
-        inside[rows] = (margin > doubt).any(axis=1)
-        for row, close in zip(rows, np.abs(margin) <= doubt, strict=True):
-            if not inside[row] and close.any():
-                inside[row] = bool((np.square(real[close] - fake[row]).sum(axis=1) < radii[close]).any())
-    return inside
-
-
-def expanded(a: Vectors, b: Vectors, of_a: Vectors, of_b: Vectors) -> Vectors:
-    """Give squared distances as |x|² + |y|² - 2xy, (len(a), len(b)): fast, and a little off."""
-    return np.asarray(of_a[:, None] + of_b - 2 * (a @ b.T))
-
-
-def slack(of_a: Vectors, of_b: Vectors, dim: int) -> Vectors:
-    """Bound how far an expanded square may be off, (len(of_a),): each of its `dim` products may be rounded."""
-    return np.asarray((dim + 8) * EPSILON * (of_a + of_b.max()))
-
 
 APPEAL_COMBO = "A"
 """The triplets with a photograph as reference and two generated images of the same prompt."""
@@ -120,15 +58,16 @@ def appealing_inside(task1: pl.DataFrame, real: ArrayLike, fake: Features, *, k:
     manifold = np.asarray(real, dtype=np.float64)
     if manifold.ndim != 2 or not np.isfinite(manifold).all():
         raise argument_error("real", "finite vectors, (n_real, dim)", f"shape {manifold.shape}")
+    if k != int(k) or not 1 <= k < len(manifold):
+        raise argument_error("k", f"a whole number from 1 to {len(manifold) - 1}, one less than the real images", k)
     asked = task1.filter((pl.col("combo") == APPEAL_COMBO) & pl.col("appealing_id").is_not_null())
-    radii = neighbour_radii(manifold, k=k)
     images = sorted({*asked["first_id"], *asked["second_id"]})
     inside = pl.Series(dtype=pl.String)
     if images:
         rows = feature_rows("fake", fake, images)
         if rows.shape[1] != manifold.shape[1]:
             raise argument_error("fake", f"vectors of width {manifold.shape[1]}, like real's", f"width {rows.shape[1]}")
-        inside = pl.Series(images).filter(pl.Series(inside_manifold(rows, manifold, radii)))
+        inside = pl.Series(images).filter(pl.Series(in_manifold(manifold, rows, k=int(k))))
     first, second, chosen = (pl.col(name).is_in(inside.implode()) for name in ("first_id", "second_id", "appealing_id"))
     return asked.filter(first != second).with_columns(inside=chosen)
 

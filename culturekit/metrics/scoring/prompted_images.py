@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 import polars as pl
@@ -13,7 +13,7 @@ from culturekit.metrics.scoring.score_rows import Row, statistic_row, value_rows
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, Interval, interval
 from culturekit.records.schemas import IMAGES, PROMPTS
 
-__all__ = ["Place", "mean_rows", "over_prompts", "plain_row", "prompted_images"]
+__all__ = ["Place", "mean_rows", "over_prompts", "parts_by_group", "plain_row", "prompted_images"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +60,14 @@ def prompted_images(
     known = made.join(named, on="prompt_id", how="inner").sort("image_id")
     left_out["images of no known prompt"] += made.height - known.height
     return known
+
+
+def parts_by_group(pictures: pl.DataFrame, *, item: str = "image_id") -> Iterator[pl.DataFrame]:
+    """Part pictures by model, and a model's by group; its whole comes first, with the group null."""
+    for model in pictures.sort("model", item).partition_by("model", maintain_order=True):
+        yield model.with_columns(group=pl.lit(None, pl.String))
+        groups = model.filter(pl.col("group").is_not_null()).sort("group", item)
+        yield from groups.partition_by("group", maintain_order=True)
 
 
 def over_prompts(values: pl.DataFrame, *, confidence: float) -> Interval:

@@ -13,7 +13,7 @@ from culturekit.metrics.scoring.score_rows import check_ranges
 from culturekit.records.schemas import VALUES
 from culturekit.storage.digests import canonical_json, digest
 
-__all__ = ["COUNTS", "PLACE", "known_values", "own_generator", "parsed"]
+__all__ = ["COUNTS", "PLACE", "known_values", "own_generator", "params_without", "parsed"]
 
 PLACE = ("benchmark", "concept", "country", "group")
 """The columns that say where a value belongs, besides metric, model and params."""
@@ -32,7 +32,7 @@ def known_values(values: pl.DataFrame, *, ignore: Sequence[str] = COUNTS) -> tup
     check_ranges(table)
     known = table.filter(pl.col("value").is_finite().fill_null(value=False))
     texts = known["params"].unique().to_list()
-    plain = {text: without(text, ignore) for text in texts}
+    plain = {text: params_without(text, ignore) for text in texts}
     known = known.with_columns(
         pl.col("params").replace_strict(plain, return_dtype=pl.String) if plain else pl.col("params"),
         unit_id=pl.coalesce("prompt_id", "item"),
@@ -40,7 +40,7 @@ def known_values(values: pl.DataFrame, *, ignore: Sequence[str] = COUNTS) -> tup
     return known.sort(*VALUES.key), table.height - known.height
 
 
-def without(params: str, keys: Sequence[str]) -> str:
+def params_without(params: str, keys: Sequence[str]) -> str:
     """Drop keys from params."""
     kept = {key: value for key, value in parsed(params).items() if key not in keys}
     return canonical_json(kept).decode()

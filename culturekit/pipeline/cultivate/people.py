@@ -32,24 +32,9 @@ from culturekit.pipeline.steps.scene_score_stages import (
     raters_stage,
 )
 from culturekit.stages import roles
+from culturekit.stages import scene_roles as own
 from culturekit.stages.roles import Role
 from culturekit.stages.run import Run
-from culturekit.stages.scene_roles import (
-    AHEAD,
-    AHEAD_TRUTH,
-    BY_GROUP,
-    CORRECTED_GAPS,
-    EXTRACTED,
-    ITEMS,
-    JUDGED_BY,
-    LIKERT,
-    MARKS,
-    OTHERS,
-    PHRASES,
-    RATERS,
-    TRUTH,
-)  # fmt: skip
-from culturekit.stages.scene_roles import DESCRIPTORS as SCENE_DESCRIPTORS
 
 __all__ = ["CORRECTED", "by_folder", "wire_people"]
 
@@ -64,45 +49,45 @@ def by_folder(run: Run, role: Role, models: Iterable[str]) -> Mapping[str, Path]
 
 def wire_people(recipe: Cultivate, run: Run) -> None:
     """Hand out forms, import answers, hold metrics against them, and put the judge right."""
-    wanted, prompts, descriptors = recipe.people, run.table(roles.PROMPTS), run.table(SCENE_DESCRIPTORS)
+    wanted, prompts, descriptors = recipe.people, run.table(roles.PROMPTS), run.table(own.DESCRIPTORS)
     if wanted is None:
         return
     images = list(run.tables(roles.IMAGES).values())
     drawn = rated_sample_stage(images, prompts, count=wanted.prompts, seed=recipe.seed, each=wanted.images)
     sample = run.add(drawn, roles.RATED_SAMPLE)
-    said = list(by_folder(run, EXTRACTED, run.models).values())
-    items = run.add(scene_items_stage(sample, prompts, descriptors, said), ITEMS)
+    said = list(by_folder(run, own.EXTRACTED, run.models).values())
+    items = run.add(scene_items_stage(sample, prompts, descriptors, said), own.ITEMS)
     forms = ExportFiles(images, prompts, items=items)
     export = ExportOptions(Quotas(wanted.in_region, 0))
     project = run.add(export_stage(forms, "cultivate", export, shortlist=SHORTLIST, seed=recipe.seed), roles.TO_RATE)
     people = None
     if wanted.simulated is not None:
-        truth = [run.table(TRUTH, model) for model in run.models]
-        shown = run.values_of(AHEAD_TRUTH)
+        truth = [run.table(own.TRUTH, model) for model in run.models]
+        shown = run.values_of(own.AHEAD_TRUTH)
         people = simulated_marks_stage(project, items, truth, shown, wanted.simulated, seed=recipe.seed)
     given, simulated = wanted.files, roles.SIMULATED_ANSWERS
     answers = imported_answers(run, project, given, people, answers=simulated, imported=roles.IMPORTED)
     if answers is None:
         return
-    marks = run.add(marks_stage(answers, items, descriptors, run.folder(PHRASES), run.table(AHEAD)), MARKS)
+    marks = run.add(marks_stage(answers, items, descriptors, run.folder(own.PHRASES), run.table(own.AHEAD)), own.MARKS)
     corrected(recipe, run, marks, sample)
     follow(recipe, run, marks)
 
 
 def corrected(recipe: Cultivate, run: Run, marks: Path, sample: Path) -> None:
     """Put scores and gaps right by what people marked."""
-    values = run.add(grouped_values_stage(run.values_of(AHEAD), recipe.scheme, tuple(CORRECTED)), BY_GROUP)
+    values = run.add(grouped_values_stage(run.values_of(own.AHEAD), recipe.scheme, tuple(CORRECTED)), own.BY_GROUP)
     for metric, criterion in CORRECTED.items():
         low, high = SCALE if criterion == metric else (None, None)
         options = JudgedOptions(
             criterion, None, None, low, high, (metric,), "countries", confidence=recipe.scores.confidence
         )
-        run.add(judged(JudgedReads(ValueTables([values]), marks, Files([sample])), options), JUDGED_BY,
+        run.add(judged(JudgedReads(ValueTables([values]), marks, Files([sample])), options), own.JUDGED_BY,
                 variant=metric)  # fmt: skip
     if recipe.has_groups:
-        tables = {metric: run.table(JUDGED_BY, variant=metric) for metric in CORRECTED}
-        truth = run.table(AHEAD_TRUTH) if recipe.truthful else None
-        run.add(gaps_of_scores_stage(tables, truth, recipe.scheme), CORRECTED_GAPS)
+        tables = {metric: run.table(own.JUDGED_BY, variant=metric) for metric in CORRECTED}
+        truth = run.table(own.AHEAD_TRUTH) if recipe.truthful else None
+        run.add(gaps_of_scores_stage(tables, truth, recipe.scheme), own.CORRECTED_GAPS)
 
 
 def follow(recipe: Cultivate, run: Run, marks: Path) -> None:
@@ -117,15 +102,15 @@ def follow(recipe: Cultivate, run: Run, marks: Path) -> None:
     rated = run.add(aggregate_stage(files, options), roles.RATINGS)
     images, prompts = list(run.tables(roles.IMAGES).values()), run.table(roles.PROMPTS)
     likert = {
-        LIKERT.folder(model, variant): run.table(LIKERT, model, variant)
+        own.LIKERT.folder(model, variant): run.table(own.LIKERT, model, variant)
         for model in run.models
-        for variant in run.variants(LIKERT, model)
+        for variant in run.variants(own.LIKERT, model)
     }
-    raters = run.add(raters_stage(likert, images, prompts, marks), RATERS)
-    others = run.add(others_stage(images, prompts, marks), OTHERS)
+    raters = run.add(raters_stage(likert, images, prompts, marks), own.RATERS)
+    others = run.add(others_stage(images, prompts, marks), own.OTHERS)
     how = MetaOptions(
         by="in-region", scheme=recipe.scheme, methods=("spearman", "kendall"), confidence=asked.confidence,
         resamples=asked.resamples, seed=recipe.seed,
     )  # fmt: skip
-    values = ValueTables([run.values_of(AHEAD), raters])
+    values = ValueTables([run.values_of(own.AHEAD), raters])
     run.add(meta(MetaReads(values, rated, human=ValueTables([others])), how), roles.META)

@@ -81,6 +81,8 @@ def audit_plan(root: Path, wish: AuditWish, *, pilot: Path | None = None) -> tup
         raise UsageError(
             "the width is forecast for kernels without artifacts only", expected=" or ".join(known), found=wish.kernel
         )
+    if pilot is not None and wish.accuracy is not None:
+        raise UsageError("a first audit says how often the mapping is right", expected="--audits or --accuracy")
     run = folders_of(root)
     size = int(run.manifest(roles.SCORES).options["size"])
     first = None if pilot is None else read_table(pilot, AUDITS)

@@ -50,10 +50,10 @@ class PagesRead:
     ]
 
 
-def pages_stage(given: PagesRead, options: PageOptions = NO_OPTIONS, *, name: str = "sources") -> Stage:
+def pages_stage(given: PagesRead, options: PageOptions = NO_OPTIONS) -> Stage:
     """Read pages about countries into sections; those without a file are fetched politely, where that is asked for."""
     return Stage(
-        name,
+        "sources",
         "read-pages",
         2,
         lambda work: read_pages(work, given.pages, options),
@@ -75,9 +75,7 @@ class SectionsRead:
     pages: Annotated[Path, Field(description="Table that `activities read` wrote.")]
 
 
-def extract_stage(
-    given: SectionsRead, options: ExtractOptions, llm: LlmOptions = DEFAULTS, *, name: str = "mentions"
-) -> Stage:
+def extract_stage(given: SectionsRead, options: ExtractOptions, llm: LlmOptions = DEFAULTS) -> Stage:
     """Have a model find activities on pages; what it quotes must stand there."""
     return asking_each(
         "extract-activities",
@@ -89,7 +87,7 @@ def extract_stage(
         requests=partial(extraction_requests, given.pages),
         run=lambda work, client: extract_activities(work, given.pages, client, llm),
         llm=llm,
-        name=name,
+        name="mentions",
         version=3,
     )
 
@@ -102,11 +100,11 @@ class MentionsRead:
     pages: Annotated[Path, Field(description="Table that `activities read` wrote.")]
 
 
-def merge_stage(given: MentionsRead, options: MergeOptions = MERGED, *, name: str = "activities") -> Stage:
+def merge_stage(given: MentionsRead, options: MergeOptions = MERGED) -> Stage:
     """Merge what says the same, and choose the activities of each country: 36 in nine categories."""
     decided = {} if options.encoder is None else ENCODERS.decided_by(options.encoder)
     return Stage(
-        name,
+        "activities",
         "merge-activities",
         1,
         lambda work: merge_activities(work, given.mentions, given.pages, options),
@@ -123,10 +121,10 @@ class ActivitiesRead:
     activities: Annotated[Path, Field(description="Table that `activities merge` wrote.")]
 
 
-def activity_prompts_stage(given: ActivitiesRead, *, name: str = "prompts") -> Stage:
+def activity_prompts_stage(given: ActivitiesRead) -> Stage:
     """Write a prompt for each activity in its country."""
     return Stage(
-        name,
+        "prompts",
         "activity-prompts",
         1,
         lambda work: prompt_activities(work, given.activities),

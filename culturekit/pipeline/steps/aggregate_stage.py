@@ -49,9 +49,9 @@ class AggregateReads:
     items: Annotated[
         Path | None, Field(description="What the items are. [rated_items.parquet beside the annotations]")
     ] = None
-    values: Annotated[tuple[Path, ...], Field(description="Values of metrics to hold against people; repeatable.")] = ()
+    values: Annotated[Sequence[Path], Field(description="Values of metrics to hold against people; repeatable.")] = ()
     quality: Annotated[
-        tuple[Path, ...], Field(description="Scores of single images to hold against people; repeatable.")
+        Sequence[Path], Field(description="Scores of single images to hold against people; repeatable.")
     ] = ()
     made_from: Annotated[
         Path | None,
@@ -60,28 +60,18 @@ class AggregateReads:
 
 
 @dataclass(frozen=True, slots=True)
-class AggregateFiles:
-    """The files that tables of ratings are made of.
+class AggregateFiles(AggregateReads):
+    """All files that tables of ratings are made of.
 
     Attributes:
-        annotations: what people answered.
-        items: what the items are; beside the annotations, where it is not named.
-        values: metrics of the same items.
-        quality: scores of single images.
         more: further tables of answers; what they are about lies beside each.
         quarantine: what importing set aside.
         checks: answers to attention checks and to items asked again.
-        made_from: the table of items that the tasks were made of; with it the tables of Task 1 and Task 2 are written.
     """
 
-    annotations: Path
-    items: Path | None = None
-    values: Sequence[Path] = ()
-    quality: Sequence[Path] = ()
     more: Sequence[Path] = ()
     quarantine: Sequence[Path] = ()
     checks: Sequence[Path] = ()
-    made_from: Path | None = None
 
     @classmethod
     def beside(cls, given: AggregateReads, *, more: Sequence[Path] = ()) -> "AggregateFiles":
@@ -91,7 +81,7 @@ class AggregateFiles:
             [folder / f"{table.name}.parquet" for folder in folders if (folder / f"{table.name}.parquet").is_file()]
             for table in (QUARANTINE, ANNOTATION_CHECKS)
         )
-        return cls(given.annotations, given.items, given.values, given.quality, more, aside, checks, given.made_from)
+        return cls(given.annotations, given.items, given.values, given.quality, given.made_from, more, aside, checks)
 
     @property
     def about(self) -> Path:
@@ -120,7 +110,7 @@ def items_beside(annotations: Path) -> Path:
     return annotations.parent / f"{RATED_ITEMS.name}.parquet"
 
 
-def aggregate_stage(files: AggregateFiles, options: AggregateOptions, *, name: str = "people") -> Stage:
+def aggregate_stage(files: AggregateFiles, options: AggregateOptions) -> Stage:
     """Make the tables of what people said."""
 
     def run(work: Work) -> Outcome:
@@ -145,7 +135,9 @@ def aggregate_stage(files: AggregateFiles, options: AggregateOptions, *, name: s
     if not settings["only"]:
         del settings["only"]
     packages = ("numpy", "polars", "scipy")
-    return Stage(name, "annotate-aggregate", 3, run, files.inputs, settings, {"resampling": seed}, packages=packages)
+    return Stage(
+        "people", "annotate-aggregate", 3, run, files.inputs, settings, {"resampling": seed}, packages=packages
+    )
 
 
 def aggregate_imported(given: AggregateReads, options: AggregateOptions) -> Stage:
@@ -186,7 +178,7 @@ def write_tasks(work: Work, kept: pl.DataFrame, items: pl.DataFrame, rows: pl.Da
     return Outcome(counts, drops)
 
 
-def tasks_stage(annotations: Path, made_from: Path, *, name: str = "tasks") -> Stage:
+def tasks_stage(annotations: Path, made_from: Path) -> Stage:
     """Make the tables of Task 1 and Task 2 of what careful people answered, and nothing else."""
     about = items_beside(annotations)
 
@@ -196,7 +188,7 @@ def tasks_stage(annotations: Path, made_from: Path, *, name: str = "tasks") -> S
         return Outcome(made.counts, {why: n for why, n in sorted({**flagged, **made.drops}.items()) if n})
 
     inputs = {"annotations": annotations, "items": about, "made-from": made_from}
-    return Stage(name, "inclusion-tasks", 1, run, inputs, packages=("polars",))
+    return Stage("tasks", "inclusion-tasks", 1, run, inputs, packages=("polars",))
 
 
 def all_items(paths: Sequence[Path]) -> pl.DataFrame:

@@ -31,7 +31,6 @@ from culturekit.builders.judging.simulated_people import AskedFor, Shown, Simula
 from culturekit.errors import UsageError
 from culturekit.families.handles.public_files import prompts_table, roles, space_table
 from culturekit.metrics.corrected.audit_design import drawing_of
-from culturekit.pipeline.steps.aggregate_stage import AggregateFiles, aggregate_stage
 from culturekit.records.schemas import (
     ANNOTATION_KEY,
     AUDIT_SAMPLE,
@@ -47,9 +46,7 @@ from culturekit.storage.tables import read_table, write_table
 
 __all__ = [
     "ANSWERS_FILE",
-    "AggregateFiles",
     "ExportFiles",
-    "aggregate_stage",
     "export_stage",
     "filled_in",
     "import_stage",
@@ -99,9 +96,7 @@ class ExportFiles:
         return {**roles("images", self.images), **roles("matches", self.matches), **given, **pictures}
 
 
-def export_stage(
-    files: ExportFiles, scheme: str, options: ExportOptions, *, shortlist: int, seed: int, name: str = "annotate"
-) -> Stage:
+def export_stage(files: ExportFiles, scheme: str, options: ExportOptions, *, shortlist: int, seed: int) -> Stage:
     """Write the forms of a scheme."""
     loaded = load_scheme(scheme)
     if files.gold is None and files.gold_prompts is not None:
@@ -131,16 +126,16 @@ def export_stage(
     inputs = {**files.inputs, "scheme": scheme_file(scheme)}
     version = 3 if loaded.name == AUDIT else 2  # lists of audits are ordered otherwise since 3
     return Stage(
-        name, "annotate-export", version, run, inputs, settings, {"tasks": seed}, packages=("pillow", "polars")
+        "annotate", "annotate-export", version, run, inputs, settings, {"tasks": seed}, packages=("pillow", "polars")
     )
 
 
-def import_stage(project: Path, exports: Sequence[Path], *, pool: str | None, name: str = "ratings") -> Stage:
+def import_stage(project: Path, exports: Sequence[Path], *, pool: str | None) -> Stage:
     """Take in what people answered."""
     if not exports:
         raise UsageError("there is nothing to import", expected="at least one JSON file of Label Studio or of the form")
     return Stage(
-        name,
+        "ratings",
         "annotate-import",
         3,
         lambda work: import_answers(work, project, exports, pool=pool),

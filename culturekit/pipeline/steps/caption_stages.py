@@ -72,9 +72,7 @@ class CultureRead:
     ]
 
 
-def expand_stage(
-    given: CultureRead, options: ExpandOptions, llm: LlmOptions = DEFAULTS, *, name: str = "captions"
-) -> Stage:
+def expand_stage(given: CultureRead, options: ExpandOptions, llm: LlmOptions = DEFAULTS) -> Stage:
     """Have a model write captions like those there are, in rounds, until there are enough or it says nothing new."""
     client, instructions = CLIENTS.make(options.proposer), wording("captions_expand")
 
@@ -87,7 +85,7 @@ def expand_stage(
 
     decided = {each: value for each, value in asdict(options).items() if each not in {"proposer", "seed"}}
     stage = Stage(
-        name,
+        "captions",
         "expand-captions",
         2,
         lambda work: expand_captions(work, given.culture, client, options, llm),
@@ -111,10 +109,10 @@ class CaptionsRead:
     captions: Annotated[Path, Field(description="Table that `captions expand` wrote.")]
 
 
-def sample_stage(given: CaptionsRead, options: SampleOptions = SAMPLED, *, name: str = "sample") -> Stage:
+def sample_stage(given: CaptionsRead, options: SampleOptions = SAMPLED) -> Stage:
     """Draw captions, each category of error its share, and write a prompt for each."""
     return Stage(
-        name,
+        "sample",
         "sample-captions",
         1,
         lambda work: sample_captions(work, given.captions, options),
@@ -125,10 +123,10 @@ def sample_stage(given: CaptionsRead, options: SampleOptions = SAMPLED, *, name:
     )
 
 
-def caption_stats_stage(given: CaptionsToCount, *, name: str = "stats") -> Stage:
+def caption_stats_stage(given: CaptionsToCount) -> Stage:
     """Count captions, their words and their objects, by category of error; of any file of captions."""
     return Stage(
-        name,
+        "stats",
         "caption-stats",
         1,
         lambda work: count_captions(work, given),
@@ -146,14 +144,12 @@ def drops_beside(objects: Path | None) -> dict[str, Path]:
     return {"no-objects": beside} if beside.is_file() or not objects.exists() else {}
 
 
-def translate_stage(
-    given: TranslateReads, options: TranslateOptions = GIVEN, llm: LlmOptions = DEFAULTS, *, name: str = "translations"
-) -> Stage:
+def translate_stage(given: TranslateReads, options: TranslateOptions = GIVEN, llm: LlmOptions = DEFAULTS) -> Stage:
     """Translate captions by a model, or take translations that are given; what is none says why."""
     spec, language = options.translator, options.language
     client = None if spec is None else CLIENTS.make(spec)
     stage = Stage(
-        name,
+        "translations",
         "translate-captions",
         1,
         lambda work: translate_captions(work, given, language, client, llm),
@@ -165,15 +161,13 @@ def translate_stage(
     return asked_of_captions(stage, given, spec, "captions_translate", request, llm)
 
 
-def objects_stage(
-    given: ObjectsReads, options: ObjectsOptions = SURE, llm: LlmOptions = DEFAULTS, *, name: str = "objects"
-) -> Stage:
+def objects_stage(given: ObjectsReads, options: ObjectsOptions = SURE, llm: LlmOptions = DEFAULTS) -> Stage:
     """List the objects of pictures or captions, for `score c3` and `captions stats`."""
     spec, detector = options.lister, options.detector
     client = None if spec is None else CLIENTS.make(spec)
     decided = {} if detector is None else {"detector": detector, **behind(DETECTORS, detector)}
     stage = Stage(
-        name,
+        "objects",
         "list-objects",
         1,
         lambda work: list_objects(work, given, options, client, llm),

@@ -44,7 +44,7 @@ OVERDONE = 0.5
 """How much of its cultural appropriateness a picture full of stereotypes loses."""
 
 
-def collection_prompts_stage(country: str, *, name: str = "collection-prompts") -> Stage:
+def collection_prompts_stage(country: str) -> Stage:
     """Write a prompt for each activity of the simulated world in a country: what pictures of it on the web are of."""
 
     def run(work: Work) -> Outcome:
@@ -57,10 +57,12 @@ def collection_prompts_stage(country: str, *, name: str = "collection-prompts") 
         ]  # fmt: skip
         return table_outcome(work, PROMPTS, pl.DataFrame(rows, schema=PROMPTS.schema))
 
-    return Stage(name, "collection-prompts", 1, run, {"world": shipped(VOCABULARY)}, {"country": country})
+    return Stage(
+        "collection-prompts", "collection-prompts", 1, run, {"world": shipped(VOCABULARY)}, {"country": country}
+    )
 
 
-def alt_texts_stage(images: Path, *, names: float, wrong: float, seed: int, name: str = "alt-texts") -> Stage:
+def alt_texts_stage(images: Path, *, names: float, wrong: float, seed: int) -> Stage:
     """Caption pictures as the web does, in the language of the simulated world, and say under which licence they are.
 
     A caption names so large a share of what its picture shows; how often it is `wrong` about it differs from picture to
@@ -80,7 +82,13 @@ def alt_texts_stage(images: Path, *, names: float, wrong: float, seed: int, name
         return Outcome({"captions": len(rows), "rights": len(rights)})
 
     return Stage(
-        name, "simulated-alt-texts", 1, run, {"images": images}, {"names": names, "wrong": wrong}, {"texts": seed}
+        "alt-texts",
+        "simulated-alt-texts",
+        1,
+        run,
+        {"images": images},
+        {"names": names, "wrong": wrong},
+        {"texts": seed},
     )
 
 
@@ -149,7 +157,7 @@ Truths = Iterator[tuple[str, str, str | None, Mapping[str, float]]]
 """Model, item, prompt, and what the item deserves in each criterion."""
 
 
-def image_truth_stage(images: Sequence[Path], prompts: Path, *, name: str = "truth") -> Stage:
+def image_truth_stage(images: Sequence[Path], prompts: Path) -> Stage:
     """Write down what pictures of captions truly deserve in each criterion, and as VQAScore should have it."""
 
     def truths() -> Truths:
@@ -158,10 +166,10 @@ def image_truth_stage(images: Sequence[Path], prompts: Path, *, name: str = "tru
             yield row["model"], image, row["prompt_id"], image_truth(texts[row["prompt_id"]], scene)
 
     inputs = {"prompts": prompts, **roles("images", list(images))}
-    return truth_stage(name, inputs, truths, judged={"vqascore": "object_presence"})
+    return truth_stage("truth", inputs, truths, judged={"vqascore": "object_presence"})
 
 
-def pair_truth_stage(images: Path, translations: Path, *, name: str = "pair-truth") -> Stage:
+def pair_truth_stage(images: Path, translations: Path) -> Stage:
     """Write down what translated captions truly deserve in each criterion."""
 
     def truths() -> Truths:
@@ -170,7 +178,7 @@ def pair_truth_stage(images: Path, translations: Path, *, name: str = "pair-trut
             if image in texts:
                 yield TRUTH, image, None, pair_truth(texts[image]["source"], texts[image]["text"], scene)
 
-    return truth_stage(name, {"images": images, "translations": translations}, truths, judged={})
+    return truth_stage("pair-truth", {"images": images, "translations": translations}, truths, judged={})
 
 
 def truth_stage(name: str, inputs: Mapping[str, Path], truths: Any, *, judged: Mapping[str, str]) -> Stage:  # noqa: ANN401
@@ -191,9 +199,7 @@ def truth_stage(name: str, inputs: Mapping[str, Path], truths: Any, *, judged: M
     return Stage(name, "caption-truth", 1, run, dict(inputs), packages=("msgspec", "polars"))
 
 
-def simulated_ratings_stage(
-    project: Path, truth: Path, how: SimulatedPeople, *, seed: int, name: str = "simulated-answers"
-) -> Stage:
+def simulated_ratings_stage(project: Path, truth: Path, how: SimulatedPeople, *, seed: int) -> Stage:
     """Let simulated people rate, who know what each item deserves, in all criteria of a form from 1 to 5."""
 
     def answering(scheme: Scheme) -> Answering:
@@ -206,7 +212,7 @@ def simulated_ratings_stage(
 
     run = partial(filled_in, project=project, answering=answering, how=how, seed=seed)
     inputs = {"project": project, "truth": truth}
-    return Stage(name, "simulated-ratings", 1, run, inputs, asdict(how), {"answers": seed})
+    return Stage("simulated-answers", "simulated-ratings", 1, run, inputs, asdict(how), {"answers": seed})
 
 
 def ratings_of(

@@ -76,9 +76,7 @@ class ProposalReads:
         return cells_ahead(rows, proposers=len(self.proposals.places), at_most=at_most)
 
 
-def propose_stage(
-    given: PromptsRead, options: ProposeOptions, llm: LlmOptions = DEFAULTS, *, name: str = "proposals"
-) -> Stage:
+def propose_stage(given: PromptsRead, options: ProposeOptions, llm: LlmOptions = DEFAULTS) -> Stage:
     """Have a model propose what pictures of each activity should show, dimension by dimension."""
 
     def requests(instructions: str) -> Iterator[Request]:
@@ -95,16 +93,14 @@ def propose_stage(
         requests=requests,
         run=lambda work, client: propose_descriptors(work, given.prompts, client, options, llm),
         llm=llm,
-        name=name,
+        name="proposals",
         version=3,
         ahead=bool(given.grid),
         options={"at_most": options.at_most},
     )
 
 
-def refine_stage(
-    given: ProposalReads, options: RefineOptions, llm: LlmOptions = DEFAULTS, *, name: str = "descriptors"
-) -> Stage:
+def refine_stage(given: ProposalReads, options: RefineOptions, llm: LlmOptions = DEFAULTS) -> Stage:
     """Have a model choose among what several proposed, and merge what says the same; it can add nothing."""
 
     def requests(instructions: str) -> Iterator[Request]:
@@ -122,15 +118,13 @@ def refine_stage(
         requests=requests,
         run=lambda work, client: refine_descriptors(work, given.prompts, given.proposals.places, client, options, llm),
         llm=llm,
-        name=name,
+        name="descriptors",
         ahead=bool(given.grid),
         options={"at_most": options.at_most},
     )
 
 
-def stereotypes_stage(
-    given: PromptsRead, options: StereotypeOptions, llm: LlmOptions = DEFAULTS, *, name: str = "stereotypes"
-) -> Stage:
+def stereotypes_stage(given: PromptsRead, options: StereotypeOptions, llm: LlmOptions = DEFAULTS) -> Stage:
     """Have a model name what pictures of each country overdo."""
 
     def requests(instructions: str) -> Iterator[Request]:
@@ -147,7 +141,7 @@ def stereotypes_stage(
         requests=requests,
         run=lambda work, client: name_stereotypes(work, given.prompts, client, options, llm),
         llm=llm,
-        name=name,
+        name="stereotypes",
         version=3,
         ahead=bool(given.grid),
         options={"at_most": options.at_most},

@@ -79,12 +79,11 @@ def extract_stage(
     options: ExtractOptions = DEFAULTS,
     *,
     successors: Path | None = None,
-    name: str = "candidates",
 ) -> Stage:
     """Walk a graph from the roots of concepts; `successors` is a file that names the heirs of historic countries."""
     heirs, files = heirs_in(successors)
     return Stage(
-        name,
+        "candidates",
         "extract",
         2,
         lambda work: extract(work, graph, concepts, options, successors=heirs),
@@ -102,7 +101,6 @@ def sparql_stage(
     contact: str,
     cache: Path | None = None,
     successors: Path | None = None,
-    name: str = "candidates",
 ) -> Stage:
     """Walk what an endpoint knows from the roots of concepts; replies outlive a cut run, with a cache any run."""
     with needing("kg", "--source sparql"):
@@ -118,7 +116,7 @@ def sparql_stage(
             return extract_from_endpoint(work, client, concepts, options, successors=heirs)
 
     settings = {"endpoint": endpoint, **described(concepts), **options.settings()}
-    return Stage(name, "extract-sparql", 2, run, {**country_files(), **files}, settings)
+    return Stage("candidates", "extract-sparql", 2, run, {**country_files(), **files}, settings)
 
 
 def heirs_in(successors: Path | None) -> tuple[Mapping[int, int], dict[str, Path]]:

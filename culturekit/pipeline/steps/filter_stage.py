@@ -68,9 +68,7 @@ class FilterOptions:
     ]
 
 
-def filter_stage(
-    given: FilterReads, options: FilterOptions, llm: LlmOptions = DEFAULTS, *, name: str = "filter"
-) -> Stage:
+def filter_stage(given: FilterReads, options: FilterOptions, llm: LlmOptions = DEFAULTS) -> Stage:
     """Judge candidates; every one that is dropped keeps its reason."""
     client, concepts = CLIENTS.make(options.judge), options.roots
 
@@ -89,7 +87,7 @@ def filter_stage(
         return ask_pilot(work, table, concepts, client, size=size, llm=llm, labels=given.labels(table))
 
     stage = Stage(
-        name,
+        "filter",
         "filter",
         3,
         run,
@@ -122,9 +120,7 @@ class CompletionOptions:
     limits: CompletionLimits = LIMITS
 
 
-def complete_stage(
-    given: CompletionInputs, options: CompletionOptions, llm: LlmOptions = DEFAULTS, *, name: str = "completion"
-) -> Stage:
+def complete_stage(given: CompletionInputs, options: CompletionOptions, llm: LlmOptions = DEFAULTS) -> Stage:
     """Complete a collection."""
     client, concepts, limits = CLIENTS.make(options.proposer), options.roots, options.limits
 
@@ -145,7 +141,7 @@ def complete_stage(
         return try_cells(work, given, concepts, client, size=size, limits=limits, llm=llm)
 
     stage = Stage(
-        name,
+        "completion",
         "completion",
         2,
         lambda work: complete(work, given, concepts, client, limits=limits, llm=llm),
@@ -167,6 +163,7 @@ class SharedBudget(LlmOptions):
     beside: Annotated[
         tuple[Path, ...],
         Field(description="Folder of another paid stage, such as the filter's, under the same budget. Repeatable."),
+        Typed(needs="budget"),
     ] = ()
 
 

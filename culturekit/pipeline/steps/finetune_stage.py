@@ -33,7 +33,7 @@ class FinetuneReads:
     ]
 
 
-def finetune_stage(given: FinetuneReads, options: TuningOptions, *, name: str = "finetuned") -> Stage:
+def finetune_stage(given: FinetuneReads, options: TuningOptions) -> Stage:
     """Train a LoRA adapter of the denoiser of Stable Diffusion or SDXL on pairs of captions and images."""
     check_options(options)
 
@@ -43,7 +43,7 @@ def finetune_stage(given: FinetuneReads, options: TuningOptions, *, name: str = 
 
     foreign = given.pairs.exists() and read_manifest(given.pairs) is None  # or what a stage in front will write
     return Stage(
-        name,
+        "finetuned",
         "finetune",
         1,
         run,

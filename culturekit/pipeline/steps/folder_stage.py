@@ -125,7 +125,7 @@ def image_folder(
     return folder
 
 
-def stage_of(folder: ImageFolder, *, name: str = "images", form: PictureFormat = "png") -> Stage:
+def stage_of(folder: ImageFolder, *, form: PictureFormat = "png") -> Stage:
     """Take in the images of a folder."""
     trees = {"folder": folder.record}
     inputs = {"folder": folder.root, **country_files()}
@@ -136,7 +136,7 @@ def stage_of(folder: ImageFolder, *, name: str = "images", form: PictureFormat =
     tables = {"prompts": folder.prompts, "cspace": folder.cspace}
     inputs |= {role: table for role, table in tables.items() if table is not None}
     return Stage(
-        name,
+        "images",
         "generate",
         2,
         partial(folder.take, form=form),

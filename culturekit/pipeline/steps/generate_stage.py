@@ -146,7 +146,7 @@ def dollars_of(price: ImagePrice, sent: int, came: int) -> float:
 
 
 def paid_images_stage(
-    prompts: Path, plan: ImagePlan, *, backend: str, model: str, seed: int, name: str, llm: LlmOptions = DEFAULTS
+    prompts: Path, plan: ImagePlan, *, backend: str, model: str, seed: int, llm: LlmOptions = DEFAULTS
 ) -> Stage:
     """Buy the images of a model; what `llm` says of money and speed decides none of them."""
     client = service_of(backend, plan)
@@ -157,7 +157,7 @@ def paid_images_stage(
         return buy_images(work, prompts_table(prompts, work.scratch), plan, client, model=model, seed=seed, llm=llm)
 
     return Stage(
-        name,
+        "images",
         "generate",
         1,
         run,
@@ -195,7 +195,6 @@ def generate_stage(
     backend: str,
     model: str,
     seed: int,
-    name: str = "images",
     cspace: Path | None = None,
     llm: LlmOptions = DEFAULTS,
     adapter: Path | None = None,
@@ -207,13 +206,13 @@ def generate_stage(
     """
     adapted(backend, adapter)
     if is_paid(backend):
-        return paid_images_stage(prompts, plan, backend=backend, model=model, seed=seed, name=name, llm=llm)
+        return paid_images_stage(prompts, plan, backend=backend, model=model, seed=seed, llm=llm)
     spec, space = parse_spec(backend), None
     if spec.name == FOLDER:
         folder = image_folder(
             backend, prompts, model=model, repeats=plan.repeats, slots=plan.slots, kinds=plan.kinds, cspace=cspace
         )
-        return stage_of(folder, name=name, form=plan.format)
+        return stage_of(folder, form=plan.format)
     inputs = {"prompts": prompts}
     if "cspace" in BACKENDS.find(spec).needs:
         stated = spec.options.get("cspace")
@@ -227,7 +226,7 @@ def generate_stage(
     weights = {"weights": files_behind(spec)} if spec.name == DIFFUSERS else {}
     brought = behind(BACKENDS, str(spec)) if BACKENDS.find(spec).plugin else {}
     return Stage(
-        name,
+        "images",
         "generate",
         1,
         lambda work: generate(

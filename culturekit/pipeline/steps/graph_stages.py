@@ -40,14 +40,14 @@ STATEMENTS = "statements"
 """The role of a table that an earlier stage of the same run may still have to write."""
 
 
-def release_stage(kept: Sequence[Path], options: ReleaseOptions, *, name: str = "cspace") -> Stage:
+def release_stage(kept: Sequence[Path], options: ReleaseOptions) -> Stage:
     """Release the cultural space from tables of kept candidates."""
     source, formats = SOURCES.make(options.popularity), options.formats
     include = [] if options.include is None else [options.include]
     tables = {"kept" if number == 1 else f"kept-{number:02}": path for number, path in enumerate(kept, 1)}
     wording = {"templates": shipped(TEMPLATES)} if "public" in formats else {}
     return Stage(
-        name,
+        "cspace",
         "release",
         4,
         lambda work: release(work, kept, options.roots, source, formats, include=include),
@@ -71,7 +71,6 @@ def prompts_stage(
     seed: int,
     concepts: Sequence[Concept] | None = None,
     released: Path | None = None,
-    name: str = "prompts",
 ) -> Stage:
     """Build prompts; quotas run over the countries of `concepts`, or of those that the space was released with.
 
@@ -92,7 +91,7 @@ def prompts_stage(
         if concept.prompts
     }
     return Stage(
-        name,
+        "prompts",
         "prompts",
         1,
         lambda work: build_prompts(work, cspace, options, seed=seed, groups=groups, concepts=known),
@@ -120,29 +119,35 @@ def quota_groups(cspace: Path, concepts: Sequence[Concept] | None) -> list[Group
     return sorted((name, iso) for name, scope in scopes.items() for iso in (every if scope == "all" else scope))
 
 
-def compare_stage(a: Path, b: Path, *, name: str = "diff") -> Stage:
+def compare_stage(a: Path, b: Path) -> Stage:
     """Compare two graphs or two extractions."""
     return Stage(
-        name, "diff", 1, lambda work: write_comparison(work, a, b), {"before": a, "after": b}, {}, packages=("polars",)
+        "diff",
+        "diff",
+        1,
+        lambda work: write_comparison(work, a, b),
+        {"before": a, "after": b},
+        {},
+        packages=("polars",),
     )
 
 
-def import_graph_stage(path: Path, form: GraphFormat, *, name: str = "graph") -> Stage:
+def import_graph_stage(path: Path, form: GraphFormat) -> Stage:
     """Read a graph in one of the formats that `kg export` writes."""
     with needing("kg", "culturekit kg import"):
         from culturekit.kg.exchange.graph_files import import_graph
 
     return Stage(
-        name, "import-graph", 1, lambda work: import_graph(work, path, form), {"dump-0": path}, {"format": form},
+        "graph", "import-graph", 1, lambda work: import_graph(work, path, form), {"dump-0": path}, {"format": form},
         packages=("networkx", "polars", "rdflib"),
     )  # fmt: skip
 
 
-def space_diff_stage(before: Path, after: Path, *, name: str = "diff") -> Stage:
+def space_diff_stage(before: Path, after: Path) -> Stage:
     """Compare two cultural spaces; the keys of all stages behind them are part of what decides."""
     sides = [SpaceBehind.found_at(path) for path in (before, after)]
     return Stage(
-        name,
+        "diff",
         "space-diff",
         1,
         lambda work: write_space_diff(work, *sides),

@@ -37,7 +37,7 @@ class PlacesRead:
     ]
 
 
-def geographic_stage(given: PlacesRead, options: GeographicOptions, *, name: str = "prompts") -> Stage:
+def geographic_stage(given: PlacesRead, options: GeographicOptions) -> Stage:
     """Build prompts that name an object, alone or in a region or a country."""
 
     def run(work: Work) -> Outcome:
@@ -45,13 +45,13 @@ def geographic_stage(given: PlacesRead, options: GeographicOptions, *, name: str
         return table_outcome(work, PROMPTS, table)
 
     inputs = roles_of(given) | (country_files() if options.naming == "countries" else {})
-    return Stage(name, "geographic-prompts", 1, run, inputs, asdict(options))
+    return Stage("prompts", "geographic-prompts", 1, run, inputs, asdict(options))
 
 
 GEOGRAPHIC = StageCommand(geographic_stage, "--places study --out prompts")
 
 
-def photographed_stage(listed: Path, regional: Path, photographs: Path, *, least: int, name: str = "prompts") -> Stage:
+def photographed_stage(listed: Path, regional: Path, photographs: Path, *, least: int) -> Stage:
     """Keep the listed prompts of objects of which every region has so many photographs, copies not counted.
 
     `regional` are the prompts that photographs stand under: those that name a region.
@@ -78,7 +78,7 @@ def photographed_stage(listed: Path, regional: Path, photographs: Path, *, least
         return Outcome({"prompts": kept.height}, left_out)
 
     inputs = {"listed": listed, "regional": regional, "photographs": photographs}
-    return Stage(name, "photographed-prompts", 1, run, inputs, {"least": least}, packages=("polars",))
+    return Stage("prompts", "photographed-prompts", 1, run, inputs, {"least": least}, packages=("polars",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class TripletOptions:
     ] = True  # fmt: skip
 
 
-def triplets_stage(given: TripletReads, options: TripletOptions, *, name: str = "triplets") -> Stage:
+def triplets_stage(given: TripletReads, options: TripletOptions) -> Stage:
     """Build the triplets A to E of each model, for people to compare."""
 
     def run(work: Work) -> Outcome:
@@ -118,7 +118,7 @@ def triplets_stage(given: TripletReads, options: TripletOptions, *, name: str = 
         table = pl.concat(found)
         return table_outcome(work, TRIPLETS, table)
 
-    return Stage(name, "triplets", 1, run, roles_of(given), asdict(options), packages=("numpy", "polars"))
+    return Stage("triplets", "triplets", 1, run, roles_of(given), asdict(options), packages=("numpy", "polars"))
 
 
 TRIPLETS_OF = StageCommand(
@@ -164,7 +164,7 @@ class ItemsRead:
     prompts: Files
 
 
-def object_items_stage(given: ItemsRead, *, each: int, seed: int, name: str = "items") -> Stage:
+def object_items_stage(given: ItemsRead, *, each: int, seed: int) -> Stage:
     """Draw images of each model and prompt for people to look at, each with the same chance."""
 
     def run(work: Work) -> Outcome:
@@ -178,7 +178,7 @@ def object_items_stage(given: ItemsRead, *, each: int, seed: int, name: str = "i
         write_table(work.out, AUDIT_SAMPLE, sample.select(list(AUDIT_SAMPLE.schema)).sort("image_id"))
         return Outcome({"object_items": items.height})
 
-    return Stage(name, "object-items", 1, run, roles_of(given), {"each": each}, {"sample": seed})
+    return Stage("items", "object-items", 1, run, roles_of(given), {"each": each}, {"sample": seed})
 
 
 def drawn_images(made: pl.DataFrame, *, each: int, seed: int) -> pl.DataFrame:

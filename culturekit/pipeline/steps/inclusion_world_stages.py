@@ -48,7 +48,7 @@ def scenes_of(images: Sequence[Path]) -> dict[str, ObjectScene]:
 
 
 def object_truth_stage(
-    images: ImageTables, prompts: Files, how: SimulatedPeople, *, name: str = "truth"
+    images: ImageTables, prompts: Files, how: SimulatedPeople
 ) -> Stage:  # fmt: skip
     """Write down how often people at home in the region of an image truly see that region, and its object, in it."""
 
@@ -74,12 +74,10 @@ def object_truth_stage(
         return write_scored(work, scored(scores, behind, left_out={}))
 
     inputs = {**Numbered(images.places).files("images"), **Numbered(prompts.places).files("prompts")}
-    return Stage(name, "object-truth", 1, run, inputs, asdict(how), packages=("msgspec", "polars"))
+    return Stage("truth", "object-truth", 1, run, inputs, asdict(how), packages=("msgspec", "polars"))
 
 
-def object_viewers_stage(
-    project: Path, images: Sequence[Path], how: SimulatedPeople, *, seed: int, name: str = "simulated-answers"
-) -> Stage:
+def object_viewers_stage(project: Path, images: Sequence[Path], how: SimulatedPeople, *, seed: int) -> Stage:
     """Let simulated people of each region fill in the forms of Task 1 or Task 2: they see what was drawn."""
 
     def answering(scheme: Scheme) -> Answering:
@@ -98,17 +96,19 @@ def object_viewers_stage(
 
     run = partial(filled_in, project=project, answering=answering, how=how, seed=seed)
     inputs = {"project": project, **Numbered(images).files("images")}
-    return Stage(name, "simulated-viewers", 2, run, inputs, asdict(how), {"answers": seed}, packages=("msgspec",))
+    return Stage(
+        "simulated-answers", "simulated-viewers", 2, run, inputs, asdict(how), {"answers": seed}, packages=("msgspec",)
+    )
 
 
-def seen_marks_stage(task2: Path, *, least: float, name: str = "marks") -> Stage:
+def seen_marks_stage(task2: Path, *, least: float) -> Stage:
     """Write what people say of each image, of those who see the objects in photographs: the object, its own region."""
 
     def run(work: Work) -> Outcome:
         marks, left_out = seen_marks(read_table(task2, TASK2), least=least)
         return table_outcome(work, ANNOTATIONS, marks, {why: count for why, count in left_out.items() if count})
 
-    return Stage(name, "seen-marks", 1, run, {"task2": task2}, {"least": least})
+    return Stage("marks", "seen-marks", 1, run, {"task2": task2}, {"least": least})
 
 
 def seen_marks(table: pl.DataFrame, *, least: float) -> tuple[pl.DataFrame, dict[str, int]]:

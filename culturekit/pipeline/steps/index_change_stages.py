@@ -29,7 +29,7 @@ class ChangedIndex:
     index: Annotated[Path, Field(description="Folder of the index; it is read and left as it is.")]
 
 
-def append_stage(given: ChangedIndex, files: AppendFiles, options: AppendOptions, *, name: str = "index") -> Stage:
+def append_stage(given: ChangedIndex, files: AppendFiles, options: AppendOptions) -> Stage:
     """Append pictures and artifacts to an index; only what is new is embedded."""
 
     def append(work: Work) -> Outcome:
@@ -40,7 +40,7 @@ def append_stage(given: ChangedIndex, files: AppendFiles, options: AppendOptions
     manifest = read_manifest(given.index)
     spec = options.encoder or str(manifest.notes.get("encoder", "") if manifest else "")
     return Stage(
-        name,
+        "index",
         "index",
         2,
         append,
@@ -55,11 +55,11 @@ def append_stage(given: ChangedIndex, files: AppendFiles, options: AppendOptions
     )
 
 
-def remove_stage(given: ChangedIndex, removed: Removed, *, name: str = "index") -> Stage:
+def remove_stage(given: ChangedIndex, removed: Removed) -> Stage:
     """Remove artifacts from an index; their vectors stay on disk until it is compacted."""
     going = removed.ids
     return Stage(
-        name,
+        "index",
         "index",
         2,
         lambda work: remove_artifacts(work, given.index, going),
@@ -69,10 +69,10 @@ def remove_stage(given: ChangedIndex, removed: Removed, *, name: str = "index") 
     )
 
 
-def compact_stage(given: ChangedIndex, *, name: str = "index") -> Stage:
+def compact_stage(given: ChangedIndex) -> Stage:
     """Compact an index that was appended to or removed from: one array again, as if it had been built at once."""
     return Stage(
-        name,
+        "index",
         "index",
         2,
         lambda work: compact_index(work, given.index),

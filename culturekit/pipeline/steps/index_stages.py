@@ -20,7 +20,7 @@ __all__ = ["BUILD", "EMBED", "embed_stage", "index_stage"]
 TEMPLATES = "index/folder/text_templates.yaml"
 
 
-def index_stage(files: IndexFiles, options: IndexOptions, *, name: str = "index") -> Stage:
+def index_stage(files: IndexFiles, options: IndexOptions) -> Stage:
     """Build the index of a cultural space from reference pictures, from names, or from both."""
 
     def build(work: Work) -> Outcome:
@@ -30,7 +30,7 @@ def index_stage(files: IndexFiles, options: IndexOptions, *, name: str = "index"
         )
 
     return Stage(
-        name,
+        "index",
         "index",
         2,
         build,
@@ -56,11 +56,11 @@ BUILD = StageCommand(
 )
 
 
-def embed_stage(source: EmbedSource, options: EmbedOptions, *, name: str = "vectors") -> Stage:
+def embed_stage(source: EmbedSource, options: EmbedOptions) -> Stage:
     """Embed images or texts into a folder of vectors, which scores and `index map` take."""
     encoder = options.encoder
     return Stage(
-        name,
+        "vectors",
         "embed",
         1,
         lambda work: embed_table(work, source, encoder),

@@ -26,7 +26,6 @@ def ingest_stage(
     *,
     sha256: Sequence[str] = (),
     redirects: Path | None = None,
-    name: str = "graph",
 ) -> Stage:
     """Read a dump into a graph; `sha256` holds its files, in their order, to what was published."""
     if len(sha256) not in {0, len(dump)}:
@@ -35,12 +34,12 @@ def ingest_stage(
         if not SHA256.fullmatch(text):
             raise UsageError("not a SHA-256", where="--sha256", expected="64 hexadecimal digits", found=repr(text))
     if STDIN in dump:
-        return stdin_stage(dump, options, sha256, redirects, name=name)
+        return stdin_stage(dump, options, sha256, redirects)
     for path in dump:
         if not sha256 and path.is_file() and not tells_damage(path):
             logger.warning("nothing in %s tells whether it is whole: hold it to its published --sha256", path)
     return Stage(
-        name,
+        "graph",
         "ingest",
         INGEST_VERSION,
         lambda work: ingest(work, dump, options, redirects=redirects),
@@ -56,9 +55,7 @@ def redirect_input(redirects: Path | None) -> dict[str, Path]:
     return {} if redirects is None else {"redirects": redirects}
 
 
-def stdin_stage(
-    dump: Sequence[Path], options: IngestOptions, sha256: Sequence[str], redirects: Path | None, *, name: str
-) -> Stage:
+def stdin_stage(dump: Sequence[Path], options: IngestOptions, sha256: Sequence[str], redirects: Path | None) -> Stage:
     """Read standard input into a graph: what it holds is known only afterwards, so that its graph is never reused."""
     if len(dump) > 1:
         raise UsageError("standard input is the whole dump", expected="- alone", found=" ".join(map(str, dump)))
@@ -68,7 +65,7 @@ def stdin_stage(
             hint="Check the stream on its way: curl ... | tee >(sha256sum >&2) | culturekit kg ingest -",
         )
     return Stage(
-        name,
+        "graph",
         "ingest",
         INGEST_VERSION,
         lambda work: ingest(work, dump, options, redirects=redirects),

@@ -45,7 +45,7 @@ class TagPlan(AskPlan):
         return {**AskPlan.as_data(self), "images": self.units, "unreadable": self.left_out}
 
 
-def tag_stage(given: TagReads, options: TagOptions, llm: LlmOptions = DEFAULTS, *, name: str = "tag") -> Stage:
+def tag_stage(given: TagReads, options: TagOptions, llm: LlmOptions = DEFAULTS) -> Stage:
     """Ask a vision model which artifact each image shows: the alternative to `index map`."""
     sample = options.sample
 
@@ -63,7 +63,7 @@ def tag_stage(given: TagReads, options: TagOptions, llm: LlmOptions = DEFAULTS, 
         asked=lambda model, _: TaggedImages(ShownImages(given.images.parent, STAGE), model, None),
         options={"task": TASK, "wording": digest_bytes(geo_tag_wording().encode()), **drawn_by},
         llm=llm,
-        name=name,
+        name="tag",
         packages=("babel", "msgspec", "pillow", "polars", "pycountry"),
         run=run,
         inputs={"country-names": shipped(NAMES), "world": shipped(WORLD), **country_files()},
@@ -104,9 +104,7 @@ class JudgeOptions:
         check_questions(self.questions)
 
 
-def judge_stage(
-    given: JudgeReads, options: JudgeOptions, llm: LlmOptions = DEFAULTS, *, name: str = "judgments"
-) -> Stage:
+def judge_stage(given: JudgeReads, options: JudgeOptions, llm: LlmOptions = DEFAULTS) -> Stage:
     """Ask a vision model questions of your own about each image; `score agreement` holds its answers against people."""
     questions = [asdict(question) for question in options.questions]
     return asking_images(
@@ -118,7 +116,7 @@ def judge_stage(
         asked=lambda model, _: JudgedImages(ShownImages(given.images.parent, "judge"), model, options.questions),
         options={"wording": digest_bytes(judge_wording().encode()), "questions": questions},
         llm=llm,
-        name=name,
+        name="judgments",
     )
 
 

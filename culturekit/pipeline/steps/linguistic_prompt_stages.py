@@ -61,9 +61,7 @@ def corpus_record(place: Path, final: Path) -> InputRecord:
     return InputRecord(corpus_digest(place), "a corpus")
 
 
-def dialects_stage(
-    given: DialectReads, options: DialectOptions, llm: LlmOptions = DEFAULTS, *, name: str = "prompts"
-) -> Stage:
+def dialects_stage(given: DialectReads, options: DialectOptions, llm: LlmOptions = DEFAULTS) -> Stage:
     """Build prompts in two dialects: pairs of a list or of a model, met in corpora, and grammatical."""
     client = None if options.proposer is None else CLIENTS.make(options.proposer)
     GRAMMARS.check(options.grammar)
@@ -78,7 +76,7 @@ def dialects_stage(
 
     decided = {name: value for name, value in asdict(options).items() if name != "proposer"}
     trees = {side: partial(corpus_record, place) for side, place in texts.items() if place.is_dir()}
-    stage = Stage(name, "build-dialects", 2, run, inputs, decided, packages=("msgspec", "polars"), trees=trees)
+    stage = Stage("prompts", "build-dialects", 2, run, inputs, decided, packages=("msgspec", "polars"), trees=trees)
     if client is None or options.proposer is None:
         return stage
 
@@ -111,17 +109,23 @@ class NounOptions:
 
     nouns: Annotated[int | None, Field(ge=1, description="How many nouns of the list. [all]")] = None
     terms: Annotated[
-        tuple[str, ...], Field(description="Synset whose hyponyms are candidates; repeatable."), Typed("term")
+        tuple[str, ...],
+        Field(description="Synset whose hyponyms are candidates; repeatable."),
+        Typed("term", needs="wordnet"),
     ] = TERMS
 
 
 ALL_NOUNS = NounOptions()
 
 
-def neutral_stage(given: NounReads, options: NounOptions = ALL_NOUNS, *, name: str = "prompts") -> Stage:
+def neutral_stage(given: NounReads, options: NounOptions = ALL_NOUNS) -> Stage:
     """Build prompts about nouns, of no group and of each; with --wordnet a sheet of nouns to look at."""
     if given.wordnet is not None:
-        return candidates_stage(given.wordnet, options.terms, name=name)
+        idle = {"lists": given.lists, "review": given.review, "nouns": options.nouns}
+        if given_besides := [f"--{name}" for name, value in idle.items() if value is not None]:
+            raise UsageError("--wordnet gives a sheet to look at, and no prompts", expected="--wordnet, with --term",
+                             found=", ".join(given_besides))  # fmt: skip
+        return candidates_stage(given.wordnet, options.terms)
 
     def run(work: Work) -> Outcome:
         known = load_lists(given.lists)
@@ -137,10 +141,10 @@ def neutral_stage(given: NounReads, options: NounOptions = ALL_NOUNS, *, name: s
 
     inputs = {**listed(given.lists), **({} if given.review is None else {"review": given.review})}
     trees = {} if given.review is None else {"review": partial(named_by_content, given.review)}
-    return Stage(name, "build-neutral", 1, run, inputs, {"nouns": options.nouns}, trees=trees)
+    return Stage("prompts", "build-neutral", 1, run, inputs, {"nouns": options.nouns}, trees=trees)
 
 
-def candidates_stage(folder: Path, terms: tuple[str, ...], *, name: str) -> Stage:
+def candidates_stage(folder: Path, terms: tuple[str, ...]) -> Stage:
     """List the nouns below terms, and write the sheet on which people say which are neutral."""
     place = wordnet_folder(folder)
 
@@ -153,7 +157,7 @@ def candidates_stage(folder: Path, terms: tuple[str, ...], *, name: str) -> Stag
         return Outcome({"neutral_candidates": len(found)})
 
     inputs = {name: place / name for name in ("data.noun", "index.noun")}
-    return Stage(name, "neutral-candidates", 1, run, inputs, {"terms": list(terms)}, packages=("nltk", "polars"))
+    return Stage("prompts", "neutral-candidates", 1, run, inputs, {"terms": list(terms)}, packages=("nltk", "polars"))
 
 
 def accepted(sheet: Path) -> tuple[str, ...]:
@@ -183,7 +187,7 @@ class SpecificReads:
 NO_LISTS = SpecificReads()
 
 
-def specific_stage(given: SpecificReads = NO_LISTS, *, name: str = "prompts") -> Stage:
+def specific_stage(given: SpecificReads = NO_LISTS) -> Stage:
     """Build prompts about the places of groups."""
 
     def run(work: Work) -> Outcome:
@@ -191,10 +195,10 @@ def specific_stage(given: SpecificReads = NO_LISTS, *, name: str = "prompts") ->
         write_table(work.out, PROMPTS, table)
         return Outcome({"prompts": table.height, "printed": table.filter(template_id=PRINTED).height})
 
-    return Stage(name, "build-specific", 2, run, listed(given.lists))
+    return Stage("prompts", "build-specific", 2, run, listed(given.lists))
 
 
-def joined_prompts_stage(tables: Mapping[str, Path], *, name: str = "prompts") -> Stage:
+def joined_prompts_stage(tables: Mapping[str, Path]) -> Stage:
     """Put prompts of several kinds into one table; a kind without any is refused before images of others are bought."""
 
     def run(work: Work) -> Outcome:
@@ -206,7 +210,7 @@ def joined_prompts_stage(tables: Mapping[str, Path], *, name: str = "prompts") -
         every = pl.concat(list(parts.values()))
         return table_outcome(work, PROMPTS, every.sort(PROMPTS.key))
 
-    return Stage(name, "joined-prompts", 1, run, dict(tables))
+    return Stage("prompts", "joined-prompts", 1, run, dict(tables))
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,13 +220,13 @@ class WordnetReads:
     source: Annotated[Path, Field(description="Folder of wordnet-base, such as /usr/share/wordnet.")]
 
 
-def wordnet_stage(given: WordnetReads, *, name: str = "wordnet") -> Stage:
+def wordnet_stage(given: WordnetReads) -> Stage:
     """Make a data folder of NLTK of Debian's WordNet: with `lexnames` and `index.sense`, which it leaves out."""
 
     def run(work: Work) -> Outcome:
         return Outcome({"senses": mend_wordnet(given.source, work.out)})
 
-    return Stage(name, "mend-wordnet", 1, run, {"source": given.source / "data.noun"})
+    return Stage("wordnet", "mend-wordnet", 1, run, {"source": given.source / "data.noun"})
 
 
 DIALECTS = AskingCommand(

@@ -34,7 +34,7 @@ TRUTH, TONE, CORRECT = "truth", "monk_tone", "correct"
 YES, NO, NOBODY = "yes", "no", "none"
 
 
-def question_captions_stage(pairs: Sequence[tuple[str, str]], *, name: str = "question-captions") -> Stage:
+def question_captions_stage(pairs: Sequence[tuple[str, str]]) -> Stage:
     """Write the captions that pictures are asked about, each its own id."""
 
     def run(work: Work) -> Outcome:
@@ -42,10 +42,10 @@ def question_captions_stage(pairs: Sequence[tuple[str, str]], *, name: str = "qu
         rows = [(text, text, "question", "", "en", 0, None) for text in texts]
         return table_outcome(work, CAPTIONS, pl.DataFrame(rows, schema=CAPTIONS.schema, orient="row"))
 
-    return Stage(name, "question-captions", 1, run, {}, {"pairs": [list(pair) for pair in pairs]})
+    return Stage("question-captions", "question-captions", 1, run, {}, {"pairs": [list(pair) for pair in pairs]})
 
 
-def even_sample_stage(images: Sequence[Path], prompts: Path, *, count: int, seed: int, name: str = "drawn") -> Stage:
+def even_sample_stage(images: Sequence[Path], prompts: Path, *, count: int, seed: int) -> Stage:
     """Draw so many images of each model that were made for these prompts, each with the same chance."""
 
     def run(work: Work) -> Outcome:
@@ -64,10 +64,10 @@ def even_sample_stage(images: Sequence[Path], prompts: Path, *, count: int, seed
         return table_outcome(work, AUDIT_SAMPLE, sample)
 
     inputs = {**roles("images", list(images)), "prompts": prompts}
-    return Stage(name, "even-sample", 1, run, inputs, {"count": count}, {"sample": seed})
+    return Stage("drawn", "even-sample", 1, run, inputs, {"count": count}, {"sample": seed})
 
 
-def known_truth_stage(images: Sequence[Path], *, name: str = "truth") -> Stage:
+def known_truth_stage(images: Sequence[Path]) -> Stage:
     """Write down what simulated portraits and places truly show, as somebody who never errs answers the forms."""
 
     def run(work: Work) -> Outcome:
@@ -82,7 +82,7 @@ def known_truth_stage(images: Sequence[Path], *, name: str = "truth") -> Stage:
         table = pl.DataFrame(rows, schema=ANNOTATIONS.schema, orient="row").sort(ANNOTATIONS.key)
         return table_outcome(work, ANNOTATIONS, table)
 
-    return Stage(name, "portrait-truth", 1, run, roles("images", list(images)), packages=("msgspec", "polars"))
+    return Stage("truth", "portrait-truth", 1, run, roles("images", list(images)), packages=("msgspec", "polars"))
 
 
 def answers_about(image: str, scene: Mapping[str, Any]) -> list[tuple[object, ...]]:
@@ -100,9 +100,7 @@ def answers_about(image: str, scene: Mapping[str, Any]) -> list[tuple[object, ..
     ]
 
 
-def simulated_choices_stage(
-    project: Path, truth: Path, how: SimulatedPeople, *, seed: int, name: str = "answers"
-) -> Stage:
+def simulated_choices_stage(project: Path, truth: Path, how: SimulatedPeople, *, seed: int) -> Stage:
     """Let simulated people fill in a form who know the truth: some choices miss it, and ratings scatter."""
 
     def answering(scheme: Scheme) -> Answering:
@@ -112,7 +110,7 @@ def simulated_choices_stage(
 
     run = partial(filled_in, project=project, answering=answering, how=how, seed=seed)
     return Stage(
-        name, "simulated-choices", 1, run, {"project": project, "truth": truth}, asdict(how), {"answers": seed}
+        "answers", "simulated-choices", 1, run, {"project": project, "truth": truth}, asdict(how), {"answers": seed}
     )
 
 

@@ -40,11 +40,11 @@ __all__ = [
 CAVEAT = "The audit was made by simulated raters, who know what the simulated models drew."
 
 
-def truth_stage(images: Path, cspace: Path, *, name: str = "truth") -> Stage:
+def truth_stage(images: Path, cspace: Path) -> Stage:
     """Write down what simulated images really show."""
     inputs = {"images": images, "cspace": cspace}
     return Stage(
-        name,
+        "truth",
         "truth",
         1,
         lambda work: true_matches(work, images, space_table(cspace, work.scratch)),
@@ -112,10 +112,10 @@ class ShuffleReads:
     images: Annotated[Path, Field(description="Images table.")]
 
 
-def shuffle_stage(given: ShuffleReads, options: ShuffleOptions, *, name: str = "shuffled") -> Stage:
+def shuffle_stage(given: ShuffleReads, options: ShuffleOptions) -> Stage:
     """Cut images into tiles and shuffle them: what such pictures score is the floor of a score."""
     return Stage(
-        name,
+        "shuffled",
         "shuffle",
         1,
         lambda work: shuffle_pictures(work, given.images, options),
@@ -136,10 +136,10 @@ class DiagnosisReads:
     ] = Numbered()
 
 
-def diagnosis_stage(given: DiagnosisReads, options: DiagnosisOptions, *, name: str = "diagnosis") -> Stage:
+def diagnosis_stage(given: DiagnosisReads, options: DiagnosisOptions) -> Stage:
     """Hold references out: precision and recall by country, the ceiling of a score, and the hubs of a mapping."""
     return Stage(
-        name,
+        "diagnosis",
         "diagnose",
         1,
         lambda work: diagnose(work, given.index, given.matches.places, options),
@@ -159,7 +159,7 @@ DIAGNOSE = StageCommand(
 )
 
 
-def map_stage(given: MappingInputs, options: MappingOptions, *, name: str = "matches") -> Stage:
+def map_stage(given: MappingInputs, options: MappingOptions) -> Stage:
     """Map every image to its nearest artifacts, with margins."""
     check_options(options)
     check_options(given.adjustment)
@@ -172,7 +172,7 @@ def map_stage(given: MappingInputs, options: MappingOptions, *, name: str = "mat
 
     adjustment = {} if given.adjustment.name is None else {"adjustment": asdict(given.adjustment)}
     return Stage(
-        name,
+        "matches",
         "map",
         2,
         run,

@@ -58,7 +58,7 @@ class SelectReads:
     values: Annotated[Path, Field(description="Values that `score c3` wrote beside its scores.")]
 
 
-def select_stage(given: SelectReads, options: SelectOptions, *, name: str = "selected") -> Stage:
+def select_stage(given: SelectReads, options: SelectOptions) -> Stage:
     """Keep the best pairs of captions and images by one strategy or several, and say why the others are left out."""
     check_options(options)
 
@@ -68,15 +68,15 @@ def select_stage(given: SelectReads, options: SelectOptions, *, name: str = "sel
         return counted(selected, options)
 
     return Stage(
-        name, "select", 1, select, roles_of(given), kept(options, but=("seed",)), {"draws": options.seed}
+        "selected", "select", 1, select, roles_of(given), kept(options, but=("seed",)), {"draws": options.seed}
     )  # fmt: skip
 
 
-def export_pairs_stage(given: PairFiles, options: PairOptions, *, name: str = "pairs") -> Stage:
+def export_pairs_stage(given: PairFiles, options: PairOptions) -> Stage:
     """Write the pairs that a strategy keeps as a folder of images or as shards, with the licence of each."""
     check_options(options)
     return Stage(
-        name, "export-pairs", 1, partial(export_pairs, given=given, options=options), roles_of(given), kept(options)
+        "pairs", "export-pairs", 1, partial(export_pairs, given=given, options=options), roles_of(given), kept(options)
     )
 
 
@@ -93,7 +93,7 @@ PEOPLE = "people"
 KEYS = ("model", "metric", "criterion", "labels")
 
 
-def captioned_images_stage(images: Path, prompts: Path, *, name: str = "captioned") -> Stage:
+def captioned_images_stage(images: Path, prompts: Path) -> Stage:
     """Write the caption of each image that was made, by its id."""
 
     def run(work: Work) -> Outcome:
@@ -105,10 +105,10 @@ def captioned_images_stage(images: Path, prompts: Path, *, name: str = "captione
         )  # fmt: skip
         return table_outcome(work, CAPTIONS, captions.select(list(CAPTIONS.schema)))
 
-    return Stage(name, "captioned-images", 1, run, {"images": images, "prompts": prompts})
+    return Stage("captioned", "captioned-images", 1, run, {"images": images, "prompts": prompts})
 
 
-def pair_items_stage(images: Path, translations: Path, *, count: int, seed: int, name: str = "rated-pairs") -> Stage:
+def pair_items_stage(images: Path, translations: Path, *, count: int, seed: int) -> Stage:
     """Draw pairs of pictures and translated captions that people are to rate, each with the same chance."""
 
     def run(work: Work) -> Outcome:
@@ -119,10 +119,10 @@ def pair_items_stage(images: Path, translations: Path, *, count: int, seed: int,
         return table_outcome(work, PAIR_ITEMS, items.sort("item_id"))
 
     inputs = {"images": images, "translations": translations}
-    return Stage(name, "pair-items", 1, run, inputs, {"count": count}, {"sample": seed})
+    return Stage("rated-pairs", "pair-items", 1, run, inputs, {"count": count}, {"sample": seed})
 
 
-def ranked_values_stage(selected: Path, *, name: str = "ranked-values") -> Stage:
+def ranked_values_stage(selected: Path) -> Stage:
     """Write what each strategy ranks pairs by as values, to be held against people."""
 
     def run(work: Work) -> Outcome:
@@ -135,10 +135,10 @@ def ranked_values_stage(selected: Path, *, name: str = "ranked-values") -> Stage
         table = pl.concat(parts)
         return table_outcome(work, VALUES, table.sort(VALUES.key))
 
-    return Stage(name, "ranked-values", 1, run, {"selected": selected})
+    return Stage("ranked-values", "ranked-values", 1, run, {"selected": selected})
 
 
-def worth_stage(selected: Path, answers: Path | None, truth: Path | None, *, name: str = "worth") -> Stage:
+def worth_stage(selected: Path, answers: Path | None, truth: Path | None) -> Stage:
     """Average, over the pairs that each strategy keeps, what people rate, and what is true where that is known."""
 
     def run(work: Work) -> Outcome:
@@ -147,7 +147,7 @@ def worth_stage(selected: Path, answers: Path | None, truth: Path | None, *, nam
         return write_scored(work, worth_of(read_table(selected, SELECTED), rated, known))
 
     given = {"selected": selected, "answers": answers, "truth": truth}
-    return Stage(name, "pair-worth", 2, run, {role: path for role, path in given.items() if path is not None})
+    return Stage("worth", "pair-worth", 2, run, {role: path for role, path in given.items() if path is not None})
 
 
 def worth_of(selected: pl.DataFrame, answers: pl.DataFrame | None, truth: pl.DataFrame | None) -> Scored:

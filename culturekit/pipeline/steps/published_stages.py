@@ -48,10 +48,10 @@ class ImportOptions:
 PUBLISHED = ImportOptions()
 
 
-def import_stage(given: PublishedRead, options: ImportOptions = PUBLISHED, *, name: str = "descriptors") -> Stage:
+def import_stage(given: PublishedRead, options: ImportOptions = PUBLISHED) -> Stage:
     """Read descriptors in the layout they were published in; `export` writes them again byte for byte."""
     return Stage(
-        name,
+        "descriptors",
         "import-descriptors",
         1,
         lambda work: import_descriptors(work, given, options.proposer),
@@ -120,13 +120,13 @@ class DescriptorsRead:
     ] = None
 
 
-def export_stage(given: DescriptorsRead, *, name: str = "published") -> Stage:
+def export_stage(given: DescriptorsRead) -> Stage:
     """Write descriptors in the layout they were published in, one JSON file a country."""
     beside = given.descriptors.parent / f"{PUBLISHED_DESCRIPTORS.name}.parquet"
     published = given.published or (beside if beside.is_file() else None)
     inputs = {"descriptors": given.descriptors, "prompts": given.prompts}
     return Stage(
-        name,
+        "published",
         "export-descriptors",
         1,
         lambda work: export_descriptors(work, given, published),

@@ -31,7 +31,7 @@ class QualityReads:
     ] = None
 
 
-def quality_stage(given: QualityReads, options: QualityOptions, *, name: str = "quality") -> Stage:
+def quality_stage(given: QualityReads, options: QualityOptions) -> Stage:
     """Score the quality of every image; what cannot be scored is listed with its reason."""
     scorer = options.scorer
     SCORERS.check(scorer)
@@ -41,7 +41,7 @@ def quality_stage(given: QualityReads, options: QualityOptions, *, name: str = "
         return score_pictures(work, given.images, scorer, prompts_path=prompts)
 
     return Stage(
-        name,
+        "quality",
         "quality",
         2,
         run,

@@ -50,9 +50,7 @@ class GraphReads:
     prompts: Annotated[Path, Field(description="Prompts table, or a file in the public layout.")]
 
 
-def graphs_stage(
-    given: GraphReads, options: GraphOptions, llm: LlmOptions = DEFAULTS, *, name: str = "questions"
-) -> Stage:
+def graphs_stage(given: GraphReads, options: GraphOptions, llm: LlmOptions = DEFAULTS) -> Stage:
     """Turn each prompt into a graph of yes/no questions (DSG); a reply that is no such graph is set aside."""
     client, kinds = CLIENTS.make(options.writer), options.kinds
 
@@ -64,7 +62,7 @@ def graphs_stage(
         return AskPlan(client.model, "prompts", table.height, table.height - len(requests), len(requests), cost)
 
     stage = Stage(
-        name,
+        "questions",
         "questions",
         2,
         lambda work: ask_for_graphs(work, prompts_table(given.prompts, work.scratch), client, kinds, llm),
@@ -84,9 +82,7 @@ BUILD = AskingCommand(
 )
 
 
-def answers_stage(
-    given: AnswerReads, options: AnswerOptions, llm: LlmOptions = DEFAULTS, *, name: str = "answers"
-) -> Stage:
+def answers_stage(given: AnswerReads, options: AnswerOptions, llm: LlmOptions = DEFAULTS) -> Stage:
     """Ask a vision model the questions of each image's prompt; `score questions` makes DSG of the answers."""
     wording = digest_bytes(answer_wording().encode())
     return asking_images(
@@ -98,7 +94,7 @@ def answers_stage(
         asked=lambda model, _: answered_images(given, model),
         options={"task": question_answers.REQUEST, "wording": wording, "per_prompt": options.per_prompt},
         llm=llm,
-        name=name,
+        name="answers",
     )
 
 
@@ -109,9 +105,7 @@ ASK = AskingCommand(
 )
 
 
-def vqascore_stage(
-    given: WeighReads, options: WeighOptions, llm: LlmOptions = DEFAULTS, *, name: str = "vqascore"
-) -> Stage:
+def vqascore_stage(given: WeighReads, options: WeighOptions, llm: LlmOptions = DEFAULTS) -> Stage:
     """Ask of each image whether it shows its prompt, for the probability of yes (VQAScore)."""
     usual = partial(image_judge.vqa_request, text=USUAL_CAPTION, instructions=image_judge.vqa_wording())
 
@@ -133,7 +127,7 @@ def vqascore_stage(
             "per_prompt": options.per_prompt,
         },
         llm=llm,
-        name=name,
+        name="vqascore",
         packages=("msgspec", "numpy", "pillow", "polars"),
         usual=lambda: [usual(usual_picture())],
     )

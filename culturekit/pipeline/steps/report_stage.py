@@ -20,7 +20,7 @@ from culturekit.report.run_folders import RunFolders
 from culturekit.report.write import write_report
 from culturekit.stages import caption_roles, inclusion_roles, linguistic_roles, roles, scene_roles
 from culturekit.stages.roles import Role
-from culturekit.stages.run import Run
+from culturekit.stages.run import RECIPE_RECORD, Run
 from culturekit.stages.stage import Stage
 from culturekit.storage.atomic import write_atomically
 from culturekit.storage.digests import digest
@@ -32,13 +32,13 @@ __all__ = [
 ]  # fmt: skip
 
 
-def card_stage(release: Path, hand: Path, *, name: str = "card") -> Stage:
+def card_stage(release: Path, hand: Path) -> Stage:
     """Build the card of a release from its folder and a hand-written half.
 
     Which stages behind the release are at hand decides what the card can say, so their keys count as an input.
     """
     return Stage(
-        name,
+        "card",
         "card",
         3,
         lambda work: build_card(work, release, hand),
@@ -80,14 +80,11 @@ SECTION_REPORTS = {
 }  # fmt: skip
 """The reports of other kinds of recipes than `cube`."""
 
-RECIPE_RECORD = "recipe.json"
-"""The recipe as it was run, everything filled in: it lies beside the stage folders."""
 
-
-def report_stage(run: RunFolders, *, name: str = "report") -> Stage:
+def report_stage(run: RunFolders) -> Stage:
     """Write the report of a run."""
     return Stage(
-        name,
+        "report",
         "report",
         8,
         lambda work: write_report(work, run),
@@ -97,7 +94,7 @@ def report_stage(run: RunFolders, *, name: str = "report") -> Stage:
     )
 
 
-def sections_report_stage(run: RunFolders, recipe: str, *, name: str = "report") -> Stage:
+def sections_report_stage(run: RunFolders, recipe: str) -> Stage:
     """Write the report of a run of another kind than `cube`: a page of sections."""
     report = SECTION_REPORTS[recipe]
 
@@ -109,7 +106,7 @@ def sections_report_stage(run: RunFolders, recipe: str, *, name: str = "report")
 
     inputs = {stage: run.root / stage for stage in run.stages}
     options = {"models": list(run.models)}
-    return Stage(name, report.kind, report.version, write, inputs, options, packages=("jinja2", "polars"))
+    return Stage("report", report.kind, report.version, write, inputs, options, packages=("jinja2", "polars"))
 
 
 def add_sections_report(run: Run, recipe: str) -> None:

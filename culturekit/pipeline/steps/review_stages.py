@@ -35,7 +35,7 @@ ANSWERS, SHEET = "answers", ".csv"
 PER_SHEET = 200
 
 
-def review_export_stage(kept: Path, *, reviewers: int = 1, name: str = "review-export") -> Stage:
+def review_export_stage(kept: Path, *, reviewers: int = 1) -> Stage:
     """Write the candidates that wait for a person as a sheet, as tasks of Label Studio and as an offline form."""
     options = ExportOptions(Quotas(reviewers), per_sheet=PER_SHEET, checks=0, repeats=0)
 
@@ -45,7 +45,7 @@ def review_export_stage(kept: Path, *, reviewers: int = 1, name: str = "review-e
         return export_project(work, candidate_items(rows, scheme), {}, scheme, {}, options, Counter(), seed=0)
 
     inputs = {"kept": kept, "scheme": shipped("annotate/cspace_review.yaml")}
-    return Stage(name, "review-export", 1, run, inputs, asdict(options), packages=("polars",))
+    return Stage("review-export", "review-export", 1, run, inputs, asdict(options), packages=("polars",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +70,10 @@ class ReviewFiles:
                 "an export in JSON is read with the project it belongs to", found=str(exports[0]),
                 expected="--project, the folder that `cspace review export` wrote",
             )  # fmt: skip
+        if self.project is not None and not exports:
+            raise UsageError("sheets are read without their project", expected="an export in JSON beside --project")
+        if self.by is not None and len(exports) == len(self.answers):
+            raise UsageError("exports say who decided", expected="a sheet beside --by", found=str(exports[0]))
         check_day(self.on)
         read_with = {} if not exports or self.project is None else project_files(self.project)
         return {**roles(ANSWERS, self.answers), **read_with}
@@ -80,12 +84,12 @@ def project_files(project: Path) -> dict[str, Path]:
     return {"project": project / PROJECT_FILE, "key": project / f"{ANNOTATION_KEY.name}.parquet"}
 
 
-def review_stage(kept: Path, files: ReviewFiles, *, name: str = "review") -> Stage:
+def review_stage(kept: Path, files: ReviewFiles) -> Stage:
     """Turn what people decided into verdicts."""
     inputs = files.inputs()
     filled_in = {role: partial(named_by_content, path) for role, path in roles(ANSWERS, files.answers).items()}
     return Stage(
-        name,
+        "review",
         "review",
         1,
         lambda work: review_candidates(work, kept, decisions_in(kept, files)),

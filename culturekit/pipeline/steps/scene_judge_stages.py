@@ -37,10 +37,10 @@ __all__ = [
 ]
 
 
-def choose_stage(given: ChooseReads, options: ChooseOptions, *, name: str = "real") -> Stage:
+def choose_stage(given: ChooseReads, options: ChooseOptions) -> Stage:
     """Keep the real images that show each prompt best; the others are listed with the reason."""
     return Stage(
-        name,
+        "real",
         "choose-references",
         1,
         lambda work: choose_references(work, given, options),
@@ -99,11 +99,9 @@ def some_dimensions(given: ExtractReads | RateReads | StereotypeReads) -> dict[s
     return {} if asked == DIMENSIONS else {"dimensions": list(asked)}
 
 
-def extract_stage(
-    given: ExtractReads, options: SceneOptions, llm: LlmOptions = DEFAULTS, *, name: str = "extracted"
-) -> Stage:
+def extract_stage(given: ExtractReads, options: SceneOptions, llm: LlmOptions = DEFAULTS) -> Stage:
     """Ask a vision model what each image shows, in phrases by dimension; `score ahead` compares them."""
-    return scene_stage("judge-extract", given, options, llm, name)
+    return scene_stage("judge-extract", given, options, llm, "extracted")
 
 
 EXTRACT = AskingCommand(
@@ -111,9 +109,9 @@ EXTRACT = AskingCommand(
 )
 
 
-def likert_stage(given: RateReads, options: SceneOptions, llm: LlmOptions = DEFAULTS, *, name: str = "likert") -> Stage:
+def likert_stage(given: RateReads, options: SceneOptions, llm: LlmOptions = DEFAULTS) -> Stage:
     """Ask a vision model to rate alignment, hallucination and exaggeration of each image from 1 to 5."""
-    return scene_stage("judge-likert", given, options, llm, name)
+    return scene_stage("judge-likert", given, options, llm, "likert")
 
 
 LIKERT = AskingCommand(
@@ -123,11 +121,9 @@ LIKERT = AskingCommand(
 )
 
 
-def stereotype_scores_stage(
-    given: StereotypeReads, options: SceneOptions, llm: LlmOptions = DEFAULTS, *, name: str = "stereotyped"
-) -> Stage:
+def stereotype_scores_stage(given: StereotypeReads, options: SceneOptions, llm: LlmOptions = DEFAULTS) -> Stage:
     """Ask of each image whether it shows what pictures of its country overdo, for the probability of yes (EXAG)."""
-    return scene_stage("judge-stereotypes", given, options, llm, name)
+    return scene_stage("judge-stereotypes", given, options, llm, "stereotyped")
 
 
 STEREOTYPES = AskingCommand(

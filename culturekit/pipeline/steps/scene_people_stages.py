@@ -55,9 +55,7 @@ PEOPLE, OTHER, HALF = "people", "other", 0.5
 SHOWN, RELEVANT, REQUIRED = "shown", "relevant", "faith"
 
 
-def scene_items_stage(
-    sample: Path, prompts: Path, descriptors: Path, extracted: Sequence[Path], *, name: str = "items"
-) -> Stage:
+def scene_items_stage(sample: Path, prompts: Path, descriptors: Path, extracted: Sequence[Path]) -> Stage:
     """List what people are to mark about each drawn image.
 
     These are the references of its prompt, and whatever a model was said to show of it: what one extractor overlooked
@@ -82,7 +80,7 @@ def scene_items_stage(
         return Outcome({"scene_items": rows.height, "phrases": int(rows["descriptors"].list.len().sum())})
 
     inputs = {"sample": sample, "prompts": prompts, "descriptors": descriptors, **roles("extracted", extracted)}
-    return Stage(name, "scene-items", 2, run, inputs)
+    return Stage("items", "scene-items", 2, run, inputs)
 
 
 def offered_once(asked: pl.DataFrame, extra: pl.DataFrame) -> pl.DataFrame:
@@ -112,7 +110,6 @@ def simulated_marks_stage(
     how: SimulatedPeople,
     *,
     seed: int,
-    name: str = "simulated-answers",
 ) -> Stage:
     """Let simulated people fill in the form `cultivate`, who know what simulated scenes show."""
 
@@ -128,12 +125,10 @@ def simulated_marks_stage(
 
     inputs = {"project": project, "items": items, "values": values, **roles("truth", truth)}
     run = partial(filled_in, project=project, answering=answering, how=how, seed=seed)
-    return Stage(name, "simulated-marks", 1, run, inputs, asdict(how), {"answers": seed})
+    return Stage("simulated-answers", "simulated-marks", 1, run, inputs, asdict(how), {"answers": seed})
 
 
-def marks_stage(
-    annotations: Path, items: Path, descriptors: Path, phrases: Path, scores: Path, *, name: str = "marks"
-) -> Stage:
+def marks_stage(annotations: Path, items: Path, descriptors: Path, phrases: Path, scores: Path) -> Stage:
     """Score ALIGN and HAL of each marked image by what each person says that it shows, at the threshold of scores."""
     inputs = {"annotations": annotations, "items": items, "descriptors": descriptors, "scores": scores}
     vectors = PhraseVectors(phrases)
@@ -141,7 +136,7 @@ def marks_stage(
     def run(work: Work) -> Outcome:
         return write_marks(work, annotations, items, descriptors, vectors, *how_scored(scores))
 
-    return Stage(name, "scene-marks", 4, run, {**inputs, **vectors.files("phrases")})
+    return Stage("marks", "scene-marks", 4, run, {**inputs, **vectors.files("phrases")})
 
 
 def write_marks(

@@ -30,7 +30,7 @@ ANYBODY = "one person"
 TRUTH = "truth"
 
 
-def grouped_values_stage(values: Path, scheme: str, metrics: Sequence[str], *, name: str = "by-group") -> Stage:
+def grouped_values_stage(values: Path, scheme: str, metrics: Sequence[str]) -> Stage:
     """Put values that stand under countries under groups of these as well, so that people can put groups right."""
 
     def run(work: Work) -> Outcome:
@@ -39,12 +39,10 @@ def grouped_values_stage(values: Path, scheme: str, metrics: Sequence[str], *, n
         grouped = own.with_columns(group=side, country=pl.lit(None, pl.String)).drop_nulls("group")
         return table_outcome(work, VALUES, pl.concat([own, grouped]).select(list(VALUES.schema)))
 
-    return Stage(name, "grouped-values", 1, run, {"values": values}, {"scheme": scheme, "metrics": list(metrics)})
+    return Stage("by-group", "grouped-values", 1, run, {"values": values}, {"scheme": scheme, "metrics": list(metrics)})
 
 
-def gaps_of_scores_stage(
-    judged: Mapping[str, Path], truth: Path | None, scheme: str, *, name: str = "corrected-gaps"
-) -> Stage:
+def gaps_of_scores_stage(judged: Mapping[str, Path], truth: Path | None, scheme: str) -> Stage:
     """Subtract scores of groups of countries: as a judge has them, put right by people, and, where known, true."""
 
     def run(work: Work) -> Outcome:
@@ -55,7 +53,7 @@ def gaps_of_scores_stage(
         return table_outcome(work, SCORES, scored(rows, left_out={}).scores)
 
     inputs = {**roles("judged", list(judged.values())), **({} if truth is None else {"truth": truth})}
-    return Stage(name, "gaps-of-scores", 2, run, inputs, {"scheme": scheme})
+    return Stage("corrected-gaps", "gaps-of-scores", 2, run, inputs, {"scheme": scheme})
 
 
 def gaps_in(table: pl.DataFrame, labels: str, scheme: str) -> Iterator[Row]:
@@ -92,9 +90,7 @@ def limits(first: Mapping[str, Any], second: Mapping[str, Any]) -> tuple[float |
     return value - below, value + above
 
 
-def breakdown_stage(
-    values: Path, matches: Path, prompts: Path, models: Sequence[str], *, name: str = "breakdown"
-) -> Stage:
+def breakdown_stage(values: Path, matches: Path, prompts: Path, models: Sequence[str]) -> Stage:
     """Average ALIGN by country and dimension, and FAITH by category: of each model and of all, each prompt alike."""
 
     def run(work: Work) -> Outcome:
@@ -109,7 +105,7 @@ def breakdown_stage(
         return table_outcome(work, SCORES, scored(rows, left_out={}).scores)
 
     inputs = {"values": values, "matches": matches, "prompts": prompts}
-    return Stage(name, "scene-breakdown", 2, run, inputs, {"models": list(models)})
+    return Stage("breakdown", "scene-breakdown", 2, run, inputs, {"models": list(models)})
 
 
 def averaged(images: pl.DataFrame, models: Sequence[str], by: tuple[str, ...], metric: str) -> Iterator[Row]:
@@ -124,9 +120,7 @@ def averaged(images: pl.DataFrame, models: Sequence[str], by: tuple[str, ...], m
         yield statistic_row(metric, model=str(model), benchmark="cultivate", answer=answer, params=params, **place)
 
 
-def raters_stage(
-    likert: Mapping[str, Path], images: Sequence[Path], prompts: Path, marks: Path, *, name: str = "raters"
-) -> Stage:
+def raters_stage(likert: Mapping[str, Path], images: Sequence[Path], prompts: Path, marks: Path) -> Stage:
     """Write what vision models rate, and what one person of each image rates, as values of these images."""
 
     def run(work: Work) -> Outcome:
@@ -140,10 +134,10 @@ def raters_stage(
         return table_outcome(work, VALUES, as_values(pl.concat([rated, person]), about))
 
     inputs = {"prompts": prompts, "marks": marks, **dict(likert), **roles("images", list(images))}
-    return Stage(name, "rater-values", 1, run, inputs)
+    return Stage("raters", "rater-values", 1, run, inputs)
 
 
-def others_stage(images: Sequence[Path], prompts: Path, marks: Path, *, name: str = "others") -> Stage:
+def others_stage(images: Sequence[Path], prompts: Path, marks: Path) -> Stage:
     """Write what the other people of each image rate on average, to hold one person against."""
 
     def run(work: Work) -> Outcome:
@@ -152,7 +146,9 @@ def others_stage(images: Sequence[Path], prompts: Path, marks: Path, *, name: st
         others = means.with_columns(by=pl.lit("other people"))
         return table_outcome(work, VALUES, as_values(others, placed(images, prompts)))
 
-    return Stage(name, "other-values", 1, run, {"prompts": prompts, "marks": marks, **roles("images", list(images))})
+    return Stage(
+        "others", "other-values", 1, run, {"prompts": prompts, "marks": marks, **roles("images", list(images))}
+    )
 
 
 def placed(images: Sequence[Path], prompts: Path) -> pl.DataFrame:

@@ -24,16 +24,16 @@ TRUTH = "truth"
 """The judge that never errs."""
 
 
-def simulated_pages_stage(countries: Sequence[str], *, name: str = "pages") -> Stage:
+def simulated_pages_stage(countries: Sequence[str]) -> Stage:
     """Write pages about the activities of countries of the simulated world, and the list `pages.yaml` of them."""
 
     def run(work: Work) -> Outcome:
         return Outcome({"pages": write_pages(work.out, countries)}, notes={"caveat": CAVEAT})
 
-    return Stage(name, "simulated-pages", 1, run, {"world": shipped(VOCABULARY)}, {"countries": list(countries)})
+    return Stage("pages", "simulated-pages", 1, run, {"world": shipped(VOCABULARY)}, {"countries": list(countries)})
 
 
-def scene_truth_stage(images: Path, prompts: Path, stereotypes: Path | None = None, *, name: str = "truth") -> Stage:
+def scene_truth_stage(images: Path, prompts: Path, stereotypes: Path | None = None) -> Stage:
     """Write down what simulated scenes really show, as a judge that never errs would say it.
 
     With a table of stereotypes each of those of the prompt's country has a row, else those that the world knows.
@@ -60,7 +60,7 @@ def scene_truth_stage(images: Path, prompts: Path, stereotypes: Path | None = No
         work.progress.advance(made.height)
         return Outcome({"judgments": len(rows), "images": made.height})
 
-    return Stage(name, "scene-truth", 1, run, inputs, packages=("msgspec", "polars"))
+    return Stage("truth", "scene-truth", 1, run, inputs, packages=("msgspec", "polars"))
 
 
 def candidates(table: pl.DataFrame | None) -> Mapping[str, tuple[str, ...]]:

@@ -18,24 +18,24 @@ from culturekit.storage.tables import read_table, table_outcome
 __all__ = ["foreign_space_stage", "named_artifacts_stage", "table_stage", "taken_prompts_stage", "taken_space_stage"]
 
 
-def table_stage(path: Path, table: Table, *, name: str = "") -> Stage:
+def table_stage(path: Path, table: Table) -> Stage:
     """Take in a table of ours, and make sure that it is one."""
 
     def run(work: Work) -> Outcome:
         rows = read_table(path, table)
         return table_outcome(work, table, rows)
 
-    return Stage(name or table.name, "take-table", 1, run, {"published": path}, {"table": table.name})
+    return Stage(table.name, "take-table", 1, run, {"published": path}, {"table": table.name})
 
 
-def taken_space_stage(path: Path, *, name: str = "cspace") -> Stage:
+def taken_space_stage(path: Path) -> Stage:
     """Take in a cultural space: a table of ours, or a file in the public CUBE layout."""
     typed = path.suffix == ".csv"
     names = named_by() if typed else country_files()
     version = 3 if typed else 1  # countries of a list that was typed, by whatever they are called
     packages = ("babel", "polars", "pycountry") if typed else ("polars",)
     inputs = {"published": path, **names}
-    return Stage(name, "take-space", version, lambda work: import_space(work, path), inputs, packages=packages)
+    return Stage("cspace", "take-space", version, lambda work: import_space(work, path), inputs, packages=packages)
 
 
 def named_by() -> dict[str, Path]:
@@ -43,19 +43,19 @@ def named_by() -> dict[str, Path]:
     return {"world": shipped(WORLD), "names": shipped(NAMES), **country_files()}
 
 
-def foreign_space_stage(path: Path, concept: str, *, name: str = "cspace") -> Stage:
+def foreign_space_stage(path: Path, concept: str) -> Stage:
     """Bring somebody else's list of artifacts into our form."""
     inputs = {"published": path, **named_by()}
     return Stage(
-        name, "import-space", 3, lambda work: import_foreign(work, path, concept), inputs, {"concept": concept},
+        "cspace", "import-space", 3, lambda work: import_foreign(work, path, concept), inputs, {"concept": concept},
         packages=("babel", "polars", "pycountry"),
     )  # fmt: skip
 
 
-def taken_prompts_stage(path: Path, space: Path, kinds: Sequence[PromptKind], *, name: str = "prompts") -> Stage:
+def taken_prompts_stage(path: Path, space: Path, kinds: Sequence[PromptKind]) -> Stage:
     """Take in prompts, and hold them against the cultural space."""
     return Stage(
-        name,
+        "prompts",
         "take-prompts",
         1,
         lambda work: import_prompts(work, path, space, kinds),
@@ -65,8 +65,13 @@ def taken_prompts_stage(path: Path, space: Path, kinds: Sequence[PromptKind], *,
     )
 
 
-def named_artifacts_stage(space: Path, *, name: str = "reference-prompts") -> Stage:
+def named_artifacts_stage(space: Path) -> Stage:
     """Name every artifact once, so that pictures of references find theirs."""
     return Stage(
-        name, "name-artifacts", 1, lambda work: name_artifacts(work, space), {"cspace": space}, packages=("polars",)
+        "reference-prompts",
+        "name-artifacts",
+        1,
+        lambda work: name_artifacts(work, space),
+        {"cspace": space},
+        packages=("polars",),
     )

@@ -45,15 +45,13 @@ class Part:
 
 def check_audited(tree: RunTree, stage: FinishedStage, rows: Sequence[dict[str, Any]], ledger: Ledger) -> None:
     """Count every share again."""
-    found = {role: tree.source(stage, role) for role in sorted(stage.manifest.inputs)}
-    if None in found.values():
-        for row in rows:
-            ledger.judge(stage.name, row, "not verifiable", "the matches or answers are not here")
+    found = tree.inputs_of(stage)
+    if found is None:
+        ledger.not_verifiable(stage.name, rows, "the matches or answers are not here")
         return
     tables: dict[str, list[pl.DataFrame]] = {"matches": [], "audit": [], "sample": []}
     for role, path in found.items():
-        if path is not None:
-            tables[role.partition("-")[0].replace("audits", "audit")].append(pl.read_parquet(path))
+        tables[role.partition("-")[0].replace("audits", "audit")].append(pl.read_parquet(path))
     matches = pl.concat(tables["matches"]).filter(pl.col("rank") == 1)
     said = located(pl.concat(tables["audit"], how="diagonal"), [matches])
     pool = stage.manifest.options.get("pool")

@@ -1,12 +1,24 @@
 """Means and t intervals: over repeats, then over prompts, each counted alike."""
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from culturekit.verify.scores.student import t_quantile
 
-__all__ = ["Answer", "Mean", "RatedAnswer", "mean", "of_population", "of_these", "t_answer", "together", "wilson"]
+__all__ = [
+    "Answer",
+    "Mean",
+    "RatedAnswer",
+    "clustered_share",
+    "mean",
+    "of_population",
+    "of_these",
+    "t_answer",
+    "together",
+    "wilson",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,3 +94,29 @@ def wilson(share: float, worth: float, t: float) -> tuple[float, float]:
     middle, half = share + square / 2, t * math.sqrt(share * (1 - share) / worth + square / (4 * worth))
     low, high = (middle - half) / (1 + square), (middle + half) / (1 + square)
     return min(share, max(0.0, low)), max(share, min(1.0, high))
+
+
+def clustered_share(values: Sequence[float], kinds: Sequence[Sequence[object]], confidence: float) -> Answer:
+    """Give a share with Wilson's limits, for as many independent values as scatter like those that go together.
+
+    Values go together by one kind or two, such as image and annotator; a kind in which all do says nothing.
+    """
+    share, n = math.fsum(values) / len(values), len(values)
+    kinds = [kind for kind in kinds if len(set(kind)) > 1]
+    if not kinds:
+        return Answer(share, math.nan, math.nan)
+    spread = [variance(values, share, kind) for kind in kinds]
+    if len(kinds) == 2:
+        crossed = variance(values, share, list(zip(*kinds, strict=True)))
+        spread.append(max(*spread, math.fsum(spread) - crossed))
+    groups = [len(set(kind)) for kind in kinds]
+    worth = min(float(n), share * (1 - share) / spread[-1]) if spread[-1] > 0 else float(max(groups))
+    return Answer(share, *wilson(share, worth, t_quantile(min(groups) - 1, confidence)))
+
+
+def variance(values: Sequence[float], share: float, kind: Sequence[object]) -> float:
+    """Give the variance of a mean whose values go together by kind."""
+    sums: dict[object, float] = defaultdict(float)
+    for value, one in zip(values, kind, strict=True):
+        sums[one] += value - share
+    return math.fsum(one**2 for one in sums.values()) / len(values) ** 2 * len(sums) / (len(sums) - 1)

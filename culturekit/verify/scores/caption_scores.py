@@ -39,7 +39,7 @@ def check_c3(tree: RunTree, stage: FinishedStage, rows: Sequence[dict[str, Any]]
             continue
         path = tree.source(stage, f"{role}-vectors")
         if path is None or tree.source(stage, f"{role}-ids") is None:
-            not_here(stage, rows, ledger, "the vectors are not here")
+            ledger.not_verifiable(stage.name, rows, "the vectors are not here")
             return
         said[role] = by_item(path.parent)
     items = {item for role in ("target", "image_target") for item in said.get(role, ())}
@@ -87,12 +87,6 @@ def limitless(units: Sequence[Sequence[float]]) -> Answer:
     """Average too few units for limits; none at all have no mean either."""
     value = of_population(units).value if units else math.nan
     return Answer(value, math.nan, math.nan)
-
-
-def not_here(stage: FinishedStage, rows: Sequence[dict[str, Any]], ledger: Ledger, why: str) -> None:
-    """Say of all scores why they cannot be verified."""
-    for row in rows:
-        ledger.judge(stage.name, row, "not verifiable", why)
 
 
 def stated_values(stage: FinishedStage, cell: Callable[[dict[str, Any], dict[str, Any]], tuple[Any, ...]]) -> Cells:
@@ -145,10 +139,10 @@ Rated = Mapping[tuple[str, str], Sequence[float]]
 
 def ratings_by_cell(tree: RunTree, stage: FinishedStage) -> Iterator[tuple[tuple[Any, ...], Rated]] | None:
     """Give the ratings of each model, form, group, criterion and pool; None where what they follow from is not here."""
-    paths = {role: tree.source(stage, role) for role in stage.manifest.inputs}
-    if any(path is None for path in paths.values()):
+    paths = tree.inputs_of(stage)
+    if paths is None:
         return None
-    tables = {role: pl.read_parquet(path) for role, path in paths.items() if path is not None}
+    tables = {role: pl.read_parquet(path) for role, path in paths.items()}
     pictures = [table for role, table in tables.items() if role.startswith("images")]
     groups = dict(tables["prompts"].select("prompt_id", "group").iter_rows()) if "prompts" in tables else None
     places = {

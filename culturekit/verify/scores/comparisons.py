@@ -4,7 +4,7 @@ import itertools
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,13 +43,12 @@ ValuesBehind = dict[tuple[Any, ...], dict[str, tuple[dict[str, Any], list[dict[s
 
 def check_comparisons(tree: RunTree, stage: FinishedStage, rows: Sequence[dict[str, Any]], ledger: Ledger) -> None:
     """Work out every difference of two models, and the correction of its p value."""
-    sources = [tree.source(stage, role) for role in sorted(stage.manifest.inputs) if role.startswith("values")]
+    sources = tree.inputs_of(stage, "values")
     options = stage.manifest.options
-    if None in sources:
-        for row in rows:
-            ledger.judge(stage.name, row, "not verifiable", "the values that were compared are not here")
+    if sources is None:
+        ledger.not_verifiable(stage.name, rows, "the values that were compared are not here")
         return
-    values = by_score(known_values([path for path in sources if path is not None], options["ignore"]))
+    values = by_score(known_values(sources.values(), options["ignore"]))
     own = [row for row in rows if row["metric"] == "model_difference"]
     for row in own:
         with ledger.guarded("scores", f"{stage.name} row {row['row']}"):
@@ -57,7 +56,7 @@ def check_comparisons(tree: RunTree, stage: FinishedStage, rows: Sequence[dict[s
     check_corrections(stage.name, own, options["correction"], ledger)
 
 
-def known_values(paths: Sequence[Path], ignored: Sequence[str]) -> list[dict[str, Any]]:
+def known_values(paths: Iterable[Path], ignored: Sequence[str]) -> list[dict[str, Any]]:
     """Read values that are known, without the parameters in which scores may differ."""
     rows: list[dict[str, Any]] = []
     told: dict[str, dict[str, Any]] = {}

@@ -13,6 +13,7 @@ from culturekit.storage.manifest import read_manifest
 from culturekit.verify.findings import Ledger
 from culturekit.verify.run_tree import FinishedStage, RunTree
 from culturekit.verify.scores.averages import Answer, Mean, t_answer
+from culturekit.verify.scores.labelled_images import asked_images
 from culturekit.verify.scores.score_rows import SCORES_FILE, compare_row
 
 __all__ = ["JudgedImages", "Place", "check_faithfulness", "judged_images"]
@@ -43,12 +44,16 @@ class JudgedImages:
 def judged_images(tree: RunTree, stage: FinishedStage, ledger: Ledger) -> JudgedImages | None:
     """Work everything out again; None where an input is not here as it was."""
     found: dict[str, list[Path]] = {}
-    for role in stage.manifest.inputs:
-        path = tree.source(stage, role)
-        if path is None or path.suffix != ".parquet":
-            return None
+    paths = tree.inputs_of(stage)
+    if paths is None or any(path.suffix != ".parquet" for path in paths.values()):
+        return None
+    for path in paths.values():
         found.setdefault(path.stem, []).append(path)
-    places = places_of(found["images"], found.get("prompts", []))
+    places = {
+        image: Place(row["model"], row["prompt_id"], row["concept"], row["country"])
+        for image, row in asked_images(found["images"], found.get("prompts", ())).items()
+        if row["status"] == "ok"
+    }
     judgments = [row for path in found.get("judgments", []) for row in pl.read_parquet(path).to_dicts()]
     judgments = [row for row in judgments if row["image_id"] in places]
     values: dict[tuple[str, str], dict[str, float]] = {}
@@ -64,22 +69,6 @@ def judged_images(tree: RunTree, stage: FinishedStage, ledger: Ledger) -> Judged
             if image in places and math.isfinite(value):
                 values.setdefault(("quality", label_of(path, scorer) if labelled else scorer), {})[image] = value
     return JudgedImages(places, values)
-
-
-def places_of(images: Sequence[Path], prompts: Sequence[Path]) -> dict[str, Place]:
-    """Read where images belong that were made; what their table does not say, their prompt does."""
-    asked: dict[str, dict[str, Any]] = {}
-    for path in prompts:
-        asked |= {row["prompt_id"]: row for row in pl.read_parquet(path).to_dicts()}
-    places = {}
-    for path in images:
-        for row in pl.read_parquet(path).to_dicts():
-            if row["status"] != "ok":
-                continue
-            own = asked.get(row["prompt_id"], {})
-            concept, country = (row.get(name) or own.get(name) for name in ("concept", "country"))
-            places[row["image_id"]] = Place(row["model"], row["prompt_id"], concept, country)
-    return places
 
 
 def graphs_of(paths: Sequence[Path]) -> dict[str, dict[str, list[str]]]:

@@ -53,24 +53,23 @@ class Item:
 
 def check_judged(tree: RunTree, stage: FinishedStage, rows: Sequence[dict[str, Any]], ledger: Ledger) -> None:
     """Put every score right again."""
-    found = {role: tree.source(stage, role) for role in sorted(stage.manifest.inputs)}
-    if None in found.values():
-        for row in rows:
-            ledger.judge(stage.name, row, "not verifiable", "the values or answers are not here")
+    found = tree.inputs_of(stage)
+    if found is None:
+        ledger.not_verifiable(stage.name, rows, "the values or answers are not here")
         return
     options = stage.manifest.options
-    answers = read_answers(found["annotations"], str(options["by"]))  # type: ignore[arg-type]
+    answers = read_answers(found["annotations"], str(options["by"]))
     values = [
         one
         for role, path in found.items()
-        if role.startswith("values-") and path is not None
+        if role.startswith("values-")
         for one in pl.read_parquet(path).iter_rows(named=True)
         if one["value"] is not None and math.isfinite(one["value"])
     ]
     chances = {
         one["image_id"]: float(one["chance"])
         for role, path in found.items()
-        if role.startswith("sample") and path is not None
+        if role.startswith("sample")
         for one in pl.read_parquet(path).iter_rows(named=True)
     }
     said: dict[str, dict[str, list[float]]] = {}

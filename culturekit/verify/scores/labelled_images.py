@@ -1,7 +1,7 @@
 """The tables behind scores of diversity: matches by where their labels come from, quality, audits, images."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ import polars as pl
 from culturekit.stages.roles import FLOORS, MATCHES
 from culturekit.verify.run_tree import FinishedStage, RunTree
 
-__all__ = ["DiversityTables", "diversity_tables", "located"]
+__all__ = ["DiversityTables", "asked_images", "diversity_tables", "located"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +61,18 @@ def diversity_tables(tree: RunTree, stage: FinishedStage) -> DiversityTables:
         countries={} if prompts is None else countries_of(prompts),
         missing=tuple(role for role, path in found.items() if path is None),
     )
+
+
+def asked_images(images: Iterable[Path], prompts: Iterable[Path | None]) -> dict[str, dict[str, Any]]:
+    """Read images with the concept and country that they, or their prompts, name."""
+    tables = [pl.read_parquet(path) for path in prompts if path is not None and path.suffix == ".parquet"]
+    asked = {row["prompt_id"]: row for table in tables for row in table.to_dicts()}
+    found = {}
+    for row in (row for path in images for row in pl.read_parquet(path).to_dicts()):
+        prompt = asked.get(row["prompt_id"], {})
+        said = {name: row.get(name) or prompt.get(name) for name in ("concept", "country")}
+        found[row["image_id"]] = {**row, **said}
+    return found
 
 
 def located(audits: pl.DataFrame, mapped: Sequence[pl.DataFrame]) -> pl.DataFrame:

@@ -5,6 +5,7 @@ import json
 import math
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import polars as pl
@@ -34,13 +35,12 @@ Values: TypeAlias = Sequence[Mapping[str, Any]]
 
 def check_gaps(tree: RunTree, stage: FinishedStage, rows: Sequence[dict[str, Any]], ledger: Ledger) -> None:
     """Recompute every gap, the correction of its p value, and which gaps there must be."""
-    sources = [tree.source(stage, role) for role in stage.manifest.inputs]
-    if None in sources:
-        for row in rows:
-            ledger.judge(stage.name, row, "not verifiable", "the values that were compared are not here")
+    sources = tree.inputs_of(stage)
+    if sources is None:
+        ledger.not_verifiable(stage.name, rows, "the values that were compared are not here")
         return
     options = stage.manifest.options
-    known = known_values([path for path in sources if path is not None], COUNTS)
+    known = known_values(sources.values(), COUNTS)
     values = [{**one, "side": side} for one in known if (side := side_of(one, options)) is not None]
     expected = {place_of(score, a, b): (score, a, b) for score, a, b in pairs_of(values)}
     for row in rows:
@@ -156,12 +156,11 @@ PLACE = ("benchmark", "concept", "country", "group")
 
 def check_ranks(tree: RunTree, stage: FinishedStage, rows: Sequence[dict[str, Any]], ledger: Ledger) -> None:
     """Work out every difference and every rank."""
-    paths = [tree.source(stage, role) for role in sorted(stage.manifest.inputs)]
-    if None in paths:
-        for row in rows:
-            ledger.judge(stage.name, row, "not verifiable", "the scores that were compared are not here")
+    paths = tree.inputs_of(stage)
+    if paths is None:
+        ledger.not_verifiable(stage.name, rows, "the scores that were compared are not here")
         return
-    known = scores_by_key([path for path in paths if path is not None])
+    known = scores_by_key(paths.values())
     differences = [row for row in rows if row["metric"] == "model_difference"]
     for row in differences:
         with ledger.guarded("scores", f"{stage.name} row {row['row']}"):
@@ -174,7 +173,7 @@ def check_ranks(tree: RunTree, stage: FinishedStage, rows: Sequence[dict[str, An
     check_complete(stage.name, rows, known, ledger)
 
 
-def scores_by_key(paths: Sequence[Any]) -> dict[str, dict[str, dict[str, Any]]]:
+def scores_by_key(paths: Iterable[Path]) -> dict[str, dict[str, dict[str, Any]]]:
     """Gather the corrected scores that have limits: what is scored -> model -> row."""
     found: dict[str, dict[str, dict[str, Any]]] = {}
     for path in paths:

@@ -35,8 +35,7 @@ def check_realism(tree: RunTree, stage: FinishedStage, rows: Sequence[dict[str, 
     vectors = dict(tree.sources_of(stage, "vectors.npy", "probabilities.npy"))
     ids = dict(tree.sources_of(stage, "ids.parquet"))
     if "real-vectors" not in vectors or len(vectors) != len(ids):
-        for row in rows:
-            ledger.judge(stage.name, row, "not verifiable", "its vectors are not here")
+        ledger.not_verifiable(stage.name, rows, "its vectors are not here")
         return
     values = pl.read_parquet(stage.folder / "values.parquet")
     real = Stored(vectors, ids, ("real-",))

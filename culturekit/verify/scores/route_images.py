@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from culturekit.verify.run_tree import FinishedStage, RunTree
-from culturekit.verify.scores.averages import Answer, wilson
+from culturekit.verify.scores.averages import Answer, clustered_share
 from culturekit.verify.scores.labelled_images import DiversityTables, quality_of
 from culturekit.verify.scores.student import t_quantile
 from culturekit.verify.scores.vendi import LEVELS
@@ -41,10 +41,10 @@ class Sides:
 def read_sides(tree: RunTree, stage: FinishedStage) -> Sides | None:
     """Read both routes; None where an input is not here as it was."""
     found: dict[str, list[Path]] = {"a": [], "b": [], "quality": [], "judgments": []}
-    for role in sorted(stage.manifest.inputs):
-        path = tree.source(stage, role)
-        if path is None:
-            return None
+    paths = tree.inputs_of(stage)
+    if paths is None:
+        return None
+    for role, path in paths.items():
         found[role.partition("-")[0]].append(path)
     said: dict[str, str] = {}
     for path in found["judgments"]:
@@ -105,17 +105,7 @@ def share_answer(pairs: Sequence[Pair], confidence: float) -> Answer:
     """Give the share of equal labels, and Wilson's limits for as many images as scatter like the batches."""
     if not pairs:
         return Answer(math.nan, math.nan, math.nan)
-    n = len(pairs)
-    share = sum(a == b for a, b, _ in pairs) / n
-    deviations: defaultdict[str, float] = defaultdict(float)
-    for a, b, batch in pairs:
-        deviations[batch] += (a == b) - share
-    k = len(deviations)
-    if k < 2:
-        return Answer(share, math.nan, math.nan)
-    variance = math.fsum(one**2 for one in deviations.values()) / n**2 * k / (k - 1)
-    worth = float(k) if variance <= 0 else min(float(n), share * (1 - share) / variance)
-    return Answer(share, *wilson(share, worth, t_quantile(k - 1, confidence)))
+    return clustered_share([float(a == b) for a, b, _ in pairs], [[batch for *_, batch in pairs]], confidence)
 
 
 def kappa_answer(pairs: Sequence[Pair], confidence: float) -> Answer:

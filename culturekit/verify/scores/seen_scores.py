@@ -16,9 +16,8 @@ import polars as pl
 
 from culturekit.verify.findings import Ledger
 from culturekit.verify.run_tree import FinishedStage, RunTree
-from culturekit.verify.scores.averages import Answer
+from culturekit.verify.scores.averages import Answer, clustered_share, wilson
 from culturekit.verify.scores.score_rows import close, compare_row, wrong_row
-from culturekit.verify.scores.student import t_quantile
 
 __all__ = ["answers_of", "check_consistency", "check_seen_scores", "closer_answers", "code_of", "inside_answers",
            "key_of", "reliable", "scored_again"]  # fmt: skip
@@ -225,7 +224,7 @@ def scored_again(metric: str, said: Sequence[tuple[float, str, str]], confidence
     if metric == "location_unanimity":
         share = fsum(values) / len(values)
         return Answer(share, *wilson(share, len(values), NormalDist().inv_cdf((1 + confidence) / 2)))
-    return limits(values, [kind for kind in (items, people) if len(set(kind)) > 1], confidence)
+    return clustered_share(values, (items, people), confidence)
 
 
 def check_consistency(tree: RunTree, stage: FinishedStage, rows: Sequence[dict[str, Any]], ledger: Ledger) -> None:
@@ -245,35 +244,6 @@ def check_consistency(tree: RunTree, stage: FinishedStage, rows: Sequence[dict[s
         if not close(row["value"], found):
             wrong_row(stage.name, row, "is not what its values give", expected=found, found=row["value"], ledger=ledger)
         ledger.judge(stage.name, row, "consistent" if close(row["value"], found) else "wrong", LOW)
-
-
-def limits(values: Sequence[float], kinds: Sequence[Sequence[str]], confidence: float) -> Answer:
-    """Give a share with Wilson's limits, for as many answers as scatter like those within images and annotators."""
-    share, n = fsum(values) / len(values), len(values)
-    if not kinds:
-        return Answer(share, math.nan, math.nan)
-    spread = [variance(values, share, kind) for kind in kinds]
-    if len(kinds) == 2:
-        crossed = variance(values, share, list(zip(*kinds, strict=True)))
-        spread.append(max(*spread, fsum(spread) - crossed))
-    groups = [len(set(kind)) for kind in kinds]
-    worth = min(float(n), share * (1 - share) / spread[-1]) if spread[-1] > 0 else float(max(groups))
-    return Answer(share, *wilson(share, worth, t_quantile(min(groups) - 1, confidence)))
-
-
-def variance(values: Sequence[float], share: float, kind: Sequence[object]) -> float:
-    """Give the variance of a mean whose answers go together by kind."""
-    sums: dict[object, float] = defaultdict(float)
-    for value, one in zip(values, kind, strict=True):
-        sums[one] += value - share
-    return fsum(one**2 for one in sums.values()) / len(values) ** 2 * len(sums) / (len(sums) - 1)
-
-
-def wilson(share: float, n: float, t: float) -> tuple[float, float]:
-    """Give Wilson's limits."""
-    middle = (share + t * t / (2 * n)) / (1 + t * t / n)
-    half = t / (1 + t * t / n) * math.sqrt(share * (1 - share) / n + t * t / (4 * n * n))
-    return min(share, max(0.0, middle - half)), max(share, min(1.0, middle + half))
 
 
 def kappa(counts: Sequence[tuple[float, int]]) -> float:

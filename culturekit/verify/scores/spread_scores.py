@@ -24,8 +24,7 @@ def check_spread(tree: RunTree, stage: FinishedStage, rows: Sequence[dict[str, A
     """Work out every row of a stage of spread scores."""
     missing = [role for role in stage.manifest.inputs if tree.source(stage, role) is None]
     if missing:
-        for row in rows:
-            ledger.judge(stage.name, row, "not verifiable", f"inputs are not here: {', '.join(missing)}")
+        ledger.not_verifiable(stage.name, rows, f"inputs are not here: {', '.join(missing)}")
         return
     images = images_of(tree, stage)
     places = vectors_of(tree, stage)

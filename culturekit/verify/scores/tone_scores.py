@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import polars as pl
 
 from culturekit.verify.run_tree import FinishedStage, RunTree
-from culturekit.verify.scores.averages import Answer, wilson
+from culturekit.verify.scores.averages import Answer, clustered_share, wilson
 from culturekit.verify.scores.people_answers import read_answers
 from culturekit.verify.scores.student import t_quantile
 
@@ -124,7 +124,7 @@ def plain(pictures: Sequence[Picture], confidence: float, *, people: bool) -> di
     found = {}
     for tone in TONES:
         column = [row[tone - 1] for row in table]
-        found["tone_share", tone] = clustered(column, list(units.values()), confidence)
+        found["tone_share", tone] = clustered_share(column, [[one.unit for one in seen]], confidence)
     sums = [([fsum(table[place][tone] for place in places) for tone in range(10)], len(places))
             for places in units.values()]  # fmt: skip
     for metric, most in MOST.items():
@@ -139,17 +139,6 @@ def around(value: float, middles: Sequence[float], margin: float, most: float) -
     if math.isnan(margin):
         return Answer(value, math.nan, math.nan)
     return Answer(value, max(0.0, min(middles) - margin), min(most, max(middles) + margin))
-
-
-def clustered(column: Sequence[float], units: Sequence[Sequence[int]], confidence: float) -> Answer:
-    """Give a share with Wilson's limits, for as many pictures as scatter as the prompts do."""
-    n, k = len(column), len(units)
-    share = fsum(column) / n
-    if k < 2:
-        return Answer(share, math.nan, math.nan)
-    variance = fsum(fsum(column[place] - share for place in places) ** 2 for places in units) / n**2 * k / (k - 1)
-    worth = float(k) if variance <= 0 else min(float(n), share * (1 - share) / variance)
-    return Answer(share, *wilson(share, worth, t_quantile(k - 1, confidence)))
 
 
 def jackknife(sums: Sequence[tuple[Sequence[float], int]], metric: str) -> tuple[float, float, float]:

@@ -29,11 +29,12 @@ CONFIDENCE = 0.95
 
 def check_distributions(tree: RunTree, stage: FinishedStage, ledger: Ledger) -> None:
     """Compare a table of distributions with the counts of nearest matches."""
-    sources = [tree.source(stage, role) for role in stage.manifest.inputs]
-    if None in sources:
+    sources = tree.inputs_of(stage)
+    if sources is None:
         ledger.note(CHECK, stage.name, "its matches are not here")
         return
-    nearest = [row for path in sources if path for row in pl.read_parquet(path).filter(pl.col("rank") == 1).to_dicts()]
+    tables = [pl.read_parquet(path).filter(pl.col("rank") == 1) for path in sources.values()]
+    nearest = [row for one in tables for row in one.to_dicts()]
     batches: defaultdict[tuple[Any, ...], Counter[str]] = defaultdict(Counter)
     shown: defaultdict[tuple[Any, ...], Counter[str]] = defaultdict(Counter)
     for row in nearest:

@@ -48,10 +48,9 @@ class Forms:
 
 def check_marks(tree: RunTree, stage: FinishedStage, rows: Sequence[dict[str, Any]], ledger: Ledger) -> None:
     """Recompute what each image shows to most people, and which share of the references of each country matters."""
-    paths = {role: path for role in stage.manifest.inputs if (path := tree.source(stage, role)) is not None}
-    if len(paths) < len(stage.manifest.inputs):
-        for row in rows:
-            ledger.judge(stage.name, row, "not verifiable", "the answers are not here")
+    paths = tree.inputs_of(stage)
+    if paths is None:
+        ledger.not_verifiable(stage.name, rows, "the answers are not here")
         return
     said = {}
     for one in pl.read_parquet(paths["annotations"]).to_dicts():

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from culturekit.verify.findings import Ledger
 from culturekit.verify.run_tree import FinishedStage, RunTree
+from culturekit.verify.scores.labelled_images import asked_images
 from culturekit.verify.tables.index_vectors import IndexVectors, Vectors, read_index, vectors_of
 
 __all__ = ["LOWEST", "NearestArtifacts", "check_matches"]
@@ -111,7 +112,7 @@ def check_matches(tree: RunTree, stage: FinishedStage, ledger: Ledger) -> None:
         ledger.note(CHECK, stage.name, "its index, images or vectors are not here; nothing was worked out again")
         return
     matches = pl.read_parquet(stage.folder / "matches.parquet")
-    images = asked_images(images_path, places.get("prompts"))
+    images = asked_images([images_path], [places.get("prompts")])
     problems = list(coverage(stage, matches, images, given))
     compared = NearestArtifacts(read_index(index_folder), stage.manifest.options)
     problems += compared_rows(stage, matches, images, given, compared)
@@ -121,19 +122,6 @@ def check_matches(tree: RunTree, stage: FinishedStage, ledger: Ledger) -> None:
         ledger.broken(CHECK, f"{stage.name}/matches.parquet", problem, expected=expected, found=found)
     if len(problems) > SHOWN:
         ledger.broken(CHECK, f"{stage.name}/matches.parquet", f"and {len(problems) - SHOWN:,} more such differences")
-
-
-def asked_images(path: Path, prompts: Path | None) -> dict[str, dict[str, Any]]:
-    """Read images with the concept and country that they, or their prompts, name."""
-    asked: dict[str, dict[str, Any]] = {}
-    if prompts is not None and prompts.suffix == ".parquet":
-        asked = {row["prompt_id"]: row for row in pl.read_parquet(prompts).to_dicts()}
-    images = {}
-    for row in pl.read_parquet(path).to_dicts():
-        prompt = asked.get(row["prompt_id"], {})
-        said = {name: row.get(name) or prompt.get(name) for name in ("concept", "country")}
-        images[row["image_id"]] = {**row, **said}
-    return images
 
 
 Problem = tuple[str, object, object]

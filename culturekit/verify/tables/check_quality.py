@@ -122,13 +122,13 @@ def check_image_values(tree: RunTree, stage: FinishedStage, ledger: Ledger) -> N
     path, where = stage.folder / "values.parquet", f"{stage.name}/values.parquet"
     if not path.is_file():
         return
-    sources = {role: tree.source(stage, role) for role in stage.manifest.inputs}
-    if any(place is None for place in sources.values()):
+    sources = tree.inputs_of(stage)
+    if sources is None:
         ledger.note(VALUES, stage.name, "the tables behind its values are not here: not verifiable")
         return
     rows: dict[str, list[dict[str, Any]]] = {"quality": [], "matches": []}
     for role, place in sources.items():
-        if place is not None and role.partition("-")[0] in rows:
+        if role.partition("-")[0] in rows:
             rows[role.partition("-")[0]] += pl.read_parquet(place).iter_rows(named=True)
     prompts = sources.get("prompts")
     asked = {} if prompts is None else dict(pl.read_parquet(prompts).select("prompt_id", "country").iter_rows())

@@ -33,8 +33,7 @@ def check_routes(tree: RunTree, stage: FinishedStage, rows: Sequence[dict[str, A
     diversity = [row for row in rows if row["metric"] in {"vs", "qvs"}]
     check_terms(stage, diversity, ledger)
     if sides is None:
-        for row in rows:
-            ledger.judge(stage.name, row, "not verifiable", "its matches, judgments or quality are not here")
+        ledger.not_verifiable(stage.name, rows, "its matches, judgments or quality are not here")
         return
     check_diversity(stage.name, diversity, scored_tables(sides), values_by_score(stage), ledger)
     parts = parts_of(sides)

@@ -115,8 +115,7 @@ def check_breakdown(tree: RunTree, stage: FinishedStage, rows: Sequence[dict[str
     """Average ALIGN by country and dimension, and FAITH by category, once more: each prompt alike."""
     paths = [tree.source(stage, role) for role in ("values", "matches", "prompts")]
     if None in paths:
-        for row in rows:
-            ledger.judge(stage.name, row, "not verifiable", "the values or matches are not here")
+        ledger.not_verifiable(stage.name, rows, "the values or matches are not here")
         return
     values, matches, prompts = (pl.read_parquet(path).to_dicts() for path in paths if path is not None)
     about = {prompt["prompt_id"]: (prompt["concept"], prompt["country"]) for prompt in prompts}
@@ -152,8 +151,7 @@ def check_gaps_of_scores(tree: RunTree, stage: FinishedStage, rows: Sequence[dic
     """Recompute every gap from the scores of its two groups, and which gaps there must be."""
     scores = scores_behind(tree, stage)
     if scores is None:
-        for row in rows:
-            ledger.judge(stage.name, row, "not verifiable", "the scores that were subtracted are not here")
+        ledger.not_verifiable(stage.name, rows, "the scores that were subtracted are not here")
         return
     groups = {key[1] for key in scores if key[1] is not None}
     expected = {(key[0], a, b, *key[2:]): (scores[key], scores[key[0], b, *key[2:]])
@@ -187,10 +185,10 @@ HOW = "from the scores of the two groups: their difference, and limits whose dis
 def scores_behind(tree: RunTree, stage: FinishedStage) -> dict[tuple[Any, ...], dict[str, Any]] | None:
     """Read the scores that were subtracted, by what they are; the truth of what nobody judged is not among them."""
     scores: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for role in stage.manifest.inputs:
-        path = tree.source(stage, role)
-        if path is None:
-            return None
+    paths = tree.inputs_of(stage)
+    if paths is None:
+        return None
+    for role, path in paths.items():
         for one in pl.read_parquet(path).to_dicts():
             about = json.loads(one["params"])
             labels = "truth" if role == "truth" else about.get("labels", "judged")

@@ -1,11 +1,13 @@
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 from culturekit.builders.judging.geo_tag import GeoTag, TagReads, tag_images
+from culturekit.errors import NothingScored
 from culturekit.llm.client import Reply, Request
 from culturekit.llm.reading.schema_checks import TARGETS, Target
 from culturekit.llm.reading.schemas import check_shape, schema_of
@@ -154,3 +156,14 @@ def test_without_a_space_the_names_stay_as_said_and_the_notes_say_so(work: Work,
 def test_the_reply_can_be_asked_for_from_everyone(target: Target) -> None:
     check_shape(GeoTag, target)
     assert set(schema_of(GeoTag, target)["properties"]) == set(GeoTag.__struct_fields__)
+
+
+def test_a_command_that_can_ask_about_no_image_is_refused(work: Work, tmp_path: Path) -> None:
+    client = Scripted(saying("no"))
+    with pytest.raises(NothingScored, match=r"images: nothing is asked about any image; found no rows"):
+        tag_images(work, TagReads(table(tmp_path / "images", {})), client)
+    unread = table(tmp_path / "unread", {"b": b"words", "c": None, "d": None})
+    with pytest.raises(NothingScored, match="found 2 × no picture file, 1 picture format not read"):
+        tag_images(work, TagReads(unread), client)
+    outcome = tag_images(replace(work, in_run=True), TagReads(unread), client)
+    assert outcome.counts["judgments"] == 0, "a run goes on: other models have images"

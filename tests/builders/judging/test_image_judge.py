@@ -2,7 +2,7 @@ import io
 import struct
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
 
@@ -14,7 +14,7 @@ from PIL import Image as Pictures
 from culturekit.builders.judging.image_judge import judge_wording
 from culturekit.builders.judging.image_questions import ImageQuestion
 from culturekit.builders.judging.shown_images import read_picture
-from culturekit.errors import UsageError
+from culturekit.errors import NothingScored, UsageError
 from culturekit.llm.client import Image, Reply, Request
 from culturekit.pipeline.steps.judge_stage import JudgeOptions
 from culturekit.records.schemas import DROPS, IMAGES, JUDGMENTS
@@ -139,7 +139,9 @@ def test_a_refusal_keeps_its_words(work: Work, tmp_path: Path) -> None:
 def test_a_question_about_a_prompt_is_put_to_its_images_only(work: Work, tmp_path: Path) -> None:
     own = ImageQuestion("ahead", "kimono", "Is there one?", answers=("yes", "no"), prompt_id="p2")
     path = table(tmp_path / "images", {"a": png()})
-    outcome, rows = judged(work, path, Scripted(right), own)
+    with pytest.raises(NothingScored, match="any image; found 1 image that no question is about"):
+        judged(work, path, Scripted(right), own)
+    outcome, rows = judged(replace(work, in_run=True), path, Scripted(right), own)
     assert (rows.height, outcome.drops) == (0, {})
 
 
@@ -167,7 +169,7 @@ def test_an_image_that_cannot_be_shown_is_dropped_with_its_reason(work: Work, tm
 
 def test_an_image_that_was_never_made_is_dropped_with_its_status(work: Work, tmp_path: Path) -> None:
     path = table(tmp_path / "images", {"a": None}, status="blocked", reason="a filter")
-    outcome, rows = judged(work, path, Scripted(right), YES_NO)
+    outcome, rows = judged(replace(work, in_run=True), path, Scripted(right), YES_NO)
     assert (rows.height, outcome.drops) == (0, {"no picture: blocked": 1})
 
 

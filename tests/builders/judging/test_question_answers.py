@@ -1,4 +1,5 @@
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +87,8 @@ def test_images_that_cannot_be_asked_about_are_dropped_with_a_reason(work: Work,
     assert sum(outcome.drops.values()) == outcome.counts["drops"] == 2
     drops = read_table(work.out / "drops.parquet", DROPS)
     assert drops["key"].to_list() == ["b", "c"]
-    other, rows = answered(work, images, questions(tmp_path / "q", {"p2": ["Is it?"]}), Scripted(says_yes_to_bowls))
+    none, going_on = questions(tmp_path / "q", {"p2": ["Is it?"]}), replace(work, in_run=True)
+    other, rows = answered(going_on, images, none, Scripted(says_yes_to_bowls))
     assert other.drops == {"no questions for its prompt": 3}
     assert rows.is_empty()
 

@@ -122,6 +122,8 @@ def test_prompts_without_text_and_of_other_kinds_are_not_asked_about(work: Work,
     assert (outcome.drops, QUARANTINED in outcome.counts) == ({"no text": 1}, False)
     with pytest.raises(UsageError, match="no prompts of these kinds"):
         asked(work, path, client, kinds=("underspecified",))
+    with pytest.raises(UsageError, match="there are no prompts to ask about"):
+        asked(work, prompts(tmp_path / "none", {}), client)
 
 
 def test_equal_prompts_are_the_same_request() -> None:

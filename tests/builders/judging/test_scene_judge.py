@@ -108,9 +108,13 @@ def test_a_country_without_stereotypes_is_told_from_one_that_is_not_known(work: 
         prompts(tmp_path),
         write_table(tmp_path, STEREOTYPES, rows_of(STEREOTYPES, STEREOTYPED[2])),
     )
-    assert judge_scenes(work, reads, Scripted(sure)).drops == {"no stereotype of its country is listed": 1}
+    assert judge_scenes(replace(work, in_run=True), reads, Scripted(sure)).drops == {
+        "no stereotype of its country is listed": 1
+    }
     strange = replace(reads, images=table(tmp_path / "others", {"a": png()}, prompt_id="other"))
-    assert judge_scenes(work, strange, Scripted(sure)).drops == {"the country of its prompt is not known": 1}
+    assert judge_scenes(replace(work, in_run=True), strange, Scripted(sure)).drops == {
+        "the country of its prompt is not known": 1
+    }
 
 
 def test_an_empty_table_of_stereotypes_is_refused_before_anything_is_asked(work: Work, tmp_path: Path) -> None:
@@ -124,5 +128,5 @@ def test_an_empty_table_of_stereotypes_is_refused_before_anything_is_asked(work:
 
 def test_an_image_of_no_known_country_is_dropped_with_the_reason(work: Work, tmp_path: Path) -> None:
     images = table(tmp_path / "images", {"a": png()}, prompt_id="other")
-    outcome = judge_scenes(work, RateReads(images, prompts(tmp_path)), Scripted(sure))
+    outcome = judge_scenes(replace(work, in_run=True), RateReads(images, prompts(tmp_path)), Scripted(sure))
     assert outcome.drops == {"the country of its prompt is not known": 1}

@@ -2,12 +2,16 @@
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from culturekit.errors import IntegrityError, UsageError
+from culturekit.families.handles.country_labels import tables_of_matches
 from culturekit.families.handles.inputs import Files, asked
 from culturekit.families.routes import RouteOptions, RouteReads, routes
 from culturekit.families.stability import named_tables
+from culturekit.records.schemas import MATCHES
+from culturekit.storage.tables import write_table
 
 
 def test_a_file_is_not_compared_with_itself(tmp_path: Path) -> None:
@@ -23,3 +27,30 @@ def test_prompts_that_are_no_table_of_ours_are_refused(tmp_path: Path, content: 
     (tmp_path / "prompts.parquet").write_bytes(content)
     with pytest.raises(IntegrityError, match="not a readable Parquet file; expected the table prompts"):
         asked(tmp_path / "prompts.parquet", tmp_path)
+
+
+def matches(folder: Path, *countries: str | None) -> Path:
+    """Write matches of images, one of each country."""
+    row = {
+        "model": "m", "rank": 1, "artifact_id": "Q1", "artifact": "x", "countries": [], "method": "nearest",
+        "score": 0.5, "margin": 0.1, "country_margin": 0.1, "abstained": False, "continent": "Europe",
+    }  # fmt: skip
+    rows = [row | {"image_id": f"{folder.name}-{n}", "country": place} for n, place in enumerate(countries)]
+    folder.mkdir()
+    return write_table(folder, MATCHES, pl.DataFrame(rows, schema=MATCHES.schema))
+
+
+@pytest.mark.parametrize("tables", [(("FR", "IT", "France"),), (("FR", "IT"), ("South Korea",))])
+def test_matches_with_the_name_of_a_country_among_codes_are_refused(
+    tmp_path: Path, tables: tuple[tuple[str, ...], ...]
+) -> None:
+    files = Files([matches(tmp_path / str(number), *places) for number, places in enumerate(tables)])
+    for read in (lambda: tables_of_matches(files.places), lambda: files.together(MATCHES)):
+        with pytest.raises(UsageError, match=r"codes for others.*(FR, found 'France'|KR, found 'South K)"):
+            read()
+
+
+@pytest.mark.parametrize("places", [("FR", None, "XX"), ("France", "Italy", "UK", "Nowhere"), ("FR", "Nowhere")])
+def test_matches_with_codes_throughout_or_names_throughout_are_read(tmp_path: Path, places: tuple[str, ...]) -> None:
+    files = Files([matches(tmp_path / "one", *places)])
+    assert files.together(MATCHES).equals(tables_of_matches(files.places)[0].select(list(MATCHES.schema)))

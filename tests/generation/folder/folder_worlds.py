@@ -61,7 +61,7 @@ def fill(root: Path, names: Sequence[str]) -> Path:
 
 def take(spec: str, out: Path, table: Path | None = None, **stated: object) -> tuple[StageRun, pl.DataFrame]:
     """Take a folder in; give the run and the table, in the order of the file names."""
-    stage = stage_of(image_folder(spec, table, **stated), name="images")  # type: ignore[arg-type]
+    stage = stage_of(image_folder(spec, table, **stated))  # type: ignore[arg-type]
     run = run_stage(stage, out, engine=HereEngine(), progress=HeardProgress(), replace=True)
     rows = pl.read_parquet(out / "images.parquet").sort("source", "prompt_id", "repeat", "slot", nulls_last=True)
     return run, rows

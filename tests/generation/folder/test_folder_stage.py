@@ -113,7 +113,7 @@ def test_any_number_of_workers_gives_the_same_bytes(tmp_path: Path) -> None:
     root = fill(tmp_path / "pics", [f"p{1 + number % 4}__{number}.png" for number in range(450)])
     table = prompts(tmp_path)
     take(f"folder:{root}", tmp_path / "one", table)
-    stage = stage_of(image_folder(f"folder:{root}", table), name="images")
+    stage = stage_of(image_folder(f"folder:{root}", table))
     with LocalEngine(2) as engine:
         run_stage(stage, tmp_path / "two", engine=engine, progress=HeardProgress())
     assert content(tmp_path / "one") == content(tmp_path / "two")
@@ -301,7 +301,7 @@ def test_a_folder_that_changes_while_it_is_read_is_noticed(tmp_path: Path) -> No
             (root / "b.png").write_bytes(picture(77))
             return super().map(function, items)
 
-    stage = stage_of(image_folder(f"folder:{root}", None), name="images")
+    stage = stage_of(image_folder(f"folder:{root}", None))
     with pytest.raises(IntegrityError, match="changed while it was read"):
         run_stage(stage, tmp_path / "out", engine=Meddler(), progress=HeardProgress())
     assert not (tmp_path / "out").exists()
@@ -355,7 +355,7 @@ def test_a_picture_that_cannot_be_read_costs_no_batch_of_the_others(tmp_path: Pa
         (root / f"p1__{number:02d}.png").write_bytes(b"\x89PNG\r\n\x1a\nno picture")
     out = tmp_path / "out"
     folder = image_folder(f"folder:{root}?pattern={{prompt_id}}__{{_}}", prompts(tmp_path), repeats=3, slots=8)
-    run = run_stage(stage_of(folder, name="images"), out, engine=HereEngine(), progress=HeardProgress())
+    run = run_stage(stage_of(folder), out, engine=HereEngine(), progress=HeardProgress())
     rows = pl.read_parquet(out / "images.parquet").filter(prompt_id="p1")
     assert rows.filter(status="ok").group_by("repeat").len().sort("repeat")["len"].to_list() == [8, 8, 5]
     assert rows.select("repeat", "slot").unique().height == 24

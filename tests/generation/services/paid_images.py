@@ -54,7 +54,6 @@ def buy(
         backend=backend,
         model="m",
         seed=seed,
-        name="images",
         llm=llm or LlmOptions(concurrency=4),
         **stated,
     )

@@ -122,6 +122,7 @@ def test_several_workers_give_the_same_bytes(tmp_path: Path, cspace: Path, refer
         ("counting", "both", False, "the index needs pictures"),
         ("embedded", "text", True, "the encoder reads no texts; expected --channel image"),
         ("embedded", "both", True, "the encoder reads no texts"),
+        ("counting", "text", True, "references are pictures, and this index goes by names only; expected --channel"),
     ],
 )
 def test_a_channel_that_cannot_be_built_is_refused(

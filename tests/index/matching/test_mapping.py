@@ -37,7 +37,7 @@ def images(world: PictureWorld) -> Path:
 
 
 def mapped(out: Path, given: MappingInputs, options: MappingOptions | None = None) -> StageRun:
-    stage = map_stage(given, options or MappingOptions(), name="matches")
+    stage = map_stage(given, options or MappingOptions())
     return run_stage(stage, out, engine=HereEngine(), progress=HeardProgress())
 
 
@@ -246,7 +246,7 @@ def test_workers_searchers_and_cuts_change_no_byte(
     world: PictureWorld, images: Path, tmp_path: Path, aggregate: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = MappingOptions(k=3, aggregate=aggregate, max_error=0.3)  # type: ignore[arg-type]
-    stage = map_stage(MappingInputs(world.index, images), options, name="matches")
+    stage = map_stage(MappingInputs(world.index, images), options)
     with LocalEngine(2) as engine:
         first = run_stage(stage, tmp_path / "two", engine=engine, progress=HeardProgress())
     monkeypatch.setattr("culturekit.index.matching.mapping_shards.IMAGES_AT_ONCE", 7)

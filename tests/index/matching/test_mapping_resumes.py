@@ -39,7 +39,7 @@ def test_a_cut_mapping_ends_with_the_same_bytes(tmp_path: Path, monkeypatch: pyt
     world = made_world(tmp_path / "world", each=5)
     ids = world.artifacts["artifact_id"].to_list()
     images = world.images("fresh", ids * 2, seed=50_000)
-    stage = map_stage(MappingInputs(world.index, images), MappingOptions(k=2, max_error=0.5), name="matches")
+    stage = map_stage(MappingInputs(world.index, images), MappingOptions(k=2, max_error=0.5))
     whole = CutEngine(10**6)
     wanted = run_stage(stage, tmp_path / "whole", engine=whole, progress=HeardProgress())
     assert whole.done > 10

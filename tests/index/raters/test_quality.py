@@ -14,7 +14,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from culturekit.cli.app import app
-from culturekit.errors import IntegrityError, UsageError
+from culturekit.errors import IntegrityError, NothingScored, UsageError
 from culturekit.index.raters import score_pictures as scoring
 from culturekit.index.scorers import SCORERS
 from culturekit.records.schemas import IMAGES, PROMPTS
@@ -236,3 +236,18 @@ def test_a_picture_that_was_changed_stops_the_stage(tmp_path: Path) -> None:
     (tmp_path / "0000.png").write_bytes(png((30, 40), 5))
     told = run("--images", images, "--scorer", "embedded", "--out", tmp_path / "q", "--workers", 1)
     assert isinstance(told.exception, IntegrityError)
+
+
+def test_a_table_of_which_no_image_can_be_scored_is_refused(tmp_path: Path) -> None:
+    none = run("--images", table_of(tmp_path, [], []), "--scorer", "embedded", "--out", tmp_path / "q")
+    assert isinstance(none.exception, NothingScored)
+    assert "no image can be scored; found no rows" in str(none.exception)
+    not_made = table_of(tmp_path, [None, None], ["soup", "soup"])
+    refused = run("--images", not_made, "--scorer", "embedded", "--out", tmp_path / "q")
+    assert "no image can be scored; found 2 × no picture was made" in str(refused.exception)
+
+
+def test_prompts_that_a_scorer_does_not_look_at_are_refused(tmp_path: Path) -> None:
+    images, prompts = table_of(tmp_path, [png((8, 8), 1)], ["soup"]), prompts_table(tmp_path, "soup")
+    words = ("--images", images, "--scorer", "embedded", "--prompts", prompts, "--out", tmp_path / "q")
+    assert "embedded looks at pictures alone; expected no --prompts" in str(run(*words).exception)

@@ -1,4 +1,5 @@
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -7,7 +8,7 @@ from culturekit.llm.client import Identity, Rate, Usage
 from culturekit.llm.journal.journal import Entry, Journal, Reading
 from culturekit.llm.money.asking_price import check_price
 from culturekit.llm.money.budget import picodollars
-from culturekit.llm.money.shared_budget import journal_for, left_for, spent_elsewhere
+from culturekit.llm.money.shared_budget import journal_for, left_for, note_on_others, spent_elsewhere
 from tests.llm.fake_client import FakeClient
 
 
@@ -57,3 +58,10 @@ def test_the_journal_of_an_unfinished_stage_goes_before_that_of_the_finished_one
     bought(tmp_path / ".filter.partial/out", run="second", usd=0.5, key=b"2" * 32)
     assert journal_for(tmp_path / "filter") == tmp_path / ".filter.partial/out/journal/replies.sqlite"
     assert left_for(2.0, [tmp_path / "filter"]) == 1.5
+
+
+def test_without_a_budget_nobody_adds_up_what_others_spent(tmp_path: Path) -> None:
+    bought(tmp_path / "filter", run="only", usd=1.0, key=b"1" * 32)
+    with mock.patch("culturekit.llm.money.shared_budget.spent_in_last_run", side_effect=AssertionError):
+        assert left_for(None, [tmp_path / "filter"]) is None
+        assert note_on_others(None, [tmp_path / "filter"]) == ""

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
 from culturekit.errors import UsageError
-from culturekit.metrics import appeal_and_similarity, appeal_in_manifold
-from culturekit.metrics.inclusion.manifold_appeal import inside_manifold, neighbour_radii
+from culturekit.metrics import appeal_and_similarity, appeal_in_manifold, in_manifold, squared_radii
 from tests.metrics.inclusion.task_worlds import drawn_task1, judgement, task1
 
 
@@ -18,7 +17,7 @@ from tests.metrics.inclusion.task_worlds import drawn_task1, judgement, task1
 def test_membership_is_prdcs_precision(k: int) -> None:
     rng = np.random.default_rng(k)
     real, fake = rng.normal(size=(300, 6)), rng.normal(0.5, 1.5, size=(270, 6))
-    inside = inside_manifold(fake, real, neighbour_radii(real, k=k))
+    inside = in_manifold(real, fake, k=k)
     reference = prdc.compute_prdc(real, fake, nearest_k=k)["precision"]
     assert inside.mean() == pytest.approx(reference, abs=1e-12)
 
@@ -27,7 +26,7 @@ def test_radii_are_the_sorted_distances() -> None:
     real = np.random.default_rng(0).normal(size=(40, 4))
     squares = np.sort(cdist(real, real, "sqeuclidean"), axis=1)
     for k in (1, 4, 39):
-        assert neighbour_radii(real, k=k) == pytest.approx(squares[:, k], rel=1e-12)
+        assert squared_radii(real, k=k) == pytest.approx(squares[:, k], rel=1e-12)
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=3, max_size=12), st.integers(1, 2))
@@ -38,9 +37,9 @@ def test_ties_are_exact_even_far_from_the_origin(points: list[tuple[int, int]], 
     radii = [sorted(row[:i] + row[i + 1 :])[k - 1] for i, row in enumerate(whole)]
     expected = [any(((g - p) ** 2).sum() < r for p, r in zip(real, radii, strict=True)) for g in grid]
     for shift in (0.0, 2.0**26):
-        moved = neighbour_radii(real + shift, k=k)
+        moved = squared_radii(real + shift, k=k)
         assert moved.tolist() == radii
-        assert inside_manifold(grid + shift, real + shift, moved).tolist() == expected
+        assert in_manifold(real + shift, grid + shift, k=k).tolist() == expected
 
 
 def world() -> tuple[pl.DataFrame, np.ndarray, dict[str, list[float]]]:

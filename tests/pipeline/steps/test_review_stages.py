@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +106,10 @@ def test_a_sheet_may_be_filled_in_where_it_was_handed_out(kept: Path, tmp_path: 
 def test_what_is_missing_for_an_import_is_said(kept: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--project"):
         review_stage(kept, ReviewFiles((tmp_path / "answers.json",)))
+    with pytest.raises(UsageError, match="sheets are read without their project"):
+        review_stage(kept, ReviewFiles((tmp_path / "sheet.csv",), tmp_path))
+    with pytest.raises(UsageError, match="exports say who decided; expected a sheet beside --by"):
+        review_stage(kept, ReviewFiles((tmp_path / "answers.json",), tmp_path, by="Ada"))
     with pytest.raises(UsageError, match="YYYY-MM-DD"):
         review_stage(kept, ReviewFiles((tmp_path / "sheet.csv",), on="22.11.2026"))
     with pytest.raises(UsageError, match="there is no such file"):
@@ -121,9 +126,10 @@ def test_a_quota_runs_over_every_country_of_the_root_configs(kept: Path, tmp_pat
     ]  # fmt: skip
     alone = tmp_path / "alone.parquet"
     alone.write_bytes(space.read_bytes())
-    named = prompts_stage(alone, PromptOptions(quota="1"), seed=0, concepts=[CUISINE], name="named")
-    assert done(named, tmp_path).notes == manifest.notes
+    named = prompts_stage(alone, PromptOptions(quota="1"), seed=0, concepts=[CUISINE])
+    assert done(replace(named, name="named"), tmp_path).notes == manifest.notes
     everywhere = [CUISINE.model_copy(update={"countries": "all"})]
-    done(prompts_stage(alone, PromptOptions(quota="1"), seed=0, concepts=everywhere, name="all"), tmp_path)
+    of_all = prompts_stage(alone, PromptOptions(quota="1"), seed=0, concepts=everywhere)
+    done(replace(of_all, name="all"), tmp_path)
     table = read_table(tmp_path / "all/quotas.parquet", QUOTAS)
     assert table.filter(pl.col("drawn") == 0)["country"].to_list() == sorted({*countries()} - {"BR"})

@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 import zlib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -68,8 +69,8 @@ def says(question: Question) -> Answer | str | None:
     return completing_model.answer(question) or (None if "answers" in question.data else sees(question))
 
 
-def filtered(candidates: Path, judge: str, llm: LlmOptions = DEFAULTS, *, name: str = "filter") -> Stage:
-    return filter_stage(FilterReads(candidates), FilterOptions((load_concept("cuisine"),), judge), llm, name=name)
+def filtered(candidates: Path, judge: str, llm: LlmOptions = DEFAULTS) -> Stage:
+    return filter_stage(FilterReads(candidates), FilterOptions((load_concept("cuisine"),), judge), llm)
 
 
 def stages(folder: Path, server: RunningServer) -> Iterator[Stage]:
@@ -81,7 +82,7 @@ def stages(folder: Path, server: RunningServer) -> Iterator[Stage]:
              "google-batch": f"google:m-2?{google}"}  # fmt: skip
     candidates = dishes(folder / "dishes", 80)
     for name, spec in specs.items():
-        yield filtered(candidates, spec, LlmOptions(batch="batch" in name), name=name)
+        yield replace(filtered(candidates, spec, LlmOptions(batch="batch" in name)), name=name)
     given = collection(folder / "given", 12)
     inputs = CompletionInputs(given / "kept.parquet", given / "candidates.parquet", None, given / "graph")
     yield complete_stage(inputs, CompletionOptions((load_concept(str(given / "roots.yaml")),), specs["chat"]))
@@ -90,10 +91,10 @@ def stages(folder: Path, server: RunningServer) -> Iterator[Stage]:
     yield answers_stage(AnswerReads(images, asked), AnswerOptions(specs["chat"]))
     own = prompts(folder / "prompts", {"p1": "A plain square"})
     yield vqascore_stage(WeighReads(images, own), WeighOptions(specs["chat"]))
-    yield tag_stage(TagReads(images), TagOptions(specs["chat"]), name="tags")
+    yield replace(tag_stage(TagReads(images), TagOptions(specs["chat"])), name="tags")
     likert = ImageQuestion("likert", "beauty", "How fair?", answers=("1", "2", "3"))
     likerts = (likert, ImageQuestion("share", "sky", "How much?", between=(0.0, 1.0)))
-    yield judge_stage(JudgeReads(images), JudgeOptions(likerts, specs["chat"]), name="judged")
+    yield replace(judge_stage(JudgeReads(images), JudgeOptions(likerts, specs["chat"])), name="judged")
     yield graphs_stage(GraphReads(own), GraphOptions(specs["chat"]))
 
 
