@@ -92,7 +92,7 @@ class Gathered:
         for image_id, reason, detail in answer.unreadable.iter_rows():
             self.drop(image_id, reason, detail, stage=stage)
         if answer.kept.height:
-            self.add("image", answer.kept.rename({"image_id": "source"}), answer.vectors)
+            self.add("image", answer.kept.select("artifact_id", source="image_id"), answer.vectors)
         return answer.kept.height
 
 
