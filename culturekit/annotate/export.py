@@ -21,12 +21,12 @@ from culturekit.annotate.quotas import Quotas, shares
 from culturekit.annotate.scheme import Scheme
 from culturekit.annotate.tasks import Part, Project, Task, make_parts
 from culturekit.errors import UsageError
-from culturekit.records.schemas import ANNOTATION_KEY, DROPS
+from culturekit.records.schemas import ANNOTATION_KEY
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage_command import Typed
 from culturekit.storage.atomic import write_atomically
 from culturekit.storage.spreadsheet_cells import csv_text
-from culturekit.storage.tables import write_table
+from culturekit.storage.tables import write_drops, write_table
 
 __all__ = ["HAND_OUT", "PROJECT_FILE", "ExportOptions", "export_project", "plan_project"]
 
@@ -141,10 +141,9 @@ def export_project(
     counts = {"annotation_key": key.height, "items": len(readable) - len(project.gold)}
     counts["sheets"] = sum(part.share.slots for part in parts)
     if drops:
-        rows = [{"key": image, "stage": "annotate-export", "reason": reason} for image, reason in sorted(drops.items())]
-        write_table(work.out, DROPS, pl.DataFrame(rows, schema=DROPS.schema))
+        write_drops(work.out, [(image, None, "annotate-export", reason, None) for image, reason in drops.items()])
         counts["drops"] = len(drops)
-    return Outcome(counts, {reason: count for reason, count in sorted(left_out.items()) if count})
+    return Outcome(counts, +left_out)
 
 
 def check_left(items: Sequence[Item], readable: Sequence[Item], drops: Mapping[str, str]) -> None:

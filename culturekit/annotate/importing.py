@@ -69,7 +69,7 @@ def import_answers(work: Work, project: Path, exports: Sequence[Path], *, pool: 
     if taken.quarantine:
         notes["findings"] = [f"{taken.set_aside:,} annotations in {QUARANTINE.name}.parquet ({reasons(taken)})"]
         drops |= Counter({"in quarantine": taken.set_aside})
-    return Outcome(counts, {reason: count for reason, count in sorted(drops.items()) if count}, notes)
+    return Outcome(counts, +drops, notes)
 
 
 def read_project(project: Path) -> tuple[str, Scheme]:

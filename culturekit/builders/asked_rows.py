@@ -8,16 +8,14 @@ from functools import lru_cache
 from typing import Annotated, Any, Generic, TypeVar, get_args, get_type_hints
 
 import msgspec
-import polars as pl
 
 from culturekit.llm.answers import LlmOptions, answers
 from culturekit.llm.client import Client, FreeClient, Request
 from culturekit.llm.journal.journal_entry import ANSWERS
 from culturekit.llm.reply_watch import ReplyWatch
-from culturekit.records.schemas import DROPS
 from culturekit.records.work import QUARANTINED, Outcome, Work
 from culturekit.storage.digests import digest
-from culturekit.storage.tables import write_table
+from culturekit.storage.tables import write_drops
 
 __all__ = ["AskedRows", "bounded", "row_id", "sifted", "unanswered"]
 
@@ -126,11 +124,9 @@ class AskedRows(Generic[Row]):
 
     def outcome(self, work: Work, counts: dict[str, int], **notes: object) -> Outcome:
         """Write the drops, and say how it went."""
-        frame = pl.DataFrame(self.drops, schema=DROPS.schema).unique(DROPS.key, keep="first", maintain_order=True)
-        write_table(work.out, DROPS, frame)
         return Outcome(
             counts | unanswered(self.outcomes),
-            dict(sorted(Counter(frame["reason"]).items())),
+            write_drops(work.out, self.drops, once=True),
             {
                 "judge": self.client.model,
                 "caveat": self.client.caveat,

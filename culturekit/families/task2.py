@@ -24,11 +24,11 @@ from culturekit.metrics.inclusion.task_agreement import item_agreement, kappa_of
 from culturekit.metrics.scoring.image_collections import checked
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row
 from culturekit.metrics.statistics.intervals import Interval
-from culturekit.records.schemas import DROPS, TASK2
+from culturekit.records.schemas import TASK2
 from culturekit.records.work import Work
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import Typed
-from culturekit.storage.tables import read_table, write_table
+from culturekit.storage.tables import read_table, write_drops
 
 __all__ = ["TASK_2", "Task2Options", "Task2Reads", "score_task2", "task2"]
 
@@ -81,8 +81,7 @@ def score(work: Work, path: Path, options: Task2Options) -> Scored:
             raise UsageError("a table of Task 2 says itself who made an image", where=str(path))
         return score_task2(read_table(path, TASK2), options=options)
     file = read_task2_file(path, sources=dict(options.sources))
-    if file.drops.height:
-        write_table(work.out, DROPS, file.drops)
+    reasons = write_drops(work.out, file.drops) if file.drops.height else {}
     if file.drops.height and file.annotations.is_empty():
         first = file.drops.row(0, named=True)
         raise UsageError(
@@ -90,7 +89,6 @@ def score(work: Work, path: Path, options: Task2Options) -> Scored:
             found=f"{first['reason']}: {first['detail']}",
         )  # fmt: skip
     answer = score_task2(file.annotations, options=options)
-    reasons = dict(file.drops.group_by("reason").agg(pl.len()).sort("reason").iter_rows())
     return Scored(answer.scores, answer.values, {**reasons, **answer.left_out})
 
 

@@ -131,7 +131,7 @@ def write_site(work: Work, runs: Sequence[Named], dataset: str | None) -> Outcom
         work.progress.advance(1)
     drops.update(write_results(work, sites, dataset))
     counts = {**counted(data), "pages": made, "thumbnails": len(wanted)}
-    return Outcome(counts, {reason: count for reason, count in sorted(drops.items()) if count})
+    return Outcome(counts, +drops)
 
 
 def write_scored_site(work: Work, runs: Sequence[Named]) -> Outcome:

@@ -8,7 +8,7 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from culturekit.errors import CultureKitError, IntegrityError, UsageError
-from culturekit.records.schemas import TABLES
+from culturekit.records.schemas import DROPS, TABLES
 from culturekit.records.tables import Table, doubtful_models
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.atomic import whole_file
@@ -25,6 +25,7 @@ __all__ = [
     "save_part",
     "table_outcome",
     "unreadable",
+    "write_drops",
     "write_frames",
     "write_table",
 ]
@@ -54,6 +55,17 @@ def table_outcome(
     """Write the table that is all a stage makes, and count its rows."""
     write_table(work.out, table, frame)
     return Outcome({table.name: frame.height}, drops or {}, notes or {})
+
+
+def write_drops(
+    folder: Path, rows: pl.DataFrame | Sequence[Mapping[str, object] | tuple[str | None, ...]], *, once: bool = False
+) -> dict[str, int]:
+    """Write what a stage left out, and count it by reason; `once`: of rows that repeat the key, only the first."""
+    drops = rows if isinstance(rows, pl.DataFrame) else pl.DataFrame(rows, schema=DROPS.schema, orient="row")
+    if once:
+        drops = drops.unique(DROPS.key, keep="first", maintain_order=True)
+    write_table(folder, DROPS, drops.select(list(DROPS.schema)))
+    return dict(drops["reason"].value_counts().sort("reason").iter_rows())
 
 
 def save_parquet(frame: pl.DataFrame, path: Path) -> None:

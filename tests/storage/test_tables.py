@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 
 from culturekit.errors import CultureKitError, IntegrityError, UsageError
-from culturekit.records.schemas import RATED_ITEMS
+from culturekit.records.schemas import DROPS, RATED_ITEMS
 from culturekit.records.tables import declare
-from culturekit.storage.tables import merge_parts, read_table, read_together, save_parquet, write_table
+from culturekit.storage.tables import merge_parts, read_table, read_together, save_parquet, write_drops, write_table
 
 PETS = declare("pets", key="name", columns="name str, legs u8, nicknames list[str], owner str?", optional="age u8?")
 
@@ -143,3 +143,24 @@ def test_parts_are_joined_in_the_order_given(tmp_path: Path) -> None:
         save_parquet(pets(name), tmp_path / str(number))
     assert merge_parts([tmp_path / "0", tmp_path / "1"], PETS.schema)["name"].to_list() == ["b", "a"]
     assert merge_parts([], PETS.schema).is_empty()
+
+
+@pytest.mark.parametrize("as_table", [False, True])
+def test_what_is_left_out_is_written_and_counted_by_reason(tmp_path: Path, as_table: bool) -> None:
+    rows = [("Q2", "food", "filter", "too old", None), ("Q3", None, "filter", "no label", "seen"),
+            ("Q1", None, "filter", "too old", None)]  # fmt: skip
+    table = pl.DataFrame(rows, schema=DROPS.schema, orient="row").select("detail", *list(DROPS.schema)[:-1])
+    assert list(write_drops(tmp_path, table if as_table else rows).items()) == [("no label", 1), ("too old", 2)]
+    assert read_table(tmp_path / "drops.parquet", DROPS).rows() == sorted(rows)
+
+
+def test_nothing_left_out_is_an_empty_table(tmp_path: Path) -> None:
+    assert write_drops(tmp_path, []) == {}
+    assert read_table(tmp_path / "drops.parquet", DROPS).is_empty()
+
+
+def test_of_drops_that_repeat_the_key_the_first_is_written_where_that_is_asked_for(tmp_path: Path) -> None:
+    rows = [{"key": "Q1", "stage": "filter", "reason": reason} for reason in ("second thoughts", "first thoughts")]
+    with pytest.raises(CultureKitError, match="repeat the key"):
+        write_drops(tmp_path, rows)
+    assert write_drops(tmp_path, rows, once=True) == {"second thoughts": 1}

@@ -14,10 +14,10 @@ from culturekit.builders.activities.activity_prompts import FIXED, LOOKED_FOR, P
 from culturekit.builders.folded_names import folded, without_accents
 from culturekit.index.embedding.embedding_encoders import text_encoder_of
 from culturekit.kg.countries import Country, country
-from culturekit.records.schemas import ACTIVITIES, DROPS, MENTIONS, PAGES
+from culturekit.records.schemas import ACTIVITIES, MENTIONS, PAGES
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage_command import Typed
-from culturekit.storage.tables import read_table, write_table
+from culturekit.storage.tables import read_table, write_drops, write_table
 
 __all__ = ["MergeOptions", "Named", "merge_activities", "name_key"]
 
@@ -130,12 +130,9 @@ def merge_activities(work: Work, mentions: Path, pages: Path, options: MergeOpti
             if counts[category] < options.per_category
         ]
     write_table(work.out, ACTIVITIES, pl.DataFrame(rows, schema=ACTIVITIES.schema))
-    dropped = [{"key": k, "concept": c, "stage": "activities.merge", "reason": r, "detail": d} for k, c, r, d in drops]
-    frame = pl.DataFrame(dropped, schema=DROPS.schema).unique(DROPS.key, keep="first", maintain_order=True)
-    write_table(work.out, DROPS, frame)
+    reasons = write_drops(work.out, [(k, c, "activities.merge", r, d) for k, c, r, d in drops], once=True)
     notes = {"findings": findings} if findings else {}
-    counts_of = {"countries": len(isos), "activities": len(rows)}
-    return Outcome(counts_of, dict(sorted(Counter(frame["reason"]).items())), notes)
+    return Outcome({"countries": len(isos), "activities": len(rows)}, reasons, notes)
 
 
 def activities_of(

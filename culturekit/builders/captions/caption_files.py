@@ -14,7 +14,7 @@ from culturekit.errors import UsageError
 from culturekit.index.embedding.embed_table import USUAL, TextColumns, chosen, opened, texts_of
 from culturekit.records.schemas import CAPTION_STATS, DROPS, OBJECTS
 from culturekit.records.work import Outcome, Work
-from culturekit.storage.tables import read_table, write_table
+from culturekit.storage.tables import read_table, write_drops, write_table
 
 __all__ = [
     "NO_OBJECT",
@@ -119,5 +119,5 @@ def finished(
     if asked is not None:
         asked.drops += drops
         return asked.outcome(work, counts, **notes)
-    write_table(work.out, DROPS, pl.DataFrame(drops, schema=DROPS.schema).unique(DROPS.key, maintain_order=True))
+    write_drops(work.out, drops, once=True)
     return Outcome(counts, dict(sorted(Counter(reason for _, reason, _ in left_out).items())), notes)

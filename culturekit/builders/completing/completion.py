@@ -32,11 +32,11 @@ from culturekit.llm.answers import DEFAULTS, LlmOptions, answers
 from culturekit.llm.client import Client, FreeClient, Request
 from culturekit.llm.outcomes import Answered
 from culturekit.llm.reply_watch import ReplyWatch
-from culturekit.records.schemas import CANDIDATES, COMPLETED, DROPS, KEPT
+from culturekit.records.schemas import CANDIDATES, COMPLETED, KEPT
 from culturekit.records.work import QUARANTINED, Outcome, Work
 from culturekit.stages.stage_command import Typed
 from culturekit.storage.table_slices import TableSlices, slices_of
-from culturekit.storage.tables import write_table
+from culturekit.storage.tables import write_drops
 
 __all__ = ["CompletionInputs", "asking", "complete", "prepare"]
 
@@ -137,14 +137,13 @@ def write_all(work: Work, completion: CompletionRounds, tables: KnownTables, cli
     additions = completion.additions
     new = new_rows(additions, tables, model=client.model)
     gains = gained_countries(additions, model=client.model)
-    drops, reasons = drop_rows(completion)
-    write_table(work.out, DROPS, drops)
+    reasons = write_drops(work.out, drop_rows(completion))
     set_aside = sum(row.set_aside for row in completion.proposals) + sum(each.set_aside for each in completion.rounds)
     counts = {
         "completed": write_completed(work.out, tables.kept, new, gains),
         "proposals": write_proposals(work.out, completion.proposals),
         "rounds": write_rounds(work.out, completion.rounds, proposer=client.model),
-        "drops": drops.height,
+        "drops": sum(reasons.values()),
         "added": new.height,
         "gained_countries": gains.height,
         **({QUARANTINED: set_aside} if set_aside else {}),

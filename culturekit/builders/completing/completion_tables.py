@@ -1,7 +1,6 @@
 """The tables of a completion: the collection as it is now, every proposal, every round, and what was left out."""
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import polars as pl
 from culturekit.builders.completing.completion_additions import ProposalRow
 from culturekit.builders.completing.completion_rounds import CompletionRounds
 from culturekit.builders.completing.completion_state import ADDED, Round
-from culturekit.records.schemas import COMPLETED, DROPS, PROPOSALS, ROUNDS
+from culturekit.records.schemas import COMPLETED, PROPOSALS, ROUNDS
 from culturekit.storage.table_slices import ROWS_PER_SLICE, TableSlices
 from culturekit.storage.tables import write_frames, write_table
 
@@ -106,8 +105,8 @@ def write_rounds(folder: Path, rounds: Sequence[Round], *, proposer: str) -> int
     return len(rows)
 
 
-def drop_rows(completion: CompletionRounds) -> tuple[pl.DataFrame, Mapping[str, int]]:
-    """List what was proposed and is not there, and replies that could not be used; count them by reason."""
+def drop_rows(completion: CompletionRounds) -> list[tuple[str | None, ...]]:
+    """List what was proposed and is not there, and replies that could not be used."""
     proposals = [
         (
             row.id,
@@ -130,5 +129,4 @@ def drop_rows(completion: CompletionRounds) -> tuple[pl.DataFrame, Mapping[str, 
         for each in completion.rounds
         if each.set_aside
     ]
-    drops = pl.DataFrame([*proposals, *replies], schema=DROPS.schema, orient="row")
-    return drops, dict(sorted(Counter(drops["reason"]).items()))
+    return [*proposals, *replies]

@@ -13,9 +13,9 @@ from culturekit.builders.prompting.review_sheet import Mistakes, decided_rows
 from culturekit.builders.space.spreadsheet_rows import SheetRow, sheet_bytes
 from culturekit.errors import UsageError
 from culturekit.kg.countries import by_qid
-from culturekit.records.schemas import DECISIONS, DROPS, KEPT
+from culturekit.records.schemas import DECISIONS, KEPT
 from culturekit.records.work import Outcome, Work
-from culturekit.storage.tables import read_table, write_table
+from culturekit.storage.tables import read_table, write_drops, write_table
 
 __all__ = [
     "CANDIDATE_SHEET",
@@ -164,14 +164,14 @@ def review_candidates(work: Work, kept: Path, decisions: Sequence[CandidateDecis
     latest = {(one.concept, one.qid, one.reviewer): one for one in decisions}
     table = pl.DataFrame([asdict(one) for one in latest.values()], schema=schema_of(DECISIONS.schema))
     agreed = pl.col("decision").n_unique().over("concept", "qid") == 1
-    reasons = rows.select("concept", "qid", "reason")
-    table = table.with_columns(counts=agreed).join(reasons, on=["concept", "qid"], how="left")
+    before = rows.select("concept", "qid", "reason")
+    table = table.with_columns(counts=agreed).join(before, on=["concept", "qid"], how="left")
     judged = with_verdicts(rows, verdicts(table))
     removed = pl.col("verdict") == "remove"
     stays, drops = judged.filter(~removed), as_drops(judged.filter(removed))
     columns = [name for name in (*KEPT.columns, *KEPT.optional) if name in judged.columns]
     write_table(work.out, KEPT, stays.select(columns))
-    write_table(work.out, DROPS, drops)
+    reasons = write_drops(work.out, drops)
     write_table(work.out, DECISIONS, table.select(list(DECISIONS.schema)))
     disputed = table.filter(~pl.col("counts")).select("concept", "qid").n_unique() if not table["counts"].all() else 0
     counts = {
@@ -182,7 +182,7 @@ def review_candidates(work: Work, kept: Path, decisions: Sequence[CandidateDecis
     }
     found = f"reviewers disagree about {disputed:,} candidates, which wait on: decisions.parquet has both sides"
     notes = {"reviewers": sorted(table["reviewer"].unique()), **({"findings": [found]} if disputed else {})}
-    return Outcome(counts, {REJECTED: drops.height} if drops.height else {}, notes)
+    return Outcome(counts, reasons, notes)
 
 
 REJECTED = "rejected in review"
@@ -234,11 +234,10 @@ def listed(texts: Iterable[str]) -> str:
 def as_drops(removed: pl.DataFrame) -> pl.DataFrame:
     """Write rejected candidates as drops, with who rejected them, when and why."""
     comment = pl.when(pl.col("comment") != "").then(pl.format(": {}", "comment")).otherwise(pl.lit(""))
-    rows = removed.select(
+    return removed.select(
         "concept",
         key="qid",
         stage=pl.lit("review"),
         reason=pl.lit(REJECTED),
         detail=pl.format("{} on {}{}", "reviewer", "reviewed_on", comment),
     )
-    return rows.select(list(DROPS.schema))

@@ -26,7 +26,7 @@ from culturekit.llm.reply_watch import RepliesSeen, ReplyWatch
 from culturekit.records.schemas import DROPS, KEPT
 from culturekit.records.work import QUARANTINED, Outcome, Work
 from culturekit.storage.table_slices import ROWS_PER_SLICE, TableSlices
-from culturekit.storage.tables import write_frames, write_table
+from culturekit.storage.tables import write_drops, write_frames
 
 __all__ = ["PilotOutcome", "ask_pilot", "filter_candidates"]
 
@@ -162,8 +162,7 @@ def write_judged(
     table = replace(KEPT, optional=source.table.optional)
     write_frames(folder, table, kept(), rows_per_group=ROWS_PER_SLICE)
     drops = pl.concat([NO_DROPS, *dropped])
-    write_table(folder, DROPS, drops)
-    return {**counts, "drops": drops.height}, dict(sorted(Counter(drops["reason"]).items()))
+    return {**counts, "drops": drops.height}, write_drops(folder, drops)
 
 
 def as_drops(removed: pl.DataFrame) -> pl.DataFrame:

@@ -1,6 +1,5 @@
 """Real images of activities: of the candidates of each prompt those that show it best, and why the others went."""
 
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -10,14 +9,14 @@ from pydantic import Field
 
 from culturekit.builders.judging.image_judge import TASK
 from culturekit.errors import UsageError
-from culturekit.records.schemas import DROPS, IMAGES, JUDGMENTS, PROMPTS, QUALITY
+from culturekit.records.schemas import IMAGES, JUDGMENTS, PROMPTS, QUALITY
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.roles import REAL_IMAGES
 from culturekit.storage.atomic import write_atomically
 from culturekit.storage.digests import digest_bytes
 from culturekit.storage.picture_files import read_bytes_inside
 from culturekit.storage.picture_reading import NoPicture
-from culturekit.storage.tables import read_table, write_table
+from culturekit.storage.tables import read_table, write_drops, write_table
 
 __all__ = ["ChooseOptions", "ChooseReads", "choose_references"]
 
@@ -60,10 +59,15 @@ def choose_references(work: Work, given: ChooseReads, options: ChooseOptions) ->
     placed = table.join(languages(read_table(given.prompts, PROMPTS)), on="prompt_id", how="left")
     judged = ranked(placed.join(scores_of(given.scores), on="image_id", how="left"), options)
     kept, gone = judged.filter(pl.col("gone").is_null()), judged.filter(pl.col("gone").is_not_null())
+    dropped = gone.select(
+        key="image_id", concept=pl.lit(None, pl.String), stage=pl.lit(STAGE), reason="gone",
+        detail=pl.col("score").round(4).cast(pl.String),
+    )  # fmt: skip
+    reasons = write_drops(work.out, dropped)
     if kept.is_empty():
         raise UsageError(
             "no candidate is kept", where=str(given.images), expected="images that reach at_least",
-            found=", ".join(f"{count} {why}" for why, count in reasons(gone).items()) or "no candidates",
+            found=", ".join(f"{count} {why}" for why, count in reasons.items()) or "no candidates",
         )  # fmt: skip
     for path, sha256 in kept.select("path", "sha256").iter_rows():
         copied(given.images.parent, path, sha256, work.out)
@@ -72,14 +76,9 @@ def choose_references(work: Work, given: ChooseReads, options: ChooseOptions) ->
         slot=(pl.col("place") - 1).cast(pl.UInt8),
     )  # fmt: skip
     write_table(work.out, IMAGES, chosen.select(table.columns))
-    dropped = gone.select(
-        key="image_id", concept=pl.lit(None, pl.String), stage=pl.lit(STAGE), reason="gone",
-        detail=pl.col("score").round(4).cast(pl.String),
-    )  # fmt: skip
-    write_table(work.out, DROPS, dropped)
     without = placed.drop_nulls("about")["about"].n_unique() - kept["about"].n_unique()
     counts = {"images": kept.height, "prompts": kept["about"].n_unique(), "drops": gone.height}
-    return Outcome(counts, reasons(gone), {"prompts_without_images": without} if without else {})
+    return Outcome(counts, reasons, {"prompts_without_images": without} if without else {})
 
 
 def languages(prompts: pl.DataFrame) -> pl.DataFrame:
@@ -124,11 +123,6 @@ def ranked(placed: pl.DataFrame, options: ChooseOptions) -> pl.DataFrame:
     table = table.with_columns(place=place)
     beyond = pl.when(pl.col("gone").is_null() & (pl.col("place") > options.keep))
     return table.with_columns(gone=beyond.then(pl.lit(f"not among the best {options.keep}")).otherwise("gone"))
-
-
-def reasons(gone: pl.DataFrame) -> dict[str, int]:
-    """Count why candidates went."""
-    return dict(sorted(Counter(gone["gone"].to_list()).items()))
 
 
 def copied(root: Path, path: str, sha256: str, out: Path) -> None:

@@ -18,11 +18,11 @@ from culturekit.llm.client import Client, FreeClient, Image, Request
 from culturekit.llm.clients.images import image_of
 from culturekit.llm.outcomes import Answered
 from culturekit.llm.reply_watch import ReplyWatch
-from culturekit.records.schemas import DROPS, IMAGES, JUDGMENTS
+from culturekit.records.schemas import IMAGES, JUDGMENTS
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage_command import Typed
 from culturekit.storage.picture_reading import LIMITS, NoPicture, PictureLimits, read_inside
-from culturekit.storage.tables import read_table, write_table
+from culturekit.storage.tables import read_table, write_drops, write_table
 
 __all__ = [
     "ID_LETTERS",
@@ -90,15 +90,6 @@ class ShownImages:
     def drop(self, row: dict[str, Any], reason: str, detail: str | None = None) -> None:
         """Keep the reason why an image is not shown."""
         self.drops.append((row["image_id"], row.get("concept"), self.stage, reason, detail))
-
-    def write(self, out: Path) -> dict[str, int]:
-        """Write what was dropped, and give the reasons."""
-        write_table(out, DROPS, pl.DataFrame(self.drops, schema=DROPS.schema, orient="row"))
-        return self.reasons()
-
-    def reasons(self) -> dict[str, int]:
-        """Give the reasons why images are not shown, and how often each was met."""
-        return dict(sorted(Counter(reason for _, _, _, reason, _ in self.drops).items()))
 
 
 class Verdict(NamedTuple):
@@ -218,11 +209,11 @@ def judged(
         for answer in answered:
             asked.take(answer)
             settled.answered()
+    drops = write_drops(work.out, asked.shown.drops)
     if not asked.rows and not work.in_run:
-        why = asked.shown.reasons() or {"images that no question is about": images.height}
+        why = drops or {"images that no question is about": images.height}
         raise NothingScored.because("nothing is asked about any image", why, where=str(asked.shown.root))
     write_table(work.out, JUDGMENTS, pl.DataFrame(asked.rows, schema=JUDGMENTS.schema, orient="row"))
-    drops = asked.shown.write(work.out)
     counts = {"judgments": len(asked.rows), "images": images.height, "drops": len(asked.shown.drops)}
     outcomes = {"outcomes": dict(sorted(asked.outcomes.items())), **watch.notes()}
     return Outcome(counts | unanswered(asked.outcomes), drops, {**asked.notes(client.caveat), **outcomes})

@@ -41,10 +41,10 @@ from culturekit.errors import UsageError
 from culturekit.kg.concept_words import ENGLISH
 from culturekit.kg.concepts import Concept
 from culturekit.records.choices import PromptKind
-from culturekit.records.schemas import DIFFERENCES, DROPS, PROMPTS, QUOTAS
+from culturekit.records.schemas import DIFFERENCES, PROMPTS, QUOTAS
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.atomic import write_atomically
-from culturekit.storage.tables import write_table
+from culturekit.storage.tables import write_drops, write_table
 
 __all__ = ["BENCHMARK", "REVIEW", "PromptOptions", "build_prompts", "check_words", "wordings_of"]
 
@@ -108,8 +108,7 @@ def write_prompts(work: Work, rows: Rows, drops: Rows, options: PromptOptions) -
     schema = {**PROMPTS.schema, **({"pair_id": pl.String()} if paired else {})}
     prompts = pl.DataFrame([{name: row[name] for name in schema} for row in rows], schema=schema)
     write_table(work.out, PROMPTS, prompts)
-    left = pl.DataFrame(drops, schema=DROPS.schema).unique(["key", "stage", "concept"], keep="first")
-    write_table(work.out, DROPS, left)
+    write_drops(work.out, drops, once=True)
     return {"prompts": prompts.height, "drops": len(drops)}
 
 

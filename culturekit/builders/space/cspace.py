@@ -17,11 +17,11 @@ from culturekit.kg.countries import by_qid, countries
 from culturekit.kg.qids import QID
 from culturekit.kg.walk.root_choice import Roots
 from culturekit.records.choices import Included
-from culturekit.records.schemas import CSPACE, DROPS, KEPT
+from culturekit.records.schemas import CSPACE, KEPT
 from culturekit.records.work import UNDER_REVIEW, Outcome, Work
 from culturekit.stages.stage_command import Typed
 from culturekit.storage.system_errors import explained_outside
-from culturekit.storage.tables import read_table, write_table
+from culturekit.storage.tables import read_table, write_drops, write_table
 
 __all__ = ["ReleaseOptions", "gathered", "release"]
 
@@ -84,11 +84,10 @@ def release(
     space = space.with_columns(popularity=ratings.values).drop(list(RATED_BY))
     drops = pl.concat([without_country(homeless), not_kept(held)])
     write_table(work.out, CSPACE, space)
-    write_table(work.out, DROPS, drops)
+    reasons = write_drops(work.out, drops)
     counts = {"cspace": space.height, "artifacts": space["artifact_id"].n_unique(), "drops": drops.height}
     counts |= write_release_files(work.out, space, kept, formats)
     notes = {**ratings.notes, **({"rows in several tables": twice} if twice else {})}
-    reasons = dict(sorted(Counter(drops["reason"]).items()))
     return Outcome(counts, reasons, {**with_waiting(notes, held), **taken_in(space, kept)})
 
 
@@ -183,9 +182,7 @@ def not_kept(held: pl.DataFrame) -> pl.DataFrame:
 def dropped(rows: pl.DataFrame, reason: pl.Expr, detail: pl.Expr) -> pl.DataFrame:
     """Write artifacts that have no row as drops."""
     written = rows.with_columns(dropped_because=reason, detail=detail)
-    return written.select(
-        "concept", "detail", key="qid", stage=pl.lit("release"), reason="dropped_because"
-    ).select(*DROPS.schema)  # fmt: skip
+    return written.select("concept", "detail", key="qid", stage=pl.lit("release"), reason="dropped_because")
 
 
 def with_waiting(notes: Mapping[str, object], held: pl.DataFrame) -> Mapping[str, object]:

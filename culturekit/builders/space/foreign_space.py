@@ -1,7 +1,6 @@
 """A cultural space of somebody else: names, concepts and countries as people write them, brought into our form."""
 
 import unicodedata
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from culturekit.kg.qids import ADDRESS
 from culturekit.records.schemas import CSPACE, DROPS
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.digests import digest
-from culturekit.storage.tables import write_table
+from culturekit.storage.tables import write_drops, write_table
 
 __all__ = ["KEPT", "import_foreign", "item_of", "read_list"]
 
@@ -126,14 +125,13 @@ def import_foreign(work: Work, path: Path, concept: str) -> Outcome:
             "no row names an artifact, a concept and a country", where=str(path), found=f"{len(found.rows)} rows"
         )
     write_table(work.out, CSPACE, found.space)
-    write_table(work.out, DROPS, found.drops)
+    reasons = write_drops(work.out, found.drops)
     used = found.space["country"].unique().sort()
     own = [whole_world()[iso] for iso in used if iso not in countries()]
     (work.out / COUNTRIES_FILE).write_text(countries_text(own) if own else "countries: []\n", encoding="utf-8")
     counts = {
         CSPACE.name: found.space.height, DROPS.name: len(found.left), "rows": len(found.rows), "countries": len(used),
     }  # fmt: skip
-    reasons = dict(sorted(Counter(one.reason for one in found.left).items()))
     return Outcome(
         counts, reasons, {"caveat": f"Taken from {path.name}; who chose its artifacts, and how, is not known here."}
     )

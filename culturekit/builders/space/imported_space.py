@@ -10,7 +10,7 @@ from culturekit.builders.space.space_files import read_space
 from culturekit.errors import UsageError
 from culturekit.records.schemas import CSPACE, DROPS, PROMPTS
 from culturekit.records.work import Outcome, Work
-from culturekit.storage.tables import read_table, write_table
+from culturekit.storage.tables import read_table, write_drops, write_table
 
 __all__ = ["count_of_kinds", "import_prompts", "import_space"]
 
@@ -31,8 +31,8 @@ def import_space(work: Work, path: Path) -> Outcome:
             found=f"{drops.height:,} rows that cannot" if drops.height else "no rows",
         )
     write_table(work.out, CSPACE, space)
-    write_table(work.out, DROPS, drops)
-    return Outcome(counted(CSPACE.name, space, drops), reasons(drops), {"caveat": TAKEN.format(name=path.name)})
+    reasons = write_drops(work.out, drops)
+    return Outcome(counted(CSPACE.name, space, drops), reasons, {"caveat": TAKEN.format(name=path.name)})
 
 
 def import_prompts(work: Work, path: Path, space_path: Path, kinds: Iterable[str]) -> Outcome:
@@ -53,9 +53,9 @@ def import_prompts(work: Work, path: Path, space_path: Path, kinds: Iterable[str
         )
     findings = list(strangers(prompts, read_table(space_path, CSPACE)))
     write_table(work.out, PROMPTS, prompts)
-    write_table(work.out, DROPS, drops)
+    reasons = write_drops(work.out, drops)
     notes = {"findings": findings} if findings else {}
-    return Outcome(counted(PROMPTS.name, prompts, drops), reasons(drops), notes)
+    return Outcome(counted(PROMPTS.name, prompts, drops), reasons, notes)
 
 
 def count_of_kinds(path: Path, kinds: Sequence[str]) -> int:
@@ -87,8 +87,3 @@ def strangers(prompts: pl.DataFrame, space: pl.DataFrame) -> Iterable[str]:
 def counted(name: str, table: pl.DataFrame, drops: pl.DataFrame) -> dict[str, int]:
     """Count the rows of a table and of what is left out."""
     return {name: table.height, DROPS.name: drops.height}
-
-
-def reasons(drops: pl.DataFrame) -> dict[str, int]:
-    """Count what is left out by reason."""
-    return dict(drops["reason"].value_counts().sort("reason").iter_rows())

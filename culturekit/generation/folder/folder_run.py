@@ -22,10 +22,10 @@ from culturekit.generation.folder.folder_intake import (
 from culturekit.generation.folder.folder_listing import Listing, shown, unreadable_folders
 from culturekit.generation.folder.folder_naming import Naming
 from culturekit.generation.folder.folder_plan import UNMATCHED, FolderPlan
-from culturekit.records.schemas import DROPS, IMAGES
+from culturekit.records.schemas import IMAGES
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.shard_runs import run_shards
-from culturekit.storage.tables import check_models, merge_parts, write_table
+from culturekit.storage.tables import check_models, merge_parts, write_drops, write_table
 
 __all__ = ["findings_of", "other_kinds", "take_folder"]
 
@@ -84,8 +84,7 @@ def take_folder(work: Work, listing: Listing, naming: Naming, plan: FolderPlan, 
     images = pl.concat([merge_parts([shard.part for shard in shards], FOLDER_SCHEMA), *without_file(plan, originals)])
     placed = pictures_first(images, [image_id_of(row) for row in plan.rows if row.dealt])
     write_table(work.out, IMAGES, placed)
-    drops = write_drops(work, listing, plan)
-    done = outcome(placed, drops, listing, naming, plan, same)
+    done = outcome(placed, write_drops(work.out, others(listing, plan)), listing, naming, plan, same)
     moved = placed.join(images.select("image_id", before="repeat"), on="image_id").filter(status="ok")
     count = moved.filter(pl.col("repeat").ne_missing(pl.col("before"))).height
     return done if count == 0 else replace(done, notes={**done.notes, "moved_to_fill_batches": count})
@@ -113,24 +112,21 @@ def without_file(plan: FolderPlan, originals: Mapping[int, str]) -> Iterator[pl.
         yield pl.DataFrame(rows, schema=FOLDER_SCHEMA)
 
 
-def write_drops(work: Work, listing: Listing, plan: FolderPlan) -> pl.DataFrame:
+def others(listing: Listing, plan: FolderPlan) -> list[tuple[str | None, ...]]:
     """List everything that is no row, and why."""
-    rows = [
-        {"key": shown(other.name), "concept": None, "stage": "folder", "reason": other.reason, "detail": None}
-        for other in listing.others
-    ] + [
-        {"key": name, "concept": None, "stage": "folder", "reason": "of another model", "detail": model}
-        for model, names in plan.other_models.items()
-        for name in names
+    return [
+        *((shown(other.name), None, "folder", other.reason, None) for other in listing.others),
+        *(
+            (name, None, "folder", "of another model", model)
+            for model, names in plan.other_models.items()
+            for name in names
+        ),
     ]
-    drops = pl.DataFrame(rows, schema=DROPS.schema)
-    write_table(work.out, DROPS, drops)
-    return drops
 
 
 def outcome(
     images: pl.DataFrame,
-    drops: pl.DataFrame,
+    drops: Mapping[str, int],
     listing: Listing,
     naming: Naming,
     plan: FolderPlan,
@@ -152,13 +148,12 @@ def outcome(
         "columns_not_used": list(naming.listed.unused) if naming.listed else [],
         "findings": list(findings_of(plan, listing, failed=statuses["failed"])),
     }
-    counts = {"images": images.height, "drops": drops.height, "ok": statuses["ok"], "duplicates": len(same)}
-    left_out = Counter(drops["reason"].to_list())
+    counts = {"images": images.height, "drops": sum(drops.values()), "ok": statuses["ok"], "duplicates": len(same)}
     return Outcome(
         counts,
         {
             **{status: count for status, count in sorted(statuses.items()) if status != "ok"},
-            **dict(sorted(left_out.items())),
+            **drops,
         },
         {name: note for name, note in notes.items() if note},
     )

@@ -14,13 +14,13 @@ from pydantic import Field
 from culturekit.errors import NothingScored, UsageError
 from culturekit.index.embedding.embedding import embed
 from culturekit.index.embedding.embedding_encoders import embed_texts, made_encoder
-from culturekit.records.schemas import DROPS, IMAGES, VECTOR_IDS
+from culturekit.records.schemas import IMAGES, VECTOR_IDS
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage_command import Typed
 from culturekit.storage.arrays import save_rows
 from culturekit.storage.spreadsheet_cells import read_csv_texts
 from culturekit.storage.system_errors import raise_system_error
-from culturekit.storage.tables import read_table, write_table
+from culturekit.storage.tables import read_table, write_drops, write_table
 
 __all__ = ["USUAL", "EmbedOptions", "EmbedSource", "TextColumns", "chosen", "embed_table", "opened", "texts_of"]
 
@@ -191,19 +191,17 @@ class EmbedSource:
 
 def embed_table(work: Work, source: EmbedSource, encoder: str) -> Outcome:
     """Write `vectors.npy` and `ids.parquet`, and what has no vector."""
-    counts, notes = (
+    done = (
         embed_texts_of(work, source, encoder)
         if source.images is None
         else embed_images_of(work, source.images, encoder)
     )
     made = made_encoder(encoder)
-    notes = {"encoder": encoder, "identity": made.identity.as_options(), "caveat": made.caveat, **notes}
-    drops = read_table(work.out / "drops.parquet", DROPS)
-    counts = {**counts, "drops": drops.height}
-    return Outcome(counts, dict(drops["reason"].value_counts().sort("reason").iter_rows()), notes)
+    notes = {"encoder": encoder, "identity": made.identity.as_options(), "caveat": made.caveat, **done.notes}
+    return Outcome({**done.counts, "drops": sum(done.drops.values())}, done.drops, notes)
 
 
-def embed_images_of(work: Work, path: Path, encoder: str) -> tuple[dict[str, int], dict[str, Any]]:
+def embed_images_of(work: Work, path: Path, encoder: str) -> Outcome:
     """Embed the pictures of a table; the ids are image ids."""
     images = read_table(path, IMAGES).sort("image_id")
     ready = images.filter(pl.col("status") == "ok")
@@ -217,25 +215,25 @@ def embed_images_of(work: Work, path: Path, encoder: str) -> tuple[dict[str, int
     if answer.kept.is_empty() and not work.in_run:
         why = Counter([*(reason for _, reason, _ in rows), *answer.unreadable["reason"]])
         raise NothingScored.because("no image can be embedded", why, where=str(path))
-    write_drops(work.out, [*rows, *answer.unreadable.iter_rows()])
+    drops = write_drops(work.out, drop_rows([*rows, *answer.unreadable.iter_rows()]))
     different = answer.kept["sha256"].n_unique()
-    return {"ids": answer.kept.height, "different": different}, {"of": "images"}
+    return Outcome({"ids": answer.kept.height, "different": different}, drops, {"of": "images"})
 
 
-def embed_texts_of(work: Work, source: EmbedSource, encoder: str) -> tuple[dict[str, int], dict[str, Any]]:
+def embed_texts_of(work: Work, source: EmbedSource, encoder: str) -> Outcome:
     """Embed the texts of tables."""
     found = texts_of(source.texts, source.columns, required=source.required)
     texts = list(found.texts.values()) or ["-"]  # without a text, one is read for the width of its vector alone
     vectors, long = embed_texts(texts, encoder, work.scratch, progress=work.progress)
     save(work.out / "vectors.npy", vectors[: len(found.texts)])
     write_ids(work.out, list(found.texts))
-    write_drops(work.out, found.left_out)
+    drops = write_drops(work.out, drop_rows(found.left_out))
     notes: dict[str, Any] = {"of": "texts", "texts_too_long": len(long)}
     if long:
         ids = list(found.texts)
         notes["samples_too_long"] = [ids[one.place] for one in long[:SAMPLES]]
         notes["context"] = long[0].most
-    return {"ids": len(found.texts), "different": len(set(found.texts.values()))}, notes
+    return Outcome({"ids": len(found.texts), "different": len(set(found.texts.values()))}, drops, notes)
 
 
 def save(path: Path, array: Any) -> None:  # noqa: ANN401 - an array of any kind of float
@@ -249,10 +247,6 @@ def write_ids(out: Path, ids: Sequence[str]) -> None:
     write_table(out, VECTOR_IDS, pl.DataFrame({"row": range(len(ids)), "id": ids}, schema=VECTOR_IDS.schema))
 
 
-def write_drops(out: Path, rows: Sequence[tuple[str, str, str | None]]) -> None:
+def drop_rows(left_out: Sequence[tuple[str, str, str | None]]) -> list[tuple[str | None, ...]]:
     """Say what has no vector, and why."""
-    dropped: list[Mapping[str, Any]] = [
-        {"key": key, "concept": None, "stage": STAGE, "reason": reason, "detail": detail}
-        for key, reason, detail in rows
-    ]
-    write_table(out, DROPS, pl.DataFrame(dropped, schema=DROPS.schema))
+    return [(key, None, STAGE, reason, detail) for key, reason, detail in left_out]

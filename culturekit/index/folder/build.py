@@ -19,11 +19,10 @@ from culturekit.index.folder.references import PromptsOfReferences, known_refere
 from culturekit.index.folder.text_channel import text_vectors
 from culturekit.index.folder.text_templates import text_templates
 from culturekit.records.choices import ChannelName, ChannelsName
-from culturekit.records.schemas import DROPS
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage_command import Typed
 from culturekit.storage.arrays import save_rows
-from culturekit.storage.tables import write_table
+from culturekit.storage.tables import write_drops
 
 __all__ = ["NO_REFERENCE", "Gathered", "IndexFiles", "IndexOptions", "build_index", "channels_for"]
 
@@ -109,8 +108,6 @@ def build_index(work: Work, files: IndexFiles, options: IndexOptions) -> Outcome
         add_texts(work, files, options, artifacts, found)
     indexed = pl.concat(found.rows)
     write_index(work.out, indexed, together(work.scratch / "all-vectors.npy", found.vectors), artifacts)
-    drops = pl.DataFrame(found.drops, schema=DROPS.schema)
-    write_table(work.out, DROPS, drops)
     encoder = made_encoder(options.encoder)
     notes = {
         "encoder": options.encoder,
@@ -123,10 +120,10 @@ def build_index(work: Work, files: IndexFiles, options: IndexOptions) -> Outcome
         "ids": indexed.height,
         "artifacts": artifacts.height,
         "indexed": indexed["artifact_id"].n_unique(),
-        "drops": drops.height,
+        "drops": len(found.drops),
         **found.counts,
     }
-    return Outcome(counts, dict(drops["reason"].value_counts().sort("reason").iter_rows()), notes)
+    return Outcome(counts, write_drops(work.out, found.drops), notes)
 
 
 def channels_for(files: IndexFiles, options: IndexOptions) -> Sequence[ChannelName]:

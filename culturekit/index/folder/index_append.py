@@ -21,7 +21,7 @@ from culturekit.index.folder.text_templates import TextTemplates
 from culturekit.records.schemas import ARTIFACTS, DROPS, TOMBSTONES
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.manifest import read_manifest
-from culturekit.storage.tables import read_table, write_table
+from culturekit.storage.tables import read_table, write_drops, write_table
 
 __all__ = ["AppendFiles", "AppendOptions", "append_index", "indexed_rows"]
 
@@ -94,7 +94,7 @@ def written(work: Work, index: OpenIndex, encoder: str, artifacts: pl.DataFrame,
         write_table(work.out, TOMBSTONES, graves)
     indexed = pl.concat([indexed_rows(index).select("artifact_id"), rows.select("artifact_id")])["artifact_id"]
     drops = drops_of(index, artifacts, indexed, found)
-    write_table(work.out, DROPS, drops)
+    reasons = write_drops(work.out, drops)
     notes = {**index.notes, "encoder": encoder, "shards": shards}
     counts = {
         "ids": indexed.len(),
@@ -104,7 +104,7 @@ def written(work: Work, index: OpenIndex, encoder: str, artifacts: pl.DataFrame,
         "appended": rows.height,
         "known": found.known,
     }
-    return Outcome(counts, dict(drops["reason"].value_counts().sort("reason").iter_rows()), notes)
+    return Outcome(counts, reasons, notes)
 
 
 def with_new(index: OpenIndex, cspace: Path | None) -> pl.DataFrame:

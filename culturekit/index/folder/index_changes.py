@@ -17,7 +17,7 @@ from culturekit.records.schemas import ARTIFACTS, DROPS, TOMBSTONES, VECTOR_IDS
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.spreadsheet_cells import read_csv_texts
 from culturekit.storage.system_errors import raise_system_error
-from culturekit.storage.tables import read_table, write_table
+from culturekit.storage.tables import read_table, write_drops, write_table
 
 __all__ = ["Removed", "compact_index", "listed_artifacts", "remove_artifacts"]
 
@@ -68,7 +68,7 @@ def remove_artifacts(work: Work, folder: Path, artifact_ids: Iterable[str]) -> O
     take_over(folder, work.out)
     write_table(work.out, TOMBSTONES, graves_of(index, removed))
     write_table(work.out, ARTIFACTS, index.artifacts)
-    write_drops(index, work.out, removed)
+    take_over_drops(index, work.out, removed)
     left = indexed_rows(index).filter(~pl.col("artifact_id").is_in(removed))
     if left.is_empty():
         raise UsageError("nothing would be left in the index", where=str(folder), found=f"{len(going)} artifacts to go")
@@ -106,11 +106,11 @@ def graves_of(index: OpenIndex, removed: list[str]) -> pl.DataFrame:
     return pl.concat(graves).unique().sort("part", "row")
 
 
-def write_drops(index: OpenIndex, out: Path, removed: list[str]) -> None:
+def take_over_drops(index: OpenIndex, out: Path, removed: list[str]) -> None:
     """Take over what has no place in an index, but for what is said of artifacts that are gone."""
     path = index.folder / "drops.parquet"
     if path.exists():
-        write_table(out, DROPS, read_table(path, DROPS).filter(~pl.col("key").is_in(removed)))
+        write_drops(out, read_table(path, DROPS).filter(~pl.col("key").is_in(removed)))
 
 
 def compact_index(work: Work, folder: Path) -> Outcome:
@@ -122,7 +122,7 @@ def compact_index(work: Work, folder: Path) -> Outcome:
     channels = [channel.vectors for channel in index.channels.values()]
     vectors = channels[0] if len(channels) == 1 else np.concatenate(channels)
     write_index(work.out, rows, vectors, artifacts)
-    write_drops(index, work.out, removed)
+    take_over_drops(index, work.out, removed)
     notes = {name: note for name, note in index.notes.items() if name not in {"shards", "removed"}}
     counts = {"ids": rows.height, "artifacts": artifacts.height, "indexed": rows["artifact_id"].n_unique()}
     return Outcome(counts, {}, notes)

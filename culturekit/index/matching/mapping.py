@@ -43,11 +43,11 @@ from culturekit.index.matching.mapping_shards import (
     ranges,
 )
 from culturekit.index.search.search import searcher
-from culturekit.records.schemas import DROPS, MATCHES
+from culturekit.records.schemas import MATCHES
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.arrays import save_array
 from culturekit.storage.shard_runs import run_shards
-from culturekit.storage.tables import merge_parts, save_parquet, write_frames, write_table
+from culturekit.storage.tables import merge_parts, save_parquet, write_drops, write_frames
 
 __all__ = ["MappingInputs", "MappingOptions", "balance_of", "map_images"]
 
@@ -78,8 +78,7 @@ def map_images(work: Work, given: MappingInputs, options: MappingOptions) -> Out
     run_shards(work, shards, match_shard, size=lambda shard: shard.stop - shard.start, unit="matches")
     told = MatchCounts()
     write_frames(work.out, MATCHES, told.listening(shards))
-    dropped_rows = pl.concat([drops, homeless, seen.drops]).sort(DROPS.key)
-    write_table(work.out, DROPS, dropped_rows)
+    reasons = write_drops(work.out, pl.concat([drops, homeless, seen.drops]))
     notes = {**opened.index.notes, "similarity": told.similarity(), "channels": dict(opened.comparison.weights)}
     if bank:
         notes["adjustment"] = bank
@@ -87,11 +86,10 @@ def map_images(work: Work, given: MappingInputs, options: MappingOptions) -> Out
         calibration_table(work.out, found, options.max_error)
         accepted = told.images - told.abstained
         notes["abstention"] = described(found, known, options.max_error, images=told.images, accepted=accepted)
-    counts = {"matches": told.rows, "images": told.images, "abstained": told.abstained, "drops": dropped_rows.height}
+    counts = {"matches": told.rows, "images": told.images, "abstained": told.abstained, "drops": sum(reasons.values())}
     if given.vectors is None:
         counts["ids"] = seen.images.height
-    reasons = dropped_rows.group_by("reason").len().sort("reason").iter_rows()
-    return Outcome(counts, dict(reasons), notes)
+    return Outcome(counts, reasons, notes)
 
 
 def opened_index(given: MappingInputs, options: MappingOptions) -> Opened:

@@ -2,7 +2,6 @@
 
 import importlib
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from culturekit.index.embedding.pictures import try_picture
 from culturekit.index.encoder import Prepared
 from culturekit.index.raters.quality import QualityScorer
 from culturekit.index.scorers import SCORERS
-from culturekit.records.schemas import DROPS, IMAGES, PROMPTS, QUALITY
+from culturekit.records.schemas import IMAGES, PROMPTS, QUALITY
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage_command import Typed
 from culturekit.storage.digests import digest
@@ -27,7 +26,7 @@ from culturekit.storage.picture_reading import NoPicture
 from culturekit.storage.seals import seal
 from culturekit.storage.shard_runs import run_shards
 from culturekit.storage.system_errors import explained_outside
-from culturekit.storage.tables import merge_parts, read_table, save_parquet, write_table
+from culturekit.storage.tables import merge_parts, read_table, save_parquet, write_drops, write_table
 
 __all__ = ["QualityOptions", "score_pictures"]
 
@@ -88,14 +87,13 @@ def score_pictures(work: Work, images_path: Path, scorer: str, *, prompts_path: 
         ),
         rows.filter(pl.col("reason").is_not_null()).select("image_id", "reason", "detail"),
     ])  # fmt: skip
-    left_out = dict(sorted(Counter(absent["reason"].to_list()).items()))
+    dropped = absent.select(
+        "reason", "detail", key="image_id", concept=pl.lit(None, pl.String), stage=pl.lit("quality")
+    )
+    left_out = {} if dropped.is_empty() else write_drops(work.out, dropped)
     if rows["reason"].null_count() == 0 and not work.in_run:
         raise NothingScored.because("no image can be scored", left_out, where=str(images_path))
     write_table(work.out, QUALITY, rows.filter(pl.col("reason").is_null()).select(list(QUALITY.schema)))
-    if not absent.is_empty():
-        write_table(work.out, DROPS, absent.select(
-            key="image_id", concept=pl.lit(None, pl.String()), stage=pl.lit("quality"), reason="reason", detail="detail"
-        ))  # fmt: skip
     notes = {"scorer": scorer, "caveat": made.caveat, "parameters": dict(made.parameters), **cut_prompts(made, asked)}
     counts = {"quality": rows["reason"].null_count()}
     return Outcome(

@@ -74,7 +74,7 @@ def measure_spread(work: Work, images_path: Path, measure: str, *, size: int) ->
     write_table(work.out, PAIR_DISTANCES, table)
     notes = {"caveat": made.caveat, "parameters": dict(made.parameters), "licence": made.licence}
     counts = {"pair_distances": table.height, "images": int(table["images"].sum())}
-    return Outcome(counts, dict(sorted((+Counter(left_out)).items())), notes)
+    return Outcome(counts, +left_out, notes)
 
 
 def measured(work: Work, batches: Sequence[RepeatBatch], root: Path, measure: str) -> pl.DataFrame:

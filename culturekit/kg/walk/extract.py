@@ -24,10 +24,10 @@ from culturekit.kg.walk.searches import WALKED, Search
 from culturekit.kg.walk.shortest_paths import shortest_paths
 from culturekit.kg.walk.walk import Walk, groups_of, walk
 from culturekit.records.choices import Semantics
-from culturekit.records.schemas import AUTHORS_ROWS, CANDIDATES, DROPS
+from culturekit.records.schemas import AUTHORS_ROWS, CANDIDATES
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage_command import Typed
-from culturekit.storage.tables import write_table
+from culturekit.storage.tables import write_drops, write_table
 
 __all__ = ["ExtractOptions", "extract"]
 
@@ -110,11 +110,10 @@ def write_out(
 ) -> Outcome:
     """Write the tables, and count."""
     write_table(out, CANDIDATES, candidates)
-    write_table(out, DROPS, drops)
-    reasons = drops.group_by("reason").len().sort("reason")
+    reasons = write_drops(out, drops)
     valueless = int((candidates["valueless"].list.len() > 0).sum())
     totals = {"candidates": candidates.height, "drops": drops.height, **counts}
-    return Outcome(totals, dict(reasons.iter_rows()), {**notes, "candidates with valueless statements": valueless})
+    return Outcome(totals, reasons, {**notes, "candidates with valueless statements": valueless})
 
 
 def write_authors_rows(

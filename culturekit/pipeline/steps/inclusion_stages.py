@@ -16,11 +16,11 @@ from culturekit.generation.place_lists import load_places, place_file
 from culturekit.kg.countries import country_files
 from culturekit.metrics.inclusion.task2_files import REAL
 from culturekit.metrics.inclusion.triplet_combos import ImageSet, image_set, triplets
-from culturekit.records.schemas import AUDIT_SAMPLE, DROPS, IMAGES, OBJECT_ITEMS, PROMPTS, TRIPLETS
+from culturekit.records.schemas import AUDIT_SAMPLE, IMAGES, OBJECT_ITEMS, PROMPTS, TRIPLETS
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import StageCommand, Typed
-from culturekit.storage.tables import read_table, table_outcome, write_table
+from culturekit.storage.tables import read_table, table_outcome, write_drops, write_table
 
 __all__ = ["GEOGRAPHIC", "TRIPLETS_OF", "ItemsRead", "PlacesRead", "TripletOptions", "TripletReads",
            "geographic_stage", "object_items_stage", "photographed_stage", "triplets_stage"]  # fmt: skip
@@ -73,7 +73,7 @@ def photographed_stage(listed: Path, regional: Path, photographs: Path, *, least
         fell = few.select(
             "concept", key="prompt_id", stage=pl.lit("photographed-prompts"), reason=reason, detail="text"
         )
-        write_table(work.out, DROPS, fell.select(list(DROPS.schema)))
+        write_drops(work.out, fell)
         left_out = {"objects with too few photographs in a region": fell["concept"].n_unique()} if fell.height else {}
         return Outcome({"prompts": kept.height}, left_out)
 

@@ -17,12 +17,12 @@ from culturekit.builders.descriptors.published_layout import (
 from culturekit.errors import UsageError
 from culturekit.families.handles.inputs import Numbered, roles_of
 from culturekit.kg.countries import country_files
-from culturekit.records.schemas import DESCRIPTORS, DROPS, PROMPTS, PUBLISHED_DESCRIPTORS
+from culturekit.records.schemas import DESCRIPTORS, PROMPTS, PUBLISHED_DESCRIPTORS
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import StageCommand
 from culturekit.storage.atomic import write_atomically
-from culturekit.storage.tables import read_table, write_table
+from culturekit.storage.tables import read_table, write_drops, write_table
 
 __all__ = ["EXPORT", "IMPORT", "DescriptorsRead", "ImportOptions", "PublishedRead", "export_stage", "import_stage"]
 
@@ -88,10 +88,9 @@ def import_descriptors(work: Work, given: PublishedRead, proposer: str) -> Outco
         )
     write_table(work.out, DESCRIPTORS, found)
     write_table(work.out, PUBLISHED_DESCRIPTORS, published)
-    write_table(work.out, DROPS, pl.DataFrame(lost, schema=DROPS.schema))
+    drops = write_drops(work.out, lost)
     told = [f"{name} is written in a way that `export` cannot repeat byte for byte" for name in differing]
     counts = {"descriptors": found.height, "activities": activities.height, "prompts": found["prompt_id"].n_unique()}
-    drops = {"no prompt asks for it": len(lost)} if lost else {}
     return Outcome(counts, drops, {"findings": told} if told else {})
 
 

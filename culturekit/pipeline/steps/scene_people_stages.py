@@ -188,7 +188,7 @@ def write_marks(
     write_table(work.out, ANNOTATIONS, pl.concat([ratings.select(columns), own.select(columns)]))
     write_table(work.out, SCORES, accuracy(careful, about, references))
     counts = {"annotations": ratings.height + own.height, "images": placed.height}
-    return Outcome(counts, {why: n for why, n in sorted(left_out.items()) if n}, {"tau": tau})
+    return Outcome(counts, +left_out, {"tau": tau})
 
 
 def ticks(careful: pl.DataFrame, about: pl.DataFrame, question: str) -> pl.DataFrame:
