@@ -29,15 +29,19 @@ Direction = Annotated[
 ]
 Most = Annotated[int, typer.Option(min=1, help="Items at most, nearest first.")]
 
+DIRECTION: GraphDirection = "both"
+HOPS, MOST = 1, 10_000
+"""What is asked of a neighbourhood where nothing is said."""
+
 
 def export(
     graph: Annotated[Path, typer.Option(help="Graph store that `kg ingest` wrote.")],
     around: Around,
     out: Annotated[Path, typer.Option(help="File to write; one that is there is replaced.")],
-    hops: Hops = 1,
+    hops: Hops = HOPS,
     form: Annotated[GraphFormat, typer.Option("--format", help="What to write.")] = "ntriples",
-    direction: Direction = "both",
-    most: Most = 10_000,
+    direction: Direction = DIRECTION,
+    most: Most = MOST,
     as_json: AsJson = False,
 ) -> None:
     """Write the neighbourhood of an item for other tools: triples, GraphML or node-link JSON."""
@@ -80,9 +84,9 @@ def query(
     sparql: Annotated[str, typer.Argument(help="SELECT, ASK, CONSTRUCT or DESCRIBE; or @FILE that holds one.")],
     graph: Annotated[Path | None, typer.Option(help="Graph store, with --around.")] = None,
     around: Annotated[str | None, typer.Option(help="Item whose neighbourhood is asked, such as Q746549.")] = None,
-    hops: Hops = 1,
-    direction: Direction = "both",
-    most: Most = 10_000,
+    hops: Hops = HOPS,
+    direction: Direction = DIRECTION,
+    most: Most = MOST,
     file: Annotated[
         Path | None,
         typer.Option(help="Triples to ask in place of a graph: .nt, .ttl or .jsonld of an export or a release."),
@@ -99,7 +103,7 @@ def query(
 
     if (file is None) == (graph is None) or (graph is None) != (around is None):
         raise UsageError("nothing to ask, or two things", expected="--graph and --around, or --file")
-    if file is not None and (hops, direction, most) != (1, "both", 10_000):
+    if file is not None and (hops, direction, most) != (HOPS, DIRECTION, MOST):
         raise UsageError("a file of triples is asked whole", expected="--hops, --direction and --most with --graph")
     if file is not None:
         triples, left_out = read_triples(file), 0

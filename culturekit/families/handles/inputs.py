@@ -20,7 +20,7 @@ from culturekit.families.handles.vector_files import (
 )
 from culturekit.index.embedding.vector_folder import load_vectors
 from culturekit.index.encoder import Vectors
-from culturekit.records.schemas import PAIR_DISTANCES, PROMPTS, VALUES
+from culturekit.records.schemas import MATCHES, PAIR_DISTANCES, PROMPTS, VALUES
 from culturekit.records.tables import Table
 from culturekit.storage.digests import digest_file
 from culturekit.storage.manifest import read_manifest
@@ -70,7 +70,7 @@ class Files:
     def together(self, table: Table) -> pl.DataFrame:
         """Read tables of one kind as one: `read_together`; in matches countries have codes, or all have names."""
         whole = read_together(self.places, table)
-        if table.name == "matches":
+        if table is MATCHES:
             check_countries(whole, where=self.places)
         return whole
 

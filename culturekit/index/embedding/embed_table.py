@@ -1,6 +1,5 @@
 """A table of images or of texts to a folder of vectors, in the form that scores take."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -212,10 +211,9 @@ def embed_images_of(work: Work, path: Path, encoder: str) -> Outcome:
     write_ids(work.out, answer.kept["image_id"].to_list())
     without = images.filter(pl.col("status") != "ok").select("image_id", "status", "reason").iter_rows()
     rows = [(image, NO_PICTURE, reason or status) for image, status, reason in without]
-    if answer.kept.is_empty() and not work.in_run:
-        why = Counter([*(reason for _, reason, _ in rows), *answer.unreadable["reason"]])
-        raise NothingScored.because("no image can be embedded", why, where=str(path))
     drops = write_drops(work.out, drop_rows([*rows, *answer.unreadable.iter_rows()]))
+    if answer.kept.is_empty() and not work.in_run:
+        raise NothingScored.because("no image can be embedded", drops, where=str(path))
     different = answer.kept["sha256"].n_unique()
     return Outcome({"ids": answer.kept.height, "different": different}, drops, {"of": "images"})
 
