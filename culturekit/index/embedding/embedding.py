@@ -11,8 +11,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from culturekit.heaps import settle_heaps
 from culturekit.index.embedding.embedding_encoders import at_once, encoder_of, encoding_pool, weightless
-from culturekit.index.embedding.embedding_memory import SharedMemory, keep_heaps_small
+from culturekit.index.embedding.embedding_memory import SharedMemory
 from culturekit.index.embedding.embedding_shards import (
     Arrays,
     PictureFile,
@@ -166,7 +167,7 @@ def embed_in_threads(shards: Sequence[PictureShard], *, workers: int) -> Iterato
     """
     if not shards:
         return
-    keep_heaps_small()
+    settle_heaps()
     encoder = encoder_of(shards[0].encoder)
     reading = ThreadPoolExecutor(workers, "reading")
     try:

@@ -1,11 +1,8 @@
 """How many decoded pictures are in memory at once: few large ones or many small ones."""
 
-import ctypes
-import os
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import cache
 from pathlib import Path
 from typing import Protocol
 
@@ -13,7 +10,7 @@ from culturekit.storage.locks import hold
 from culturekit.storage.picture_facts import BrokenPicture, CostlyPicture
 from culturekit.storage.picture_formats import facts_of, format_of
 
-__all__ = ["LARGE_FILE", "SMALL_FILE", "Gate", "OneOfMany", "Room", "SharedMemory", "keep_heaps_small", "memory_for"]
+__all__ = ["LARGE_FILE", "SMALL_FILE", "Gate", "OneOfMany", "Room", "SharedMemory", "memory_for"]
 
 BUDGET = 224 * 2**20
 """Bytes that pictures may take together in one process; one that needs more is decoded alone."""
@@ -29,10 +26,6 @@ SMALL_FILE = 2 * 2**20
 
 HEAVY = 96 * 2**20
 """A picture that needs more is decoded by one process at a time."""
-
-LARGE_BLOCK = 4 * 2**20
-MMAP_THRESHOLD = -3
-"""What glibc's mallopt calls the number of bytes from which on a block is taken from the system."""
 
 DECODED, PIXELS, COPY = 4, 3, 4
 """Bytes a pixel: as the decoder fills them, as an array, and as the copy that is brought to an encoder's size."""
@@ -110,17 +103,6 @@ class OneOfMany:
             return
         with hold(self.lock, wait=True):
             yield
-
-
-@cache
-def keep_heaps_small() -> None:
-    """Have the C library take memory for large blocks from the system and give it back, as pictures come and go.
-
-    By itself glibc soon keeps blocks of up to 32 MB in the heap of each thread: sixteen readers held 1.1 GB so.
-    """
-    settle = getattr(ctypes.CDLL(None), "mallopt", None) if os.name == "posix" else None
-    if settle is not None:
-        settle(MMAP_THRESHOLD, LARGE_BLOCK)
 
 
 def memory_for(content: bytes) -> int:

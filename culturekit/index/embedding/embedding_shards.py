@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from culturekit.defaults import PICTURES_PER_SHARD
 from culturekit.errors import CultureKitError
+from culturekit.heaps import settle_heaps
 from culturekit.index.embedding.embedding_encoders import encoder_of
 from culturekit.index.embedding.embedding_memory import (
     LARGE_FILE,
     SMALL_FILE,
     Gate,
     OneOfMany,
-    keep_heaps_small,
     memory_for,
 )
 from culturekit.index.embedding.pictures import promised_bytes
@@ -154,7 +154,7 @@ def save_shard(shard: PictureShard, batches: Sequence[Arrays], unreadable: Seque
 
 def embed_shard(shard: PictureShard) -> int:
     """Embed a run of pictures in a process of its own, one after the other."""
-    keep_heaps_small()
+    settle_heaps()
     encoder, gate = encoder_of(shard.encoder), OneOfMany(shard.folder / "heavy.lock")
     ready: list[Prepared] = []
     unreadable: list[tuple[int, NoPicture]] = []

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from culturekit.errors import CultureKitError
+from culturekit.heaps import settle_heaps
 from culturekit.pipeline.workers.shared_ground import SharedGround, ready, stand_on
 from culturekit.storage.system_errors import outside_failure, system_error
 
@@ -56,6 +57,7 @@ class Raised:
 
 def work_on(task: Task[Item, Result]) -> Returned[Result] | Raised | None:
     """Work on an item, in a worker; None when nobody waits for it any more."""
+    settle_heaps()
     with ONE_AT_A_TIME:
         AT_WORK.append((task.series, task.ground.marker))
         try:

@@ -1,6 +1,8 @@
 """The dask engine on a real cluster of this machine: a scheduler and workers that are processes of their own."""
 
 import os
+import platform
+import resource
 import signal
 import subprocess
 import sys
@@ -11,6 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("distributed")
@@ -87,6 +90,13 @@ def settings(_: int) -> tuple[str | None, str]:
     return os.environ.get("POLARS_MAX_THREADS"), str(Path.cwd())
 
 
+def page_faults(arrays: int) -> int:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(arrays):
+        np.ones(2**15, dtype=np.float32)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+
 def linger(folder: Path) -> None:
     with (folder / "begun").open("a", encoding="ascii") as log:
         log.write("x")
@@ -117,6 +127,11 @@ def test_results_come_in_the_order_of_the_items(engine: DaskEngine) -> None:
     assert list(engine.map(slow_first, range(6))) == list(range(6))
     assert list(engine.map(square, [])) == []
     assert engine.workers == 2
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other libraries are not told")
+def test_workers_do_not_take_memory_from_the_system_for_each_array_anew(engine: DaskEngine) -> None:
+    assert max(engine.map(page_faults, [1000] * 4)) < 8000, "an array has 32 pages"
 
 
 def test_parts_are_those_of_the_local_engine_and_each_is_written_once(
