@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 from urllib.parse import parse_qsl, quote
 
@@ -22,6 +23,7 @@ from culturekit.contract import Contract
 from culturekit.errors import MissingDependency, UsageError
 from culturekit.plugins import Plugin, plugins_of
 from culturekit.records.literal_keys import key_problem, masked
+from culturekit.records.unchanged import state_of
 from culturekit.version import install_line
 
 __all__ = ["Entry", "Registry", "Spec", "needing", "parse_spec"]
@@ -218,6 +220,7 @@ class Registry(Generic[Thing]):
         self.entries = {entry.name: entry for entry in entries}
         self.point, self.contract, self.wanted = point, contract, wanted
         self.waiting: dict[tuple[object, str], Thing] = {}
+        self.made: dict[object, tuple[tuple[object, ...], Thing]] = {}
         self.says: dict[tuple[object, str], Mapping[str, object]] = {}
 
     def names(self) -> list[str]:
@@ -237,6 +240,16 @@ class Registry(Generic[Thing]):
             if made is not None:
                 return made
         return entry.make(self.kind, parsed, self.contract, **context)
+
+    def kept(self, spec: str, **context: Path) -> Thing:
+        """Make the thing once per process, and anew where its code, or a file that the SPEC names, became another."""
+        parsed = parse_spec(spec)
+        asked = (str(parsed), *sorted(context.items()))
+        named = (*map(Path, filter(None, (parsed.target, *parsed.options.values()))), *context.values())
+        state = (self.load(parsed.name), *map(state_of, named))
+        if self.made.get(asked, ((), None))[0] != state:
+            self.made[asked] = state, self.make(parsed, **context)
+        return self.made[asked][1]
 
     def load(self, name: str) -> Any:  # noqa: ANN401 - one of `wanted`, or a function
         """Import what stands under a name, and make sure that it is what things of this kind are."""
