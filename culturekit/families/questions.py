@@ -140,11 +140,11 @@ def score_questions(given: QuestionInput, *, options: QuestionOptions) -> Scored
         parts += quality_rows(images, checked(given.quality, QUALITY), options, left_out)
     if not any(rows for rows, _ in parts):
         raise NothingScored.because(
-            "there is nothing to score", dict(sorted(left_out.items())),
+            "there is nothing to score", left_out,
             expected=f"judgments of the tasks {DSG} or {VQASCORE}, or quality, of images in the table of images",
         )  # fmt: skip
     rows = [row for rows, _ in parts for row in rows]
-    return scored(rows, [value for _, values in parts for value in values], left_out=dict(sorted(left_out.items())))
+    return scored(rows, [value for _, values in parts for value in values], left_out=left_out)
 
 
 def dsg_rows(

@@ -183,7 +183,7 @@ def score_task1(
     for by in (AGREEING, (*AGREEING, "annotator_loc")):
         items = item_agreement(task1_answers(table, by=by), by=by, item="triplet_id", question="criterion")
         rows += agreement_rows(items, by, options.benchmark, options.confidence, {"least": options.least})
-    return scored(rows, [below for _, below in shares], left_out=dict(sorted(left_out.items())))
+    return scored(rows, [below for _, below in shares], left_out=left_out)
 
 
 def closer_rows(

@@ -123,7 +123,7 @@ def score_task2(annotations: pl.DataFrame, *, options: Task2Options) -> Scored:
             rows.append(row)
             values.append(below)
     rows += agreement_of_regions(table, options)
-    return scored(rows, values, left_out=dict(sorted(left_out.items())))
+    return scored(rows, values, left_out=left_out)
 
 
 def rate_rows(table: pl.DataFrame, cell: tuple[str, ...], options: Task2Options) -> Iterator[tuple[Row, pl.DataFrame]]:
