@@ -22,7 +22,7 @@ from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.clients.images import image_of
 from culturekit.llm.journal.journal_file import FILE
 from culturekit.llm.money.asking_price import check_asking
-from culturekit.llm.money.cost_plan import CostPlan, cost_plan_lines, plan_cost
+from culturekit.llm.money.cost_plan import CostPlan, cost_plan_lines, plan_requests
 from culturekit.llm.money.shared_budget import journal_for
 from culturekit.llm.money.spending import read_spending
 from culturekit.records.work import Outcome, Work
@@ -37,7 +37,7 @@ __all__ = [
     "asking_each",
     "asking_images",
     "asking_stage",
-    "cost_of",
+    "plan_to_ask",
     "priced_ahead",
     "scratch",
     "usual_picture",
@@ -93,9 +93,7 @@ def asking_each(
     client, instructions = CLIENTS.make(judge), wording(words)
 
     def plan(out: Path, _: object) -> AskPlan:
-        every = list(requests(instructions))
-        cost = cost_of(client, every, out, batch=llm.batch)
-        return AskPlan(client.model, unit, len(every), 0, len(every), cost)
+        return plan_to_ask(client, unit, requests(instructions), out, llm)
 
     stage = Stage(
         name,
@@ -233,6 +231,21 @@ class AskPlan:
         return asdict(self)
 
 
+def plan_to_ask(
+    client: Client | FreeClient,
+    unit: str,
+    requests: Iterable[Request],
+    out: Path,
+    llm: LlmOptions,
+    *,
+    left_out: int = 0,
+) -> AskPlan:
+    """Plan requests, each about another unit, for a folder; so many units are left out."""
+    every = list(requests)
+    cost = cost_of(client, every, out, batch=llm.batch)
+    return AskPlan(client.model, unit, left_out + len(every), left_out, len(every), cost)
+
+
 @contextmanager
 def scratch() -> Iterator[Path]:
     """Lend a folder to a plan."""
@@ -246,7 +259,4 @@ def cost_of(client: Client | FreeClient, requests: Iterable[Request], out: Path,
         for _ in requests:
             pass
         return None
-    journal = journal_for(out)
-    spent = [] if journal is None else read_spending(journal)
-    outgoing = (client.compose(request) for request in requests)
-    return plan_cost(outgoing, client.identity, client.rate, mode="batch" if batch else "online", spent=spent)
+    return plan_requests(client, requests, spent=read_spending(journal_for(out)), batch=batch)

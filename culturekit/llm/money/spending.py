@@ -44,9 +44,9 @@ class Spent:
     body: bytes = field(default=b"", repr=False)
 
 
-def read_spending(path: Path) -> list[Spent]:
+def read_spending(path: Path | None) -> list[Spent]:
     """Read what was spent, in the order in which it began; empty where there is no journal."""
-    if not path.exists():
+    if path is None or not path.exists():
         return []
     with errors_explained(path), closing(open_for_reading(path)) as connection:
         bodies: dict[bytes, bytes] = dict(connection.execute(TEXTS, (LOOKED_INTO,)).fetchall())

@@ -27,7 +27,7 @@ from culturekit.errors import UsageError
 from culturekit.generation.linguistic_lists import LISTS, load_lists
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.clients.clients import CLIENTS
-from culturekit.pipeline.asking_stage import AskPlan, asking_stage, cost_of
+from culturekit.pipeline.asking_stage import AskPlan, asking_stage, plan_to_ask
 from culturekit.pipeline.steps.review_stages import named_by_content
 from culturekit.records.schemas import NEUTRAL_CANDIDATES, PROMPTS
 from culturekit.records.work import Outcome, Work
@@ -81,9 +81,7 @@ def dialects_stage(given: DialectReads, options: DialectOptions, llm: LlmOptions
         return stage
 
     def plan(out: Path, _: object) -> AskPlan:
-        every = list(pair_requests(options))
-        cost = cost_of(client, every, out, batch=llm.batch)
-        return AskPlan(client.model, "questions", len(every), 0, len(every), cost)
+        return plan_to_ask(client, "questions", pair_requests(options), out, llm)
 
     words = {"task": PROPOSE_PAIRS, "wording": digest_bytes(wording("dialects_propose").encode())}
     stage = replace(stage, version=3, options={**decided, **words})

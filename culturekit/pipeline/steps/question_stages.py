@@ -32,7 +32,7 @@ from culturekit.pipeline.asking_stage import (
     AskPlan,
     asking_images,
     asking_stage,
-    cost_of,
+    plan_to_ask,
     scratch,
     usual_picture,
 )
@@ -58,8 +58,7 @@ def graphs_stage(given: GraphReads, options: GraphOptions, llm: LlmOptions = DEF
         with scratch() as folder:
             table = prompts_of_kinds(prompts_table(given.prompts, folder), kinds)
         requests = list(graph_requests(table))
-        cost = cost_of(client, requests, out, batch=llm.batch)
-        return AskPlan(client.model, "prompts", table.height, table.height - len(requests), len(requests), cost)
+        return plan_to_ask(client, "prompts", requests, out, llm, left_out=table.height - len(requests))
 
     stage = Stage(
         "questions",
