@@ -1,7 +1,7 @@
 """The stages of a simulated `inclusion` world, and of people in it: who look, what they name, and what is true."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from culturekit.metrics.inclusion.region_names import with_region_codes
 from culturekit.metrics.inclusion.region_rates import TARGETS
 from culturekit.metrics.scoring.prompted_images import Place, mean_rows
 from culturekit.metrics.scoring.score_rows import scored
-from culturekit.pipeline.steps.annotate_stages import filled_in
+from culturekit.pipeline.steps.annotate_stages import filled_in_stage
 from culturekit.pipeline.steps.inclusion_stages import prompts_of
 from culturekit.records.schemas import ANNOTATIONS, IMAGES, TASK2
 from culturekit.records.work import Outcome, Work
@@ -94,11 +94,9 @@ def object_viewers_stage(project: Path, images: Sequence[Path], how: SimulatedPe
 
         return answer
 
-    run = partial(filled_in, project=project, answering=answering, how=how, seed=seed)
-    inputs = {"project": project, **Numbered(images).files("images")}
-    return Stage(
-        "simulated-answers", "simulated-viewers", 2, run, inputs, asdict(how), {"answers": seed}, packages=("msgspec",)
-    )
+    inputs = Numbered(images).files("images")
+    stage = filled_in_stage("simulated-viewers", project, inputs, answering, how, seed=seed)
+    return replace(stage, version=2, packages=("msgspec",))
 
 
 def seen_marks_stage(task2: Path, *, least: float) -> Stage:
