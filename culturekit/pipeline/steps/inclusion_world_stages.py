@@ -18,6 +18,7 @@ from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.families.family_stage import write_scored
 from culturekit.families.handles.inputs import Files, ImageTables, Numbered
+from culturekit.families.task1 import UNCHECKED, UNRELIABLE
 from culturekit.generation.simulated.objects.object_scene import ObjectScene
 from culturekit.metrics.inclusion.annotator_quality import drop_unreliable
 from culturekit.metrics.inclusion.region_names import with_region_codes
@@ -124,6 +125,5 @@ def seen_marks(table: pl.DataFrame, *, least: float) -> tuple[pl.DataFrame, dict
     )  # fmt: skip
     index = [column for column in ANNOTATIONS.schema if column not in {"criterion", "value"}]
     rows = said.unpivot([OBJECT, REGION], index=index, variable_name="criterion", value_name="value")
-    left_out = {"annotations of unreliable annotators": table.height - reliable.annotations.height,
-                "kept unchecked, for want of photographs": reliable.unchecked}  # fmt: skip
+    left_out = {UNRELIABLE: table.height - reliable.annotations.height, UNCHECKED: reliable.unchecked}
     return rows.drop_nulls("value").select(list(ANNOTATIONS.schema)).sort(ANNOTATIONS.key), left_out

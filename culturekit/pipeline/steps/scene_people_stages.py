@@ -22,9 +22,10 @@ from culturekit.metrics.ahead.dimensions import DIMENSIONS, dimension_name
 from culturekit.metrics.ahead.matching import normalise_phrase
 from culturekit.metrics.corrected.audit_gates import refuse_disagreement
 from culturekit.metrics.scoring.ahead_cells import compare_images
-from culturekit.metrics.scoring.ahead_tables import ANSWERED, EXTRACT, described_images
+from culturekit.metrics.scoring.ahead_tables import EXTRACT, described_images
 from culturekit.metrics.scoring.careful_answers import CARELESS, careful_answers
 from culturekit.pipeline.steps.annotate_stages import filled_in_stage
+from culturekit.records.choices import ANSWERED
 from culturekit.records.schemas import (
     ANNOTATIONS,
     AUDIT_SAMPLE,
