@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from culturekit.builders.judging.shown_images import AskedImages, judged, requests_about
-from culturekit.builders.wordings import wording
+from culturekit.builders.wordings import wording, wording_digest
 from culturekit.families.handles.inputs import roles_of
 from culturekit.kg.countries import country_files
 from culturekit.llm.answers import LlmOptions
@@ -29,7 +29,6 @@ from culturekit.records.work import Outcome, Work
 from culturekit.registry import parse_spec
 from culturekit.stages.asking import AskedPlan, Asking, Left, Tried
 from culturekit.stages.stage import Stage
-from culturekit.storage.digests import digest_bytes
 from culturekit.storage.manifest import JOURNAL
 
 __all__ = [
@@ -101,7 +100,7 @@ def asking_each(
         version,
         lambda work: run(work, client),
         {**roles_of(given), **country_files()},
-        {"task": task, "wording": digest_bytes(instructions.encode()), **options},
+        {"task": task, "wording": wording_digest(words), **options},
         packages=("msgspec", "polars"),
     )
     return asking_stage(stage, judge, client, unit=unit, plan=plan, ahead=ahead)

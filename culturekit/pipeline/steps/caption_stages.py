@@ -26,7 +26,7 @@ from culturekit.builders.captions.translating import (
     translate_captions,
     translation_request,
 )
-from culturekit.builders.wordings import wording
+from culturekit.builders.wordings import wording_digest
 from culturekit.families.handles.behind_specs import behind
 from culturekit.families.handles.inputs import roles_of
 from culturekit.index.encoders import ENCODERS
@@ -41,7 +41,6 @@ from culturekit.pipeline.asking_stage import AskPlan, asking_stage, plan_to_ask,
 from culturekit.records.schemas import DROPS
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import AskingCommand, StageCommand, Typed
-from culturekit.storage.digests import digest_bytes
 
 __all__ = [
     "EXPAND_CAPTIONS",
@@ -74,7 +73,7 @@ class CultureRead:
 
 def expand_stage(given: CultureRead, options: ExpandOptions, llm: LlmOptions = DEFAULTS) -> Stage:
     """Have a model write captions like those there are, in rounds, until there are enough or it says nothing new."""
-    client, instructions = CLIENTS.make(options.proposer), wording("captions_expand")
+    client = CLIENTS.make(options.proposer)
 
     def plan(out: Path, _: object) -> AskPlan:
         answered = sum(one.answered for one in read_spending(journal_for(out)))
@@ -90,7 +89,7 @@ def expand_stage(given: CultureRead, options: ExpandOptions, llm: LlmOptions = D
         roles_of(given),
         {
             "task": EXPAND,
-            "wording": digest_bytes(instructions.encode()),
+            "wording": wording_digest("captions_expand"),
             **decided,
             **({} if options.encoder is None else behind(ENCODERS, options.encoder)),
         },
@@ -193,7 +192,7 @@ def asked_of_captions(
         captions, _ = read_captions(path, columns)
         return plan_to_ask(client, "captions", map(request, captions.iter_rows(named=True)), out, llm)
 
-    stage = replace(stage, options={**stage.options, "wording": digest_bytes(wording(words).encode())})
+    stage = replace(stage, options={**stage.options, "wording": wording_digest(words)})
     made = asking_stage(stage, spec, client, unit="captions", plan=plan)
     return priced_ahead(made, client, lambda: [request({"id": "usual", "text": USUAL_CAPTION})], llm=llm)
 
