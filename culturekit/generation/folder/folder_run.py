@@ -42,17 +42,16 @@ def findings_of(plan: FolderPlan, listing: Listing, *, failed: int) -> Iterator[
     if len(unmatched) > ambiguous:
         yield f"{counted(len(unmatched) - ambiguous, 'files')} found no prompt"
     if ambiguous:
-        yield f"{counted(ambiguous, 'files')} fit{'s' if ambiguous == 1 else ''} more than one prompt"
+        yield f"{counted(ambiguous, 'files', verb='fit')} more than one prompt"
     if listed:
-        yield f"{counted(listed, 'files')} in the list {'is' if listed == 1 else 'are'} not in the folder"
+        yield f"{counted(listed, 'files in the list', verb='are')} not in the folder"
     if len(missing) > listed:
         count = len(missing) - listed
-        yield f"{count:,} image{' has' if count == 1 else 's have'} no file and should"
+        yield f"{counted(count, 'images', verb='have')} no file and should"
     if failed:
         yield f"{counted(failed, 'files')} could not be read as a picture"
     if plan.clashes:
-        states = "states" if plan.clashes == 1 else "state"
-        yield f"{counted(plan.clashes, 'files')} {states} a repeat and a slot that another has"
+        yield f"{counted(plan.clashes, 'files', verb='state')} a repeat and a slot that another has"
     for name in unreadable_folders(listing):
         yield f"the folder {name or '.'!r} could not be looked into"
 
