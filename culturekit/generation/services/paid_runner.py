@@ -22,7 +22,7 @@ from culturekit.counting import counted
 from culturekit.generation.backend import ImageRequest
 from culturekit.generation.comparability import traits_of
 from culturekit.generation.folder.folder_intake import other_colours
-from culturekit.generation.image_rows import asked_row, statuses_of
+from culturekit.generation.image_rows import asked_row, image_id_of, statuses_of
 from culturekit.generation.picture_store import PictureStore, folder_of_prompt, linked, placed
 from culturekit.generation.runner import ImagePlan, wanted
 from culturekit.generation.services.image_client import ImageClient, check_image_price
@@ -145,6 +145,7 @@ class RowMaker:
             placed(content, to)
         height, width, _ = picture.pixels.shape
         return {
+            "image_id": image_id_of(self.model, request, picture.pixels),
             "path": relative,
             "sha256": digest_bytes(content),
             "width": width,
