@@ -264,14 +264,9 @@ def simulated_answers_stage(
 
 
 def filled_in_stage(
-    kind: str,
-    project: Path,
-    inputs: Mapping[str, Path],
-    answering: Callable[[Scheme], Answering],
-    how: SimulatedPeople,
-    *,
-    seed: int,
-) -> Stage:
+    kind: str, project: Path, inputs: Mapping[str, Path], answering: Callable[[Scheme], Answering],
+    how: SimulatedPeople, *, seed: int,
+) -> Stage:  # fmt: skip
     """Let simulated people answer all tasks of a project, and write an export; `inputs` are what they know."""
 
     def run(work: Work) -> Outcome:
