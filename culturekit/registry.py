@@ -45,12 +45,16 @@ class Spec:
     def __str__(self) -> str:
         """Write the SPEC again, options in alphabetical order."""
         text = f"{self.name}:{self.target}" if self.target else self.name
-        pairs = (f"{key}={quote(value, safe='/:,.@-${}')}" for key, value in sorted(self.options.items()))
-        joined = "&".join(pairs)
+        joined = "&".join(f"{key}={quote(value, safe='/:,.@-${}')}" for key, value in sorted(self.options.items()))
         return f"{text}?{joined}" if joined else text
 
-    def read(self, options: type[Options]) -> Options:
-        """Turn the option texts into a frozen dataclass; all unknown names are said at once."""
+    def read(self, options: type[Options], *, such_as: str = "") -> Options:
+        """Turn the option texts into a frozen dataclass; all unknown names are said at once.
+
+        What has options only, and no target, gives an option `such_as`.
+        """
+        if such_as and self.target:
+            raise UsageError(f"{self.name} has options only", where=str(self), hint=f"Write {self.name}?{such_as}.")
         known = [field.name for field in dataclasses.fields(options)]  # type: ignore[arg-type]
         unknown = sorted(set(self.options) - set(known))
         if unknown:

@@ -144,7 +144,7 @@ def score_c3(vectors: Mapping[str, LabelledVectors], *, options: C3Options) -> C
     left_out["items without a caption"] += len(strays)
     answers = [metric_rows(metric, found, options) for metric in METRICS]
     scores, values = [score for score, _ in answers], [behind for _, behind in answers]
-    every = scored(scores, values, left_out=dict(sorted(left_out.items())))
+    every = scored(scores, values, left_out=left_out)
     return C3Scores(every, selection(found, options))
 
 

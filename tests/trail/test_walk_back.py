@@ -13,6 +13,7 @@ from culturekit.families.collection_scores import QvsOptions
 from culturekit.families.handles.inputs import Files
 from culturekit.families.qvs import QvsReads, qvs
 from culturekit.pipeline.run_stage import run_stage
+from culturekit.pipeline.steps.report_stage import folders_of
 from culturekit.records.schemas import MATCHES
 from culturekit.storage.tables import read_table, save_parquet
 from culturekit.trail import evidence
@@ -20,6 +21,7 @@ from culturekit.trail.find_score import find_score
 from culturekit.trail.upstream import upstream
 from culturekit.trail.walk_back import walk_back, walk_images
 from tests.conftest import HeardProgress, HereEngine
+from tests.verify.forging import change_table, reseal
 
 COUNTRY = "metric=vs&model=broad&concept=art&kernel=country"
 
@@ -110,6 +112,14 @@ def test_a_tampered_table_stops_the_walk(run_copy: Path) -> None:
     save_parquet(read_table(path, MATCHES).with_columns(score=pl.lit(0.5, pl.Float32)), path)
     with pytest.raises(IntegrityError, match="is not the one that scores was made from"):
         walk_back(*find_score(f"{run_copy}?{COUNTRY}"))
+
+
+def test_what_comes_after_a_change_is_not_shown_as_if_it_came_of_it(run_copy: Path) -> None:
+    assert folders_of(run_copy).models
+    change_table(run_copy / "matches-broad/matches.parquet", lambda table: table.with_columns(abstained=True))
+    reseal(run_copy / "matches-broad")  # as a run of a changed recipe that was stopped there leaves it
+    with pytest.raises(IntegrityError, match=r"is not the one that \S+ was made from.*Run the recipe again"):
+        folders_of(run_copy)
 
 
 def test_a_tampered_image_stops_the_walk(run_copy: Path) -> None:

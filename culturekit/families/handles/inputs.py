@@ -9,6 +9,7 @@ import polars as pl
 
 from culturekit.errors import UsageError
 from culturekit.families.handles.country_labels import check_countries
+from culturekit.families.handles.mapped_alike import check_mapped_alike
 from culturekit.families.handles.public_files import numbered, prompts_table, roles
 from culturekit.families.handles.vector_files import (
     LabelledVectors,
@@ -68,10 +69,11 @@ class Files:
         return dict(self.paths) if isinstance(self.paths, Mapping) else numbered(role, self.paths)
 
     def together(self, table: Table) -> pl.DataFrame:
-        """Read tables of one kind as one: `read_together`; in matches countries have codes, or all have names."""
+        """Read tables of one kind as one: `read_together`; matches are of one index, and countries in them alike."""
         whole = read_together(self.places, table)
         if table is MATCHES:
             check_countries(whole, where=self.places)
+            check_mapped_alike(self.places)
         return whole
 
     def __bool__(self) -> bool:
