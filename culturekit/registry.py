@@ -22,13 +22,11 @@ import msgspec
 from culturekit.contract import Contract
 from culturekit.errors import MissingDependency, UsageError
 from culturekit.plugins import Plugin, plugins_of
-from culturekit.records.literal_keys import key_problem, masked
+from culturekit.records.literal_keys import LIKE_KEY, masked, refuse_key
 from culturekit.records.unchanged import state_of
 from culturekit.version import install_line
 
 __all__ = ["Entry", "Registry", "Spec", "needing", "parse_spec"]
-
-LIKE_KEY = re.compile(r"key|kye|tok|secr|pas|pwd|auth|cred|login|bear", re.IGNORECASE)
 
 Thing = TypeVar("Thing")
 Options = TypeVar("Options")
@@ -106,17 +104,6 @@ def parse_spec(text: str) -> Spec:
     if twice:
         raise UsageError(f"the option {twice[0]} stands twice", where=masked(text), expected="each option once")
     return Spec(name, target, dict(pairs))
-
-
-def refuse_key(option: str, value: str) -> None:
-    """Refuse a key that is written out, without repeating it: a SPEC stands in logs, manifests and reports."""
-    problem = key_problem(option) or key_problem(value, name=option)
-    if problem is not None:
-        raise UsageError(
-            f"a SPEC never holds a key: {problem}",
-            expected="the name of an environment variable, such as api_key=${MY_KEY}",
-            hint="Put the key into that variable, and write the SPEC in single quotes.",
-        )
 
 
 @dataclass(frozen=True, slots=True)
