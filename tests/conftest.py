@@ -135,3 +135,22 @@ def shared_data() -> Path:
     if not SHARED.is_dir():
         pytest.skip(f"needs the shared test data at {SHARED}")
     return SHARED
+
+
+@pytest.fixture(scope="module")
+def one_torch_thread() -> Iterator[None]:
+    """Let torch compute in one thread: on a machine that does much else, several wait for each other."""
+    torch = pytest.importorskip("torch")
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def imputed_in_few_rounds() -> Iterator[None]:
+    """Impute in few rounds, where nothing is shown about how near the numbers come."""
+    from tests.metrics.corrected.audits_by_hand import few_rounds
+
+    with few_rounds():
+        yield

@@ -18,11 +18,10 @@ from culturekit.families.handles.inputs import Numbered, ValueTables, roles_of
 from culturekit.families.handles.made_alike import noted, traits_in
 from culturekit.families.handles.mapped_alike import check_mapped_alike
 from culturekit.generation.comparability import Traits, differ_in
-from culturekit.metrics.arguments import argument_error
+from culturekit.metrics.arguments import argument_error, check_count
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row, value_rows, with_reason
 from culturekit.metrics.scoring.value_sets import COUNTS, PLACE, known_values, own_generator, parsed
 from culturekit.metrics.statistics import comparisons
-from culturekit.metrics.statistics.clustering import check_count
 from culturekit.metrics.statistics.comparisons import Comparison
 from culturekit.metrics.statistics.corrections import corrected
 from culturekit.metrics.statistics.intervals import Target

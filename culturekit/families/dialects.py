@@ -143,7 +143,7 @@ def score_dialects(
         raise NothingScored(
             "no prompt of one dialect has pictures of its twin in the other", found=f"{len(rows)} scores"
         ).counting(left_out)
-    return scored(rows, values, left_out=dict(sorted(left_out.items())))
+    return scored(rows, values, left_out=left_out)
 
 
 def check_dialects(options: DialectOptions, prompts: pl.DataFrame) -> None:

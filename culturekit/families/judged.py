@@ -161,7 +161,7 @@ def score_judged(
             except UsageError as error:
                 refused.note(error, *(cell[name][0] for name in ("model", "concept", "country")), f"pool {pool}")
         rows += {(row["params"],): row for row in found}.values()
-    left_out = dict(sorted(reasons.items())) | refused.left_out(REFUSED)
+    left_out = {**reasons, **refused.left_out(REFUSED)}
     if not rows:
         wanted = "answers about a random part of the items of the values"
         nothing = refused.refusal("people's answers put no score right", "{} scores".format, expected=wanted)

@@ -101,7 +101,7 @@ def score_neutral(
             f"groups {', '.join(known['group'].drop_nulls().unique().sort()) or 'none'}",
             hint="Name with --pair the columns of prompts that a neutral prompt shares with those of the groups.",
         ).counting(left_out)
-    return scored(rows, values, left_out=dict(sorted(left_out.items())))
+    return scored(rows, values, left_out=left_out)
 
 
 def with_vectors(known: pl.DataFrame, ids: Sequence[str], left_out: Counter[str]) -> pl.DataFrame:

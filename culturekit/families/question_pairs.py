@@ -150,4 +150,4 @@ def score_question_pairs(
             if part.height > 1:
                 deviation = float(np.sort(part["value"].to_numpy()).std(ddof=1))
                 rows.append(plain_row(replace(place, metric="question_sd"), deviation, part.height, params))
-    return scored(rows, values, left_out=dict(sorted(left_out.items())))
+    return scored(rows, values, left_out=left_out)

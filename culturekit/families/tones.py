@@ -146,7 +146,7 @@ def score_tones(
         raise NothingScored(
             "no picture has a skin tone", found=f"{known.height} pictures", expected="at least one"
         ).counting(left_out)
-    return scored(rows, values, left_out=dict(sorted(left_out.items())))
+    return scored(rows, values, left_out=left_out)
 
 
 @dataclass(frozen=True, slots=True)

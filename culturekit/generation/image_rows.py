@@ -27,6 +27,7 @@ __all__ = [
     "image_id_of",
     "image_row",
     "part_schema",
+    "statuses_of",
     "truth_columns",
 ]
 
@@ -131,6 +132,12 @@ def part_schema(truths: Sequence[str] = ()) -> dict[str, pl.DataType]:
     """Give the columns of a part."""
     names = ("concept", "country", *truths)
     return {**IMAGES.schema, **{name: IMAGES.optional[name].dtype for name in names}}
+
+
+def statuses_of(images: pl.DataFrame) -> tuple[int, dict[str, int]]:
+    """Count the images that were made, and the others by how they ended."""
+    statuses = Counter(images["status"].to_list())
+    return statuses.pop("ok", 0), dict(statuses)
 
 
 FINDINGS = "findings"

@@ -8,11 +8,17 @@ from pathlib import Path
 
 import polars as pl
 
+from culturekit.verify.verify_run import Verification
 from tests.verify.forging import change_table, reseal
 
-__all__ = ["Change", "first", "tampered", "without_first"]
+__all__ = ["Change", "broken", "first", "tampered", "without_first"]
 
 Change = Callable[[pl.DataFrame], pl.DataFrame]
+
+
+def broken(answer: Verification) -> list[str]:
+    """Give what cannot be as it stands."""
+    return [str(finding) for finding in answer.findings if finding.severity == "broken"]
 
 
 def first(column: str, value: object, **where: str) -> Change:
