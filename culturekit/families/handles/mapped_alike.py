@@ -10,7 +10,7 @@ from culturekit.records.schemas import MATCHES
 from culturekit.storage.manifest import Manifest, read_manifest
 from culturekit.trail.upstream import recorded
 
-__all__ = ["check_mapped_alike"]
+__all__ = ["check_mapped_alike", "check_mapped_through"]
 
 MAP = "map"
 """The kind of the stage that maps images to the artifacts of an index."""
@@ -36,6 +36,19 @@ def check_mapped_alike(tables: Sequence[Path]) -> None:
                     expected=", ".join(f"{name} {known.get(name)}" for name in apart),
                     found=", ".join(f"{name} {own.get(name)}" for name in apart),
                     hint="Map the images of all models with one index and the same options.",
+                )  # fmt: skip
+
+
+def check_mapped_through(index: Path, tables: Sequence[Path]) -> None:
+    """Refuse tables of matches that were mapped through another index than one that is looked at."""
+    wanted = read_manifest(index)
+    for path in tables:
+        for through in [mapped.inputs["index"].sha256 for mapped in maps_behind(path)]:
+            if wanted is not None and through != wanted.sha256:
+                raise UsageError(
+                    "these images were mapped through another index", where=str(path),
+                    expected=f"index {wanted.sha256[:12]} ({index})", found=f"index {through[:12]}",
+                    hint="Map them through this one, or name the index they were mapped through.",
                 )  # fmt: skip
 
 

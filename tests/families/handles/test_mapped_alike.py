@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from culturekit.errors import UsageError
-from culturekit.families.handles.mapped_alike import check_mapped_alike
+from culturekit.families.handles.mapped_alike import check_mapped_alike, check_mapped_through
 from tests.verify.forging import read_json, write_json
 
 Manifest = dict[str, Any]
@@ -45,6 +45,14 @@ def test_matches_of_another_index_or_rule_are_not_compared(
     apart.rename(there.parent)
     with pytest.raises(UsageError, match="mapped in different ways"):
         check_mapped_alike([run_copy / "scores/values.parquet"])
+
+
+def test_a_diagnosis_lists_no_hubs_of_another_index(run_copy: Path, tmp_path: Path) -> None:
+    here = run_copy / "matches-broad"
+    apart = changed(here, tmp_path / "apart", other_index)
+    check_mapped_through(run_copy / "index", [here / "matches.parquet"])
+    with pytest.raises(UsageError, match=r"mapped through another index.*found index 000000000000"):
+        check_mapped_through(run_copy / "index", [apart / "matches.parquet"])
 
 
 def test_what_is_alike_or_not_known_is_compared(run_copy: Path, tmp_path: Path) -> None:
