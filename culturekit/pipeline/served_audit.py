@@ -23,7 +23,7 @@ from culturekit.annotate.importing import import_answers
 from culturekit.annotate.quotas import Quotas
 from culturekit.config.recipe import Recipe
 from culturekit.config.recipe_parts import Audit
-from culturekit.counting import counted
+from culturekit.counting import counted, counted_reason
 from culturekit.defaults import SHORTLIST
 from culturekit.errors import CultureKitError, UsageError
 from culturekit.families.collection_scores import QvsOptions
@@ -139,7 +139,9 @@ def draw(run: RunFolders, size: AuditSize, *, seed: int, engine: Engine, progres
         matches=matches, **({"gold": size.gold} if size.gold else known_references(run)),
     )  # fmt: skip
     stage = export_stage(files, AUDIT, ExportOptions(quotas), shortlist=SHORTLIST, seed=seed)
-    run_stage(stage, form, engine=engine, progress=progress, replace=True)
+    made = run_stage(stage, form, engine=engine, progress=progress, replace=True).manifest
+    for reason, count in made.drops.items():
+        logger.warning("Drawn, and not asked about: %s", counted_reason(count, reason))
 
 
 def known_references(run: RunFolders) -> dict[str, Path]:
