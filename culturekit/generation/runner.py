@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -29,7 +29,6 @@ from culturekit.generation.image_rows import (
 from culturekit.records.choices import PictureFormat, PromptKind
 from culturekit.records.schemas import IMAGES, PROMPTS
 from culturekit.records.work import Outcome, Work
-from culturekit.registry import parse_spec
 from culturekit.storage.atomic import write_atomically
 from culturekit.storage.digests import canonical_json, digest
 from culturekit.storage.seals import seal_pictures
@@ -161,14 +160,8 @@ def derive_seed(run_seed: int, prompt_id: str, repeat: int, slot: int) -> int:
 
 
 def backend_of(spec: str, cspace: Path | None) -> ImageBackend:
-    """Make a backend once per process, and anew where a plugin's code was imported anew."""
-    return made_by(BACKENDS.load(parse_spec(spec).name), spec, cspace)
-
-
-@cache
-def made_by(_: object, spec: str, cspace: Path | None) -> ImageBackend:
-    """Make a backend once for each function that makes it."""
-    return BACKENDS.make(spec) if cspace is None else BACKENDS.make(spec, cspace=cspace)
+    """Give a backend, which may know the cultural space."""
+    return BACKENDS.kept(spec) if cspace is None else BACKENDS.kept(spec, cspace=cspace)
 
 
 def make_shard(shard: Shard) -> int:
