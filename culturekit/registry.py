@@ -69,6 +69,10 @@ class Spec:
         except (msgspec.ValidationError, ValueError) as error:
             raise UsageError(f"an option of {self.name} is wrong: {error}", where=str(self)) from error
 
+    def state(self) -> tuple[object, ...]:
+        """Say in which state the files are that stand in the SPEC."""
+        return tuple(state_of(Path(text)) for text in (self.target, *self.options.values()) if text)
+
     def without_keys(self, unknown: Sequence[str]) -> "Spec":
         """Blank what stands under unknown options that may be misspelled names of a key."""
         return dataclasses.replace(
@@ -91,8 +95,9 @@ def parse_spec(text: str) -> Spec:
     head, _, query = text.strip().partition("?")
     name, _, target = head.partition(":")
     if not name:
-        found = repr(masked(text))
-        raise UsageError("a SPEC begins with a name", expected="name[:target][?key=value&...]", found=found)
+        raise UsageError(
+            "a SPEC begins with a name", expected="name[:target][?key=value&...]", found=repr(masked(text))
+        )
     try:
         pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query))
     except ValueError as error:
@@ -198,21 +203,16 @@ class Registry(Generic[Thing]):
     """
 
     def __init__(
-        self,
-        kind: str,
-        entries: Sequence[Entry[Thing]],
-        *,
-        point: str = "",
-        contract: Contract | None = None,
-        wanted: str = "",
-    ) -> None:
+        self, kind: str, entries: Sequence[Entry[Thing]], *,
+        point: str = "", contract: Contract | None = None, wanted: str = "",
+    ) -> None:  # fmt: skip
         """Take the names that culturekit itself knows."""
         self.kind = kind
         self.entries = {entry.name: entry for entry in entries}
         self.point, self.contract, self.wanted = point, contract, wanted
-        self.waiting: dict[tuple[object, str], Thing] = {}
+        self.waiting: dict[object, Thing] = {}
         self.made: dict[object, tuple[tuple[object, ...], Thing]] = {}
-        self.says: dict[tuple[object, str], Mapping[str, object]] = {}
+        self.says: dict[object, Mapping[str, object]] = {}
 
     def names(self) -> list[str]:
         """List all known names, those of installed plugins included."""
@@ -227,7 +227,7 @@ class Registry(Generic[Thing]):
         parsed = parse_spec(spec) if isinstance(spec, str) else spec
         entry = self.find(parsed)
         if entry.plugin is not None and self.waiting and not context:
-            made = self.waiting.pop((entry.plugin.load(), str(parsed)), None)
+            made = self.waiting.pop((entry.plugin.load(), str(parsed), parsed.state()), None)
             if made is not None:
                 return made
         return entry.make(self.kind, parsed, self.contract, **context)
@@ -236,8 +236,7 @@ class Registry(Generic[Thing]):
         """Make the thing once per process, and anew where its code, or a file that the SPEC names, became another."""
         parsed = parse_spec(spec)
         asked = (str(parsed), *sorted(context.items()))
-        named = (*map(Path, filter(None, (parsed.target, *parsed.options.values()))), *context.values())
-        state = (self.load(parsed.name), *map(state_of, named))
+        state = (self.load(parsed.name), parsed.state(), *map(state_of, context.values()))
         if self.made.get(asked, ((), None))[0] != state:
             self.made[asked] = state, self.make(parsed, **context)
         return self.made[asked][1]
@@ -274,7 +273,7 @@ class Registry(Generic[Thing]):
         plugin = self.find(parsed).plugin
         if plugin is None or self.contract is None:
             return self.brought_by(parsed)
-        asked = (plugin.load(), str(parsed))
+        asked = (plugin.load(), str(parsed), parsed.state())
         if asked not in self.says:
             self.waiting[asked] = made = self.make(parsed)
             self.says[asked] = dict(self.contract.says(made))

@@ -15,6 +15,7 @@ from culturekit.config.kinds import AnyRecipe, wired
 from culturekit.config.load import load_recipe
 from culturekit.config.recipe import Recipe
 from culturekit.pipeline.run_recipe import run_recipe
+from culturekit.pipeline.run_stage import StageRun, run_stage
 from culturekit.pipeline.workers.local_engine import LocalEngine
 from culturekit.records.work import Work
 from culturekit.stages.stage import Stage
@@ -74,6 +75,16 @@ class HeardProgress:
 
     def tell(self, totals: str) -> None:
         self.units.append(totals)
+
+
+def recipe_here(recipe: AnyRecipe, root: Path, until: str | None = None) -> list[StageRun]:
+    """Run a recipe in this process."""
+    return run_recipe(recipe, root, engine=HereEngine(), progress=HeardProgress(), until=until)
+
+
+def stage_here(stage: Stage, folder: Path) -> StageRun:
+    """Run a stage into a folder, in this process."""
+    return run_stage(stage, folder, engine=HereEngine(), progress=HeardProgress())
 
 
 def stages_of(recipe: AnyRecipe, root: Path) -> list[Stage]:

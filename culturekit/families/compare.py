@@ -14,7 +14,7 @@ from culturekit.defaults import CONFIDENCE, PERMUTATIONS
 from culturekit.errors import NothingScored, UsageError
 from culturekit.families.family import Confidence, Correction, Family, check_choices, described, kept
 from culturekit.families.family_stage import scored_in, write_scored
-from culturekit.families.handles.inputs import Numbered, ValueTables, roles_of
+from culturekit.families.handles.inputs import AnyValues, Numbered, roles_of
 from culturekit.families.handles.made_alike import noted, traits_in
 from culturekit.families.handles.mapped_alike import check_mapped_alike
 from culturekit.generation.comparability import Traits, differ_in
@@ -41,7 +41,7 @@ NO_SCATTER = "too few prompts, or values of a prompt, to say how much they scatt
 class CompareReads:
     """Values behind scores, and the images of the models: what else two models differ in."""
 
-    values: Annotated[ValueTables, Field(description="Table of values beside scores; repeat it for more than one.")]
+    values: AnyValues
     images: Annotated[
         Numbered,
         Field(description="Images of the models, repeatable: differences then say what else differs, such as sizes."),

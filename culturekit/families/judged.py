@@ -21,7 +21,7 @@ from culturekit.families.handles.form_answers import (
     common_range,
     read_answers,
 )
-from culturekit.families.handles.inputs import Files, ValueTables, roles_of
+from culturekit.families.handles.inputs import AnyValues, Files, roles_of
 from culturekit.families.handles.refusals import Refusals
 from culturekit.families.qvs import samples_of
 from culturekit.metrics.arguments import argument_error
@@ -56,7 +56,7 @@ NOT_MEANS = ("vs", "qvs")
 class JudgedReads:
     """Values that a judge gave, and what people answered about some of the same items."""
 
-    values: Annotated[ValueTables, Field(description="Table of values beside scores; repeat it for more than one.")]
+    values: AnyValues
     annotations: Annotated[Path, Field(description="What people answered about some of the same items.")]
     sample: Annotated[
         Files, Field(description="What was drawn for people: answers about other items are then refused.")

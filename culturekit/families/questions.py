@@ -14,7 +14,7 @@ from culturekit.families.answers import DSG, VQASCORE, answer_matrix, own_answer
 from culturekit.families.family import Family, check_choices, described, kept
 from culturekit.families.family_stage import family_stage
 from culturekit.families.handles.image_levels import MeanOptions, Rows, mean_rows, placed, target_of
-from culturekit.families.handles.inputs import Numbered, roles_of
+from culturekit.families.handles.inputs import AnyImages, Numbered, roles_of
 from culturekit.families.handles.vector_files import images_with_prompts
 from culturekit.metrics.questions.graph_scores import Denominator, dsg_score
 from culturekit.metrics.scoring.image_collections import checked
@@ -59,7 +59,7 @@ class QuestionInput:
 class QuestionReads:
     """Images and what was said of them; at least one of judgments and quality."""
 
-    images: Annotated[Numbered, Field(description="Table of images; repeat it for more than one.")]
+    images: AnyImages
     judgments: Annotated[Numbered, Field(description="Judgments of the tasks dsg and vqascore; repeatable.")] = (
         Numbered()
     )

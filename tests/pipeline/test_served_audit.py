@@ -15,7 +15,6 @@ from culturekit.annotate.answer_desk import AnswerDesk
 from culturekit.config.load import load_recipe
 from culturekit.config.recipe import Recipe
 from culturekit.errors import FolderInUse, UsageError
-from culturekit.pipeline.run_recipe import run_recipe
 from culturekit.pipeline.served_audit import AuditSize, Narrowing, audit_desk, journal_of
 from culturekit.pipeline.steps.report_stage import folders_of
 from culturekit.records.schemas import ANNOTATION_KEY, AUDIT_SAMPLE, AUDITS, IMAGES, MATCHES, PROMPTS
@@ -26,7 +25,7 @@ from culturekit.verify.verify_run import verify_run
 from tests.annotate.projects import Answers
 from tests.annotate.serving import answer_sheet
 from tests.annotate.test_gold_items import listed_pictures
-from tests.conftest import SMALL, HeardProgress, HereEngine, stages_of
+from tests.conftest import SMALL, HeardProgress, HereEngine, recipe_here, stages_of
 from tests.verify.forging import reseal_all
 
 SIZE = AuditSize(30, 1)
@@ -53,8 +52,7 @@ def answered(root: Path) -> None:
 
 
 def run_again(recipe: Recipe, root: Path, until: str | None = None) -> dict[str, Any]:
-    with HereEngine() as engine:
-        done = run_recipe(recipe, root, engine=engine, progress=HeardProgress(), until=until)
+    done = recipe_here(recipe, root, until=until)
     return {stage.name: stage.manifest for stage in done}
 
 

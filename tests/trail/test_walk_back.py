@@ -12,7 +12,6 @@ from culturekit.errors import IntegrityError, UsageError
 from culturekit.families.collection_scores import QvsOptions
 from culturekit.families.handles.inputs import Files
 from culturekit.families.qvs import QvsReads, qvs
-from culturekit.pipeline.run_stage import run_stage
 from culturekit.pipeline.steps.report_stage import folders_of
 from culturekit.records.schemas import MATCHES
 from culturekit.storage.tables import read_table, save_parquet
@@ -20,7 +19,7 @@ from culturekit.trail import evidence
 from culturekit.trail.find_score import find_score
 from culturekit.trail.upstream import upstream
 from culturekit.trail.walk_back import walk_back, walk_images
-from tests.conftest import HeardProgress, HereEngine
+from tests.conftest import stage_here
 from tests.verify.forging import change_table, reseal
 
 COUNTRY = "metric=vs&model=broad&concept=art&kernel=country"
@@ -170,8 +169,7 @@ def test_a_cell_of_the_country_table_is_walked(small_run: Path, tmp_path: Path) 
     ).write_parquet(prompts)
     given = QvsReads(Files([small_run / "matches-broad/matches.parquet"]), prompts=prompts)
     stage = qvs(given, options=QvsOptions(within="country"))
-    with HereEngine() as engine:
-        run_stage(stage, tmp_path / "scores", engine=engine, progress=HeardProgress())
+    stage_here(stage, tmp_path / "scores")
     trail = walk_back(*find_score(f"{tmp_path}/scores?metric=vs&model=broad&concept=art&country=JP"))
     assert (trail.score["country"], trail.behind.images, trail.behind.prompts) == ("JP", 24, 1)
     assert trail.dump_line is not None

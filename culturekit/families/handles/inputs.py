@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Annotated, Any, Protocol, TypeAlias, runtime_checkable
 
 import polars as pl
+from pydantic import Field
 
 from culturekit.errors import UsageError
 from culturekit.families.handles.country_labels import check_countries
@@ -28,7 +29,10 @@ from culturekit.storage.manifest import read_manifest
 from culturekit.storage.tables import read_table, read_together
 
 __all__ = [
+    "AnyImages",
+    "AnyValues",
     "Files",
+    "GroupedPrompts",
     "ImageTables",
     "Input",
     "NamedVectors",
@@ -225,6 +229,13 @@ class PairFolders(Files):
                     found=", ".join(f"{key} {own.get(key)}" for key in differ), hint="Measure all with one.",
                 )  # fmt: skip
         return found
+
+
+AnyImages: TypeAlias = Annotated[Numbered, Field(description="Table of images; repeat it for more than one.")]
+AnyValues: TypeAlias = Annotated[
+    ValueTables, Field(description="Table of values beside scores; repeat it for more than one.")
+]
+GroupedPrompts: TypeAlias = Annotated[Path, Field(description="Table of their prompts, with the group of each.")]
 
 
 def roles_of(given: object) -> dict[str, Path]:

@@ -31,7 +31,6 @@ from culturekit.errors import UsageError
 from culturekit.families.handles.public_files import prompts_table, roles, space_table
 from culturekit.metrics.corrected.audit_design import drawing_of
 from culturekit.records.schemas import (
-    ANNOTATION_KEY,
     AUDIT_SAMPLE,
     CSPACE,
     IMAGES,
@@ -270,8 +269,7 @@ def filled_in_stage(
     """Let simulated people answer all tasks of a project, and write an export; `inputs` are what they know."""
 
     def run(work: Work) -> Outcome:
-        _, scheme = read_project(project)
-        key = read_table(project / f"{ANNOTATION_KEY.name}.parquet", ANNOTATION_KEY)
+        _, scheme, key = read_project(project)
         answered = simulated_export(handed_out(project), key, scheme, answering(scheme), how, seed=seed)
         write_atomically(work.out / ANSWERS_FILE, orjson.dumps(answered, option=orjson.OPT_INDENT_2) + b"\n")
         given = sum(len(task["annotations"]) for task in answered)

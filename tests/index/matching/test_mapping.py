@@ -18,7 +18,7 @@ from culturekit.pipeline.steps.mapping_stages import map_stage
 from culturekit.pipeline.workers.local_engine import LocalEngine
 from culturekit.records.schemas import DROPS, MATCHES, PROMPTS
 from culturekit.storage.tables import read_table, write_table
-from tests.conftest import HeardProgress, HereEngine
+from tests.conftest import HeardProgress, stage_here
 from tests.index.matching.naive_matches import World, artifact_scores, naive_rows
 from tests.index.picture_world import ENCODER, PictureWorld, image_table, made_world, write_built, write_images
 
@@ -38,7 +38,7 @@ def images(world: PictureWorld) -> Path:
 
 def mapped(out: Path, given: MappingInputs, options: MappingOptions | None = None) -> StageRun:
     stage = map_stage(given, options or MappingOptions())
-    return run_stage(stage, out, engine=HereEngine(), progress=HeardProgress())
+    return stage_here(stage, out)
 
 
 def rows_of(run: StageRun) -> pl.DataFrame:
