@@ -37,6 +37,9 @@ SLICES = 60
 """A filter takes one row in so many."""
 
 BATCHES = (1, 8, 64, 512)
+PRODUCTS = "products alone"
+"""What no exact search goes without."""
+
 Way = Callable[[Vectors], object]
 Times = NDArray[np.float64]
 """Seconds that passed, and seconds of all processors; in_turn has a row for each time."""
@@ -81,6 +84,13 @@ def milliseconds(times: Times, queries: int) -> list[str]:
     return [f"{middle / queries * 1e3:.3g}" for middle in np.median(times, axis=0)]
 
 
+def products(vectors: Vectors, queries: Vectors) -> None:
+    """Multiply queries with rows, as many at once as stay in the cache, and look at none of the products."""
+    at_once = max(1, 2**19 // len(queries))
+    for start in range(0, len(vectors), at_once):
+        vectors[start : start + at_once] @ queries.T
+
+
 def ratios(peer: Times, mine: Times) -> list[str]:
     """Write the medians of how many times less the second takes, pair by pair: what passed, and what was worked."""
     return [f"{middle:.1f}x" for middle in np.median(peer / mine, axis=0)]
@@ -101,7 +111,7 @@ def whole_search(vectors: Vectors, kind: str, checked: int) -> list[list[str]]:
     recalls = {name: recall(one.best(queries, k=K), by_hand) for name, one in made.items()}
     for batch in BATCHES:
         queries = draw_queries(vectors, kind, batch)
-        ways: dict[str, Way] = {"IndexFlatIP": partial(index.search, k=K)}
+        ways: dict[str, Way] = {"IndexFlatIP": partial(index.search, k=K), PRODUCTS: partial(products, vectors)}
         ways |= {name: partial(one.best, k=K) for name, one in made.items()}
         times = in_turn(ways, queries)
         shape = f"{kind} {len(vectors):,} x {vectors.shape[1]}"
@@ -145,6 +155,7 @@ def filtered_search(vectors: Vectors) -> list[list[str]]:
         for name, selector in selectors.items()
     }
     part = [slice(start, start + count)]
+    ways |= {PRODUCTS: partial(products, vectors[part[0]])}
     ways |= {name: partial(one.best, k=K, slices=part) for name, one in made.items()}
     times = in_turn(ways, queries)
     return [

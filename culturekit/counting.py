@@ -8,15 +8,20 @@ ONE = (("ies", "y"), ("ches", "ch"), ("sses", "ss"), ("shes", "sh"), ("xes", "x"
 NOT_MANY = ("ss", "us", "is", "has", "was", "does", "waits", "fits", "lacks")
 """How words end that are none for many."""
 
+DOES = {"are": "is", "have": "has"}
+"""What one does that many do, where it is not an s more."""
 
-def counted(count: int, many: str) -> str:
-    """Write a number before what it counts.
+
+def counted(count: int, many: str, *, verb: str = "") -> str:
+    """Write a number before what it counts, and after it what these do.
 
     Example:
-        >>> counted(1_002, "rows set aside"), counted(1, "rows set aside"), counted(1, "countries")
-        ('1,002 rows set aside', '1 row set aside', '1 country')
+        >>> counted(1_002, "rows set aside"), counted(1, "rows set aside"), counted(1, "countries", verb="have")
+        ('1,002 rows set aside', '1 row set aside', '1 country has')
     """
-    return f"{count:,} {one_of(many) if count == 1 else many}"
+    if count == 1:
+        many, verb = one_of(many), DOES.get(verb, verb and f"{verb}s")
+    return f"{count:,} {many} {verb}".rstrip()
 
 
 def counted_reason(count: int, reason: str) -> str:

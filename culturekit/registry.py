@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 from urllib.parse import parse_qsl, quote
 
@@ -21,12 +22,11 @@ import msgspec
 from culturekit.contract import Contract
 from culturekit.errors import MissingDependency, UsageError
 from culturekit.plugins import Plugin, plugins_of
-from culturekit.records.literal_keys import key_problem, masked
+from culturekit.records.literal_keys import LIKE_KEY, masked, refuse_key
+from culturekit.records.unchanged import state_of
 from culturekit.version import install_line
 
 __all__ = ["Entry", "Registry", "Spec", "needing", "parse_spec"]
-
-LIKE_KEY = re.compile(r"key|kye|tok|secr|pas|pwd|auth|cred|login|bear", re.IGNORECASE)
 
 Thing = TypeVar("Thing")
 Options = TypeVar("Options")
@@ -43,12 +43,16 @@ class Spec:
     def __str__(self) -> str:
         """Write the SPEC again, options in alphabetical order."""
         text = f"{self.name}:{self.target}" if self.target else self.name
-        pairs = (f"{key}={quote(value, safe='/:,.@-${}')}" for key, value in sorted(self.options.items()))
-        joined = "&".join(pairs)
+        joined = "&".join(f"{key}={quote(value, safe='/:,.@-${}')}" for key, value in sorted(self.options.items()))
         return f"{text}?{joined}" if joined else text
 
-    def read(self, options: type[Options]) -> Options:
-        """Turn the option texts into a frozen dataclass; all unknown names are said at once."""
+    def read(self, options: type[Options], *, such_as: str = "") -> Options:
+        """Turn the option texts into a frozen dataclass; all unknown names are said at once.
+
+        What has options only, and no target, gives an option `such_as`.
+        """
+        if such_as and self.target:
+            raise UsageError(f"{self.name} has options only", where=str(self), hint=f"Write {self.name}?{such_as}.")
         known = [field.name for field in dataclasses.fields(options)]  # type: ignore[arg-type]
         unknown = sorted(set(self.options) - set(known))
         if unknown:
@@ -64,6 +68,10 @@ class Spec:
             return msgspec.convert(written, options, strict=False)
         except (msgspec.ValidationError, ValueError) as error:
             raise UsageError(f"an option of {self.name} is wrong: {error}", where=str(self)) from error
+
+    def state(self) -> tuple[object, ...]:
+        """Say in which state the files are that stand in the SPEC."""
+        return tuple(state_of(Path(text)) for text in (self.target, *self.options.values()) if text)
 
     def without_keys(self, unknown: Sequence[str]) -> "Spec":
         """Blank what stands under unknown options that may be misspelled names of a key."""
@@ -87,8 +95,9 @@ def parse_spec(text: str) -> Spec:
     head, _, query = text.strip().partition("?")
     name, _, target = head.partition(":")
     if not name:
-        found = repr(masked(text))
-        raise UsageError("a SPEC begins with a name", expected="name[:target][?key=value&...]", found=found)
+        raise UsageError(
+            "a SPEC begins with a name", expected="name[:target][?key=value&...]", found=repr(masked(text))
+        )
     try:
         pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query))
     except ValueError as error:
@@ -100,17 +109,6 @@ def parse_spec(text: str) -> Spec:
     if twice:
         raise UsageError(f"the option {twice[0]} stands twice", where=masked(text), expected="each option once")
     return Spec(name, target, dict(pairs))
-
-
-def refuse_key(option: str, value: str) -> None:
-    """Refuse a key that is written out, without repeating it: a SPEC stands in logs, manifests and reports."""
-    problem = key_problem(option) or key_problem(value, name=option)
-    if problem is not None:
-        raise UsageError(
-            f"a SPEC never holds a key: {problem}",
-            expected="the name of an environment variable, such as api_key=${MY_KEY}",
-            hint="Put the key into that variable, and write the SPEC in single quotes.",
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,20 +203,16 @@ class Registry(Generic[Thing]):
     """
 
     def __init__(
-        self,
-        kind: str,
-        entries: Sequence[Entry[Thing]],
-        *,
-        point: str = "",
-        contract: Contract | None = None,
-        wanted: str = "",
-    ) -> None:
+        self, kind: str, entries: Sequence[Entry[Thing]], *,
+        point: str = "", contract: Contract | None = None, wanted: str = "",
+    ) -> None:  # fmt: skip
         """Take the names that culturekit itself knows."""
         self.kind = kind
         self.entries = {entry.name: entry for entry in entries}
         self.point, self.contract, self.wanted = point, contract, wanted
-        self.waiting: dict[tuple[object, str], Thing] = {}
-        self.says: dict[tuple[object, str], Mapping[str, object]] = {}
+        self.waiting: dict[object, Thing] = {}
+        self.made: dict[object, tuple[tuple[object, ...], Thing]] = {}
+        self.says: dict[object, Mapping[str, object]] = {}
 
     def names(self) -> list[str]:
         """List all known names, those of installed plugins included."""
@@ -233,10 +227,19 @@ class Registry(Generic[Thing]):
         parsed = parse_spec(spec) if isinstance(spec, str) else spec
         entry = self.find(parsed)
         if entry.plugin is not None and self.waiting and not context:
-            made = self.waiting.pop((entry.plugin.load(), str(parsed)), None)
+            made = self.waiting.pop((entry.plugin.load(), str(parsed), parsed.state()), None)
             if made is not None:
                 return made
         return entry.make(self.kind, parsed, self.contract, **context)
+
+    def kept(self, spec: str, **context: Path) -> Thing:
+        """Make the thing once per process, and anew where its code, or a file that the SPEC names, became another."""
+        parsed = parse_spec(spec)
+        asked = (str(parsed), *sorted(context.items()))
+        state = (self.load(parsed.name), parsed.state(), *map(state_of, context.values()))
+        if self.made.get(asked, ((), None))[0] != state:
+            self.made[asked] = state, self.make(parsed, **context)
+        return self.made[asked][1]
 
     def load(self, name: str) -> Any:  # noqa: ANN401 - one of `wanted`, or a function
         """Import what stands under a name, and make sure that it is what things of this kind are."""
@@ -270,7 +273,7 @@ class Registry(Generic[Thing]):
         plugin = self.find(parsed).plugin
         if plugin is None or self.contract is None:
             return self.brought_by(parsed)
-        asked = (plugin.load(), str(parsed))
+        asked = (plugin.load(), str(parsed), parsed.state())
         if asked not in self.says:
             self.waiting[asked] = made = self.make(parsed)
             self.says[asked] = dict(self.contract.says(made))

@@ -8,13 +8,14 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-__all__ = ["CHROMIUM", "Browser", "Tab", "browser"]
+__all__ = ["CHROMIUM", "Browser", "Tab", "browser", "somebody"]
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
@@ -40,20 +41,21 @@ class Tab:
     said: list[str] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
     dialogs: list[str] = field(default_factory=list)
-    loaded: int = 0
 
     def ask(self, method: str, **params: object) -> Any:
         """Send a command to this page."""
         return self.browser.ask(method, self.session, **params)
 
     def open(self, path: Path, *, fragment: str = "") -> None:
-        """Go to a file and wait until it has loaded."""
-        before = self.loaded
+        """Forget what was heard, and go to a file."""
         for notes in (self.said, self.asked, self.dialogs):
             notes.clear()
-        self.ask("Page.navigate", url=path.as_uri() + fragment)
-        while self.loaded == before:
-            self.browser.hear()
+        self.go(path.as_uri() + fragment)
+
+    def go(self, url: str) -> None:
+        """Go to an address and wait until it has loaded."""
+        self.ask("Page.navigate", url=url)
+        self.until("document.readyState === 'complete'")
 
     def run(self, script: str) -> Any:
         """Evaluate an expression, a promise too, and give its value."""
@@ -61,6 +63,25 @@ class Tab:
         if "exceptionDetails" in answer:
             raise RuntimeError(str(answer["exceptionDetails"]))
         return answer["result"].get("value")
+
+    def until(self, script: str) -> None:
+        """Wait until an expression holds."""
+        for _ in range(400):
+            if self.run(script):
+                return
+            time.sleep(0.05)
+        raise AssertionError(f"never held: {script}")
+
+    def press(self, key: str, *, text: str = "") -> None:
+        """Press a key."""
+        codes = {"Tab": 9, "Enter": 13, " ": 32, "ArrowDown": 40}
+        shared = {"key": key, "code": "Space" if key == " " else key, "windowsVirtualKeyCode": codes[key]}
+        self.ask("Input.dispatchKeyEvent", type="keyDown", text=text, **shared)
+        self.ask("Input.dispatchKeyEvent", type="keyUp", **shared)
+
+    def type(self, text: str) -> None:
+        """Type a text where the focus is."""
+        self.ask("Input.insertText", text=text)
 
     def look(self, *, width: int, height: int, dark: bool = False, scale: float = 1.0) -> None:
         """Choose the size of the window and the theme."""
@@ -79,9 +100,7 @@ class Tab:
     def heard(self, event: Event) -> None:
         """Take note of an event."""
         method, params = event["method"], event["params"]
-        if method == "Page.loadEventFired":
-            self.loaded += 1
-        elif method == "Runtime.consoleAPICalled":
+        if method == "Runtime.consoleAPICalled":
             self.said.append(f"console.{params['type']}: {params['args']}")
         elif method == "Runtime.exceptionThrown":
             self.said.append(f"exception: {params['exceptionDetails'].get('text')}")
@@ -145,6 +164,14 @@ class Browser:
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.ask(f"{domain}.enable", session)
         return self.tabs[session]
+
+
+@contextmanager
+def somebody(folder: Path) -> Iterator[Tab]:
+    """Give somebody a browser of their own, which saves what they save into the folder."""
+    with browser(folder / "profile") as running:
+        running.ask("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(folder))
+        yield running.tab()
 
 
 @contextmanager

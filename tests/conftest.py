@@ -15,6 +15,7 @@ from culturekit.config.kinds import AnyRecipe, wired
 from culturekit.config.load import load_recipe
 from culturekit.config.recipe import Recipe
 from culturekit.pipeline.run_recipe import run_recipe
+from culturekit.pipeline.run_stage import StageRun, run_stage
 from culturekit.pipeline.workers.local_engine import LocalEngine
 from culturekit.records.work import Work
 from culturekit.stages.stage import Stage
@@ -76,6 +77,16 @@ class HeardProgress:
         self.units.append(totals)
 
 
+def recipe_here(recipe: AnyRecipe, root: Path, until: str | None = None) -> list[StageRun]:
+    """Run a recipe in this process."""
+    return run_recipe(recipe, root, engine=HereEngine(), progress=HeardProgress(), until=until)
+
+
+def stage_here(stage: Stage, folder: Path) -> StageRun:
+    """Run a stage into a folder, in this process."""
+    return run_stage(stage, folder, engine=HereEngine(), progress=HeardProgress())
+
+
 def stages_of(recipe: AnyRecipe, root: Path) -> list[Stage]:
     """Give the stages of a run that is to be."""
     return [step.stage for step in wired(recipe, root).steps]
@@ -135,3 +146,22 @@ def shared_data() -> Path:
     if not SHARED.is_dir():
         pytest.skip(f"needs the shared test data at {SHARED}")
     return SHARED
+
+
+@pytest.fixture(scope="module")
+def one_torch_thread() -> Iterator[None]:
+    """Let torch compute in one thread: on a machine that does much else, several wait for each other."""
+    torch = pytest.importorskip("torch")
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def imputed_in_few_rounds() -> Iterator[None]:
+    """Impute in few rounds, where nothing is shown about how near the numbers come."""
+    from tests.metrics.corrected.audits_by_hand import few_rounds
+
+    with few_rounds():
+        yield

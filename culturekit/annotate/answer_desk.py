@@ -17,8 +17,6 @@ from culturekit.annotate.form import content_in, page_of
 from culturekit.annotate.importing import read_project
 from culturekit.annotate.scheme import Scheme
 from culturekit.errors import UsageError
-from culturekit.records.schemas import ANNOTATION_KEY
-from culturekit.storage.tables import read_table
 
 __all__ = ["AnswerDesk", "open_desk"]
 
@@ -152,12 +150,11 @@ class AnswerDesk:
 
 def open_desk(project: Path, journal: AnswerJournal) -> AnswerDesk:
     """Open the desk of a project that was exported; the first sheets of all items come before second ones."""
-    name, scheme = read_project(project)
+    name, scheme, key = read_project(project)
     content = content_in((project / HAND_OUT / "form.html").read_text(encoding="utf-8"))
     tasks = [task["task"] for task in content["tasks"]]
     sheets = {sheet["name"]: tuple(tasks[place] for place in sheet["tasks"]) for sheet in content["sheets"]}
     ordered = sorted(sheets, key=lambda sheet: int(sheet.rpartition("-")[2]))
-    key = read_table(project / f"{ANNOTATION_KEY.name}.parquet", ANNOTATION_KEY)
     return AnswerDesk(
         page_of(scheme, content, served=True),
         {path.name: path for path in (project / HAND_OUT / "pictures").iterdir()},

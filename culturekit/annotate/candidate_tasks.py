@@ -19,9 +19,7 @@ from culturekit.builders.filtering.candidate_review import (
     shown_candidate,
 )
 from culturekit.errors import ConfigError, Problem
-from culturekit.records.schemas import ANNOTATION_KEY
 from culturekit.storage.package_data import shipped
-from culturekit.storage.tables import read_table
 from culturekit.storage.yaml_model import load_model
 
 __all__ = ["candidate_items", "decisions_of_exports", "review_scheme"]
@@ -55,8 +53,7 @@ def decisions_of_exports(
     Raises:
         ConfigError: every annotation that is not an answer to a task of the project, with its place.
     """
-    name, scheme = read_project(project)
-    key = read_table(project / f"{ANNOTATION_KEY.name}.parquet", ANNOTATION_KEY)
+    name, scheme, key = read_project(project)
     taken = read_exports(records_of(exports), key, name, scheme)
     problems = [
         Problem(f"{row['reason']} {row['detail']}".strip(), row["file"], row["task_number"], row["field"])

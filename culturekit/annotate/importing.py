@@ -39,8 +39,7 @@ def import_answers(work: Work, project: Path, exports: Sequence[Path], *, pool: 
         exports: JSON files of Label Studio or of the form.
         pool: the name of the pool that audits come from; the region of each annotator, without it.
     """
-    name, scheme = read_project(project)
-    key = read_table(project / f"{ANNOTATION_KEY.name}.parquet", ANNOTATION_KEY)
+    name, scheme, key = read_project(project)
     taken = read_exports(records_of(exports), key, name, scheme)
     checks = check_rows(taken.good, scheme)
     flags = flags_of(taken.good, checks, scheme)
@@ -72,17 +71,18 @@ def import_answers(work: Work, project: Path, exports: Sequence[Path], *, pool: 
     return Outcome(counts, +drops, notes)
 
 
-def read_project(project: Path) -> tuple[str, Scheme]:
-    """Read the name and the scheme of a project."""
+def read_project(project: Path) -> tuple[str, Scheme, pl.DataFrame]:
+    """Read the name, the scheme and the key of a project."""
     path = project / PROJECT_FILE
     try:
         record = orjson.loads(path.read_bytes())
-        return str(record["project"]), Scheme.model_validate(record["scheme"])
+        name, scheme = str(record["project"]), Scheme.model_validate(record["scheme"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise IntegrityError(
             "not the project of an annotation", where=str(path), expected="the folder that `annotate export` wrote",
             found=str(error)[:300],
         ) from error  # fmt: skip
+    return name, scheme, read_table(project / f"{ANNOTATION_KEY.name}.parquet", ANNOTATION_KEY)
 
 
 def records_of(exports: Sequence[Path]) -> list[TaskRecord]:

@@ -61,6 +61,14 @@ def space_offers(
         return {item.item_id: shared for item in items}
     known = by_concept(space)
     near = mapped(matches, [item.item_id for item in items])
+    strange = {artifact for nearest in near.values() for artifact in nearest} - set(space["artifact_id"])
+    if strange:
+        raise UsageError(
+            "matches name artifacts that the cultural space does not have",
+            expected="the cultural space of the index that mapped the images",
+            found=f"{len(strange)}, such as {min(strange)!r}",
+            hint="People could not choose what the images were mapped to.",
+        )
     unmapped = [item for item in items if item.known is not None and item.item_id not in near]
     near |= {item.item_id: lookalikes(item, items, near, seed) for item in unmapped}
     return {

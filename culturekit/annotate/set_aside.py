@@ -46,7 +46,7 @@ def set_aside(quarantine: Sequence[pl.DataFrame], checks: Sequence[pl.DataFrame]
     notes: dict[str, object] = {"checks": asked["check"], "repeats": asked["repeat"]}
     if simulated:
         notes["caveat"] = "The ratings are by simulated people, who know what the simulated models drew."
-    return SetAside(dict(sorted(reasons.items())), notes)
+    return SetAside(reasons, notes)
 
 
 def counted(checks: Sequence[pl.DataFrame], kind: str) -> dict[str, int]:

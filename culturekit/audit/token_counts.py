@@ -14,6 +14,8 @@ from itertools import pairwise
 from math import ceil
 from pathlib import Path
 
+from culturekit.records.unchanged import once_per_state
+
 __all__ = ["clip_tokens", "estimated_tokens", "vocabulary_file"]
 
 VOCABULARY = "bpe_simple_vocab_16e6.txt.gz"
@@ -69,7 +71,7 @@ def estimated_tokens(text: str) -> int:
     )
 
 
-@cache
+@once_per_state
 def read_ranks(path: Path) -> Mapping[tuple[str, str], int]:
     """Read which pairs of pieces are joined, and in which order."""
     with gzip.open(path, "rt", encoding="utf-8") as file:

@@ -11,8 +11,8 @@ import msgspec
 
 from culturekit.llm.answers import LlmOptions, answers
 from culturekit.llm.client import Client, FreeClient, Request
-from culturekit.llm.journal.journal_entry import ANSWERS
 from culturekit.llm.reply_watch import ReplyWatch
+from culturekit.records.choices import ANSWERED
 from culturekit.records.work import QUARANTINED, Outcome, Work
 from culturekit.storage.digests import digest
 from culturekit.storage.tables import write_drops
@@ -68,7 +68,7 @@ def sifted(
 
 def unanswered(outcomes: Mapping[str, int]) -> dict[str, int]:
     """Count the questions that brought no answer, by how each ended; nothing is counted where all did."""
-    count = sum(number for outcome, number in outcomes.items() if outcome not in ANSWERS)
+    count = sum(number for outcome, number in outcomes.items() if outcome not in ANSWERED)
     return {QUARANTINED: count} if count else {}
 
 

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import cache
 from pathlib import Path
 
 import pycountry
@@ -14,6 +13,7 @@ from culturekit.builders.folded_names import folded, without_accents
 from culturekit.errors import UsageError
 from culturekit.kg.countries import WORLD, countries, country_files, read_countries, whole_world
 from culturekit.kg.qids import ADDRESS
+from culturekit.records.unchanged import once_per_state
 from culturekit.storage.package_data import shipped
 
 __all__ = ["DOUBT", "NAMES", "UNKNOWN", "Said", "countries_in", "country_code", "named_country"]
@@ -129,7 +129,7 @@ def place_in(cell: str, place: str, outside: str, *, alone: bool = False) -> Sai
     return Said(cell, problem=UNKNOWN) if alone else Said("")
 
 
-@cache
+@once_per_state
 def known_names(own: Path | None) -> Names:
     """List all names, folded, with accents and without; the user's own file of countries decides some of them.
 

@@ -123,7 +123,7 @@ def review(facts: Facts) -> str:
 def under_review_sentence(facts: Facts) -> str:
     """Say how many artifacts a release took in although nobody kept them."""
     count = sum(facts.under_review.values())
-    artifacts = "1 artifact that waits" if count == 1 else f"{count:,} artifacts that wait"
+    artifacts = counted(count, "artifacts that", verb="wait")
     return f"The release holds {artifacts} for a person to look at: its maker chose to include what nobody kept."
 
 

@@ -1,5 +1,6 @@
 """The command line: parse, call, print. Nothing is computed here."""
 
+import io
 import sys
 
 __all__ = ["main"]
@@ -14,6 +15,8 @@ def main() -> None:
     from culturekit.llm.untrusted.redaction import install_redaction, redact
 
     install_redaction()
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")  # what reads JSON or a table expects it, whatever the locale says
     try:
         app(prog_name="culturekit")
     except ConfigError as error:

@@ -48,7 +48,7 @@ def audit(
         raise typer.Exit(FINDINGS)
 
 
-def table_lines(findings: Sequence[Finding], *, samples: int = SAMPLES) -> Iterator[str]:
+def table_lines(findings: Sequence[Finding]) -> Iterator[str]:
     """Write one block a code, the gravest first: its count, then findings with row, field and what to do."""
     from culturekit.audit.all_checks import CODES
 
@@ -58,11 +58,11 @@ def table_lines(findings: Sequence[Finding], *, samples: int = SAMPLES) -> Itera
     for code, group in groupby(ordered, key=lambda each: each.code):
         alike = list(group)
         yield f"{alike[0].severity:<8} {code:<22} {len(alike):>7,}  {says[code]}"
-        for finding in alike[:samples]:
+        for finding in alike[:SAMPLES]:
             place = "file" if finding.row is None else f"row {finding.row:,}"
             yield f"    {place:<10} {finding.field}: {finding.message}; {finding.suggestion}"
-        if len(alike) > samples:
-            yield f"    … and {len(alike) - samples:,} more (--json lists all)"
+        if len(alike) > SAMPLES:
+            yield f"    … and {len(alike) - SAMPLES:,} more (--json lists all)"
 
 
 def closing_lines(audit: "Audit") -> Iterator[str]:

@@ -123,7 +123,7 @@ def waiting_rows(run: "StageRun") -> str:
     outcomes = run.manifest.notes.get("outcomes", {})
     why = ", ".join(f"{count:,} {name}" for name, count in outcomes.items() if name not in {"ok", "repaired"})
     count = run.manifest.counts[QUARANTINED]
-    rows = "1 row got no answer and waits" if count == 1 else f"{count:,} rows got no answer and wait"
+    rows = counted(count, "rows got no answer and", verb="wait")
     return f"{rows} for a person to look at: {why}."
 
 

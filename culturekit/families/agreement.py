@@ -20,6 +20,7 @@ from culturekit.families.family import Confidence, Correction, Family, check_cho
 from culturekit.families.family_stage import family_stage
 from culturekit.families.handles.form_answers import read_answers
 from culturekit.families.handles.inputs import Numbered, roles_of
+from culturekit.metrics.arguments import check_count
 from culturekit.metrics.scoring.automatic_values import judge_rows
 from culturekit.metrics.scoring.rating_pools import PoolRatings, PoolsBy, pooled_ratings
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row, value_rows, with_reason
@@ -36,7 +37,6 @@ from culturekit.metrics.statistics.chance_corrected import (
     fleiss_kappa,
     krippendorff_alpha,
 )
-from culturekit.metrics.statistics.clustering import check_count
 from culturekit.metrics.statistics.correlations import FEWEST_CLUSTERS
 from culturekit.metrics.statistics.draws import Drawn
 from culturekit.metrics.statistics.intervals import Interval

@@ -16,7 +16,7 @@ from culturekit.errors import NothingScored, UsageError
 from culturekit.families.family import Family, check_choices, described, kept
 from culturekit.families.family_stage import family_stage
 from culturekit.families.handles.country_groups import GroupsGiven, country_groups
-from culturekit.families.handles.inputs import NamedVectors, Numbered, asked, roles_of
+from culturekit.families.handles.inputs import AnyImages, NamedVectors, Numbered, asked, roles_of
 from culturekit.families.handles.vector_files import vector_inputs
 from culturekit.metrics.ahead.composite import Reduce, faithfulness
 from culturekit.metrics.ahead.descriptor_scores import Aggregate
@@ -52,7 +52,7 @@ class PhraseVectors(NamedVectors):
 class AheadReads:
     """What images show, and what they should show; several tables where models were judged apart."""
 
-    images: Annotated[Numbered, Field(description="Table of images; repeat it for more than one.")]
+    images: AnyImages
     prompts: Annotated[Path, Field(description="Table of their prompts, with the country of each.")]
     descriptors: Annotated[Path, Field(description="Table of what a picture of each prompt should show.")]
     extracted: Annotated[Numbered, Field(description="Judgments of the task extract: what images show; repeatable.")]

@@ -7,15 +7,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from culturekit.errors import UsageError
+from culturekit.records.choices import ANSWERED
 from culturekit.records.schemas import ANSWER_COUNTS, QUESTION_RATES
 
-__all__ = ["ANSWERED", "DSG", "VQASCORE", "answer_counts", "answer_matrix", "own_answers", "question_rates"]
+__all__ = ["DSG", "VQASCORE", "answer_counts", "answer_matrix", "own_answers", "question_rates"]
 
 DSG, VQASCORE = "dsg", "vqascore"
 """The tasks of the judgments: answers to a prompt's questions, and the probability of yes."""
-
-ANSWERED = ("ok", "repaired")
-"""The outcomes of a judgment that is an answer."""
 
 NOT_YES_OR_NO = "neither yes nor no"
 

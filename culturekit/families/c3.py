@@ -132,7 +132,8 @@ def score_c3(vectors: Mapping[str, LabelledVectors], *, options: C3Options) -> C
     unknown = sorted(set(vectors) - set(ROLES))
     if unknown:
         raise argument_error("vectors", f"of the roles {', '.join(ROLES)}", ", ".join(unknown))
-    rows = {role: rows_of_items(role, labelled) for role, labelled in vectors.items()}
+    read = {role: rows_of_items(role, labelled) for role, labelled in vectors.items()}
+    rows = {role: own for role, own in read.items() if own}  # pictures may show no object: a term that all items lack
     items = sorted({item for role in CAPTIONED for item in rows.get(role, ())})
     if not items:
         raise NothingScored("there is no caption to score", expected="vectors of target or of image_target")
@@ -143,7 +144,7 @@ def score_c3(vectors: Mapping[str, LabelledVectors], *, options: C3Options) -> C
     left_out["items without a caption"] += len(strays)
     answers = [metric_rows(metric, found, options) for metric in METRICS]
     scores, values = [score for score, _ in answers], [behind for _, behind in answers]
-    every = scored(scores, values, left_out=dict(sorted(left_out.items())))
+    every = scored(scores, values, left_out=left_out)
     return C3Scores(every, selection(found, options))
 
 

@@ -200,7 +200,7 @@ def score_clip(
     curve = pl.DataFrame(schema=YES_BY_SCORE.schema)
     if annotations is not None:
         curve = curve_of(images, annotations, metric, options, left_out)
-    return ClipScores(scored(scores, values, left_out=dict(sorted(left_out.items()))), curve)
+    return ClipScores(scored(scores, values, left_out=left_out), curve)
 
 
 def scored_images(

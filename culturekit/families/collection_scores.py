@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field
 
 from culturekit.defaults import BATCH_SIZE, CONFIDENCE
 from culturekit.families.family import check_choices
-from culturekit.metrics.arguments import argument_error, check_order, check_size
+from culturekit.metrics.arguments import argument_error, check_count, check_order
 from culturekit.metrics.diversity.batch_diversity import Batches, Partial
 from culturekit.metrics.diversity.kernels import STANDARD_KERNELS, Weights, check_weights, kernel_name
 from culturekit.metrics.diversity.labels import Missing
@@ -105,7 +105,7 @@ class QvsOptions:
             check_order(order)
         if len(set(self.orders)) < len(self.orders):
             raise argument_error("other_orders", "orders other than q, each given once", self.other_orders)
-        check_size(self.size)
+        check_count("size", self.size)
         check_choices(self)
         if not 0 < self.confidence < 1:
             raise argument_error("confidence", "between 0 and 1", self.confidence)

@@ -14,14 +14,14 @@ from culturekit.defaults import CONFIDENCE, PERMUTATIONS
 from culturekit.errors import NothingScored, UsageError
 from culturekit.families.family import Confidence, Correction, Family, check_choices, described, kept
 from culturekit.families.family_stage import scored_in, write_scored
-from culturekit.families.handles.inputs import Numbered, ValueTables, roles_of
+from culturekit.families.handles.inputs import AnyValues, Numbered, roles_of
 from culturekit.families.handles.made_alike import noted, traits_in
+from culturekit.families.handles.mapped_alike import check_mapped_alike
 from culturekit.generation.comparability import Traits, differ_in
-from culturekit.metrics.arguments import argument_error
+from culturekit.metrics.arguments import argument_error, check_count
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row, value_rows, with_reason
 from culturekit.metrics.scoring.value_sets import COUNTS, PLACE, known_values, own_generator, parsed
 from culturekit.metrics.statistics import comparisons
-from culturekit.metrics.statistics.clustering import check_count
 from culturekit.metrics.statistics.comparisons import Comparison
 from culturekit.metrics.statistics.corrections import corrected
 from culturekit.metrics.statistics.intervals import Target
@@ -41,7 +41,7 @@ NO_SCATTER = "too few prompts, or values of a prompt, to say how much they scatt
 class CompareReads:
     """Values behind scores, and the images of the models: what else two models differ in."""
 
-    values: Annotated[ValueTables, Field(description="Table of values beside scores; repeat it for more than one.")]
+    values: AnyValues
     images: Annotated[
         Numbered,
         Field(description="Images of the models, repeatable: differences then say what else differs, such as sizes."),
@@ -71,6 +71,7 @@ def compare(given: CompareReads, options: ComparisonOptions, *, name: str = "sco
     known = replace(options, ignore=(*COUNTS, *(one for one in options.ignore if one not in COUNTS)))
 
     def run(work: Work) -> Outcome:
+        check_mapped_alike(given.values.places)
         found = scored_in(work, lambda: score_comparisons(given.values.table(), options=known))
         if not given.images:
             return write_scored(work, found)

@@ -13,7 +13,7 @@ from culturekit.defaults import CONFIDENCE, PERMUTATIONS
 from culturekit.errors import NothingScored, UsageError
 from culturekit.families.family import Confidence, Family, Pair, check_options, described, kept
 from culturekit.families.family_stage import answers_in, family_stage
-from culturekit.families.handles.inputs import Numbered, asked, roles_of
+from culturekit.families.handles.inputs import AnyImages, GroupedPrompts, Numbered, asked, roles_of
 from culturekit.metrics.linguistic.dialects import dialect_gap
 from culturekit.metrics.scoring.careful_answers import careful_answers, of_criterion
 from culturekit.metrics.scoring.image_collections import checked
@@ -41,8 +41,8 @@ UNPAIRED = "gaps of which nobody looked at both of a pair of prompts"
 class DialectReads:
     """What dialects are compared by: scores of pictures, answers of people, or both."""
 
-    images: Annotated[Numbered, Field(description="Table of images; repeat it for more than one.")]
-    prompts: Annotated[Path, Field(description="Table of their prompts, with the group of each.")]
+    images: AnyImages
+    prompts: GroupedPrompts
     quality: Annotated[
         Numbered, Field(description="Scores of the images, such as CLIPScores; repeat it for more than one.")
     ] = Numbered()
@@ -143,7 +143,7 @@ def score_dialects(
         raise NothingScored(
             "no prompt of one dialect has pictures of its twin in the other", found=f"{len(rows)} scores"
         ).counting(left_out)
-    return scored(rows, values, left_out=dict(sorted(left_out.items())))
+    return scored(rows, values, left_out=left_out)
 
 
 def check_dialects(options: DialectOptions, prompts: pl.DataFrame) -> None:

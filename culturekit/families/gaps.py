@@ -14,7 +14,7 @@ from culturekit.families.compare import Found, correct_families
 from culturekit.families.family import Confidence, Correction, Family, check_options, described, kept
 from culturekit.families.family_stage import family_stage
 from culturekit.families.handles.country_groups import GroupsGiven, country_groups
-from culturekit.families.handles.inputs import ValueTables, roles_of
+from culturekit.families.handles.inputs import AnyValues, roles_of
 from culturekit.metrics.scoring.score_rows import Scored, scored
 from culturekit.metrics.scoring.value_sets import known_values, own_generator, parsed
 from culturekit.metrics.statistics.comparisons import Comparison, compare
@@ -37,7 +37,7 @@ NO_SCATTER = "a country with one prompt, or a prompt with one value, does not sa
 class GapReads:
     """What gaps are scored from."""
 
-    values: Annotated[ValueTables, Field(description="Table of values beside scores; repeat it for more than one.")]
+    values: AnyValues
 
 
 @dataclass(frozen=True, slots=True)

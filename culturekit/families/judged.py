@@ -21,7 +21,7 @@ from culturekit.families.handles.form_answers import (
     common_range,
     read_answers,
 )
-from culturekit.families.handles.inputs import Files, ValueTables, roles_of
+from culturekit.families.handles.inputs import AnyValues, Files, roles_of
 from culturekit.families.handles.refusals import Refusals
 from culturekit.families.qvs import samples_of
 from culturekit.metrics.arguments import argument_error
@@ -56,7 +56,7 @@ NOT_MEANS = ("vs", "qvs")
 class JudgedReads:
     """Values that a judge gave, and what people answered about some of the same items."""
 
-    values: Annotated[ValueTables, Field(description="Table of values beside scores; repeat it for more than one.")]
+    values: AnyValues
     annotations: Annotated[Path, Field(description="What people answered about some of the same items.")]
     sample: Annotated[
         Files, Field(description="What was drawn for people: answers about other items are then refused.")
@@ -161,7 +161,7 @@ def score_judged(
             except UsageError as error:
                 refused.note(error, *(cell[name][0] for name in ("model", "concept", "country")), f"pool {pool}")
         rows += {(row["params"],): row for row in found}.values()
-    left_out = dict(sorted(reasons.items())) | refused.left_out(REFUSED)
+    left_out = {**reasons, **refused.left_out(REFUSED)}
     if not rows:
         wanted = "answers about a random part of the items of the values"
         nothing = refused.refusal("people's answers put no score right", "{} scores".format, expected=wanted)

@@ -18,13 +18,12 @@ from culturekit.families.handles.country_groups import GroupsGiven, country_grou
 from culturekit.families.handles.country_labels import tables_of_matches
 from culturekit.families.handles.form_answers import read_answers
 from culturekit.families.handles.inputs import Numbered, ValueTables, roles_of
-from culturekit.metrics.arguments import argument_error
+from culturekit.metrics.arguments import argument_error, check_count
 from culturekit.metrics.scoring.automatic_values import automatic_values
 from culturekit.metrics.scoring.item_series import Series, items_of, metric_series
 from culturekit.metrics.scoring.rating_pools import PoolsBy, pooled_ratings
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row, with_reason
 from culturekit.metrics.scoring.value_sets import known_values, own_generator
-from culturekit.metrics.statistics.clustering import check_count
 from culturekit.metrics.statistics.correlations import (
     CORRELATIONS,
     FEWEST_CLUSTERS,

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Annotated
 
 import numpy as np
@@ -15,7 +14,7 @@ from culturekit.defaults import CONFIDENCE
 from culturekit.errors import NothingScored, UsageError
 from culturekit.families.family import Confidence, Family, Pair, described, kept
 from culturekit.families.family_stage import family_stage
-from culturekit.families.handles.inputs import NamedVectors, Numbered, asked, roles_of
+from culturekit.families.handles.inputs import AnyImages, GroupedPrompts, NamedVectors, asked, roles_of
 from culturekit.metrics.linguistic.neutral_groups import NeutralSpread, neutral_similarity, neutral_spread
 from culturekit.metrics.scoring.prompted_images import Place, plain_row, prompted_images
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row, value_rows
@@ -34,8 +33,8 @@ Vectors = NDArray[np.floating]
 class NeutralReads:
     """Pictures, what was asked for, and their vectors."""
 
-    images: Annotated[Numbered, Field(description="Table of images; repeat it for more than one.")]
-    prompts: Annotated[Path, Field(description="Table of their prompts, with the group of each.")]
+    images: AnyImages
+    prompts: GroupedPrompts
     vectors: Annotated[NamedVectors, Field(description="Folder of vectors of the images.")]
 
 
@@ -101,7 +100,7 @@ def score_neutral(
             f"groups {', '.join(known['group'].drop_nulls().unique().sort()) or 'none'}",
             hint="Name with --pair the columns of prompts that a neutral prompt shares with those of the groups.",
         ).counting(left_out)
-    return scored(rows, values, left_out=dict(sorted(left_out.items())))
+    return scored(rows, values, left_out=left_out)
 
 
 def with_vectors(known: pl.DataFrame, ids: Sequence[str], left_out: Counter[str]) -> pl.DataFrame:

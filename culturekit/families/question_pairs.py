@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Annotated
 
 import numpy as np
@@ -15,7 +14,7 @@ from culturekit.defaults import CONFIDENCE
 from culturekit.errors import NothingScored, UsageError
 from culturekit.families.family import Confidence, Family, described, kept
 from culturekit.families.family_stage import family_stage
-from culturekit.families.handles.inputs import NamedVectors, Numbered, asked, roles_of
+from culturekit.families.handles.inputs import AnyImages, GroupedPrompts, NamedVectors, asked, roles_of
 from culturekit.families.handles.vector_files import one_identity
 from culturekit.families.neutral import with_vectors
 from culturekit.metrics.arguments import argument_error
@@ -55,8 +54,8 @@ def caption_pair(text: str) -> tuple[str, str]:
 class QuestionPairReads:
     """Pictures, what was asked for, and vectors of pictures and captions in one space."""
 
-    images: Annotated[Numbered, Field(description="Table of images; repeat it for more than one.")]
-    prompts: Annotated[Path, Field(description="Table of their prompts, with the group of each.")]
+    images: AnyImages
+    prompts: GroupedPrompts
     vectors: Annotated[NamedVectors, Field(description="Folder of vectors of the images.")]
     captions: Annotated[NamedVectors, Field(description="Folder of vectors of the captions, ids the captions.")]
 
@@ -150,4 +149,4 @@ def score_question_pairs(
             if part.height > 1:
                 deviation = float(np.sort(part["value"].to_numpy()).std(ddof=1))
                 rows.append(plain_row(replace(place, metric="question_sd"), deviation, part.height, params))
-    return scored(rows, values, left_out=dict(sorted(left_out.items())))
+    return scored(rows, values, left_out=left_out)

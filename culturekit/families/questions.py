@@ -10,16 +10,17 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.errors import NothingScored, UsageError
-from culturekit.families.answers import ANSWERED, DSG, VQASCORE, answer_matrix, own_answers
+from culturekit.families.answers import DSG, VQASCORE, answer_matrix, own_answers
 from culturekit.families.family import Family, check_choices, described, kept
 from culturekit.families.family_stage import family_stage
 from culturekit.families.handles.image_levels import MeanOptions, Rows, mean_rows, placed, target_of
-from culturekit.families.handles.inputs import Numbered, roles_of
+from culturekit.families.handles.inputs import AnyImages, Numbered, roles_of
 from culturekit.families.handles.vector_files import images_with_prompts
 from culturekit.metrics.questions.graph_scores import Denominator, dsg_score
 from culturekit.metrics.scoring.image_collections import checked
 from culturekit.metrics.scoring.score_rows import Scored, scored
 from culturekit.metrics.statistics.intervals import Target
+from culturekit.records.choices import ANSWERED
 from culturekit.records.schemas import JUDGMENTS, QUALITY, QUESTIONS
 from culturekit.records.work import Work
 from culturekit.stages.stage import Stage
@@ -58,7 +59,7 @@ class QuestionInput:
 class QuestionReads:
     """Images and what was said of them; at least one of judgments and quality."""
 
-    images: Annotated[Numbered, Field(description="Table of images; repeat it for more than one.")]
+    images: AnyImages
     judgments: Annotated[Numbered, Field(description="Judgments of the tasks dsg and vqascore; repeatable.")] = (
         Numbered()
     )
@@ -140,11 +141,11 @@ def score_questions(given: QuestionInput, *, options: QuestionOptions) -> Scored
         parts += quality_rows(images, checked(given.quality, QUALITY), options, left_out)
     if not any(rows for rows, _ in parts):
         raise NothingScored.because(
-            "there is nothing to score", dict(sorted(left_out.items())),
+            "there is nothing to score", left_out,
             expected=f"judgments of the tasks {DSG} or {VQASCORE}, or quality, of images in the table of images",
         )  # fmt: skip
     rows = [row for rows, _ in parts for row in rows]
-    return scored(rows, [value for _, values in parts for value in values], left_out=dict(sorted(left_out.items())))
+    return scored(rows, [value for _, values in parts for value in values], left_out=left_out)
 
 
 def dsg_rows(

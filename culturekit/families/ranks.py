@@ -18,6 +18,7 @@ from culturekit.families.compare import Found, correct_families, in_families
 from culturekit.families.family import Correction, Family, described, kept
 from culturekit.families.family_stage import family_stage
 from culturekit.families.handles.inputs import Numbered, roles_of
+from culturekit.families.handles.mapped_alike import check_mapped_alike
 from culturekit.metrics.scoring.score_rows import Row, Scored, check_ranges, scored, statistic_row
 from culturekit.metrics.scoring.value_sets import parsed
 from culturekit.metrics.statistics.comparisons import Comparison
@@ -63,6 +64,7 @@ def ranks(given: RankReads, options: RankOptions, *, name: str = "ranks") -> Sta
     """Compare every two models on corrected diversity, and give each a rank with the ranks that it may have."""
 
     def score(_: Work) -> Scored:
+        check_mapped_alike(given.scores.places)
         tables = [read_table(path, SCORES).select(list(SCORES.schema)) for path in given.scores.places]
         return score_ranks(pl.concat(tables), options=options)
 

@@ -132,7 +132,7 @@ def score_ratings(
     for row, below in [*rating_rows(rated, options), *choice_rows(chosen, options)]:
         rows.append(row)
         values += below
-    return scored(rows, values, left_out=dict(sorted(left_out.items())))
+    return scored(rows, values, left_out=left_out)
 
 
 def labelled(

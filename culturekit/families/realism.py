@@ -156,7 +156,7 @@ def score_realism(given: RealismInput, *, options: RealismOptions) -> Scored:
         rows, behind = class_rows(given.probs, given.images, options, left_out)
         scores += rows
         values += behind
-    return scored(scores, values, left_out=dict(sorted(left_out.items())))
+    return scored(scores, values, left_out=left_out)
 
 
 def check_apart(given: RealismInput) -> None:

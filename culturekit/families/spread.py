@@ -211,7 +211,7 @@ def score_spread(
             score, behind = answer(metric, place, own, made, options)
             scores.append(score)
             values.append(behind)
-    return scored(scores, values, left_out=dict(sorted(left_out.items())))
+    return scored(scores, values, left_out=left_out)
 
 
 def own_batches(distances: pl.DataFrame, images: pl.DataFrame, size: int, left_out: Counter[str]) -> pl.DataFrame:

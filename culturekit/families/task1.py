@@ -18,7 +18,7 @@ from culturekit.families.family import Confidence, Family, described, kept
 from culturekit.families.family_stage import family_stage
 from culturekit.families.handles.extractors import Extractor, check_extractors, extractor, told_apart
 from culturekit.families.handles.inputs import roles_of
-from culturekit.metrics.inclusion.annotator_quality import LEAST_ACCURACY, drop_unreliable
+from culturekit.metrics.inclusion.annotator_quality import LEAST_ACCURACY, Reliable, drop_unreliable
 from culturekit.metrics.inclusion.clustered_shares import clustered_share
 from culturekit.metrics.inclusion.manifold_appeal import appealing_inside, both_criteria
 from culturekit.metrics.inclusion.task_agreement import item_agreement, task1_answers
@@ -35,18 +35,21 @@ from culturekit.storage.tables import read_table
 
 __all__ = [
     "TASK_1",
+    "UNCHECKED",
     "UNRELIABLE",
     "Least",
     "RealFeatures",
     "Task1Options",
     "Task1Reads",
     "agreement_rows",
+    "reliable_answers",
     "score_task1",
     "share_rows",
     "task1",
 ]  # fmt: skip
 
 UNRELIABLE = "annotations of unreliable annotators"
+UNCHECKED = "kept unchecked, for want of photographs"
 
 ONE = "one image and one annotator"
 
@@ -163,15 +166,8 @@ def score_task1(
         UsageError: the table does not conform, nothing is left of it, or an image has no vector.
     """
     check_triplets(checked(annotations, TASK1))
-    reliable = drop_unreliable(annotations, least=options.least)
+    reliable, left_out = reliable_answers(annotations, least=options.least)
     table = reliable.annotations
-    if not table.height:
-        raise NothingScored(
-            "no annotation is left to score", found=f"{annotations.height} before unreliable ones were left out"
-        ).counting({UNRELIABLE: annotations.height})
-    left_out = Counter({UNRELIABLE: annotations.height - table.height})
-    if options.least > 0:
-        left_out["kept unchecked, for want of photographs"] = reliable.unchecked
     pooled = table.with_columns(pool="annotator_loc")
     shares = [*share_rows("appeal_with_similarity", both_criteria(pooled).with_columns(yes="same"), CELL, ("pool",),
                           options, image="triplet_id")]  # fmt: skip
@@ -183,7 +179,20 @@ def score_task1(
     for by in (AGREEING, (*AGREEING, "annotator_loc")):
         items = item_agreement(task1_answers(table, by=by), by=by, item="triplet_id", question="criterion")
         rows += agreement_rows(items, by, options.benchmark, options.confidence, {"least": options.least})
-    return scored(rows, [below for _, below in shares], left_out=dict(sorted(left_out.items())))
+    return scored(rows, [below for _, below in shares], left_out=left_out)
+
+
+def reliable_answers(annotations: pl.DataFrame, *, least: float) -> tuple[Reliable, Counter[str]]:
+    """Leave out annotations of unreliable annotators, counted; who cannot be checked stays, counted too."""
+    reliable = drop_unreliable(annotations, least=least)
+    if not reliable.annotations.height:
+        raise NothingScored(
+            "no annotation is left to score", found=f"{annotations.height} before unreliable ones were left out"
+        ).counting({UNRELIABLE: annotations.height})
+    left_out = Counter({UNRELIABLE: annotations.height - reliable.annotations.height})
+    if least > 0:
+        left_out[UNCHECKED] = reliable.unchecked
+    return reliable, left_out
 
 
 def closer_rows(

@@ -1,6 +1,5 @@
 """From annotations of single images to in-region rates, consistency and agreement."""
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -11,13 +10,13 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.defaults import CONFIDENCE
-from culturekit.errors import NothingScored, UsageError
+from culturekit.errors import UsageError
 from culturekit.families.family import Confidence, Family, described, kept
 from culturekit.families.family_stage import family_stage
 from culturekit.families.handles.extractors import name_and_value
 from culturekit.families.handles.inputs import roles_of
-from culturekit.families.task1 import UNRELIABLE, Least, agreement_rows, share_rows
-from culturekit.metrics.inclusion.annotator_quality import LEAST_ACCURACY, drop_unreliable
+from culturekit.families.task1 import Least, agreement_rows, reliable_answers, share_rows
+from culturekit.metrics.inclusion.annotator_quality import LEAST_ACCURACY
 from culturekit.metrics.inclusion.region_rates import representation_answers
 from culturekit.metrics.inclusion.task2_files import read_task2_file
 from culturekit.metrics.inclusion.task_agreement import item_agreement, kappa_of, task2_answers
@@ -101,21 +100,10 @@ def score_task2(annotations: pl.DataFrame, *, options: Task2Options) -> Scored:
     Raises:
         UsageError: the table does not conform, or nothing is left of it.
     """
-    reliable = drop_unreliable(checked(annotations, TASK2), least=options.least)
+    reliable, left_out = reliable_answers(checked(annotations, TASK2), least=options.least)
     table = reliable.annotations
-    if not table.height:
-        raise NothingScored(
-            "no annotation is left to score", found=f"{annotations.height} before unreliable ones were left out"
-        ).counting({UNRELIABLE: annotations.height})
-    left_out = Counter(
-        {
-            UNRELIABLE: annotations.height - table.height,
-            "annotators left out of an object and region": reliable.cells.filter(~pl.col("kept")).height,
-            "annotations for rates without a region of their own": table["region"].null_count(),
-        }
-    )
-    if options.least > 0:
-        left_out["kept unchecked, for want of photographs"] = reliable.unchecked
+    left_out["annotators left out of an object and region"] = reliable.cells.filter(~pl.col("kept")).height
+    left_out["annotations for rates without a region of their own"] = table["region"].null_count()
     rows: list[Row] = []
     values: list[pl.DataFrame] = []
     for cell in CELLS:
@@ -123,7 +111,7 @@ def score_task2(annotations: pl.DataFrame, *, options: Task2Options) -> Scored:
             rows.append(row)
             values.append(below)
     rows += agreement_of_regions(table, options)
-    return scored(rows, values, left_out=dict(sorted(left_out.items())))
+    return scored(rows, values, left_out=left_out)
 
 
 def rate_rows(table: pl.DataFrame, cell: tuple[str, ...], options: Task2Options) -> Iterator[tuple[Row, pl.DataFrame]]:

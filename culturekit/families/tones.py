@@ -16,7 +16,7 @@ from culturekit.defaults import CONFIDENCE, TONES_PER_SHARD
 from culturekit.errors import NothingScored, UsageError
 from culturekit.families.family import Confidence, Family, described, kept
 from culturekit.families.family_stage import answers_in, family_stage
-from culturekit.families.handles.inputs import Files, Numbered, asked, roles_of
+from culturekit.families.handles.inputs import AnyImages, Files, asked, roles_of
 from culturekit.families.qvs import samples_of
 from culturekit.families.tones_put_right import ANSWERS, KINDS, NAMED, SCALE, WEIGHTS, corrected_rows, sees
 from culturekit.index.embedding.pictures import load_picture
@@ -47,7 +47,7 @@ ONE = "a single prompt"
 class ToneReads:
     """Pictures, what was asked for, and tones that people named."""
 
-    images: Annotated[Numbered, Field(description="Table of images; repeat it for more than one.")]
+    images: AnyImages
     prompts: Annotated[Path | None, Field(description="Their prompts: tones are scored per group, too.")] = None
     annotations: Annotated[
         Path | None, Field(description="Tones that people named (criterion monk_tone), scored beside.")
@@ -146,7 +146,7 @@ def score_tones(
         raise NothingScored(
             "no picture has a skin tone", found=f"{known.height} pictures", expected="at least one"
         ).counting(left_out)
-    return scored(rows, values, left_out=dict(sorted(left_out.items())))
+    return scored(rows, values, left_out=left_out)
 
 
 @dataclass(frozen=True, slots=True)

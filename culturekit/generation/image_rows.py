@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from culturekit.counting import counted
-from culturekit.generation.backend import Failure, ImageBackend, ImageReply, ImageRequest, Picture
+from culturekit.generation.backend import Failure, ImageBackend, ImageReply, ImageRequest, Picture, Pixels
 from culturekit.generation.picture_store import folder_of_prompt, placed
 from culturekit.records.choices import PictureFormat
 from culturekit.records.schemas import IMAGES
@@ -24,8 +24,10 @@ __all__ = [
     "asked_row",
     "batches",
     "findings",
+    "image_id_of",
     "image_row",
     "part_schema",
+    "statuses_of",
     "truth_columns",
 ]
 
@@ -66,11 +68,19 @@ def image_row(request: ImageRequest, reply: ImageReply, shard: Shard, version: s
     return {**row, **saved(reply, request, shard), "status": "ok"}
 
 
+def image_id_of(model: str, request: ImageRequest, pixels: Pixels | None = None) -> str:
+    """Name an image by who made it, what was asked for, and its pixels.
+
+    Answers of people about an image say nothing of one that other options or weights draw in its place.
+    """
+    drawn = [] if pixels is None else [list(pixels.shape), digest_bytes(pixels.tobytes())]
+    return digest([model, request.prompt_id, request.repeat, request.slot, request.seed, *drawn])[:16]
+
+
 def asked_row(request: ImageRequest, model: str, version: str | None) -> dict[str, Any]:
     """Describe an image that is asked for, before anything of it is there."""
-    identity = [model, request.prompt_id, request.repeat, request.slot, request.seed]
     return {
-        "image_id": digest(identity)[:16],
+        "image_id": image_id_of(model, request),
         "path": "",
         "prompt_id": request.prompt_id,
         "model": model,
@@ -96,6 +106,7 @@ def saved(picture: Picture, request: ImageRequest, shard: Shard) -> dict[str, An
     content = encoded(picture.pixels, shard.format)
     placed(content, shard.out / relative)
     return {
+        "image_id": image_id_of(shard.maker.model, request, picture.pixels),
         "seed_honoured": picture.seed_honoured,
         "prompt_revised": picture.prompt_revised,
         "rewriter": picture.rewriter,
@@ -121,6 +132,12 @@ def part_schema(truths: Sequence[str] = ()) -> dict[str, pl.DataType]:
     """Give the columns of a part."""
     names = ("concept", "country", *truths)
     return {**IMAGES.schema, **{name: IMAGES.optional[name].dtype for name in names}}
+
+
+def statuses_of(images: pl.DataFrame) -> tuple[int, dict[str, int]]:
+    """Count the images that were made, and the others by how they ended."""
+    statuses = Counter(images["status"].to_list())
+    return statuses.pop("ok", 0), dict(statuses)
 
 
 FINDINGS = "findings"

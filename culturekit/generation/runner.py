@@ -1,10 +1,9 @@
 """Prompts times repeats times slots to images: in shards, resumable, every image asked for gets a row."""
 
 import json
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -17,11 +16,19 @@ from culturekit.generation.backend import HeldBackend, ImageBackend, ImageReques
 from culturekit.generation.backends import BACKENDS
 from culturekit.generation.comparability import traits_of
 from culturekit.generation.diffusion.held_runner import Pace, held_shards, make_held, pilot_held
-from culturekit.generation.image_rows import Maker, Shard, batches, findings, image_row, part_schema, truth_columns
+from culturekit.generation.image_rows import (
+    Maker,
+    Shard,
+    batches,
+    findings,
+    image_row,
+    part_schema,
+    statuses_of,
+    truth_columns,
+)
 from culturekit.records.choices import PictureFormat, PromptKind
 from culturekit.records.schemas import IMAGES, PROMPTS
 from culturekit.records.work import Outcome, Work
-from culturekit.registry import parse_spec
 from culturekit.storage.atomic import write_atomically
 from culturekit.storage.digests import canonical_json, digest
 from culturekit.storage.seals import seal_pictures
@@ -69,14 +76,13 @@ def generate(work: Work, prompts_path: Path, plan: ImagePlan, maker: Maker, *, s
         shards = plan_shards(work, maker, plan.format, requests)
         run_shards(work, shards, make_shard, size=lambda shard: len(shard.requests), unit="images")
     images = merge_parts([shard.part for shard in shards], part_schema())
-    statuses = Counter(images["status"].to_list())
     write_table(work.out, IMAGES, images)
-    drops = {status: count for status, count in sorted(statuses.items()) if status != "ok"}
+    made, drops = statuses_of(images)
     found = findings(images)
     notes: dict[str, object] = {"findings": found} if found else {}
     if isinstance(backend, HeldBackend):
         notes["traits"] = traits_of(images).noted()
-    return Outcome({"images": images.height, "ok": statuses["ok"]}, drops, notes)
+    return Outcome({"images": images.height, "ok": made}, drops, notes)
 
 
 def pilot(work: Work, prompts_path: Path, plan: ImagePlan, maker: Maker, *, seed: int) -> Pace | None:
@@ -154,14 +160,8 @@ def derive_seed(run_seed: int, prompt_id: str, repeat: int, slot: int) -> int:
 
 
 def backend_of(spec: str, cspace: Path | None) -> ImageBackend:
-    """Make a backend once per process, and anew where a plugin's code was imported anew."""
-    return made_by(BACKENDS.load(parse_spec(spec).name), spec, cspace)
-
-
-@cache
-def made_by(_: object, spec: str, cspace: Path | None) -> ImageBackend:
-    """Make a backend once for each function that makes it."""
-    return BACKENDS.make(spec) if cspace is None else BACKENDS.make(spec, cspace=cspace)
+    """Give a backend, which may know the cultural space."""
+    return BACKENDS.kept(spec) if cspace is None else BACKENDS.kept(spec, cspace=cspace)
 
 
 def make_shard(shard: Shard) -> int:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from culturekit.errors import UnusableReplies
 from culturekit.llm.journal.exchanges import shown_text
-from culturekit.llm.journal.journal_entry import ANSWERS
 from culturekit.llm.outcomes import FENCED, Answered
 from culturekit.llm.reading.reply_codes import CODES
+from culturekit.records.choices import ANSWERED
 
 __all__ = ["LOOKED_AT", "RepliesSeen", "ReplyWatch"]
 
@@ -73,7 +73,7 @@ class ReplyWatch:
     def count(self, answered: Answered) -> None:
         """Count the next row, so that the same rows always come to the same end."""
         self.rows += 1
-        if answered.outcome in ANSWERS:
+        if answered.outcome in ANSWERED:
             self.fenced += answered.detail == FENCED
             self.in_a_row = 0
         else:

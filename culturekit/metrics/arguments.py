@@ -11,7 +11,15 @@ from culturekit.errors import UsageError
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["argument_error", "check_choice", "check_order", "check_size", "finite_vector", "polars_frame"]
+__all__ = [
+    "argument_error",
+    "check_choice",
+    "check_confidence",
+    "check_count",
+    "check_order",
+    "finite_vector",
+    "polars_frame",
+]
 
 LONGEST_SHOWN = 80
 NUMBERS = (int, float, np.integer, np.floating)
@@ -37,10 +45,16 @@ def check_order(q: object) -> None:
         raise argument_error("q", "a number above 0, or infinity", q)
 
 
-def check_size(size: object) -> None:
-    """Refuse a batch size below one."""
-    if not isinstance(size, NUMBERS) or size % 1 != 0 or size < 1:
-        raise argument_error("size", "a whole number of at least 1", size)
+def check_count(name: str, count: object) -> None:
+    """Refuse what is not a whole number of at least one, such as a batch size or a number of draws."""
+    if not isinstance(count, NUMBERS) or count % 1 != 0 or count < 1:
+        raise argument_error(name, "a whole number of at least 1", count)
+
+
+def check_confidence(confidence: float) -> None:
+    """Refuse a confidence that is not a share strictly between 0 and 1."""
+    if not 0 < confidence < 1:
+        raise argument_error("confidence", "between 0 and 1", confidence)
 
 
 def finite_vector(name: str, values: ArrayLike, *, length: int | None = None) -> NDArray[np.float64]:

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from culturekit.builders.judging.shown_images import AskedImages, judged, requests_about
-from culturekit.builders.wordings import wording
+from culturekit.builders.wordings import wording, wording_digest
 from culturekit.families.handles.inputs import roles_of
 from culturekit.kg.countries import country_files
 from culturekit.llm.answers import LlmOptions
@@ -22,14 +22,13 @@ from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.clients.images import image_of
 from culturekit.llm.journal.journal_file import FILE
 from culturekit.llm.money.asking_price import check_asking
-from culturekit.llm.money.cost_plan import CostPlan, cost_plan_lines, plan_cost
+from culturekit.llm.money.cost_plan import CostPlan, cost_plan_lines, plan_requests
 from culturekit.llm.money.shared_budget import journal_for
 from culturekit.llm.money.spending import read_spending
 from culturekit.records.work import Outcome, Work
 from culturekit.registry import parse_spec
 from culturekit.stages.asking import AskedPlan, Asking, Left, Tried
 from culturekit.stages.stage import Stage
-from culturekit.storage.digests import digest_bytes
 from culturekit.storage.manifest import JOURNAL
 
 __all__ = [
@@ -37,7 +36,7 @@ __all__ = [
     "asking_each",
     "asking_images",
     "asking_stage",
-    "cost_of",
+    "plan_to_ask",
     "priced_ahead",
     "scratch",
     "usual_picture",
@@ -93,9 +92,7 @@ def asking_each(
     client, instructions = CLIENTS.make(judge), wording(words)
 
     def plan(out: Path, _: object) -> AskPlan:
-        every = list(requests(instructions))
-        cost = cost_of(client, every, out, batch=llm.batch)
-        return AskPlan(client.model, unit, len(every), 0, len(every), cost)
+        return plan_to_ask(client, unit, requests(instructions), out, llm)
 
     stage = Stage(
         name,
@@ -103,7 +100,7 @@ def asking_each(
         version,
         lambda work: run(work, client),
         {**roles_of(given), **country_files()},
-        {"task": task, "wording": digest_bytes(instructions.encode()), **options},
+        {"task": task, "wording": wording_digest(words), **options},
         packages=("msgspec", "polars"),
     )
     return asking_stage(stage, judge, client, unit=unit, plan=plan, ahead=ahead)
@@ -233,6 +230,21 @@ class AskPlan:
         return asdict(self)
 
 
+def plan_to_ask(
+    client: Client | FreeClient,
+    unit: str,
+    requests: Iterable[Request],
+    out: Path,
+    llm: LlmOptions,
+    *,
+    left_out: int = 0,
+) -> AskPlan:
+    """Plan requests, each about another unit, for a folder; so many units are left out."""
+    every = list(requests)
+    cost = cost_of(client, every, out, batch=llm.batch)
+    return AskPlan(client.model, unit, left_out + len(every), left_out, len(every), cost)
+
+
 @contextmanager
 def scratch() -> Iterator[Path]:
     """Lend a folder to a plan."""
@@ -246,7 +258,4 @@ def cost_of(client: Client | FreeClient, requests: Iterable[Request], out: Path,
         for _ in requests:
             pass
         return None
-    journal = journal_for(out)
-    spent = [] if journal is None else read_spending(journal)
-    outgoing = (client.compose(request) for request in requests)
-    return plan_cost(outgoing, client.identity, client.rate, mode="batch" if batch else "online", spent=spent)
+    return plan_requests(client, requests, spent=read_spending(journal_for(out)), batch=batch)

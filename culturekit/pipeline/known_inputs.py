@@ -8,19 +8,17 @@ import msgspec
 from culturekit.stages.stage import Stage
 from culturekit.storage.manifest import RUN_RECORD, InputRecord, read_manifest
 
-__all__ = ["WORTH_REMEMBERING", "Traces", "known_inputs", "known_records", "traces_of"]
+__all__ = ["WORTH_REMEMBERING", "known_inputs", "known_records", "traces_of"]
 
 WORTH_REMEMBERING = 64_000_000
 """Bytes from which hashing takes longer than a reader would like to wait."""
-
-Traces = Mapping[str, tuple[int, int]]
-"""Size and time of change, in nanoseconds, of inputs by role."""
 
 
 class RunRecord(msgspec.Struct):
     """The part of a run record that tells inputs apart."""
 
     traces: dict[str, tuple[int, int]] = {}
+    """Size and time of change, in nanoseconds, of inputs by role."""
 
 
 def traces_of(inputs: Mapping[str, Path]) -> dict[str, tuple[int, int]]:

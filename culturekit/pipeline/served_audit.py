@@ -4,6 +4,7 @@ Who asks to see it is told how its intervals narrow while people answer.
 """
 
 import json
+import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ from culturekit.annotate.importing import import_answers
 from culturekit.annotate.quotas import Quotas
 from culturekit.config.recipe import Recipe
 from culturekit.config.recipe_parts import Audit
-from culturekit.counting import counted
+from culturekit.counting import counted, counted_reason
 from culturekit.defaults import SHORTLIST
 from culturekit.errors import CultureKitError, UsageError
 from culturekit.families.collection_scores import QvsOptions
@@ -33,7 +34,7 @@ from culturekit.metrics.diversity.kernels import STANDARD_KERNELS
 from culturekit.pipeline.run_stage import run_stage
 from culturekit.pipeline.steps.annotate_stages import ExportFiles, export_stage, import_stage
 from culturekit.pipeline.steps.report_stage import RECIPE_RECORD, folders_of
-from culturekit.records.schemas import AUDITS, MATCHES
+from culturekit.records.schemas import AUDITS, IMAGES, MATCHES
 from culturekit.records.work import Engine, Progress, Quiet, Work
 from culturekit.report.looks import shown_by
 from culturekit.report.run_folders import HEADLINE_KERNEL, RunFolders
@@ -45,6 +46,8 @@ from culturekit.storage.manifest import read_manifest
 from culturekit.storage.tables import read_table
 
 __all__ = ["AuditSize", "Narrowing", "audit_desk", "form_desk", "journal_of", "with_answers"]
+
+logger = logging.getLogger(__name__)
 
 POOL = "people"
 """Whose answers these are, unless the recipe names the pool."""
@@ -118,6 +121,7 @@ def audit_desk(root: Path, size: AuditSize, *, engine: Engine, progress: Progres
             draw(run, size, seed=record.seed, engine=engine, progress=progress)
         else:
             check_size(run, size)
+            check_images(run)
         with AnswerJournal(journal_of(run)) as journal:
             yield open_desk(run.folder(roles.TO_AUDIT), journal)
 
@@ -135,7 +139,9 @@ def draw(run: RunFolders, size: AuditSize, *, seed: int, engine: Engine, progres
         matches=matches, **({"gold": size.gold} if size.gold else known_references(run)),
     )  # fmt: skip
     stage = export_stage(files, AUDIT, ExportOptions(quotas), shortlist=SHORTLIST, seed=seed)
-    run_stage(stage, form, engine=engine, progress=progress, replace=True)
+    made = run_stage(stage, form, engine=engine, progress=progress, replace=True).manifest
+    for reason, count in made.drops.items():
+        logger.warning("Drawn, and not asked about: %s", counted_reason(count, reason))
 
 
 def known_references(run: RunFolders) -> dict[str, Path]:
@@ -162,6 +168,22 @@ def check_size(run: RunFolders, size: AuditSize) -> None:
                 expected=f"--{name} {there}, or nothing", found=f"--{name} {wanted}",
                 hint=f"For another audit, move this folder and {roles.AUDITED_SAMPLE.folder()} away, answers and all.",
             )  # fmt: skip
+
+
+def check_images(run: RunFolders) -> None:
+    """Refuse to ask about images that the run has no more; tell which models came later."""
+    there = {name: digest_file(path) for name, path in run.by_model(roles.IMAGES).items()}
+    inputs = run.manifest(roles.TO_AUDIT).inputs
+    asked = {record.sha256 for role, record in inputs.items() if role.startswith(IMAGES.name)}
+    later = ", ".join(name for name, content in there.items() if content not in asked)
+    away = f"For another audit, move this folder and {roles.AUDITED_SAMPLE.folder()} away, answers and all."
+    if not asked <= set(there.values()):
+        raise UsageError(
+            "the audit of this run was drawn from images that it no longer has", where=str(run.folder(roles.TO_AUDIT)),
+            found=f"other images of {later}" if later else "a model less", hint=away,
+        )  # fmt: skip
+    if later:
+        logger.warning("Nobody is asked about %s: the audit in %s is older. %s", later, roles.TO_AUDIT.folder(), away)
 
 
 def journal_of(run: Run) -> Path:

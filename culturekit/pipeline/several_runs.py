@@ -24,7 +24,7 @@ from culturekit.report.several.page import SeveralData, collect_several, render_
 from culturekit.report.site.pages import STYLE, SiteRun, write_artifact_pages, write_model_pages
 from culturekit.report.site.results import every_eval_ever, exported, hub_results, scored_when
 from culturekit.report.site.scored_pages import ScoredRun, write_scored_runs
-from culturekit.report.thumbnails import Copied, small_copy
+from culturekit.report.thumbnails import NO_COPY, copies, small_copy
 from culturekit.stages.stage import Stage
 from culturekit.storage.atomic import write_atomically
 from culturekit.storage.tables import write_table
@@ -122,12 +122,11 @@ def write_site(work: Work, runs: Sequence[Named], dataset: str | None) -> Outcom
     wanted = []
     for site in sites:
         (work.out / site.folder).mkdir(parents=True, exist_ok=True)
-        wanted += [Copied(site.run.root, source, work.out / site.folder / name)
-                   for name, source in sorted(site.thumbnails.items())]  # fmt: skip
+        wanted += copies(site.run.root, site.thumbnails, work.out / site.folder)
     work.progress.begin(len(wanted), "thumbnails")
     drops: Counter[str] = Counter()
     for read in work.engine.map(small_copy, wanted):
-        drops["picture that cannot be read"] += not read
+        drops[NO_COPY] += not read
         work.progress.advance(1)
     drops.update(write_results(work, sites, dataset))
     counts = {**counted(data), "pages": made, "thumbnails": len(wanted)}

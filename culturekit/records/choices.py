@@ -3,6 +3,7 @@
 from typing import Literal, TypeAlias
 
 __all__ = [
+    "ANSWERED",
     "SEED",
     "Aggregate",
     "ChannelName",
@@ -24,6 +25,9 @@ __all__ = [
     "Semantics",
     "TemplateSetName",
 ]
+
+ANSWERED = ("ok", "repaired")
+"""How a reply, or a judgment, ends that is an answer."""
 
 SEED = "Seed of every random choice."
 """What help says of a seed."""

@@ -2,7 +2,9 @@
 
 import re
 
-__all__ = ["NAMED_KEY", "is_key_name", "key_problem", "masked"]
+from culturekit.errors import UsageError
+
+__all__ = ["LIKE_KEY", "NAMED_KEY", "is_key_name", "key_problem", "masked", "refuse_key"]
 
 NAMED_KEY = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 """A key by the name of the environment variable that holds it, such as `${OPENAI_API_KEY}`."""
@@ -13,6 +15,9 @@ KEY_NAMES = re.compile(
     r"|secret|password|passwd|credentials?|authorization)",
     re.IGNORECASE,
 )
+
+LIKE_KEY = re.compile(r"key|kye|tok|secr|pas|pwd|auth|cred|login|bear", re.IGNORECASE)
+"""What may be a misspelled name of a key."""
 
 SHAPES = re.compile(
     r"\b(?:sk|pk|rk|gsk|hf|xai|nvapi|pplx|csk|tgp|fw|r8|ghp|gho|ghu|ghs|ghr|github_pat|glpat|xox[abpr])[-_]"
@@ -64,3 +69,14 @@ def masked(text: str) -> str:
     text = HEADER.sub(rf"\1\2{MASK}", text)
     text = QUERY_KEY.sub(lambda match: match[0].partition("=")[0] + "=" + MASK, text)
     return ASSIGNED.sub(rf"\1{MASK}", text)
+
+
+def refuse_key(option: str, value: str) -> None:
+    """Refuse a key that is written out, without repeating it: a SPEC stands in logs, manifests and reports."""
+    problem = key_problem(option) or key_problem(value, name=option)
+    if problem is not None:
+        raise UsageError(
+            f"a SPEC never holds a key: {problem}",
+            expected="the name of an environment variable, such as api_key=${MY_KEY}",
+            hint="Put the key into that variable, and write the SPEC in single quotes.",
+        )

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from unicodedata import normalize
 
 import polars as pl
 
@@ -75,13 +76,13 @@ class Table:
 
 
 def doubtful_models(frame: pl.DataFrame) -> str:
-    """Say which names of models nobody can tell apart: a blank one, and two that differ in case or spaces only."""
+    """Say which names of models nobody can tell apart: a blank one, and two that look alike but for case and spaces."""
     if "model" not in frame.columns:
         return ""
     names = frame["model"].unique().drop_nulls().sort().to_list()
     folded: dict[str, str] = {}
     for name in names:
-        alike = folded.setdefault(" ".join(name.split()).casefold(), name)
+        alike = folded.setdefault(" ".join(normalize("NFKC", name).split()).casefold(), name)
         if alike != name or not name.strip():
             return f"{alike!r} and {name!r}" if alike != name else repr(name)
     return ""

@@ -25,7 +25,7 @@ from culturekit.report.render import render
 from culturekit.report.routes import routes_in
 from culturekit.report.run_folders import RunFolders
 from culturekit.report.shots import collect_shots
-from culturekit.report.thumbnails import Copied, small_copy
+from culturekit.report.thumbnails import NO_COPY, copies, small_copy
 from culturekit.report.trust import trust_in
 from culturekit.report.variety import variety_in, within_in
 from culturekit.report.verdict import question_about, verdict_on
@@ -42,7 +42,7 @@ def write_report(work: Work, run: RunFolders) -> Outcome:
     folder = work.out / "thumbnails"
     folder.mkdir(exist_ok=True)
     work.progress.begin(len(data.thumbnails), "thumbnails")
-    wanted = [Copied(run.root, source, folder / name) for name, source in data.thumbnails.items()]
+    wanted = copies(run.root, data.thumbnails, folder)
     unread = 0
     for read in work.engine.map(small_copy, wanted):
         unread += not read
@@ -50,7 +50,7 @@ def write_report(work: Work, run: RunFolders) -> Outcome:
     page = render(data).encode("utf-8")
     write_atomically(work.out / "report.html", page)
     counts = {"models": len(data.models), "shots": len(data.shots), "thumbnails": len(wanted), "bytes": len(page)}
-    return Outcome(counts, {"picture that cannot be read": unread} if unread else {})
+    return Outcome(counts, {NO_COPY: unread} if unread else {})
 
 
 def collect(run: RunFolders) -> ReportData:

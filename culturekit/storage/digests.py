@@ -9,8 +9,12 @@ import msgspec
 import orjson
 
 from culturekit.errors import UsageError
+from culturekit.records.unchanged import once_per_state
 
-__all__ = ["canonical_json", "digest", "digest_bytes", "digest_file", "digest_tree", "indented_json", "source_hash"]
+__all__ = [
+    "canonical_json", "digest", "digest_bytes", "digest_file", "digest_tree", "indented_json", "known_digest",
+    "source_hash",
+]  # fmt: skip
 
 
 def canonical_json(value: Any) -> bytes:  # noqa: ANN401 - any JSON value
@@ -42,6 +46,10 @@ def digest_file(path: Path) -> str:
     """Hash a file without reading it into memory at once."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+known_digest = once_per_state(digest_file)
+"""Hashes a file once per process as long as the file system says that it is the same."""
 
 
 def source_hash(text: str) -> str:

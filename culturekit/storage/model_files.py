@@ -5,14 +5,13 @@ import struct
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 
 from culturekit.errors import IntegrityError, UsageError
-from culturekit.storage.digests import digest, digest_file
+from culturekit.storage.digests import digest, known_digest
 from culturekit.storage.system_errors import raise_system_error
 
 __all__ = ["Header", "check_safetensors", "digest_of_files", "read_header", "read_json", "read_json_list"]
@@ -79,18 +78,6 @@ def digest_of_files(files: Sequence[Path], *, root: Path) -> str:
         digests = list(threads.map(known_digest, files))
     names = [path.relative_to(root).as_posix() for path in files]
     return digest(sorted(map(list, zip(names, digests, strict=True))))
-
-
-def known_digest(path: Path) -> str:
-    """Hash a file, unless it was hashed before and has not changed since."""
-    state = path.stat()
-    return digest_once(path, state.st_size, state.st_mtime_ns, state.st_ino)
-
-
-@lru_cache(maxsize=4096)
-def digest_once(path: Path, size: int, changed: int, inode: int) -> str:
-    """Hash a file once for each state it was seen in."""
-    return digest_file(path)
 
 
 def read_json(path: Path) -> dict[str, Any]:

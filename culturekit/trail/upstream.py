@@ -1,5 +1,6 @@
 """From a finished stage to the folders and files it was made from, checked by hash."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -8,7 +9,7 @@ from culturekit.errors import IntegrityError, UsageError
 from culturekit.storage.digests import digest_file
 from culturekit.storage.manifest import RUN_RECORD, Manifest, read_manifest
 
-__all__ = ["manifest_of", "recorded", "upstream"]
+__all__ = ["check_together", "manifest_of", "recorded", "upstream"]
 
 
 class RunRecord(msgspec.Struct):
@@ -45,7 +46,12 @@ def upstream(folder: Path, role: str) -> Path:
             where=str(path),
             expected=f"content with SHA-256 {expected}",
         )
-    found = manifest_of(path).sha256 if path.is_dir() else digest_file(path)
+    check_same(folder, role, path, expected, manifest_of(path).sha256 if path.is_dir() else digest_file(path))
+    return path
+
+
+def check_same(folder: Path, role: str, path: Path, expected: str, found: str) -> None:
+    """Refuse an input that is not the one a stage was made from."""
     if found != expected:
         raise IntegrityError(
             f"the {role} is not the one that {folder.name} was made from",
@@ -54,7 +60,22 @@ def upstream(folder: Path, role: str) -> Path:
             found=found,
             hint="Run the recipe again, so that everything fits together.",
         )
-    return path
+
+
+def check_together(root: Path, stages: Sequence[str]) -> None:
+    """Make sure that the stages of a run were made from one another, as their manifests say.
+
+    They are not where a run of a changed recipe was stopped early: what came after is from before the change.
+    """
+    for folder in [root / name for name in stages]:
+        stages_read = {role: record for role, record in manifest_of(folder).inputs.items() if record.stage}
+        for role, record in stages_read.items():
+            path = recorded(folder, role)
+            upper = path if path.parent == root.resolve() else path.parent
+            if upper.parent == root.resolve():
+                there = manifest_of(upper)
+                found = there.sha256 if upper == path else there.outputs[path.name].sha256
+                check_same(folder, role, path, record.sha256, found)
 
 
 def recorded(folder: Path, role: str) -> Path:

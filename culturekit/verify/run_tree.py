@@ -16,6 +16,9 @@ CHECK = "folders"
 RECIPE = "recipe.json"
 """The recipe as it was run, beside the stages."""
 
+REPORT = "report"
+"""The stage that a recipe record does not name."""
+
 
 @dataclass(frozen=True, slots=True)
 class FinishedStage:
@@ -65,6 +68,12 @@ class RunTree:
         return [(role, path) for role, path in found if path is not None and path.name in files]
 
 
+class RecipeRecord(msgspec.Struct):
+    """The part of a recipe record that names its stages."""
+
+    stages: list[str]
+
+
 class RunRecord(msgspec.Struct):
     """The part of a run record that says where inputs were."""
 
@@ -95,10 +104,28 @@ def open_tree(root: Path, ledger: Ledger) -> RunTree:
             stages[folder.name] = FinishedStage(folder.name, folder, manifest, places_of(folder, manifest, ledger))
     if not alone:
         look_beside(root, ledger)
+        for name in sorted(set(stages) - of_recipe(root, stages)):
+            ledger.note(CHECK, name, "is of an earlier recipe, and no stage of this one reads it: not looked at")
+            del stages[name]
     if not stages and not any(finding.severity == "broken" for finding in ledger.findings):
         raise UsageError("not the folder of a run", where=str(root), expected=f"folders with a {MANIFEST}, or one")
     ledger.count("finished stages", len(stages))
     return RunTree(root, stages, alone)
+
+
+def of_recipe(root: Path, stages: Mapping[str, FinishedStage]) -> set[str]:
+    """Name the stages of the recipe, and those that they read; all, where no recipe tells."""
+    try:
+        waiting = [*msgspec.json.decode((root / RECIPE).read_bytes(), type=RecipeRecord).stages, REPORT]
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        return set(stages)
+    found: set[str] = set()
+    while waiting:
+        stage = stages.get(waiting.pop())
+        if stage is not None and stage.name not in found:
+            found.add(stage.name)
+            waiting += [name for place in stage.places.values() for name in (place.name, place.parent.name)]
+    return found
 
 
 def look_beside(root: Path, ledger: Ledger) -> None:

@@ -9,14 +9,14 @@ import orjson
 import polars as pl
 
 from culturekit.annotate.export import ExportOptions
-from culturekit.pipeline.run_stage import StageRun, run_stage
+from culturekit.pipeline.run_stage import StageRun
 from culturekit.pipeline.steps.annotate_stages import ExportFiles, export_stage, import_stage
 from culturekit.records.schemas import IMAGES, PROMPTS
 from culturekit.stages.stage import Stage
 from culturekit.storage.digests import digest_bytes
 from culturekit.storage.picture_files import encoded
 from culturekit.storage.tables import write_table
-from tests.conftest import HeardProgress, HereEngine
+from tests.conftest import stage_here
 
 __all__ = [
     "Answers",
@@ -74,7 +74,7 @@ def write_prompts(folder: Path, rows: Sequence[dict[str, Any]]) -> Path:
 
 
 def run(stage: Stage, out: Path) -> StageRun:
-    return run_stage(stage, out, engine=HereEngine(), progress=HeardProgress())
+    return stage_here(stage, out)
 
 
 def export(

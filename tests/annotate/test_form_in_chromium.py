@@ -12,7 +12,6 @@ import pytest
 from culturekit.annotate.aggregate import AggregateOptions
 from culturekit.pipeline.steps.aggregate_stage import AggregateFiles, aggregate_stage
 from culturekit.pipeline.steps.annotate_stages import ExportFiles
-from tests.annotate.browser import CHROMIUM, Page, open_page
 from tests.annotate.projects import (
     export,
     form_tasks,
@@ -24,6 +23,7 @@ from tests.annotate.projects import (
     write_images,
     write_prompts,
 )
+from tests.chromium import CHROMIUM, Tab, somebody
 
 pytestmark = [
     pytest.mark.browser,
@@ -53,9 +53,9 @@ realism of a the mean of 4 and 1.5, of b of 5 and 2.5; yes of a is the mean of 1
 
 
 @pytest.fixture
-def page(tmp_path: Path) -> Iterator[Page]:
+def page(tmp_path: Path) -> Iterator[Tab]:
     (tmp_path / "saved").mkdir()
-    with open_page(tmp_path / "profile", tmp_path / "saved") as opened:
+    with somebody(tmp_path / "saved") as opened:
         yield opened
 
 
@@ -66,14 +66,14 @@ def project(tmp_path: Path, text: str = "Image of food from India") -> Path:
     return tmp_path / "project"
 
 
-def focused(page: Page) -> dict[str, Any]:
+def focused(page: Tab) -> dict[str, Any]:
     found: dict[str, Any] = page.run(
         "(({tagName, id, name, value, type}) => ({tagName, id, name, value, type}))(document.activeElement)"
     )
     return found
 
 
-def tab_to(page: Page, **wanted: str) -> None:
+def tab_to(page: Tab, **wanted: str) -> None:
     """Go on with the Tab key until something has the focus."""
     for _ in range(40):
         page.press("Tab")
@@ -83,7 +83,7 @@ def tab_to(page: Page, **wanted: str) -> None:
     raise AssertionError(f"the keyboard does not reach {wanted}")
 
 
-def choose(page: Page, name: str, value: str) -> None:
+def choose(page: Tab, name: str, value: str) -> None:
     """Go to a question, and along its options to a value."""
     tab_to(page, name=name)
     for _ in range(10):
@@ -96,7 +96,7 @@ def choose(page: Page, name: str, value: str) -> None:
     raise AssertionError(f"{name} has no {value}")
 
 
-def start(page: Page, folder: Path, annotator: str, sheet: str) -> None:
+def start(page: Tab, folder: Path, annotator: str, sheet: str) -> None:
     page.go(
         (folder / "hand-out/form.html").as_uri() + f"?sheet={sheet}&PROLIFIC_PID={annotator}&STUDY_ID=s&SESSION_ID=t"
     )
@@ -105,7 +105,7 @@ def start(page: Page, folder: Path, annotator: str, sheet: str) -> None:
     page.press("Enter", text="\r")
 
 
-def fill(page: Page, folder: Path, person: int) -> None:
+def fill(page: Tab, folder: Path, person: int) -> None:
     """Answer every task of the open sheet by keyboard, as the table above says; checks as they ask."""
     key = key_of(folder)
     count = page.run("Number(document.getElementById('heading').textContent.split(' ').at(-1))")
@@ -131,7 +131,7 @@ def fill(page: Page, folder: Path, person: int) -> None:
         page.press("Enter", text="\r")
 
 
-def saved(page: Page, folder: Path, name: str) -> Path:
+def saved(page: Tab, folder: Path, name: str) -> Path:
     """Save the answers by keyboard, and find the file."""
     tab_to(page, id="save")
     page.press("Enter", text="\r")
@@ -144,15 +144,15 @@ def saved(page: Page, folder: Path, name: str) -> Path:
     raise AssertionError("no file was saved")
 
 
-def test_filled_by_keyboard_saved_taken_in_and_put_together(tmp_path: Path, page: Page) -> None:
+def test_filled_by_keyboard_saved_taken_in_and_put_together(tmp_path: Path, page: Tab) -> None:
     folder = project(tmp_path)
     files = []
     for person, annotator in enumerate(("ana", "bo")):
         start(page, folder, annotator, f"IN-in-3-01-{person + 1}")
         fill(page, folder, person)
         files.append(saved(page, tmp_path / "saved", annotator))
-    assert page.complaints == []
-    assert {address.partition(":")[0] for address in page.asked} <= {"file", "blob"}
+    assert page.said == []
+    assert {address.partition(":")[0] for address in page.asked} <= {"blob"}
     taken = import_files(tmp_path / "rated", folder, *files)
     assert taken.manifest.counts["quarantine"] == 0
     annotations = pl.read_parquet(tmp_path / "rated/annotations.parquet")
@@ -175,7 +175,7 @@ def test_filled_by_keyboard_saved_taken_in_and_put_together(tmp_path: Path, page
     assert choices["rate"].to_list() == [0.5, 0.5]
 
 
-def test_answers_outlive_a_closed_page_and_what_is_not_asked_is_forgotten(tmp_path: Path, page: Page) -> None:
+def test_answers_outlive_a_closed_page_and_what_is_not_asked_is_forgotten(tmp_path: Path, page: Tab) -> None:
     folder = project(tmp_path)
     start(page, folder, "ana", "IN-in-3-01-1")
     choose(page, "belongs", "yes")
@@ -193,7 +193,7 @@ def test_answers_outlive_a_closed_page_and_what_is_not_asked_is_forgotten(tmp_pa
     assert next(iter(kept["answers"].values()))["belongs"] == "no"
 
 
-def test_a_missing_answer_is_asked_for_and_gets_the_focus(tmp_path: Path, page: Page) -> None:
+def test_a_missing_answer_is_asked_for_and_gets_the_focus(tmp_path: Path, page: Tab) -> None:
     start(page, project(tmp_path), "ana", "IN-in-3-01-1")
     tab_to(page, id="next")
     page.press("Enter", text="\r")
@@ -202,7 +202,7 @@ def test_a_missing_answer_is_asked_for_and_gets_the_focus(tmp_path: Path, page: 
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_hostile_texts_are_shown_and_do_nothing(tmp_path: Path, page: Page, text: str) -> None:
+def test_hostile_texts_are_shown_and_do_nothing(tmp_path: Path, page: Tab, text: str) -> None:
     start(page, project(tmp_path, text), "ana", "IN-in-3-01-1")
     for _ in range(8):
         page.run("document.querySelector('input[value=yes]').click()")
@@ -214,17 +214,17 @@ def test_hostile_texts_are_shown_and_do_nothing(tmp_path: Path, page: Page, text
         if page.run("document.getElementById('work').hidden"):
             break
     assert page.run("document.title") == "Does this picture show something of your country?"
-    assert page.complaints == []
+    assert page.said == []
 
 
-def test_the_policy_alone_stops_a_script_that_escaping_missed(tmp_path: Path, page: Page) -> None:
+def test_the_policy_alone_stops_a_script_that_escaping_missed(tmp_path: Path, page: Tab) -> None:
     """The positive control: without the policy the same page runs it."""
     form = project(tmp_path) / "hand-out/form.html"
     hurt = form.read_text(encoding="utf-8").replace("</main>", f"{HOSTILE[0]}</main>")
     form.write_text(hurt, encoding="utf-8")
     page.go(form.as_uri())
     assert page.run("document.title") != "pwned"
-    assert any("Content Security Policy" in line for line in page.complaints)
+    assert any("Content Security Policy" in line for line in page.said)
     start_of_policy = hurt.index('<meta http-equiv="Content-Security-Policy"')
     form.write_text(hurt[:start_of_policy] + hurt[hurt.index(">", start_of_policy) + 1 :], encoding="utf-8")
     page.go(form.as_uri())
@@ -232,18 +232,18 @@ def test_the_policy_alone_stops_a_script_that_escaping_missed(tmp_path: Path, pa
 
 
 @pytest.mark.parametrize("width", [360, 800, 1280])
-def test_nothing_sticks_out_at_any_width(tmp_path: Path, page: Page, width: int) -> None:
-    page.call("Emulation.setDeviceMetricsOverride", width=width, height=700, deviceScaleFactor=1, mobile=False)
+def test_nothing_sticks_out_at_any_width(tmp_path: Path, page: Tab, width: int) -> None:
+    page.look(width=width, height=700)
     start(page, project(tmp_path), "ana", "IN-in-3-01-1")
     page.run("document.querySelector('input[value=yes]').click()")
     page.run("document.querySelector('input[name=realism]').click()")
     assert page.run("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
 
 
-def test_every_control_has_a_name(tmp_path: Path, page: Page) -> None:
+def test_every_control_has_a_name(tmp_path: Path, page: Tab) -> None:
     start(page, project(tmp_path), "ana", "IN-in-3-01-1")
-    page.call("Accessibility.enable")
-    nodes = page.call("Accessibility.getFullAXTree")["nodes"]
+    page.ask("Accessibility.enable")
+    nodes = page.ask("Accessibility.getFullAXTree")["nodes"]
     controls = {"radio", "checkbox", "textbox", "button", "combobox", "image", "progressbar"}
     unnamed = [
         node["role"]["value"]

@@ -297,8 +297,7 @@ def test_no_export_breaks_the_importer(tmp_path: Path, project: Path, data: st.D
     from culturekit.annotate.exported_json import TaskRecord
     from culturekit.annotate.importing import read_project
 
-    name, scheme = read_project(project)
-    key = pl.read_parquet(project / "annotation_key.parquet")
+    name, scheme, key = read_project(project)
     task = first_item(project, answers(project))
     place: Any = task
     one: list[Any] = ["annotations", 0, "result", 0]
@@ -322,8 +321,8 @@ def test_a_cancellation_that_is_no_truth_value_sets_the_answer_aside(project: Pa
     from culturekit.annotate.exported_json import TaskRecord
     from culturekit.annotate.importing import read_project
 
-    name, scheme = read_project(project)
+    name, scheme, key = read_project(project)
     task = first_item(project, answers(project))
     task["annotations"][0]["was_cancelled"] = odd
-    found = read_exports([TaskRecord("x", 1, task)], pl.read_parquet(project / "annotation_key.parquet"), name, scheme)
+    found = read_exports([TaskRecord("x", 1, task)], key, name, scheme)
     assert found.quarantine_table["field"].to_list() == ["was_cancelled"]

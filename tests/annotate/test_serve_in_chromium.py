@@ -13,9 +13,9 @@ import polars as pl
 import pytest
 
 from culturekit.annotate.answer_journal import answers_in
-from tests.annotate.browser import CHROMIUM, Page, open_page
 from tests.annotate.projects import key_of
 from tests.annotate.serving import right_answer
+from tests.chromium import CHROMIUM, Tab, somebody
 from tests.command_line import culturekit
 from tests.conftest import SMALL
 from tests.pipeline.test_served_audit import truth_of
@@ -45,23 +45,23 @@ def served(run: Path) -> Iterator[tuple["subprocess.Popen[str]", str]]:
 
 
 @contextmanager
-def person_at(tmp_path: Path, name: str) -> Iterator[Page]:
+def person_at(tmp_path: Path, name: str) -> Iterator[Tab]:
     """Open a browser of somebody's own."""
     (tmp_path / name).mkdir()
-    with open_page(tmp_path / name / "profile", tmp_path / name) as page:
-        page.call("Page.addScriptToEvaluateOnNewDocument", source=UNHURRIED)
+    with somebody(tmp_path / name) as page:
+        page.ask("Page.addScriptToEvaluateOnNewDocument", source=UNHURRIED)
         yield page
 
 
-def heading(page: Page) -> str:
+def heading(page: Tab) -> str:
     return str(page.run("document.getElementById('heading').textContent"))
 
 
-def text_of(page: Page, part: str) -> str:
+def text_of(page: Tab, part: str) -> str:
     return str(page.run(f"document.getElementById('{part}').textContent"))
 
 
-def begin(page: Page, address: str, name: str) -> None:
+def begin(page: Tab, address: str, name: str) -> None:
     """Open the address, type a name, and press Enter."""
     page.go(address)
     page.run("document.getElementById('annotator').focus()")
@@ -70,7 +70,7 @@ def begin(page: Page, address: str, name: str) -> None:
     page.until("document.getElementById('start').hidden")
 
 
-def choose(page: Page, run: Path, truth: dict[str, Any]) -> str:
+def choose(page: Tab, run: Path, truth: dict[str, Any]) -> str:
     """Answer what is shown as it truly is, or as a check asks, and give the task."""
     shown = page.run("document.querySelector('#pictures img').getAttribute('src')").removeprefix("pictures/")
     told = text_of(page, "note")
@@ -81,7 +81,7 @@ def choose(page: Page, run: Path, truth: dict[str, Any]) -> str:
     return str(row["task"])
 
 
-def go_on(page: Page) -> None:
+def go_on(page: Tab) -> None:
     """Press Next, and wait until the next picture, or the end, or a problem is there."""
     before = heading(page)
     page.run("document.getElementById('next').click()")
@@ -91,7 +91,7 @@ def go_on(page: Page) -> None:
     )
 
 
-def finish(page: Page, run: Path, truth: dict[str, Any]) -> None:
+def finish(page: Tab, run: Path, truth: dict[str, Any]) -> None:
     """Answer sheet after sheet until nothing is left."""
     while not page.run("document.getElementById('more').hidden"):
         while page.run("document.getElementById('end').hidden"):
@@ -115,13 +115,13 @@ def test_three_commands_two_people_and_a_killed_server(tmp_path: Path) -> None:
             assert (heading(ana)[0], heading(bo)[0]) == ("3", "2")
             assert {person for person, _ in answers_in(journal)} == {"Ana", "Bo"}
             assert text_of(bo, "together").startswith("3 of ")
-            assert (ana.complaints, bo.complaints) == ([], [])
+            assert (ana.said, bo.said) == ([], [])
             icon = address.replace(address.split("/", 3)[3], "favicon.ico")
             assert [url for url in ana.asked + bo.asked if not url.startswith(address) and url != icon] == []
             bo.go(address.replace(address.split("/")[3], "guessed"))
             assert "Open the address that" in bo.run("document.body.textContent")
             assert bo.run("document.querySelectorAll('form, img').length") == 0
-            bo.call("Page.navigate", url=address.replace("127.0.0.1", "127.0.0.2"))
+            bo.ask("Page.navigate", url=address.replace("127.0.0.1", "127.0.0.2"))
             bo.until("location.protocol === 'chrome-error:'")
             process.kill()
             process.wait()

@@ -13,14 +13,13 @@ from culturekit.builders.popularity_pageviews import months, wikis
 from culturekit.builders.space.cspace import ReleaseOptions
 from culturekit.errors import IntegrityError, MissingDependency, UpstreamUnavailable, UsageError
 from culturekit.kg.concepts import Concept, Root
-from culturekit.pipeline.run_stage import run_stage
 from culturekit.pipeline.steps.graph_stages import release_stage
 from culturekit.records.schemas import KEPT
 from culturekit.records.work import Work
 from culturekit.storage.tables import write_table
 from tests.builders.answering import Said, answering
 from tests.builders.spaces import rows_of
-from tests.conftest import HeardProgress, HereEngine
+from tests.conftest import stage_here
 
 CONTACT = "contact=me@example.org"
 COLUMNS: dict[str, Any] = {
@@ -289,7 +288,7 @@ def test_a_cut_run_goes_on_where_it_was_without_any_cache_option(tmp_path: Path)
 
         def run() -> str:
             stage = release_stage([kept], ReleaseOptions((concept,), spec))
-            return run_stage(stage, tmp_path / "out", engine=HereEngine(), progress=HeardProgress()).state
+            return stage_here(stage, tmp_path / "out").state
 
         with pytest.raises(UpstreamUnavailable):
             run()

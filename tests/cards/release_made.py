@@ -8,13 +8,13 @@ from typing import Any
 import polars as pl
 
 from culturekit.cards.hand import FIELDS_FILE, SECTIONS, TEXT_FILE
-from culturekit.pipeline.run_stage import StageRun, run_stage
+from culturekit.pipeline.run_stage import StageRun
 from culturekit.pipeline.steps.report_stage import card_stage
 from culturekit.records.schemas import CSPACE, DROPS, KEPT
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
 from culturekit.storage.tables import write_table
-from tests.conftest import HeardProgress, HereEngine
+from tests.conftest import stage_here
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -114,7 +114,7 @@ def finished(
     options: Mapping[str, Any] | None = None,
 ) -> StageRun:
     stage = Stage(folder.name, kind, 1, run, inputs, options or {})
-    return run_stage(stage, folder, engine=HereEngine(), progress=HeardProgress())
+    return stage_here(stage, folder)
 
 
 def write_hand(folder: Path, *, fields: str = FIELDS, **sections: str) -> Path:
@@ -128,7 +128,7 @@ def write_hand(folder: Path, *, fields: str = FIELDS, **sections: str) -> Path:
 
 
 def built(release: Path, hand: Path, out: Path) -> StageRun:
-    return run_stage(card_stage(release, hand), out, engine=HereEngine(), progress=HeardProgress())
+    return stage_here(card_stage(release, hand), out)
 
 
 def copy_of(card: Path, to: Path) -> Path:

@@ -1,57 +1,46 @@
 import json
 from pathlib import Path
 
-import pytest
-
-from culturekit.cli import main
 from tests.audit.sheets import clean_rows, dish, write
+from tests.command_line import culturekit
 
 
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *words: str) -> tuple[int, str, str]:
-    monkeypatch.setattr("sys.argv", ["culturekit", "audit", *words])
-    with pytest.raises(SystemExit) as leaving:
-        main()
-    told = capsys.readouterr()
-    return int(leaving.value.code or 0), told.out, told.err
+def run(*words: object) -> tuple[int, str, str]:
+    answer = culturekit("audit", *map(str, words))
+    return answer.returncode, answer.stdout, answer.stderr
 
 
-def test_findings_leave_with_one_and_a_mended_file_with_none(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_findings_leave_with_one_and_a_mended_file_with_none(tmp_path: Path) -> None:
     path, out = (
         write(tmp_path, [*clean_rows(), dish("pavê ", qid="Q9"), dish("bobó", qid="LLM")]),
         tmp_path / "out.json",
     )
-    code, told, error = run(capsys, monkeypatch, str(path), "--fix", str(out))
+    code, told, error = run(str(path), "--fix", str(out))
     assert code == 1
     assert "warning  white-space                  1" in told
     assert "row 4      name: a space at the beginning or the end in “pavê ”; write “pavê”" in told
     assert "6 rows in the public layout: 0 errors, 1 warning, 1 note" in error
     assert "1 cell changed, 0 rows set aside" in error
-    code, told, _ = run(capsys, monkeypatch, str(out))
+    code, told, _ = run(str(out))
     assert code == 0
     assert told.startswith("note     missing-qid")
 
 
-def test_machines_get_every_finding(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_machines_get_every_finding(tmp_path: Path) -> None:
     path = write(tmp_path, [*clean_rows(), dish("pavê\x1b[31m", qid="Q9")])
-    code, told, _ = run(capsys, monkeypatch, str(path), "--json", "--fix", str(tmp_path / "out.json"))
+    code, told, _ = run(str(path), "--json", "--fix", str(tmp_path / "out.json"))
     data = json.loads(told)
     assert code == 1
     assert data["counts"] == {"hidden-character": 2}
     assert data["findings"][0]["row"] == 4
     assert data["findings"][0]["fixable"] is True
     assert data["fixed"]["rows"] == 5
-    code, shown, _ = run(capsys, monkeypatch, str(path))
+    code, shown, _ = run(str(path))
     assert code == 1
     assert "\x1b" not in shown
 
 
-def test_a_file_that_cannot_be_read_leaves_with_two(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    code, _, error = run(capsys, monkeypatch, str(tmp_path / "none.json"))
+def test_a_file_that_cannot_be_read_leaves_with_two(tmp_path: Path) -> None:
+    code, _, error = run(str(tmp_path / "none.json"))
     assert code == 2
     assert "there is no such file" in error

@@ -1,6 +1,5 @@
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -11,15 +10,11 @@ from culturekit.records.schemas import MATCHES
 from culturekit.storage.digests import digest_file
 from culturekit.storage.tables import read_table
 from tests.command_line import culturekit
-from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, few_rounds, matches_of
+from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, matches_of
 from tests.verify.forging import read_json, write_json
 
-
-@pytest.fixture(scope="module", autouse=True)
-def simulated() -> Iterator[None]:
-    """How near forecasts come is for `test_audit_forecast` to say."""
-    with few_rounds():
-        yield
+pytestmark = pytest.mark.usefixtures("imputed_in_few_rounds")
+"""How near forecasts come is for `test_audit_forecast` to say."""
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,8 @@
 
 import json
 import logging
+import subprocess
+import sys
 
 import polars as pl
 import pytest
@@ -62,3 +64,13 @@ def test_the_outside_is_3_and_we_are_70(
     assert left.value.code == code
     assert words in said
     assert ("Traceback" in said) == (code == 70)
+
+
+def test_data_is_utf8_whatever_the_terminal_is() -> None:
+    code = (
+        "from culturekit.cli import app; app.app = lambda **_: print('Paçoca'); from culturekit.cli import main; main()"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, env={"PYTHONIOENCODING": "ascii"}, check=True
+    )
+    assert said.stdout.decode("utf-8") == "Paçoca\n"

@@ -2,17 +2,15 @@ from pathlib import Path
 
 import pytest
 
-from culturekit.cli import main
 from culturekit.records.schemas import CSPACE
 from culturekit.storage.tables import write_table
 from tests.builders.spaces import artifact, cspace
+from tests.command_line import culturekit
 
 
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *words: object) -> tuple[int, str]:
-    monkeypatch.setattr("sys.argv", ["culturekit", "prompts", "build", "cube", *map(str, words)])
-    with pytest.raises(SystemExit) as leaving:
-        main()
-    return int(leaving.value.code or 0), capsys.readouterr().err
+def run(*words: object) -> tuple[int, str]:
+    answer = culturekit("prompts", "build", "cube", *map(str, words))
+    return answer.returncode, answer.stderr
 
 
 @pytest.fixture
@@ -20,57 +18,49 @@ def space(tmp_path: Path) -> Path:
     return write_table(tmp_path, CSPACE, cspace(*(artifact(n, popularity=n / 9) for n in range(1, 9))))
 
 
-def test_a_review_goes_round(
-    space: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_review_goes_round(space: Path, tmp_path: Path) -> None:
     out, sheet = tmp_path / "prompts", tmp_path / "sheets/one.csv"
     words = ("--cspace", space, "--out", out, "--quota", 3, "--seed", 4)
-    assert run(capsys, monkeypatch, *words, "--review", sheet) == (0, "")
+    assert run(*words, "--review", sheet) == (0, "")
     assert sheet.read_bytes() == (out / "review.csv").read_bytes()
-    assert run(capsys, monkeypatch, *words, "--review", sheet)[0] == 0
+    assert run(*words, "--review", sheet)[0] == 0
     lines = sheet.read_text(encoding="utf-8").splitlines()
     sheet.write_text("\n".join([lines[0], lines[1].replace(",,,", ",reject,,"), *lines[2:]]), encoding="utf-8")
     filled = sheet.read_bytes()
-    code, told = run(capsys, monkeypatch, *words, "--review", sheet)
+    code, told = run(*words, "--review", sheet)
     assert code == 2
     assert "may hold decisions" in told
     assert sheet.read_bytes() == filled
     two = tmp_path / "two.csv"
-    assert run(capsys, monkeypatch, *words, "--decisions", sheet, "--review", two, "--replace")[0] == 0
+    assert run(*words, "--decisions", sheet, "--review", two, "--replace")[0] == 0
     assert len(two.read_text(encoding="utf-8").splitlines()) == len(lines) + 1
 
 
-def test_a_quota_that_is_not_met_leaves_with_one_and_still_hands_out_the_sheet(
-    space: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_quota_that_is_not_met_leaves_with_one_and_still_hands_out_the_sheet(space: Path, tmp_path: Path) -> None:
     sheet = tmp_path / "s.csv"
     words = ("--cspace", space, "--out", tmp_path / "prompts", "--quota", 20, "--review", sheet)
-    code, told = run(capsys, monkeypatch, *words)
+    code, told = run(*words)
     assert code == 1
     assert "quota not met: cuisine in BR: 8 of 20" in told
     assert sheet.is_file()
 
 
-def test_a_limit_that_is_not_reached_leaves_with_nothing(
-    space: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert run(capsys, monkeypatch, "--cspace", space, "--out", tmp_path / "p", "--per", 20)[0] == 0
+def test_a_limit_that_is_not_reached_leaves_with_nothing(space: Path, tmp_path: Path) -> None:
+    assert run("--cspace", space, "--out", tmp_path / "p", "--per", 20)[0] == 0
 
 
-def test_a_changed_sheet_makes_the_prompts_again(
-    space: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_changed_sheet_makes_the_prompts_again(space: Path, tmp_path: Path) -> None:
     out, sheet = tmp_path / "prompts", tmp_path / "d.csv"
     sheet.write_text("artifact_id,concept,country,decision\nQ1,cuisine,BR,reject\n", encoding="utf-8")
     words = ("--cspace", space, "--out", out, "--decisions", sheet)
-    run(capsys, monkeypatch, *words)
+    run(*words)
     first = (out / "prompts.parquet").read_bytes()
     sheet.write_text("artifact_id,concept,country,decision\nQ2,cuisine,BR,reject\n", encoding="utf-8")
-    code, told = run(capsys, monkeypatch, *words)
+    code, told = run(*words)
     assert code == 2
     assert "(d.csv) has other content" in told
     assert "--replace" in told
     assert (out / "prompts.parquet").read_bytes() == first
-    code, told = run(capsys, monkeypatch, *words, "--replace")
+    code, told = run(*words, "--replace")
     assert code == 0
     assert (out / "prompts.parquet").read_bytes() != first

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from culturekit.cli import main
 from culturekit.records.schemas import CSPACE, DECISIONS, QUOTAS
 from culturekit.storage.manifest import read_manifest
 from culturekit.storage.tables import read_table
+from tests.command_line import culturekit
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "publish-a-release.md").read_text(encoding="utf-8")
@@ -32,18 +32,10 @@ def typed(text: str) -> Iterator[tuple[list[str], int]]:
                 yield shlex.split(command), int(LEAVES_WITH_1 in comment)
 
 
-def culturekit(words: list[str]) -> int:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sys.argv", words)
-        with pytest.raises(SystemExit) as leaving:
-            main()
-    return int(leaving.value.code or 0)
-
-
 def follow(text: str) -> None:
     for words, expected in typed(text):
         assert words[0] == "culturekit"
-        assert culturekit(words) == expected, " ".join(words)
+        assert culturekit(*words[1:]).returncode == expected, " ".join(words)
 
 
 def fill_in(sheet: Path, decision: str) -> None:
@@ -86,14 +78,14 @@ def test_a_newcomer_comes_from_a_dump_to_a_card_in_eight_commands(newcomer: Path
     assert [stage["stage"] for stage in described["stages"]].count("review") == 1
 
 
-def test_a_run_without_models_says_that_there_is_nothing_to_report_or_trace(
-    newcomer: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run = str(newcomer / "runs/cube-release")
-    assert culturekit(["culturekit", "report", run, "--out", str(tmp_path / "page")]) == 2
-    assert "evaluated no model" in capsys.readouterr().err
-    assert culturekit(["culturekit", "trace", f"{run}#0"]) == 2
-    assert "there are no scores" in capsys.readouterr().err
+def test_a_run_without_models_says_that_there_is_nothing_to_report_or_trace(newcomer: Path, tmp_path: Path) -> None:
+    run = newcomer / "runs/cube-release"
+    reported = culturekit("report", run, "--out", tmp_path / "page")
+    assert reported.returncode == 2
+    assert "evaluated no model" in reported.stderr
+    traced = culturekit("trace", f"{run}#0")
+    assert traced.returncode == 2
+    assert "there are no scores" in traced.stderr
 
 
 @pytest.mark.slow

@@ -177,3 +177,12 @@ def test_vectors_of_which_nothing_can_be_compared_are_refused() -> None:
         scored({**vectors, "image": strange})
     with pytest.raises(UsageError, match="no item has what the strategy 'objects' ranks by"):
         scored({role: vectors[role] for role in ("source", "target")}, keep=2, strategy="objects")
+
+
+def test_pictures_without_any_object_leave_the_other_terms() -> None:
+    vectors = drawn(items=3)
+    bare = {**vectors, "objects": LabelledVectors(np.empty((0, 6), np.float32), [])}
+    answer = scored(bare).scored
+    without = scored({role: own for role, own in vectors.items() if role != "objects"}).scored
+    assert answer.values.equals(without.values)
+    assert answer.left_out["items without the term object"] == 3

@@ -1,7 +1,5 @@
 """From values to differences of models: recomputed by hand, whatever the order of the rows."""
 
-from typing import Any
-
 import numpy as np
 import polars as pl
 import pytest
@@ -12,7 +10,7 @@ from culturekit.generation.comparability import Traits
 from culturekit.metrics import CATALOG, compare, holm
 from culturekit.metrics.scoring.score_rows import Scored
 from culturekit.records.schemas import VALUES
-from tests.metrics.scoring.value_tables import as_values, conforming, params_of, values
+from tests.metrics.scoring.value_tables import as_values, conforming, only_row, params_of, values
 
 OPTIONS = ComparisonOptions(resamples=499)
 
@@ -24,18 +22,10 @@ def scored(table: pl.DataFrame, options: ComparisonOptions = OPTIONS) -> Scored:
     return answer
 
 
-def row_of(answer: Scored, **conditions: Any) -> dict[str, Any]:
-    rows = answer.scores
-    for column, value in conditions.items():
-        rows = rows.filter(pl.col(column).eq_missing(pl.lit(value, rows.schema[column])))
-    assert rows.height == 1
-    return rows.row(0, named=True)
-
-
 def test_a_row_is_the_comparison_of_one_score() -> None:
     table = values()
     answer = scored(table)
-    row = row_of(answer, country="IN")
+    row = only_row(answer.scores, country="IN")
     params = params_of(row)
     a, b = (table.filter(pl.col("country") == "IN", pl.col("model") == model) for model in ("m1", "m2"))
     expected = compare(
@@ -56,7 +46,7 @@ def test_a_row_is_the_comparison_of_one_score() -> None:
 
 def test_the_difference_is_that_of_the_scores_over_all_countries() -> None:
     table = values().filter(~((pl.col("country") == "NG") & pl.col("prompt_id").str.contains("[345]$")))
-    row = row_of(scored(table), country=None)
+    row = only_row(scored(table).scores, country=None)
     means = (
         table.group_by("model", "country", "prompt_id").agg(pl.col("value").mean())
         .group_by("model", "country").agg(pl.col("value").mean())
@@ -85,7 +75,7 @@ def test_values_are_the_differences_on_each_prompt() -> None:
     answer = scored(values())
     inside = answer.values.filter(pl.col("country") == "IN")
     assert inside.height == 6
-    assert inside["value"].mean() == pytest.approx(row_of(answer, country="IN")["value"])
+    assert inside["value"].mean() == pytest.approx(only_row(answer.scores, country="IN")["value"])
     assert answer.values.filter(pl.col("country").is_null()).height == 36
     assert set(answer.values["prompt_id"]) == set(values()["prompt_id"])
 
@@ -95,8 +85,8 @@ def test_neither_order_nor_other_rows_change_a_row() -> None:
     answer = scored(table)
     assert answer.scores.equals(scored(table.sample(fraction=1, shuffle=True, seed=1)).scores)
     alone = scored(table.filter(pl.col("model") != "m3", pl.col("country") == "IN"))
-    inside = row_of(answer, country="IN", model="m1 - m2")
-    assert params_of(row_of(alone, country="IN"))["p"] == params_of(inside)["p"]
+    inside = only_row(answer.scores, country="IN", model="m1 - m2")
+    assert params_of(only_row(alone.scores, country="IN"))["p"] == params_of(inside)["p"]
     other = scored(table, ComparisonOptions(resamples=499, seed=1))
     assert not answer.scores.equals(other.scores)
 
@@ -108,7 +98,7 @@ def test_unknown_values_and_prompts_of_one_model_are_counted() -> None:
     ).filter(pl.col("item").str.contains("m2/None/IN/5/").not_())
     answer = scored(unknown)
     assert answer.left_out == {"unknown_value": 1}
-    assert params_of(row_of(answer))["left_out"] == 1
+    assert params_of(only_row(answer.scores))["left_out"] == 1
 
 
 def test_parameters_that_only_count_may_differ() -> None:
@@ -117,7 +107,7 @@ def test_parameters_that_only_count_may_differ() -> None:
     with pytest.raises(UsageError, match="nothing can be compared; expected two models"):
         scored(pl.concat([one, two]))
     answer = scored(pl.concat([one, two]), ComparisonOptions(ignore=("images_left_out", "host")))
-    assert params_of(row_of(answer))["of"] == {"q": 1}
+    assert params_of(only_row(answer.scores))["of"] == {"q": 1}
 
 
 def test_models_asked_other_prompts_are_compared_only_unpaired() -> None:
@@ -128,16 +118,16 @@ def test_models_asked_other_prompts_are_compared_only_unpaired() -> None:
     with pytest.raises(UsageError, match="nothing can be compared"):
         scored(pl.concat([one, two]))
     answer = scored(pl.concat([one, two]), ComparisonOptions(paired=False))
-    assert params_of(row_of(answer))["common"] == 0
+    assert params_of(only_row(answer.scores))["common"] == 0
     assert answer.values.is_empty()
 
 
 def test_these_prompts_and_single_prompts() -> None:
     answer = scored(values(), ComparisonOptions(target="these"))
-    assert params_of(row_of(answer, country=None))["target"] == "these"
-    assert row_of(answer, country=None)["ci_high"] < 0
+    assert params_of(only_row(answer.scores, country=None))["target"] == "these"
+    assert only_row(answer.scores, country=None)["ci_high"] < 0
     single = scored(values(prompts=1, images=1))
-    row = row_of(single, country="IN")
+    row = only_row(single.scores, country="IN")
     assert row["ci_low"] is None
     assert params_of(row)["p"] is None
     assert params_of(row)["p_corrected"] is None
@@ -150,7 +140,7 @@ def test_items_stand_for_prompts_where_none_is_stated() -> None:
         for model, shift in (("m1", 0.0), ("m2", 1.0))
         for item in range(12)
     ]
-    row = row_of(scored(as_values(rows)))
+    row = only_row(scored(as_values(rows)).scores)
     assert (row["value"], row["ci_low"], row["ci_high"], row["n"]) == (-1, -1, -1, 24)
 
 

@@ -1,5 +1,4 @@
 import json
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -20,7 +19,10 @@ from culturekit.records.schemas import AUDIT_SAMPLE, QUALITY, SCORES, VALUES
 from culturekit.storage.manifest import read_manifest
 from culturekit.verify.verify_run import verify_run
 from tests.command_line import culturekit
-from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, few_rounds, mapped_with_error, matches_of
+from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, mapped_with_error, matches_of
+
+pytestmark = pytest.mark.usefixtures("imputed_in_few_rounds")
+"""How near corrected scores come is for the tests of metrics to say."""
 
 
 def two_concepts(*, seed: int = 1) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, str | None]]:
@@ -51,13 +53,6 @@ def quality_of(images: list[str]) -> pl.DataFrame:
 def with_params(scores: pl.DataFrame) -> pl.DataFrame:
     kernels = [json.loads(params)["kernel"] for params in scores["params"]]
     return scores.with_columns(kernel=pl.Series(kernels))
-
-
-@pytest.fixture(scope="module", autouse=True)
-def imputed() -> Iterator[None]:
-    """How near corrected scores come is for the tests of metrics to say."""
-    with few_rounds():
-        yield
 
 
 @pytest.fixture(scope="module")

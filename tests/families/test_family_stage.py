@@ -21,7 +21,7 @@ from culturekit.stages.roles import Role
 from culturekit.stages.run import Run
 from culturekit.storage.tables import read_table, write_table
 from tests.command_line import culturekit
-from tests.conftest import HeardProgress, HereEngine
+from tests.conftest import HereEngine, stage_here
 
 NOBODY: dict[str, Callable[[], Scored]] = {
     "no rows": lambda: scored([], left_out={"images not described": 45}),
@@ -35,7 +35,7 @@ NOBODY: dict[str, Callable[[], Scored]] = {
 def test_nothing_scored_is_a_mistake_that_says_what_was_left_out(tmp_path: Path) -> None:
     stage = family_stage("empty", {}, {}, lambda _: NOBODY["no rows"]())
     with pytest.raises(NothingScored, match=r"nothing could be scored; .*found images not described: 45"):
-        run_stage(stage, tmp_path / "out", engine=HereEngine(), progress=HeardProgress())
+        stage_here(stage, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 

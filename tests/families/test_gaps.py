@@ -1,7 +1,5 @@
 """From values to gaps between groups: recomputed by hand, whatever the order of the rows."""
 
-from typing import Any
-
 import numpy as np
 import polars as pl
 import pytest
@@ -10,7 +8,7 @@ from culturekit.errors import UsageError
 from culturekit.families.gaps import GapOptions, score_gaps
 from culturekit.metrics import compare, group_gap, holm
 from culturekit.metrics.scoring.score_rows import Scored
-from tests.metrics.scoring.value_tables import conforming, params_of, values
+from tests.metrics.scoring.value_tables import conforming, only_row, params_of, values
 
 GROUPS = {"DE": "GN", "FR": "GN", "IN": "GS", "NG": "GS", "BR": "GS"}
 OPTIONS = GapOptions("cultivate", GROUPS)
@@ -22,17 +20,9 @@ def scored(table: pl.DataFrame, options: GapOptions = OPTIONS) -> Scored:
     return answer
 
 
-def only(answer: Scored, **conditions: Any) -> dict[str, Any]:
-    rows = answer.scores
-    for column, value in conditions.items():
-        rows = rows.filter(pl.col(column).eq_missing(pl.lit(value, rows.schema[column])))
-    assert rows.height == 1
-    return rows.row(0, named=True)
-
-
 def test_a_row_is_the_gap_of_one_score_of_one_model() -> None:
     table = values()
-    row = only(scored(table), model="m1")
+    row = only_row(scored(table).scores, model="m1")
     params = params_of(row)
     inside = table.filter(pl.col("model") == "m1", pl.col("country").is_in(list(GROUPS)))
     expected = group_gap(
@@ -59,14 +49,16 @@ def test_countries_in_no_group_are_counted() -> None:
 
 
 def test_with_few_prompts_a_gap_speaks_about_these() -> None:
-    row = only(scored(values(prompts=3)), model="m1")
+    row = only_row(scored(values(prompts=3)).scores, model="m1")
     assert params_of(row)["target"] == "these"
     assert row["ci_low"] is not None
-    forced = only(scored(values(prompts=3), GapOptions("cultivate", GROUPS, target="population")), model="m1")
+    forced = only_row(
+        scored(values(prompts=3), GapOptions("cultivate", GROUPS, target="population")).scores, model="m1"
+    )
     assert params_of(forced)["target"] == "population"
     uneven = values().filter((pl.col("country") != "NG") | pl.col("prompt_id").str.ends_with("/0"))
-    assert params_of(only(scored(uneven), model="m1"))["target"] == "these"
-    single = only(scored(values(prompts=1, images=1)), model="m1")
+    assert params_of(only_row(scored(uneven).scores, model="m1"))["target"] == "these"
+    single = only_row(scored(values(prompts=1, images=1)).scores, model="m1")
     assert single["ci_low"] is None
     assert "scatter" in params_of(single)["no_interval"]
 
@@ -104,7 +96,7 @@ def grouped(*, shared: bool) -> pl.DataFrame:
 
 def test_groups_that_stand_in_the_values_are_paired_where_prompts_are() -> None:
     options = GapOptions("group")
-    paired, apart = (only(scored(grouped(shared=shared), options)) for shared in (True, False))
+    paired, apart = (only_row(scored(grouped(shared=shared), options).scores) for shared in (True, False))
     assert (params_of(paired)["paired"], params_of(apart)["paired"]) == (True, False)
     assert paired["value"] == pytest.approx(apart["value"]) == pytest.approx(-0.3)
     table = grouped(shared=True)

@@ -16,9 +16,8 @@ import polars as pl
 import pytest
 
 from culturekit.families.task2 import Task2Options, Task2Reads, task2
-from culturekit.pipeline.run_stage import run_stage
 from culturekit.verify.verify_run import verify_run
-from tests.conftest import HeardProgress, HereEngine
+from tests.conftest import stage_here
 
 NAMED = "CULTUREKIT_TASK2_CSV"
 SHARED = Path(__file__).parents[3] / "shared/data/inclusion/task2_geode.csv"
@@ -35,9 +34,7 @@ def raw() -> list[dict[str, Any]]:
 
 
 def scores_of(folder: Path, *, least: float) -> pl.DataFrame:
-    with HereEngine() as engine:
-        stage = task2(Task2Reads(PUBLIC), Task2Options(least=least))
-        run_stage(stage, folder, engine=engine, progress=HeardProgress())
+    stage_here(task2(Task2Reads(PUBLIC), Task2Options(least=least)), folder)
     return pl.read_parquet(folder / "scores.parquet")
 
 

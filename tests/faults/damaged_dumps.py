@@ -23,10 +23,9 @@ import zstandard
 from culturekit.errors import IntegrityError
 from culturekit.kg.dump import read_dump
 from culturekit.kg.dump.ingest import IngestOptions
-from culturekit.pipeline.run_stage import run_stage
 from culturekit.pipeline.steps.ingest_stage import ingest_stage
 from culturekit.storage.digests import digest_file
-from tests.conftest import HeardProgress, HereEngine
+from tests.conftest import stage_here
 
 __all__ = ["FORMS", "damage_dumps"]
 
@@ -113,7 +112,7 @@ def ingested(path: Path, published: str | None, folder: Path) -> dict[str, str]:
     for name in ("graph", ".graph.partial"):
         shutil.rmtree(folder / name, ignore_errors=True)
     stage = ingest_stage([path], IngestOptions(max_malformed=0), sha256=[published] if published else [])
-    run = run_stage(stage, folder / "graph", engine=HereEngine(), progress=HeardProgress())
+    run = stage_here(stage, folder / "graph")
     return {name: record.sha256 for name, record in run.manifest.outputs.items()}
 
 

@@ -29,7 +29,7 @@ from culturekit.pipeline.run_stage import run_stage
 from culturekit.pipeline.steps.generate_stage import generate_stage
 from culturekit.storage.digests import digest_file
 from culturekit.storage.picture_reading import NoPicture
-from tests.conftest import HeardProgress, HereEngine
+from tests.conftest import HeardProgress, HereEngine, recipe_here
 from tests.faults.asking_kills import PRICE, ROOT, environment
 from tests.faults.evaluating_model import SEEN
 from tests.faults.killing import Kills, killed_after
@@ -202,7 +202,7 @@ def killed_rounds(
     with server_process(SLOW, model=MODEL, port=port) as server:
         recipe = given.recipe(server)
         if only_asking:
-            run_recipe(load_recipe(recipe), whole, engine=HereEngine(), progress=HeardProgress())
+            recipe_here(load_recipe(recipe), whole)
         else:
             ended(run_command(recipe, whole))
         plain = server.settled()

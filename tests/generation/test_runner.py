@@ -10,13 +10,15 @@ from PIL import Image
 
 from culturekit.errors import UpstreamUnavailable
 from culturekit.generation import runner
-from culturekit.generation.backend import Failure, ImageReply, ImageRequest, Picture
-from culturekit.generation.image_rows import batches
+from culturekit.generation.backend import Failure, ImageReply, ImageRequest, Picture, Pixels
+from culturekit.generation.image_rows import batches, image_id_of
 from culturekit.generation.picture_store import folder_of_prompt
 from culturekit.generation.runner import ImagePlan, Maker, derive_seed, generate, list_requests
 from culturekit.records.choices import PictureFormat
+from culturekit.records.schemas import PROMPTS
 from culturekit.records.work import Work
 from culturekit.storage.picture_files import encoded
+from culturekit.storage.tables import read_table
 from tests.generation.folder.folder_worlds import prompts
 
 
@@ -25,6 +27,7 @@ class Recorder:
 
     version = "1"
     knows_truth = False
+    shade = 0
 
     def __init__(self) -> None:
         self.calls: list[list[ImageRequest]] = []
@@ -33,9 +36,13 @@ class Recorder:
         self.calls.append(list(requests))
         return [
             Failure("refused", "unsafe") if request.prompt_id == "p2"
-            else Picture(np.full((request.height or 4, request.width or 4, 3), request.seed % 256, np.uint8), True)
+            else Picture(self.drawn(request), True)
             for request in requests
         ]  # fmt: skip
+
+    def drawn(self, request: ImageRequest) -> Pixels:
+        size = (request.height or 4, request.width or 4, 3)
+        return np.full(size, (request.seed + self.shade) % 256, np.uint8)
 
 
 @pytest.fixture
@@ -131,3 +138,23 @@ def test_a_backend_that_fails_is_named_and_keeps_its_words(
     monkeypatch.setattr(backend, "generate", gone)
     with pytest.raises(UpstreamUnavailable, match="the backend any: TimeoutError: the card did not answer in 5 s"):
         rows_of(work, tmp_path, ImagePlan(1, 1))
+
+
+def test_another_picture_in_the_place_of_one_has_another_id(tmp_path: Path) -> None:
+    (request,) = list_requests(read_table(prompts(tmp_path, {"p": "x"}), PROMPTS), ImagePlan(1, 1), 3)
+    drawn = np.zeros((4, 6, 3), np.uint8)
+    others = [drawn + 1, drawn.reshape(6, 4, 3), None]
+    assert image_id_of("m", request, drawn) == image_id_of("m", request, drawn.copy())
+    assert image_id_of("m", request, drawn) not in {image_id_of("m", request, other) for other in others}
+
+
+def test_what_draws_otherwise_makes_other_images(work: Work, tmp_path: Path, backend: Recorder) -> None:
+    before = rows_of(work, tmp_path, ImagePlan(1, 2))
+    (tmp_path / "again/scratch").mkdir(parents=True)
+    backend.shade = 1
+    again = rows_of(
+        replace(work, out=tmp_path / "again", scratch=tmp_path / "again/scratch"), tmp_path, ImagePlan(1, 2)
+    )
+    ok = pl.col("status") == "ok"
+    assert before.filter(ok).join(again.filter(ok), on="image_id").is_empty()
+    assert before.filter(~ok).join(again.filter(~ok), on="image_id").height == 2

@@ -9,9 +9,8 @@ from culturekit.config.load import load_recipe
 from culturekit.errors import ConfigError
 from culturekit.index.encoders import ENCODERS
 from culturekit.pipeline.planning.plan import plan_lines, plan_recipe, total_of
-from culturekit.pipeline.run_recipe import run_recipe
 from culturekit.stages.planned import PlannedStage
-from tests.conftest import SMALL, HeardProgress, HereEngine
+from tests.conftest import SMALL, recipe_here
 
 MISSING = {
     "judge=openai:gpt-4o-mini": "there is no key",
@@ -34,7 +33,7 @@ def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_nothing_is_done_where_a_later_stage_misses_something(setting: str, tmp_path: Path) -> None:
     recipe = load_recipe(SMALL, [setting])
     with pytest.raises(ConfigError, match=MISSING[setting]) as caught:
-        run_recipe(recipe, tmp_path / "run", engine=HereEngine(), progress=HeardProgress())
+        recipe_here(recipe, tmp_path / "run")
     assert caught.value.exit_code == 2
     assert not (tmp_path / "run").exists()
 
@@ -42,14 +41,14 @@ def test_nothing_is_done_where_a_later_stage_misses_something(setting: str, tmp_
 def test_all_that_is_missing_is_said_once_with_its_stages(tmp_path: Path) -> None:
     settings = ["judge=openai:gpt-4o-mini", "encoder=transformers:/no/such/weights", "completion={rounds: 1}"]
     with pytest.raises(ConfigError) as caught:
-        run_recipe(load_recipe(SMALL, settings), tmp_path, engine=HereEngine(), progress=HeardProgress())
+        recipe_here(load_recipe(SMALL, settings), tmp_path)
     assert caught.value.problems[0].where == "filter, completion"
     assert len(caught.value.problems) == 2
 
 
 def test_a_stage_that_is_not_run_needs_nothing(tmp_path: Path) -> None:
     recipe = load_recipe(SMALL, ["judge=openai:gpt-4o-mini"])
-    runs = run_recipe(recipe, tmp_path, engine=HereEngine(), progress=HeardProgress(), until="graph")
+    runs = recipe_here(recipe, tmp_path, until="graph")
     assert [run.name for run in runs] == ["graph"]
 
 
@@ -132,5 +131,5 @@ def test_packages_are_looked_for_before_the_first_stage(tmp_path: Path, monkeypa
     entry = replace(ENCODERS.entries["embedded"], packages=("no_such_package",), extra="embed")
     monkeypatch.setitem(ENCODERS.entries, "embedded", entry)
     with pytest.raises(ConfigError, match=r"encoder embedded needs the package no_such_package.*culturekit\[embed\]"):
-        run_recipe(load_recipe(SMALL), tmp_path / "run", engine=HereEngine(), progress=HeardProgress())
+        recipe_here(load_recipe(SMALL), tmp_path / "run")
     assert not (tmp_path / "run").exists()

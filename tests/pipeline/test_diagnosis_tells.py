@@ -9,8 +9,7 @@ import pytest
 from culturekit.config.load import load_recipe
 from culturekit.families.collection_scores import QvsOptions
 from culturekit.families.qvs import score_qvs
-from culturekit.pipeline.run_recipe import run_recipe
-from tests.conftest import SMALL, HeardProgress, HereEngine
+from tests.conftest import SMALL, recipe_here
 
 SETTINGS = (
     "images.repeats=25",
@@ -24,8 +23,7 @@ SETTINGS = (
 def diagnosed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of an even model, one with a favourite, and one without culture."""
     root = tmp_path_factory.mktemp("diagnosed")
-    with HereEngine() as engine:
-        run_recipe(load_recipe(SMALL, SETTINGS), root, engine=engine, progress=HeardProgress(), until="scores")
+    recipe_here(load_recipe(SMALL, SETTINGS), root, until="scores")
     return root
 
 
@@ -51,8 +49,7 @@ def test_the_hubs_of_a_model_with_a_favourite_are_of_that_country(hubs: pl.DataF
 def test_a_collapsed_model_has_a_few_large_hubs(diagnosed: Path, tmp_path: Path) -> None:
     others = [setting for setting in SETTINGS if not setting.startswith("models.1.")]
     collapsed = load_recipe(SMALL, [*others, "models.1.backend=simulated?collapse=0.9&modes=2"])
-    with HereEngine() as engine:
-        run_recipe(collapsed, tmp_path, engine=engine, progress=HeardProgress(), until="scores")
+    recipe_here(collapsed, tmp_path, until="scores")
     hubs = pl.read_parquet(tmp_path / "diagnosis/hubs.parquet").filter(pl.col("rank") == 1)
     share = dict(hubs.select("model", "share").iter_rows())
     assert share["narrow"] > 2 * share["broad"]

@@ -10,10 +10,9 @@ import pytest
 from culturekit.config.recipe import Recipe
 from culturekit.errors import BudgetReached, ConfigError
 from culturekit.pipeline.planning.plan import plan_recipe
-from culturekit.pipeline.run_recipe import run_recipe
 from culturekit.storage.digests import digest_file
 from culturekit.verify.verify_run import verify_run
-from tests.conftest import HeardProgress, HereEngine
+from tests.conftest import recipe_here
 from tests.llm.server import RunningServer
 from tests.pipeline.faithful_runs import faithful_recipe, judge_of, judging_server, with_faithfulness
 from tests.verify.forging import change_table, reseal_all
@@ -28,8 +27,7 @@ def server() -> Iterator[RunningServer]:
 
 
 def go(recipe: Recipe, root: Path, until: str | None = None) -> None:
-    with HereEngine() as engine:
-        run_recipe(recipe, root, engine=engine, progress=HeardProgress(), until=until)
+    recipe_here(recipe, root, until=until)
 
 
 @pytest.fixture(scope="module")

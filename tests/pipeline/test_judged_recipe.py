@@ -9,9 +9,8 @@ import pytest
 from culturekit.config.load import load_recipe
 from culturekit.config.recipe import Recipe
 from culturekit.errors import ConfigError
-from culturekit.pipeline.run_recipe import run_recipe
 from culturekit.verify.verify_run import verify_run
-from tests.conftest import HeardProgress, HereEngine, stages_of
+from tests.conftest import recipe_here, stages_of
 from tests.pipeline.faithful_runs import judge_of, judging_server
 
 PEOPLE = Path(__file__).parents[1] / "fixtures/people.yaml"
@@ -42,12 +41,12 @@ def test_there_have_to_be_judges(tmp_path: Path) -> None:
 @pytest.mark.endtoend
 def test_a_run_says_what_judges_say_and_what_people_would(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-nobody")
-    with judging_server() as server, HereEngine() as engine:
+    with judging_server() as server:
         asked = recipe(
             f"faithfulness={{vqascore: '{judge_of(server)}', per_prompt: 2}}",
             "annotations.simulated={careless: 0}", "annotations.prompts=60", "concepts=[art, cuisine]",
         )  # fmt: skip
-        run_recipe(asked, tmp_path / "run", engine=engine, progress=HeardProgress())
+        recipe_here(asked, tmp_path / "run")
     scores = pl.read_parquet(tmp_path / "run/judged/scores.parquet").filter(metric="vqascore", model="honest")
     rows = [{**row, "about": json.loads(row["params"])} for row in scores.to_dicts()]
     alone = next(row for row in rows if row["concept"] is None and row["about"]["labels"] == "judged")

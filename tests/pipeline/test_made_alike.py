@@ -6,10 +6,9 @@ import polars as pl
 from culturekit.families.compare import CompareReads, ComparisonOptions, compare
 from culturekit.families.handles.inputs import Numbered, ValueTables
 from culturekit.families.handles.made_alike import traits_by_model
-from culturekit.pipeline.run_stage import run_stage
 from culturekit.records.schemas import IMAGES, VALUES
 from culturekit.storage.tables import write_table
-from tests.conftest import HeardProgress, HereEngine
+from tests.conftest import stage_here
 
 WIDTHS = {"a": 8, "b": 8, "c": 16}
 
@@ -39,7 +38,7 @@ def test_a_difference_says_what_else_differs_and_the_manifest_says_it_in_words(t
     apart = {}
     for name, tables in (("told", images), ("plain", [])):
         stage = compare(CompareReads(ValueTables([values]), Numbered(tables)), options)
-        run = run_stage(stage, tmp_path / name, engine=HereEngine(), progress=HeardProgress())
+        run = stage_here(stage, tmp_path / name)
         params = pl.read_parquet(tmp_path / name / "scores.parquet")["params"].to_list()
         apart[name] = {(about["a"], about["b"]): about.get("differ_in") for about in map(json.loads, params)}
         assert ("not_comparable" in run.manifest.notes) == bool(tables)

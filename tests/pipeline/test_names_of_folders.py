@@ -6,12 +6,10 @@ from pathlib import Path
 import pytest
 
 from culturekit.config.recipe import Recipe
-from culturekit.pipeline.run_recipe import run_recipe
-from culturekit.pipeline.run_stage import run_stage
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
 from tests.command_line import culturekit
-from tests.conftest import HeardProgress, HereEngine
+from tests.conftest import recipe_here, stage_here
 
 
 def written(work: Work) -> Outcome:
@@ -21,9 +19,8 @@ def written(work: Work) -> Outcome:
 
 def made_in(folder: Path, names: tuple[str, str]) -> bytes:
     first, second = (folder / name for name in names)
-    with HereEngine() as engine:
-        run_stage(Stage("a", "first", 1, written, {}), first, engine=engine)
-        run_stage(Stage("b", "second", 1, written, {"made": first}), second, engine=engine)
+    stage_here(Stage("a", "first", 1, written, {}), first)
+    stage_here(Stage("b", "second", 1, written, {"made": first}), second)
     return (second / "manifest.json").read_bytes()
 
 
@@ -38,8 +35,7 @@ def test_a_run_that_was_moved_is_reused_and_verified(run_copy: Path, small_recip
     moved = tmp_path / "another place/of another name"
     moved.parent.mkdir()
     run_copy.rename(moved)
-    with HereEngine() as engine:
-        runs = run_recipe(small_recipe, moved, engine=engine, progress=HeardProgress())
+    runs = recipe_here(small_recipe, moved)
     assert {run.state for run in runs} == {"reused"}
     answer = json.loads(culturekit("verify", moved, "--json").stdout)
     assert (answer["exit_code"], set(answer["verdicts"])) == (0, {"verified"})

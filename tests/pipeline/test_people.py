@@ -12,12 +12,11 @@ import pytest
 from culturekit.config.load import load_recipe
 from culturekit.config.recipe import Recipe
 from culturekit.errors import CultureKitError, UsageError
-from culturekit.pipeline.run_recipe import run_recipe
 from culturekit.pipeline.run_stage import run_stage
 from culturekit.stages.stage import Stage
 from culturekit.storage.manifest import read_manifest
 from culturekit.verify.verify_run import verify_run
-from tests.conftest import HeardProgress, HereEngine, stages_of
+from tests.conftest import HeardProgress, HereEngine, recipe_here, stage_here, stages_of
 from tests.verify.forging import change_table, renew_inputs
 
 PEOPLE = Path(__file__).parents[1] / "fixtures/people.yaml"
@@ -26,8 +25,7 @@ PEOPLE = Path(__file__).parents[1] / "fixtures/people.yaml"
 @pytest.fixture(scope="module")
 def people_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("runs") / "people"
-    with HereEngine() as engine:
-        run_recipe(load_recipe(PEOPLE), root, engine=engine, progress=HeardProgress())
+    recipe_here(load_recipe(PEOPLE), root)
     return root
 
 
@@ -228,7 +226,7 @@ def test_pools_that_nobody_is_in_are_refused(tmp_path: Path, people_run: Path) -
     ratings = people_stages(asked, tmp_path)[0]
 
     with pytest.raises(UsageError, match="nobody is in a pool"):
-        run_stage(ratings, tmp_path / "ratings", engine=HereEngine(), progress=HeardProgress())
+        stage_here(ratings, tmp_path / "ratings")
 
 
 def test_exports_named_in_a_recipe_are_answers_to_the_forms_of_the_run(people_run: Path, tmp_path: Path) -> None:

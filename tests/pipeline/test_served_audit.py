@@ -15,7 +15,6 @@ from culturekit.annotate.answer_desk import AnswerDesk
 from culturekit.config.load import load_recipe
 from culturekit.config.recipe import Recipe
 from culturekit.errors import FolderInUse, UsageError
-from culturekit.pipeline.run_recipe import run_recipe
 from culturekit.pipeline.served_audit import AuditSize, Narrowing, audit_desk, journal_of
 from culturekit.pipeline.steps.report_stage import folders_of
 from culturekit.records.schemas import ANNOTATION_KEY, AUDIT_SAMPLE, AUDITS, IMAGES, MATCHES, PROMPTS
@@ -26,8 +25,8 @@ from culturekit.verify.verify_run import verify_run
 from tests.annotate.projects import Answers
 from tests.annotate.serving import answer_sheet
 from tests.annotate.test_gold_items import listed_pictures
-from tests.conftest import SMALL, HeardProgress, HereEngine, stages_of
-from tests.verify.forging import reseal
+from tests.conftest import SMALL, HeardProgress, HereEngine, recipe_here, stages_of
+from tests.verify.forging import reseal_all
 
 SIZE = AuditSize(30, 1)
 
@@ -53,8 +52,7 @@ def answered(root: Path) -> None:
 
 
 def run_again(recipe: Recipe, root: Path, until: str | None = None) -> dict[str, Any]:
-    with HereEngine() as engine:
-        done = run_recipe(recipe, root, engine=engine, progress=HeardProgress(), until=until)
+    done = recipe_here(recipe, root, until=until)
     return {stage.name: stage.manifest for stage in done}
 
 
@@ -91,7 +89,7 @@ def test_an_audit_takes_the_known_pictures_of_a_list(run_copy: Path, tmp_path: P
 def test_references_of_a_folder_are_known_by_the_prompts_that_name_them(run_copy: Path) -> None:
     images = run_copy / "references/images.parquet"
     read_table(images, IMAGES).drop("truth_artifact_id", "truth_country").write_parquet(images)
-    reseal(run_copy / "references")
+    reseal_all(run_copy)
     shutil.copytree(run_copy / "prompts", run_copy / "reference-prompts")
     record = orjson.loads((run_copy / "recipe.json").read_bytes())
     record["stages"].append("reference-prompts")
@@ -102,6 +100,26 @@ def test_references_of_a_folder_are_known_by_the_prompts_that_name_them(run_copy
     asked = read_table(images, IMAGES).join(read_table(run_copy / "prompts/prompts.parquet", PROMPTS), on="prompt_id")
     shows = dict(asked.select("image_id", "artifact_id").iter_rows())
     assert all(orjson.loads(row["expected"])["artifact_id"] == shows[row["item_id"]] for row in key.to_dicts())
+
+
+def test_an_audit_that_is_drawn_asks_about_the_images_of_the_run_or_says_about_whom_not(
+    run_copy: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with desk_of(run_copy):
+        assert not caplog.messages
+    manifest = run_copy / "to-audit/manifest.json"
+    record = orjson.loads(manifest.read_bytes())
+    there = record["inputs"].pop("images-1")
+    manifest.write_bytes(orjson.dumps(record))
+    with desk_of(run_copy):
+        assert any("Nobody is asked about narrow" in told for told in caplog.messages)
+    record["inputs"]["images-1"] = {**there, "sha256": "0" * 64}
+    manifest.write_bytes(orjson.dumps(record))
+    with (
+        pytest.raises(UsageError, match=r"drawn from images that it no longer has.*other images of narrow"),
+        desk_of(run_copy),
+    ):
+        pass
 
 
 def test_a_run_that_takes_answers_of_a_file_is_refused(run_copy: Path) -> None:

@@ -16,12 +16,11 @@ from culturekit.config.recipe import Recipe
 from culturekit.index.folder.build import IndexFiles, IndexOptions
 from culturekit.kg.concepts import concept_path
 from culturekit.pipeline.planning.plan import plan_recipe
-from culturekit.pipeline.run_recipe import run_recipe
 from culturekit.pipeline.steps import filter_stage as filter_stages
 from culturekit.pipeline.steps import graph_stages, index_stages
 from culturekit.stages.stage import input_records, key_of
 from culturekit.storage.package_data import shipped
-from tests.conftest import SMALL, HeardProgress, HereEngine
+from tests.conftest import SMALL, recipe_here
 
 SPACE = ("graph", "candidates", "filter", "cspace", "prompts")
 
@@ -33,8 +32,7 @@ def recipe_of(folder: Path, **changes: object) -> Recipe:
 
 
 def done_again(recipe: Recipe, folder: Path) -> set[str]:
-    with HereEngine() as engine:
-        runs = run_recipe(recipe, folder / "run", engine=engine, progress=HeardProgress(), until="prompts")
+    runs = recipe_here(recipe, folder / "run", until="prompts")
     return {run.name for run in runs if run.state != "reused"}
 
 

@@ -11,13 +11,14 @@ from PIL import Image
 
 from culturekit.families.gaps import GapOptions, score_gaps
 from culturekit.pipeline.steps.report_stage import folders_of
-from culturekit.records.schemas import VALUES
+from culturekit.records.schemas import IMAGES, VALUES
 from culturekit.report.data import ReportData
 from culturekit.report.gaps import gap_chart, gap_lines
 from culturekit.report.inert import LONGEST, inert, plain
 from culturekit.report.run_folders import RunFolders
-from culturekit.report.thumbnails import LARGEST_SIDE, Copied, small_copy, thumbnail_name
+from culturekit.report.thumbnails import LARGEST_SIDE, Copied, copies, small_copy, thumbnail_name
 from culturekit.report.write import collect
+from culturekit.storage.tables import read_table
 
 
 @pytest.fixture(scope="module")
@@ -122,6 +123,14 @@ def test_large_pictures_become_small_ones_and_small_ones_stay(tmp_path: Path) ->
     assert (tmp_path / "a.png").read_bytes() == held.getvalue()
     assert not small_copy(Copied(tmp_path, "gone.png", tmp_path / "b.png"))
     assert (tmp_path / "b.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_picture_that_is_not_the_one_of_its_table_is_not_shown(run_copy: Path, tmp_path: Path) -> None:
+    path = f"images-broad/{read_table(run_copy / 'images-broad/images.parquet', IMAGES)['path'][0]}"
+    (one,) = copies(run_copy, {"a.png": path}, tmp_path)
+    assert small_copy(one)
+    (run_copy / path).write_bytes((run_copy / path).read_bytes() + b"x")
+    assert not small_copy(one)
 
 
 @given(st.text(max_size=3 * LONGEST))

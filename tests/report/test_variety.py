@@ -8,12 +8,11 @@ import pytest
 
 from culturekit.families.handles.inputs import Files
 from culturekit.families.within import WithinOptions, WithinReads, within
-from culturekit.pipeline.run_stage import run_stage
 from culturekit.records import schemas
 from culturekit.report.realism import Cell, significant, words
 from culturekit.report.run_folders import RunFolders
 from culturekit.report.variety import VarietyColumn, disagreements, ranks, within_in
-from tests.conftest import HeardProgress, HereEngine
+from tests.conftest import stage_here
 from tests.families.test_within import PROMPTS, matches
 
 
@@ -61,7 +60,7 @@ def test_diversity_within_countries_is_that_of_the_main_order(main: float, other
     shown = []
     for name, orders in {"alone": (), "both": (other,)}.items():
         stage = within(given, WithinOptions(q=main, other_orders=orders, size=4))
-        run_stage(stage, tmp_path / name / "within", engine=HereEngine(), progress=HeardProgress())
+        stage_here(stage, tmp_path / name / "within")
         found = within_in(RunFolders(tmp_path / name, ["a"], ["within"]), ["a"])
         assert found is not None
         shown.append([found.means["a"].text, *(row[1]["a"][0].text for row in found.rows)])

@@ -119,6 +119,7 @@ def test_what_a_file_seems_to_be_is_said_where_it_is_no_table(tmp_path: Path, co
         (["atlas", " atlas"], "' atlas' and 'atlas'"),
         (["a  b", "a b"], "'a  b' and 'a b'"),
         ([" ", "b"], "' '"),
+        (["mod\u00e8le", "mode\u0300le"], "'mode\u0300le' and 'mod\u00e8le'"),
         (["sdxl", "sdxl-turbo"], ""),
     ],
 )

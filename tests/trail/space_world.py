@@ -17,7 +17,6 @@ from culturekit.kg.graph_tables import GraphTables
 from culturekit.llm.client import Client
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.journal.journal_entry import key_of
-from culturekit.pipeline.run_stage import run_stage
 from culturekit.pipeline.steps import filter_stage as filter_stages
 from culturekit.pipeline.steps.extract_stages import extract_stage
 from culturekit.pipeline.steps.filter_stage import FilterOptions, FilterReads, filter_stage
@@ -30,7 +29,7 @@ from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
 from culturekit.storage.digests import digest_bytes
 from culturekit.storage.tables import read_table
-from tests.conftest import HeardProgress, HereEngine
+from tests.conftest import stage_here
 
 __all__ = ["Completion", "World", "make_run", "statements"]
 
@@ -135,7 +134,7 @@ def make_run(folder: Path, world: World, monkeypatch: pytest.MonkeyPatch, judge:
 
 
 def done(stage: Stage, folder: Path) -> None:
-    run_stage(stage, folder / stage.name, engine=HereEngine(), progress=HeardProgress())
+    stage_here(stage, folder / stage.name)
 
 
 def completion_of(kept: Path, completion: Completion) -> Stage:

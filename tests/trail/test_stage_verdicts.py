@@ -14,7 +14,6 @@ from culturekit.cli.app import app
 from culturekit.errors import UsageError
 from culturekit.kg.concepts import load_concept
 from culturekit.kg.dump.ingest import IngestOptions
-from culturekit.pipeline.run_stage import run_stage
 from culturekit.pipeline.steps.extract_stages import extract_stage
 from culturekit.pipeline.steps.filter_stage import (
     CompletionOptions,
@@ -29,7 +28,7 @@ from culturekit.stages.stage import Stage
 from culturekit.trail.evidence import EvidenceTables
 from culturekit.trail.stage_verdicts import verdict_lines
 from tests.builders import completing_model
-from tests.conftest import HeardProgress, HereEngine
+from tests.conftest import stage_here
 from tests.llm.server import Answer, Fault, Question, Rule, RunningServer, Script, When, running_server
 
 pytest.importorskip("openai")
@@ -63,7 +62,7 @@ def paid_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as keys, running_server(Script(rules=(PROSE_ONCE,)), model=says) as server:
         keys.setenv("OPENAI_API_KEY", "sk-of-nobody")
         for stage in stages(folder, server):
-            run_stage(stage, folder / stage.name, engine=HereEngine(), progress=HeardProgress())
+            stage_here(stage, folder / stage.name)
     return folder
 
 
@@ -130,9 +129,9 @@ def test_a_free_judge_has_no_reply_and_that_is_said(paid_run: Path, tmp_path: Pa
     concepts = (load_concept("cuisine"),)
     given = FilterReads(paid_run / "candidates/candidates.parquet")
     kept = filter_stage(given, FilterOptions(concepts, "rules"))
-    run_stage(kept, tmp_path / "kept", engine=HereEngine(), progress=HeardProgress())
+    stage_here(kept, tmp_path / "kept")
     space = release_stage([tmp_path / "kept/kept.parquet"], ReleaseOptions(concepts))
-    run_stage(space, tmp_path / "cspace", engine=HereEngine(), progress=HeardProgress())
+    stage_here(space, tmp_path / "cspace")
     judged = pl.read_parquet(tmp_path / "kept/kept.parquet").filter(pl.col("reason").str.starts_with("judge "))
     assert "answers for nothing and says the same again: no reply is stored" in told(tmp_path, judged["qid"][0])[1]
 

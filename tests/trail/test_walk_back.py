@@ -12,14 +12,15 @@ from culturekit.errors import IntegrityError, UsageError
 from culturekit.families.collection_scores import QvsOptions
 from culturekit.families.handles.inputs import Files
 from culturekit.families.qvs import QvsReads, qvs
-from culturekit.pipeline.run_stage import run_stage
+from culturekit.pipeline.steps.report_stage import folders_of
 from culturekit.records.schemas import MATCHES
 from culturekit.storage.tables import read_table, save_parquet
 from culturekit.trail import evidence
 from culturekit.trail.find_score import find_score
 from culturekit.trail.upstream import upstream
 from culturekit.trail.walk_back import walk_back, walk_images
-from tests.conftest import HeardProgress, HereEngine
+from tests.conftest import stage_here
+from tests.verify.forging import change_table, reseal
 
 COUNTRY = "metric=vs&model=broad&concept=art&kernel=country"
 
@@ -112,6 +113,14 @@ def test_a_tampered_table_stops_the_walk(run_copy: Path) -> None:
         walk_back(*find_score(f"{run_copy}?{COUNTRY}"))
 
 
+def test_what_comes_after_a_change_is_not_shown_as_if_it_came_of_it(run_copy: Path) -> None:
+    assert folders_of(run_copy).models
+    change_table(run_copy / "matches-broad/matches.parquet", lambda table: table.with_columns(abstained=True))
+    reseal(run_copy / "matches-broad")  # as a run of a changed recipe that was stopped there leaves it
+    with pytest.raises(IntegrityError, match=r"is not the one that \S+ was made from.*Run the recipe again"):
+        folders_of(run_copy)
+
+
 def test_a_tampered_image_stops_the_walk(run_copy: Path) -> None:
     trail = walk_back(*find_score(f"{run_copy}?{COUNTRY}"))
     trail.image.write_bytes(trail.image.read_bytes() + b"x")
@@ -160,8 +169,7 @@ def test_a_cell_of_the_country_table_is_walked(small_run: Path, tmp_path: Path) 
     ).write_parquet(prompts)
     given = QvsReads(Files([small_run / "matches-broad/matches.parquet"]), prompts=prompts)
     stage = qvs(given, options=QvsOptions(within="country"))
-    with HereEngine() as engine:
-        run_stage(stage, tmp_path / "scores", engine=engine, progress=HeardProgress())
+    stage_here(stage, tmp_path / "scores")
     trail = walk_back(*find_score(f"{tmp_path}/scores?metric=vs&model=broad&concept=art&country=JP"))
     assert (trail.score["country"], trail.behind.images, trail.behind.prompts) == ("JP", 24, 1)
     assert trail.dump_line is not None

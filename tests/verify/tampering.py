@@ -2,17 +2,36 @@
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 import polars as pl
 
+from culturekit.verify.findings import Ledger
+from culturekit.verify.run_tree import FinishedStage, RunTree, open_tree
+from culturekit.verify.verify_run import Verification
 from tests.verify.forging import change_table, reseal
 
-__all__ = ["Change", "first", "tampered", "without_first"]
+__all__ = ["Change", "broken", "broken_by", "first", "tampered", "without_first"]
 
 Change = Callable[[pl.DataFrame], pl.DataFrame]
+
+
+def broken(answer: Verification) -> list[str]:
+    """Give what cannot be as it stands."""
+    return [str(finding) for finding in answer.findings if finding.severity == "broken"]
+
+
+def broken_by(run: Path, checks: Mapping[str, Callable[[RunTree, FinishedStage, Ledger], object]]) -> list[str]:
+    """Check the stages of some kinds, their inputs where they were made, and give what cannot be as it stands."""
+    ledger = Ledger()
+    tree = open_tree(run, ledger)
+    tree.sources = {(name, role): place for name, stage in tree.stages.items() for role, place in stage.places.items()}
+    for kind, check in checks.items():
+        for stage in tree.of_kind(kind):
+            check(tree, stage, ledger)
+    return [str(finding) for finding in ledger.findings if finding.severity == "broken"]
 
 
 def first(column: str, value: object, **where: str) -> Change:

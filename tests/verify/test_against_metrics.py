@@ -16,14 +16,13 @@ from culturekit.families.qvs import QvsReads, qvs
 from culturekit.llm.journal.journal import Journal
 from culturekit.llm.journal.journal_entry import Entry
 from culturekit.metrics.corrected.audit_marks import marks_of
-from culturekit.pipeline.run_stage import run_stage
 from culturekit.records.schemas import AUDITS, IMAGES, MATCHES, PROMPTS, QUALITY
 from culturekit.records.tables import Table
 from culturekit.storage.tables import write_table
 from culturekit.verify.scores.corrected_scores import told_apart
 from culturekit.verify.scores.rater_errors import marks_of as recounted
 from culturekit.verify.verify_run import Verification, verify_run
-from tests.conftest import HeardProgress, HereEngine
+from tests.conftest import stage_here
 from tests.verify.forging import change_table, renew_inputs
 
 COUNTRIES = {"JP": "Asia", "IN": "Asia", "FR": "Europe", "IT": "Europe", "NG": "Africa", "BR": "Americas"}
@@ -124,8 +123,7 @@ class World:
         files = {role: Files([path]) for role, path in more.items()}
         given = QvsReads(Files([self.root / "matches/matches.parquet"]), **files, prompts=prompts)
         stage = qvs(given, correction, options)
-        with HereEngine() as engine:
-            run_stage(stage, self.root / "scores", engine=engine, progress=HeardProgress())
+        stage_here(stage, self.root / "scores")
         return verify_run(self.root / "scores")
 
 

@@ -1,7 +1,5 @@
 """Captions that models draw, pairs that are kept: an untouched run is verified, what is changed in it is found."""
 
-import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -12,8 +10,7 @@ from culturekit.generation.simulated.scenes.vocabulary import DIMENSIONS, world
 from culturekit.verify.tables.check_caption_world import named
 from culturekit.verify.verify_run import verify_run
 from tests.pipeline.steps.caption_pairs import pair_world
-from tests.verify.forging import change_table, reseal
-from tests.verify.test_scenes import broken, first, without_first
+from tests.verify.tampering import Change, broken, first, tampered, without_first
 
 PLACES = ("pair-truth", "truth", "captioned", "pairs-to-rate", "ranked", "worth")
 
@@ -39,7 +36,7 @@ def test_things_are_found_as_the_world_finds_them() -> None:
 
 
 OTHER, TEXT = "is another value", "has another text"
-TAMPERED: dict[str, tuple[str, Callable[[pl.DataFrame], pl.DataFrame], str]] = {
+TAMPERED: dict[str, tuple[str, Change, str]] = {
     "what a picture deserves": ("truth/values", first("value", 4.9), OTHER),
     "a picture's truth left out": ("truth/values", without_first, "too many or too few"),
     "the picture of a truth": ("truth/values", first("item", "nobody"), "too many or too few"),
@@ -69,12 +66,9 @@ TAMPERED: dict[str, tuple[str, Callable[[pl.DataFrame], pl.DataFrame], str]] = {
 
 
 @pytest.mark.parametrize("what", list(TAMPERED))
-def test_what_was_changed_is_found(finished: Path, tmp_path: Path, what: str) -> None:
+def test_what_was_changed_is_found(finished: Path, what: str) -> None:
     """Also by somebody who makes the hashes fit again."""
     place, change, problem = TAMPERED[what]
-    shutil.copytree(finished, tmp_path / "copy")
-    table = tmp_path / "copy" / f"{place}.parquet"
-    change_table(table, change)
-    reseal(table.parent)
-    answer = verify_run(table.parent)
+    with tampered(finished / f"{place}.parquet", change) as folder:
+        answer = verify_run(folder)
     assert any(problem in finding for finding in broken(answer)), broken(answer)

@@ -1,6 +1,7 @@
 """`culturekit verify`: what it prints, writes and answers."""
 
 import json
+import shutil
 from pathlib import Path
 from unittest import mock
 
@@ -12,6 +13,7 @@ from culturekit.errors import IntegrityError, UsageError
 from culturekit.storage.system_errors import outside_failure
 from culturekit.trail.upstream import recorded
 from culturekit.verify.verify_run import verify_run
+from tests.verify.forging import change_table
 from tests.verify.test_tamperings import VALUE
 
 runner = CliRunner()
@@ -48,6 +50,21 @@ def test_an_unfinished_folder_in_a_run_is_a_finding(run_copy: Path) -> None:
     assert told.exit_code == 1
     assert "drafts: not a finished stage" in told.stdout
     assert "todo.txt: lies beside the stages" in told.stdout
+
+
+def test_what_an_earlier_recipe_left_is_no_part_of_the_run(run_copy: Path) -> None:
+    before = verify_run(run_copy).fingerprint
+    shutil.copytree(run_copy / "quality-broad", run_copy / "quality-gone")
+    change_table(run_copy / "quality-gone/quality.parquet", lambda table: table.with_columns(value=0.5))
+    told = runner.invoke(app, ["verify", str(run_copy)])
+    assert told.exit_code == 0, told.output
+    assert "quality-gone: is of an earlier recipe" in told.stdout
+    assert verify_run(run_copy).fingerprint == before
+    record = json.loads((run_copy / "recipe.json").read_text())
+    record["stages"].remove("scores")  # the report reads it
+    (run_copy / "recipe.json").write_text(json.dumps(record))
+    VALUE(run_copy)
+    assert runner.invoke(app, ["verify", str(run_copy)]).exit_code == 4
 
 
 def test_a_run_record_that_names_a_place_no_file_can_have_is_a_finding(run_copy: Path) -> None:

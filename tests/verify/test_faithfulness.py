@@ -11,12 +11,11 @@ from culturekit.families.faithfulness import faithfulness
 from culturekit.families.handles.image_levels import MeanOptions
 from culturekit.families.handles.inputs import Numbered
 from culturekit.families.questions import QuestionOptions, QuestionReads
-from culturekit.pipeline.run_stage import run_stage
 from culturekit.records.schemas import IMAGES, JUDGMENTS, QUALITY, QUESTIONS
 from culturekit.storage.tables import write_table
 from culturekit.verify.verify_run import verify_run
 from tests.builders.spaces import rows_of
-from tests.conftest import HeardProgress, HereEngine
+from tests.conftest import stage_here
 from tests.verify.forging import change_table, reseal
 
 PARENTS = {"q1": list[str](), "q2": ["q1"], "q3": ["q1", "q2"]}
@@ -66,8 +65,7 @@ def scored(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
         Numbered({"quality-m": write_table(tmp_path / "quality", QUALITY, rows_of(QUALITY, *quality))}),
     )
     stage = faithfulness(given, QuestionOptions(request.param, MeanOptions(by=(("concept",),), benchmark="cube")))
-    with HereEngine() as engine:
-        run_stage(stage, tmp_path / "faithfulness", engine=engine, progress=HeardProgress())
+    stage_here(stage, tmp_path / "faithfulness")
     return tmp_path / "faithfulness"
 
 

@@ -13,7 +13,6 @@ from culturekit.families.distribution import DistributionReads, distribution
 from culturekit.families.family import Correction
 from culturekit.families.handles.inputs import Files, ValueTables
 from culturekit.families.stability import StabilityReads, stability
-from culturekit.pipeline.run_stage import run_stage
 from culturekit.records.schemas import ANNOTATIONS
 from culturekit.stages.stage import Stage
 from culturekit.storage.tables import write_table
@@ -22,15 +21,13 @@ from culturekit.verify.scores.stability import tau_b
 from culturekit.verify.scores.student import share_below, t_quantile
 from culturekit.verify.tables.check_recipe import same_backend
 from culturekit.verify.verify_run import Verification, verify_run
-from tests.conftest import HeardProgress, HereEngine
+from tests.conftest import stage_here
 from tests.metrics.scoring.value_tables import annotations
 from tests.verify.forging import change_table, read_json, reseal
 
 
 def made(stage: Stage, folder: Path) -> Path:
-    with HereEngine() as engine:
-        run_stage(stage, folder, engine=engine, progress=HeardProgress())
-    return folder
+    return stage_here(stage, folder).folder
 
 
 def verdicts(answer: Verification) -> set[str]:

@@ -1,7 +1,5 @@
 """Objects in regions: an untouched run is verified, and whatever is changed in it is found."""
 
-import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +8,7 @@ import pytest
 
 from culturekit.verify.verify_run import verify_run
 from tests.pipeline.inclusion.small_world import small_run
-from tests.verify.forging import change_table, reseal
-from tests.verify.test_scenes import broken, first, without_first
+from tests.verify.tampering import Change, broken, first, tampered, without_first
 
 pytestmark = pytest.mark.slow
 
@@ -31,7 +28,6 @@ def test_what_was_not_touched_is_verified(finished: Path) -> None:
     assert {verdict.verdict for verdict in answer.verdicts} == {"verified", "consistent"}, "nothing is out of reach"
 
 
-Change = Callable[[pl.DataFrame], pl.DataFrame]
 OTHER, MANY, MEAN = "is something else", "too many or too few", "not the mean"
 NOT_GIVEN = "is not what the tables give"
 
@@ -111,12 +107,9 @@ TAMPERED: dict[str, tuple[str, Change, str]] = {
 
 
 @pytest.mark.parametrize("what", list(TAMPERED))
-def test_what_was_changed_is_found(finished: Path, tmp_path: Path, what: str) -> None:
+def test_what_was_changed_is_found(finished: Path, what: str) -> None:
     """Also by somebody who makes the hashes fit again."""
     place, change, problem = TAMPERED[what]
-    shutil.copytree(finished, tmp_path / "copy")
-    table = tmp_path / "copy" / f"{place}.parquet"
-    change_table(table, change)
-    reseal(table.parent)
-    answer = verify_run(table.parent)
+    with tampered(finished / f"{place}.parquet", change) as folder:
+        answer = verify_run(folder)
     assert any(problem in finding for finding in broken(answer)), broken(answer)

@@ -1,17 +1,13 @@
 """A run of the kind `linguistic`: an untouched one is verified, whatever is changed in it is found."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from culturekit.config.load import find_recipe, load_any_recipe
-from culturekit.pipeline.run_recipe import run_recipe
-from culturekit.pipeline.workers.local_engine import LocalEngine
 from culturekit.verify.verify_run import verify_run
-from tests.verify.forging import change_table, reseal
-from tests.verify.test_scenes import broken, first, without_first
+from tests.pipeline.shipped_recipes import run_small
+from tests.verify.tampering import Change, broken, first, tampered, without_first
 
 pytestmark = pytest.mark.slow
 
@@ -21,15 +17,10 @@ TINY = (
 )  # fmt: skip
 """Small, and of people who err, some of whom do not read along."""
 
-Change = Callable[[pl.DataFrame], pl.DataFrame]
-
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("linguistic")
-    with LocalEngine(1) as engine:
-        run_recipe(load_any_recipe(find_recipe("linguistic"), TINY), root, engine=engine)
-    return root
+    return run_small("linguistic", TINY, tmp_path_factory.mktemp("linguistic"))[0]
 
 
 def test_what_was_not_touched_is_verified(finished: Path) -> None:
@@ -39,19 +30,6 @@ def test_what_was_not_touched_is_verified(finished: Path) -> None:
     assert "not verifiable" not in {verdict.verdict for verdict in answer.verdicts}
     assert answer.checked["prompts written anew"] == 48 + 14 + 42
     assert answer.checked["images drawn anew"] == 2 * 3 * 60
-
-
-def where(column: str, value: object, **rows: str) -> Change:
-    """Set a column of the first row that has some values."""
-
-    def change(table: pl.DataFrame) -> pl.DataFrame:
-        at = table.with_row_index("at").filter(**rows)["at"][0]
-        here = pl.int_range(pl.len()) == at
-        return table.with_columns(
-            pl.when(here).then(pl.lit(value, table.schema[column])).otherwise(column).alias(column)
-        )
-
-    return change
 
 
 def corrected(metric: str, **limits: float) -> Change:
@@ -72,7 +50,7 @@ TAMPERED: dict[str, tuple[str, Change, str]] = {
     "the text of a prompt": ("prompts-neutral/prompts", first("text", "a bad home"), "too many or too few"),
     "the group of a prompt": ("prompts-specific/prompts", first("group", "Nobody"), "too many or too few"),
     "where a prompt is from": (
-        "prompts-specific/prompts", where("template_id", "not printed", text="a plaza in America"), "from elsewhere",
+        "prompts-specific/prompts", first("template_id", "not printed", text="^a plaza in America$"), "from elsewhere",
     ),
     "a prompt left out": ("prompts-dialects/prompts", without_first, "too many or too few"),
     "the word of a pair": ("prompts-dialects/dialect_pairs", first("other", "slang"), "too many or too few"),
@@ -83,15 +61,15 @@ TAMPERED: dict[str, tuple[str, Change, str]] = {
     "a picture that was drawn": ("drawn-persons/audit_sample", first("image_id", "nobody"), "another sample"),
     "the chance of a picture": ("drawn-places/audit_sample", first("chance", 0.9), "another sample"),
     "a picture left out": ("drawn-persons/audit_sample", without_first, "another sample"),
-    "what is true": ("truth/annotations", where("choice", "perhaps", criterion="correct"), "another answer"),
-    "a true tone": ("truth/annotations", where("value", 11.0, criterion="monk_tone"), "another answer"),
+    "what is true": ("truth/annotations", first("choice", "perhaps", criterion="correct"), "another answer"),
+    "a true tone": ("truth/annotations", first("value", 11.0, criterion="monk_tone"), "another answer"),
     "a truth left out": ("truth/annotations", without_first, "another answer"),
-    "the gap of dialects": ("dialects/scores", where("value", 0.01, metric="dialect_gap"), GIVE),
-    "the score of a dialect": ("dialects/scores", where("value", 0.01, metric="dialect_score"), MEAN),
-    "a true gap": ("true-dialects/scores", where("value", 0.01, metric="dialect_gap"), GIVE),
+    "the gap of dialects": ("dialects/scores", first("value", 0.01, metric="dialect_gap"), GIVE),
+    "the score of a dialect": ("dialects/scores", first("value", 0.01, metric="dialect_score"), MEAN),
+    "a true gap": ("true-dialects/scores", first("value", 0.01, metric="dialect_gap"), GIVE),
     "a picture's score": ("dialects/values", first("value", 0.99), GIVE),
-    "the share of a tone": ("tones-dall-eval/scores", where("value", 0.55, metric="tone_share"), GIVE),
-    "the spread of tones": ("tones-dall-eval/scores", where("value", 0.2, metric="tone_std"), GIVE),
+    "the share of a tone": ("tones-dall-eval/scores", first("value", 0.55, metric="tone_share"), GIVE),
+    "the spread of tones": ("tones-dall-eval/scores", first("value", 0.2, metric="tone_std"), GIVE),
     "a corrected share": (
         "tones-dall-eval/scores",
         lambda t: t.with_columns(value=pl.when(pl.col("params").str.contains("corrected")).then(pl.col("value") * 0.9)
@@ -100,32 +78,25 @@ TAMPERED: dict[str, tuple[str, Change, str]] = {
     ),
     "a limit of a corrected spread": ("tones-dall-eval/scores", corrected("tone_std", ci_high=0.2), "ci_high is not"),
     "a limit of a corrected share": ("tones-dall-eval/scores", corrected("tone_share", ci_low=0.0), "ci_low is not"),
-    "a limit of the rule's spread": ("tones-dall-eval/scores", where("ci_low", 0.001, metric="tone_mad"), "ci_low is"),
-    "a limit of a gap": ("dialects/scores", where("ci_high", 0.9, metric="dialect_gap"), "ci_high is not"),
-    "a limit of the map's spread": ("neutral-open/scores", where("ci_low", 0.0, metric="neutral_std"), "ci_low is not"),
+    "a limit of the rule's spread": ("tones-dall-eval/scores", first("ci_low", 0.001, metric="tone_mad"), "ci_low is"),
+    "a limit of a gap": ("dialects/scores", first("ci_high", 0.9, metric="dialect_gap"), "ci_high is not"),
+    "a limit of the map's spread": ("neutral-open/scores", first("ci_low", 0.0, metric="std$"), "ci_low is not"),
     "a tone that the rule found": ("tones-dall-eval/values", first("value", 9.0), GIVE),
-    "the true spread": ("true-tones/scores", where("value", 0.2, metric="tone_mad"), GIVE),
-    "the heat map": ("neutral-open/scores", where("value", 0.5, metric="neutral_similarity"), MEAN),
-    "its spread": ("neutral-open/scores", where("value", 0.5, metric="neutral_std"), GIVE),
-    "the spread of its means": ("neutral-open/scores", where("value", 0.5, metric="neutral_mad_of_means"), GIVE),
-    "a question's share": ("questions-open/scores", where("value", 0.5, metric="question_share"), MEAN),
-    "a question's deviation": ("questions-open/scores", where("value", 0.5, metric="question_sd"), GIVE),
+    "the true spread": ("true-tones/scores", first("value", 0.2, metric="tone_mad"), GIVE),
+    "the heat map": ("neutral-open/scores", first("value", 0.5, metric="neutral_similarity"), MEAN),
+    "its spread": ("neutral-open/scores", first("value", 0.5, metric="neutral_std$"), GIVE),
+    "the spread of its means": ("neutral-open/scores", first("value", 0.5, metric="neutral_mad_of_means"), GIVE),
+    "a question's share": ("questions-open/scores", first("value", 0.5, metric="question_share"), MEAN),
+    "a question's deviation": ("questions-open/scores", first("value", 0.5, metric="question_sd"), GIVE),
     "a corrected share of modern places": ("judged-modern/scores", first("value", 0.123), ""),
-    "a rating": ("ratings/scores", where("value", 1.1, metric="rating_mean"), ""),
+    "a rating": ("ratings/scores", first("value", 1.1, metric="rating_mean"), ""),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("what", list(TAMPERED))
 def test_what_was_changed_is_found(finished: Path, what: str) -> None:
-    """Also by somebody who makes the hashes fit again; the folder is as it was afterwards."""
+    """Also by somebody who makes the hashes fit again."""
     place, change, problem = TAMPERED[what]
-    table = finished / f"{place}.parquet"
-    kept = {path: path.read_bytes() for path in (table, table.parent / "manifest.json")}
-    try:
-        change_table(table, change)
-        reseal(table.parent)
-        answer = verify_run(table.parent)
-        assert any(problem in finding for finding in broken(answer)), broken(answer)
-    finally:
-        for path, content in kept.items():
-            path.write_bytes(content)
+    with tampered(finished / f"{place}.parquet", change) as folder:
+        answer = verify_run(folder)
+    assert any(problem in finding for finding in broken(answer)), broken(answer)

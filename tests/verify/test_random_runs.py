@@ -9,9 +9,8 @@ import yaml
 
 from culturekit.config.load import load_recipe
 from culturekit.metrics.diversity.kernels import STANDARD_KERNELS
-from culturekit.pipeline.run_recipe import run_recipe
 from culturekit.verify.verify_run import verify_run
-from tests.conftest import HeardProgress, HereEngine
+from tests.conftest import recipe_here
 from tests.effort import THOROUGH
 from tests.verify.random_recipes import random_recipe
 
@@ -23,8 +22,7 @@ def verified(seed: int, folder: Path) -> None:
     """Run a recipe and verify it."""
     file = folder / f"{seed}.yaml"
     file.write_text(yaml.safe_dump(random_recipe(seed)), encoding="utf-8")
-    with HereEngine() as engine:
-        run_recipe(load_recipe(file), folder / "run", engine=engine, progress=HeardProgress())
+    recipe_here(load_recipe(file), folder / "run")
     answer = verify_run(folder / "run")
     assert [str(finding) for finding in answer.findings] == []
     assert answer.exit_code == 0

@@ -9,12 +9,11 @@ import pytest
 
 from culturekit.families.handles.inputs import Files
 from culturekit.families.routes import RouteOptions, RouteReads, routes
-from culturekit.pipeline.run_stage import run_stage
 from culturekit.records.schemas import JUDGMENTS, MATCHES, QUALITY
 from culturekit.records.tables import Table
 from culturekit.storage.tables import write_table
 from culturekit.verify.verify_run import Verification, verify_run
-from tests.conftest import HeardProgress, HereEngine
+from tests.conftest import stage_here
 from tests.families.test_routes import NEAREST, TAGS, judged, without_label
 from tests.verify.forging import change_table, reseal
 
@@ -42,8 +41,7 @@ def made(folder: Path, options: RouteOptions, *, judgments: bool = True) -> Path
         Files([kept(folder, "quality", QUALITY, quality)]),
     )
     stage = routes(given, options)
-    with HereEngine() as engine:
-        run_stage(stage, folder / "routes", engine=engine, progress=HeardProgress())
+    stage_here(stage, folder / "routes")
     return folder / "routes"
 
 

@@ -1,7 +1,5 @@
 """Scenes of activities: an untouched run is verified, and whatever is changed in one is found."""
 
-import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -15,10 +13,10 @@ from culturekit.pipeline.steps.scene_judge_stages import extract_stage, likert_s
 from culturekit.pipeline.steps.scene_score_stages import breakdown_stage
 from culturekit.pipeline.steps.scene_stages import scene_truth_stage
 from culturekit.records.schemas import DESCRIPTOR_MATCHES, PROMPTS, STEREOTYPES, VALUES
-from culturekit.verify.verify_run import Verification, verify_run
+from culturekit.verify.verify_run import verify_run
 from tests.pipeline.steps.marked_scenes import PROMPT, blank, made, marked, saved
 from tests.pipeline.steps.test_scene_people_stages import ALL, gap_rows
-from tests.verify.forging import change_table, reseal
+from tests.verify.tampering import Change, broken, first, tampered, without_first
 
 JUDGE = SceneOptions("simulated?rewords=0.3&invents=0.3&omits=0.2")
 
@@ -58,10 +56,6 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def broken(answer: Verification) -> list[str]:
-    return [str(finding) for finding in answer.findings if finding.severity == "broken"]
-
-
 def test_what_was_not_touched_is_verified(finished: Path) -> None:
     places = ("extracted", "likert", "stereotyped", "truth", "people/marks", "groups/gaps", "breakdown")
     answers = {place: verify_run(finished / place) for place in places}
@@ -83,24 +77,13 @@ def test_a_category_says_how_far_images_of_its_prompts_scatter(finished: Path) -
     assert (row["value"], row["ci_low"], row["ci_high"]) == pytest.approx((0.55, below / 2, above / 2))
 
 
-def first(column: str, value: object) -> Callable[[pl.DataFrame], pl.DataFrame]:
-    """Put another value into the first row."""
-    return lambda table: table.with_columns(
-        pl.when(pl.int_range(pl.len()) == 0).then(pl.lit(value)).otherwise(pl.col(column)).alias(column)
-    )
-
-
-def without_first(table: pl.DataFrame) -> pl.DataFrame:
-    return table.tail(-1)
-
-
-def of_task(task: str, column: str, value: object) -> Callable[[pl.DataFrame], pl.DataFrame]:
+def of_task(task: str, column: str, value: object) -> Change:
     return lambda table: table.with_columns(
         pl.when(pl.col("task") == task).then(pl.lit(value)).otherwise(pl.col(column)).alias(column)
     )
 
 
-def of_question(criterion: str, value: float) -> Callable[[pl.DataFrame], pl.DataFrame]:
+def of_question(criterion: str, value: float) -> Change:
     return lambda table: table.with_columns(
         pl.when(pl.col("criterion") == criterion).then(pl.lit(value)).otherwise(pl.col("value")).alias("value")
     )
@@ -110,7 +93,7 @@ MARKED = "is not what people marked"
 SAID = "is not what its reply says"
 DRAWN = "is not what was drawn"
 RELEVANT = "is not what the tables give"
-TAMPERED: dict[str, tuple[str, Callable[[pl.DataFrame], pl.DataFrame], str]] = {
+TAMPERED: dict[str, tuple[str, Change, str]] = {
     "a phrase": ("extracted/judgments", first("item", "bagpipes"), SAID),
     "a dimension": ("extracted/judgments", first("dimension", "spatial"), SAID),
     "a raw reply": ("extracted/judgments", first("raw", '{"descriptors":"bagpipes"}'), SAID),
@@ -156,12 +139,9 @@ TAMPERED: dict[str, tuple[str, Callable[[pl.DataFrame], pl.DataFrame], str]] = {
 
 
 @pytest.mark.parametrize("what", list(TAMPERED))
-def test_what_was_changed_is_found(finished: Path, tmp_path: Path, what: str) -> None:
+def test_what_was_changed_is_found(finished: Path, what: str) -> None:
     """Also by somebody who makes the hashes fit again."""
     place, change, problem = TAMPERED[what]
-    shutil.copytree(finished, tmp_path / "copy")
-    table = tmp_path / "copy" / f"{place}.parquet"
-    change_table(table, change)
-    reseal(table.parent)
-    answer = verify_run(table.parent)
+    with tampered(finished / f"{place}.parquet", change) as folder:
+        answer = verify_run(folder)
     assert any(problem in finding for finding in broken(answer)), broken(answer)

@@ -1,6 +1,6 @@
 """Which corrected scores there must be, by rules of verify's own: none may vanish, and none stand that was refused."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -8,16 +8,11 @@ import pytest
 
 from culturekit.verify.verify_run import verify_run
 from tests.command_line import culturekit
-from tests.metrics.corrected.audits_by_hand import few_rounds
 from tests.metrics.corrected.test_audit_gates import Audited, listless, with_gold
 from tests.verify.forging import change_table, read_json, renew_inputs, reseal, write_json
 
-
-@pytest.fixture(scope="module", autouse=True)
-def imputed() -> Iterator[None]:
-    """Which scores there are does not depend on how near the numbers come."""
-    with few_rounds():
-        yield
+pytestmark = pytest.mark.usefixtures("imputed_in_few_rounds")
+"""Which scores there are does not depend on how near the numbers come."""
 
 
 def scored(folder: Path, audit: pl.DataFrame, *words: str | Path) -> int:

@@ -120,4 +120,4 @@ def finished(
         asked.drops += drops
         return asked.outcome(work, counts, **notes)
     write_drops(work.out, drops, once=True)
-    return Outcome(counts, dict(sorted(Counter(reason for _, reason, _ in left_out).items())), notes)
+    return Outcome(counts, Counter(reason for _, reason, _ in left_out), notes)

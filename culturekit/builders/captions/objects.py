@@ -19,8 +19,8 @@ from culturekit.index.embedding.embed_table import USUAL, TextColumns, opened
 from culturekit.index.models.object_detector import DETECTORS, OwlDetector
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient, Request
-from culturekit.llm.journal.journal_entry import ANSWERS
 from culturekit.llm.untrusted.untrusted import strip_hidden
+from culturekit.records.choices import ANSWERED
 from culturekit.records.schemas import JUDGMENTS, OBJECTS
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage_command import Typed
@@ -166,7 +166,7 @@ def in_judgments(path: Path) -> Iterator[Found]:
         expected = "what one judge said in `judge extract`"
         raise UsageError("objects are of one judge", where=str(path), expected=expected, found=", ".join(judges))
     for image, item, outcome in said.select("image_id", "item", "outcome").iter_rows():
-        yield Found(image, item) if outcome in ANSWERS else Found(image, reason=outcome)
+        yield Found(image, item) if outcome in ANSWERED else Found(image, reason=outcome)
 
 
 def in_images(work: Work, path: Path, labels: Path, spec: str, threshold: float) -> Iterator[Found]:

@@ -1,8 +1,9 @@
 """What completing a collection can take at most, and what a pilot says of it."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import Protocol
@@ -28,14 +29,12 @@ from culturekit.builders.completing.completion_questions import (
 )
 from culturekit.builders.completing.completion_rounds import CompletionRounds
 from culturekit.builders.completing.completion_state import CellState
-from culturekit.builders.filtering.filter_plan import nothing_to_pay
 from culturekit.builders.filtering.item_facts import LONGEST_CLASS, MOST_LISTED, ItemNames
 from culturekit.errors import UnusableReplies
 from culturekit.kg.concepts import Concept
 from culturekit.llm.answers import DEFAULTS, LlmOptions
-from culturekit.llm.client import Client, FreeClient, Outgoing, Request
-from culturekit.llm.journal.journal_entry import Mode
-from culturekit.llm.money.cost_plan import CostPlan, cost_plan_lines, plan_cost
+from culturekit.llm.client import Client, FreeClient, Request
+from culturekit.llm.money.cost_plan import CostPlan, cost_plan_lines, plan_requests
 from culturekit.llm.money.spending import read_spending
 from culturekit.llm.reply_watch import RepliesSeen, ReplyWatch
 from culturekit.records.work import Work
@@ -199,14 +198,7 @@ def plan_completion(
 ) -> CompletionPlan:
     """Plan, offline; `pilot` are checks that a pilot asked, from which those to come are reckoned."""
     cells, rounds = len(planned.states), planned.limits.rounds
-    if isinstance(client, FreeClient):
-        free = nothing_to_pay(cells * rounds), nothing_to_pay(cells * planned.checks)
-        return CompletionPlan(client.model, cells, rounds, *free)
-    spent = [] if journal is None else read_spending(journal)
-    mode: Mode = "batch" if batch else "online"
-
-    def cost(requests: Iterator[Request]) -> CostPlan:
-        return plan_cost(composed(client, requests), client.identity, client.rate, mode=mode, spent=spent)
+    cost = partial(plan_requests, client, spent=read_spending(journal), batch=batch)
 
     def both(kind: Questions, asked: Sequence[Request] = ()) -> CostPlan:
         usual = cost(chain(asked, islice(kind(planned, worst=False), len(asked), None)))
@@ -215,15 +207,6 @@ def plan_completion(
         return replace(usual, most=None if worst.most is None else worst.most * times)
 
     return CompletionPlan(client.model, cells, rounds, both(asked_at_most), both(checked_at_most, pilot))
-
-
-def composed(client: Client, requests: Iterable[Request]) -> Iterator[Outgoing]:
-    """Compose requests, the same one in a row only once."""
-    last: tuple[Request, Outgoing] | None = None
-    for request in requests:
-        if last is None or last[0] is not request:
-            last = request, client.compose(request)
-        yield last[1]
 
 
 def asked_at_most(planned: PlannedCells, *, worst: bool) -> Iterator[Request]:

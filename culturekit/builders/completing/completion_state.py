@@ -8,8 +8,8 @@ from culturekit.builders.completing.completion_additions import Additions, Propo
 from culturekit.builders.completing.completion_names import proposal_problem, stripped_name
 from culturekit.builders.completing.completion_questions import Cell, CompletionLimits, Proposal, ProposalReply, Shown
 from culturekit.builders.folded_names import folded
-from culturekit.llm.journal.journal_entry import ANSWERS
 from culturekit.llm.outcomes import Answered
+from culturekit.records.choices import ANSWERED
 
 __all__ = ["ADDED", "CellState", "Round"]
 
@@ -31,7 +31,7 @@ class Round:
     @property
     def set_aside(self) -> bool:
         """Whether the reply could not be used."""
-        return self.outcome not in ANSWERS
+        return self.outcome not in ANSWERED
 
 
 @dataclass(slots=True)

@@ -1,6 +1,6 @@
 """Candidates that wait for a person: the sheet that shows them, and what people decided, as verdicts."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
 from functools import partial
@@ -9,8 +9,10 @@ from typing import Any, Literal, TypeAlias
 
 import polars as pl
 
+from culturekit.builders.folded_names import folded
 from culturekit.builders.prompting.review_sheet import Mistakes, decided_rows
 from culturekit.builders.space.spreadsheet_rows import SheetRow, sheet_bytes
+from culturekit.counting import counted
 from culturekit.errors import UsageError
 from culturekit.kg.countries import by_qid
 from culturekit.records.schemas import DECISIONS, KEPT
@@ -48,7 +50,7 @@ CandidateKey: TypeAlias = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class CandidateDecision:
-    """What one person decided about a candidate, and when; `file` is where it was read."""
+    """What one person decided about a candidate, and when; `file` is where it was read, `seen` its name there."""
 
     concept: str
     qid: str
@@ -57,6 +59,7 @@ class CandidateDecision:
     decision: DecisionWord
     comment: str | None
     file: str
+    seen: str = ""
 
 
 def waiting(kept: Path) -> pl.DataFrame:
@@ -113,7 +116,7 @@ def decision_of(file: str, by: str | None, on: str | None, row: SheetRow) -> Can
     if word is None:
         return None
     comment = row.cells.get("comment", "") or None
-    return CandidateDecision(*candidate_of(row), *signed(row, by, on), word, comment, file)
+    return CandidateDecision(*candidate_of(row), *signed(row, by, on), word, comment, file, row.cells.get("name", ""))
 
 
 def signed(row: SheetRow, by: str | None, on: str | None) -> tuple[str, str]:
@@ -180,9 +183,19 @@ def review_candidates(work: Work, kept: Path, decisions: Sequence[CandidateDecis
         "drops": drops.height,
         "decisions": table.height,
     }
-    found = f"reviewers disagree about {disputed:,} candidates, which wait on: decisions.parquet has both sides"
-    notes = {"reviewers": sorted(table["reviewer"].unique()), **({"findings": [found]} if disputed else {})}
+    found = [f"reviewers disagree about {disputed:,} candidates, which wait on: decisions.parquet has both sides"]
+    findings = [*(found if disputed else ()), *renamed(rows, latest.values())]
+    notes = {"reviewers": sorted(table["reviewer"].unique()), **({"findings": findings} if findings else {})}
     return Outcome(counts, reasons, notes)
+
+
+def renamed(rows: pl.DataFrame, decisions: Iterable[CandidateDecision]) -> Iterator[str]:
+    """Say which decisions are about candidates that went by another name then, as in an earlier dump."""
+    names = {(row["concept"], row["qid"]): row["label"] for row in rows.select("concept", "qid", "label").to_dicts()}
+    now = [(one, names.get((one.concept, one.qid)) or "–") for one in decisions if one.seen]
+    others = [f"{one.qid} was {one.seen!r} and is {name!r}" for one, name in now if folded(one.seen) != folded(name)]
+    if others:
+        yield f"{counted(len(others), 'decisions')} about another name, to be looked at again: {'; '.join(others[:3])}"
 
 
 REJECTED = "rejected in review"

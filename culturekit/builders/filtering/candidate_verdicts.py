@@ -13,8 +13,8 @@ from culturekit.builders.filtering.name_rules import name_problem
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import by_qid
 from culturekit.llm.client import Request
-from culturekit.llm.journal.journal_entry import ANSWERS
 from culturekit.llm.outcomes import Answered
+from culturekit.records.choices import ANSWERED
 from culturekit.storage.table_slices import TableSlices
 
 __all__ = [
@@ -57,7 +57,7 @@ class Verdict:
     @property
     def set_aside(self) -> bool:
         """Whether no answer came of it, so that a person has to look."""
-        return self.outcome not in {"", *ANSWERS}
+        return self.outcome not in {"", *ANSWERED}
 
 
 def rule_verdict(row: Mapping[str, Any], concept: Concept | None) -> Verdict | None:

@@ -7,9 +7,8 @@ from pathlib import Path
 from culturekit.builders.filtering.candidate_verdicts import candidate_rows, questions_about
 from culturekit.builders.filtering.pilot import left_to_the_judge
 from culturekit.kg.concepts import Concept
-from culturekit.llm.client import Client, FreeClient, Request
-from culturekit.llm.journal.journal_entry import Mode
-from culturekit.llm.money.cost_plan import CostPlan, cost_plan_lines, plan_cost
+from culturekit.llm.client import Client, FreeClient
+from culturekit.llm.money.cost_plan import CostPlan, cost_plan_lines, plan_requests
 from culturekit.llm.money.spending import read_spending
 from culturekit.stages.asking import Left
 from culturekit.storage.table_slices import TableSlices
@@ -64,20 +63,6 @@ def plan_filter(
     """Plan, offline; `journal` is the file of what was bought already."""
     by_name = {concept.concept: concept for concept in concepts}
     questions = questions_about(concepts, labels)
-
-    def requests() -> Iterator[Request]:
-        return (questions.about(row) for row in left_to_the_judge(candidate_rows(source), by_name))
-
-    if isinstance(client, FreeClient):
-        cost = nothing_to_pay(sum(1 for _ in requests()))
-    else:
-        outgoing = (client.compose(request) for request in requests())
-        spent = [] if journal is None else read_spending(journal)
-        mode: Mode = "batch" if batch else "online"
-        cost = plan_cost(outgoing, client.identity, client.rate, mode=mode, spent=spent)
+    requests = (questions.about(row) for row in left_to_the_judge(candidate_rows(source), by_name))
+    cost = plan_requests(client, requests, spent=read_spending(journal), batch=batch)
     return FilterPlan(client.model, source.rows, source.rows - cost.requests, cost)
-
-
-def nothing_to_pay(requests: int) -> CostPlan:
-    """Plan for a client that answers in this process."""
-    return CostPlan(requests, 0, 0, "online", 0, 0, 0.0, 0.0, 0.0, "sizes")

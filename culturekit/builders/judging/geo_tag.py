@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -32,7 +33,6 @@ __all__ = [
     "TagOptions",
     "TagReads",
     "TaggedImages",
-    "geo_tag_wording",
     "image_rows",
     "tag_images",
 ]
@@ -57,11 +57,6 @@ class GeoTag(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     id: str
     shown: Literal["yes", "no", "unsure"]
     artifacts: Annotated[list[NamedArtifact], msgspec.Meta(max_length=MOST_NAMED)]
-
-
-def geo_tag_wording() -> str:
-    """Read the instructions; their hash is part of what decides a tag."""
-    return wording("geo_tag")
 
 
 def geo_tag_request(image: Image, *, instructions: str) -> Request:
@@ -150,7 +145,7 @@ class TaggedImages(AskedImages[str]):
     matches: list[dict[str, Any]] = field(init=False, default_factory=list)
     answers: Counter[str] = field(init=False, default_factory=Counter)
     reconciling: Counter[str] = field(init=False, default_factory=Counter)
-    instructions: str = field(init=False, default_factory=geo_tag_wording)
+    instructions: str = field(init=False, default_factory=partial(wording, "geo_tag"))
 
     def questions(self, row: dict[str, Any]) -> Sequence[str]:
         """Ask it of every image."""

@@ -5,6 +5,7 @@ The latter is VQAScore. There is one row per image and question, whatever came o
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -38,14 +39,12 @@ __all__ = [
     "WeighReads",
     "WeighedImages",
     "judge_name",
-    "judge_wording",
     "probability_of_yes",
     "texts_of",
+    "vqa_digest",
     "vqa_request",
-    "vqa_wording",
     "weighed",
     "weighed_images",
-    "wording_digest",
 ]
 
 TASK = "vqascore"
@@ -59,14 +58,9 @@ AROUND = " \t\r\n\u2581\u0120\u010a.,!\"'*"
 """What may stand around the word in a token: white space, also as tokenizers write it, and marks."""
 
 
-def vqa_wording() -> str:
-    """Read the instructions."""
-    return wording("vqascore")
-
-
-def wording_digest() -> str:
+def vqa_digest() -> str:
     """Hash all that is said besides the text: instructions and question."""
-    return digest_bytes(f"{vqa_wording()}\n{QUESTION}".encode())
+    return digest_bytes(f"{wording('vqascore')}\n{QUESTION}".encode())
 
 
 def vqa_request(picture: Image, text: str, *, instructions: str) -> Request:
@@ -105,17 +99,12 @@ NO_TEXT, NEITHER = "the text of its prompt is not known", "neither yes nor no"
 CAVEAT = 'P("Yes") is a model\'s confidence, not the share of people who would say yes.'
 
 
-def judge_wording() -> str:
-    """Read the judge's instructions; their hash is part of what decides a judgment."""
-    return wording("image_judge")
-
-
 @dataclass
 class JudgedImages(AskedImages[ImageQuestion]):
     """Questions of one's own about each image, or about those of one prompt."""
 
     every: Sequence[ImageQuestion]
-    instructions: str = field(init=False, default_factory=judge_wording)
+    instructions: str = field(init=False, default_factory=partial(wording, "image_judge"))
     of_prompt: dict[str | None, list[ImageQuestion]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -168,7 +157,7 @@ class WeighOptions:
 
 def judge_name(model: str, of: Share) -> str:
     """Name who says it, with what decides what is said: the question's wording, and what yes is a share of."""
-    return f"vqascore:{model}?of={of}&wording={wording_digest()[:8]}"
+    return f"vqascore:{model}?of={of}&wording={vqa_digest()[:8]}"
 
 
 def texts_of(given: WeighReads) -> dict[str, str]:
@@ -195,7 +184,7 @@ class WeighedImages(AskedImages[str]):
 
     texts: Mapping[str, str]
     of: Share = "yes-no"
-    instructions: str = field(init=False, default_factory=vqa_wording)
+    instructions: str = field(init=False, default_factory=partial(wording, "vqascore"))
 
     def questions(self, row: dict[str, Any]) -> Sequence[str]:
         """Give the text of the prompt, where it is known."""

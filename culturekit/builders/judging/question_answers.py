@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -31,7 +32,6 @@ __all__ = [
     "AnswerOptions",
     "AnswerReads",
     "AnsweredImages",
-    "answer_wording",
     "answered_images",
     "questions_by_prompt",
 ]
@@ -53,11 +53,6 @@ class YesOrNo(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     id: str
     answer: Literal["yes", "no"]
-
-
-def answer_wording() -> str:
-    """Read the instructions; their hash is part of what decides an answer."""
-    return wording("question_answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +95,7 @@ class AnsweredImages(AskedImages[tuple[str, str]]):
 
     of_prompt: Questions
     answers: Counter[str] = field(init=False, default_factory=Counter)
-    instructions: str = field(init=False, default_factory=answer_wording)
+    instructions: str = field(init=False, default_factory=partial(wording, "question_answer"))
 
     def notes(self, caveat: str) -> dict[str, object]:
         """Count the answers, too."""

@@ -39,7 +39,6 @@ __all__ = [
     "depth_of",
     "graph_request",
     "graph_requests",
-    "graph_wording",
     "prompts_of_kinds",
 ]
 
@@ -97,11 +96,6 @@ class QuestionGraph(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             TopologicalSorter({asked.number: asked.parents for asked in self.questions}).prepare()
         except CycleError:
             raise ValueError("questions depend on each other in a circle") from None
-
-
-def graph_wording() -> str:
-    """Read the instructions; their hash is part of what decides a graph."""
-    return wording("question_graph")
 
 
 def graph_request(text: str, *, instructions: str) -> Request:
@@ -198,7 +192,7 @@ def prompts_of_kinds(path: Path, kinds: Sequence[str]) -> pl.DataFrame:
 
 def graph_requests(prompts: pl.DataFrame) -> Iterator[Request]:
     """Give the request for each prompt that has a text."""
-    instructions = graph_wording()
+    instructions = wording("question_graph")
     for text in prompts.filter(has_text())["text"]:
         yield graph_request(text, instructions=instructions)
 

@@ -12,7 +12,7 @@ import msgspec
 import polars as pl
 from pydantic import Field
 
-from culturekit.builders.judging.image_judge import judge_name, vqa_request, vqa_wording, weighed, wording_digest
+from culturekit.builders.judging.image_judge import judge_name, vqa_digest, vqa_request, weighed
 from culturekit.builders.judging.shown_images import (
     ID_LETTERS,
     AskedImages,
@@ -22,7 +22,7 @@ from culturekit.builders.judging.shown_images import (
     Verdict,
     WhoLooks,
 )
-from culturekit.builders.wordings import wording
+from culturekit.builders.wordings import wording, wording_digest
 from culturekit.errors import UsageError
 from culturekit.kg.countries import countries
 from culturekit.llm.client import Image, Request
@@ -32,7 +32,6 @@ from culturekit.metrics.ahead.dimensions import DIMENSIONS
 from culturekit.metrics.ahead.matching import normalise_phrase
 from culturekit.records.schemas import PROMPTS, STEREOTYPES
 from culturekit.stages.stage_command import Typed
-from culturekit.storage.digests import digest_bytes
 from culturekit.storage.tables import read_table
 
 __all__ = [
@@ -211,7 +210,7 @@ class StereotypedScenes(CountryScenes):
 
     def request(self, picture: Image, row: dict[str, Any], question: str) -> Request:
         """Ask whether one of them is shown, for the probability of yes."""
-        return vqa_request(picture, question, instructions=vqa_wording())
+        return vqa_request(picture, question, instructions=wording("vqascore"))
 
     def verdicts(self, row: dict[str, Any], question: str, answered: Answered) -> Sequence[Verdict]:
         """Give the probability."""
@@ -246,5 +245,5 @@ def scenes_of(given: ExtractReads | RateReads | StereotypeReads, judge: str) -> 
 def wording_digest_of(given: ExtractReads | RateReads | StereotypeReads) -> str:
     """Hash what is said besides data."""
     if isinstance(given, StereotypeReads):
-        return wording_digest()
-    return digest_bytes(wording("likert" if isinstance(given, RateReads) else "descriptor_extract").encode())
+        return vqa_digest()
+    return wording_digest("likert" if isinstance(given, RateReads) else "descriptor_extract")

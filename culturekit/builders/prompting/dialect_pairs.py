@@ -110,7 +110,7 @@ def build_dialects(
     fell = Counter(row["outcome"] for row in rows if row["outcome"] != KEPT)
     counts = {"pairs": table.height, "kept": len(kept), "prompts": len(prompts)}
     if asked is None:
-        return Outcome(counts, dict(sorted(fell.items())))
+        return Outcome(counts, fell)
     return asked.outcome(work, counts, proposals=dict(sorted(fell.items())))
 
 

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from culturekit.builders.simulated.scene_reader import BLANK, looks_of_marks, nearest
 from culturekit.builders.simulated.simulated_encoder import DIMENSIONS, SimulatedEncoder, direction
-from culturekit.errors import UsageError
 from culturekit.generation.backend import Pixels
 from culturekit.generation.simulated.objects.object_scene import (
     FLAWS,
@@ -132,6 +131,4 @@ def known(kind: str) -> tuple[tuple[str, ...], Vectors]:
 
 def make(spec: Spec) -> ObjectEncoder:
     """Make the encoder that a SPEC describes."""
-    if spec.target:
-        raise UsageError("the simulated encoder has options only", where=str(spec), hint="Write ...?blur=0.5.")
-    return ObjectEncoder(spec.read(Options))
+    return ObjectEncoder(spec.read(Options, such_as="blur=0.5"))

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from culturekit.builders.simulated.simulated_encoder import SimulatedEncoder, direction
-from culturekit.errors import UsageError
 from culturekit.generation.simulated.portraits.asked import MODERN, TRADITIONAL, asked_in, read_label, thing_code
 from culturekit.index.encoder import EncoderIdentity, Vectors
 from culturekit.registry import Spec
@@ -72,7 +71,4 @@ class PortraitEncoder(SimulatedEncoder):
 
 def make(spec: Spec) -> PortraitEncoder:
     """Make the encoder that a SPEC describes."""
-    if spec.target:
-        raise UsageError("the encoder simulated-portraits has options only", where=str(spec),
-                         hint="Write simulated-portraits?blur=0.5.")  # fmt: skip
-    return PortraitEncoder(spec.read(Options))
+    return PortraitEncoder(spec.read(Options, such_as="blur=0.5"))

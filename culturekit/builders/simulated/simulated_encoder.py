@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from culturekit.builders.simulated.scene_reader import read_scene
-from culturekit.errors import UsageError
 from culturekit.generation.simulated.scenes.captions import all_named, named_in, understood
 from culturekit.index.encoder import EncoderIdentity, TooLong, Vectors
 from culturekit.registry import Spec
@@ -96,6 +95,4 @@ def direction(name: str) -> NDArray[np.float64]:
 
 def make(spec: Spec) -> SimulatedEncoder:
     """Make the encoder that a SPEC describes."""
-    if spec.target:
-        raise UsageError("the simulated encoder has options only", where=str(spec), hint="Write simulated?blur=0.5.")
-    return SimulatedEncoder(spec.read(Options).blur)
+    return SimulatedEncoder(spec.read(Options, such_as="blur=0.5").blur)

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from culturekit.builders.popularity import PopularitySource
 from culturekit.builders.space.release_files import ReleaseFormat, check_formats, write_release_files
+from culturekit.counting import counted
 from culturekit.errors import IntegrityError, UsageError
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import by_qid, countries
@@ -191,8 +192,7 @@ def with_waiting(notes: Mapping[str, object], held: pl.DataFrame) -> Mapping[str
     if not waiting:
         return notes
     why = ", ".join(f"{count:,} {reason}" for reason, count in sorted(waiting.items()))
-    count = waiting.total()
-    artifacts = "1 artifact waits" if count == 1 else f"{count:,} artifacts wait"
+    artifacts = counted(waiting.total(), "artifacts", verb="wait")
     how = (
         "`culturekit cspace review export` makes their sheet; `--include review`, or `include: review` in a recipe, "
         "releases them as they are"
@@ -209,7 +209,7 @@ def taken_in(space: pl.DataFrame, kept: pl.DataFrame) -> Mapping[str, object]:
     )
     if not inside.height:
         return {}
-    artifacts = "1 artifact" if inside.height == 1 else f"{inside.height:,} artifacts"
+    artifacts = counted(inside.height, "artifacts")
     return {
         UNDER_REVIEW: dict(sorted(Counter(inside["reason"]).items())),
         "caveat": f"The cultural space holds {artifacts} that nobody kept and that a person has yet to look at.",

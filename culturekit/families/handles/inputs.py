@@ -3,12 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Annotated, Any, Protocol, TypeAlias, runtime_checkable
 
 import polars as pl
+from pydantic import Field
 
 from culturekit.errors import UsageError
 from culturekit.families.handles.country_labels import check_countries
+from culturekit.families.handles.mapped_alike import check_mapped_alike
 from culturekit.families.handles.public_files import numbered, prompts_table, roles
 from culturekit.families.handles.vector_files import (
     LabelledVectors,
@@ -27,7 +29,10 @@ from culturekit.storage.manifest import read_manifest
 from culturekit.storage.tables import read_table, read_together
 
 __all__ = [
+    "AnyImages",
+    "AnyValues",
     "Files",
+    "GroupedPrompts",
     "ImageTables",
     "Input",
     "NamedVectors",
@@ -68,10 +73,11 @@ class Files:
         return dict(self.paths) if isinstance(self.paths, Mapping) else numbered(role, self.paths)
 
     def together(self, table: Table) -> pl.DataFrame:
-        """Read tables of one kind as one: `read_together`; in matches countries have codes, or all have names."""
+        """Read tables of one kind as one: `read_together`; matches are of one index, and countries in them alike."""
         whole = read_together(self.places, table)
         if table is MATCHES:
             check_countries(whole, where=self.places)
+            check_mapped_alike(self.places)
         return whole
 
     def __bool__(self) -> bool:
@@ -223,6 +229,13 @@ class PairFolders(Files):
                     found=", ".join(f"{key} {own.get(key)}" for key in differ), hint="Measure all with one.",
                 )  # fmt: skip
         return found
+
+
+AnyImages: TypeAlias = Annotated[Numbered, Field(description="Table of images; repeat it for more than one.")]
+AnyValues: TypeAlias = Annotated[
+    ValueTables, Field(description="Table of values beside scores; repeat it for more than one.")
+]
+GroupedPrompts: TypeAlias = Annotated[Path, Field(description="Table of their prompts, with the group of each.")]
 
 
 def roles_of(given: object) -> dict[str, Path]:

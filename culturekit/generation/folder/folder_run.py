@@ -22,6 +22,7 @@ from culturekit.generation.folder.folder_intake import (
 from culturekit.generation.folder.folder_listing import Listing, shown, unreadable_folders
 from culturekit.generation.folder.folder_naming import Naming
 from culturekit.generation.folder.folder_plan import UNMATCHED, FolderPlan
+from culturekit.generation.image_rows import statuses_of
 from culturekit.records.schemas import IMAGES
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.shard_runs import run_shards
@@ -41,17 +42,16 @@ def findings_of(plan: FolderPlan, listing: Listing, *, failed: int) -> Iterator[
     if len(unmatched) > ambiguous:
         yield f"{counted(len(unmatched) - ambiguous, 'files')} found no prompt"
     if ambiguous:
-        yield f"{counted(ambiguous, 'files')} fit{'s' if ambiguous == 1 else ''} more than one prompt"
+        yield f"{counted(ambiguous, 'files', verb='fit')} more than one prompt"
     if listed:
-        yield f"{counted(listed, 'files')} in the list {'is' if listed == 1 else 'are'} not in the folder"
+        yield f"{counted(listed, 'files in the list', verb='are')} not in the folder"
     if len(missing) > listed:
         count = len(missing) - listed
-        yield f"{count:,} image{' has' if count == 1 else 's have'} no file and should"
+        yield f"{counted(count, 'images', verb='have')} no file and should"
     if failed:
         yield f"{counted(failed, 'files')} could not be read as a picture"
     if plan.clashes:
-        states = "states" if plan.clashes == 1 else "state"
-        yield f"{counted(plan.clashes, 'files')} {states} a repeat and a slot that another has"
+        yield f"{counted(plan.clashes, 'files', verb='state')} a repeat and a slot that another has"
     for name in unreadable_folders(listing):
         yield f"the folder {name or '.'!r} could not be looked into"
 
@@ -133,7 +133,7 @@ def outcome(
     same: Mapping[int, int],
 ) -> Outcome:
     """Give the account that stands in the manifest."""
-    statuses = Counter(images["status"].to_list())
+    made, others = statuses_of(images)
     failures = Counter(reason.partition(":")[0] for reason in images.filter(pl.col("status") == "failed")["reason"])
     notes: dict[str, object] = {
         "naming": {
@@ -146,17 +146,10 @@ def outcome(
         "unmatched": [row.source for row in plan.with_status("unmatched")][:SAMPLES],
         "failures": dict(sorted(failures.items())),
         "columns_not_used": list(naming.listed.unused) if naming.listed else [],
-        "findings": list(findings_of(plan, listing, failed=statuses["failed"])),
+        "findings": list(findings_of(plan, listing, failed=others.get("failed", 0))),
     }
-    counts = {"images": images.height, "drops": sum(drops.values()), "ok": statuses["ok"], "duplicates": len(same)}
-    return Outcome(
-        counts,
-        {
-            **{status: count for status, count in sorted(statuses.items()) if status != "ok"},
-            **drops,
-        },
-        {name: note for name, note in notes.items() if note},
-    )
+    counts = {"images": images.height, "drops": sum(drops.values()), "ok": made, "duplicates": len(same)}
+    return Outcome(counts, {**others, **drops}, {name: note for name, note in notes.items() if note})
 
 
 def other_kinds(listing: Listing) -> dict[str, list[str]]:

@@ -6,7 +6,6 @@ prompts -> calls -> the engine (journal, limits, budget, batches) -> pictures on
 A part of the table that is written is not looked at again, so that a run that was cut goes on after it.
 """
 
-from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -23,7 +22,7 @@ from culturekit.counting import counted
 from culturekit.generation.backend import ImageRequest
 from culturekit.generation.comparability import traits_of
 from culturekit.generation.folder.folder_intake import other_colours
-from culturekit.generation.image_rows import asked_row
+from culturekit.generation.image_rows import asked_row, image_id_of, statuses_of
 from culturekit.generation.picture_store import PictureStore, folder_of_prompt, linked, placed
 from culturekit.generation.runner import ImagePlan, wanted
 from culturekit.generation.services.image_client import ImageClient, check_image_price
@@ -146,6 +145,7 @@ class RowMaker:
             placed(content, to)
         height, width, _ = picture.pixels.shape
         return {
+            "image_id": image_id_of(self.model, request, picture.pixels),
             "path": relative,
             "sha256": digest_bytes(content),
             "width": width,
@@ -216,9 +216,8 @@ def buy_images(
             buy_parts(work, left, maker, journal, llm)
     images = merge_parts(list(parts), PAID_SCHEMA)
     write_table(work.out, IMAGES, images)
-    statuses = Counter(images["status"].to_list())
-    drops = {status: count for status, count in sorted(statuses.items()) if status != "ok"}
-    return Outcome({"images": images.height, "ok": statuses["ok"]}, drops, {"traits": traits_of(images).noted()})
+    made, drops = statuses_of(images)
+    return Outcome({"images": images.height, "ok": made}, drops, {"traits": traits_of(images).noted()})
 
 
 def buy_parts(work: Work, left: dict[Path, list[Call]], maker: RowMaker, journal: Journal, llm: LlmOptions) -> None:

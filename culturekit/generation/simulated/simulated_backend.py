@@ -248,9 +248,7 @@ def asked_for(request: ImageRequest) -> str:
 
 def make(spec: Spec, *, cspace: Path | None = None) -> ImageBackend:
     """Make the backend that a SPEC describes; its own `cspace` goes before the one of the run."""
-    options = spec.read(Options)
-    if spec.target:
-        raise UsageError("simulated has options only", where=str(spec), hint="Write simulated?cspace=PATH.")
+    options = spec.read(Options, such_as="cspace=PATH")
     path = Path(options.cspace) if options.cspace else cspace
     if path is None:
         raise UsageError(

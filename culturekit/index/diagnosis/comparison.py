@@ -19,6 +19,7 @@ from culturekit.index.matching.match_scope import ChannelVectors, Scope, scope_o
 from culturekit.index.search.adjustment import Adjustment, adjusted_by
 from culturekit.index.search.search import searcher
 from culturekit.records.choices import Aggregate
+from culturekit.records.unchanged import state_of
 
 __all__ = [
     "Comparer",
@@ -165,9 +166,14 @@ class Comparer:
         return self.finder
 
 
-@lru_cache(maxsize=2)
 def comparer(comparison: Comparison) -> Comparer:
-    """Open an index once per process; whoever gives out the work has checked its files."""
+    """Open an index once per process while it stays as it is; whoever gives out the work has checked its files."""
+    return opened(comparison, state_of(comparison.index), state_of(comparison.hubs))
+
+
+@lru_cache(maxsize=2)
+def opened(comparison: Comparison, *_: object) -> Comparer:
+    """Open an index in a certain state."""
     return Comparer(comparison, open_index(comparison.index, verified=True))
 
 

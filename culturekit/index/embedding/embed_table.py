@@ -12,7 +12,8 @@ from pydantic import Field
 
 from culturekit.errors import NothingScored, UsageError
 from culturekit.index.embedding.embedding import embed
-from culturekit.index.embedding.embedding_encoders import embed_texts, made_encoder
+from culturekit.index.embedding.embedding_encoders import embed_texts
+from culturekit.index.encoders import ENCODERS
 from culturekit.records.schemas import IMAGES, VECTOR_IDS
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage_command import Typed
@@ -195,7 +196,7 @@ def embed_table(work: Work, source: EmbedSource, encoder: str) -> Outcome:
         if source.images is None
         else embed_images_of(work, source.images, encoder)
     )
-    made = made_encoder(encoder)
+    made = ENCODERS.kept(encoder)
     notes = {"encoder": encoder, "identity": made.identity.as_options(), "caveat": made.caveat, **done.notes}
     return Outcome({**done.counts, "drops": sum(done.drops.values())}, done.drops, notes)
 

@@ -5,7 +5,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +19,7 @@ from culturekit.storage.digests import digest
 from culturekit.storage.seals import is_sealed, seal
 from culturekit.storage.system_errors import explained_outside
 
-__all__ = ["at_once", "embed_texts", "encoder_of", "encoding_pool", "made_encoder", "text_encoder_of", "weightless"]
+__all__ = ["at_once", "embed_texts", "encoder_of", "encoding_pool", "text_encoder_of", "weightless"]
 
 NO_WEIGHTS = "none"
 
@@ -28,15 +27,9 @@ BATCHES_ON_GPU = 4
 """Handed over in one piece, so that the encoder can lay the next batch ready while the GPU computes."""
 
 
-@cache
-def made_encoder(spec: str) -> Encoder:
-    """Make an encoder once per process."""
-    return ENCODERS.make(spec)
-
-
 def encoder_of(spec: str) -> ImageEncoder:
     """Give an encoder that reads pictures."""
-    encoder = made_encoder(spec)
+    encoder = ENCODERS.kept(spec)
     if not isinstance(encoder, ImageEncoder):
         raise UsageError("the encoder reads no pictures", where=spec, expected="an encoder of pictures")
     return encoder
@@ -44,7 +37,7 @@ def encoder_of(spec: str) -> ImageEncoder:
 
 def text_encoder_of(spec: str) -> TextEncoder:
     """Give an encoder that reads texts."""
-    encoder = made_encoder(spec)
+    encoder = ENCODERS.kept(spec)
     if not isinstance(encoder, TextEncoder):
         raise UsageError("the encoder reads no texts", where=spec, expected="an encoder of texts, such as CLIP")
     return encoder

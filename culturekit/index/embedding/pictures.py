@@ -6,9 +6,7 @@ from culturekit.errors import IntegrityError
 from culturekit.storage.digests import digest_bytes
 from culturekit.storage.picture_limits import ABSENT, CHANGED, IRREGULAR, OUTSIDE, UNOPENED
 from culturekit.storage.picture_reading import (
-    LIMITS,
     NoPicture,
-    PictureLimits,
     Pixels,
     picture_from,
     read_bytes_inside,
@@ -20,26 +18,26 @@ NOT_AS_PROMISED = {ABSENT, CHANGED, IRREGULAR, OUTSIDE, UNOPENED}
 """The folder is not what its table says, which no report of single images should hide."""
 
 
-def try_picture(root: Path, relative: str, *, sha256: str, limits: PictureLimits = LIMITS) -> Pixels | NoPicture:
+def try_picture(root: Path, relative: str, *, sha256: str) -> Pixels | NoPicture:
     """Load the picture of an images row as uint8 (height, width, 3), or say why its file holds none that is read.
 
     Raises:
         IntegrityError: the file is missing, outside the table's folder, or not the one that the row describes.
     """
-    content = promised_bytes(root, relative, sha256=sha256, limits=limits)
+    content = promised_bytes(root, relative, sha256=sha256)
     if isinstance(content, NoPicture):
         return content
-    found = picture_from(content, limits=limits)
+    found = picture_from(content)
     return found if isinstance(found, NoPicture) else found.pixels
 
 
-def promised_bytes(root: Path, relative: str, *, sha256: str, limits: PictureLimits = LIMITS) -> bytes | NoPicture:
+def promised_bytes(root: Path, relative: str, *, sha256: str) -> bytes | NoPicture:
     """Read the file of an images row, or say why it holds no picture that is read.
 
     Raises:
         IntegrityError: the file is missing, outside the table's folder, or not the one that the row describes.
     """
-    found = read_bytes_inside(root, relative, limits=limits)
+    found = read_bytes_inside(root, relative)
     if not isinstance(found, NoPicture) and digest_bytes(found) != sha256:
         found = NoPicture(CHANGED, f"SHA-256 {digest_bytes(found)}")
     if isinstance(found, NoPicture) and found.reason in NOT_AS_PROMISED:

@@ -11,8 +11,8 @@ from pydantic import Field
 
 from culturekit.errors import UsageError
 from culturekit.index.embedding.embedding import embed
-from culturekit.index.embedding.embedding_encoders import made_encoder
 from culturekit.index.encoder import ImageEncoder, TextEncoder, Vectors
+from culturekit.index.encoders import ENCODERS
 from culturekit.index.folder.artifact_names import AliasesOfCandidates, artifact_names, artifacts_of, country_names
 from culturekit.index.folder.index_folder import write_index
 from culturekit.index.folder.references import PromptsOfReferences, known_references
@@ -108,7 +108,7 @@ def build_index(work: Work, files: IndexFiles, options: IndexOptions) -> Outcome
         add_texts(work, files, options, artifacts, found)
     indexed = pl.concat(found.rows)
     write_index(work.out, indexed, together(work.scratch / "all-vectors.npy", found.vectors), artifacts)
-    encoder = made_encoder(options.encoder)
+    encoder = ENCODERS.kept(options.encoder)
     notes = {
         "encoder": options.encoder,
         "identity": encoder.identity.as_options(),
@@ -128,7 +128,7 @@ def build_index(work: Work, files: IndexFiles, options: IndexOptions) -> Outcome
 
 def channels_for(files: IndexFiles, options: IndexOptions) -> Sequence[ChannelName]:
     """Decide which channels are built, or say what is missing for one that was asked for."""
-    encoder = made_encoder(options.encoder)
+    encoder = ENCODERS.kept(options.encoder)
     texts, pictures = isinstance(encoder, TextEncoder), isinstance(encoder, ImageEncoder)
     wanted: Sequence[ChannelName]
     if options.channel is None:

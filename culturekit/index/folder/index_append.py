@@ -10,7 +10,7 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.errors import UsageError
-from culturekit.index.embedding.embedding_encoders import made_encoder
+from culturekit.index.encoders import ENCODERS
 from culturekit.index.folder.artifact_names import AliasesOfCandidates, artifact_names, artifacts_of, country_names
 from culturekit.index.folder.build import NO_REFERENCE, Gathered
 from culturekit.index.folder.index_folder import OpenIndex, check_identity, open_index
@@ -67,7 +67,7 @@ def append_index(work: Work, folder: Path, files: AppendFiles, options: AppendOp
     """Write an index that holds another, and what is new, as a part of its own."""
     index = open_index(folder)
     spec = options.encoder or index.encoder
-    check_identity(index, made_encoder(spec))
+    check_identity(index, ENCODERS.kept(spec))
     artifacts = with_new(index, files.cspace)
     found = Appended(removed=frozenset(index.notes.get("removed", [])))
     if files.references is not None:

@@ -1,7 +1,6 @@
 """What an index must hold to before anything is searched in it; whatever does not is refused with the reason."""
 
 from collections.abc import Mapping
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import polars as pl
 
 from culturekit.errors import IntegrityError
 from culturekit.index.encoder import Vectors
-from culturekit.storage.digests import digest, digest_file
+from culturekit.storage.digests import digest, known_digest
 from culturekit.storage.manifest import MANIFEST, Manifest, read_manifest
 
 __all__ = ["check_files", "check_rows", "check_vectors", "differing", "refused"]
@@ -43,22 +42,10 @@ def check_files(folder: Path, *, verified: bool = False) -> Manifest:
         if not path.is_file() or path.stat().st_size != record.bytes:
             found = f"{path.stat().st_size} bytes" if path.is_file() else "no file"
             raise refused("not what the index was built with", path, expected=f"{record.bytes} bytes", found=found)
-        content = record.sha256 if verified else content_of(path)
+        content = record.sha256 if verified else known_digest(path)
         if content != record.sha256:
             raise refused("not what the index was built with", path, expected=f"SHA-256 {record.sha256}", found=content)
     return manifest
-
-
-def content_of(path: Path) -> str:
-    """Hash a file, once per process as long as the file system says that it is the same."""
-    state = path.stat()
-    return hashed(path.resolve(), state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
-
-
-@lru_cache(maxsize=256)
-def hashed(path: Path, *_: int) -> str:
-    """Hash a file in a certain state."""
-    return digest_file(path)
 
 
 def check_rows(ids: pl.DataFrame, vectors: Vectors, where: Path) -> None:

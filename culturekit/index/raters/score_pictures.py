@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -59,15 +59,9 @@ class QualityShard:
     part: Path
 
 
-@cache
-def scorer_of(spec: str) -> QualityScorer:
-    """Make a scorer once per process."""
-    return SCORERS.make(spec)
-
-
 def score_pictures(work: Work, images_path: Path, scorer: str, *, prompts_path: Path | None = None) -> Outcome:
     """Write the quality of every image that has a picture and, where the scorer needs one, a prompt."""
-    made = scorer_of(scorer)
+    made = SCORERS.kept(scorer)
     images = with_prompts(read_table(images_path, IMAGES), prompts_path).sort("image_id")
     ready = images.filter(pl.col("status") == "ok")
     asked = ready.filter(pl.col("prompt").is_not_null()) if made.needs_prompts else ready
@@ -129,7 +123,7 @@ def scored(work: Work, images: pl.DataFrame, root: Path, scorer: str) -> pl.Data
     """Score images shard by shard; those of a cut run are not scored again."""
     prompt = pl.col("prompt").fill_null("")
     listed = list(images.select("image_id", "path", "sha256", prompt).iter_rows())
-    mark = digest(dict(scorer_of(scorer).parameters))[:16]
+    mark = digest(dict(SCORERS.kept(scorer).parameters))[:16]
     shards = [
         QualityShard(
             scorer,
@@ -139,7 +133,7 @@ def scored(work: Work, images: pl.DataFrame, root: Path, scorer: str) -> pl.Data
         )
         for start in range(0, len(listed), PICTURES_PER_SHARD)
     ]
-    weightless = scorer_of(scorer).parameters.get("weights") == "none"
+    weightless = SCORERS.kept(scorer).parameters.get("weights") == "none"
     hands = None if weightless else partial(in_threads, workers=work.engine.workers)
     run_shards(work, shards, score_shard, size=lambda shard: len(shard.images), unit="images", hands=hands)
     return merge_parts([shard.part for shard in shards], PART)
@@ -166,7 +160,7 @@ def in_threads(score: Callable[[QualityShard], int], shards: Sequence[QualitySha
 
 def score_shard(shard: QualityShard) -> int:
     """Score a run of images and keep a row for each, with a value or a reason."""
-    scorer = scorer_of(shard.scorer)
+    scorer = SCORERS.kept(shard.scorer)
     rows: list[tuple[str, str, float | None, str | None, str | None]] = []
     for start in range(0, len(shard.images), scorer.batch_size):
         some = shard.images[start : start + scorer.batch_size]

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -56,15 +56,9 @@ class SpreadShard:
     part: Path
 
 
-@cache
-def measure_of(spec: str) -> PairMeasure:
-    """Make a measure once per process."""
-    return PAIR_MEASURES.make(spec)
-
-
 def measure_spread(work: Work, images_path: Path, measure: str, *, size: int) -> Outcome:
     """Write the mean distance over all pairs of each full batch; a batch with an unreadable picture has none."""
-    made = measure_of(measure)
+    made = PAIR_MEASURES.kept(measure)
     batches, left_out = repeat_batches(read_table(images_path, IMAGES), size)
     rows = measured(work, batches, images_path.parent, measure)
     lost = rows.filter(pl.col("reason").is_not_null())
@@ -79,7 +73,7 @@ def measure_spread(work: Work, images_path: Path, measure: str, *, size: int) ->
 
 def measured(work: Work, batches: Sequence[RepeatBatch], root: Path, measure: str) -> pl.DataFrame:
     """Measure batches shard by shard; those of a cut run are not measured again."""
-    mark = digest(dict(measure_of(measure).parameters))[:16]
+    mark = digest(dict(PAIR_MEASURES.kept(measure).parameters))[:16]
     shards = [
         SpreadShard(
             measure,
@@ -89,7 +83,7 @@ def measured(work: Work, batches: Sequence[RepeatBatch], root: Path, measure: st
         )
         for start in range(0, len(batches), BATCHES_PER_SHARD)
     ]
-    weightless = measure_of(measure).parameters.get("weights") == "none"
+    weightless = PAIR_MEASURES.kept(measure).parameters.get("weights") == "none"
     hands = None if weightless else partial(in_threads, workers=work.engine.workers)
     run_shards(work, shards, measure_shard, size=lambda shard: len(shard.batches), unit="batches", hands=hands)
     return merge_parts([shard.part for shard in shards], PART)
@@ -97,7 +91,7 @@ def measured(work: Work, batches: Sequence[RepeatBatch], root: Path, measure: st
 
 def measure_shard(shard: SpreadShard) -> int:
     """Measure a run of batches and keep a row for each."""
-    measure = measure_of(shard.measure)
+    measure = PAIR_MEASURES.kept(shard.measure)
     rows = []
     for batch in shard.batches:
         with explained_outside(f"the measure {shard.measure}"):

@@ -71,9 +71,9 @@ def ingest(work: Work, dump: Sequence[Path], options: IngestOptions, *, redirect
     parts = [part for report in reports for part in report.parts]
     write_table(work.out, STARTS, starts_of(reports))
     built = build_store(work.out, parts, work.scratch, moved, items=kinds["item"])
-    drops = {f"not an item: {kind}": count for kind, count in sorted(kinds.items()) if kind != "item"}
-    drops |= {f"malformed: {reason}": count for reason, count in sorted(all_malformed(reports).items())}
-    drops |= dict(sorted(sum((report.left_out for report in reports), Counter[str]()).items()))
+    drops = {f"not an item: {kind}": count for kind, count in kinds.items() if kind != "item"}
+    drops |= {f"malformed: {reason}": count for reason, count in all_malformed(reports).items()}
+    drops |= sum((report.left_out for report in reports), Counter[str]())
     if built.duplicates:
         drops["item given twice"] = built.duplicates
     totals = {"lines": sum(report.entities for report in reports), **built.counts}

@@ -11,8 +11,9 @@ from culturekit.errors import ConfigError, Problem, UsageError
 from culturekit.llm.client import Client, Reply, Request, Stop
 from culturekit.llm.clients.client_options import ReplayOptions
 from culturekit.llm.clients.clients import CLIENTS
-from culturekit.llm.journal.journal_entry import ANSWERS, key_of
+from culturekit.llm.journal.journal_entry import key_of
 from culturekit.llm.journal.journal_file import FILE, SOUND, check_types, damaged, errors_explained, open_for_reading
+from culturekit.records.choices import ANSWERED
 from culturekit.registry import Spec, parse_spec
 from culturekit.storage.digests import digest_bytes
 
@@ -108,7 +109,7 @@ class JournalReplies:
             rows = self.connection.execute(REPLIES, (key, self.run)).fetchall()
         if not rows:
             return None
-        raw, checksum, number, _ = max(rows, key=lambda row: (row[3] in ANSWERS, row[2]))
+        raw, checksum, number, _ = max(rows, key=lambda row: (row[3] in ANSWERED, row[2]))
         check_types(self.path, f"reply {number}", (raw, checksum), (bytes, int))
         if crc32(raw) != checksum:
             raise damaged(self.path, f"reply {number} is not what was written")

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, Self
 from zlib import crc32
 
-from culturekit.llm.journal.journal_entry import ANSWERS, Entry, Mode, Reading
+from culturekit.llm.journal.journal_entry import Entry, Mode, Reading
 from culturekit.llm.journal.journal_file import (
     FILE,
     SOUND,
@@ -24,10 +24,11 @@ from culturekit.llm.journal.journal_file import (
 )
 from culturekit.llm.journal.journal_writer import JournalWriter
 from culturekit.llm.journal.request_texts import pieces
+from culturekit.records.choices import ANSWERED
 from culturekit.storage.atomic import sync_folder
 from culturekit.storage.locks import hold
 
-__all__ = ["ANSWERS", "Entry", "Journal", "Mode", "Reading"]
+__all__ = ["Entry", "Journal", "Mode", "Reading"]
 
 FOUND = f"""
 SELECT key, replies.run, attempt, mode, status, kind, raw, at, replies.number, outcome, checksum
@@ -36,7 +37,7 @@ CROSS JOIN replies ON replies.request = requests.number
 LEFT JOIN readings ON readings.number = replies.number AND {SOUND}
 WHERE key IN (%s)
   AND (run IN (SELECT number FROM runs WHERE tag = ?)
-       OR (kind = 'reply' AND (outcome IS NULL OR outcome IN ({", ".join(repr(name) for name in ANSWERS)}))))
+       OR (kind = 'reply' AND (outcome IS NULL OR outcome IN ({", ".join(repr(name) for name in ANSWERED)}))))
 """
 ENTRY = (bytes, int, int, str, int, str, bytes, float, int, (str, type(None)), int)
 """What the columns of a found reply hold; SQLite keeps whatever is put into them."""

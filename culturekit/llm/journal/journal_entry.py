@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 from culturekit.llm.client import Identity, Image, Outgoing, Usage
 from culturekit.storage.digests import canonical_json
 
-__all__ = ["ANSWERS", "Entry", "Mode", "Reading", "key_of"]
+__all__ = ["Entry", "Mode", "Reading", "key_of"]
 
 STANDS_OTHERWISE = {"Outgoing": {"body", "images"}, "Image": {"content"}, "Identity": set[str]()}
 """What is left out of the listing of fields: the body and an image's bytes, which are hashed as bytes.
@@ -51,9 +51,6 @@ def image_parts(image: Image) -> dict[str, object]:
 
 
 Mode: TypeAlias = Literal["online", "batch"]
-
-ANSWERS = ("ok", "repaired")
-"""The readings of a reply that serve other runs too."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,13 @@ from dataclasses import replace
 
 from culturekit.llm.client import Client, Failure, Reply
 from culturekit.llm.journal.journal import Journal
-from culturekit.llm.journal.journal_entry import ANSWERS, Entry, Reading
+from culturekit.llm.journal.journal_entry import Entry, Reading
 from culturekit.llm.money.counted_here import fully_counted
 from culturekit.llm.money.purse import Purse
 from culturekit.llm.outcomes import Answered
 from culturekit.llm.question import Question
 from culturekit.llm.row_automaton import Row, failed, heard, reading_of
+from culturekit.records.choices import ANSWERED
 
 __all__ = ["Replay"]
 
@@ -65,9 +66,9 @@ class Replay:
 
     def serves(self, entry: Entry, step: Row | Answered) -> bool:
         """Say whether a reply of another run counts: an answer does, and the invalid one before a repaired one."""
-        if entry.outcome in ANSWERS:
+        if entry.outcome in ANSWERED:
             return True
-        return isinstance(step, Answered) and step.outcome in ANSWERS
+        return isinstance(step, Answered) and step.outcome in ANSWERED
 
     def note(self, question: Question, entry: Entry, reply: Reply, step: Row | Answered) -> None:
         """Note what an entry says, where a kill came before that."""

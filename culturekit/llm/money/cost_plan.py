@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from culturekit.llm.client import Identity, Outgoing, Rate
+from culturekit.llm.client import Client, FreeClient, Identity, Outgoing, Rate, Request
 from culturekit.llm.journal.journal_entry import Mode, key_of
 from culturekit.llm.journal.request_texts import shared_length
 from culturekit.llm.money.prices import worst_cost
@@ -18,7 +18,7 @@ from culturekit.llm.money.tokens import estimate, input_bound
 from culturekit.llm.repair import REPAIR_MARK
 from culturekit.stages.asking import Left
 
-__all__ = ["CostPlan", "amount", "cost_plan_lines", "plan_cost"]
+__all__ = ["CostPlan", "amount", "cost_plan_lines", "plan_cost", "plan_requests"]
 
 LEAST_SHARED = 200
 """Bytes at both ends: the instructions and the schema. Requests that share less are known by their keys only."""
@@ -94,6 +94,25 @@ class Sizes:
     estimates: Floats
     bounds: Floats
     outputs: Floats
+
+
+def plan_requests(
+    client: Client | FreeClient, requests: Iterable[Request], *, spent: Sequence[Spent], batch: bool
+) -> CostPlan:
+    """Plan what requests to a client cost; one that answers in this process takes nothing."""
+    if isinstance(client, FreeClient):
+        return CostPlan(sum(1 for _ in requests), 0, 0, "online", 0, 0, 0.0, 0.0, 0.0, "sizes")
+    mode: Mode = "batch" if batch else "online"
+    return plan_cost(composed(client, requests), client.identity, client.rate, mode=mode, spent=spent)
+
+
+def composed(client: Client, requests: Iterable[Request]) -> Iterator[Outgoing]:
+    """Compose requests, the same one in a row only once."""
+    last: tuple[Request, Outgoing] | None = None
+    for request in requests:
+        if last is None or last[0] is not request:
+            last = request, client.compose(request)
+        yield last[1]
 
 
 def plan_cost(

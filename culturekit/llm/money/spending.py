@@ -4,8 +4,8 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from culturekit.llm.journal.journal_entry import ANSWERS
 from culturekit.llm.journal.journal_file import SOUND, errors_explained, open_for_reading
+from culturekit.records.choices import ANSWERED
 
 __all__ = ["Spent", "read_spending"]
 
@@ -13,7 +13,7 @@ LOOKED_INTO = 2_000
 """Of so many requests, the last ones, the text is read: enough for an estimate, and little beside a large journal."""
 
 SPENT = f"""
-SELECT key, tag, sum(input_tokens), sum(output_tokens), max(outcome IN ({", ".join(repr(name) for name in ANSWERS)}))
+SELECT key, tag, sum(input_tokens), sum(output_tokens), max(outcome IN ({", ".join(repr(name) for name in ANSWERED)}))
 FROM readings
 JOIN replies ON replies.number = readings.number AND {SOUND}
 JOIN requests ON requests.number = replies.request
@@ -44,9 +44,9 @@ class Spent:
     body: bytes = field(default=b"", repr=False)
 
 
-def read_spending(path: Path) -> list[Spent]:
+def read_spending(path: Path | None) -> list[Spent]:
     """Read what was spent, in the order in which it began; empty where there is no journal."""
-    if not path.exists():
+    if path is None or not path.exists():
         return []
     with errors_explained(path), closing(open_for_reading(path)) as connection:
         bodies: dict[bytes, bytes] = dict(connection.execute(TEXTS, (LOOKED_INTO,)).fetchall())

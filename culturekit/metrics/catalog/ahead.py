@@ -1,6 +1,6 @@
 """The metrics of CULTIVate: AHEaD, from descriptors of what images should show and of what they show."""
 
-from culturekit.metrics.catalog.metric import Metric
+from culturekit.metrics.catalog.metric import describe
 
 __all__ = ["AHEAD"]
 
@@ -29,15 +29,11 @@ EXTRACTED = "judgments, task extract: image_id, item (the token), dimension, out
 VECTORS = "a folder of vectors: one per phrase, its id the phrase"
 WEIGHTS = "that of the encoder of the phrases (all-MiniLM-L6-v2: Apache-2.0)"
 
-ALIGN = Metric(
-    name="align",
-    title="Alignment with cultural descriptors",
-    formula="mean over dimensions d of the share of references r in R_d with max over predictions p in P_d of "
+ALIGN = describe(
+    "align",
+    "Alignment with cultural descriptors",
+    "mean over dimensions d of the share of references r in R_d with max over predictions p in P_d of "
     "cos(p, r) >= tau; aggregate=pooled: one share over all dimensions",
-    low=0.0,
-    high=1.0,
-    direction="higher",
-    unit="share",
     paper=f"{CULTIVATE}, equation 1",
     inputs=(DESCRIPTORS, EXTRACTED, VECTORS),
     pitfalls=(
@@ -45,18 +41,15 @@ ALIGN = Metric(
         "References list variants that exclude each other, so that no single image can reach 1.",
         LADDER,
     ),
+    direction="higher",
     licence=WEIGHTS,
 )
 
-HAL = Metric(
-    name="hal",
-    title="Hallucination against cultural descriptors",
-    formula="mean over dimensions d of the share of predictions p in P_d with max over references r in R_d of "
+HAL = describe(
+    "hal",
+    "Hallucination against cultural descriptors",
+    "mean over dimensions d of the share of predictions p in P_d with max over references r in R_d of "
     "cos(p, r) < tau, 0 where P_d is empty; aggregate=pooled: one share over all dimensions",
-    low=0.0,
-    high=1.0,
-    direction="lower",
-    unit="share",
     paper=f"{CULTIVATE}, equation 2",
     inputs=ALIGN.inputs,
     pitfalls=(
@@ -65,17 +58,14 @@ HAL = Metric(
         "A true detail that no reference mentions counts as hallucinated.",
         LADDER,
     ),
+    direction="lower",
     licence=WEIGHTS,
 )
 
-EMPTY = Metric(
-    name="empty",
-    title="Dimensions in which nothing was said",
-    formula="share of the dimensions with references in which the extractor named nothing in the image",
-    low=0.0,
-    high=1.0,
-    direction="neither",
-    unit="share",
+EMPTY = describe(
+    "empty",
+    "Dimensions in which nothing was said",
+    "share of the dimensions with references in which the extractor named nothing in the image",
     paper="culturekit; a flag on ALIGN and HAL",
     inputs=(DESCRIPTORS, EXTRACTED),
     pitfalls=(
@@ -85,15 +75,11 @@ EMPTY = Metric(
     ),
 )
 
-EXAG = Metric(
-    name="exag",
-    title="Exaggeration of stereotypes",
-    formula="mean (reduce=max: maximum) over stereotype candidates k of the country of max(0, f(I, k) - f_real(k)), "
+EXAG = describe(
+    "exag",
+    "Exaggeration of stereotypes",
+    "mean (reduce=max: maximum) over stereotype candidates k of the country of max(0, f(I, k) - f_real(k)), "
     "f an image-text score, f_real its mean over real images of the country",
-    low=0.0,
-    high=1.0,
-    direction="lower",
-    unit="score",
     paper=f"{CULTIVATE}, equations 3 and 4",
     inputs=(
         "judgments, task stereotype: image_id, item (the candidate), value, of generated and of real images",
@@ -106,17 +92,15 @@ EXAG = Metric(
         "An image without a score of every candidate of its country is left out and counted.",
         LADDER,
     ),
+    direction="lower",
+    unit="score",
     licence="that of the scorer named in params.scorer",
 )
 
-FAITH = Metric(
-    name="faith",
-    title="Cultural faithfulness",
-    formula="(ALIGN + (1 - HAL) + (1 - EXAG)) / 3, per image",
-    low=0.0,
-    high=1.0,
-    direction="higher",
-    unit="share",
+FAITH = describe(
+    "faith",
+    "Cultural faithfulness",
+    "(ALIGN + (1 - HAL) + (1 - EXAG)) / 3, per image",
     paper=f"{CULTIVATE}, equation 5",
     inputs=(*ALIGN.inputs, *EXAG.inputs),
     pitfalls=(
@@ -125,18 +109,15 @@ FAITH = Metric(
         *MATCHING,
         LADDER,
     ),
+    direction="higher",
     licence=f"{WEIGHTS}; {EXAG.licence}",
 )
 
-DDIV = Metric(
-    name="ddiv",
-    title="Descriptor diversity",
-    formula="mean over dimensions of -sum of p_j ln p_j / ln|R_d|, p_j = c_j / sum of c, c_j the images of a prompt "
+DDIV = describe(
+    "ddiv",
+    "Descriptor diversity",
+    "mean over dimensions of -sum of p_j ln p_j / ln|R_d|, p_j = c_j / sum of c, c_j the images of a prompt "
     "that show reference j; 0 where none is shown or |R_d| <= 1",
-    low=0.0,
-    high=1.0,
-    direction="higher",
-    unit="share",
     paper=f"{CULTIVATE}, equation 6",
     inputs=ALIGN.inputs,
     pitfalls=(
@@ -146,18 +127,15 @@ DDIV = Metric(
         *MATCHING,
         LADDER,
     ),
+    direction="higher",
     licence=WEIGHTS,
 )
 
-SDIV = Metric(
-    name="sdiv",
-    title="Semantic diversity",
-    formula="mean over dimensions of ALIGN_d of the predictions of all images of a prompt pooled - mean over its "
+SDIV = describe(
+    "sdiv",
+    "Semantic diversity",
+    "mean over dimensions of ALIGN_d of the predictions of all images of a prompt pooled - mean over its "
     "images of ALIGN_d",
-    low=0.0,
-    high=1.0,
-    direction="higher",
-    unit="share",
     paper=f"{CULTIVATE}, equation 7",
     inputs=ALIGN.inputs,
     pitfalls=(
@@ -167,6 +145,7 @@ SDIV = Metric(
         *MATCHING,
         LADDER,
     ),
+    direction="higher",
     licence=WEIGHTS,
 )
 

@@ -1,6 +1,8 @@
 """What an audit says by itself, before it corrects anything."""
 
-from culturekit.metrics.catalog.metric import Direction, Metric
+from functools import partial
+
+from culturekit.metrics.catalog.metric import describe
 
 __all__ = ["AUDITS", "QUESTIONS"]
 
@@ -9,15 +11,11 @@ INTERVAL = (
     "prompts under these. It does not speak about other judges, and how wrong the judge is stands in no interval."
 )
 
-DSG = Metric(
-    name="dsg",
-    title="Davidsonian scene graph score",
-    formula="mean over images of (questions answered yes whose parents were all answered yes) / (all questions, or "
+DSG = describe(
+    "dsg",
+    "Davidsonian scene graph score",
+    "mean over images of (questions answered yes whose parents were all answered yes) / (all questions, or "
     "under params.denominator valid those whose parents were all answered yes)",
-    low=0.0,
-    high=1.0,
-    direction="higher",
-    unit="share",
     paper="Cho et al. 2024, Davidsonian Scene Graph: Improving Reliability in Fine-grained Evaluation for T2I "
     "Generation",
     inputs=(
@@ -34,17 +32,14 @@ DSG = Metric(
         "An image with an unanswered question has no score; the manifest counts them.",
         INTERVAL,
     ),
+    direction="higher",
     licence="that of the judge named in params.judge",
 )
 
-VQASCORE = Metric(
-    name="vqascore",
-    title="VQAScore",
-    formula='mean over images of P("Yes" | image, "Does this figure show {text}?")',
-    low=0.0,
-    high=1.0,
-    direction="higher",
-    unit="probability",
+VQASCORE = describe(
+    "vqascore",
+    "VQAScore",
+    'mean over images of P("Yes" | image, "Does this figure show {text}?")',
     paper="Lin et al. 2024, Evaluating Text-to-Visual Generation with Image-to-Text Generation",
     inputs=("judgments, task vqascore: image_id, judge, value, outcome", "images: image_id, model, prompt_id"),
     pitfalls=(
@@ -52,6 +47,8 @@ VQASCORE = Metric(
         "What the probability is a share of matters: of yes and no alone it is larger than of the whole vocabulary.",
         INTERVAL,
     ),
+    direction="higher",
+    unit="probability",
     licence=DSG.licence,
 )
 
@@ -62,19 +59,14 @@ QUESTIONS = (DSG, VQASCORE)
 WILSON = "Wilson 1927; limits over concepts: Zou and Donner 2008"
 
 
-def share(
-    name: str, title: str, formula: str, *, paper: str, pitfalls: tuple[str, ...], direction: Direction
-) -> Metric:
-    """Describe a share of images; concepts are weighed by their images."""
-    told = f"{formula}; concepts weighed by their images"
-    return Metric(name, title, told, 0.0, 1.0, direction, "share", paper, ("matches", "audits"), pitfalls)
-
+share = partial(describe, inputs=("matches", "audits"))
+"""Describe a share of images; concepts are weighed by their images."""
 
 MAPPING_ACCURACY = share(
     "mapping_accuracy",
     "How often the mapping is right",
     "share of audited images whose nearest artifact is, at params.level, what people saw; one that shows nothing is "
-    "never right",
+    "never right; concepts weighed by their images",
     paper=WILSON,
     pitfalls=(
         "It speaks of this model's images: another model's may be easier, or harder.",
@@ -86,7 +78,7 @@ MAPPING_ACCURACY = share(
 SHARE_WITHOUT_CULTURE = share(
     "share_without_culture",
     "Share of images without culture",
-    "share of audited images in which people saw no artifact of any culture",
+    "share of audited images in which people saw no artifact of any culture; concepts weighed by their images",
     paper=WILSON,
     pitfalls=("People recognise what they know: nothing recognised is not nothing shown.",),
     direction="lower",
@@ -95,10 +87,10 @@ SHARE_WITHOUT_CULTURE = share(
 SHOWN_SHARE = share(
     "shown_share",
     "Share of images that show a country",
-    "mean of (said - w mapped) over audited images + w share of all images mapped to it, w = clip(cov / var, 0, 1)",
+    "mean of (said - w mapped) over audited images + w share of all images mapped to it, w = clip(cov / var, 0, 1); "
+    "concepts weighed by their images",
     paper="Angelopoulos, Duchi and Zrnic 2023 (PPI++)",
     pitfalls=("Each country is estimated by itself: the shares need not add up to 1.",),
-    direction="neither",
 )
 
 AUDITS = (MAPPING_ACCURACY, SHARE_WITHOUT_CULTURE, SHOWN_SHARE)

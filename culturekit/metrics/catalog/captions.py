@@ -1,6 +1,8 @@
 """The metric of C³: how well translated captions fit their originals, images and objects."""
 
-from culturekit.metrics.catalog.metric import Metric
+from functools import partial
+
+from culturekit.metrics.catalog.metric import describe
 
 __all__ = ["CAPTIONS"]
 
@@ -18,14 +20,13 @@ COSINES = (
     "for captions: the terms do not weigh the same in the sum.",
 )
 
-TEXT = Metric(
-    name="c3_text",
-    title="Text-text alignment of captions",
-    formula="A_ST = mean over tokens s of the original of max over tokens t of the translation of cos(s, t)",
-    low=-1.0,
-    high=1.0,
-    direction="higher",
-    unit="cosine",
+cosines = partial(describe, low=-1.0, direction="higher", unit="cosine")
+"""Describe an alignment that is a cosine."""
+
+TEXT = cosines(
+    "c3_text",
+    "Text-text alignment of captions",
+    "A_ST = mean over tokens s of the original of max over tokens t of the translation of cos(s, t)",
     paper=f"{PAPER}; on sentence vectors of LaBSE it is the baseline of that name",
     inputs=("folders of vectors, ids ITEM or ITEM#k: source, target",),
     pitfalls=(
@@ -35,14 +36,10 @@ TEXT = Metric(
     licence=LABSE,
 )
 
-IMAGE = Metric(
-    name="c3_image",
-    title="Image-text alignment of captions",
-    formula="A_IT = max over tokens t of the translation of cos(image, t)",
-    low=-1.0,
-    high=1.0,
-    direction="higher",
-    unit="cosine",
+IMAGE = cosines(
+    "c3_image",
+    "Image-text alignment of captions",
+    "A_IT = max over tokens t of the translation of cos(image, t)",
     paper=f"{PAPER}; on caption vectors of CLIP it is the baseline of that name",
     inputs=("folders of vectors, ids ITEM or ITEM#k: image, image_target",),
     pitfalls=(
@@ -52,14 +49,10 @@ IMAGE = Metric(
     licence=CLIP,
 )
 
-OBJECT = Metric(
-    name="c3_object",
-    title="Object-text alignment of captions",
-    formula="A_OT = mean over detected objects o of max over tokens t of the translation of cos(o, t)",
-    low=-1.0,
-    high=1.0,
-    direction="higher",
-    unit="cosine",
+OBJECT = cosines(
+    "c3_object",
+    "Object-text alignment of captions",
+    "A_OT = mean over detected objects o of max over tokens t of the translation of cos(o, t)",
     paper=PAPER,
     inputs=("folders of vectors, ids ITEM or ITEM#k: objects, target",),
     pitfalls=(
@@ -71,14 +64,10 @@ OBJECT = Metric(
     licence=f"{LABSE}; that of the detector",
 )
 
-C3 = Metric(
-    name="c3",
-    title="Multi-modal alignment of captions",
-    formula="A = A_ST + A_IT + A_OT, the sum of the terms that are present",
-    low=-3.0,
-    high=3.0,
-    direction="higher",
-    unit="sum of cosines",
+C3 = describe(
+    "c3",
+    "Multi-modal alignment of captions",
+    "A = A_ST + A_IT + A_OT, the sum of the terms that are present",
     paper=PAPER,
     inputs=(*TEXT.inputs, *IMAGE.inputs, *OBJECT.inputs),
     pitfalls=(
@@ -87,6 +76,10 @@ C3 = Metric(
         *COSINES,
         INTERVAL,
     ),
+    low=-3.0,
+    high=3.0,
+    direction="higher",
+    unit="sum of cosines",
     licence=f"{LABSE}; {CLIP}; that of the detector",
 )
 

@@ -1,6 +1,6 @@
 """The metrics of CUBE: quality, diversity of labels, and their product."""
 
-from culturekit.metrics.catalog.metric import Metric
+from culturekit.metrics.catalog.metric import describe
 
 __all__ = ["DIVERSITY"]
 
@@ -16,14 +16,10 @@ MAPPING_PITFALLS = (
     "and speak about these prompts.",
 )
 
-QUALITY = Metric(
-    name="quality",
-    title="Quality",
-    formula="mean of s(x), over the images of a repeat, then repeats, then prompts",
-    low=float("-inf"),
-    high=float("inf"),
-    direction="higher",
-    unit="share",
+QUALITY = describe(
+    "quality",
+    "Quality",
+    "mean of s(x), over the images of a repeat, then repeats, then prompts",
     paper=CUBE,
     inputs=("matches: image_id, model, concept, prompt_id, repeat", "quality: image_id, scorer, value"),
     pitfalls=(
@@ -32,18 +28,17 @@ QUALITY = Metric(
         "Scorers judge looks, and prefer what they were trained on; none of them knows whether a picture is right "
         "about a culture.",
     ),
+    low=float("-inf"),
+    high=float("inf"),
+    direction="higher",
     licence="that of the scorer named in params.scorer",
 )
 
-VS = Metric(
-    name="vs",
-    title="Mapped diversity (Vendi score over batch size)",
-    formula="VS/N with N = 8; VS = (sum of L_i^q)^(1/(1-q)), at q = 1 exp(-sum of L_i ln L_i), L_i the eigenvalues of "
+VS = describe(
+    "vs",
+    "Mapped diversity (Vendi score over batch size)",
+    "VS/N with N = 8; VS = (sum of L_i^q)^(1/(1-q)), at q = 1 exp(-sum of L_i ln L_i), L_i the eigenvalues of "
     "K/N, k(i,j) = w1*[same continent] + w2*[same country] + w3*[same artifact]",
-    low=0.0,
-    high=1.0,
-    direction="higher",
-    unit="share",
     paper=CUBE,
     inputs=("matches: image_id, model, concept, prompt_id, repeat, slot, rank, artifact, country, continent, method",),
     pitfalls=(
@@ -51,16 +46,13 @@ VS = Metric(
         "A picture that shows no culture has no label; under missing=distinct it is unlike every other and counts "
         "as diverse.",
     ),
+    direction="higher",
 )
 
-QVS = Metric(
-    name="qvs",
-    title="Quality-weighted mapped diversity",
-    formula="qVS = mean of s(x) * VS/N, per batch of N = 8, then averaged like vs",
-    low=float("-inf"),
-    high=float("inf"),
-    direction="higher",
-    unit="share",
+QVS = describe(
+    "qvs",
+    "Quality-weighted mapped diversity",
+    "qVS = mean of s(x) * VS/N, per batch of N = 8, then averaged like vs",
     paper=CUBE,
     inputs=(*VS.inputs, "quality: image_id, scorer, value"),
     pitfalls=(
@@ -69,6 +61,9 @@ QVS = Metric(
         "beside quality and vs.",
         "It inherits the scale of the scorer: with HPS-v2 it cannot come near 1, with PickScore it lies above.",
     ),
+    low=float("-inf"),
+    high=float("inf"),
+    direction="higher",
     licence=QUALITY.licence,
 )
 
@@ -80,27 +75,19 @@ BOUNDS_PITFALLS = (
     "nothing lower is possible. The highest is exact for every kernel.",
 )
 
-VS_BEST = Metric(
-    name="vs_best",
-    title="Mapped diversity if every unknown image were unlike all others",
-    formula="VS/N of each batch with its unknown images as labels of their own; params: unknown of images",
-    low=0.0,
-    high=1.0,
-    direction="neither",
-    unit="share",
+VS_BEST = describe(
+    "vs_best",
+    "Mapped diversity if every unknown image were unlike all others",
+    "VS/N of each batch with its unknown images as labels of their own; params: unknown of images",
     paper=CUBE,
     inputs=("matches: as for vs, abstained", "images: image_id, model, prompt_id, concept, repeat, slot, status"),
     pitfalls=BOUNDS_PITFALLS,
 )
 
-VS_WORST = Metric(
-    name="vs_worst",
-    title="Mapped diversity if every unknown image showed what lowers it most",
-    formula="least VS/N of each batch with its unknown images as repeats of one it shows; params: unknown of images",
-    low=0.0,
-    high=1.0,
-    direction="neither",
-    unit="share",
+VS_WORST = describe(
+    "vs_worst",
+    "Mapped diversity if every unknown image showed what lowers it most",
+    "least VS/N of each batch with its unknown images as repeats of one it shows; params: unknown of images",
     paper=CUBE,
     inputs=VS_BEST.inputs,
     pitfalls=BOUNDS_PITFALLS,
@@ -114,14 +101,10 @@ SPREAD_PITFALLS = (
     "Noise looks unlike noise: images that show nothing can be the most varied of all.",
 )
 
-MEAN_COSINE = Metric(
-    name="mean_cosine",
-    title="Mean cosine within a batch (called coverage on CUBE's slides)",
-    formula="(1/N^2) sum over all i, j of cos(x_i, x_j), the diagonal included, per batch of N = 8, averaged like vs",
-    low=0.0,
-    high=1.0,
-    direction="lower",
-    unit="cosine",
+MEAN_COSINE = describe(
+    "mean_cosine",
+    "Mean cosine within a batch (called coverage on CUBE's slides)",
+    "(1/N^2) sum over all i, j of cos(x_i, x_j), the diagonal included, per batch of N = 8, averaged like vs",
     paper=CUBE,
     inputs=(*SPREAD_INPUTS, "a folder of vectors of the images"),
     pitfalls=(
@@ -130,17 +113,15 @@ MEAN_COSINE = Metric(
         "cosines lie: compare values of one encoder only.",
         *SPREAD_PITFALLS,
     ),
+    direction="lower",
+    unit="cosine",
     licence="that of the encoder named in params.encoder",
 )
 
-MEAN_LPIPS = Metric(
-    name="mean_lpips",
-    title="Mean LPIPS within a batch",
-    formula="mean over the N(N-1)/2 pairs of a batch of N = 8 of LPIPS(x_i, x_j), averaged like vs",
-    low=0.0,
-    high=float("inf"),
-    direction="higher",
-    unit="distance",
+MEAN_LPIPS = describe(
+    "mean_lpips",
+    "Mean LPIPS within a batch",
+    "mean over the N(N-1)/2 pairs of a batch of N = 8 of LPIPS(x_i, x_j), averaged like vs",
     paper="Zhang et al. 2018, The Unreasonable Effectiveness of Deep Features as a Perceptual Metric",
     inputs=(*SPREAD_INPUTS, "pair_distances: measure, model, prompt_id, repeat, batch, distance"),
     pitfalls=(
@@ -148,6 +129,9 @@ MEAN_LPIPS = Metric(
         "says which, and only scores of one measure compare.",
         *SPREAD_PITFALLS,
     ),
+    high=float("inf"),
+    direction="higher",
+    unit="distance",
     licence="that of the weights named in params.measure (published heads: BSD-2-Clause)",
 )
 

@@ -1,6 +1,6 @@
 """The metrics of geographic inclusion: what people of three regions see in images, and what distances say of it."""
 
-from culturekit.metrics.catalog.metric import Direction, Metric
+from culturekit.metrics.catalog.metric import describe
 
 __all__ = ["INCLUSION"]
 
@@ -20,28 +20,12 @@ FILTER = (
 )
 
 
-def share(
-    name: str,
-    title: str,
-    formula: str,
-    *,
-    where: str,
-    inputs: tuple[str, ...],
-    pitfalls: tuple[str, ...],
-    direction: Direction = "neither",
-    low: float = 0.0,
-    unit: str = "share",
-) -> Metric:
-    """Describe a share of answers."""
-    return Metric(name, title, formula, low, 1.0, direction, unit, f"{PAPER}, {where}", inputs, pitfalls)
-
-
-IN_REGION_RATE = share(
+IN_REGION_RATE = describe(
     "in_region_rate",
     "Annotations that see an image's own region",
     "share of all annotations of a side (params.side: annotators in the image's region, or out of it) that name the "
     "image's own region for its object or background (params.target)",
-    where="section 3.1.1 and figure 3a",
+    paper=f"{PAPER}, section 3.1.1 and figure 3a",
     inputs=(TASK2,),
     pitfalls=(
         "A high rate is no praise: out-of-region annotators recognise stereotypes more readily than everyday images.",
@@ -51,11 +35,11 @@ IN_REGION_RATE = share(
     ),
 )
 
-OBJECT_SEEN = share(
+OBJECT_SEEN = describe(
     "object_seen",
     "Annotations that see the object of the prompt",
     "share of annotations by people of one location (params.pool) that see the object",
-    where="section 3.3.1 and figure 8a",
+    paper=f"{PAPER}, section 3.3.1 and figure 8a",
     inputs=(TASK2,),
     pitfalls=(
         "What counts as a storefront or a cooking pot differs between places; read the pools beside each other.",
@@ -71,30 +55,30 @@ AGREEMENT_PITFALLS = (
     "Two answers agree half the time by chance.",
 )
 
-LOCATION_AGREEMENT = share(
+LOCATION_AGREEMENT = describe(
     "location_agreement",
     "Pairs of annotators that agree",
     "mean over items of the share of pairs of annotators who give the same answer (params.criterion); params.pairs: "
     "all, within a location or across its border",
-    where="figures 5c and 7a",
+    paper=f"{PAPER}, figures 5c and 7a",
     inputs=(TASK1, TASK2),
     pitfalls=(*AGREEMENT_PITFALLS, INTERVAL),
 )
 
-LOCATION_UNANIMITY = share(
+LOCATION_UNANIMITY = describe(
     "location_unanimity",
     "Items on which all annotators agree",
     "share of items on which every pair of annotators gives the same answer",
-    where="figures 5c and 7a",
+    paper=f"{PAPER}, figures 5c and 7a",
     inputs=(TASK1, TASK2),
     pitfalls=(*AGREEMENT_PITFALLS, "It falls with every further annotator. The interval is Wilson's over items."),
 )
 
-LOCATION_KAPPA = share(
+LOCATION_KAPPA = describe(
     "location_kappa",
     "Fleiss' kappa of annotators",
     "(observed - expected pairwise agreement) / (1 - expected), over items with two answers or more",
-    where="the design of Task 2; Fleiss 1971",
+    paper=f"{PAPER}, the design of Task 2; Fleiss 1971",
     inputs=(TASK2,),
     pitfalls=(
         *AGREEMENT_PITFALLS[:1],
@@ -104,13 +88,13 @@ LOCATION_KAPPA = share(
     unit="coefficient",
 )
 
-CLOSER_CHOICE_RATE = share(
+CLOSER_CHOICE_RATE = describe(
     "closer_choice_rate",
     "Annotations that choose the closer image",
     "share of annotations whose more similar image is the closer one to the reference in the space of "
     "params.extractor, for triplets whose distance |f(ref) - f(far)|² - |f(ref) - f(close)|², over the extractor's "
     "maximum, lies in params.bin",
-    where="section 3.1.4 and figure 6",
+    paper=f"{PAPER}, section 3.1.4 and figure 6",
     inputs=(TASK1, "folders of vectors, one per extractor, ids the images of the triplets"),
     pitfalls=(
         "Chance is one half, and triplets at distance 0 have no closer image: they are left out.",
@@ -121,21 +105,21 @@ CLOSER_CHOICE_RATE = share(
     direction="higher",
 )
 
-APPEAL_WITH_SIMILARITY = share(
+APPEAL_WITH_SIMILARITY = describe(
     "appeal_with_similarity",
     "Annotations whose similar image is also the appealing one",
     "share of annotations that choose the same image as more similar and as more appealing",
-    where="figure 7b",
+    paper=f"{PAPER}, figure 7b",
     inputs=(TASK1,),
     pitfalls=("Chance is one half.", INTERVAL),
 )
 
-APPEAL_IN_MANIFOLD = share(
+APPEAL_IN_MANIFOLD = describe(
     "appeal_in_manifold",
     "Appealing generated images that lie among real ones",
     "of annotations of combo A triplets with exactly one image inside the manifold of real images, the share whose "
     "more appealing image is the one inside; inside: strictly closer to a real image than its k-th real neighbour",
-    where="section 3.2.2 and figure 7c",
+    paper=f"{PAPER}, section 3.2.2 and figure 7c",
     inputs=(TASK1, "folders of vectors of real and of generated images"),
     pitfalls=(
         "Chance is one half. The real images define what is looked for: here appeal means resemblance to them.",
@@ -144,11 +128,11 @@ APPEAL_IN_MANIFOLD = share(
     ),
 )
 
-THEME_SHARE = share(
+THEME_SHARE = describe(
     "theme_share",
     "Responses that mention a theme",
     "share of responses to a survey, by location of the respondent, in which most coders see params.code",
-    where="section 2.3 and figure 9",
+    paper=f"{PAPER}, section 2.3 and figure 9",
     inputs=("survey_codes: response_id, location, topic, coder, code, present",),
     pitfalls=(
         "Codes on which coders agree with a Fleiss' kappa below params.least are left out and counted.",
@@ -156,15 +140,15 @@ THEME_SHARE = share(
     ),
 )
 
-THEME_KAPPA = share(
+THEME_KAPPA = describe(
     "theme_kappa",
     "Agreement of coders on a theme",
     "Fleiss' kappa of the coders over all responses",
-    where="section 2.3 and table 3",
+    paper=f"{PAPER}, section 2.3 and table 3",
     inputs=("survey_codes: response_id, location, topic, coder, code, present",),
     pitfalls=("A theme that no response has, or all have, has no kappa.",),
-    direction="higher",
     low=-1.0,
+    direction="higher",
     unit="coefficient",
 )
 

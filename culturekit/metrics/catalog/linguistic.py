@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from culturekit.metrics.catalog.metric import Direction, Metric
+from culturekit.metrics.catalog.metric import Metric, describe
 
 __all__ = ["LINGUISTIC"]
 
@@ -29,31 +29,12 @@ SKIN = (
 )
 
 
-def describe(
-    name: str,
-    title: str,
-    formula: str,
-    *,
-    bounds: tuple[float, float],
-    where: str,
-    inputs: tuple[str, ...],
-    pitfalls: tuple[str, ...],
-    direction: Direction = "neither",
-    unit: str = "share",
-    licence: str = "",
-) -> Metric:
-    """Describe a metric of the paper."""
-    low, high = bounds
-    return Metric(name, title, formula, low, high, direction, unit, f"{PAPER}, {where}", inputs, pitfalls, licence)
-
-
 TONE_SHARE = describe(
     "tone_share",
     "Pictures with a skin tone",
     "share of pictures whose skin is nearest to tone params.tone of the Monk scale: mean RGB of the pixels that pass, "
     "nearest swatch by L1, the first on ties",
-    bounds=(0.0, 1.0),
-    where="section 3.1.2",
+    paper=f"{PAPER}, section 3.1.2",
     inputs=(IMAGES, ANNOTATIONS),
     pitfalls=(*SKIN, "The interval is Wilson's for pictures that go together by prompt."),
 )
@@ -62,8 +43,7 @@ TONE_STD = describe(
     "tone_std",
     "Unevenness of skin tones (STD)",
     "population standard deviation over the ten shares of the histogram",
-    bounds=(0.0, 0.3),
-    where="equation 2 and table 2",
+    paper=f"{PAPER}, equation 2 and table 2",
     inputs=(IMAGES, ANNOTATIONS),
     pitfalls=(
         *SKIN,
@@ -73,6 +53,7 @@ TONE_STD = describe(
         "times in 100 in simulation, but 7 in 10 where the truth is exactly even.",
         "An even histogram over tones is no goal in itself: neither prompts nor people are spread evenly over them.",
     ),
+    high=0.3,
     direction="lower",
     unit="standard deviation",
 )
@@ -81,14 +62,14 @@ TONE_MAD = describe(
     "tone_mad",
     "Unevenness of skin tones (MAD)",
     "mean absolute deviation over the ten shares of the histogram",
-    bounds=(0.0, 0.18),
-    where="equation 3 and table 2",
+    paper=f"{PAPER}, equation 3 and table 2",
     inputs=(IMAGES, ANNOTATIONS),
     pitfalls=(
         *TONE_STD.pitfalls[:3],
         "0.18 is the most it can be; one cell of the paper's table (0.1808) lies above.",
         *TONE_STD.pitfalls[4:],
     ),
+    high=0.18,
     direction="lower",
     unit="mean absolute deviation",
 )
@@ -97,14 +78,15 @@ MEAN_TONE = describe(
     "mean_tone",
     "Mean skin tone",
     "mean over prompts, of their pictures' mean, of the tone on the Monk scale, 1 lightest to 10 darkest",
-    bounds=(1.0, 10.0),
-    where="section 3.1.2 (the scale)",
+    paper=f"{PAPER}, section 3.1.2 (the scale)",
     inputs=(IMAGES, ANNOTATIONS),
     pitfalls=(
         *SKIN,
         "The tones are ranks: their mean hides whether pictures are all alike or at both ends.",
         BY_PROMPT,
     ),
+    low=1.0,
+    high=10.0,
     unit="tone",
 )
 
@@ -112,14 +94,15 @@ DIALECT_SCORE = describe(
     "dialect_score",
     "Score of a dialect's pictures",
     "mean over prompts of the dialect (group) of the mean of its pictures' params.of",
-    bounds=(float("-inf"), float("inf")),
-    where="section 3.1.2 and table 1",
+    paper=f"{PAPER}, section 3.1.2 and table 1",
     inputs=("quality: image_id, scorer, value", IMAGES, PROMPTS, ANNOTATIONS),
     pitfalls=(
         "The scale is the scorer's own: CLIPScore at scale 1, as in the paper's table; its equation has 100.",
         "CLIP has read far more standard English: part of the gap is the judge's own.",
         BY_PROMPT,
     ),
+    low=float("-inf"),
+    high=float("inf"),
     unit="score",
     licence=CLIP,
 )
@@ -129,13 +112,14 @@ DIALECT_GAP = describe(
     "Gap between dialects",
     "mean over pairs of prompts of the standard dialect's score minus the other's (params.of: a scorer, or `correct`, "
     "the share of pictures that people call correct)",
-    bounds=(float("-inf"), float("inf")),
-    where="section 3.1.2 and table 1",
+    paper=f"{PAPER}, section 3.1.2 and table 1",
     inputs=DIALECT_SCORE.inputs,
     pitfalls=(
         "Only pairs that both dialects have enter; the interval is t over pairs, p (params.p) that of sign flips.",
         *DIALECT_SCORE.pitfalls[:2],
     ),
+    low=float("-inf"),
+    high=float("inf"),
     unit="difference",
     licence=CLIP,
 )
@@ -145,13 +129,13 @@ NEUTRAL_SIMILARITY = describe(
     "Likeness of neutral pictures and a group's",
     "mean over prompts of the mean cosine of all pairs of a neutral picture and a picture of the same prompt with the "
     "group named: a row of the heat map",
-    bounds=(-1.0, 1.0),
-    where="section 3.2.3 and figure 4",
+    paper=f"{PAPER}, section 3.2.3 and figure 4",
     inputs=("folder of vectors of images", IMAGES, PROMPTS),
     pitfalls=(
         "Cosines of an encoder have a narrow range of their own; read groups against each other.",
         "The interval is t over prompts.",
     ),
+    low=-1.0,
     unit="cosine",
     licence=CLIP,
 )
@@ -160,8 +144,7 @@ NEUTRAL_STD = describe(
     "neutral_std",
     "Unevenness of neutral pictures over groups (STD)",
     "mean over prompts of the population standard deviation over groups of neutral similarities",
-    bounds=(0.0, 1.0),
-    where="table 3 and figure 8",
+    paper=f"{PAPER}, table 3 and figure 8",
     inputs=NEUTRAL_SIMILARITY.inputs,
     pitfalls=(
         "neutral_std_of_means, the spread of the heat map itself, averages out what differs between prompts.",
@@ -176,8 +159,7 @@ NEUTRAL_MAD = describe(
     "neutral_mad",
     "Unevenness of neutral pictures over groups (MAD)",
     "mean over prompts of the mean absolute deviation over groups of neutral similarities",
-    bounds=(0.0, 1.0),
-    where="table 3",
+    paper=f"{PAPER}, table 3",
     inputs=NEUTRAL_SIMILARITY.inputs,
     pitfalls=(
         "The paper's MAD column cannot come from the same six values as its STD: MAD is at least 0.577 of STD over "
@@ -194,8 +176,7 @@ QUESTION_SHARE = describe(
     "Share of the first of two captions",
     "mean over prompts, of their pictures' mean, of the softmax share of params.first against params.second; cosines "
     "times params.logit_scale",
-    bounds=(0.0, 1.0),
-    where="section 3.4.2 and table 5",
+    paper=f"{PAPER}, section 3.4.2 and table 5",
     inputs=("folders of vectors of images and of captions", IMAGES, PROMPTS),
     pitfalls=(
         "Two wordings of one question give different answers: the paper's own pair (environment, setting) differs by "
@@ -211,8 +192,7 @@ RATING_MEAN = describe(
     "Mean human rating",
     "mean over prompts, of their items' mean, of the mean of an item's annotators in one pool (params.pool), per "
     "criterion (params.criterion); where each prompt has as many items it is the mean over items",
-    bounds=(float("-inf"), float("inf")),
-    where="equation 4 and table 4",
+    paper=f"{PAPER}, equation 4 and table 4",
     inputs=(ANNOTATIONS, IMAGES, PROMPTS),
     pitfalls=(
         "Pools are never merged. rating_sd is the deviation over items; rating_within, that of annotators of one "
@@ -220,6 +200,8 @@ RATING_MEAN = describe(
         "Which direction is better, the criterion says.",
         BY_PROMPT,
     ),
+    low=float("-inf"),
+    high=float("inf"),
     unit="rating",
 )
 
@@ -227,10 +209,10 @@ RATING_SD = describe(
     "rating_sd",
     "Deviation of human ratings over items",
     "sample standard deviation (ddof = 1) over items of the mean of their annotators in one pool",
-    bounds=(0.0, float("inf")),
-    where="equation 4 and table 4",
+    paper=f"{PAPER}, equation 4 and table 4",
     inputs=RATING_MEAN.inputs,
     pitfalls=("It says how far items lie apart, not how certain their mean is.",),
+    high=float("inf"),
     unit="rating",
 )
 
@@ -238,10 +220,10 @@ RATING_WITHIN = describe(
     "rating_within",
     "Deviation of human ratings within items",
     "mean over items with two annotators or more of the sample standard deviation of their ratings in one pool",
-    bounds=(0.0, float("inf")),
-    where="section 3.4.1 (it has one annotator per picture, and so none of these)",
+    paper=f"{PAPER}, section 3.4.1 (it has one annotator per picture, and so none of these)",
     inputs=RATING_MEAN.inputs,
     pitfalls=("It mixes what annotators disagree on with how they use the scale.",),
+    high=float("inf"),
     unit="rating",
 )
 
@@ -249,8 +231,7 @@ QUESTION_SD = describe(
     "question_sd",
     "Deviation of the share of the first of two captions",
     "sample standard deviation (ddof = 1) over pictures of question_share",
-    bounds=(0.0, 1.0),
-    where="table 5",
+    paper=f"{PAPER}, table 5",
     inputs=QUESTION_SHARE.inputs,
     pitfalls=("It says how far pictures lie apart, not how certain their mean is.",),
     unit="standard deviation",
@@ -286,8 +267,7 @@ CHOICE_RATE = describe(
     "Share of an answer among human choices",
     "mean over prompts, of their items' mean, of the share of an item's annotators in one pool that choose "
     "params.choice",
-    bounds=(0.0, 1.0),
-    where="section 3.1.2 (images correct)",
+    paper=f"{PAPER}, section 3.1.2 (images correct)",
     inputs=(ANNOTATIONS, IMAGES, PROMPTS),
     pitfalls=("Pools are never merged.", BY_PROMPT),
 )

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-__all__ = ["Direction", "Metric", "scale_of"]
+__all__ = ["Direction", "Metric", "describe", "scale_of"]
 
 Direction: TypeAlias = Literal["higher", "lower", "neither"]
 
@@ -37,6 +37,24 @@ class Metric:
     inputs: tuple[str, ...]
     pitfalls: tuple[str, ...]
     licence: str = ""
+
+
+def describe(
+    name: str,
+    title: str,
+    formula: str,
+    *,
+    paper: str,
+    inputs: tuple[str, ...],
+    pitfalls: tuple[str, ...],
+    low: float = 0.0,
+    high: float = 1.0,
+    direction: Direction = "neither",
+    unit: str = "share",
+    licence: str = "",
+) -> Metric:
+    """Describe a metric: a share, of which neither more nor less is better, unless said otherwise."""
+    return Metric(name, title, formula, low, high, direction, unit, paper, inputs, pitfalls, licence)
 
 
 SCALES = {"embedded": (0.0, 1.0), "hpsv2": (-1.0, 1.0)}

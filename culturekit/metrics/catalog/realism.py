@@ -1,6 +1,8 @@
 """The metrics of realism: neighbourhoods, distances of distributions, classifiers, image and text."""
 
-from culturekit.metrics.catalog.metric import Direction, Metric
+from functools import partial
+
+from culturekit.metrics.catalog.metric import describe
 
 __all__ = ["REALISM"]
 
@@ -39,19 +41,8 @@ SIZE = (
 )
 
 
-def share(
-    name: str,
-    title: str,
-    formula: str,
-    *,
-    paper: str,
-    pitfalls: tuple[str, ...],
-    high: float = 1.0,
-    unit: str = "share",
-) -> Metric:
-    """Describe one of the four numbers of PRDC."""
-    return Metric(name, title, formula, 0.0, high, "higher", unit, paper, VECTORS, (*pitfalls, *COMMON), EXTRACTOR)
-
+share = partial(describe, inputs=VECTORS, direction="higher", licence=EXTRACTOR)
+"""Describe one of the four numbers of PRDC."""
 
 PRECISION = share(
     "prdc_precision",
@@ -64,6 +55,7 @@ PRECISION = share(
         "beside it.",
         "r shrinks as real images are added: compare equal params.n_real only.",
         *ON_FAKES,
+        *COMMON,
     ),
 )
 
@@ -72,10 +64,7 @@ DENSITY = share(
     "Density",
     "mean over generated images of the number of real neighbourhoods that each lies in, over k",
     paper=PRDC_PAPER,
-    pitfalls=(
-        "It is no share and may exceed 1: many images of the same common picture raise it.",
-        *ON_FAKES,
-    ),
+    pitfalls=("It is no share and may exceed 1: many images of the same common picture raise it.", *ON_FAKES, *COMMON),
     high=UNBOUNDED,
     unit="ratio",
 )
@@ -92,6 +81,7 @@ RECALL = share(
         *SIZE,
         "The interval speaks about other real images like these, with the generated ones held fixed. How recall "
         "varies with the generated images it does not say: resampling them makes copies, and copies have radius zero.",
+        *COMMON,
     ),
 )
 
@@ -105,17 +95,14 @@ COVERAGE = share(
         *SIZE,
         "The interval is a jackknife over prompts (target population) or images (these), the real images fixed. It is "
         "too wide rather than too narrow. A bootstrap would lie below the truth, since copies cover nothing new.",
+        *COMMON,
     ),
 )
 
-FRECHET = Metric(
-    name="frechet_distance",
-    title="Fréchet distance (FID on Inception features)",
-    formula="|mu_a - mu_b|^2 + tr(S_a) + tr(S_b) - 2 tr((S_a S_b)^(1/2)), covariances with ddof = 1",
-    low=0.0,
-    high=UNBOUNDED,
-    direction="lower",
-    unit="squared distance",
+FRECHET = describe(
+    "frechet_distance",
+    "Fréchet distance (FID on Inception features)",
+    "|mu_a - mu_b|^2 + tr(S_a) + tr(S_b) - 2 tr((S_a S_b)^(1/2)), covariances with ddof = 1",
     paper="Heusel et al. 2017, GANs Trained by a Two Time-Scale Update Rule Converge to a Local Nash Equilibrium",
     inputs=VECTORS,
     pitfalls=(
@@ -127,17 +114,16 @@ FRECHET = Metric(
         "Fréchet distance, and another number.",
         *COMMON,
     ),
-    licence=EXTRACTOR,
-)
-
-KERNEL = Metric(
-    name="kernel_distance",
-    title="Kernel distance (KID on Inception features)",
-    formula="unbiased MMD^2 of the whole sets with k(x, y) = (x.y / dim + 1)^3",
-    low=-UNBOUNDED,
     high=UNBOUNDED,
     direction="lower",
     unit="squared distance",
+    licence=EXTRACTOR,
+)
+
+KERNEL = describe(
+    "kernel_distance",
+    "Kernel distance (KID on Inception features)",
+    "unbiased MMD^2 of the whole sets with k(x, y) = (x.y / dim + 1)^3",
     paper="Bińkowski et al. 2018, Demystifying MMD GANs",
     inputs=VECTORS,
     pitfalls=(
@@ -148,17 +134,17 @@ KERNEL = Metric(
         "too wide rather than too narrow.",
         *COMMON,
     ),
+    low=-UNBOUNDED,
+    high=UNBOUNDED,
+    direction="lower",
+    unit="squared distance",
     licence=EXTRACTOR,
 )
 
-INCEPTION = Metric(
-    name="inception_score",
-    title="Inception score",
-    formula="mean over splits of exp(mean over images of KL(p(y|x) || p(y))); p(y) the mean of the split",
-    low=1.0,
-    high=UNBOUNDED,
-    direction="higher",
-    unit="effective classes",
+INCEPTION = describe(
+    "inception_score",
+    "Inception score",
+    "mean over splits of exp(mean over images of KL(p(y|x) || p(y))); p(y) the mean of the split",
     paper="Salimans et al. 2016, Improved Techniques for Training GANs",
     inputs=("a folder of class probabilities, ids being image ids", "images: image_id, model"),
     pitfalls=(
@@ -170,6 +156,10 @@ INCEPTION = Metric(
         "them, and the score is too low.",
         "It never looks at real images.",
     ),
+    low=1.0,
+    high=UNBOUNDED,
+    direction="higher",
+    unit="effective classes",
     licence="that of the classifier named in params.encoder",
 )
 
@@ -184,28 +174,27 @@ CLIP_INTERVAL = (
 )
 
 
-def clip(
-    name: str, title: str, formula: str, *, paper: str, high: float, unit: str, pitfalls: tuple[str, ...]
-) -> Metric:
-    """Describe a metric on cosines of images and texts."""
-    direction: Direction = "neither" if name == "region_clip_score" else "higher"
-    licence = "that of the encoder named in params.encoder (CLIP: MIT)"
-    return Metric(name, title, formula, 0.0, high, direction, unit, paper, TEXT_INPUTS, pitfalls, licence)
-
+clip = partial(
+    describe,
+    inputs=TEXT_INPUTS,
+    direction="higher",
+    licence="that of the encoder named in params.encoder (CLIP: MIT)",
+)
+"""Describe a metric on cosines of images and texts."""
 
 CLIP_SCORE = clip(
     "clip_score",
     "CLIPScore of prompts",
     "mean over images of max(100 cos(image, prompt), 0), each pair clamped by itself",
     paper=HESSEL,
-    high=100.0,
-    unit="points",
     pitfalls=(
         "The paper's scale is 2.5, most code's 100; params.scale says which. Values of two encoders cannot be "
         "compared.",
         "Encoders saw English captions of Western pictures, and read names of places as stereotypes of them.",
         *CLIP_INTERVAL,
     ),
+    high=100.0,
+    unit="points",
 )
 
 REGION = clip(
@@ -213,13 +202,13 @@ REGION = clip(
     "Region-CLIPScore",
     "mean over images of max(cos(image, name of the region or country), 0)",
     paper=INCLUSION,
-    high=1.0,
-    unit="cosine",
     pitfalls=(
         "It follows people's view of a region poorly, worst for South-East Asia, and favours stereotypes over real "
         "photographs: the paper advises against it. More of it is not better.",
         *CLIP_INTERVAL,
     ),
+    direction="neither",
+    unit="cosine",
 )
 
 RECOGNISED = clip(
@@ -228,8 +217,6 @@ RECOGNISED = clip(
     "share of images whose cosine with the name of their own region or country is above those with all others "
     "(params.among)",
     paper=INCLUSION,
-    high=1.0,
-    unit="share",
     pitfalls=(
         "An encoder recognises clichés more readily than everyday images: hold it against people who live there.",
         "It falls with the number of regions to choose from. The interval is that of object_presence.",
@@ -241,13 +228,12 @@ OBJECT = clip(
     "Object-CLIPScore",
     "mean over images of max(cos(image, name of the object), 0)",
     paper=INCLUSION,
-    high=1.0,
-    unit="cosine",
     pitfalls=(
         "Above a threshold it says no more: an image with a higher score shows the object no better. Read "
         "object_presence.",
         *CLIP_INTERVAL,
     ),
+    unit="cosine",
 )
 
 PRESENCE = clip(
@@ -255,8 +241,6 @@ PRESENCE = clip(
     "Objects shown",
     "share of images with cos(image, name of the object) >= params.threshold",
     paper=INCLUSION,
-    high=1.0,
-    unit="share",
     pitfalls=(
         "The threshold belongs to the encoder and the kind of images: 0.21 for real images of GeoDE and for DM, 0.25 "
         "for LDM 2.1. For others find it from answers of people: yes_by_score.parquet.",
@@ -269,14 +253,13 @@ CONSISTENCY = clip(
     "Consistency of objects",
     "mean over objects of the 10th percentile of cos(image, name of the object)",
     paper=DIG_IN,
-    high=1.0,
-    unit="cosine",
     pitfalls=(
         "It asks about the worst images, so a few failures per object decide it.",
         "The interval takes images as independent and speaks about other images of these objects; objects with fewer "
         "than 50 images leave it open.",
         "Objects differ in what cosine they can reach: compare sets with the same objects.",
     ),
+    unit="cosine",
 )
 
 REALISM = (

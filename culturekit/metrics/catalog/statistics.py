@@ -1,6 +1,8 @@
 """What is said of scores: differences, gaps, correlations, agreement; none of it is a score of a model's pictures."""
 
-from culturekit.metrics.catalog.metric import Direction, Metric
+from functools import partial
+
+from culturekit.metrics.catalog.metric import Metric, describe
 
 __all__ = ["STATISTICS"]
 
@@ -20,32 +22,19 @@ POOLS = (
 )
 
 
+coefficient = partial(describe, low=-1.0, unit="coefficient")
+"""Describe a coefficient, unless said otherwise."""
+
+
 def agreement(name: str, title: str, formula: str, *, paper: str, low: float, pitfalls: tuple[str, ...]) -> Metric:
     """Describe a measure of agreement; more of it is better, whatever is agreed on."""
-    return describe(
+    return coefficient(
         name, title, formula, paper=paper, low=low, inputs=(ANNOTATIONS,), pitfalls=(*POOLS, *pitfalls),
         direction="higher",
     )  # fmt: skip
 
 
-def describe(
-    name: str,
-    title: str,
-    formula: str,
-    *,
-    paper: str,
-    inputs: tuple[str, ...],
-    pitfalls: tuple[str, ...],
-    low: float = -1.0,
-    high: float = 1.0,
-    direction: Direction = "neither",
-    unit: str = "coefficient",
-) -> Metric:
-    """Describe a statistic; its units are none unless said otherwise."""
-    return Metric(name, title, formula, low, high, direction, unit, paper, inputs, pitfalls)
-
-
-MODEL_DIFFERENCE = describe(
+MODEL_DIFFERENCE = coefficient(
     "model_difference",
     "Difference of two models",
     "mean over common prompts of (a's mean on the prompt - b's); over several countries, of the countries' means; "
@@ -65,7 +54,7 @@ MODEL_DIFFERENCE = describe(
     unit="difference",
 )
 
-MODEL_RANK = describe(
+MODEL_RANK = coefficient(
     "model_rank",
     "Rank of a model",
     "1 + models with a higher value; from 1 + models surely above it to models - models surely below it, where surely "
@@ -83,7 +72,7 @@ MODEL_RANK = describe(
     unit="rank",
 )
 
-GROUP_GAP = describe(
+GROUP_GAP = coefficient(
     "group_gap",
     "Gap between groups",
     "mean of group a - mean of group b; a group's mean is over its countries, of their means over prompts, of their "
@@ -102,7 +91,7 @@ GROUP_GAP = describe(
     unit="difference",
 )
 
-HUMAN_CORRELATION = describe(
+HUMAN_CORRELATION = coefficient(
     "human_correlation",
     "Correlation of a metric with people",
     "Spearman's rho, Kendall's tau-b or Pearson's r (params.method) of a metric and the mean rating, over items; BCa "
@@ -118,7 +107,7 @@ HUMAN_CORRELATION = describe(
     ),
 )
 
-METRIC_CORRELATION = describe(
+METRIC_CORRELATION = coefficient(
     "metric_correlation",
     "Correlation of two metrics",
     "as human_correlation, of two metrics on the same items",
@@ -135,11 +124,11 @@ ALPHA = agreement(
     "Krippendorff's alpha",
     "1 - observed / expected disagreement; by sameness, rank or squared distance (params.level)",
     paper="Krippendorff 2004, Content Analysis",
-    low=-1.0,
     pitfalls=(
         "It is low where nearly all answers are the same, however much annotators agree: read pairwise_agreement "
         "beside it. Below 0 there is less agreement than chance would give.",
     ),
+    low=-1.0,
 )
 
 COHEN = agreement(
@@ -147,8 +136,8 @@ COHEN = agreement(
     "Cohen's kappa",
     "(observed - expected agreement) / (1 - expected), of two annotators on the items both answered",
     paper="Cohen 1960",
-    low=-1.0,
     pitfalls=("Only where a pool has two annotators. Answers count as same or not, whatever their distance.",),
+    low=-1.0,
 )
 
 FLEISS = agreement(
@@ -157,11 +146,11 @@ FLEISS = agreement(
     "(P - Pe) / (1 - Pe): P the mean over items of the share of agreeing pairs, Pe the sum of squared shares of "
     "answers",
     paper="Fleiss 1971",
-    low=-1.0,
     pitfalls=(
         "Items may have different numbers of annotators; each item counts the same.",
         "Answers count as same or not: for ratings on a scale krippendorff_alpha with level ordinal says more.",
     ),
+    low=-1.0,
 )
 
 PAIRWISE = agreement(
@@ -169,8 +158,8 @@ PAIRWISE = agreement(
     "Pairwise agreement",
     "mean over items of the share of pairs of annotators with the same answer",
     paper="Hall et al. 2024, Towards Geographic Inclusion in the Evaluation of Text-to-Image Models",
-    low=0.0,
     pitfalls=("It is not corrected for chance: two annotators who guess between two answers agree half the time.",),
+    low=0.0,
 )
 
 UNANIMOUS = agreement(
@@ -178,11 +167,11 @@ UNANIMOUS = agreement(
     "Unanimous agreement",
     "share of items on which all annotators gave the same answer",
     paper=PAIRWISE.paper,
-    low=0.0,
     pitfalls=("It falls with the number of annotators; compare items with equally many.",),
+    low=0.0,
 )
 
-POOL_DIFFERENCE = describe(
+POOL_DIFFERENCE = coefficient(
     "pool_difference",
     "Difference of two pools of annotators",
     "mean over items judged by both of (mean of pool a - mean of pool b); for a choice, of the shares that chose it",
@@ -198,7 +187,7 @@ POOL_DIFFERENCE = describe(
     unit="difference",
 )
 
-POOL_CORRELATION = describe(
+POOL_CORRELATION = coefficient(
     "pool_correlation",
     "Correlation of two pools of annotators",
     "Spearman's rho of the item means of two pools",
@@ -208,7 +197,7 @@ POOL_CORRELATION = describe(
     direction="higher",
 )
 
-JUDGE_BIAS = describe(
+JUDGE_BIAS = coefficient(
     "judge_bias",
     "Bias of a judge model",
     "mean over items of (the judge's verdict - the mean of the pool's annotators)",
@@ -229,11 +218,11 @@ JUDGE_AGREEMENT = agreement(
     "Agreement of a judge model with people",
     "Krippendorff's alpha of the judge's verdicts and the pool's item means, as two annotators",
     paper=ALPHA.paper,
-    low=-1.0,
     pitfalls=("People's means are compared, so it exceeds the agreement of the judge with a single person.",),
+    low=-1.0,
 )
 
-STABILITY = describe(
+STABILITY = coefficient(
     "ranking_stability",
     "Stability of a ranking of models",
     "Kendall's tau-b of the models' values of params.metric by two instruments (params.between): encoders or channels "
@@ -255,7 +244,7 @@ ROUTE_PITFALLS = (
     "said that nothing is shown, or got no answer, and the images that both routes have (common).",
 )
 
-ROUTE_AGREEMENT = describe(
+ROUTE_AGREEMENT = coefficient(
     "route_agreement",
     "Agreement of two routes",
     "share of images to which two routes (params.between) give the same label of params.level; Wilson's interval for "
@@ -268,7 +257,7 @@ ROUTE_AGREEMENT = describe(
     unit="share",
 )
 
-ROUTE_KAPPA = describe(
+ROUTE_KAPPA = coefficient(
     "route_kappa",
     "Agreement of two routes beyond chance",
     "Cohen's kappa of the labels of params.level by two routes (params.between); t interval from the jackknife over "

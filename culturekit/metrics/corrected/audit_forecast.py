@@ -45,6 +45,9 @@ NEAR = 0.5
 
 ROUNDS, ROUNDS_OF_PROMPTS = 300, 20
 
+FEWEST, TRIED = 2.0, 60
+"""Images of a label that is there at all, and numbers of them that are tried."""
+
 LIKE = 10.0
 """Images of the model that a prompt is taken to be like."""
 
@@ -183,7 +186,14 @@ def concept_of(
     options = checked_options(weights, 1.0, size, 0.95)
     diversity = mean_of_labels(parents, options)
     return Concept(
-        nearest, numbered_images(nearest, labels, column), mapped, parents, none, chances, diversity, *raters
+        nearest,
+        numbered_images(nearest, labels, column),
+        mapped,
+        parents,
+        none,
+        evened(chances, mapped, none),
+        diversity,
+        *raters,
     )
 
 
@@ -218,6 +228,34 @@ def assumed_chances(mapped: NDArray[np.int64], parents: NDArray[np.int64], none:
         shares /= shares.sum(axis=1, keepdims=True)
     chances = shown(shares)
     return np.asarray(np.where(chances.sum(axis=2, keepdims=True) > 0, chances, np.eye(labels)))
+
+
+def evened(chances: Array, mapped: NDArray[np.int64], none: int) -> Array:
+    """Estimate how many images show each label from all labels together (empirical Bayes).
+
+    Each alone looks less even than it is, and hardly ever absent. All come from one law, which says that half of the
+    labels are absent until images mapped to them say otherwise; the medians of what is then likely are taken.
+    """
+    labels = np.arange(chances.shape[2])
+    both = np.einsum("km,kml->lm", mapped, chances)
+    shown = both.sum(axis=1)
+    there = (shown > 0) & (labels != none)
+    rows = both / np.maximum(shown, 1e-300)[:, None]
+    right, counts = rows[labels, labels], shown.copy()
+    tried = np.append(0.0, np.geomspace(FEWEST, FEWEST + shown[there].sum(), TRIED))
+    law = np.append(0.5, np.full(TRIED, 0.5 / TRIED))
+    for _ in range(ROUNDS if there.any() else 0):
+        wrong = counts @ rows - counts * right
+        expected = right[there, None] * tried + wrong[there, None] + 1e-9
+        fit = mapped.sum(axis=0)[there, None] * np.log(expected) - expected
+        likely = law * np.exp(fit - fit.max(axis=1, keepdims=True))
+        likely /= likely.sum(axis=1, keepdims=True)
+        law = likely.mean(axis=0)
+        medians = tried[(likely.cumsum(axis=1) >= 0.5).argmax(axis=1)]
+        counts[there] = medians * shown[there].sum() / max(medians.sum(), 1.0)
+    nearer = chances * np.where(there, counts / np.maximum(shown, 1e-300), 1.0)
+    sums = nearer.sum(axis=2, keepdims=True)
+    return np.asarray(np.where(sums > 0, nearer / np.maximum(sums, 1e-300), chances))
 
 
 def images_for(width_at: Callable[[int], float], width: float, *, least: int, most: int, start: int = 150) -> int:

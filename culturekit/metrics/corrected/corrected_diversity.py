@@ -10,7 +10,14 @@ from numpy.typing import NDArray
 
 from culturekit.defaults import BATCH_SIZE, CONFIDENCE
 from culturekit.errors import UsageError
-from culturekit.metrics.arguments import argument_error, check_choice, check_order, check_size, polars_frame
+from culturekit.metrics.arguments import (
+    argument_error,
+    check_choice,
+    check_confidence,
+    check_count,
+    check_order,
+    polars_frame,
+)
 from culturekit.metrics.corrected.artifact_pairs import FoundArtifacts, found_artifacts, pair_diversity
 from culturekit.metrics.corrected.audit_design import Design
 from culturekit.metrics.corrected.audit_gates import MOST_UNPLACED
@@ -161,11 +168,10 @@ def refuse_adrift(adrift: Mapping[str, float], weights: Weights) -> None:
 def checked_options(weights: Kernel, q: float, size: int, confidence: float) -> CorrectionOptions:
     """Check what is asked for."""
     check_order(q)
-    check_size(size)
+    check_count("size", size)
     if not 2 <= size <= LARGEST:
         raise argument_error("size", f"between 2 and {LARGEST}", size)
-    if not 0 < confidence < 1:
-        raise argument_error("confidence", "between 0 and 1", confidence)
+    check_confidence(confidence)
     return CorrectionOptions(check_weights(weights), q, size, confidence)
 
 

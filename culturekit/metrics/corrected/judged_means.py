@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
-from culturekit.metrics.arguments import argument_error, finite_vector
-from culturekit.metrics.statistics.clustering import Keys, check_confidence
+from culturekit.metrics.arguments import argument_error, check_confidence, finite_vector
+from culturekit.metrics.statistics.clustering import Keys
 from culturekit.metrics.statistics.intervals import Interval, Target
 
 __all__ = ["FEWEST_ERRORS", "FOLDS", "JudgedMean", "judged_mean"]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from culturekit.defaults import BATCH_SIZE
-from culturekit.metrics.arguments import check_choice, check_order, check_size
+from culturekit.metrics.arguments import check_choice, check_count, check_order
 from culturekit.metrics.diversity.kernels import Kernel, Weights, counting_levels, is_single, several_weights
 from culturekit.metrics.diversity.label_classes import label_classes
 from culturekit.metrics.diversity.label_spectra import effective_numbers
@@ -212,7 +212,7 @@ def vendi_batches(
         [0.63, 0.63]
     """
     check_order(q)
-    check_size(size)
+    check_count("size", size)
     check_choice("partial", partial, ("drop", "paper"))
     kernels = several_weights(weights)
     levels = sorted({level for kernel in kernels for level in counting_levels(kernel)})

@@ -38,25 +38,19 @@ SPARE = 4
 """Whole numbers that span at most so many times the number of items are codes as they stand."""
 
 
-def code_labels(
-    labels: Labels, *, levels: Sequence[int] = (0, 1, 2), missing: Missing, normalize: bool
-) -> NDArray[np.int64]:
+def code_labels(labels: Labels, *, missing: Missing, normalize: bool) -> NDArray[np.int64]:
     """Code labels level by level.
 
     Args:
         labels: n triples of (continent, country, artifact), or a frame with those columns; None is missing.
-        levels: those to code; all labels of the others get the code 0.
         missing: `distinct` gives each missing label a code of its own, `equal` gives all of a level the same.
         normalize: whether case, surrounding spaces and Unicode composition are ignored.
 
     Returns:
         int64, (n, 3): one code per label. The same labels in another order get the same codes.
     """
-    coded = code_levels(labels, levels=levels, missing=missing, normalize=normalize)
-    codes = np.zeros((len(coded[0]), len(LEVELS)), np.int64)
-    for level, column in zip(levels, coded, strict=True):
-        codes[:, level] = column
-    return codes
+    levels = range(len(LEVELS))
+    return np.stack(code_levels(labels, levels=levels, missing=missing, normalize=normalize), axis=1, dtype=np.int64)
 
 
 def code_levels(labels: Labels, *, levels: Sequence[int], missing: Missing, normalize: bool) -> list[Codes]:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from culturekit.defaults import CONFIDENCE
-from culturekit.metrics.arguments import argument_error, check_order, check_size
+from culturekit.metrics.arguments import argument_error, check_count, check_order
 from culturekit.metrics.diversity.batch_diversity import cut_batches, scorer_of_batches
 from culturekit.metrics.diversity.kernels import Kernel, check_weights, counting_levels
 from culturekit.metrics.diversity.label_classes import LabelClasses, label_classes
@@ -57,7 +57,7 @@ def vendi_rarefied(
         UsageError: an argument breaks its rule.
     """
     check_order(q)
-    check_size(size)
+    check_count("size", size)
     checked = check_weights(weights)
     levels = counting_levels(checked)
     codes = code_levels(labels, levels=levels, missing=missing, normalize=normalize_labels)

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from culturekit.defaults import CONFIDENCE
-from culturekit.metrics.arguments import argument_error, finite_vector
-from culturekit.metrics.statistics.clustering import Keys, check_confidence
+from culturekit.metrics.arguments import argument_error, check_confidence, finite_vector
+from culturekit.metrics.statistics.clustering import Keys, cluster_codes
 from culturekit.metrics.statistics.intervals import Interval
 
 __all__ = ["clustered_share"]
@@ -38,7 +38,7 @@ def clustered_share(values: ArrayLike, clusters: Mapping[str, Keys], *, confiden
         raise argument_error("values", "from 0 to 1", [float(numbers.min()), float(numbers.max())])
     if not 1 <= len(clusters) <= 2:
         raise argument_error("clusters", "of one kind or two", sorted(clusters))
-    codes = [coded(f"clusters[{kind!r}]", keys, length=len(numbers)) for kind, keys in clusters.items()]
+    codes = [cluster_codes(f"clusters[{kind!r}]", keys, length=len(numbers)) for kind, keys in clusters.items()]
     usable = [code for code in codes if code.max() > 0]
     share = float(np.sort(numbers).mean())
     if not usable:
@@ -48,14 +48,6 @@ def clustered_share(values: ArrayLike, clusters: Mapping[str, Keys], *, confiden
     quantile = float(stdtrit(min(sizes) - 1, (1 + confidence) / 2))
     low, high = wilson(share, worth, quantile)
     return Interval(share, low, high, len(numbers), "population")
-
-
-def coded(name: str, keys: Keys, *, length: int) -> NDArray[np.int64]:
-    """Number clusters from 0."""
-    column = np.asarray(keys)
-    if column.ndim != 1 or len(column) != length or column.dtype.kind == "O":
-        raise argument_error(name, f"texts or numbers, one per value, of length {length}", f"shape {column.shape}")
-    return np.unique(column, return_inverse=True)[1].astype(np.int64)
 
 
 def effective_number(deviations: NDArray[np.float64], codes: Sequence[NDArray[np.int64]], share: float) -> float:

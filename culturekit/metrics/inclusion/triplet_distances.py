@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
-from culturekit.metrics.arguments import argument_error
+from culturekit.metrics.arguments import argument_error, check_count
 from culturekit.metrics.inclusion.region_rates import check_columns
 
 __all__ = ["Features", "binned_choices", "closer_choices", "closer_rates", "feature_rows", "triplet_distance"]
@@ -137,8 +137,7 @@ def closer_rates(
 
 def binned_choices(task1: pl.DataFrame, extractors: Mapping[str, Features], *, bins: int) -> pl.DataFrame:
     """Add the `bin` of each choice's distance, with its ends; keep the bins that every extractor reaches."""
-    if bins != int(bins) or bins < 1:
-        raise argument_error("bins", "a whole number of at least 1", bins)
+    check_count("bins", bins)
     choices = closer_choices(task1, extractors)
     number = (pl.col("distance") * bins).floor().clip(0, bins - 1).cast(pl.UInt32)
     binned = choices.with_columns(bin=number).with_columns(low=pl.col("bin") / bins, high=(pl.col("bin") + 1) / bins)

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from culturekit.defaults import CONFIDENCE
-from culturekit.metrics.arguments import argument_error, check_choice, finite_vector
+from culturekit.metrics.arguments import argument_error, check_choice, check_confidence, finite_vector
 from culturekit.metrics.linguistic.monk_scale import MONK_TONES
-from culturekit.metrics.statistics.clustering import Keys, check_confidence
+from culturekit.metrics.statistics.clustering import Keys
 from culturekit.metrics.statistics.intervals import Interval
 
 __all__ = [

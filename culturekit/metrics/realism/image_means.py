@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from culturekit.defaults import CONFIDENCE
-from culturekit.metrics.arguments import argument_error, check_choice, finite_vector
-from culturekit.metrics.statistics.clustering import Clustered, Keys, check_confidence, clustered
+from culturekit.metrics.arguments import argument_error, check_choice, check_confidence, finite_vector
+from culturekit.metrics.statistics.clustering import Clustered, Keys, clustered
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, Interval, Target
 
 __all__ = ["Scatter", "mean_interval", "scatter", "share_interval", "t_interval"]

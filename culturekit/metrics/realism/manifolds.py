@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
+from culturekit.metrics.arguments import check_confidence
 from culturekit.metrics.realism.distances import (
     BLOCK,
     Cloud,
@@ -22,7 +23,6 @@ from culturekit.metrics.realism.distances import (
 from culturekit.metrics.realism.features import Features, check_same_width, feature_rows
 from culturekit.metrics.realism.image_means import Scatter, t_interval
 from culturekit.metrics.realism.neighbours import PAIRS, RadiiCache, check_neighbours, just_above, squared_radii
-from culturekit.metrics.statistics.clustering import check_confidence
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, Interval
 
 __all__ = ["PRDC", "Neighbourhoods", "balanced_sample", "coverage_interval", "in_manifold", "neighbourhoods", "prdc"]

@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from culturekit.metrics.arguments import argument_error
+from culturekit.metrics.arguments import argument_error, check_count
 from culturekit.metrics.realism.distances import (
     BLOCK,
     Cloud,
@@ -62,8 +62,7 @@ def squared_radii(features: ArrayLike, *, k: int = 5, cache: RadiiCache | None =
 
 def check_neighbours(name: str, n: int, k: int) -> None:
     """Refuse a k that is no neighbour's number among n points."""
-    if k != int(k) or k < 1:
-        raise argument_error("k", "a whole number of at least 1", k)
+    check_count("k", k)
     if n <= k:
         raise argument_error(name, f"more than k = {k} rows, since a point is no neighbour of its own", f"{n}")
 

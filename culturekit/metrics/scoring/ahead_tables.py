@@ -11,17 +11,15 @@ from culturekit.metrics.ahead.composite import Reduce, exaggeration
 from culturekit.metrics.ahead.dimensions import DIMENSIONS, NOT_EXTRACTED, dimension_name
 from culturekit.metrics.ahead.matching import normalise_phrase
 from culturekit.metrics.scoring.image_collections import checked
+from culturekit.records.choices import ANSWERED
 from culturekit.records.schemas import DESCRIPTORS, EXAGGERATIONS, IMAGES, JUDGMENTS, PROMPTS
 
-__all__ = ["ANSWERED", "EXTRACT", "Described", "Excess", "described_images", "excess_of_images", "pictured"]
+__all__ = ["EXTRACT", "Described", "Excess", "described_images", "excess_of_images", "pictured"]
 
 EXTRACT, STEREOTYPE = "extract", "stereotype"
 """The tasks of the judgments: descriptors that a model extracted, scores of stereotype candidates."""
 
 PER_IMAGE = {"image_id": pl.String(), "exag": pl.Float64()}
-
-ANSWERED = ("ok", "repaired")
-"""The outcomes of a judgment that is an answer."""
 
 
 @dataclass(frozen=True, slots=True)

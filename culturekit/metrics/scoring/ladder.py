@@ -158,7 +158,7 @@ def climbed(items: pl.DataFrame, climb: Climb, left_out: Counter[str]) -> Scored
     named = scores.filter(pl.col("group").is_null())
     keys = ["metric", "model", "country"]
     values = placed.join(named.select(*keys, "benchmark", "concept", "group", "params"), on=keys, nulls_equal=True)
-    return scored(rows, values, left_out=dict(sorted(left_out.items())))
+    return scored(rows, values, left_out=left_out)
 
 
 def target_for(items: pl.DataFrame) -> Target:

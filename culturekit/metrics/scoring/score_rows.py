@@ -180,7 +180,7 @@ def scored(
 ) -> Scored:
     """Put rows and tables of rows into tables, in the order of their keys; a column that a row lacks is null.
 
-    Reasons for which nothing was left out are not named.
+    What was left out is named in the order of its reasons; those for which nothing was are not.
 
     Raises:
         UsageError: a score or a value lies where the metric cannot: what it is made of is on another scale.
@@ -192,7 +192,7 @@ def scored(
     behind = pl.concat([rows, *tables]).sort(VALUES.key, maintain_order=True)
     check_ranges(behind)
     check_ranges(made)
-    return Scored(made, behind, {reason: count for reason, count in (left_out or {}).items() if count})
+    return Scored(made, behind, {reason: count for reason, count in sorted((left_out or {}).items()) if count})
 
 
 ROUNDING = 1e-6

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from culturekit.metrics.arguments import argument_error
 
-__all__ = ["Clustered", "Keys", "check_confidence", "check_count", "clustered", "finite_rows"]
+__all__ = ["Clustered", "Keys", "cluster_codes", "cluster_keys", "clustered", "finite_rows"]
 
 Keys: TypeAlias = Sequence[str] | Sequence[int] | NDArray[np.generic]
 """What says which cluster a value belongs to: all texts, or all numbers."""
@@ -63,7 +63,7 @@ def clustered(rows: NDArray[np.float64], clusters: Keys | None, *, name: str = "
     return Clustered(rows[order], names, np.cumsum(sizes) - sizes, sizes)
 
 
-def cluster_keys(name: str, clusters: Keys, *, length: int) -> NDArray[np.generic]:
+def cluster_keys(name: str, clusters: ArrayLike, *, length: int) -> NDArray[np.generic]:
     """Read which cluster each value belongs to, (n,)."""
     keys = np.asarray(clusters.to_list() if hasattr(clusters, "to_list") else clusters)
     if keys.ndim != 1 or len(keys) != length:
@@ -71,6 +71,12 @@ def cluster_keys(name: str, clusters: Keys, *, length: int) -> NDArray[np.generi
     if keys.dtype.kind == "O":
         raise argument_error(name, "all texts or all numbers", clusters)
     return keys
+
+
+def cluster_codes(name: str, clusters: ArrayLike, *, length: int) -> NDArray[np.int64]:
+    """Number the clusters in their order, int64 (n,)."""
+    _, codes = np.unique(cluster_keys(name, clusters, length=length), return_inverse=True)
+    return np.asarray(codes, np.int64)
 
 
 def finite_rows(name: str, values: ArrayLike) -> NDArray[np.float64]:
@@ -85,15 +91,3 @@ def finite_rows(name: str, values: ArrayLike) -> NDArray[np.float64]:
         place = np.argwhere(~np.isfinite(rows))[0]
         raise argument_error(f"{name}[{', '.join(map(str, place))}]", "finite", float(rows[tuple(place)]))
     return rows
-
-
-def check_confidence(confidence: float) -> None:
-    """Refuse a confidence that is not a share strictly between 0 and 1."""
-    if not 0 < confidence < 1:
-        raise argument_error("confidence", "between 0 and 1", confidence)
-
-
-def check_count(name: str, count: int) -> None:
-    """Refuse what is not a whole number of at least one."""
-    if count != int(count) or count < 1:
-        raise argument_error(name, "a whole number of at least 1", count)

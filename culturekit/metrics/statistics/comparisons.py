@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from culturekit.defaults import CONFIDENCE, PERMUTATIONS
 from culturekit.errors import UsageError
-from culturekit.metrics.arguments import argument_error, check_choice, finite_vector
-from culturekit.metrics.statistics.clustering import Clustered, Keys, check_confidence, check_count, clustered
+from culturekit.metrics.arguments import argument_error, check_choice, check_confidence, check_count, finite_vector
+from culturekit.metrics.statistics.clustering import Clustered, Keys, clustered
 from culturekit.metrics.statistics.corrections import bonferroni
 from culturekit.metrics.statistics.intervals import Interval, Mean, Target, half_width, mean_of_these, simple_mean
 

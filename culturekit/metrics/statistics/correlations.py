@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from culturekit.defaults import CHEAP_RESAMPLES, CONFIDENCE
-from culturekit.metrics.arguments import argument_error, check_choice, finite_vector
-from culturekit.metrics.statistics.clustering import Clustered, Keys, check_confidence, clustered
+from culturekit.metrics.arguments import argument_error, check_choice, check_confidence, finite_vector
+from culturekit.metrics.statistics.clustering import Clustered, Keys, clustered
 from culturekit.metrics.statistics.draws import Counts, Drawn, of_draws
 from culturekit.metrics.statistics.intervals import Interval
 from culturekit.metrics.statistics.resampling import Statistic, bootstrap

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from culturekit.defaults import CONFIDENCE
-from culturekit.metrics.arguments import argument_error, check_choice, finite_vector
-from culturekit.metrics.statistics.clustering import Keys, check_confidence, cluster_keys
+from culturekit.metrics.arguments import argument_error, check_choice, check_confidence, finite_vector
+from culturekit.metrics.statistics.clustering import Keys, cluster_keys
 from culturekit.metrics.statistics.comparisons import Comparison, difference_of, mean_interval, t_p_value
 from culturekit.metrics.statistics.corrections import bonferroni
 from culturekit.metrics.statistics.intervals import Interval, Mean, Target, mean_of_these, simple_mean

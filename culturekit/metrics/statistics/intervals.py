@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
-from culturekit.metrics.arguments import argument_error, check_choice, finite_vector
-from culturekit.metrics.statistics.clustering import check_confidence
+from culturekit.metrics.arguments import argument_error, check_choice, check_confidence, check_count, finite_vector
+from culturekit.metrics.statistics.clustering import cluster_codes
 
 __all__ = ["Interval", "Target", "interval", "proportion_interval"]
 
@@ -82,8 +82,7 @@ def interval(
         (0.65, 0.5, 0.8)
     """
     check_choice("target", target, ("these", "population"))
-    if not 0 < confidence < 1:
-        raise argument_error("confidence", "between 0 and 1", confidence)
+    check_confidence(confidence)
     numbers = finite_vector("values", values)
     strata = by_prompt(numbers, prompts, repeats)
     mean = mean_of_population(strata) if target == "population" else mean_of_these(strata)
@@ -93,8 +92,8 @@ def interval(
 
 def by_prompt(numbers: NDArray[np.float64], prompts: ArrayLike, repeats: ArrayLike) -> list[NDArray[np.float64]]:
     """Sort numbers by prompt and repeat, and part them by prompt."""
-    prompt = coded("prompts", prompts, length=len(numbers))
-    repeat = coded("repeats", repeats, length=len(numbers))
+    prompt = cluster_codes("prompts", prompts, length=len(numbers))
+    repeat = cluster_codes("repeats", repeats, length=len(numbers))
     order = np.lexsort((repeat, prompt))
     prompt, repeat = prompt[order], repeat[order]
     same = np.flatnonzero((np.diff(prompt) == 0) & (np.diff(repeat) == 0))
@@ -106,16 +105,6 @@ def by_prompt(numbers: NDArray[np.float64], prompts: ArrayLike, repeats: ArrayLi
             hint="Average them first.",
         )
     return np.split(numbers[order], np.flatnonzero(np.diff(prompt)) + 1)
-
-
-def coded(name: str, keys: ArrayLike, *, length: int) -> NDArray[np.int64]:
-    """Number the prompts or the repeats in their order, int64 (n,)."""
-    column = np.asarray(keys.to_list() if hasattr(keys, "to_list") else keys)
-    if column.ndim != 1 or len(column) != length:
-        raise argument_error(name, f"one per value, of length {length}", f"shape {column.shape}")
-    if column.dtype.kind == "O":
-        raise argument_error(name, "all texts or all numbers", keys)
-    return np.unique(column, return_inverse=True)[1].astype(np.int64)
 
 
 def mean_of_these(strata: Sequence[NDArray[np.float64]]) -> Mean:
@@ -190,8 +179,7 @@ def proportion_interval(
 
     check_confidence(confidence)
     check_choice("method", method, ("wilson", "clopper-pearson"))
-    if trials != int(trials) or trials < 1:
-        raise argument_error("trials", "a whole number of at least 1", trials)
+    check_count("trials", trials)
     if successes != int(successes) or not 0 <= successes <= trials:
         raise argument_error("successes", f"a whole number from 0 to {trials}", successes)
     result = binomtest(int(successes), int(trials))

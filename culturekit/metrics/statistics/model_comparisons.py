@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from culturekit.defaults import CONFIDENCE, PERMUTATIONS
 from culturekit.errors import UsageError
-from culturekit.metrics.arguments import check_choice, finite_vector
-from culturekit.metrics.statistics.clustering import Keys, check_confidence, cluster_keys
+from culturekit.metrics.arguments import check_choice, check_confidence, finite_vector
+from culturekit.metrics.statistics.clustering import Keys, cluster_keys
 from culturekit.metrics.statistics.comparisons import (
     Comparison,
     compare,

@@ -9,15 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from culturekit.defaults import CHEAP_RESAMPLES, CONFIDENCE
-from culturekit.metrics.arguments import argument_error, check_choice
-from culturekit.metrics.statistics.clustering import (
-    Clustered,
-    Keys,
-    check_confidence,
-    check_count,
-    clustered,
-    finite_rows,
-)
+from culturekit.metrics.arguments import argument_error, check_choice, check_confidence, check_count
+from culturekit.metrics.statistics.clustering import Clustered, Keys, clustered, finite_rows
 from culturekit.metrics.statistics.draws import Drawn
 from culturekit.metrics.statistics.intervals import Interval
 

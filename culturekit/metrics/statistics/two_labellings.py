@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from culturekit.defaults import CONFIDENCE
-from culturekit.metrics.arguments import argument_error
+from culturekit.metrics.arguments import argument_error, check_confidence
 from culturekit.metrics.inclusion.clustered_shares import clustered_share
-from culturekit.metrics.statistics.clustering import Keys, check_confidence, cluster_keys
+from culturekit.metrics.statistics.clustering import Keys, cluster_codes
 from culturekit.metrics.statistics.intervals import Interval
 
 __all__ = ["equal_share", "kappa_interval"]
@@ -55,7 +55,7 @@ def kappa_interval(a: ArrayLike, b: ArrayLike, *, batches: Keys, confidence: flo
 
     check_confidence(confidence)
     one, other = coded(a, b)
-    batch = np.unique(cluster_keys("batches", batches, length=len(one)), return_inverse=True)[1].astype(np.int64)
+    batch = cluster_codes("batches", batches, length=len(one))
     number = int(batch.max()) + 1
     value = float(kappas(one, other, np.zeros(len(one), np.int64), left_out=False)[0])
     unknown = Interval(value, math.nan, math.nan, len(one), "population")

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -32,7 +31,6 @@ from culturekit.errors import UsageError
 from culturekit.families.handles.public_files import prompts_table, roles, space_table
 from culturekit.metrics.corrected.audit_design import drawing_of
 from culturekit.records.schemas import (
-    ANNOTATION_KEY,
     AUDIT_SAMPLE,
     CSPACE,
     IMAGES,
@@ -42,13 +40,13 @@ from culturekit.records.schemas import (
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
 from culturekit.storage.atomic import write_atomically
-from culturekit.storage.tables import read_table, write_table
+from culturekit.storage.tables import read_table, read_together, write_table
 
 __all__ = [
     "ANSWERS_FILE",
     "ExportFiles",
     "export_stage",
-    "filled_in",
+    "filled_in_stage",
     "import_stage",
     "rated_sample_stage",
     "simulated_answers_stage",
@@ -218,8 +216,8 @@ def offers_of(
     if files.cspace is None:
         raise UsageError(f"the scheme {scheme.name} lets people choose from a cultural space", expected="--cspace")
     space = read_table(space_table(files.cspace, work.scratch), CSPACE)
-    matches = [read_table(path, MATCHES).select(list(MATCHES.schema)) for path in files.matches]
-    return space_offers(items, scheme, space, pl.concat(matches) if matches else None, length=length, seed=seed)
+    matches = read_together(files.matches, MATCHES) if files.matches else None
+    return space_offers(items, scheme, space, matches, length=length, seed=seed)
 
 
 def pictures_of(images: Sequence[tuple[Path, pl.DataFrame]]) -> dict[str, BarePicture]:
@@ -235,7 +233,7 @@ def rated_sample_stage(images: list[Path], prompts: Path, *, count: int, seed: i
     """Draw the images that people are to rate, so many of each model and prompt."""
 
     def run(work: Work) -> Outcome:
-        table = pl.concat([read_table(path, IMAGES).select(list(IMAGES.schema)) for path in images])
+        table = read_together(images, IMAGES)
         rng = np.random.default_rng(seed)
         sample = rated_sample(table, read_table(prompts, PROMPTS), count=count, rng=rng, each=each)
         write_table(work.out, AUDIT_SAMPLE, sample)
@@ -252,7 +250,7 @@ def simulated_answers_stage(
     """Let simulated people fill in a project that was handed out."""
 
     def answering(scheme: Scheme) -> Answering:
-        known = pl.concat([read_table(path, MATCHES).select(list(MATCHES.schema)) for path in truth])
+        known = read_together(truth, MATCHES)
         shown = {
             image: Shown(*labels)
             for image, *labels in known.select("image_id", "artifact_id", "country", "continent").iter_rows()
@@ -260,21 +258,24 @@ def simulated_answers_stage(
         meant = asked_for(read_table(prompts, PROMPTS), read_table(cspace, CSPACE))
         return rating_by_truth(scheme, shown, meant, how, seed=seed)
 
-    inputs = {"project": project, **roles("truth", truth), "prompts": prompts, "cspace": cspace}
-    run = partial(filled_in, project=project, answering=answering, how=how, seed=seed)
-    return Stage("simulated-answers", "simulated-answers", 1, run, inputs, asdict(how), {"answers": seed})
+    inputs = {**roles("truth", truth), "prompts": prompts, "cspace": cspace}
+    return filled_in_stage("simulated-answers", project, inputs, answering, how, seed=seed)
 
 
-def filled_in(
-    work: Work, *, project: Path, answering: Callable[[Scheme], Answering], how: SimulatedPeople, seed: int
-) -> Outcome:
-    """Let simulated people answer all tasks of a project, and write an export."""
-    _, scheme = read_project(project)
-    key = read_table(project / f"{ANNOTATION_KEY.name}.parquet", ANNOTATION_KEY)
-    answered = simulated_export(handed_out(project), key, scheme, answering(scheme), how, seed=seed)
-    write_atomically(work.out / ANSWERS_FILE, orjson.dumps(answered, option=orjson.OPT_INDENT_2) + b"\n")
-    given = sum(len(task["annotations"]) for task in answered)
-    return Outcome({"tasks": len(answered), "annotations": given}, notes={"caveat": CAVEAT})
+def filled_in_stage(
+    kind: str, project: Path, inputs: Mapping[str, Path], answering: Callable[[Scheme], Answering],
+    how: SimulatedPeople, *, seed: int,
+) -> Stage:  # fmt: skip
+    """Let simulated people answer all tasks of a project, and write an export; `inputs` are what they know."""
+
+    def run(work: Work) -> Outcome:
+        _, scheme, key = read_project(project)
+        answered = simulated_export(handed_out(project), key, scheme, answering(scheme), how, seed=seed)
+        write_atomically(work.out / ANSWERS_FILE, orjson.dumps(answered, option=orjson.OPT_INDENT_2) + b"\n")
+        given = sum(len(task["annotations"]) for task in answered)
+        return Outcome({"tasks": len(answered), "annotations": given}, notes={"caveat": CAVEAT})
+
+    return Stage("simulated-answers", kind, 1, run, {"project": project, **inputs}, asdict(how), {"answers": seed})
 
 
 def handed_out(project: Path) -> list[dict[str, Any]]:

@@ -26,7 +26,7 @@ from culturekit.builders.captions.translating import (
     translate_captions,
     translation_request,
 )
-from culturekit.builders.wordings import wording
+from culturekit.builders.wordings import wording_digest
 from culturekit.families.handles.behind_specs import behind
 from culturekit.families.handles.inputs import roles_of
 from culturekit.index.encoders import ENCODERS
@@ -37,11 +37,10 @@ from culturekit.llm.client import Request
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.money.shared_budget import journal_for
 from culturekit.llm.money.spending import read_spending
-from culturekit.pipeline.asking_stage import AskPlan, asking_stage, cost_of, priced_ahead
+from culturekit.pipeline.asking_stage import AskPlan, asking_stage, plan_to_ask, priced_ahead
 from culturekit.records.schemas import DROPS
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import AskingCommand, StageCommand, Typed
-from culturekit.storage.digests import digest_bytes
 
 __all__ = [
     "EXPAND_CAPTIONS",
@@ -74,14 +73,12 @@ class CultureRead:
 
 def expand_stage(given: CultureRead, options: ExpandOptions, llm: LlmOptions = DEFAULTS) -> Stage:
     """Have a model write captions like those there are, in rounds, until there are enough or it says nothing new."""
-    client, instructions = CLIENTS.make(options.proposer), wording("captions_expand")
+    client = CLIENTS.make(options.proposer)
 
     def plan(out: Path, _: object) -> AskPlan:
-        journal = journal_for(out)
-        answered = sum(one.answered for one in read_spending(journal)) if journal else 0
-        left = list(expansion_requests(given.culture, options, answered=answered))
-        cost = cost_of(client, left, out, batch=llm.batch)
-        return AskPlan(client.model, "questions, if no caption is dropped", len(left), 0, len(left), cost)
+        answered = sum(one.answered for one in read_spending(journal_for(out)))
+        left = expansion_requests(given.culture, options, answered=answered)
+        return plan_to_ask(client, "questions, if no caption is dropped", left, out, llm)
 
     decided = {each: value for each, value in asdict(options).items() if each not in {"proposer", "seed"}}
     stage = Stage(
@@ -92,7 +89,7 @@ def expand_stage(given: CultureRead, options: ExpandOptions, llm: LlmOptions = D
         roles_of(given),
         {
             "task": EXPAND,
-            "wording": digest_bytes(instructions.encode()),
+            "wording": wording_digest("captions_expand"),
             **decided,
             **({} if options.encoder is None else behind(ENCODERS, options.encoder)),
         },
@@ -192,11 +189,10 @@ def asked_of_captions(
     path, columns, client = given.captions, given.columns, CLIENTS.make(spec)
 
     def plan(out: Path, _: object) -> AskPlan:
-        every = list(map(request, read_captions(path, columns)[0].iter_rows(named=True)))
-        cost = cost_of(client, every, out, batch=llm.batch)
-        return AskPlan(client.model, "captions", len(every), 0, len(every), cost)
+        captions, _ = read_captions(path, columns)
+        return plan_to_ask(client, "captions", map(request, captions.iter_rows(named=True)), out, llm)
 
-    stage = replace(stage, options={**stage.options, "wording": digest_bytes(wording(words).encode())})
+    stage = replace(stage, options={**stage.options, "wording": wording_digest(words)})
     made = asking_stage(stage, spec, client, unit="captions", plan=plan)
     return priced_ahead(made, client, lambda: [request({"id": "usual", "text": USUAL_CAPTION})], llm=llm)
 

@@ -1,7 +1,6 @@
 """The stages of a simulated `c3` world: pictures with captions of the web, what is true of them, who rates them."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from culturekit.generation.simulated.scenes.captions import (
 )
 from culturekit.generation.simulated.scenes.vocabulary import VOCABULARY, world
 from culturekit.kg.countries import country as known_country
-from culturekit.pipeline.steps.annotate_stages import filled_in
+from culturekit.pipeline.steps.annotate_stages import filled_in_stage
 from culturekit.pipeline.steps.pair_stages import RATING, means_of
 from culturekit.records.schemas import CAPTIONS, IMAGES, PROMPTS, RIGHTS, TRANSLATIONS, VALUES
 from culturekit.records.work import Outcome, Work
@@ -210,9 +209,7 @@ def simulated_ratings_stage(project: Path, truth: Path, how: SimulatedPeople, *,
         criteria = [criterion.name for criterion in scheme.criteria]
         return partial(ratings_of, criteria=criteria, deserved=deserved, how=how, seed=seed)
 
-    run = partial(filled_in, project=project, answering=answering, how=how, seed=seed)
-    inputs = {"project": project, "truth": truth}
-    return Stage("simulated-answers", "simulated-ratings", 1, run, inputs, asdict(how), {"answers": seed})
+    return filled_in_stage("simulated-ratings", project, {"truth": truth}, answering, how, seed=seed)
 
 
 def ratings_of(

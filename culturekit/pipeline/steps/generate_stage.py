@@ -159,7 +159,7 @@ def paid_images_stage(
     return Stage(
         "images",
         "generate",
-        1,
+        2,
         run,
         {"prompts": prompts},
         {**asdict(plan), "backend": str(spec), "model": model, "service": asdict(client.identity)},
@@ -228,7 +228,7 @@ def generate_stage(
     return Stage(
         "images",
         "generate",
-        1,
+        2,
         lambda work: generate(
             work,
             prompts_table(prompts, work.scratch),

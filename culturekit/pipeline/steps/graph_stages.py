@@ -167,6 +167,6 @@ def write_space_diff(work: Work, before: SpaceBehind, after: SpaceBehind) -> Out
     """Write the differences; their totals by cause are in the notes."""
     found = compare_spaces(before, after, work)
     write_table(work.out, DIFF, found.rows)
-    counts = {"diff": found.rows.height, **dict(sorted(found.rows.group_by("change").len().iter_rows()))}
+    counts = {"diff": found.rows.height, **dict(found.rows.group_by("change").len().iter_rows())}
     notes = {"factors": found.factors, "missing": found.missing, "untold": found.untold}
     return Outcome(counts, notes={**notes, "causes": cause_totals(found.rows)})

@@ -1,7 +1,7 @@
 """The stages of a simulated `inclusion` world, and of people in it: who look, what they name, and what is true."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,13 +18,14 @@ from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.families.family_stage import write_scored
 from culturekit.families.handles.inputs import Files, ImageTables, Numbered
+from culturekit.families.task1 import UNCHECKED, UNRELIABLE
 from culturekit.generation.simulated.objects.object_scene import ObjectScene
 from culturekit.metrics.inclusion.annotator_quality import drop_unreliable
 from culturekit.metrics.inclusion.region_names import with_region_codes
 from culturekit.metrics.inclusion.region_rates import TARGETS
 from culturekit.metrics.scoring.prompted_images import Place, mean_rows
 from culturekit.metrics.scoring.score_rows import scored
-from culturekit.pipeline.steps.annotate_stages import filled_in
+from culturekit.pipeline.steps.annotate_stages import filled_in_stage
 from culturekit.pipeline.steps.inclusion_stages import prompts_of
 from culturekit.records.schemas import ANNOTATIONS, IMAGES, TASK2
 from culturekit.records.work import Outcome, Work
@@ -94,11 +95,9 @@ def object_viewers_stage(project: Path, images: Sequence[Path], how: SimulatedPe
 
         return answer
 
-    run = partial(filled_in, project=project, answering=answering, how=how, seed=seed)
-    inputs = {"project": project, **Numbered(images).files("images")}
-    return Stage(
-        "simulated-answers", "simulated-viewers", 2, run, inputs, asdict(how), {"answers": seed}, packages=("msgspec",)
-    )
+    inputs = Numbered(images).files("images")
+    stage = filled_in_stage("simulated-viewers", project, inputs, answering, how, seed=seed)
+    return replace(stage, version=2, packages=("msgspec",))
 
 
 def seen_marks_stage(task2: Path, *, least: float) -> Stage:
@@ -126,6 +125,5 @@ def seen_marks(table: pl.DataFrame, *, least: float) -> tuple[pl.DataFrame, dict
     )  # fmt: skip
     index = [column for column in ANNOTATIONS.schema if column not in {"criterion", "value"}]
     rows = said.unpivot([OBJECT, REGION], index=index, variable_name="criterion", value_name="value")
-    left_out = {"annotations of unreliable annotators": table.height - reliable.annotations.height,
-                "kept unchecked, for want of photographs": reliable.unchecked}  # fmt: skip
+    left_out = {UNRELIABLE: table.height - reliable.annotations.height, UNCHECKED: reliable.unchecked}
     return rows.drop_nulls("value").select(list(ANNOTATIONS.schema)).sort(ANNOTATIONS.key), left_out

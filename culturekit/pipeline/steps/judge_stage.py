@@ -13,14 +13,14 @@ from culturekit.builders.judging.geo_tag import (
     TaggedImages,
     TagOptions,
     TagReads,
-    geo_tag_wording,
     image_rows,
     tag_images,
 )
-from culturekit.builders.judging.image_judge import JudgedImages, judge_wording
+from culturekit.builders.judging.image_judge import JudgedImages
 from culturekit.builders.judging.image_questions import ImageQuestion, check_questions, load_questions
 from culturekit.builders.judging.image_sample import drawn
 from culturekit.builders.judging.shown_images import ImagesToShow, ShownImages, WhoLooks, prompted_images
+from culturekit.builders.wordings import wording_digest
 from culturekit.families.handles.public_files import space_table
 from culturekit.kg.countries import WORLD, country_files
 from culturekit.llm.answers import DEFAULTS, LlmOptions
@@ -29,7 +29,6 @@ from culturekit.pipeline.asking_stage import AskPlan, asking_images
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import AskingCommand, Typed
-from culturekit.storage.digests import digest_bytes
 from culturekit.storage.package_data import shipped
 
 __all__ = ["JUDGE", "TAG", "JudgeOptions", "JudgeReads", "judge_stage", "tag_stage"]
@@ -61,7 +60,7 @@ def tag_stage(given: TagReads, options: TagOptions, llm: LlmOptions = DEFAULTS) 
         options.judge,
         images=lambda: drawn(image_rows(given.images), sample),
         asked=lambda model, _: TaggedImages(ShownImages(given.images.parent, STAGE), model, None),
-        options={"task": TASK, "wording": digest_bytes(geo_tag_wording().encode()), **drawn_by},
+        options={"task": TASK, "wording": wording_digest("geo_tag"), **drawn_by},
         llm=llm,
         name="tag",
         packages=("babel", "msgspec", "pillow", "polars", "pycountry"),
@@ -114,7 +113,7 @@ def judge_stage(given: JudgeReads, options: JudgeOptions, llm: LlmOptions = DEFA
         options.judge,
         images=lambda: prompted_images(given.images, None),
         asked=lambda model, _: JudgedImages(ShownImages(given.images.parent, "judge"), model, options.questions),
-        options={"wording": digest_bytes(judge_wording().encode()), "questions": questions},
+        options={"wording": wording_digest("image_judge"), "questions": questions},
         llm=llm,
         name="judgments",
     )

@@ -22,19 +22,18 @@ from culturekit.builders.prompting.linguistic_prompts import PRINTED, neutral_pr
 from culturekit.builders.prompting.review_sheet import cell_mistakes, decided_rows, decision_of
 from culturekit.builders.prompting.wordnet import mend_wordnet, nouns_below, wordnet_folder
 from culturekit.builders.space.spreadsheet_rows import sheet_bytes
-from culturekit.builders.wordings import wording
+from culturekit.builders.wordings import wording_digest
 from culturekit.errors import UsageError
 from culturekit.generation.linguistic_lists import LISTS, load_lists
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.clients.clients import CLIENTS
-from culturekit.pipeline.asking_stage import AskPlan, asking_stage, cost_of
+from culturekit.pipeline.asking_stage import AskPlan, asking_stage, plan_to_ask
 from culturekit.pipeline.steps.review_stages import named_by_content
 from culturekit.records.schemas import NEUTRAL_CANDIDATES, PROMPTS
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import AskingCommand, StageCommand, Typed
 from culturekit.storage.atomic import write_atomically
-from culturekit.storage.digests import digest_bytes
 from culturekit.storage.manifest import InputRecord
 from culturekit.storage.package_data import shipped
 from culturekit.storage.tables import read_table, table_outcome, write_table
@@ -81,11 +80,9 @@ def dialects_stage(given: DialectReads, options: DialectOptions, llm: LlmOptions
         return stage
 
     def plan(out: Path, _: object) -> AskPlan:
-        every = list(pair_requests(options))
-        cost = cost_of(client, every, out, batch=llm.batch)
-        return AskPlan(client.model, "questions", len(every), 0, len(every), cost)
+        return plan_to_ask(client, "questions", pair_requests(options), out, llm)
 
-    words = {"task": PROPOSE_PAIRS, "wording": digest_bytes(wording("dialects_propose").encode())}
+    words = {"task": PROPOSE_PAIRS, "wording": wording_digest("dialects_propose")}
     stage = replace(stage, version=3, options={**decided, **words})
     return asking_stage(stage, options.proposer, client, unit="questions", plan=plan, ahead=True)
 

@@ -1,7 +1,7 @@
 """The stages of the recipe `linguistic` that no other has: who is asked about what, and who knows better."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from culturekit.builders.judging.simulated_people import SimulatedPeople, is_car
 from culturekit.errors import UsageError
 from culturekit.families.handles.public_files import roles
 from culturekit.metrics.linguistic.monk_scale import MONK_TONES
-from culturekit.pipeline.steps.annotate_stages import filled_in
+from culturekit.pipeline.steps.annotate_stages import filled_in_stage
 from culturekit.records.schemas import ANNOTATIONS, AUDIT_SAMPLE, CAPTIONS, IMAGES, PROMPTS
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
@@ -108,10 +108,8 @@ def simulated_choices_stage(project: Path, truth: Path, how: SimulatedPeople, *,
         known = {(row["item_id"], row["criterion"]): row for row in said.iter_rows(named=True)}
         return partial(filled, scheme=scheme, known=known, how=how, seed=seed)
 
-    run = partial(filled_in, project=project, answering=answering, how=how, seed=seed)
-    return Stage(
-        "answers", "simulated-choices", 1, run, {"project": project, "truth": truth}, asdict(how), {"answers": seed}
-    )
+    stage = filled_in_stage("simulated-choices", project, {"truth": truth}, answering, how, seed=seed)
+    return replace(stage, name="answers")
 
 
 def filled(

@@ -12,6 +12,7 @@ from culturekit.config.recipe_parts import Audit
 from culturekit.errors import UsageError
 from culturekit.families.family import check_options, kept
 from culturekit.families.handles.inputs import Numbered, roles_of
+from culturekit.families.handles.mapped_alike import check_mapped_through
 from culturekit.families.handles.public_files import prompts_table, space_table
 from culturekit.index.diagnosis.diagnosis import DiagnosisOptions, diagnose
 from culturekit.index.diagnosis.shuffled_pictures import ShuffleOptions, shuffle_pictures
@@ -138,11 +139,16 @@ class DiagnosisReads:
 
 def diagnosis_stage(given: DiagnosisReads, options: DiagnosisOptions) -> Stage:
     """Hold references out: precision and recall by country, the ceiling of a score, and the hubs of a mapping."""
+
+    def run(work: Work) -> Outcome:
+        check_mapped_through(given.index, given.matches.places)
+        return diagnose(work, given.index, given.matches.places, options)
+
     return Stage(
         "diagnosis",
         "diagnose",
         1,
-        lambda work: diagnose(work, given.index, given.matches.places, options),
+        run,
         roles_of(given),
         kept(options, but=("seed",)),
         {"ceiling": options.seed},

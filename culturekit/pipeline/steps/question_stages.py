@@ -13,17 +13,16 @@ from culturekit.builders.judging.image_judge import WeighOptions, WeighReads
 from culturekit.builders.judging.question_answers import (
     AnswerOptions,
     AnswerReads,
-    answer_wording,
     answered_images,
 )
 from culturekit.builders.judging.question_graph import (
     GraphOptions,
     ask_for_graphs,
     graph_requests,
-    graph_wording,
     prompts_of_kinds,
 )
 from culturekit.builders.judging.shown_images import AskedImages, prompted_images
+from culturekit.builders.wordings import wording, wording_digest
 from culturekit.families.handles.inputs import roles_of
 from culturekit.families.handles.public_files import prompts_table
 from culturekit.llm.answers import DEFAULTS, LlmOptions
@@ -32,13 +31,12 @@ from culturekit.pipeline.asking_stage import (
     AskPlan,
     asking_images,
     asking_stage,
-    cost_of,
+    plan_to_ask,
     scratch,
     usual_picture,
 )
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import AskingCommand
-from culturekit.storage.digests import digest_bytes
 
 __all__ = ["ASK", "BUILD", "VQASCORE", "GraphReads", "answers_stage", "graphs_stage", "vqascore_stage"]
 
@@ -58,8 +56,7 @@ def graphs_stage(given: GraphReads, options: GraphOptions, llm: LlmOptions = DEF
         with scratch() as folder:
             table = prompts_of_kinds(prompts_table(given.prompts, folder), kinds)
         requests = list(graph_requests(table))
-        cost = cost_of(client, requests, out, batch=llm.batch)
-        return AskPlan(client.model, "prompts", table.height, table.height - len(requests), len(requests), cost)
+        return plan_to_ask(client, "prompts", requests, out, llm, left_out=table.height - len(requests))
 
     stage = Stage(
         "questions",
@@ -69,7 +66,7 @@ def graphs_stage(given: GraphReads, options: GraphOptions, llm: LlmOptions = DEF
         roles_of(given),
         {
             "task": question_graph.TASK,
-            "wording": digest_bytes(graph_wording().encode()),
+            "wording": wording_digest("question_graph"),
             "kinds": sorted(kinds),
         },
         packages=("msgspec", "polars"),
@@ -84,7 +81,7 @@ BUILD = AskingCommand(
 
 def answers_stage(given: AnswerReads, options: AnswerOptions, llm: LlmOptions = DEFAULTS) -> Stage:
     """Ask a vision model the questions of each image's prompt; `score questions` makes DSG of the answers."""
-    wording = digest_bytes(answer_wording().encode())
+    wording_of_answers = wording_digest("question_answer")
     return asking_images(
         "answers",
         2,
@@ -92,7 +89,7 @@ def answers_stage(given: AnswerReads, options: AnswerOptions, llm: LlmOptions = 
         options.judge,
         images=lambda: prompted_images(given.images, options.per_prompt),
         asked=lambda model, _: answered_images(given, model),
-        options={"task": question_answers.REQUEST, "wording": wording, "per_prompt": options.per_prompt},
+        options={"task": question_answers.REQUEST, "wording": wording_of_answers, "per_prompt": options.per_prompt},
         llm=llm,
         name="answers",
     )
@@ -107,7 +104,7 @@ ASK = AskingCommand(
 
 def vqascore_stage(given: WeighReads, options: WeighOptions, llm: LlmOptions = DEFAULTS) -> Stage:
     """Ask of each image whether it shows its prompt, for the probability of yes (VQAScore)."""
-    usual = partial(image_judge.vqa_request, text=USUAL_CAPTION, instructions=image_judge.vqa_wording())
+    usual = partial(image_judge.vqa_request, text=USUAL_CAPTION, instructions=wording("vqascore"))
 
     def asked(model: str, folder: Path) -> AskedImages[str]:
         prompts = None if given.prompts is None else prompts_table(given.prompts, folder)
@@ -122,7 +119,7 @@ def vqascore_stage(given: WeighReads, options: WeighOptions, llm: LlmOptions = D
         asked=asked,
         options={
             "task": image_judge.REQUEST,
-            "wording": image_judge.wording_digest(),
+            "wording": image_judge.vqa_digest(),
             "of": options.of,
             "per_prompt": options.per_prompt,
         },

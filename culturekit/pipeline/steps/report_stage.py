@@ -25,6 +25,7 @@ from culturekit.stages.stage import Stage
 from culturekit.storage.atomic import write_atomically
 from culturekit.storage.digests import digest
 from culturekit.storage.manifest import InputRecord
+from culturekit.trail.upstream import check_together
 
 __all__ = [
     "CUBE", "RECIPE_RECORD", "SECTION_REPORTS", "add_sections_report", "card_stage", "folders_of", "recorded",
@@ -164,7 +165,7 @@ def recorded(root: Path) -> RecordedRun:
 
 
 def folders_of(root: Path) -> RunFolders:
-    """Read from a run's recipe record which models and which stages it has."""
+    """Read from a run's recipe record which models and which stages it has, all finished and made from one another."""
     run = recorded(root)
     if run.countries_file and file_of(Path(run.countries_file)).is_file():
         use_countries_of_recipe(Path(run.countries_file))
@@ -174,4 +175,5 @@ def folders_of(root: Path) -> RunFolders:
             hint="A release is described by its card: `culturekit card build`.",
         )  # fmt: skip
     read = tuple(stage for stage in run.stages if stage != roles.REPORT.form)
+    check_together(root, read)
     return RunFolders(root, tuple(model.name for model in run.models), read)

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
@@ -23,9 +22,10 @@ from culturekit.metrics.ahead.dimensions import DIMENSIONS, dimension_name
 from culturekit.metrics.ahead.matching import normalise_phrase
 from culturekit.metrics.corrected.audit_gates import refuse_disagreement
 from culturekit.metrics.scoring.ahead_cells import compare_images
-from culturekit.metrics.scoring.ahead_tables import ANSWERED, EXTRACT, described_images
+from culturekit.metrics.scoring.ahead_tables import EXTRACT, described_images
 from culturekit.metrics.scoring.careful_answers import CARELESS, careful_answers
-from culturekit.pipeline.steps.annotate_stages import filled_in
+from culturekit.pipeline.steps.annotate_stages import filled_in_stage
+from culturekit.records.choices import ANSWERED
 from culturekit.records.schemas import (
     ANNOTATIONS,
     AUDIT_SAMPLE,
@@ -38,7 +38,7 @@ from culturekit.records.schemas import (
 )
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
-from culturekit.storage.tables import read_table, write_table
+from culturekit.storage.tables import read_table, read_together, write_table
 
 __all__ = ["MARKED", "SCALE", "marks_stage", "scene_items_stage", "simulated_marks_stage"]
 
@@ -63,8 +63,12 @@ def scene_items_stage(sample: Path, prompts: Path, descriptors: Path, extracted:
     """
 
     def run(work: Work) -> Outcome:
-        said = pl.concat([read_table(path, JUDGMENTS).select(list(JUDGMENTS.schema)) for path in extracted])
-        extra = answers_of(said).select("prompt_id", "dimension", token="item").unique().sort(pl.all())
+        extra = (
+            answers_of(read_together(extracted, JUDGMENTS))
+            .select("prompt_id", "dimension", token="item")
+            .unique()
+            .sort(pl.all())
+        )
         asked = read_table(descriptors, DESCRIPTORS).select("prompt_id", "dimension", "token")
         table = read_table(prompts, PROMPTS).drop_nulls("country")
         activity = pl.col("activity") if "activity" in table.columns else pl.col("text")
@@ -114,7 +118,7 @@ def simulated_marks_stage(
     """Let simulated people fill in the form `cultivate`, who know what simulated scenes show."""
 
     def answering(_: Scheme) -> Answering:
-        said = pl.concat([read_table(path, JUDGMENTS).select(list(JUDGMENTS.schema)) for path in truth])
+        said = read_together(truth, JUDGMENTS)
         shown: dict[str, list[tuple[str, str]]] = {}
         for image, dimension, token in answers_of(said).select("image_id", "dimension", "item").iter_rows():
             shown.setdefault(image, []).append((dimension, token))
@@ -123,9 +127,8 @@ def simulated_marks_stage(
         about = {row["item_id"]: row for row in read_table(items, SCENE_ITEMS).iter_rows(named=True)}
         return partial(scene_answers, shown=shown, scores=scores, about=about, how=how, seed=seed)
 
-    inputs = {"project": project, "items": items, "values": values, **roles("truth", truth)}
-    run = partial(filled_in, project=project, answering=answering, how=how, seed=seed)
-    return Stage("simulated-answers", "simulated-marks", 1, run, inputs, asdict(how), {"answers": seed})
+    inputs = {"items": items, "values": values, **roles("truth", truth)}
+    return filled_in_stage("simulated-marks", project, inputs, answering, how, seed=seed)
 
 
 def marks_stage(annotations: Path, items: Path, descriptors: Path, phrases: Path, scores: Path) -> Stage:

@@ -13,9 +13,9 @@ from culturekit.defaults import CONFIDENCE
 from culturekit.families.handles.country_groups import country_groups
 from culturekit.families.handles.public_files import roles
 from culturekit.families.meta import ALL
-from culturekit.metrics.scoring.ahead_tables import ANSWERED
 from culturekit.metrics.scoring.score_rows import Row, equal_means, scored, statistic_row
 from culturekit.metrics.statistics.intervals import simple_mean
+from culturekit.records.choices import ANSWERED
 from culturekit.records.schemas import ANNOTATIONS, DESCRIPTOR_MATCHES, IMAGES, JUDGMENTS, PROMPTS, SCORES, VALUES
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage

@@ -190,7 +190,7 @@ def design(one: Audited) -> Iterator[str]:
 def uneven(images: Sequence[int], met: Sequence[int], rng: np.random.Generator) -> bool:
     """Tell whether no even draw meets parts as unevenly."""
     total, audited = sum(images), sum(met)
-    if len(images) == 1 or audited == total:
+    if len(images) == 1 or audited in (0, total):
         return False
     expected = np.array(images) * audited / total
     drawn = rng.multivariate_hypergeometric(images, audited, size=REDRAWN, method="marginals")

@@ -67,6 +67,15 @@ def test_a_row_says_who_and_when_and_the_caller_where_it_does_not(tmp_path: Path
     ]
 
 
+def test_decisions_about_another_name_are_told(work: Work, kept: Path, tmp_path: Path) -> None:
+    path = tmp_path / "sheet.csv"
+    path.write_text(f"{HEAD},name\nQ1,art,accept,,,,=1+1\nQ2,art,accept,,,, Another name\n", encoding="utf-8")
+    made = review_candidates(work, kept, read_candidate_sheet(path, KNOWN, by="Ada", on="2026-11-22"))
+    assert made.notes["findings"] == [
+        "1 decision about another name, to be looked at again: Q2 was 'Another name' and is '=1+1'"
+    ]
+
+
 def test_every_mistake_of_a_sheet_is_said_at_once_and_nothing_is_taken_in(tmp_path: Path) -> None:
     path = sheet(
         tmp_path, "Q9,art,accept,Ada,2026-11-20,", "Q1,art,yes,Ada,2026-11-20,", "Q2,art,accept,,20.11.2026,",

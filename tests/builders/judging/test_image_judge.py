@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 from PIL import Image as Pictures
 
-from culturekit.builders.judging.image_judge import judge_wording
 from culturekit.builders.judging.image_questions import ImageQuestion
 from culturekit.builders.judging.shown_images import read_picture
+from culturekit.builders.wordings import wording
 from culturekit.errors import NothingScored, UsageError
 from culturekit.llm.client import Image, Reply, Request
 from culturekit.pipeline.steps.judge_stage import JudgeOptions
@@ -105,7 +105,7 @@ def test_every_image_gets_a_row_for_every_question(work: Work, tmp_path: Path) -
     ]
     assert msgspec.json.decode(rows["raw"][2]) == {"id": "a", "choice": "no"}
     assert (outcome.counts, outcome.drops) == ({"judgments": 6, "images": 2, "drops": 0}, {})
-    assert {request.instructions for request in client.seen} == {judge_wording()}
+    assert {request.instructions for request in client.seen} == {wording("image_judge")}
     assert [middle(request.images[0]) for request in client.seen] == [(0, 0, 255)] * 3 + [(255, 0, 0)] * 3
 
 

@@ -6,7 +6,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from culturekit.builders.judging.question_answers import AnswerReads, answer_wording
+from culturekit.builders.judging.question_answers import AnswerReads
+from culturekit.builders.wordings import wording
 from culturekit.errors import UsageError
 from culturekit.llm.client import Reply, Request
 from culturekit.records.schemas import DROPS, JUDGMENTS, QUESTIONS
@@ -49,7 +50,7 @@ def test_every_image_is_asked_the_questions_of_its_prompt(work: Work, tmp_path: 
     ]
     assert outcome.counts == {"judgments": 4, "images": 2, "drops": 0}
     assert outcome.notes["answers"] == {"no": 2, "yes": 2}
-    assert {request.instructions for request in client.seen} == {answer_wording()}
+    assert {request.instructions for request in client.seen} == {wording("question_answer")}
     assert not any("bigos" in str(request.data) for request in client.seen), "a name would give the answer away"
 
 

@@ -13,8 +13,8 @@ from culturekit.builders.judging.question_graph import (
     ask_for_graphs,
     depth_of,
     graph_request,
-    graph_wording,
 )
+from culturekit.builders.wordings import wording
 from culturekit.errors import UsageError
 from culturekit.llm.client import Reply, Request
 from culturekit.llm.reading.reply_codes import ParseFailure
@@ -63,7 +63,7 @@ def test_a_prompt_becomes_questions_with_their_parents(work: Work, tmp_path: Pat
     ]
     assert outcome.counts == {"questions": 4, "question_graphs": 1}
     assert outcome.notes["outcomes"] == {"ok": 1}
-    assert {request.instructions for request in client.seen} == {graph_wording()}
+    assert {request.instructions for request in client.seen} == {wording("question_graph")}
 
 
 HOSTILE: dict[str, Mapping[str, object] | str] = {
@@ -107,7 +107,7 @@ def test_what_is_no_graph_is_asked_once_more_and_then_set_aside(work: Work, tmp_
 
 def test_a_repaired_reply_counts(work: Work, tmp_path: Path) -> None:
     def reply(request: Request) -> Mapping[str, object]:
-        first = request.instructions == graph_wording()
+        first = request.instructions == wording("question_graph")
         return replying(fact(1, 1) if first else fact(1))(request)
 
     outcome, questions, graphs = asked(work, prompts(tmp_path / "p", {"a": "A bowl"}), Scripted(reply))

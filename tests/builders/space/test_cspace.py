@@ -20,7 +20,7 @@ from culturekit.records.schemas import CSPACE, DROPS, KEPT
 from culturekit.records.work import Work
 from culturekit.storage.tables import read_table, write_table
 from tests.builders.spaces import artifact, cspace, rows_of
-from tests.conftest import HeardProgress, HereEngine
+from tests.conftest import HeardProgress, HereEngine, stage_here
 
 ART = Concept(
     concept="art",
@@ -244,7 +244,7 @@ def test_counts_of_search_results_are_nowhere_in_a_release(work: Work, tmp_path:
     final = tmp_path / "cspace"
     options = ReleaseOptions((ART,), f"google_cse:{answers}", read_formats("csv,jsonl,parquet,public"))
     stage = release_stage([table], options)
-    run = run_stage(stage, final, engine=HereEngine(), progress=HeardProgress())
+    run = stage_here(stage, final)
     space = read_table(final / "cspace.parquet", CSPACE)
     assert space["popularity"].to_list() == [1.0, 0.5]
     assert set(space["popularity_source"]) == {"google_cse"}

@@ -6,10 +6,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.cli import main
 from culturekit.records.schemas import DIFF
 from culturekit.storage.tables import read_table
 from tests.audit.sheets import clean_rows, write
+from tests.command_line import culturekit
 from tests.trail.space_world import BRAZIL, DISH, DRINK, World, make_run, statements
 
 FIRST = World(verdicts={"Q7": "remove"})
@@ -27,18 +27,13 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *words: object) -> tuple[int, str, str]:
-    monkeypatch.setattr("sys.argv", ["culturekit", "cspace", "diff", *map(str, words)])
-    with pytest.raises(SystemExit) as leaving:
-        main()
-    told = capsys.readouterr()
-    return int(leaving.value.code or 0), told.out, told.err
+def run(*words: object) -> tuple[int, str, str]:
+    answer = culturekit("cspace", "diff", *map(str, words))
+    return answer.returncode, answer.stdout, answer.stderr
 
 
-def test_differences_leave_with_one_and_their_causes_are_told(
-    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    code, told, _ = run(capsys, monkeypatch, runs / "a", runs / "b", "--out", tmp_path / "changes", "--also", "csv")
+def test_differences_leave_with_one_and_their_causes_are_told(runs: Path, tmp_path: Path) -> None:
+    code, told, _ = run(runs / "a", runs / "b", "--out", tmp_path / "changes", "--also", "csv")
     assert code == 1
     assert "what differs: dump, config (cuisine.roots), model" in told
     assert "2 added, 0 removed, 0 renamed, 2 reclassified" in told
@@ -50,31 +45,25 @@ def test_differences_leave_with_one_and_their_causes_are_told(
     assert (tmp_path / "changes/diff.csv").is_file()
     manifest = json.loads((tmp_path / "changes/manifest.json").read_text(encoding="utf-8"))
     assert manifest["notes"]["causes"] == {"dump": {"reclassified": 2}, "config": {"added": 1}, "model": {"added": 1}}
-    code, told, _ = run(capsys, monkeypatch, runs / "a", runs / "b", "--show", "1")
+    code, told, _ = run(runs / "a", runs / "b", "--show", "1")
     assert code == 1
     assert "... and 3 more; --out writes all of them" in told
 
 
-def test_the_same_bytes_again(
-    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_same_bytes_again(runs: Path, tmp_path: Path) -> None:
     for name in ("x", "y"):
-        run(capsys, monkeypatch, runs / "a", runs / "b", "--out", tmp_path / name)
+        run(runs / "a", runs / "b", "--out", tmp_path / name)
     assert (tmp_path / "x/diff.parquet").read_bytes() == (tmp_path / "y/diff.parquet").read_bytes()
     assert (tmp_path / "x/manifest.json").read_bytes() == (tmp_path / "y/manifest.json").read_bytes()
 
 
-def test_equal_spaces_leave_with_none(
-    runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    code, told, _ = run(capsys, monkeypatch, runs / "a/cspace", runs / "a/cspace/cspace.parquet", "--json")
+def test_equal_spaces_leave_with_none(runs: Path) -> None:
+    code, told, _ = run(runs / "a/cspace", runs / "a/cspace/cspace.parquet", "--json")
     assert (code, json.loads(told)["rows"], json.loads(told)["counts"]) == (0, [], {"diff": 0})
 
 
-def test_machines_get_every_change(
-    runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    code, told, _ = run(capsys, monkeypatch, runs / "b", runs / "a", "--json")
+def test_machines_get_every_change(runs: Path) -> None:
+    code, told, _ = run(runs / "b", runs / "a", "--json")
     said = json.loads(told)
     assert code == 1
     assert {(row["change"], row["qid"], *row["causes"]) for row in said["rows"]} == {
@@ -83,49 +72,41 @@ def test_machines_get_every_change(
     assert said["factors"] == ["dump", "config (cuisine.roots)", "model"]
 
 
-def test_a_release_alone_is_compared_and_its_causes_are_left_open(
-    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_release_alone_is_compared_and_its_causes_are_left_open(runs: Path, tmp_path: Path) -> None:
     shutil.copytree(runs / "a/cspace", tmp_path / "elsewhere/cspace")
     shutil.copy(runs / "a/cspace/cspace.parquet", tmp_path / "alone.parquet")
     for before, why in (
         (tmp_path / "elsewhere", "the kept that release was made from is no longer there, or is another one"),
         (tmp_path / "alone.parquet", "no manifest tells what alone.parquet was made from"),
     ):
-        code, told, _ = run(capsys, monkeypatch, before, runs / "b")
+        code, told, _ = run(before, runs / "b")
         assert code == 1
         assert f"not to be walked back: first: {why}" in told
         assert "undecided: dump or config or wording or model or code" in told
 
 
-def test_a_public_file_is_compared_too(
-    tmp_path: Path, runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_public_file_is_compared_too(tmp_path: Path, runs: Path) -> None:
     path = write(tmp_path, [*clean_rows()])
-    assert run(capsys, monkeypatch, path, path)[0] == 0
-    code, told, _ = run(capsys, monkeypatch, path, runs / "a", "--json")
+    assert run(path, path)[0] == 0
+    code, told, _ = run(path, runs / "a", "--json")
     said = json.loads(told)
     assert code == 1
     assert {row["change"] for row in said["rows"]} >= {"added", "renamed"}
     assert {tuple(row["undecided"]) for row in said["rows"]} == {("dump", "config", "wording", "model", "code")}
 
 
-def test_a_space_that_was_changed_by_hand_is_refused(
-    tmp_path: Path, runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_space_that_was_changed_by_hand_is_refused(tmp_path: Path, runs: Path) -> None:
     copy = Path(shutil.copytree(runs / "a/cspace", tmp_path / "cspace"))
     pl.read_parquet(copy / "cspace.parquet").head(2).write_parquet(copy / "cspace.parquet")
-    code, _, error = run(capsys, monkeypatch, copy, runs / "b")
+    code, _, error = run(copy, runs / "b")
     assert code == 4
     assert "not the cultural space that its stage wrote" in error
 
 
-def test_what_is_no_space_is_refused(
-    tmp_path: Path, runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    code, _, error = run(capsys, monkeypatch, tmp_path, runs / "b")
+def test_what_is_no_space_is_refused(tmp_path: Path, runs: Path) -> None:
+    code, _, error = run(tmp_path, runs / "b")
     assert code == 2
     assert "there is no cultural space here" in error
-    code, _, error = run(capsys, monkeypatch, runs / "a", runs / "b", "--wait")
+    code, _, error = run(runs / "a", runs / "b", "--wait")
     assert code == 2
     assert "--out as well" in error

@@ -10,10 +10,9 @@ from culturekit.cli.app import app
 from culturekit.errors import CultureKitError, UsageError
 from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
 from culturekit.index.matching.mapping_options import weights_of
-from culturekit.pipeline.run_stage import run_stage
 from culturekit.pipeline.steps.index_stages import embed_stage
 from culturekit.stages import stage as stage_module
-from tests.conftest import HeardProgress, HereEngine
+from tests.conftest import stage_here
 from tests.index.picture_world import PictureWorld, made_world
 
 
@@ -67,7 +66,7 @@ def test_vectors_of_the_same_images_are_taken_and_no_others(
     world: PictureWorld, images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage = embed_stage(EmbedSource(images), EmbedOptions("embedded"))
-    run_stage(stage, tmp_path / "vectors", engine=HereEngine(), progress=HeardProgress())
+    stage_here(stage, tmp_path / "vectors")
     assert mapping(world, images, tmp_path / "anew").exit_code == 0
     assert mapping(world, images, tmp_path / "taken", "--vectors", str(tmp_path / "vectors")).exit_code == 0
     anew, taken = (pl.read_parquet(tmp_path / name / "matches.parquet") for name in ("anew", "taken"))

@@ -18,7 +18,7 @@ from culturekit.pipeline.steps.folder_stage import image_folder, stage_of
 from culturekit.pipeline.workers.local_engine import LocalEngine
 from culturekit.records.schemas import IMAGES
 from culturekit.storage.digests import digest_bytes
-from tests.conftest import HeardProgress, HereEngine, Item, Result
+from tests.conftest import HeardProgress, HereEngine, Item, Result, stage_here
 from tests.faults.kill_and_resume import content
 from tests.generation.folder.folder_worlds import clean, fill, picture, prompts, take
 
@@ -355,7 +355,7 @@ def test_a_picture_that_cannot_be_read_costs_no_batch_of_the_others(tmp_path: Pa
         (root / f"p1__{number:02d}.png").write_bytes(b"\x89PNG\r\n\x1a\nno picture")
     out = tmp_path / "out"
     folder = image_folder(f"folder:{root}?pattern={{prompt_id}}__{{_}}", prompts(tmp_path), repeats=3, slots=8)
-    run = run_stage(stage_of(folder), out, engine=HereEngine(), progress=HeardProgress())
+    run = stage_here(stage_of(folder), out)
     rows = pl.read_parquet(out / "images.parquet").filter(prompt_id="p1")
     assert rows.filter(status="ok").group_by("repeat").len().sort("repeat")["len"].to_list() == [8, 8, 5]
     assert rows.select("repeat", "slot").unique().height == 24

@@ -17,7 +17,7 @@ from culturekit.records.work import Work
 from culturekit.storage.tables import read_table, write_table
 from tests.builders.counting_encoder import register
 from tests.builders.picture_tables import image_row, images_table, save_picture
-from tests.conftest import HeardProgress, HereEngine
+from tests.conftest import HeardProgress, HereEngine, stage_here
 
 SPACE = [
     ("Q1", "moqueca", "cuisine", "BR", "Brazil", 0),
@@ -64,7 +64,7 @@ def references(tmp_path: Path) -> Path:
 
 
 def built(tmp_path: Path, files: IndexFiles, options: IndexOptions, name: str = "index") -> OpenIndex:
-    run_stage(index_stage(files, options), tmp_path / name, engine=HereEngine(), progress=HeardProgress())
+    stage_here(index_stage(files, options), tmp_path / name)
     return open_index(tmp_path / name)
 
 

@@ -22,13 +22,12 @@ from culturekit.index.folder.index_append import AppendFiles, AppendOptions
 from culturekit.index.folder.index_changes import Removed, listed_artifacts
 from culturekit.index.folder.index_folder import open_index
 from culturekit.index.search.search import searcher
-from culturekit.pipeline.run_stage import run_stage
 from culturekit.pipeline.steps.index_change_stages import ChangedIndex, append_stage, compact_stage, remove_stage
 from culturekit.pipeline.steps.index_stages import index_stage
 from culturekit.records.schemas import CSPACE, DROPS, IMAGES
 from culturekit.stages.stage import Stage
 from culturekit.storage.tables import write_table
-from tests.conftest import HeardProgress, HereEngine
+from tests.conftest import stage_here
 from tests.index import toy_encoder
 
 PLACES = [("cuisine", "BR", "South America"), ("cuisine", "PE", "South America"), ("landmarks", "JP", "Asia")]
@@ -72,8 +71,7 @@ def references(folder: Path, shown: Sequence[tuple[int, int]]) -> Path:
 
 
 def run(stage: Stage, out: Path) -> Path:
-    run_stage(stage, out, engine=HereEngine(), progress=HeardProgress())
-    return out
+    return stage_here(stage, out).folder
 
 
 @dataclass(frozen=True)

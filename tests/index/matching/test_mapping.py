@@ -18,7 +18,7 @@ from culturekit.pipeline.steps.mapping_stages import map_stage
 from culturekit.pipeline.workers.local_engine import LocalEngine
 from culturekit.records.schemas import DROPS, MATCHES, PROMPTS
 from culturekit.storage.tables import read_table, write_table
-from tests.conftest import HeardProgress, HereEngine
+from tests.conftest import HeardProgress, stage_here
 from tests.index.matching.naive_matches import World, artifact_scores, naive_rows
 from tests.index.picture_world import ENCODER, PictureWorld, image_table, made_world, write_built, write_images
 
@@ -38,7 +38,7 @@ def images(world: PictureWorld) -> Path:
 
 def mapped(out: Path, given: MappingInputs, options: MappingOptions | None = None) -> StageRun:
     stage = map_stage(given, options or MappingOptions())
-    return run_stage(stage, out, engine=HereEngine(), progress=HeardProgress())
+    return stage_here(stage, out)
 
 
 def rows_of(run: StageRun) -> pl.DataFrame:
@@ -280,3 +280,21 @@ def test_an_index_that_was_changed_or_made_by_another_encoder_is_refused(
     write_built(tmp_path / "other", rows, vectors, world.artifacts, identity=identity)
     with pytest.raises(IntegrityError, match="revision"):
         mapped(tmp_path / "b", MappingInputs(tmp_path / "other", images))
+
+
+def test_an_index_that_was_built_again_in_its_place_is_the_one_that_is_searched(tmp_path: Path) -> None:
+    """A worker, or a notebook, outlives what it once opened."""
+    world = made_world(tmp_path / "world", each=4)
+    ids = world.artifacts["artifact_id"].to_list()
+    images = world.images("fresh", ids, seed=50_000, options="confusability=0.1")
+    before = rows_of(mapped(tmp_path / "before", MappingInputs(world.index, images)))
+    rows, vectors = pl.read_parquet(world.index / "ids.parquet"), np.load(world.index / "vectors.npy")
+    other = dict(zip(ids, [*ids[1:], ids[0]], strict=True))  # every reference now shows its neighbour
+    shutil.rmtree(world.index)
+    renamed = rows.select("channel", "source", artifact_id=pl.col("id").replace_strict(other))
+    write_built(world.index, renamed, vectors, world.artifacts)
+    after = rows_of(mapped(tmp_path / "after", MappingInputs(world.index, images)))
+    expected = before["artifact_id"].replace_strict(other)
+    assert after.sort("image_id")["artifact_id"].equals(expected)
+    fresh = mapped(tmp_path / "fresh", MappingInputs(world.index.rename(tmp_path / "moved"), images))
+    assert rows_of(fresh).equals(after)

@@ -18,15 +18,9 @@ safetensors = pytest.importorskip("safetensors.torch")
 
 from culturekit.index.models.inception_encoder import InceptionEncoder, make  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("one_torch_thread")
+
 SIZES = [(64, 64), (299, 299), (400, 333), (30, 500), (1, 1)]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 import json
 import pickle
 import shutil
-from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -25,16 +24,10 @@ pytest.importorskip("safetensors")
 mend_torchvision()
 open_clip = pytest.importorskip("open_clip")
 
+pytestmark = pytest.mark.usefixtures("one_torch_thread")
+
 SIZES = [(32, 32), (64, 48), (33, 100), (5, 7), (1, 1), (200, 20), (301, 299)]
 TEXTS = ["Akara", "a picture of Pão de queijo", "寿司", "", "naïve " * 3]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

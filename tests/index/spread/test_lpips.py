@@ -1,7 +1,6 @@
 """LPIPS held against torchmetrics' own with the same weights, and against sums written out for single pixels."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,15 +25,9 @@ from tests.index.spread.test_picture_spread import drawn
 torch = pytest.importorskip("torch")
 safetensors = pytest.importorskip("safetensors.torch")
 
+pytestmark = pytest.mark.usefixtures("one_torch_thread")
+
 NETWORKS = ["alex", pytest.param("vgg", marks=pytest.mark.slow), pytest.param("squeeze", marks=pytest.mark.slow)]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

@@ -46,7 +46,7 @@ class Brightness:
 @pytest.fixture
 def brightness(monkeypatch: pytest.MonkeyPatch) -> Brightness:
     measure = Brightness()
-    monkeypatch.setattr(picture_spread, "measure_of", lambda spec: measure)
+    monkeypatch.setattr(picture_spread.PAIR_MEASURES, "kept", lambda spec: measure)
     return measure
 
 

@@ -8,8 +8,10 @@ from itertools import pairwise
 from pathlib import Path
 
 import polars as pl
+import pytest
 import zstandard
 
+from culturekit.kg.dump import read_dump
 from culturekit.kg.dump.ingest import IngestOptions, ingest
 from culturekit.records.schemas import ITEMS
 from culturekit.records.work import Outcome, Work
@@ -17,7 +19,7 @@ from culturekit.storage.atomic import clear_folder
 from culturekit.storage.tables import read_table
 from tests.conftest import HeardProgress, HereEngine
 
-__all__ = ["FORMS", "array", "cut", "entity", "ingested", "packed"]
+__all__ = ["FORMS", "array", "cut", "cut_small", "entity", "ingested", "packed"]
 
 FORMS = (".json", ".json.gz", ".json.bz2", ".json.zst")
 
@@ -56,3 +58,9 @@ def ingested(folder: Path, path: Path) -> tuple[pl.DataFrame, Outcome]:
     clear_folder(work.scratch)
     outcome = ingest(work, [path], IngestOptions(max_malformed=1))
     return read_table(work.out / "items.parquet", ITEMS), outcome
+
+
+def cut_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let small dumps be read in several ranges and runs."""
+    for name, size in (("SMALLEST_RANGE", 700), ("LARGEST_RANGE", 700), ("RUN_BYTES", 900)):
+        monkeypatch.setattr(read_dump, name, size)

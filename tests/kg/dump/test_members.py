@@ -1,27 +1,16 @@
-import bz2
 import gzip
 import random
 import zlib
 from pathlib import Path
 
 import pytest
-import zstandard
 
 from culturekit.errors import IntegrityError, MissingDependency, UsageError
 from culturekit.kg.dump.members import read_chunks
+from tests.kg.dump.dumps import packed
 
 PLAIN = b"".join(b'{"id":"Q%d"},\n' % number for number in range(4000))
 PIECES = [PLAIN[:20_000], PLAIN[20_000:20_001], PLAIN[20_001:]]
-
-
-def packed(suffix: str) -> bytes:
-    if suffix == ".gz":
-        return b"".join(gzip.compress(piece, mtime=0) for piece in PIECES)
-    if suffix == ".bz2":
-        return b"".join(bz2.compress(piece) for piece in PIECES)
-    if suffix == ".zst":
-        return b"".join(zstandard.ZstdCompressor(write_checksum=True).compress(piece) for piece in PIECES)
-    return PLAIN
 
 
 def content(path: Path) -> bytes:
@@ -31,14 +20,14 @@ def content(path: Path) -> bytes:
 @pytest.mark.parametrize("suffix", [".gz", ".bz2", ".zst", ".json"])
 def test_every_format_gives_the_same_bytes(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"dump{suffix}"
-    path.write_bytes(packed(suffix))
+    path.write_bytes(packed(suffix, PIECES))
     assert content(path) == PLAIN
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".bz2", ".zst"])
 def test_chunks_know_their_member_and_their_offset_in_it(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"dump{suffix}"
-    path.write_bytes(packed(suffix))
+    path.write_bytes(packed(suffix, PIECES))
     members: dict[int, bytes] = {}
     for chunk in read_chunks(path):
         assert chunk.offset == len(members.get(chunk.member, b""))
@@ -48,7 +37,7 @@ def test_chunks_know_their_member_and_their_offset_in_it(tmp_path: Path, suffix:
 
 @pytest.mark.parametrize("suffix", [".gz", ".bz2", ".zst"])
 def test_a_cut_is_always_an_error_unless_it_falls_between_members(tmp_path: Path, suffix: str) -> None:
-    whole = packed(suffix)
+    whole = packed(suffix, PIECES)
     starts, position = set(), 0
     for piece in PIECES:
         position += len(gzip.compress(piece, mtime=0)) if suffix == ".gz" else 0
@@ -65,7 +54,7 @@ def test_a_cut_is_always_an_error_unless_it_falls_between_members(tmp_path: Path
 
 @pytest.mark.parametrize("suffix", [".gz", ".bz2", ".zst"])
 def test_a_flipped_bit_is_an_error_or_changes_nothing(tmp_path: Path, suffix: str) -> None:
-    whole = packed(suffix)
+    whole = packed(suffix, PIECES)
     path = tmp_path / f"dump{suffix}"
     chance = random.Random(2)
     noticed = 0
@@ -82,7 +71,7 @@ def test_a_flipped_bit_is_an_error_or_changes_nothing(tmp_path: Path, suffix: st
 
 def test_bytes_after_the_last_member_are_not_passed_over(tmp_path: Path) -> None:
     path = tmp_path / "dump.gz"
-    path.write_bytes(packed(".gz") + b"rubbish")
+    path.write_bytes(packed(".gz", PIECES) + b"rubbish")
     with pytest.raises(IntegrityError, match="member 3"):
         content(path)
 
@@ -102,6 +91,6 @@ def test_a_missing_file_is_the_users_mistake(tmp_path: Path) -> None:
 def test_zst_without_its_package_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "zstandard", None)
     path = tmp_path / "dump.zst"
-    path.write_bytes(packed(".zst"))
+    path.write_bytes(packed(".zst", PIECES))
     with pytest.raises(MissingDependency, match=r"culturekit\[kg\]"):
         content(path)

@@ -10,21 +10,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from culturekit.errors import CultureKitError, IntegrityError
-from culturekit.kg.dump import dump_runs, read_dump
+from culturekit.kg.dump import dump_runs
 from culturekit.kg.dump.cut_lines import CutLines
 from culturekit.kg.dump.ingest import IngestOptions, ingest
 from culturekit.kg.dump.members import Chunk
 from culturekit.records.work import Work
 from culturekit.storage.atomic import clear_folder
 from tests.conftest import HeardProgress, HereEngine
-from tests.kg.dump.dumps import FORMS, array, cut, entity, ingested, packed
+from tests.kg.dump.dumps import FORMS, array, cut, cut_small, entity, ingested, packed
 
 
 @pytest.fixture(autouse=True)
 def small_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read_dump, "SMALLEST_RANGE", 700)
-    monkeypatch.setattr(read_dump, "LARGEST_RANGE", 700)
-    monkeypatch.setattr("culturekit.kg.dump.read_dump.RUN_BYTES", 900)
+    cut_small(monkeypatch)
 
 
 @pytest.mark.slow

@@ -6,19 +6,17 @@ from pathlib import Path
 import pytest
 
 from culturekit.errors import IntegrityError
-from culturekit.kg.dump import read_dump, read_line
+from culturekit.kg.dump import read_line
 from culturekit.records.schemas import STARTS
 from culturekit.storage.tables import read_table
-from tests.kg.dump.dumps import FORMS, array, cut, ingested, packed
+from tests.kg.dump.dumps import FORMS, array, cut, cut_small, ingested, packed
 
 PLACES = [3_000, 9_001, 15_000]
 
 
 @pytest.fixture(autouse=True)
 def small_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read_dump, "SMALLEST_RANGE", 700)
-    monkeypatch.setattr(read_dump, "LARGEST_RANGE", 700)
-    monkeypatch.setattr("culturekit.kg.dump.read_dump.RUN_BYTES", 900)
+    cut_small(monkeypatch)
     monkeypatch.setattr(read_line, "STRETCH", 600)
 
 

@@ -16,13 +16,12 @@ from polars.testing import assert_frame_equal
 from rdflib import RDFS, SKOS, BNode, Graph, Literal, URIRef
 
 from culturekit.errors import IntegrityError
-from culturekit.kg.dump import read_dump
 from culturekit.kg.dump.entities import ENTITY_STATEMENTS, Item, Malformed
 from culturekit.kg.dump.read_line import read_line
 from culturekit.kg.dump.triples import triples_decoder
 from culturekit.records.schemas import STARTS, STATEMENTS
 from culturekit.storage.tables import read_table
-from tests.kg.dump.dumps import cut, ingested, packed
+from tests.kg.dump.dumps import cut, cut_small, ingested, packed
 from tests.kg.dump.truthy import truthy_documents, truthy_lines
 
 FORMS = (".nt", ".nt.gz", ".nt.bz2", ".nt.zst")
@@ -34,9 +33,7 @@ PLACES = ["file", "member", "line", "offset"]
 
 @pytest.fixture
 def small_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read_dump, "SMALLEST_RANGE", 700)
-    monkeypatch.setattr(read_dump, "LARGEST_RANGE", 700)
-    monkeypatch.setattr(read_dump, "RUN_BYTES", 900)
+    cut_small(monkeypatch)
 
 
 @pytest.fixture(scope="module")

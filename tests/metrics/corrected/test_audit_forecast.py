@@ -6,10 +6,20 @@ from functools import cache, partial
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.typing import NDArray
 
 from culturekit.errors import UsageError
 from culturekit.metrics import audit_sample, vendi_corrected
-from culturekit.metrics.corrected.audit_forecast import AuditForecast, assumed_chances, audit_forecast, images_for
+from culturekit.metrics.corrected.audit_forecast import (
+    AuditForecast,
+    assumed_chances,
+    audit_forecast,
+    evened,
+    images_for,
+)
 from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, few_rounds, mapped_with_error, matches_of
 
 COUNTRY = (0.0, 1.0, 0.0)
@@ -126,6 +136,49 @@ def test_assumed_chances_are_chances(accuracy: float) -> None:
     chances = assumed_chances(mapped, parents, 4, accuracy)
     assert chances.min() >= 0
     assert chances.sum(axis=2) == pytest.approx(np.ones((2, 5)))
+
+
+def test_shares_that_scatter_by_chance_become_even_and_labels_that_nothing_speaks_for_absent() -> None:
+    mapped = np.array([[26, 34, 2, 31, 4], [32, 28, 1, 28, 0]])
+    chances = assumed_chances(mapped, np.array([0, 0, 1, 1, 2]), 4, 0.85)
+    even = np.einsum("km,kml->kl", mapped, evened(chances, mapped, 4)).sum(axis=0)
+    known = np.einsum("km,kml->kl", mapped, chances).sum(axis=0)
+    assert even.sum() == pytest.approx(known.sum())
+    assert even[[0, 1, 3]].std() < 0.9 * known[[0, 1, 3]].std()
+    assert even[2] < known[2] / 2
+    assert even[4] == known[4]  # pictures of nothing
+
+
+def test_shares_that_many_images_tell_stay() -> None:
+    mapped = np.array([[2600, 340, 120, 310, 400]])
+    chances = assumed_chances(mapped, np.array([0, 0, 1, 1, 2]), 4, 0.85)
+    assert evened(chances, mapped, 4) == pytest.approx(chances, abs=0.05)
+
+
+@given(
+    arrays(np.int64, st.tuples(st.integers(1, 3), st.just(5)), elements=st.integers(0, 50)),
+    st.floats(0.05, 1.0),
+)
+def test_evened_chances_are_chances(mapped: NDArray[np.int64], accuracy: float) -> None:
+    assume(mapped.sum() > 0)
+    chances = evened(assumed_chances(mapped, np.array([0, 0, 1, 1, 2]), 4, accuracy), mapped, 4)
+    assert chances.min() >= 0
+    assert chances.sum(axis=2) == pytest.approx(np.ones((len(mapped), 5)))
+
+
+@pytest.mark.slow
+def test_a_model_of_even_labels_is_forecast_as_wide_as_it_is() -> None:
+    """Estimated shares scatter and look less even, where an even model has the narrowest interval."""
+    widths = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        truth: list[str | None] = [COUNTRIES[c] for c in rng.integers(6, size=400)]
+        matches = matches_of(mapped_with_error(truth, accuracy=0.85, rng=rng), prompts=1)
+        known = dict(zip(matches["image_id"].to_list(), truth, strict=True))
+        told = audit_forecast(matches, weights=COUNTRY, accuracy=0.875, rng=np.random.default_rng(seed)).width(150)
+        widths.append((told, seen(matches, known, 150, 3)))
+    said, found = np.sqrt(np.square(widths).mean(axis=0))
+    assert said == pytest.approx(found, rel=0.15)
 
 
 def test_errors_are_assumed_to_stay_on_a_continent_more_often() -> None:

@@ -1,6 +1,5 @@
 """One set of rules for all kernels: each of these audits was corrected before, and the answer was wrong."""
 
-from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
@@ -13,17 +12,13 @@ from culturekit.metrics.corrected.audit_design import check_even_draw, drawing_o
 from culturekit.metrics.corrected.audit_gates import anchoring_seen
 from culturekit.metrics.corrected.audit_marks import ANCHORED, DESIGN_UNKNOWN, ONE_RATER, UNSEEN_LISTS, marks_of
 from culturekit.metrics.statistics.intervals import Interval
-from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, few_rounds, mapped_with_error, matches_of
+from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, mapped_with_error, matches_of
+
+pytestmark = pytest.mark.usefixtures("imputed_in_few_rounds")
+"""What is refused does not depend on how near the numbers come."""
 
 KERNELS = [(1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0), (0.5, 0.5, 0.0), (1 / 3, 1 / 3, 1 / 3)]
 ARTIFACT_KERNELS = [weights for weights in KERNELS if weights[2] > 0]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def imputed() -> Iterator[None]:
-    """What is refused does not depend on how near the numbers come."""
-    with few_rounds():
-        yield
 
 
 class Audited:

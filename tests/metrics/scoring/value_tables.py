@@ -8,7 +8,7 @@ import polars as pl
 from culturekit.records.schemas import ANNOTATIONS, JUDGMENTS, SCORES, VALUES
 from culturekit.storage.digests import canonical_json
 
-__all__ = ["annotations", "as_values", "conforming", "judgments", "params_of", "values"]
+__all__ = ["annotations", "as_values", "conforming", "judgments", "only_row", "params_of", "values"]
 
 COUNTRIES = {"DE": 1.0, "FR": 1.0, "IN": 0.4, "NG": 0.4, "BR": 0.4, "JP": 9.0}
 """CULTIVate's groups do not have the last one."""
@@ -123,3 +123,11 @@ def params_of(row: dict[str, Any]) -> dict[str, Any]:
     import json
 
     return dict(json.loads(row["params"]))
+
+
+def only_row(scores: pl.DataFrame, **conditions: Any) -> dict[str, Any]:
+    """Give the one score that meets all conditions."""
+    for column, value in conditions.items():
+        scores = scores.filter(pl.col(column).eq_missing(pl.lit(value, scores.schema[column])))
+    assert scores.height == 1
+    return scores.row(0, named=True)

@@ -1,21 +1,19 @@
 """The recipe `c3`, offline, small: from seeds to the report, and once more without doing anything."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import jsonschema
 import polars as pl
 import pytest
 
-from culturekit.config.load import find_recipe, load_any_recipe
 from culturekit.errors import UsageError
-from culturekit.pipeline.run_recipe import run_recipe
-from culturekit.pipeline.run_stage import StageRun, run_stage
+from culturekit.pipeline.run_stage import run_stage
 from culturekit.pipeline.several_runs import several_runs_stage, site_stage
 from culturekit.pipeline.steps.report_stage import report_of
 from culturekit.pipeline.workers.local_engine import LocalEngine
 from culturekit.verify.verify_run import verify_run
+from tests.pipeline.shipped_recipes import Finished, check_built_then_reused, run_small, verified
 from tests.report.test_site import RECORD, Links
 from tests.verify.tampering import Change, first, tampered, without_first
 
@@ -26,21 +24,15 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, list[StageRun]]]:
-    folder = tmp_path_factory.mktemp("c3")
-    with LocalEngine(1) as engine:
-        yield folder, run_recipe(load_any_recipe(find_recipe("c3"), SMALL), folder, engine=engine)
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    return run_small("c3", SMALL, tmp_path_factory.mktemp("c3"))
 
 
-def test_every_stage_is_built_and_then_reused(finished: tuple[Path, list[StageRun]]) -> None:
-    folder, runs = finished
-    assert {run.state for run in runs} == {"built"}
-    with LocalEngine(1) as engine:
-        again = run_recipe(load_any_recipe(find_recipe("c3"), SMALL), folder, engine=engine)
-    assert {run.state for run in again} == {"reused"}
+def test_every_stage_is_built_and_then_reused(finished: Finished) -> None:
+    check_built_then_reused("c3", SMALL, finished)
 
 
-def test_the_report_has_a_section_for_every_table_of_the_paper(finished: tuple[Path, list[StageRun]]) -> None:
+def test_the_report_has_a_section_for_every_table_of_the_paper(finished: Finished) -> None:
     page = (finished[0] / "report/report.html").read_text(encoding="utf-8")
     for anchor in ("models", "captions", "strategies", "pearson", "criteria", "histogram", "expansion", "exports"):
         assert f'id="{anchor}"' in page
@@ -48,7 +40,7 @@ def test_the_report_has_a_section_for_every_table_of_the_paper(finished: tuple[P
     assert report_of(finished[0]).kind == "caption-report"
 
 
-def test_the_judge_ranks_the_showy_model_first_and_people_put_that_right(finished: tuple[Path, list[StageRun]]) -> None:
+def test_the_judge_ranks_the_showy_model_first_and_people_put_that_right(finished: Finished) -> None:
     judged = pl.read_parquet(finished[0] / "judged-vqascore/scores.parquet").with_columns(
         labels=pl.col("params").str.json_path_match("$.labels")
     )
@@ -59,7 +51,7 @@ def test_the_judge_ranks_the_showy_model_first_and_people_put_that_right(finishe
 
 
 def test_it_is_a_site_whose_records_hold_nothing_that_only_the_simulation_knows(
-    finished: tuple[Path, list[StageRun]], tmp_path: Path
+    finished: Finished, tmp_path: Path
 ) -> None:
     with LocalEngine(1) as engine:
         run_stage(site_stage([finished[0]]), tmp_path / "site", engine=engine)
@@ -81,9 +73,7 @@ def test_it_is_a_site_whose_records_hold_nothing_that_only_the_simulation_knows(
                 assert f"row {told['row']} of {told['folder']}/scores.parquet" in showy
 
 
-def test_runs_without_a_common_scale_are_on_no_page_together(
-    finished: tuple[Path, list[StageRun]], small_run: Path
-) -> None:
+def test_runs_without_a_common_scale_are_on_no_page_together(finished: Finished, small_run: Path) -> None:
     with pytest.raises(UsageError, match="nothing in common"):
         site_stage([finished[0], small_run])
     with pytest.raises(UsageError, match="share no scale"):
@@ -92,9 +82,8 @@ def test_runs_without_a_common_scale_are_on_no_page_together(
         site_stage([finished[0]], "somebody/c3")
 
 
-def test_nothing_is_found_in_an_untouched_run(finished: tuple[Path, list[StageRun]]) -> None:
-    answer = verify_run(finished[0])
-    assert [str(finding) for finding in answer.findings if finding.severity != "note"] == []
+def test_nothing_is_found_in_an_untouched_run(finished: Finished) -> None:
+    answer = verified(finished[0])
     assert {verdict.verdict for verdict in answer.verdicts} == {"verified", "consistent"}
 
 
@@ -134,7 +123,7 @@ TAMPERED: dict[str, tuple[str, Change]] = {
 
 
 @pytest.mark.parametrize("what", list(TAMPERED))
-def test_what_was_changed_is_found(finished: tuple[Path, list[StageRun]], what: str) -> None:
+def test_what_was_changed_is_found(finished: Finished, what: str) -> None:
     """Also by somebody who makes the hashes fit again."""
     place, change = TAMPERED[what]
     with tampered(finished[0] / f"{place}.parquet", change) as folder:

@@ -1,17 +1,11 @@
 """The recipe `cultivate`, offline, small: from pages to the report, and once more without doing anything."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import polars as pl
 import pytest
 
-from culturekit.config.load import find_recipe, load_any_recipe
-from culturekit.pipeline.run_recipe import run_recipe
-from culturekit.pipeline.run_stage import StageRun
 from culturekit.pipeline.steps.report_stage import report_of
-from culturekit.pipeline.workers.local_engine import LocalEngine
 from culturekit.verify.verify_run import verify_run
+from tests.pipeline.shipped_recipes import Finished, check_built_then_reused, run_small, verified
 from tests.verify.tampering import Change, first, tampered, without_first
 
 SMALL = ("ground.countries=[US, IR]", "ground.per_category=1", "images.slots=2", "people.images=2",
@@ -21,21 +15,15 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, list[StageRun]]]:
-    folder = tmp_path_factory.mktemp("cultivate")
-    with LocalEngine(1) as engine:
-        yield folder, run_recipe(load_any_recipe(find_recipe("cultivate"), SMALL), folder, engine=engine)
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    return run_small("cultivate", SMALL, tmp_path_factory.mktemp("cultivate"))
 
 
-def test_every_stage_is_built_and_then_reused(finished: tuple[Path, list[StageRun]]) -> None:
-    folder, runs = finished
-    assert {run.state for run in runs} == {"built"}
-    with LocalEngine(1) as engine:
-        again = run_recipe(load_any_recipe(find_recipe("cultivate"), SMALL), folder, engine=engine)
-    assert {run.state for run in again} == {"reused"}
+def test_every_stage_is_built_and_then_reused(finished: Finished) -> None:
+    check_built_then_reused("cultivate", SMALL, finished)
 
 
-def test_the_report_has_a_section_for_every_table_of_the_paper(finished: tuple[Path, list[StageRun]]) -> None:
+def test_the_report_has_a_section_for_every_table_of_the_paper(finished: Finished) -> None:
     page = (finished[0] / "report/report.html").read_text(encoding="utf-8")
     for anchor in ("headline", "models", "people", "dimensions", "categories", "matrix", "descriptors", "accuracy"):
         assert f'id="{anchor}"' in page
@@ -44,7 +32,7 @@ def test_the_report_has_a_section_for_every_table_of_the_paper(finished: tuple[P
     assert report_of(finished[0]).kind == "scene-report"
 
 
-def test_the_judge_ranks_the_showy_model_too_high(finished: tuple[Path, list[StageRun]]) -> None:
+def test_the_judge_ranks_the_showy_model_too_high(finished: Finished) -> None:
     def align(folder: str) -> dict[str, float]:
         table = pl.read_parquet(finished[0] / folder / "scores.parquet")
         own = table.filter(pl.col("country").is_null(), pl.col("group").is_null(), metric="align")
@@ -55,9 +43,8 @@ def test_the_judge_ranks_the_showy_model_too_high(finished: tuple[Path, list[Sta
     assert min(true, key=true.__getitem__) == "showy"
 
 
-def test_nothing_is_found_in_an_untouched_run(finished: tuple[Path, list[StageRun]]) -> None:
-    answer = verify_run(finished[0])
-    assert [str(finding) for finding in answer.findings if finding.severity != "note"] == []
+def test_nothing_is_found_in_an_untouched_run(finished: Finished) -> None:
+    answer = verified(finished[0])
     assert {verdict.verdict for verdict in answer.verdicts} == {"verified", "consistent"}
 
 
@@ -89,7 +76,7 @@ TAMPERED: dict[str, tuple[str, Change]] = {
 
 
 @pytest.mark.parametrize("what", list(TAMPERED))
-def test_what_was_changed_is_found(finished: tuple[Path, list[StageRun]], what: str) -> None:
+def test_what_was_changed_is_found(finished: Finished, what: str) -> None:
     """Also by somebody who makes the hashes fit again."""
     place, change = TAMPERED[what]
     with tampered(finished[0] / f"{place}.parquet", change) as folder:

@@ -6,12 +6,11 @@ import polars as pl
 import pytest
 
 from culturekit.errors import UsageError
-from culturekit.pipeline.run_stage import run_stage
 from culturekit.pipeline.steps.inclusion_stages import photographed_stage
 from culturekit.records.schemas import IMAGES, PROMPTS
 from culturekit.storage.tables import write_table
 from culturekit.verify.verify_run import verify_run
-from tests.conftest import HeardProgress, HereEngine
+from tests.conftest import stage_here
 from tests.verify.forging import change_table, reseal
 
 COUNTS = {("bag", "Africa"): 5, ("bag", "Europe"): 3, ("dog", "Africa"): 4, ("dog", "Europe"): 2, ("hat", "Africa"): 9}
@@ -45,8 +44,7 @@ def tables(tmp_path: Path) -> dict[str, Path]:
 
 def kept(tables: dict[str, Path], out: Path, listed: str, *, least: int) -> list[str]:
     stage = photographed_stage(tables[listed], tables["regional"], tables["real"], least=least)
-    with HereEngine() as engine:
-        run_stage(stage, out, engine=engine, progress=HeardProgress())
+    stage_here(stage, out)
     return pl.read_parquet(out / "prompts.parquet")["text"].to_list()
 
 

@@ -1,18 +1,14 @@
 """The recipe `inclusion`, offline, small: from lists to the report, and once more without doing anything."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from culturekit.config.load import find_recipe, load_any_recipe
-from culturekit.pipeline.run_recipe import run_recipe
-from culturekit.pipeline.run_stage import StageRun
 from culturekit.pipeline.steps.report_stage import report_of
-from culturekit.pipeline.workers.local_engine import LocalEngine
 from culturekit.verify.verify_run import verify_run
 from tests.pipeline.inclusion import small_world
+from tests.pipeline.shipped_recipes import Finished, check_built_then_reused, run_small, verified
 
 SMALL = ("images.slots=8", "photographs.each=14", "people.near=1", "people.far=0")
 
@@ -20,10 +16,8 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, list[StageRun]]]:
-    folder = tmp_path_factory.mktemp("inclusion")
-    with LocalEngine(1) as engine:
-        yield folder, run_recipe(load_any_recipe(find_recipe("inclusion"), SMALL), folder, engine=engine)
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    return run_small("inclusion", SMALL, tmp_path_factory.mktemp("inclusion"))
 
 
 def first_of(folder: Path, table: str, metric: str, **where: str) -> str:
@@ -35,15 +29,11 @@ def first_of(folder: Path, table: str, metric: str, **where: str) -> str:
     return str(scores.sort("value")["model"][-1])
 
 
-def test_every_stage_is_built_and_then_reused(finished: tuple[Path, list[StageRun]]) -> None:
-    folder, runs = finished
-    assert {run.state for run in runs} == {"built"}
-    with LocalEngine(1) as engine:
-        again = run_recipe(load_any_recipe(find_recipe("inclusion"), SMALL), folder, engine=engine)
-    assert {run.state for run in again} == {"reused"}
+def test_every_stage_is_built_and_then_reused(finished: Finished) -> None:
+    check_built_then_reused("inclusion", SMALL, finished)
 
 
-def test_the_report_has_a_section_for_every_table(finished: tuple[Path, list[StageRun]]) -> None:
+def test_the_report_has_a_section_for_every_table(finished: Finished) -> None:
     page = (finished[0] / "report/report.html").read_text(encoding="utf-8")
     for anchor in ("corrected", "realism", "extractors", "names", "seen", "agreement", "compared"):
         assert f'id="{anchor}"' in page
@@ -52,7 +42,7 @@ def test_the_report_has_a_section_for_every_table(finished: tuple[Path, list[Sta
 
 
 def test_the_encoder_and_outsiders_rank_the_cliche_first_and_people_at_home_do_not(
-    finished: tuple[Path, list[StageRun]],
+    finished: Finished,
 ) -> None:
     folder = finished[0]
     assert first_of(folder, "judged-regions", "region_recognised", labels="judged") == "postcard"
@@ -63,7 +53,7 @@ def test_the_encoder_and_outsiders_rank_the_cliche_first_and_people_at_home_do_n
 
 
 def test_each_score_tells_a_realistic_model_without_a_region_from_a_regional_one_that_is_crude(
-    finished: tuple[Path, list[StageRun]],
+    finished: Finished,
 ) -> None:
     folder = finished[0]
 
@@ -84,7 +74,7 @@ def test_each_score_tells_a_realistic_model_without_a_region_from_a_regional_one
     assert value("truth", "object_presence", "rough") < value("truth", "object_presence", "glossy") - 0.1
 
 
-def test_rates_are_those_of_a_loop_over_the_raw_rows(finished: tuple[Path, list[StageRun]]) -> None:
+def test_rates_are_those_of_a_loop_over_the_raw_rows(finished: Finished) -> None:
     folder = finished[0]
     rows = pl.read_parquet(folder / "tables-task2/task2.parquet").to_dicts()
     seen: dict[tuple[str, str, str], list[bool]] = {}
@@ -111,9 +101,8 @@ def test_rates_are_those_of_a_loop_over_the_raw_rows(finished: tuple[Path, list[
     assert len(stated) == 5 * 3 * 2 * 2
 
 
-def test_nothing_is_found_in_an_untouched_run(finished: tuple[Path, list[StageRun]]) -> None:
-    answer = verify_run(finished[0])
-    assert [str(finding) for finding in answer.findings if finding.severity != "note"] == []
+def test_nothing_is_found_in_an_untouched_run(finished: Finished) -> None:
+    answer = verified(finished[0])
     assert answer.exit_code == 0
 
 

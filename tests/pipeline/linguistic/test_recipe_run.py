@@ -2,21 +2,16 @@
 
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from culturekit.config.load import find_recipe, load_any_recipe
-from culturekit.pipeline.run_recipe import run_recipe
-from culturekit.pipeline.run_stage import StageRun
 from culturekit.pipeline.steps.report_stage import folders_of, report_of
-from culturekit.pipeline.workers.local_engine import LocalEngine
 from culturekit.report.recipes.linguistic import linguistic_page
 from culturekit.report.recipes.scenes import render_sections
-from culturekit.verify.verify_run import verify_run
 from tests.command_line import culturekit
+from tests.pipeline.shipped_recipes import Finished, check_built_then_reused, run_small, verified
 from tests.report.test_scenes_hostile import Seen
 from tests.test_linguistic_page import PAGE
 from tests.typed_pages import typed
@@ -27,10 +22,8 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, list[StageRun]]]:
-    folder = tmp_path_factory.mktemp("linguistic")
-    with LocalEngine(1) as engine:
-        yield folder, run_recipe(load_any_recipe(find_recipe("linguistic"), SMALL), folder, engine=engine)
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    return run_small("linguistic", SMALL, tmp_path_factory.mktemp("linguistic"))
 
 
 def scores(folder: Path, name: str, **where: str | None) -> pl.DataFrame:
@@ -40,15 +33,11 @@ def scores(folder: Path, name: str, **where: str | None) -> pl.DataFrame:
     return table.filter(pl.col(column).eq_missing(pl.lit(value, pl.String)) for column, value in where.items())
 
 
-def test_every_stage_is_built_and_then_reused(finished: tuple[Path, list[StageRun]]) -> None:
-    folder, runs = finished
-    assert {run.state for run in runs} == {"built"}
-    with LocalEngine(1) as engine:
-        again = run_recipe(load_any_recipe(find_recipe("linguistic"), SMALL), folder, engine=engine)
-    assert {run.state for run in again} == {"reused"}
+def test_every_stage_is_built_and_then_reused(finished: Finished) -> None:
+    check_built_then_reused("linguistic", SMALL, finished)
 
 
-def test_the_report_has_a_section_for_every_table_of_the_paper(finished: tuple[Path, list[StageRun]]) -> None:
+def test_the_report_has_a_section_for_every_table_of_the_paper(finished: Finished) -> None:
     page = (finished[0] / "report/report.html").read_text(encoding="utf-8")
     for anchor in ("dialects", "tones", "histogram", "neutral", "ranking", "modern", "questions", "ratings", "asked"):
         assert f'id="{anchor}"' in page
@@ -67,7 +56,7 @@ def test_the_report_has_a_section_for_every_table_of_the_paper(finished: tuple[P
 
 
 def test_a_scorer_that_reads_words_ranks_the_literal_model_first_and_people_last(
-    finished: tuple[Path, list[StageRun]],
+    finished: Finished,
 ) -> None:
     by = {
         "clipscore": scores(finished[0], "dialects", metric="dialect_gap", of="clipscore"),
@@ -80,7 +69,7 @@ def test_a_scorer_that_reads_words_ranks_the_literal_model_first_and_people_last
     assert orders["truth"][0] == "open"
 
 
-def test_the_published_rule_sees_no_dark_skin_and_people_put_that_right(finished: tuple[Path, list[StageRun]]) -> None:
+def test_the_published_rule_sees_no_dark_skin_and_people_put_that_right(finished: Finished) -> None:
     dark = {}
     for who, folder, where in (
         ("rule", "tones-dall-eval", {"detector": "dall-eval", "labels": None}),
@@ -98,7 +87,7 @@ def test_the_published_rule_sees_no_dark_skin_and_people_put_that_right(finished
     assert sum(held) >= 8
 
 
-def test_scores_are_made_as_the_page_says(finished: tuple[Path, list[StageRun]], tmp_path: Path) -> None:
+def test_scores_are_made_as_the_page_says(finished: Finished, tmp_path: Path) -> None:
     lying = {
         "images": "images-open", "prompts": "prompts", "quality": "clipscore-open", "vectors": "vectors-images-open",
         "captions": "vectors-of-questions", "annotations": "rated-places",
@@ -113,16 +102,13 @@ def test_scores_are_made_as_the_page_says(finished: tuple[Path, list[StageRun]],
         assert pl.read_parquet(tmp_path / words[words.index("--out") + 1] / "scores.parquet").height > 0
 
 
-def test_nothing_is_found_in_an_untouched_run(finished: tuple[Path, list[StageRun]]) -> None:
-    answer = verify_run(finished[0])
-    assert [str(finding) for finding in answer.findings if finding.severity != "note"] == []
+def test_nothing_is_found_in_an_untouched_run(finished: Finished) -> None:
+    answer = verified(finished[0])
     assert answer.exit_code == 0
 
 
 @pytest.mark.parametrize("text", ["<img src=x onerror=alert(1)>", "\u202e{{7*7}}", "=cmd|' /C calc'!A0", "Z" * 9_000])
-def test_hostile_groups_and_pools_are_text_on_the_page(
-    finished: tuple[Path, list[StageRun]], tmp_path: Path, text: str
-) -> None:
+def test_hostile_groups_and_pools_are_text_on_the_page(finished: Finished, tmp_path: Path, text: str) -> None:
     """Names of groups come from a user's lists, names of pools and of dialects from the recipe."""
     plain = Seen(render_sections(linguistic_page(folders_of(finished[0]))))
     root = tmp_path / "run"

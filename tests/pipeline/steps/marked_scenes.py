@@ -7,14 +7,13 @@ from typing import Any, TypeAlias
 import polars as pl
 
 from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
-from culturekit.pipeline.run_stage import run_stage
 from culturekit.pipeline.steps.index_stages import embed_stage
 from culturekit.pipeline.steps.scene_people_stages import marks_stage, scene_items_stage
 from culturekit.records.schemas import ANNOTATIONS, AUDIT_SAMPLE, DESCRIPTORS, JUDGMENTS, PROMPTS, SCORES
 from culturekit.records.tables import Table
 from culturekit.stages.stage import Stage
 from culturekit.storage.tables import write_table
-from tests.conftest import HeardProgress, HereEngine
+from tests.conftest import stage_here
 
 __all__ = ["REFERENCES", "Rows", "blank", "made", "marked", "saved", "scores_row"]
 
@@ -28,9 +27,7 @@ PROMPT = {"benchmark": "cultivate", "kind": "activity", "language": "en", "templ
 
 def made(stage: Stage, folder: Path) -> Path:
     """Run a stage into a folder."""
-    with HereEngine() as engine:
-        run_stage(stage, folder, engine=engine, progress=HeardProgress())
-    return folder
+    return stage_here(stage, folder).folder
 
 
 def saved(folder: Path, table: Table, rows: Sequence[Mapping[str, Any]]) -> Path:

@@ -12,11 +12,10 @@ from culturekit.config.load import load_recipe
 from culturekit.kg.concepts import load_concept
 from culturekit.llm.answers import LlmOptions
 from culturekit.pipeline.planning.plan import plan_recipe
-from culturekit.pipeline.run_recipe import run_recipe
 from culturekit.pipeline.steps.filter_stage import CompletionOptions, complete_stage
 from culturekit.stages.stage import Stage, input_records, key_of
 from tests.builders.completion_world import dish, world
-from tests.conftest import SMALL, HeardProgress, HereEngine, stages_of
+from tests.conftest import SMALL, recipe_here, stages_of
 from tests.faults.asking_kills import ROOT, environment
 from tests.llm.server.running import server_process
 
@@ -69,8 +68,7 @@ def test_a_recipe_completes_between_filter_and_release_where_it_says_so(tmp_path
 
 def test_offline_a_completion_asks_every_pair_once_and_adds_nothing(tmp_path: Path) -> None:
     recipe = load_recipe(SMALL, ["completion.rounds=2"])
-    with HereEngine() as engine:
-        runs = run_recipe(recipe, tmp_path, engine=engine, progress=HeardProgress(), until="cspace")
+    runs = recipe_here(recipe, tmp_path, until="cspace")
     completion = next(run for run in runs if run.name == "completion")
     assert completion.manifest.notes["ended"] == {"dry": 8}
     kept = pl.read_parquet(tmp_path / "filter/kept.parquet")

@@ -7,10 +7,9 @@ from culturekit.config.load import load_recipe
 from culturekit.kg.concepts import load_concept
 from culturekit.llm.answers import LlmOptions
 from culturekit.pipeline.planning.plan import plan_recipe
-from culturekit.pipeline.run_recipe import run_recipe
 from culturekit.pipeline.steps.filter_stage import FilterOptions, FilterReads, filter_stage
 from culturekit.stages.stage import Stage, input_records, key_of
-from tests.conftest import SMALL, HeardProgress, HereEngine
+from tests.conftest import SMALL, recipe_here
 from tests.faults.asking_kills import dishes
 
 LOCAL = "openai:judge-1?base_url=http://127.0.0.1:9/v1"
@@ -55,8 +54,7 @@ def test_a_plan_knows_what_the_filter_costs_once_its_candidates_are_there(tmp_pa
     assert recipe.llm.options() == LlmOptions(budget=20.0, concurrency=64)
     before = {step.name: step for step in plan_recipe(recipe, tmp_path)}["filter"]
     assert (before.units, before.requests, before.tokens, before.dollars) == (None, None, None, None)
-    with HereEngine() as engine:
-        run_recipe(recipe, tmp_path, engine=engine, progress=HeardProgress(), until="candidates")
+    recipe_here(recipe, tmp_path, until="candidates")
     after = {step.name: step for step in plan_recipe(recipe, tmp_path)}["filter"]
     assert after.units is not None
     assert after.requests is not None

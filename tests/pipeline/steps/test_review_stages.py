@@ -14,7 +14,6 @@ from culturekit.builders.space.cspace import ReleaseOptions
 from culturekit.errors import ConfigError, UsageError
 from culturekit.kg.concepts import Concept, Root
 from culturekit.kg.countries import countries
-from culturekit.pipeline.run_stage import run_stage
 from culturekit.pipeline.steps.graph_stages import prompts_stage, release_stage
 from culturekit.pipeline.steps.review_stages import ReviewFiles, review_export_stage, review_stage
 from culturekit.records.schemas import DECISIONS, KEPT, QUOTAS
@@ -22,7 +21,7 @@ from culturekit.stages.stage import Stage
 from culturekit.storage.manifest import Manifest
 from culturekit.storage.tables import read_table, write_table
 from tests.builders.spaces import rows_of
-from tests.conftest import HeardProgress, HereEngine
+from tests.conftest import stage_here
 
 CUISINE = Concept(
     concept="cuisine", hops=2, roots=(Root(qid="Q1000", label="dish"),), countries=("BR", "JP", "NG")
@@ -30,7 +29,7 @@ CUISINE = Concept(
 
 
 def done(stage: Stage, folder: Path) -> Manifest:
-    return run_stage(stage, folder / stage.name, engine=HereEngine(), progress=HeardProgress()).manifest
+    return stage_here(stage, folder / stage.name).manifest
 
 
 @pytest.fixture

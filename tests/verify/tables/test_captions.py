@@ -1,6 +1,5 @@
 """Captions, samples, translations and objects that were changed after they were made, and what finds it."""
 
-from collections.abc import Callable
 from pathlib import Path
 from shutil import copytree
 
@@ -24,9 +23,8 @@ from culturekit.pipeline.steps.caption_stages import (
 )
 from culturekit.pipeline.workers.local_engine import LocalEngine
 from culturekit.stages.stage import Stage
-from culturekit.verify.findings import Ledger
-from culturekit.verify.run_tree import open_tree
 from culturekit.verify.tables.check_pairs import check_expansion, check_objects, check_sample, check_translations
+from tests.verify.tampering import Change, broken_by
 
 CHECKS = {
     "expand-captions": check_expansion,
@@ -34,19 +32,6 @@ CHECKS = {
     "translate-captions": check_translations,
     "list-objects": check_objects,
 }
-Change = Callable[[pl.DataFrame], pl.DataFrame]
-
-
-def problems(run: Path) -> list[str]:
-    """Check what lies in a folder, its inputs where they were made."""
-    ledger = Ledger()
-    tree = open_tree(run, ledger)
-    tree.sources = {(name, role): place for name, stage in tree.stages.items() for role, place in stage.places.items()}
-    for kind, check in CHECKS.items():
-        for stage in tree.of_kind(kind):
-            check(tree, stage, ledger)
-    assert ledger.checked
-    return [str(finding) for finding in ledger.findings if finding.severity == "broken"]
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +57,7 @@ def untouched(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_captions_as_they_were_made_have_no_finding(untouched: Path) -> None:
-    assert problems(untouched) == []
+    assert broken_by(untouched, CHECKS) == []
 
 
 def put(column: str, value: object, **where: object) -> Change:
@@ -116,4 +101,4 @@ def test_a_changed_table_is_found(untouched: Path, tmp_path: Path, table: str, c
     copytree(untouched, run)
     path = run / f"{table}.parquet"
     change(pl.read_parquet(path)).write_parquet(path)
-    assert any(said in problem for problem in problems(run))
+    assert any(said in problem for problem in broken_by(run, CHECKS))

@@ -1,6 +1,5 @@
 """Activities, prompts and descriptors that were changed after they were made, and what finds it."""
 
-from collections.abc import Callable
 from pathlib import Path
 from shutil import copytree
 
@@ -8,27 +7,15 @@ import polars as pl
 import pytest
 
 from culturekit.pipeline.cultivate.ground import Ground
-from culturekit.verify.findings import Ledger
-from culturekit.verify.run_tree import open_tree
 from culturekit.verify.tables.check_ground import check_activities, check_activity_prompts, check_descriptors
 from tests.pipeline.cultivate.test_ground import SIMULATED, made
+from tests.verify.tampering import Change, broken_by
 
 CHECKS = {
     "merge-activities": check_activities,
     "activity-prompts": check_activity_prompts,
     "refine-descriptors": check_descriptors,
 }
-
-
-def problems(run: Path) -> list[str]:
-    """Check the ground of a run, its inputs where they were made."""
-    ledger = Ledger()
-    tree = open_tree(run, ledger)
-    tree.sources = {(name, role): place for name, stage in tree.stages.items() for role, place in stage.places.items()}
-    for kind, check in CHECKS.items():
-        for stage in tree.of_kind(kind):
-            check(tree, stage, ledger)
-    return [str(finding) for finding in ledger.findings if finding.severity == "broken"]
 
 
 @pytest.fixture(scope="module")
@@ -39,10 +26,7 @@ def untouched(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_ground_as_it_was_made_has_no_finding(untouched: Path) -> None:
-    assert problems(untouched) == []
-
-
-Change = Callable[[pl.DataFrame], pl.DataFrame]
+    assert broken_by(untouched, CHECKS) == []
 
 
 def put(column: str, value: object) -> Change:
@@ -85,4 +69,4 @@ def test_a_changed_ground_is_found(untouched: Path, tmp_path: Path, table: str, 
     copytree(untouched, run)
     path = run / f"{table}.parquet"
     change(pl.read_parquet(path)).write_parquet(path)
-    assert any(message in problem for problem in problems(run)), problems(run)
+    assert any(message in problem for problem in broken_by(run, CHECKS)), broken_by(run, CHECKS)

@@ -20,7 +20,6 @@ from culturekit.builders.judging.question_answers import AnswerOptions, AnswerRe
 from culturekit.builders.judging.question_graph import GraphOptions
 from culturekit.kg.concepts import load_concept
 from culturekit.llm.answers import DEFAULTS, LlmOptions
-from culturekit.pipeline.run_stage import run_stage
 from culturekit.pipeline.steps.filter_stage import (
     CompletionOptions,
     FilterOptions,
@@ -36,7 +35,7 @@ from tests.builders import completing_model
 from tests.builders.judging.test_image_judge import png, table
 from tests.builders.judging.test_question_answers import questions
 from tests.builders.judging.test_question_graph import prompts
-from tests.conftest import HeardProgress, HereEngine
+from tests.conftest import stage_here
 from tests.faults.asking_kills import collection, dishes
 from tests.faults.seeing_model import sees
 from tests.llm.server import Answer, Fault, Question, Rule, RunningServer, Script, When, running_server
@@ -106,7 +105,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for name in ("OPENAI_API_KEY", "GEMINI_API_KEY"):
             keys.setenv(name, "sk-of-nobody-at-all")
         for stage in stages(folder, server):
-            run_stage(stage, folder / stage.name, engine=HereEngine(), progress=HeardProgress())
+            stage_here(stage, folder / stage.name)
     return folder
 
 
@@ -249,7 +248,7 @@ def test_a_journal_that_names_no_price_and_one_that_is_gone_are_said_with_their_
 
 def test_a_judge_that_is_free_stores_nothing_and_that_is_counted(tmp_path: Path) -> None:
     stage = filtered(dishes(tmp_path / "dishes", 20), "rules")
-    run_stage(stage, tmp_path / "kept", engine=HereEngine(), progress=HeardProgress())
+    stage_here(stage, tmp_path / "kept")
     answer = verify_run(tmp_path / "kept")
     assert answer.exit_code == 0
     assert answer.checked["verdicts of judges that store no reply (not verifiable)"] == 20
@@ -300,7 +299,7 @@ def test_whatever_a_server_said_the_run_it_made_is_verified(
         }
         spec = specs.get(name, f"openai:m-1?base_url={server.openai_url}&price=0.15/0.60")
         stage = filtered(candidates, spec, LlmOptions(batch=name == "batch", go_on=True))
-        run_stage(stage, tmp_path / "kept", engine=HereEngine(), progress=HeardProgress())
+        stage_here(stage, tmp_path / "kept")
     answer = verify_run(tmp_path / "kept")
     assert [str(finding) for finding in answer.findings] == []
     assert answer.checked["verdicts compared with stored replies"] == 150

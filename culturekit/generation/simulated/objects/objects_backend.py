@@ -7,7 +7,6 @@ from typing import Annotated
 import msgspec
 import numpy as np
 
-from culturekit.errors import UsageError
 from culturekit.generation.backend import Failure, ImageBackend, ImageReply, ImageRequest, Picture, Pixels
 from culturekit.generation.simulated.canvas import as_scalars, light, sheet, to_pixels
 from culturekit.generation.simulated.emblems import POSE_NUMBERS
@@ -120,6 +119,4 @@ def draw_object(scene: ObjectScene, *, size: int, seed: int) -> Pixels:
 
 def make(spec: Spec) -> ImageBackend:
     """Make the backend that a SPEC describes."""
-    if spec.target:
-        raise UsageError("simulated-objects has options only", where=str(spec), hint="Write simulated-objects?crude=1.")
-    return ObjectsBackend(spec.read(Options))
+    return ObjectsBackend(spec.read(Options, such_as="crude=1"))

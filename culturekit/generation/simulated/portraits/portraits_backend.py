@@ -136,7 +136,4 @@ def read_tones(text: str) -> Mapping[str, tuple[int, int]]:
 
 def make(spec: Spec) -> ImageBackend:
     """Make the backend that a SPEC describes."""
-    if spec.target:
-        raise UsageError("simulated-portraits has options only", where=str(spec),
-                         hint="Write simulated-portraits?understands=0.6.")  # fmt: skip
-    return PortraitsBackend(spec.read(Options))
+    return PortraitsBackend(spec.read(Options, such_as="understands=0.6"))

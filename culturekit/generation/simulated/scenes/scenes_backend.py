@@ -6,7 +6,6 @@ from typing import Annotated
 
 import msgspec
 
-from culturekit.errors import UsageError
 from culturekit.generation.backend import Failure, ImageBackend, ImageReply, ImageRequest, Picture
 from culturekit.generation.simulated.scenes.captions import all_named, named_in
 from culturekit.generation.simulated.scenes.dials import read_dial
@@ -94,6 +93,4 @@ class ScenesBackend:
 
 def make(spec: Spec) -> ImageBackend:
     """Make the backend that a SPEC describes."""
-    if spec.target:
-        raise UsageError("simulated-scenes has options only", where=str(spec), hint="Write simulated-scenes?knows=0.8.")
-    return ScenesBackend(spec.read(Options))
+    return ScenesBackend(spec.read(Options, such_as="knows=0.8"))
