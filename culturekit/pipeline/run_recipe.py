@@ -8,7 +8,7 @@ from culturekit.config.kinds import AnyRecipe, wired
 from culturekit.errors import ConfigError, Problem, UsageError
 from culturekit.pipeline.planning.refusals import refusals
 from culturekit.pipeline.run_stage import StageRun, run_stage
-from culturekit.pipeline.steps.report_stage import RECIPE_RECORD
+from culturekit.pipeline.steps.report_stage import RECIPE_RECORD, recorded
 from culturekit.records.work import Engine, Progress, Quiet
 from culturekit.stages import roles
 from culturekit.stages.stage import Stage
@@ -57,6 +57,7 @@ def run_recipe(
     workdir.mkdir(parents=True, exist_ok=True)
     runs = []
     with hold(workdir / LOCK, wait=wait):
+        check_kind(workdir, record["recipe"])
         write_atomically(workdir / RECIPE_RECORD, canonical_json(record) + b"\n")
         for stage in stages:
             on_start(stage)
@@ -64,6 +65,15 @@ def run_recipe(
             on_end(run)
             runs.append(run)
     return runs
+
+
+def check_kind(workdir: Path, kind: str) -> None:
+    """Refuse to put a recipe of another kind in the place of the one that a folder was run with."""
+    if (workdir / RECIPE_RECORD).is_file() and (known := recorded(workdir).recipe) != kind:
+        raise UsageError(
+            "this folder has the run of another recipe", where=str(workdir), expected=f"a recipe `{known}`",
+            found=f"`{kind}`", hint="Choose another --workdir.",
+        )  # fmt: skip
 
 
 def stages_until(stages: Sequence[Stage], until: str | None) -> Sequence[Stage]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from culturekit.config.load import load_recipe
-from culturekit.errors import ConfigError
+from culturekit.errors import ConfigError, UsageError
 from culturekit.index.encoders import ENCODERS
 from culturekit.pipeline.planning.plan import plan_lines, plan_recipe, total_of
 from culturekit.stages.planned import PlannedStage
@@ -50,6 +50,14 @@ def test_a_stage_that_is_not_run_needs_nothing(tmp_path: Path) -> None:
     recipe = load_recipe(SMALL, ["judge=openai:gpt-4o-mini"])
     runs = recipe_here(recipe, tmp_path, until="graph")
     assert [run.name for run in runs] == ["graph"]
+
+
+def test_a_recipe_of_another_kind_leaves_a_run_as_it_is(tmp_path: Path) -> None:
+    recipe_here(load_recipe(SMALL), tmp_path, until="graph")
+    before = (tmp_path / "recipe.json").read_bytes()
+    with pytest.raises(UsageError, match="run of another recipe; expected a recipe `cube`"):
+        recipe_here(load_recipe("linguistic"), tmp_path)
+    assert (tmp_path / "recipe.json").read_bytes() == before
 
 
 def test_a_plan_ends_with_the_sum_of_what_is_known() -> None:
