@@ -144,7 +144,7 @@ def model_rows(
             yield from rows_of(part, part["concept"][0], answer, weights, scorers, options, told)
         if len(found) == len(concepts) > 1:
             sizes = [part["prompt_id"].n_unique() for part in concepts]
-            overall = over_concepts(list(zip(sizes, (answer for _, (answer, _) in found), strict=True)))
+            overall = over_concepts(list(zip(sizes, (answer for _, (answer, _) in found), strict=True)), options.size)
             ends = ends_over(sizes, [told for _, told in found])
             told = {**pool, **total_of(unplaced), **ends, **marked(concepts, audits, weights, correction)}
             yield from rows_of(images, None, overall, weights, scorers, options, told)
@@ -218,14 +218,22 @@ def order_of(weights: Weights, q: float) -> float:
     return PAIRS_ORDER if weights[2] > 0 else q
 
 
-def over_concepts(parts: Sequence[tuple[int, RatedInterval]]) -> Interval:
-    """Average concepts by their numbers of prompts; the audits are independent, those who answered are not."""
+def over_concepts(parts: Sequence[tuple[int, RatedInterval]], size: int) -> Interval:
+    """Average concepts by their numbers of prompts; the audits are independent, those who answered are not.
+
+    Nor are values above the least diversity there is: where a limit lies at an end, all errors go one way.
+    """
     total = sum(prompts for prompts, _ in parts)
     shares = [(prompts / total, answer) for prompts, answer in parts]
     value = sum(share * answer.value for share, answer in shares)
-    below = added_distance((share, one.value - one.low, one.value - one.sure_low) for share, one in shares)
-    above = added_distance((share, one.high - one.value, one.sure_high - one.value) for share, one in shares)
-    return Interval(value, value - below, value + above, sum(answer.n for _, answer in shares), "these")
+    below = added_distance(
+        (share, one.value - one.low, 0.0 if one.low <= 1 / size else one.value - one.sure_low) for share, one in shares
+    )
+    above = added_distance(
+        (share, one.high - one.value, 0.0 if one.high >= 1 else one.sure_high - one.value) for share, one in shares
+    )
+    low, high = max(value - below, 1 / size), min(value + above, 1.0)
+    return Interval(value, low, high, sum(answer.n for _, answer in shares), "these")
 
 
 def ends_over(sizes: Sequence[int], parts: Sequence[tuple[Interval, Mapping[str, float]]]) -> dict[str, float]:

@@ -176,6 +176,17 @@ def test_what_is_not_known_of_a_rater_does_not_vanish_over_concepts() -> None:
     assert high - low > 0.8 * np.mean(widths)  # in squares it was .41 of that
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_a_model_of_one_label_begins_where_diversity_does_over_concepts_too(seed: int) -> None:
+    matches, _, _ = two_concepts(seed=seed)
+    drawn = audit_sample(matches, n=60, rng=np.random.default_rng(seed))["image_id"].to_list()
+    alike = audits_of(dict.fromkeys(drawn))
+    options = QvsOptions(kernels=((0.0, 1.0, 0.0), (0.0, 0.0, 1.0)))
+    scores = score_corrected(matches, alike, None, options=options).scores
+    assert scores.height == 6
+    assert scores["ci_low"].to_list() == pytest.approx([1 / 8] * 6, abs=1e-12)
+
+
 @pytest.mark.slow
 def test_intervals_over_concepts_hold_the_truth_where_one_rater_answered_for_all() -> None:
     found = [over_six(seed) for seed in range(40)]

@@ -115,13 +115,18 @@ class CorrectedScores:
         total = sum(prompts for prompts, _ in parts)
         answers = [(prompts / total, *self.of(row, concept, supposed)) for prompts, concept in parts]
         value = math.fsum(share * one.value for share, one, _ in answers)
-        below = over_parts([(share, one.value - one.low, one.value - one.sure[0]) for share, one, _ in answers])
-        above = over_parts([(share, one.high - one.value, one.sure[1] - one.value) for share, one, _ in answers])
+        lowest = 1 / int(row["about"]["size"])
+        below = over_parts(
+            [(share, one.value - one.low, (one.low > lowest) * (one.value - one.sure[0])) for share, one, _ in answers]
+        )
+        above = over_parts(
+            [(share, one.high - one.value, (one.high < 1) * (one.sure[1] - one.value)) for share, one, _ in answers]
+        )
         return Answer(value, value - below, value + above), sum(audited for *_, audited in answers), own
 
 
 def over_parts(parts: Sequence[tuple[float, float, float]]) -> float:
-    """Add distances of limits over concepts: what the draw leaves open in squares, what raters do to all as it is."""
+    """Add distances of limits over concepts: what the draw leaves open in squares; all else, and to ends, as it is."""
     squares = math.fsum((share * min(sure, whole)) ** 2 for share, whole, sure in parts)
     raters = math.fsum(share * math.sqrt(max(whole**2 - sure**2, 0.0)) for share, whole, sure in parts)
     return math.sqrt(squares + raters**2)
