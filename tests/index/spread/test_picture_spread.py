@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from culturekit.defaults import BATCHES_PER_SHARD
-from culturekit.index.spread import picture_spread
+from culturekit.index.spread.pair_measures import PAIR_MEASURES
 from culturekit.index.spread.picture_spread import measure_spread
 from culturekit.records.schemas import IMAGES, PAIR_DISTANCES
 from culturekit.records.work import Work
@@ -46,7 +46,7 @@ class Brightness:
 @pytest.fixture
 def brightness(monkeypatch: pytest.MonkeyPatch) -> Brightness:
     measure = Brightness()
-    monkeypatch.setattr(picture_spread.PAIR_MEASURES, "kept", lambda spec: measure)
+    monkeypatch.setattr(PAIR_MEASURES, "kept", lambda spec: measure)
     return measure
 
 
