@@ -63,7 +63,7 @@ def test_public_names_resolve_and_nothing_else_leaks() -> None:
         _ = culturekit.nonsense
 
 
-OPTIONAL = {"distributed", "faiss", "torch"}
+OPTIONAL = {"dask", "distributed", "faiss", "torch"}
 """Packages that a module of ours may wrap, and import at its top."""
 
 
