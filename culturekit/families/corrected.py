@@ -20,7 +20,7 @@ from culturekit.metrics.corrected.audit_design import Design
 from culturekit.metrics.corrected.audit_gates import answers_about, closest_level, unplaced_answers
 from culturekit.metrics.corrected.audit_marks import FEW_RATED, marks_of
 from culturekit.metrics.corrected.corrected_diversity import CorrectedImages
-from culturekit.metrics.corrected.raters import RatedInterval, added_distance
+from culturekit.metrics.corrected.raters import RatedInterval, over_concepts
 from culturekit.metrics.corrected.untold_answers import SUPPOSED, answers_if
 from culturekit.metrics.diversity.kernels import Weights, check_weights, kernel_name
 from culturekit.metrics.scoring.image_collections import checked, quality_by_scorer
@@ -216,24 +216,6 @@ def total_of(counts: Sequence[Mapping[str, int]]) -> dict[str, int]:
 def order_of(weights: Weights, q: float) -> float:
     """Give the order at which a kernel can be corrected."""
     return PAIRS_ORDER if weights[2] > 0 else q
-
-
-def over_concepts(parts: Sequence[tuple[int, RatedInterval]], size: int) -> Interval:
-    """Average concepts by their numbers of prompts; the audits are independent, those who answered are not.
-
-    Nor are values above the least diversity there is: where a limit lies at an end, all errors go one way.
-    """
-    total = sum(prompts for prompts, _ in parts)
-    shares = [(prompts / total, answer) for prompts, answer in parts]
-    value = sum(share * answer.value for share, answer in shares)
-    below = added_distance(
-        (share, one.value - one.low, 0.0 if one.low <= 1 / size else one.value - one.sure_low) for share, one in shares
-    )
-    above = added_distance(
-        (share, one.high - one.value, 0.0 if one.high >= 1 else one.sure_high - one.value) for share, one in shares
-    )
-    low, high = max(value - below, 1 / size), min(value + above, 1.0)
-    return Interval(value, low, high, sum(answer.n for _, answer in shares), "these")
 
 
 def ends_over(sizes: Sequence[int], parts: Sequence[tuple[Interval, Mapping[str, float]]]) -> dict[str, float]:

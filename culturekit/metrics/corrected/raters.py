@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from culturekit.metrics.arguments import argument_error
 from culturekit.metrics.statistics.intervals import Interval
 
-__all__ = ["RatedInterval", "RaterModel", "added_distance", "modelled_answers", "rater_model"]
+__all__ = ["RatedInterval", "RaterModel", "added_distance", "modelled_answers", "over_concepts", "rater_model"]
 
 ROUNDS = 200
 SETTLED = 1e-9
@@ -62,6 +62,24 @@ def added_distance(parts: Iterable[tuple[float, float, float]]) -> float:
     known = [(share * distance, share * min(sure, distance)) for share, distance, sure in parts]
     shared = math.fsum(math.sqrt(distance**2 - sure**2) for distance, sure in known)
     return math.hypot(shared, *(sure for _, sure in known))
+
+
+def over_concepts(parts: Sequence[tuple[int, RatedInterval]], size: int) -> Interval:
+    """Average concepts by their numbers of prompts; the audits are independent, those who answered are not.
+
+    Nor are values above the least diversity there is: where a limit lies at an end, all errors go one way.
+    """
+    total = sum(prompts for prompts, _ in parts)
+    shares = [(prompts / total, answer) for prompts, answer in parts]
+    value = sum(share * answer.value for share, answer in shares)
+    below = added_distance(
+        (share, one.value - one.low, 0.0 if one.low <= 1 / size else one.value - one.sure_low) for share, one in shares
+    )
+    above = added_distance(
+        (share, one.high - one.value, 0.0 if one.high >= 1 else one.sure_high - one.value) for share, one in shares
+    )
+    low, high = max(value - below, 1 / size), min(value + above, 1.0)
+    return Interval(value, low, high, sum(answer.n for _, answer in shares), "these")
 
 
 def rater_model(
