@@ -6,7 +6,7 @@ several people looked at. The answer that is likeliest is then right in some sha
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
