@@ -141,8 +141,8 @@ class RecordedModel(msgspec.Struct):
 class RecordedRun(msgspec.Struct):
     """The part of a recipe record that a report needs."""
 
-    models: Sequence[RecordedModel]
     stages: Sequence[str]
+    models: Sequence[RecordedModel] = ()
     countries_file: str | None = None
     recipe: str = CUBE
 
