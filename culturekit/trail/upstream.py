@@ -74,7 +74,8 @@ def check_together(root: Path, stages: Sequence[str]) -> None:
             upper = path if path.parent == root.resolve() else path.parent
             if upper.parent == root.resolve():
                 there = manifest_of(upper)
-                found = there.sha256 if upper == path else there.outputs[path.name].sha256
+                hashes = {name: output.sha256 for name, output in there.outputs.items()}
+                found = there.sha256 if upper == path else hashes.get(path.name, "no such file")
                 check_same(folder, role, path, record.sha256, found)
 
 
