@@ -123,7 +123,8 @@ def scored(work: Work, images: pl.DataFrame, root: Path, scorer: str) -> pl.Data
     """Score images shard by shard; those of a cut run are not scored again."""
     prompt = pl.col("prompt").fill_null("")
     listed = list(images.select("image_id", "path", "sha256", prompt).iter_rows())
-    mark = digest(dict(SCORERS.kept(scorer).parameters))[:16]
+    parameters = dict(SCORERS.kept(scorer).parameters)
+    mark = digest(parameters)[:16]
     shards = [
         QualityShard(
             scorer,
@@ -133,8 +134,7 @@ def scored(work: Work, images: pl.DataFrame, root: Path, scorer: str) -> pl.Data
         )
         for start in range(0, len(listed), PICTURES_PER_SHARD)
     ]
-    weightless = SCORERS.kept(scorer).parameters.get("weights") == "none"
-    hands = None if weightless else partial(in_threads, workers=work.engine.workers)
+    hands = None if parameters.get("weights") == "none" else partial(in_threads, workers=work.engine.workers)
     run_shards(work, shards, score_shard, size=lambda shard: len(shard.images), unit="images", hands=hands)
     return merge_parts([shard.part for shard in shards], PART)
 

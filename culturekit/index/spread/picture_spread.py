@@ -73,7 +73,8 @@ def measure_spread(work: Work, images_path: Path, measure: str, *, size: int) ->
 
 def measured(work: Work, batches: Sequence[RepeatBatch], root: Path, measure: str) -> pl.DataFrame:
     """Measure batches shard by shard; those of a cut run are not measured again."""
-    mark = digest(dict(PAIR_MEASURES.kept(measure).parameters))[:16]
+    parameters = dict(PAIR_MEASURES.kept(measure).parameters)
+    mark = digest(parameters)[:16]
     shards = [
         SpreadShard(
             measure,
@@ -83,8 +84,7 @@ def measured(work: Work, batches: Sequence[RepeatBatch], root: Path, measure: st
         )
         for start in range(0, len(batches), BATCHES_PER_SHARD)
     ]
-    weightless = PAIR_MEASURES.kept(measure).parameters.get("weights") == "none"
-    hands = None if weightless else partial(in_threads, workers=work.engine.workers)
+    hands = None if parameters.get("weights") == "none" else partial(in_threads, workers=work.engine.workers)
     run_shards(work, shards, measure_shard, size=lambda shard: len(shard.batches), unit="batches", hands=hands)
     return merge_parts([shard.part for shard in shards], PART)
 

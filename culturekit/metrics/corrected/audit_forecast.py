@@ -240,19 +240,22 @@ def evened(chances: Array, mapped: NDArray[np.int64], none: int) -> Array:
     both = np.einsum("km,kml->lm", mapped, chances)
     shown = both.sum(axis=1)
     there = (shown > 0) & (labels != none)
+    if not there.any():
+        return chances
+    images, seen = shown[there].sum(), mapped.sum(axis=0)[there, None]
     rows = both / np.maximum(shown, 1e-300)[:, None]
     right, counts = rows[labels, labels], shown.copy()
-    tried = np.append(0.0, np.geomspace(FEWEST, FEWEST + shown[there].sum(), TRIED))
+    tried = np.append(0.0, np.geomspace(FEWEST, FEWEST + images, TRIED))
     law = np.append(0.5, np.full(TRIED, 0.5 / TRIED))
-    for _ in range(ROUNDS if there.any() else 0):
+    for _ in range(ROUNDS):
         wrong = counts @ rows - counts * right
         expected = right[there, None] * tried + wrong[there, None] + 1e-9
-        fit = mapped.sum(axis=0)[there, None] * np.log(expected) - expected
+        fit = seen * np.log(expected) - expected
         likely = law * np.exp(fit - fit.max(axis=1, keepdims=True))
         likely /= likely.sum(axis=1, keepdims=True)
         law = likely.mean(axis=0)
         medians = tried[(likely.cumsum(axis=1) >= 0.5).argmax(axis=1)]
-        counts[there] = medians * shown[there].sum() / max(medians.sum(), 1.0)
+        counts[there] = medians * images / max(medians.sum(), 1.0)
     nearer = chances * np.where(there, counts / np.maximum(shown, 1e-300), 1.0)
     sums = nearer.sum(axis=2, keepdims=True)
     return np.asarray(np.where(sums > 0, nearer / np.maximum(sums, 1e-300), chances))
