@@ -12,7 +12,7 @@ from culturekit.metrics.corrected.audit_design import Design
 from culturekit.metrics.corrected.audit_gates import NOTHING, audited_answers
 from culturekit.metrics.corrected.audited_places import lone_continent
 from culturekit.metrics.corrected.imputed_labels import Findings
-from culturekit.metrics.corrected.raters import SETTLED, modelled_answers
+from culturekit.metrics.corrected.raters import modelled_answers
 from culturekit.metrics.diversity.kernels import Weights
 
 __all__ = [
@@ -27,6 +27,9 @@ __all__ = [
 ]
 
 NONE = NOTHING
+
+TOLD = 9
+"""Digits of what people say of an image that count: labels that are equally likely stay so, and are drawn alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +94,7 @@ def audited_counts(
     said = taken.said.select("image_id", "annotator", label=pl.col("label").cast(number).to_physical())
     model = modelled_answers(said, taken.gold, labels=len(labels))
     seen = images.join(said, on="image_id", how="semi", maintain_order="left")
-    shown = np.where(model.shares > SETTLED, model.shares, 0.0)
+    shown = model.shares.round(TOLD)
     return AuditedCounts(
         labels=labels,
         parents=numbered_parents(parents),

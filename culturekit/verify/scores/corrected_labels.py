@@ -32,6 +32,8 @@ WIDER = 1.05
 MOST_ROWS, FEWEST_ROUNDS = 6_000, 30
 BLOCK = 8_192
 """Rows of shares worked on at a time."""
+TOLD = 9
+"""Digits of what people say of an image that count."""
 
 Mean: TypeAlias = Callable[..., Array]
 
@@ -258,8 +260,7 @@ def counted(images: pl.DataFrame, audits: pl.DataFrame, column: str) -> Counts:
     raters = raters_of(answers, gold_of(audits, column), labels)
     found = raters.shares
     ids = sorted(found)
-    shown = np.array([[found[image][label] for label in labels] for image in ids])
-    shown = np.where(shown > 1e-9, shown, 0.0)
+    shown = np.array([[round(found[image][label], TOLD) for label in labels] for image in ids])
     audit = Audit(np.array([place[image][0] for image in ids]), np.array([place[image][1] for image in ids]), shown)
     continents = sorted(set(parents.values()))
     return Counts(
