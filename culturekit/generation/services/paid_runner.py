@@ -247,7 +247,7 @@ def hands_for(store: PictureStore) -> Iterator[ThreadPoolExecutor]:
             yield hands
         except BaseException:
             store.leaving.set()
-            hands.shutdown(wait=False, cancel_futures=True)
+            hands.shutdown(cancel_futures=True)
             raise
 
 

@@ -6,15 +6,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from culturekit.llm.client import Identity, Outgoing, Rate, Usage
+from culturekit.llm.client import Identity, Outgoing, Rate, Reply, Request, Usage
 from culturekit.llm.journal.journal import Entry, Journal, Reading
 from culturekit.llm.journal.journal_entry import key_of
-from culturekit.llm.money.cost_plan import CostPlan, RequestKind, amount, cost_plan_lines, plan_cost
+from culturekit.llm.money.cost_plan import (
+    LEAST_SHARED,
+    CostPlan,
+    RequestKind,
+    amount,
+    cost_plan_lines,
+    plan_cost,
+    plan_requests,
+)
 from culturekit.llm.money.spending import Spent, read_spending
 from culturekit.llm.money.tokens import estimate, input_bound
 from culturekit.llm.repair import REPAIR_MARK, WORDING
 from culturekit.stages.asking import Left
 from culturekit.storage.digests import canonical_json
+from tests.llm.fake_client import questions
 
 IDENTITY = Identity("openai", "https://api.openai.com/v1", "chat", "gpt-4o-mini")
 RATE = Rate(0.15, 0.6)
@@ -159,6 +168,26 @@ def test_a_kind_of_requests_is_known_by_what_stands_before_and_after_their_data(
     assert (kind.head, kind.tail) == (head, tail)
     assert kind.asks(head + b"a mask" + tail)
     assert not kind.asks(head + b"a mask" + b"U" * 150) and not kind.asks(b"I" * 150 + b"a mask" + tail)
+
+
+def test_a_repair_that_shares_less_than_the_head_is_of_no_kind_unless_that_is_long() -> None:
+    kind = RequestKind()
+    for data in (b"a soup", b"a dance"):
+        kind.add(b"H" * 300 + data + b"T" * 150)
+    assert kind.repairs(b"H" * LEAST_SHARED + REPAIR_MARK)
+    assert not kind.repairs(b"H" * (LEAST_SHARED - 1) + REPAIR_MARK)
+    assert not kind.repairs(b"G" * LEAST_SHARED + REPAIR_MARK)
+
+
+def test_what_answers_in_this_process_costs_nothing() -> None:
+    class Free:
+        model, caveat = "here", ""
+
+        def ask(self, request: Request) -> Reply:
+            raise AssertionError(request)
+
+    plan = plan_requests(Free(), questions(3), spent=(), batch=True)
+    assert plan == CostPlan(3, 0, 0, "online", 0, 0, 0.0, 0.0, 0.0, "sizes")
 
 
 def test_what_was_asked_is_not_written_where_a_sum_is_shown() -> None:

@@ -171,6 +171,18 @@ def test_a_question_without_a_reply_costs_its_worst_only_where_it_may_be_billed(
     assert worst > 0.0
 
 
+def test_bounds_that_counts_passed_are_raised_for_what_is_asked_next() -> None:
+    client = FakeClient()
+    (request,) = questions(1)
+    purse, outgoing = Purse(RATE, client.identity, Budget(1.0)), client.compose(request)
+    first, second = (Question(place, Row(request), outgoing, b"k") for place in (0, 1))
+    assert purse.reserve(first)
+    purse.settle(first, Usage(3 * first.input_bound, 2 * outgoing.max_tokens, counted="provider"))
+    assert purse.reserve(second)
+    expected = 3 * second.input_bound * RATE.input + 2 * outgoing.max_tokens * RATE.output
+    assert second.reserved == pytest.approx(expected / 1e6)
+
+
 def test_a_claim_of_millions_does_not_hold_the_pace_up() -> None:
     def claim(identifier: str, *_: object) -> Turn:
         return Turn(0.1, answer_for(identifier).replace(b'"in": 50, "out": 10', b'"in": 100000000, "out": 100000000'))

@@ -48,6 +48,14 @@ def test_what_other_stages_spent_in_their_last_run_is_taken_from_the_budget(tmp_
             left_for(budget, [tmp_path / "replies.csv"])
 
 
+def test_a_sum_says_what_others_spent_of_its_budget(tmp_path: Path) -> None:
+    bought(tmp_path / "filter", run="one", usd=1.0, key=b"1" * 32)
+    bought(tmp_path / "tag", run="one", usd=0.5, key=b"2" * 32)
+    said = note_on_others(2.0, [tmp_path / "filter", tmp_path / "tag"])
+    assert said == "$1.500000 of $2 spent by filter and tag, which comes on top of all sums here"
+    assert note_on_others(2.0, [tmp_path / "not begun"]) == ""
+
+
 def test_what_was_promised_and_never_came_back_counts_as_spent(tmp_path: Path) -> None:
     bought(tmp_path / "filter", run="killed", usd=0.25, key=b"1" * 32, promised=0.75)
     assert left_for(1.0, [tmp_path / "filter"]) == 0.25

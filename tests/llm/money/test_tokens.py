@@ -33,6 +33,7 @@ def test_the_bound_is_above_one_token_for_each_byte_of_text(system: str, user: s
         ("gpt-4o", (1024, 1024), 765),
         ("gpt-4o", (2048, 4096), 1105),
         ("gpt-4o-2024-08-06", (512, 512), 255),
+        ("gpt-4o", (513, 512), 425),
         ("gpt-4o-mini", (1024, 1024), 2833 + 4 * 5667),
         ("gpt-4.1", (1024, 1024), 85 + 4 * 170),
         ("gpt-5", (1024, 1024), 70 + 4 * 140),
@@ -59,6 +60,11 @@ def test_published_examples_of_google(size: tuple[int, int], tokens: int) -> Non
 def test_the_bound_of_an_image_is_never_below_the_formula(width: int, height: int, model: str) -> None:
     for who in (identity(model), identity(model, url="http://127.0.0.1:8000/v1"), identity("gemini-3", "google", "")):
         assert image_bound(image(width, height), who) >= image_estimate(image(width, height), who)
+
+
+def test_a_model_that_is_not_known_may_bill_as_much_as_any() -> None:
+    known = [image_bound(image(64, 64), identity(model)) for model in ("gpt-4o", "gpt-4o-mini", "o1", "gpt-4.1-nano")]
+    assert image_bound(image(64, 64), identity("new")) >= max(known) == 2833 + 8 * 5667
 
 
 def test_other_scripts_take_more_tokens_a_character() -> None:
