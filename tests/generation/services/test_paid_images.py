@@ -252,10 +252,13 @@ def test_the_same_replies_give_the_same_bytes(tmp_path: Path) -> None:
     assert one.manifest.outputs["files"] == other.manifest.outputs["files"]
 
 
-def test_a_picture_with_an_alpha_channel_is_written_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("mode", "shown"), [("RGBA", 255), ("L", 0)])
+def test_a_picture_of_other_colours_is_written_anew(
+    mode: str, shown: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def clear(*_: object) -> bytes:
         buffer = io.BytesIO()
-        Image.fromarray(np.zeros((4, 4, 4), np.uint8)).save(buffer, "PNG")
+        Image.new(mode, (4, 4)).save(buffer, "PNG")
         return buffer.getvalue()
 
     monkeypatch.setattr("tests.llm.server.openai_image_making.picture_bytes", clear)
@@ -264,7 +267,8 @@ def test_a_picture_with_an_alpha_channel_is_written_anew(tmp_path: Path, monkeyp
     row = images_of(tmp_path).row(0, named=True)
     assert row["status"] == "ok"
     assert row["sha256"] != row["source_sha256"]
-    assert np.asarray(Image.open(tmp_path / "out" / row["path"])).min() == 255
+    written = Image.open(tmp_path / "out" / row["path"])
+    assert (written.mode, np.asarray(written).min()) == ("RGB", shown)
 
 
 def test_pictures_at_addresses_are_fetched_once(tmp_path: Path) -> None:

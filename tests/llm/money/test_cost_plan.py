@@ -108,7 +108,8 @@ def test_a_batch_is_planned_at_its_price_and_nothing_at_nothing() -> None:
     assert plan_cost([], IDENTITY, RATE).usd == 0
     unknown = plan_cost(requests, IDENTITY, None)
     assert unknown.usd is None
-    assert any("state one in the SPEC" in line for line in cost_plan_lines(unknown))
+    *_, last = cost_plan_lines(unknown)
+    assert "state one in the SPEC" in last
 
 
 def test_what_the_journal_answers_is_not_planned_again(tmp_path: Path) -> None:
@@ -238,6 +239,14 @@ def test_the_margin_is_that_of_means_with_what_repairs_added(tmp_path: Path) -> 
     errors = 80 * counts.std(axis=0, ddof=1) / math.sqrt(20) * (1.5, 1.2)
     assert (plan.input_tokens, plan.output_tokens) == tuple(sums)
     assert plan.margin == pytest.approx(1.96 * errors @ (0.15, 0.6) / 1e6, rel=1e-3)
+
+
+def test_tokens_in_proportion_to_size_leave_no_margin() -> None:
+    sizes = [Outgoing(b"s" * (420 + 420 * number), max_tokens=512) for number in range(30)]
+    spent = [spent_on(one, Usage(2 * estimate(one), 10)) for one in sizes[:10]]
+    plan = plan_cost(sizes, IDENTITY, RATE, spent=spent)
+    assert plan.input_tokens == 2 * sum(map(estimate, sizes[10:]))
+    assert plan.margin == 0.0
 
 
 def test_a_pilot_of_one_tells_no_margin() -> None:

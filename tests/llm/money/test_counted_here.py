@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from culturekit.llm.client import Identity, Outgoing, Rate, Reply, Usage
 from culturekit.llm.clients import chat_completions, gemini_api, responses_api
-from culturekit.llm.money.counted_here import MOST_TOKENS, fully_counted, stated_usage, too_few
+from culturekit.llm.money.counted_here import MOST_TOKENS, Counts, fully_counted, stated_usage, too_few
 from culturekit.llm.money.prices import picodollars_of
 
 RATE = Rate(0.15, 0.60, cached=0.075)
@@ -136,6 +136,11 @@ def test_thought_that_is_not_among_the_output_comes_on_top(read: Any) -> None:
     assert (usage.output_tokens, usage.thinking_tokens) == (CAME + 300, 300)
     assert usage.doubt
     assert not read({**counts, "total_tokens": SENT + CAME + 300}).doubt
+
+
+def test_a_total_without_what_was_sent_is_that_of_the_output() -> None:
+    usage = Counts({}).usage(SAID, sent=None, came=CAME, thought=300, cached=0, total=CAME + 300)
+    assert (usage.output_tokens, usage.doubt) == (CAME + 300, "")
 
 
 def test_a_total_above_its_parts_is_not_believed_to_be_paid() -> None:

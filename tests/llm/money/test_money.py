@@ -158,5 +158,6 @@ def test_a_budget_counts_what_was_spent_before_and_to_the_last_fraction() -> Non
     assert budget.left == 0.06
     assert Budget(None).reserve(1e9)
     assert not Budget(0.0).reserve(1e-9)
-    with pytest.raises(UsageError, match="amount of US dollars"):
-        Budget(float("nan"))
+    for none in (float("nan"), float("inf"), -0.01):
+        with pytest.raises(UsageError, match="amount of US dollars"):
+            Budget(none)

@@ -16,10 +16,10 @@ from culturekit.llm.journal.exchanges import latest_exchanges
 from culturekit.llm.journal.journal import Entry, Journal, Reading
 from culturekit.llm.journal.journal_entry import key_of
 from culturekit.llm.journal.journal_places import JournalPlace
-from culturekit.llm.money.budget import Budget
+from culturekit.llm.money.budget import Budget, picodollars
 from culturekit.llm.money.counted_here import Counts
 from culturekit.llm.money.ledger import Ledger, read_ledger
-from culturekit.llm.money.purse import Purse, remember_rate
+from culturekit.llm.money.purse import AHEAD, Purse, remember_rate
 from culturekit.llm.money.shared_budget import spent_elsewhere
 from culturekit.llm.money.spending import read_spending
 from culturekit.llm.money.tokens import input_bound
@@ -151,8 +151,10 @@ def test_what_may_be_spent_is_written_down_before_however_many_are_under_way(tmp
     with Journal(tmp_path) as journal:
         purse.remember_in(journal, "one")
         for place, request in enumerate(questions(100)):
-            assert purse.reserve(Question(place, Row(request), client.compose(request), b"k"))
-            assert int(journal.recall("promised:one") or b"0") >= purse.budget.used + purse.budget.aside > 0
+            question = Question(place, Row(request), client.compose(request), b"k")
+            assert purse.reserve(question)
+            promised, taken = int(journal.recall("promised:one") or b"0"), purse.budget.used + purse.budget.aside
+            assert 0 < taken <= promised <= taken + picodollars((AHEAD + 1) * question.reserved)
 
 
 @pytest.mark.parametrize(("billed", "part"), [("keep", 1.0), ("free", 0.0)])

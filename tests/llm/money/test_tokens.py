@@ -67,6 +67,11 @@ def test_a_model_that_is_not_known_may_bill_as_much_as_any() -> None:
     assert image_bound(image(64, 64), identity("new")) >= max(known) == 2833 + 8 * 5667
 
 
+def test_a_model_on_a_server_of_ones_own_may_cut_a_picture_as_finely_as_any() -> None:
+    here = identity("new", url="http://127.0.0.1:8000/v1")
+    assert image_bound(image(3080, 3080), here) == (3080 // 14) ** 2
+
+
 def test_other_scripts_take_more_tokens_a_character() -> None:
     def tokens(text: str) -> int:
         return estimate(Outgoing(canonical_json(text)))
