@@ -104,7 +104,7 @@ def has_null(column: pl.Series) -> bool:
 
 def has_blank(column: pl.Series) -> bool:
     """Tell whether a text has nothing but spaces."""
-    return bool((column.str.len_bytes() == 0).any()) or bool((column.str.strip_chars() == "").any())
+    return bool((column.str.strip_chars().str.len_bytes() == 0).any())
 
 
 def declare(name: str, *, key: str, columns: str, optional: str = "") -> Table:
