@@ -35,6 +35,7 @@ from culturekit.metrics.scoring.score_rows import (
     with_reason,
 )
 from culturekit.metrics.statistics.intervals import Target
+from culturekit.records.slots import check_slots
 from culturekit.records.work import Work
 from culturekit.registry import parse_spec
 from culturekit.stages.stage import Stage
@@ -192,6 +193,7 @@ def score_spread(
         UsageError: an option breaks its rule, or vectors, ids and tables do not belong together.
     """
     check_options(options)
+    check_slots(images.filter(pl.col("status") == "ok"))
     left_out: Counter[str] = Counter()
     tables: list[tuple[str, pl.DataFrame, dict[str, object]]] = []
     if vectors is not None:

@@ -24,6 +24,11 @@ TYPES: Mapping[str, pl.DataType] = {
 }
 """How a declaration names a polars type."""
 
+NAMES = frozenset(
+    {"annotator", "artifact", "artifact_id", "concept", "continent", "country", "image_id", "pool", "prompt_id"}
+)
+"""Columns whose texts name something: where nothing is known they are null, as a blank would be one more name."""
+
 DECLARATION = re.compile(r"^(?P<name>[a-z0-9_]+) (?P<type>[a-z0-9\[\]]+)(?P<nullable>\??)$")
 
 
@@ -60,6 +65,8 @@ class Table:
                 found.append(f"column {name} is {frame.schema[name]}, not {known[name].dtype}")
             elif not known[name].nullable and has_null(frame[name]):
                 found.append(f"column {name} has nulls and may not")
+            elif name in NAMES and has_blank(frame[name]):
+                found.append(f"column {name} has blank texts; what is not known is null")
         if not found and self.repeated(frame).height:
             found.append(f"rows repeat the key ({', '.join(self.key)})")
         return found
@@ -93,6 +100,11 @@ def has_null(column: pl.Series) -> bool:
     if column.null_count():
         return True
     return isinstance(column.dtype, pl.List) and column.explode(empty_as_null=False).null_count() > 0
+
+
+def has_blank(column: pl.Series) -> bool:
+    """Tell whether a text has nothing but spaces."""
+    return bool((column.str.len_bytes() == 0).any()) or bool((column.str.strip_chars() == "").any())
 
 
 def declare(name: str, *, key: str, columns: str, optional: str = "") -> Table:

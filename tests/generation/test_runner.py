@@ -102,7 +102,7 @@ def test_a_call_has_one_size_and_the_requests_of_a_prompt_side_by_side() -> None
     assert sorted(map(repr, asked)) == sorted(repr(request) for call in calls for request in call)
 
 
-@pytest.mark.parametrize("prompt_id", ["../../up", "a/b", "..", "", ".hidden", "x" * 300, "日本", "a\0b"])
+@pytest.mark.parametrize("prompt_id", ["../../up", "a/b", "..", ".hidden", "x" * 300, "日本", "a\0b"])
 def test_no_prompt_id_leads_out_of_the_folder(work: Work, tmp_path: Path, backend: Recorder, prompt_id: str) -> None:
     name = folder_of_prompt(prompt_id)
     assert name.startswith("prompt-")

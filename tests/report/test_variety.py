@@ -53,7 +53,7 @@ def test_an_extractor_without_weights_says_so() -> None:
 def test_diversity_within_countries_is_that_of_the_main_order(main: float, other: float, tmp_path: Path) -> None:
     matches({("a", "in-1"): ["xxxy", "xyyy"], ("a", "br-1"): ["xxyz"]}).write_parquet(tmp_path / "matches.parquet")
     empty = {name: column.dtype for name, column in schemas.PROMPTS.columns.items() if name not in PROMPTS.columns}
-    PROMPTS.with_columns(pl.lit("").cast(dtype).alias(name) for name, dtype in empty.items()).write_parquet(
+    PROMPTS.with_columns(pl.lit("x").cast(dtype).alias(name) for name, dtype in empty.items()).write_parquet(
         tmp_path / "prompts.parquet"
     )
     given = WithinReads(Files([tmp_path / "matches.parquet"]), tmp_path / "prompts.parquet")

@@ -9,9 +9,10 @@ import polars as pl
 import pytest
 
 from culturekit.errors import CultureKitError, IntegrityError, UsageError
-from culturekit.records.schemas import DROPS, RATED_ITEMS
+from culturekit.records.schemas import DROPS, MATCHES, RATED_ITEMS
 from culturekit.records.tables import declare
 from culturekit.storage.tables import merge_parts, read_table, read_together, save_parquet, write_drops, write_table
+from tests.metrics.corrected.audits_by_hand import matches_of
 
 PETS = declare("pets", key="name", columns="name str, legs u8, nicknames list[str], owner str?", optional="age u8?")
 
@@ -137,6 +138,16 @@ def test_names_of_models_that_differ_in_case_and_spaces_only_are_refused(
             continue
         with pytest.raises(UsageError, match=f"names of models that cannot be told apart.*found {re.escape(found)}"):
             read()
+
+
+@pytest.mark.parametrize("blank", ["", " ", "\t"])
+def test_a_blank_is_no_name(tmp_path: Path, blank: str) -> None:
+    nearest = matches_of(["FR", "JP"])
+    path = write_table(tmp_path, MATCHES, nearest)
+    assert read_table(path, MATCHES).equals(nearest)
+    nearest.with_columns(country=pl.lit(blank)).write_parquet(path)
+    with pytest.raises(CultureKitError, match="column country has blank texts; what is not known is null"):
+        read_table(path, MATCHES)
 
 
 def test_parts_are_joined_in_the_order_given(tmp_path: Path) -> None:

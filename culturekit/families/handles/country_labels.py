@@ -25,7 +25,18 @@ def tables_of_matches(paths: Sequence[Path]) -> list[pl.DataFrame]:
 
 
 def check_countries(*matches: pl.DataFrame, where: Sequence[Path]) -> None:
-    """Refuse matches that have codes for countries, and the name of one, which would be a label of its own."""
+    """Refuse matches that put a country on two continents, or that have codes for countries and the name of one.
+
+    That name would be a label of its own.
+    """
+    lies: dict[str, str] = {}
+    pairs = (table.select("country", "continent").drop_nulls().unique() for table in matches)
+    for country, continent in sorted({pair for own in pairs for pair in own.iter_rows()}):
+        if lies.setdefault(country, continent) != continent:
+            raise UsageError(
+                "matches put a country on two continents", where=", ".join(map(str, where)),
+                expected=f"one continent for {country!r}", found=f"{lies[country]!r} and {continent!r}",
+            )  # fmt: skip
     places = sorted({place for table in matches for place in table["country"].drop_nulls().unique()})
     if all(map(CODE.fullmatch, places)):
         return

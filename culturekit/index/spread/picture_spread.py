@@ -14,6 +14,7 @@ from culturekit.index.raters.score_pictures import in_threads
 from culturekit.index.spread.pair_measure import PairMeasure
 from culturekit.index.spread.pair_measures import PAIR_MEASURES
 from culturekit.records.schemas import IMAGES, PAIR_DISTANCES
+from culturekit.records.slots import check_slots
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.digests import digest
 from culturekit.storage.picture_reading import NoPicture
@@ -120,6 +121,7 @@ def repeat_batches(images: pl.DataFrame, size: int) -> tuple[list[RepeatBatch], 
     left_out: Counter[str] = Counter()
     ready = images.filter(pl.col("status") == "ok")
     left_out["images without a picture"] += images.height - ready.height
+    check_slots(ready)
     placed = ready.drop_nulls(["prompt_id", "repeat"])
     left_out[NO_PROMPT] += ready.height - placed.height
     concept = [] if "concept" in placed.columns else [pl.lit(None, pl.String).alias("concept")]

@@ -13,6 +13,7 @@ from culturekit.metrics.diversity.batch_diversity import Batches, BatchScorer, P
 from culturekit.metrics.diversity.labels import LEVELS, Missing, code_labels
 from culturekit.metrics.scoring.score_rows import Repeats, repeats_in
 from culturekit.records.schemas import MATCHES, QUALITY
+from culturekit.records.slots import check_slots
 from culturekit.records.tables import Table
 
 __all__ = [
@@ -110,6 +111,7 @@ def nearest_of(matches: pl.DataFrame) -> pl.DataFrame:
             "an image has matches, and none of rank 1", expected="the nearest match of every image",
             found=f"{beheaded['image_id'].n_unique():,} images without, such as {beheaded['image_id'].min()!r}",
         )  # fmt: skip
+    check_slots(nearest)
     return nearest
 
 

@@ -50,6 +50,14 @@ def test_matches_with_the_name_of_a_country_among_codes_are_refused(
             read()
 
 
+def test_a_country_on_two_continents_is_refused(tmp_path: Path) -> None:
+    one, other = (matches(tmp_path / name, "FR", "IT") for name in ("one", "other"))
+    pl.read_parquet(other).with_columns(continent=pl.lit("Asia")).write_parquet(other)
+    for read in (lambda: tables_of_matches([one, other]), lambda: Files([one, other]).together(MATCHES)):
+        with pytest.raises(UsageError, match="one continent for 'FR', found 'Asia' and 'Europe'"):
+            read()
+
+
 @pytest.mark.parametrize("places", [("FR", None, "XX"), ("France", "Italy", "UK", "Nowhere"), ("FR", "Nowhere")])
 def test_matches_with_codes_throughout_or_names_throughout_are_read(tmp_path: Path, places: tuple[str, ...]) -> None:
     files = Files([matches(tmp_path / "one", *places)])
