@@ -5,11 +5,10 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, model_validator
 
 from culturekit.builders.judging.image_judge import WeighOptions
-from culturekit.config.checks import BLIND, checked_spec, seeing
-from culturekit.config.recipe_parts import JudgeSpec
+from culturekit.config.checks import BLIND, seeing
+from culturekit.config.recipe_parts import JudgeSpec, ScorerSpec
 from culturekit.families.family import rules_of
 from culturekit.families.questions import QuestionOptions
-from culturekit.index.scorers import SCORERS
 from culturekit.registry import parse_spec
 from culturekit.storage.yaml_model import StrictModel
 
@@ -34,7 +33,7 @@ class Faithfulness(StrictModel):
     questions: Annotated[JudgeSpec, AfterValidator(writing)] | None = None
     answers: Annotated[JudgeSpec, AfterValidator(seeing)] | None = None
     vqascore: Annotated[JudgeSpec, AfterValidator(seeing)] | None = None
-    scorers: tuple[Annotated[str, AfterValidator(checked_spec(SCORERS))], ...] = ()
+    scorers: tuple[ScorerSpec, ...] = ()
     per_prompt: Annotated[int | None, rules_of(WeighOptions, "per_prompt")] = None
     denominator: Annotated[Literal["all", "valid"], rules_of(QuestionOptions, "denominator")] = "all"
     of: Annotated[Literal["yes-no", "vocabulary"], rules_of(WeighOptions, "of")] = "yes-no"

@@ -23,6 +23,7 @@ from culturekit.index.diagnosis.diagnosis import DiagnosisOptions
 from culturekit.index.encoders import ENCODERS
 from culturekit.index.folder.build import IndexOptions
 from culturekit.index.raters.simulated_raters import SimulatedRaters
+from culturekit.index.scorers import SCORERS
 from culturekit.llm.answers import LlmOptions
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.metrics.corrected.audit_design import Design
@@ -45,12 +46,14 @@ __all__ = [
     "ModelName",
     "References",
     "Review",
+    "ScorerSpec",
     "Tags",
 ]
 
 ModelName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
 BackendSpec = Annotated[str, AfterValidator(checked_spec(BACKENDS)), AfterValidator(existing_folder)]
 EncoderSpec = Annotated[str, AfterValidator(checked_spec(ENCODERS))]
+ScorerSpec = Annotated[str, AfterValidator(checked_spec(SCORERS))]
 JudgeSpec = Annotated[str, AfterValidator(checked_spec(CLIENTS))]
 File = Annotated[str, AfterValidator(existing_file)]
 

@@ -23,13 +23,9 @@ from tests.annotate.projects import (
     write_images,
     write_prompts,
 )
-from tests.chromium import CHROMIUM, Tab, somebody
+from tests.chromium import Tab, needs_chromium, somebody
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium (Debian: apt-get install chromium)"),
-]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, needs_chromium]
 
 HOSTILE = (
     "<script>document.title='pwned'</script>",

@@ -15,16 +15,12 @@ import pytest
 from culturekit.annotate.answer_journal import answers_in
 from tests.annotate.projects import key_of
 from tests.annotate.serving import right_answer
-from tests.chromium import CHROMIUM, Tab, somebody
+from tests.chromium import Tab, needs_chromium, somebody
 from tests.command_line import culturekit
 from tests.conftest import SMALL
 from tests.pipeline.test_served_audit import truth_of
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium (Debian: apt-get install chromium)"),
-]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, needs_chromium]
 
 UNHURRIED = "{ const now = Date.now; let looks = 0; Date.now = () => now() + 5000 * ++looks; }"
 """People look at a picture for five seconds; these do not."""

@@ -19,7 +19,6 @@ class Case:
     twin: list[dict[str, Any]]
 
 
-JOINED = "A panoramic view of Ujiin Japan, realistic"
 PAINTING = "An image of tanjore painting from India, realistic"
 CASES = [
     Case("white-space", [dish("pavê ", "Brazil", "Q9")], "pavê ", [dish("pavê", "Brazil", "Q9")]),

@@ -9,16 +9,12 @@ from pathlib import Path
 import pytest
 
 from culturekit.report.render import render
-from tests.chromium import CHROMIUM, Browser, Tab, browser
+from tests.chromium import Browser, Tab, browser, needs_chromium
 from tests.report.hostile import ELEMENTS, ELSEWHERE, hostile_texts
 from tests.report.pages import HOSTILE, audited_page, figure, hostile_page, page, with_text
 from tests.report.test_scenes_hostile import page as section_page
 
-pytestmark = [
-    pytest.mark.endtoend,
-    pytest.mark.browser,
-    pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium (Debian: apt-get install chromium)"),
-]
+pytestmark = [pytest.mark.endtoend, pytest.mark.browser, needs_chromium]
 
 AXE = "CULTUREKIT_AXE"
 """Names the file axe.min.js of the npm package axe-core."""

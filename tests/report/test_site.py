@@ -25,7 +25,7 @@ from culturekit.report.render import environment
 from culturekit.report.site.pages import POLICY, STYLE, ArtifactInRun, ModelLook
 from culturekit.report.site.results import model_id
 from culturekit.storage.digests import digest_tree
-from tests.chromium import CHROMIUM, browser
+from tests.chromium import browser, needs_chromium
 from tests.cli.test_help import CONTRACT
 from tests.conftest import HeardProgress, HereEngine
 from tests.report.hostile import hostile_texts
@@ -247,7 +247,7 @@ def test_texts_of_strangers_are_shown_and_never_obeyed() -> None:
         assert (found.tags, found.places) == (harmless.tags, harmless.places), text
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
+@needs_chromium
 def test_pages_ask_for_nothing_and_fit_a_telephone(site: Path, tmp_path: Path) -> None:
     shown = [site / "index.html", *sorted((site / "models").iterdir())[:1], *sorted((site / "artifacts").iterdir())[:1]]
     with browser(tmp_path / "profile") as running:

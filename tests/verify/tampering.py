@@ -10,10 +10,10 @@ import polars as pl
 
 from culturekit.verify.findings import Ledger
 from culturekit.verify.run_tree import FinishedStage, RunTree, open_tree
-from culturekit.verify.verify_run import Verification
+from culturekit.verify.verify_run import Verification, verify_run
 from tests.verify.forging import change_table, reseal
 
-__all__ = ["Change", "broken", "broken_by", "first", "tampered", "without_first"]
+__all__ = ["Change", "broken", "broken_by", "check_found", "first", "tampered", "without_first"]
 
 Change = Callable[[pl.DataFrame], pl.DataFrame]
 
@@ -65,3 +65,10 @@ def tampered(table: Path, change: Change) -> Iterator[Path]:
         finally:
             shutil.rmtree(table.parent)
             shutil.copytree(whole, table.parent)
+
+
+def check_found(run: Path, place: str, change: Change, problem: str) -> None:
+    """Change a table and make the hashes fit again: its stage is found broken, for that problem."""
+    with tampered(run / f"{place}.parquet", change) as folder:
+        answer = verify_run(folder)
+    assert any(problem in finding for finding in broken(answer)), broken(answer)

@@ -8,17 +8,14 @@ from pydantic import AfterValidator, Field, model_validator
 from culturekit.builders.judging.simulated_people import SimulatedPeople
 from culturekit.builders.prompting.dialect_corpus import corpus_files
 from culturekit.builders.prompting.dialect_pairs import DialectOptions, DialectReads
-from culturekit.config.checks import checked_spec, existing_file, existing_table, unique_names
+from culturekit.config.checks import existing_table, unique_names
 from culturekit.config.kinds import AnyRecipe
-from culturekit.config.recipe_parts import Llm, Model
+from culturekit.config.recipe_parts import EncoderSpec, File, JudgeSpec, Llm, Model, ScorerSpec
 from culturekit.defaults import CONFIDENCE, RATERS
 from culturekit.families.family import Confidence, rules_of
 from culturekit.families.question_pairs import QuestionPairOptions
 from culturekit.generation.linguistic_lists import lists
 from culturekit.generation.runner import ImagePlan
-from culturekit.index.encoders import ENCODERS
-from culturekit.index.scorers import SCORERS
-from culturekit.llm.clients.clients import CLIENTS
 from culturekit.metrics.linguistic.skin_pixels import Detector
 from culturekit.records.schemas import PROMPTS
 from culturekit.registry import parse_spec
@@ -27,9 +24,7 @@ from culturekit.storage.yaml_model import StrictModel, not_empty
 
 __all__ = ["KINDS", "Drawing", "Linguistic", "People"]
 
-File = Annotated[str, AfterValidator(existing_file)]
 Asked = Annotated[str, AfterValidator(existing_table(PROMPTS))]
-Judge = Annotated[str, AfterValidator(checked_spec(CLIENTS))]
 Place = Annotated[str, AfterValidator(lambda said: str(next(corpus_files(Path(said)))) and said)]
 Kind = Literal["dialects", "neutral", "specific"]
 KINDS: tuple[Kind, ...] = ("dialects", "neutral", "specific")
@@ -47,7 +42,7 @@ class Drawing(Model):
 class Pairs(StrictModel):
     """Who proposes pairs of dialects, and the corpora that they are to be met in; without, the shipped ones."""
 
-    proposer: Annotated[Judge | None, rules_of(DialectOptions, "proposer")] = None
+    proposer: Annotated[JudgeSpec | None, rules_of(DialectOptions, "proposer")] = None
     standard: Annotated[str, rules_of(DialectOptions, "standard")] = DialectOptions().standard
     other: Annotated[str, rules_of(DialectOptions, "other")] = DialectOptions().other
     count: Annotated[int, rules_of(DialectOptions, "count")] = DialectOptions().count
@@ -140,10 +135,8 @@ class Linguistic(AnyRecipe):
     prompts: Prompts = Prompts()
     models: Annotated[tuple[Drawing, ...], AfterValidator(not_empty), AfterValidator(unique_names)]
     images: ImagePlan = ImagePlan(slots=9)
-    scorer: Annotated[str, AfterValidator(checked_spec(SCORERS)), Field(description="What dialects are compared by.")]
-    encoder: Annotated[
-        str, AfterValidator(checked_spec(ENCODERS)), Field(description="Images and captions as vectors.")
-    ]
+    scorer: Annotated[ScorerSpec, Field(description="What dialects are compared by.")]
+    encoder: Annotated[EncoderSpec, Field(description="Images and captions as vectors.")]
     detectors: Annotated[tuple[Detector, ...], AfterValidator(not_empty)] = ("ita", "dall-eval")
     questions: Questions = Questions()
     people: People | None = None
