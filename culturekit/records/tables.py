@@ -7,7 +7,7 @@ from unicodedata import normalize
 
 import polars as pl
 
-__all__ = ["Column", "Table", "declare", "doubtful_models"]
+__all__ = ["Column", "Table", "declare", "doubtful_names"]
 
 TYPES: Mapping[str, pl.DataType] = {
     "str": pl.String(),
@@ -28,6 +28,12 @@ NAMES = frozenset(
     {"annotator", "artifact", "artifact_id", "concept", "continent", "country", "image_id", "pool", "prompt_id"}
 )
 """Columns whose texts name something: where nothing is known they are null, as a blank would be one more name."""
+
+CALLED = {
+    "model": "models", "pool": "pools", "annotator": "annotators", "annotator_id": "annotators",
+    "annotator_region": "regions", "annotator_loc": "regions",
+}  # fmt: skip
+"""Columns of names that people write, and what is called so."""
 
 DECLARATION = re.compile(r"^(?P<name>[a-z0-9_]+) (?P<type>[a-z0-9\[\]]+)(?P<nullable>\??)$")
 
@@ -82,17 +88,19 @@ class Table:
         return frame.filter(keys.is_duplicated()).sort(self.key)
 
 
-def doubtful_models(frame: pl.DataFrame) -> str:
-    """Say which names of models nobody can tell apart: a blank one, and two that look alike but for case and spaces."""
-    if "model" not in frame.columns:
-        return ""
-    names = frame["model"].unique().drop_nulls().sort().to_list()
-    folded: dict[str, str] = {}
-    for name in names:
-        alike = folded.setdefault(" ".join(normalize("NFKC", name).split()).casefold(), name)
-        if alike != name or not name.strip():
-            return f"{alike!r} and {name!r}" if alike != name else repr(name)
-    return ""
+def doubtful_names(frame: pl.DataFrame) -> tuple[str, str] | None:
+    """Say of what two names look alike but for case and spaces, or one is blank, and which: nobody can tell them apart.
+
+    A model, or a person, by two names would count as two.
+    """
+    for column, what in CALLED.items():
+        names = frame[column].unique().drop_nulls().sort().to_list() if column in frame.columns else []
+        folded: dict[str, str] = {}
+        for name in names:
+            alike = folded.setdefault(" ".join(normalize("NFKC", name).split()).casefold(), name)
+            if alike != name or not name.strip():
+                return what, f"{alike!r} and {name!r}" if alike != name else repr(name)
+    return None
 
 
 def has_null(column: pl.Series) -> bool:

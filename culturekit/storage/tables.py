@@ -9,13 +9,13 @@ from polars.io.plugins import register_io_source
 
 from culturekit.errors import CultureKitError, IntegrityError, UsageError
 from culturekit.records.schemas import DROPS, TABLES
-from culturekit.records.tables import Table, doubtful_models
+from culturekit.records.tables import Table, doubtful_names
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.atomic import whole_file
 from culturekit.storage.system_errors import raise_system_error, system_errors
 
 __all__ = [
-    "check_models",
+    "check_names",
     "merge_parts",
     "no_such_table",
     "read_part",
@@ -188,16 +188,17 @@ def read_table(path: Path | str, table: Table | str) -> pl.DataFrame:
     problems = table.problems(frame)
     if problems:
         raise IntegrityError(f"not a {table.name} table: {'; '.join(problems)}", where=str(path))
-    check_models(frame, str(path))
+    check_names(frame, str(path))
     return frame
 
 
-def check_models(frame: pl.DataFrame, where: str) -> None:
-    """Refuse a table in which one model goes by two names, or by none: its scores would be those of two."""
-    if doubtful := doubtful_models(frame):
+def check_names(frame: pl.DataFrame, where: str) -> None:
+    """Refuse a table in which a model, a pool, a person or a region goes by two names, or by none."""
+    if doubtful := doubtful_names(frame):
+        what, found = doubtful
         raise UsageError(
-            "names of models that cannot be told apart", where=where, found=doubtful,
-            expected="names that differ in more than case and spaces", hint="Give each model one name.",
+            f"names of {what} that cannot be told apart", where=where, found=found,
+            expected="names that differ in more than case and spaces", hint=f"Give each of the {what} one name.",
         )  # fmt: skip
 
 
@@ -212,7 +213,7 @@ def read_together(
     whole = pl.concat([one.select(list(table.schema)) for one in each])
     if len(paths) == 1:
         return whole
-    check_models(whole, ", ".join(map(str, paths)))
+    check_names(whole, ", ".join(map(str, paths)))
     twice = table.repeated(whole)
     if twice.height:
         row = twice.row(0, named=True)

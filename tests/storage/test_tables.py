@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from culturekit.errors import CultureKitError, IntegrityError, UsageError
-from culturekit.records.schemas import DROPS, MATCHES, RATED_ITEMS
+from culturekit.records.schemas import ANNOTATIONS, DROPS, MATCHES, RATED_ITEMS
 from culturekit.records.tables import declare
 from culturekit.storage.tables import merge_parts, read_table, read_together, save_parquet, write_drops, write_table
 from tests.metrics.corrected.audits_by_hand import matches_of
@@ -138,6 +138,18 @@ def test_names_of_models_that_differ_in_case_and_spaces_only_are_refused(
             continue
         with pytest.raises(UsageError, match=f"names of models that cannot be told apart.*found {re.escape(found)}"):
             read()
+
+
+@pytest.mark.parametrize(
+    ("column", "what", "other"),
+    [("annotator", "annotators", "Ann "), ("annotator_region", "regions", "fr"), ("annotator", "annotators", "ann")],
+)
+def test_one_person_or_region_by_two_names_is_refused(tmp_path: Path, column: str, what: str, other: str) -> None:
+    row = dict.fromkeys(ANNOTATIONS.schema) | {"annotator": "Ann", "annotator_region": "FR", "scheme": "s", "flags": []}
+    rows = [row | {"item_id": "1", "criterion": "c"}, row | {"item_id": "2", "criterion": "c"} | {column: other}]
+    path = write_table(tmp_path, ANNOTATIONS, pl.DataFrame(rows, schema=ANNOTATIONS.schema))
+    with pytest.raises(UsageError, match=f"names of {what} that cannot be told apart.*Give each of the {what} one"):
+        read_table(path, ANNOTATIONS)
 
 
 @pytest.mark.parametrize("blank", ["", " ", "\t"])

@@ -26,7 +26,7 @@ from culturekit.generation.image_rows import statuses_of
 from culturekit.records.schemas import IMAGES
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.shard_runs import run_shards
-from culturekit.storage.tables import check_models, merge_parts, write_drops, write_table
+from culturekit.storage.tables import check_names, merge_parts, write_drops, write_table
 
 __all__ = ["findings_of", "other_kinds", "take_folder"]
 
@@ -62,7 +62,7 @@ SAMPLES = 5
 
 def take_folder(work: Work, listing: Listing, naming: Naming, plan: FolderPlan, handling: Handling) -> Outcome:
     """Import all pictures of a planned folder, and write the table that lists them."""
-    check_models(pl.DataFrame({"model": [str(row.cells["model"]) for row in plan.rows]}), str(listing.root))
+    check_names(pl.DataFrame({"model": [str(row.cells["model"]) for row in plan.rows]}), str(listing.root))
     same = duplicates_of(plan)
     originals = {place: image_id_of(plan.rows[original]) for place, original in same.items()}
     intakes = [
