@@ -4,7 +4,8 @@
     PYTHONPATH=. python benchmarks/mapping_scale.py --full     # 300,000
 
 Vectors are drawn about their artifacts'; pictures are not looked at, whose cost is that of embedding. What a mapping
-costs before its first image (opening the index, calibrating on its references) is told apart by its cost for few.
+costs before its first image (opening the index, calibrating on its references) is told apart by what the first part of
+two thousand takes.
 """
 
 import json
@@ -36,8 +37,8 @@ EACH = 4
 COUNTRIES = 60
 WANTED = 10_000_000
 PARTS = (4_000, 8_000, 16_000)
-FEW = 200
-TIMES = 5
+FEW = 2_000
+TIMES = 3
 """Each size is mapped so often, in turn with the others; what stands is the least: other work only adds to it."""
 
 
