@@ -177,12 +177,18 @@ def test_bounds_that_counts_passed_are_raised_for_what_is_asked_next() -> None:
     client = FakeClient()
     (request,) = questions(1)
     purse, outgoing = Purse(RATE, client.identity, Budget(1.0)), client.compose(request)
+    assert (purse.paid, Purse(None, client.identity, Budget(1.0)).paid) == (0.0, None)
     first, second = (Question(place, Row(request), outgoing, b"k") for place in (0, 1))
     assert purse.reserve(first)
     purse.settle(first, Usage(3 * first.input_bound, 2 * outgoing.max_tokens, counted="provider"))
     assert purse.reserve(second)
     expected = 3 * second.input_bound * RATE.input + 2 * outgoing.max_tokens * RATE.output
     assert second.reserved == pytest.approx(expected / 1e6)
+
+
+def test_what_costs_nothing_adds_nothing_to_what_was_paid() -> None:
+    purse = Purse(Rate(0.0, 0.0), FakeClient().identity, Budget(1.0))
+    assert purse.reading("ok", Usage(SENT, CAME)).usd == purse.paid == 0.0
 
 
 def test_a_claim_of_millions_does_not_hold_the_pace_up() -> None:
