@@ -3,6 +3,7 @@
 import polars as pl
 
 from culturekit.errors import UsageError
+from culturekit.records.tables import repeated
 
 __all__ = ["check_slots"]
 
@@ -16,8 +17,7 @@ def check_slots(images: pl.DataFrame) -> None:
         images: image_id, model, prompt_id, repeat, slot, and concept where that is known, of images that are there.
     """
     slot = [name for name in SLOT if name in images.columns]
-    placed = images.drop_nulls(["prompt_id", "repeat", "slot"])
-    twice = placed.filter(pl.struct(slot).is_duplicated()).sort(*slot, "image_id")
+    twice = repeated(images.drop_nulls(["prompt_id", "repeat", "slot"]), slot).sort(*slot, "image_id")
     if twice.height:
         one, other = twice["image_id"].head(2)
         raise UsageError(
