@@ -63,7 +63,7 @@ def tell(run: "StageRun", before: Path, after: Path, *, show: int, as_json: bool
     """Print what was found."""
     from culturekit.records.schemas import DIFF
     from culturekit.storage.tables import read_table
-    from culturekit.trail.space.change_lines import diff_lines
+    from culturekit.trail.space_lines import diff_lines
 
     rows = read_table(run.folder / "diff.parquet", DIFF)
     notes = run.manifest.notes
