@@ -28,7 +28,7 @@ NAMES = {
     "diversity.label_shares": "distribution",
     "diversity.rarefaction": "vendi_jackknife vendi_rarefied",
     "inclusion.annotator_quality": "drop_unreliable",
-    "inclusion.clustered_shares": "clustered_share",
+    "statistics.clustered_shares": "clustered_share",
     "inclusion.manifold_appeal": "appeal_and_similarity appeal_in_manifold",
     "inclusion.region_rates": "consistency_and_representation in_region_rates",
     "inclusion.survey_themes": "Themes survey_themes",
