@@ -6,7 +6,7 @@ from typing import get_args
 
 import polars as pl
 
-from culturekit.builders.prompting.prompt_rows import Wording, artifact_prompt
+from culturekit.builders.prompt_rows import Wording, artifact_prompt
 from culturekit.builders.space.public_cube import key_of
 from culturekit.builders.space.public_layout import public_rows, statements_of, write_public
 from culturekit.errors import UsageError
