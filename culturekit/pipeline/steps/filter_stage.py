@@ -27,8 +27,8 @@ from culturekit.kg.walk.root_choice import Roots
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.money.shared_budget import journal_for
-from culturekit.pipeline.asking_stage import asking_stage, scratch
-from culturekit.pipeline.concept_options import judged_concepts
+from culturekit.pipeline.steps.asking_stage import asking_stage, scratch
+from culturekit.pipeline.steps.concept_options import judged_concepts
 from culturekit.pipeline.steps.extract_stages import described
 from culturekit.records.schemas import CANDIDATES, DROPS
 from culturekit.records.work import Outcome, Work

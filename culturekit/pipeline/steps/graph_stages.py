@@ -14,7 +14,7 @@ from culturekit.errors import UsageError
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import countries, country_files
 from culturekit.kg.looking.compare import write_comparison
-from culturekit.pipeline.concept_options import released_concepts
+from culturekit.pipeline.steps.concept_options import released_concepts
 from culturekit.records.choices import GraphFormat
 from culturekit.records.schemas import DIFF
 from culturekit.records.work import Outcome, Work
