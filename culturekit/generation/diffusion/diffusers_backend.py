@@ -12,10 +12,16 @@ from typing import Any
 from culturekit.generation.backend import ImageBackend, ImageReply, ImageRequest
 from culturekit.generation.diffusion.diffusers_calls import call_of
 from culturekit.generation.diffusion.diffusers_folder import PipelineFolder, find_pipeline, lora_files
-from culturekit.generation.diffusion.diffusers_lane import DiffusersLane, Place, free_memory, kept_threads, places_of
+from culturekit.generation.diffusion.diffusers_lane import (
+    DiffusersLane,
+    Place,
+    Watch,
+    free_memory,
+    kept_threads,
+    places_of,
+)
 from culturekit.generation.diffusion.diffusers_loading import Loaded, float32_vae, load, quiet
 from culturekit.generation.diffusion.diffusers_options import DIFFUSERS, Options
-from culturekit.generation.diffusion.diffusers_pictures import Watch
 from culturekit.registry import Spec
 from culturekit.storage.digests import digest, digest_file
 from culturekit.storage.model_files import check_safetensors
