@@ -97,7 +97,7 @@ BACKENDS: Registry[ImageBackend] = Registry(
         Entry(
             "diffusers",
             "culturekit.generation.diffusion.diffusers_backend:make",
-            "a text-to-image pipeline of diffusers from a folder or the hub, such as SDXL, SD 3.5, FLUX or Qwen-Image",
+            "a text-to-image pipeline of diffusers from a folder or the hub, such as FLUX.2, Z-Image or SDXL",
             options="culturekit.generation.diffusion.diffusers_options:Options",
             extra="embed,generate",
             packages=("torch", "diffusers"),

@@ -26,7 +26,6 @@ from culturekit.storage.seals import is_sealed, seal_pictures
 from culturekit.storage.system_errors import explained_outside
 from culturekit.storage.tables import save_parquet
 
-
 PILOT = 2
 
 Item = TypeVar("Item")
