@@ -20,6 +20,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 import polars as pl
+from culturekit.verify.scores.seen_scores import answers_of, closer_answers, inside_answers, key_of, scored_again
 from numpy.typing import NDArray
 from recording import record
 
@@ -27,7 +28,6 @@ from culturekit.defaults import CONFIDENCE
 from culturekit.families.task1 import RealFeatures, Task1Options, score_task1
 from culturekit.metrics.inclusion.triplet_combos import ImageSet, image_set, triplets
 from culturekit.records.schemas import TASK1
-from culturekit.verify.scores.seen_scores import answers_of, closer_answers, inside_answers, key_of, scored_again
 
 OBJECTS = ("bag", "car", "cooking pot", "dog", "plate of food", "storefront")
 REGIONS = ("Africa", "Europe", "Southeast Asia")

@@ -114,7 +114,6 @@ ASKED = Family(
     metrics=described("dsg quality vqascore"),
     example="--images images/images.parquet --judgments judgments/judgments.parquet --questions questions.parquet "
     "--out scores",
-    check="score-questions",
 )
 
 

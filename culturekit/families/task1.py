@@ -131,7 +131,6 @@ TASK_1 = Family(
         "appeal_in_manifold appeal_with_similarity closer_choice_rate location_agreement location_unanimity"
     ),
     example="--task1 annotations/task1.parquet --out scores",
-    check="score-task1",
 )
 
 

@@ -98,7 +98,6 @@ TONES = Family(
     example="--images images/images.parquet --out scores",
     workers=True,
     engine=True,
-    check="score-tones",
 )
 
 

@@ -69,7 +69,6 @@ WITHIN = Family(
     within,
     metrics=described("vs"),
     example="--matches matches/matches.parquet --prompts prompts/prompts.parquet --out scores",
-    check="score-within",
 )
 
 

@@ -41,6 +41,7 @@ from culturekit.llm.question import Question
 from culturekit.llm.reply_watch import ReplyWatch
 from culturekit.llm.wire import LONGEST_FINISH, Wire
 from culturekit.records.work import Progress
+from culturekit.stages.offline import check_sending
 
 __all__ = ["INTERRUPTED", "AskEngine", "AskOptions", "Pass", "interruptible"]
 
@@ -211,6 +212,7 @@ class Pass:
 
     def start(self) -> Wire:
         """Start the wire, once it is clear that what is sent can be paid for."""
+        check_sending(self.client.model)
         check_price(self.client)
         self.purse.remember_in(self.journal, self.engine.run)
         hold = DurableHold(self.journal, self.client.identity, self.options.patience)

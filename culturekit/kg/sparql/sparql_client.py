@@ -23,6 +23,7 @@ from culturekit.kg.web.pinned_connection import (
     names_this_machine,
     retry_after,
 )
+from culturekit.stages.offline import check_sending
 from culturekit.storage.atomic import write_atomically
 from culturekit.storage.digests import digest
 from culturekit.version import VERSION
@@ -136,6 +137,7 @@ class SparqlClient:
 
     def post(self, query: str) -> tuple[int, Mapping[str, str], bytes]:
         """Send one request over the one connection."""
+        check_sending(self.endpoint)
         self.asked += 1
         try:
             if self.connection is None:

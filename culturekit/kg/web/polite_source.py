@@ -14,6 +14,7 @@ import msgspec
 from culturekit.errors import UpstreamUnavailable
 from culturekit.kg.web.patience import KEPT, Passing, Patience
 from culturekit.kg.web.pinned_connection import address_of, check_url, connect_to, names_this_machine, retry_after
+from culturekit.stages.offline import check_sending
 from culturekit.version import VERSION
 
 __all__ = ["PoliteSource"]
@@ -148,6 +149,7 @@ class PoliteSource:
 
     def send(self, parts: SplitResult, kinds: tuple[str, ...], *, home: bool) -> tuple[int, Mapping[str, str], bytes]:
         """Send one request, not sooner after the last one than agreed."""
+        check_sending(self.base)
         self.keep_pace()
         agent = f"culturekit/{VERSION}" + (f" ({self.contact})" if self.contact else "")
         headers = {"Accept": "application/json" if "json" in kinds else "text/html, text/plain", "User-Agent": agent}

@@ -10,6 +10,7 @@ from typing import Protocol, TypeVar
 from culturekit.llm.client import Failure
 from culturekit.llm.endings import given_up
 from culturekit.llm.pace.wait_notices import APART, LONG_HOLD, answers_again, retrying, spoken
+from culturekit.stages.offline import check_sending
 
 __all__ = ["PASSING", "Caller", "Clock", "Pauses", "WallClock"]
 
@@ -86,6 +87,7 @@ class Caller:
             Failure: of a kind that is not asked again.
             UpstreamUnavailable: it went on for longer than patience lasts.
         """
+        check_sending(self.model)
         began = self.clock.now()
         pause = 0.0
         while True:
