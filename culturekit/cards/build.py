@@ -8,8 +8,7 @@ from culturekit.cards.croissant import CROISSANT, croissant_bytes
 from culturekit.cards.facts import FACTS, Facts, facts_of
 from culturekit.cards.hand import FIELDS_FILE, TEXT_FILE, Hand, empty_fields, read_hand
 from culturekit.cards.pages import PAGES, rendered
-from culturekit.cards.provenance import carry_manifests
-from culturekit.cards.release_files import OWN, SUMS, plain_files, release_files
+from culturekit.cards.release_files import OWN, SUMS, carry_manifests, plain_files, release_files
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.atomic import copy_file, write_atomically
 from culturekit.storage.digests import digest_file

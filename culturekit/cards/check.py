@@ -18,10 +18,8 @@ from culturekit.cards.croissant import CROISSANT
 from culturekit.cards.facts import FACTS, Facts, facts_of
 from culturekit.cards.findings import PLAIN_PATH, CardFinding, differences, is_plain
 from culturekit.cards.hand import FIELDS_FILE, TEXT_FILE, Hand, empty_fields, read_hand
-from culturekit.cards.markdown import BLOCK
-from culturekit.cards.pages import README
-from culturekit.cards.provenance import MANIFESTS, carried_manifests
-from culturekit.cards.release_files import OWN, SUMS, hash_of, plain_files
+from culturekit.cards.pages import BLOCK, README
+from culturekit.cards.release_files import MANIFESTS, OWN, SUMS, carried_manifests, hash_of, plain_files
 from culturekit.counting import counted
 from culturekit.errors import ConfigError, IntegrityError, UsageError
 from culturekit.storage.digests import digest_file

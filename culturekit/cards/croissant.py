@@ -7,13 +7,51 @@ from typing import Any
 
 import orjson
 
-from culturekit.cards.blocks import under_review_sentence
-from culturekit.cards.card_tables import CardTable, FileFacts
-from culturekit.cards.croissant_types import field_of, file_set_id
+from culturekit.cards.card_tables import CardTable, ColumnFacts, FileFacts, meaning_of
 from culturekit.cards.facts import Facts
 from culturekit.cards.hand import MARKER, Hand
+from culturekit.cards.pages import under_review_sentence
 
-__all__ = ["CROISSANT", "croissant_bytes", "croissant_of"]
+TYPES: Mapping[str, str] = MappingProxyType(
+    {
+        "String": "sc:Text", "Boolean": "sc:Boolean", "Date": "sc:Date",
+        "Float32": "cr:Float32", "Float64": "cr:Float64",
+        "UInt8": "cr:UInt8", "UInt16": "cr:UInt16", "UInt32": "cr:UInt32", "UInt64": "cr:UInt64",
+        "Int8": "cr:Int8", "Int16": "cr:Int16", "Int32": "cr:Int32", "Int64": "cr:Int64",
+    }
+)  # fmt: skip
+
+
+def is_list(column: ColumnFacts) -> bool:
+    """Tell whether the cells of a column are lists."""
+    return column.type.startswith("List(")
+
+
+def data_type(column: ColumnFacts) -> str:
+    """Name the type of a cell, or of the elements of a list cell."""
+    inner = column.type.removeprefix("List(").removesuffix(")") if is_list(column) else column.type
+    return "sc:DateTime" if inner.startswith("Datetime") else TYPES.get(inner, "sc:Text")
+
+
+def file_set_id(table: CardTable) -> str:
+    """Name the files of a table."""
+    return f"{table.name}-files"
+
+
+def field_of(table: CardTable, column: ColumnFacts) -> dict[str, Any]:
+    """Describe one column, and where it is found."""
+    field: dict[str, Any] = {
+        "@type": "cr:Field",
+        "@id": f"{table.name}/{column.name}",
+        "name": column.name,
+        "description": meaning_of(column.name) or f"Column {column.name} of {table.name}.",
+        "dataType": data_type(column),
+        "source": {"fileSet": {"@id": file_set_id(table)}, "extract": {"column": column.name}},
+    }
+    if is_list(column):
+        field |= {"isArray": True, "arrayShape": "-1"}
+    return field
+
 
 CROISSANT = "croissant.json"
 

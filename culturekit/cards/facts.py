@@ -6,9 +6,17 @@ from pathlib import Path
 
 import msgspec
 
-from culturekit.cards.card_tables import NOT_KNOWN, CardTable, FileFacts, other_files, tables_in
-from culturekit.cards.counting import Counts, agreement_in, count_table
-from culturekit.cards.provenance import carried_manifests, not_at_hand
+from culturekit.cards.card_tables import (
+    NOT_KNOWN,
+    CardTable,
+    Counts,
+    FileFacts,
+    agreement_in,
+    count_table,
+    other_files,
+    tables_in,
+)
+from culturekit.cards.release_files import carried_manifests, not_at_hand
 from culturekit.records.work import UNDER_REVIEW
 from culturekit.storage.digests import canonical_json, indented_json
 from culturekit.storage.manifest import Manifest
