@@ -26,8 +26,6 @@ from culturekit.storage.digests import digest_file
 from culturekit.storage.manifest import MANIFEST, RUN_RECORD, Manifest, read_manifest
 from culturekit.storage.yaml_source import parse_yaml
 
-__all__ = ["check_card", "json_findings"]
-
 _CARRIED = {DATA, FILES, MANIFESTS}  # folders whose bytes come from the release
 _SUM = re.compile(r"^(?P<sha256>[0-9a-f]{64}) [ *](?P<path>.+)$")
 _PATH_KEYS = {"contentUrl", "includes", "path", "data_files", "data_dir"}

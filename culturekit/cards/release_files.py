@@ -13,15 +13,15 @@ from culturekit.storage.manifest import JOURNAL, MANIFEST, RUN_RECORD, Manifest,
 from culturekit.trail.upstream import manifest_of, upstream
 
 SUMS = "SHA256SUMS"
-SPLITS = "splits"
+_SPLITS = "splits"
 """Where a release has its own tables by concept; a card has the same rows below `data/`."""
 
-DESCRIBED = {".parquet", ".jsonl", ".csv", ".json", ".tsv", ".txt", ".md", ".yaml", ".nt", ".ttl", ".jsonld"}
+_DESCRIBED = {".parquet", ".jsonl", ".csv", ".json", ".tsv", ".txt", ".md", ".yaml", ".nt", ".ttl", ".jsonld"}
 OWN = {MANIFEST, RUN_RECORD, SUMS}
 """Files that say what a folder is, and are no part of what it holds."""
 
-TABLE_NAME = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_-]*$")
-PLAIN_NAME = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9._ +-]*$")
+_TABLE_NAME = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_-]*$")
+_PLAIN_NAME = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9._ +-]*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +48,15 @@ def release_files(folder: Path) -> ReleaseFiles:
             expected="a folder with a manifest.json, as cspace release and prompts build write it",
         )
     paths = list(plain_files(folder))
-    held_to_manifest(folder, manifest)
+    _held_to_manifest(folder, manifest)
     tables, others, left_out = {}, [], []
     for relative in paths:
         path = Path(relative)
-        if relative in OWN or path.parts[0] == JOURNAL or path.match(f"{SPLITS}/*.parquet"):
+        if relative in OWN or path.parts[0] == JOURNAL or path.match(f"{_SPLITS}/*.parquet"):
             continue
-        if path.suffix == ".parquet" and len(path.parts) == 1 and TABLE_NAME.match(path.stem):
+        if path.suffix == ".parquet" and len(path.parts) == 1 and _TABLE_NAME.match(path.stem):
             tables[path.stem] = folder / path
-        elif path.suffix in DESCRIBED and all(map(PLAIN_NAME.match, path.parts)):
+        elif path.suffix in _DESCRIBED and all(map(_PLAIN_NAME.match, path.parts)):
             others.append(relative)
         else:
             left_out.append(relative)
@@ -65,7 +65,7 @@ def release_files(folder: Path) -> ReleaseFiles:
     return ReleaseFiles(manifest, tables, tuple(others), tuple(left_out))
 
 
-def held_to_manifest(folder: Path, manifest: Manifest) -> None:
+def _held_to_manifest(folder: Path, manifest: Manifest) -> None:
     """Make sure that each output of the release is there with the bytes that its manifest names."""
     for name, record in manifest.outputs.items():
         path = folder / name
@@ -111,7 +111,7 @@ def carry_manifests(release: Path, folder: Path) -> None:
     """Copy the manifest of a release, and of every stage behind it that is still where its run found it."""
     place = folder / MANIFESTS
     place.mkdir()
-    for number, stage in enumerate(chain(release), start=1):
+    for number, stage in enumerate(_chain(release), start=1):
         manifest = manifest_of(stage)
         copy = place / f"{number:02}-{manifest.stage}"
         copy.mkdir()
@@ -120,10 +120,10 @@ def carry_manifests(release: Path, folder: Path) -> None:
 
 def keys_behind(release: Path) -> list[str]:
     """Give the keys of the stages that a card of a release would carry."""
-    return [manifest_of(stage).key for stage in chain(release)]
+    return [manifest_of(stage).key for stage in _chain(release)]
 
 
-def chain(release: Path) -> Iterator[Path]:
+def _chain(release: Path) -> Iterator[Path]:
     """Give stage folders from the release back to the dump, each once."""
     waiting, seen = [release], set()
     while waiting:
