@@ -9,15 +9,14 @@ from tempfile import TemporaryDirectory
 from culturekit.errors import UsageError
 from culturekit.families.handles.behind_specs import behind, check_ready
 from culturekit.families.handles.public_files import prompts_table, space_table
-from culturekit.generation.backends import BACKENDS
+from culturekit.generation.backends import BACKENDS, is_paid
 from culturekit.generation.diffusion.diffusers_backend import files_behind
 from culturekit.generation.diffusion.diffusers_options import DIFFUSERS
-from culturekit.generation.diffusion.held_runner import Pace
 from culturekit.generation.folder.folder_options import FOLDER
+from culturekit.generation.held_runner import Pace
 from culturekit.generation.runner import ImagePlan, Maker, generate, pilot
-from culturekit.generation.services.image_client import ImageClient, ImagePrice, check_image_price
+from culturekit.generation.services.image_client import IMAGE_SERVICES, ImageClient, ImagePrice, check_image_price
 from culturekit.generation.services.image_question import question_of
-from culturekit.generation.services.image_services import IMAGE_SERVICES, is_paid
 from culturekit.generation.services.paid_runner import buy_images, planned_calls
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.journal.journal_entry import key_of
