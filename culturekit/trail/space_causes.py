@@ -1,5 +1,6 @@
 """Two cultural spaces compared: which rows differ, at which stage first, and what differs in its inputs or options."""
 
+import re
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -76,6 +77,8 @@ def _shown(value: Any) -> str:  # noqa: ANN401 - JSON
         rest = ", ".join(str(inner) for key, inner in value.items() if key != "qid" and inner)
         return f"{value['qid']} ({rest})"
     text = value if isinstance(value, str) else canonical_json(value).decode()
+    if re.fullmatch("[0-9a-f]{64}", text):
+        return text[:_HASH]
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
@@ -189,7 +192,7 @@ def _difference(kind: str, path: tuple[str, ...], before: object, after: object)
     if kind == "ingest" and name.startswith("dump"):
         return _Difference("dump", kind)
     if "wording" in name:
-        return _Difference("wording", kind, key, "", str(before)[:_HASH], str(after)[:_HASH])
+        return _Difference("wording", kind, key, "", before, after)
     if name in _WHO or name.startswith("replies"):
         return _Difference("model", kind, key, "", before, after)
     return _Difference("config", kind, key, "", before, after)
