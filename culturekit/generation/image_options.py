@@ -93,7 +93,18 @@ class GoogleImageOptions(ImageOptions):
 
 @dataclass(frozen=True, slots=True)
 class ServiceImageOptions(ServiceOptions):
-    """What `service:FILE.yaml` takes; all else stands in the file.
+    """What `service:FILE.yaml` takes; all else stands in the file, of which `examples/services` has three.
+
+    - `model`, `base_url`, `key` (`variable`, `header`, `prefix`), `hosts` that may see the key too: `.bfl.ai` is all
+      below it.
+    - `submit`: `url`, `body`, `encoding` (`json`, `multipart`), `headers`, and `keep`: names for parts of the reply,
+      each by its JSON path, such as `data[0].id`, for later addresses. A body names `{prompt}`, `{negative}`, `{seed}`,
+      `{seed31}` (31 bits of it), `{width}`, `{height}`, `{size}`; a header `{call}`, the same for each try of a call.
+    - `poll`, for services that do not answer at once: `url`, the path of the `status`, the words for `done`, `refused`
+      and `failed` (submitted once more), and the seconds `every` and `longest` between two looks.
+    - `result`: the paths of `images` (addresses or base64), `revised` prompts, `reason`, `safe` and `version`; a last
+      `url`, where the pictures stand in another reply.
+    - `size`, where `--size` says nothing; `price` an image and `price_source`; `rpm`; `rewriter`.
 
     Attributes:
         timeout: Seconds for one call, from its submission to its end; a job that takes longer is asked after again.

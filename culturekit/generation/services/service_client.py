@@ -10,6 +10,7 @@ let go only when the journal has how it ended.
 import asyncio
 import binascii
 import http.client
+import os
 import re
 import time
 from base64 import b64decode
@@ -18,13 +19,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, TypeVar
+from typing import Annotated, Any, Literal, NoReturn, TypeVar
 from urllib.parse import quote, urlsplit
 
 import msgspec
 from pydantic import AfterValidator, Field, model_validator
 
-from culturekit.errors import UsageError
+from culturekit.errors import MissingDependency, UsageError
 from culturekit.generation.image_options import Rewriter, ServiceImageOptions
 from culturekit.generation.picture_store import PictureStore
 from culturekit.generation.services.image_client import ImageClient, ImagePrice
@@ -56,8 +57,9 @@ from culturekit.storage.yaml_model import StrictModel, load_model, not_empty
 JOBS = "jobs"
 """The folder beside a journal that holds what was bought and is not in the journal yet, a file for each call."""
 
-GIVEN = frozenset({"prompt", "negative", "seed", "width", "height", "size"})
-"""What a body can name."""
+SEEDS = frozenset({"seed", "seed31"})
+GIVEN = frozenset({"prompt", "negative", *SEEDS, "width", "height", "size"})
+"""What a body can name; a seed has 32 bits, of which not every service takes the first."""
 
 CALL = "call"
 """What a header can name: it is the same for each try of one call, and another for any other."""
@@ -69,7 +71,7 @@ UNKNOWN_FOR = 30.0
 """Seconds after its submission in which a service may say that it does not know a job."""
 
 LARGEST = FetchLimits(bytes=64 * 2**20)
-SIGN = re.compile(r"\{([a-z_]+)\}")
+SIGN = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
 STEP = re.compile(r"(?P<name>[^.\[\]]+)|\[(?P<place>\d+|\*)\]")
 
 
@@ -78,6 +80,19 @@ def _checked_path(path: str) -> str:
     if path and not re.fullmatch(r"[^.\[\]]+(\[(\d+|\*)\]|\.[^.\[\]]+)*", path):
         raise ValueError(f"{path!r} is no path such as result.sample or data[*].url")
     return path
+
+
+def _typed(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    """Read the scalars of a template as JSON where they are: numbers, `true`, `null`, and texts in quotes."""
+    if isinstance(value, dict):
+        return {key: _typed(below) for key, below in value.items()}
+    if isinstance(value, list):
+        return [_typed(below) for below in value]
+    try:
+        read = msgspec.json.decode(value.encode()) if isinstance(value, str) else value
+    except msgspec.DecodeError:
+        return value
+    return value if isinstance(read, dict | list) else read
 
 
 def _checked_base_url(url: str) -> str:
@@ -100,12 +115,16 @@ class Key(StrictModel):
 
 
 class Submission(StrictModel):
-    """What is posted, and what of its reply later addresses name."""
+    """What is posted, and what of its reply later addresses name.
+
+    In the body a number, `true`, `false` and `null` are what they are in JSON, and so is a text in quotes of its own.
+    """
 
     url: str
-    body: dict[str, Any]
+    body: Annotated[dict[str, Any], AfterValidator(_typed)]
+    encoding: Literal["json", "multipart"] = "json"
     headers: dict[str, str] = Field(default_factory=dict)
-    keep: dict[Annotated[str, Field(pattern=r"^[a-z_]+$")], JsonPath] = Field(default_factory=dict)
+    keep: dict[Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_]*$")], JsonPath] = Field(default_factory=dict)
 
 
 class Polling(StrictModel):
@@ -135,7 +154,10 @@ class Result(StrictModel):
 
 
 class ImageServiceFile(StrictModel):
-    """A service: whom it asks, what is sent, and where the answer stands. `hosts` may see the key too."""
+    """A service: whom it asks, what is sent, and where the answer stands.
+
+    `hosts` may see the key too; one that begins with a dot stands for all below it.
+    """
 
     model: Annotated[str, Field(min_length=1)]
     base_url: Annotated[str, AfterValidator(_checked_base_url)]
@@ -254,18 +276,17 @@ class ServiceClient(ImageClient):
     ) -> None:
         """Take the file; no key is read before `ready` or the first request."""
         base_url = normal_base_url(options.base_url) if options.base_url else file.base_url
-        owner = Service(base_url, (file.key.variable,) if file.key else (), "")
         super().__init__(
             Identity("service", base_url, file.submit.url, file.model),
             options,
-            key=partial(owner.key, options.key_variable, base_url) if file.key else lambda: None,
+            key=self._key,
             connect=_no_connection,
             written=WireFormat(self._composed, lambda outgoing: outgoing.body, self._reply),
         )
         self.file, self.size = file, size
         self.image_price, self.rewriter = price, file.rewriter
         names = _names_in(file.submit.body)
-        self.seeds, self.negatives = (None if "seed" in names else False), "negative" in names
+        self.seeds, self.negatives = (None if names & SEEDS else False), "negative" in names
         sent = {name: value for name, value in file.submit.body.items() if not _names_in(value)}
         self.sent_options = {**sent, "size": size} if size else sent
         self.decides = {"service_file": file.decides}
@@ -275,6 +296,23 @@ class ServiceClient(ImageClient):
     def ready(self) -> None:
         """Make sure that the key is there."""
         self.secret = self.key()
+
+    def _key(self) -> Secret | None:
+        """Find the key that the file names, or the SPEC in its place."""
+        if self.file.key is None:
+            return None
+        base_url, named = self.identity.base_url, self.settings.key_variable
+        secret = Service(base_url, (self.file.key.variable,), "").key(named, base_url)
+        if secret is None and not os.environ.get(self.file.key.variable, "").strip():
+            raise MissingDependency(
+                f"there is no key for {base_url}", hint=f"Set {self.file.key.variable}, which the file names under key."
+            )
+        if secret is None:
+            raise UsageError(
+                "a key is not sent over a connection that anybody on the way can read", where=base_url,
+                expected="https://", hint="Where you mean it, name the variable in the SPEC: ?api_key=${NAME}.",
+            )  # fmt: skip
+        return secret
 
     def keep_in(self, journal: Path) -> PictureStore:
         """Keep pictures and jobs beside a journal from now on."""
@@ -346,9 +384,12 @@ class ServiceClient(ImageClient):
     def _submitted(self, outgoing: Outgoing, key: str, until: float) -> Job:
         """Buy a call; its reply is on disk before anybody looks into it."""
         stated = {name: str(_filled(value, {CALL: key})) for name, value in self.file.submit.headers.items()}
-        headers = {"Content-Type": "application/json", **stated}
+        kind, content = "application/json", outgoing.body
+        if self.file.submit.encoding == "multipart":
+            kind, content = f"multipart/form-data; boundary={key}", _as_form(outgoing.body, boundary=key)
+        headers = {"Content-Type": kind, **stated}
         url = self._address(self.file.submit.url, {})
-        came = self._exchanged("POST", url, outgoing.body, headers, until=until)
+        came = self._exchanged("POST", url, content, headers, until=until)
         if came.status not in {200, 201, 202}:
             raise failure_of(came.status, came.headers, came.raw)
         job, path = Job(time.time(), came.raw), self._path(key)
@@ -397,7 +438,7 @@ class ServiceClient(ImageClient):
 
     async def _polled(self, polling: Polling, url: str, job: Job, key: str, until: float) -> bytes:
         """Look at a job until its status says that it has ended."""
-        pause, last = polling.every, "nothing"
+        pause, last, hint = polling.every, "nothing", 0.0
         while True:
             came = await self._looked(url, until)
             if isinstance(came, Failure):
@@ -406,9 +447,9 @@ class ServiceClient(ImageClient):
                 if came.status == 404 and time.time() - job.at > UNKNOWN_FOR:
                     self._forget(key)
                     raise Failure("server", f"the service no longer knows the job: {came.detail}", raw=came.raw)
-                last, wait = came.detail, came.wait or 0.0
+                last, hint = came.detail, came.wait or 0.0
             else:
-                body, wait = decoded(came.raw), 0.0
+                body, hint = decoded(came.raw), 0.0
                 last = _first(body, polling.status)
                 if last in polling.done or last in polling.refused:
                     return came.raw
@@ -418,12 +459,13 @@ class ServiceClient(ImageClient):
                     raise Failure(
                         "server", f"the job ended as {last}. {shortened(why)}".strip(), status=200, raw=came.raw
                     )
-            wait = max(wait, pause)
+            wait = max(hint, pause)
             if time.monotonic() + wait > until:
                 raise Failure(
                     "timeout",
                     f"a job has not ended in {self.settings.timeout:g} s, its status is {shortened(last)}; it is asked "
                     "after again, and not bought again",
+                    wait=hint or None,
                 )
             await asyncio.sleep(wait)
             pause = min(1.5 * pause, max(polling.longest, polling.every))
@@ -456,10 +498,12 @@ class ServiceClient(ImageClient):
             own = (asked.scheme, asked.netloc) == (base.scheme, base.netloc)
         except ValueError:
             own, asked = False, urlsplit("")
-        if not own and not (asked.scheme == "https" and asked.hostname in self.file.hosts and not asked.username):
+        host = asked.hostname or ""
+        listed = any(host == one or (one.startswith(".") and host.endswith(one)) for one in self.file.hosts)
+        if not own and not (asked.scheme == "https" and listed and not asked.username):
             raise Failure(
                 "fatal",
-                f"the service sends on to {shortened(asked.hostname or 'no host')}, which is not its own; if you trust "
+                f"the service sends on to {shortened(host or 'no host')}, which is not its own; if you trust "
                 "that host with your key, list it under hosts: in the file",
             )
         return url
@@ -498,7 +542,9 @@ class ServiceClient(ImageClient):
     def _composed(self, request: Request) -> Outgoing:
         """Write a call."""
         width, _, height = self.size.partition("x")
-        known = {**request.data, "size": self.size, "width": int(width or 0), "height": int(height or 0)}
+        seed31 = int(str(request.data["seed"])) % 2**31
+        pixels = {"size": self.size, "width": int(width or 0), "height": int(height or 0)}
+        known = {**request.data, **pixels, "seed31": seed31}
         return Outgoing(canonical_json(_filled(self.file.submit.body, known)), (), request.sample, 1)
 
     def _kept(self, raw: bytes) -> bytes:
@@ -531,6 +577,16 @@ class ServiceClient(ImageClient):
             no_object = "" if record(body) else why_no_object(raw)
             return reply_without("unreadable", no_object or why or f"there is no picture under {result.images}")
         return reply_with(candidates, _first(body, result.version), {}, Usage(0, len(candidates)))
+
+
+def _as_form(body: bytes, *, boundary: str) -> bytes:
+    """Write a body as a form, a part for each of its keys; what is no text is JSON there too."""
+    parts = [
+        f'--{boundary}\r\nContent-Disposition: form-data; name="{quote(name)}"\r\n\r\n'.encode()
+        + (value.encode() if isinstance(value, str) else canonical_json(value))
+        for name, value in record(decoded(body)).items()
+    ]
+    return b"\r\n".join([*parts, f"--{boundary}--\r\n".encode()])
 
 
 def _set_apart(held: object, store: PictureStore) -> object:

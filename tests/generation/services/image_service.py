@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from email.parser import BytesParser
+from email.policy import HTTP
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
@@ -117,7 +119,7 @@ def running_service(seller: Seller | None = None) -> Iterator[ImageService]:
     class Handler(BaseHTTPRequestHandler):
         """Speaks the protocol of the file."""
 
-        def log_message(self, format: str, *arguments: object) -> None:
+        def log_message(self, *arguments: object) -> None:
             """Say nothing."""
 
         def answer(self, method: str, body: dict[str, Any]) -> None:
@@ -127,7 +129,7 @@ def running_service(seller: Seller | None = None) -> Iterator[ImageService]:
             shop.asked.append((method, self.path, headers))
             kind, _, number = self.path.lstrip("/").partition("/")
             if kind == "pictures":
-                told = (200, {"Content-Type": "image/png"}, shop.draw(int(number)))
+                told: Answer = (200, {"Content-Type": "image/png"}, shop.draw(int(number)))
             elif headers.get("x-key") != KEY:
                 told = as_json({"error": {"message": f"no such key {headers.get('x-key')}"}}, 401)
             else:
@@ -143,7 +145,9 @@ def running_service(seller: Seller | None = None) -> Iterator[ImageService]:
             self.answer("GET", {})
 
         def do_POST(self) -> None:
-            self.answer("POST", json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            content = self.rfile.read(int(self.headers["Content-Length"]))
+            form = self.headers["Content-Type"].startswith("multipart/form-data")
+            self.answer("POST", form_of(self.headers["Content-Type"], content) if form else json.loads(content))
 
     with served(Handler) as url:
         yield ImageService(url, shop)
@@ -155,6 +159,15 @@ def service_file(folder: Path, url: str, **changed: Any) -> str:
     path = folder / "tiny.yaml"
     path.write_text(yaml.safe_dump({**FILE, "base_url": url, **changed}))
     return f"service:{path}"
+
+
+def form_of(kind: str, content: bytes) -> dict[str, Any]:
+    """Read a form with the parser of the standard library."""
+    message = BytesParser(policy=HTTP).parsebytes(f"Content-Type: {kind}\r\n\r\n".encode() + content)
+    return {
+        str(part.get_param("name", header="content-disposition")): part.get_payload(decode=True).decode()  # type: ignore[union-attr]
+        for part in message.iter_parts()
+    }
 
 
 def base64_of(seed: int) -> str:
