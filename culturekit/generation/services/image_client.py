@@ -78,7 +78,7 @@ def check_image_price(client: "ImageClient") -> ImagePrice:
             f"what an image of {client.model} costs in this size and quality is not known",
             where=client.identity.base_url,
             hint="State it in the SPEC: image_price=0.04 in US dollars per image, image_price=0 where nothing is "
-            "charged, or price=IN/OUT per million tokens together with image_tokens=N.",
+            f"charged, {client.price_hint}.",
         )
     return client.image_price
 
@@ -94,6 +94,7 @@ class ImageClient(RemoteClient, ABC):
         filters: whether the service is known to look at what it gives out.
         sent_options: what goes with every prompt.
         negatives: whether negative prompts are sent.
+        price_hint: how else the price of an image can be stated.
         decides: what decides the images besides the SPEC.
     """
 
@@ -105,6 +106,7 @@ class ImageClient(RemoteClient, ABC):
     filters: bool = False
     sent_options: Mapping[str, object] = {}
     negatives: bool = False
+    price_hint = "or price=IN/OUT per million tokens together with image_tokens=N"
     decides: Mapping[str, object] = {}
     store: PictureStore | None = None
 

@@ -14,7 +14,7 @@ import os
 import re
 import time
 from base64 import b64decode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -49,6 +49,7 @@ from culturekit.llm.journal.journal_entry import key_of
 from culturekit.llm.outcomes import Answered
 from culturekit.llm.reading.json_values import decoded, record, text, why_no_object
 from culturekit.llm.untrusted.redaction import Secret
+from culturekit.records.literal_keys import key_problem
 from culturekit.registry import Spec
 from culturekit.storage.atomic import sync_folder, write_atomically
 from culturekit.storage.digests import canonical_json, digest
@@ -194,6 +195,14 @@ class ImageServiceFile(StrictModel):
             raise ValueError("poll.url names nothing of submit.keep, so that every job would be the same")
         return self
 
+    @model_validator(mode="after")
+    def no_key_stands_here(self) -> "ImageServiceFile":
+        """Refuse a key that is written out, without repeating it."""
+        for name, value in [*_texts_in(self.submit.body), *_texts_in(self.submit.headers), ("", self.submit.url)]:
+            if problem := key_problem(value, name="" if _names_in(value) else name):
+                raise ValueError(f"{problem}; key: names the variable that holds it, and the header that it goes in")
+        return self
+
     @property
     def decides(self) -> str:
         """Hash what decides the images and how they are read, prices and speed left out."""
@@ -207,6 +216,15 @@ def _names_in(value: object) -> set[str]:
         below = value.values() if isinstance(value, dict) else value
         return {name for part in below for name in _names_in(part)}
     return set(SIGN.findall(value)) if isinstance(value, str) else set()
+
+
+def _texts_in(value: object, name: str = "") -> Iterator[tuple[str, str]]:
+    """List the texts of a template, each with its nearest key."""
+    if isinstance(value, dict | list):
+        for key, below in value.items() if isinstance(value, dict) else ((name, item) for item in value):
+            yield from _texts_in(below, str(key))
+    elif isinstance(value, str):
+        yield name, value
 
 
 def _filled(template: Any, known: Mapping[str, object]) -> Any:  # noqa: ANN401 - any JSON value
@@ -270,6 +288,8 @@ class Came:
 
 class ServiceClient(ImageClient):
     """Asks one service for images, as its file says."""
+
+    price_hint = "or as price: in the file"
 
     def __init__(
         self, file: ImageServiceFile, options: ServiceImageOptions, size: str, *, price: ImagePrice | None

@@ -230,7 +230,7 @@ def test_a_budget_and_a_plan_reckon_with_the_price_of_the_file(tmp_path: Path, s
     assert len(service.seller.sold) == 2
     buy(f"{backend}?image_price=0.01", tmp_path, llm=LlmOptions(budget=0.11))
     assert len(service.seller.sold) == PROMPTS
-    with pytest.raises(UsageError, match="is not known"):
+    with pytest.raises(UsageError, match=r"is not known.*image_price=0\.04.* or as price: in the file"):
         plan_images(
             table, ImagePlan(), backend=service_file(tmp_path, service.url, price=None), seed=3, out=tmp_path / "out"
         )
@@ -292,6 +292,21 @@ def test_all_that_is_wrong_with_a_file_is_said_at_once(tmp_path: Path) -> None:
     path.write_text(yaml.safe_dump({**FILE, "base_url": "http://127.0.0.1:1", "submit": submit}))
     with pytest.raises(ConfigError, match=r"submit\.body names \{promt\}"):
         IMAGE_SERVICES.make(f"service:{path}")
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"headers": {"Authorization": "Bearer 0123456789abcdef"}},
+        {"body": {"prompt": "{prompt}", "api_key": "0123456789abcdef"}},
+        {"url": "/v1/tiny?key=0123456789abcdef"},
+    ],
+)
+def test_a_key_that_is_written_out_is_refused_and_not_repeated(tmp_path: Path, changed: dict[str, Any]) -> None:
+    backend = service_file(tmp_path, "https://far.example", submit={**FILE["submit"], **changed})
+    with pytest.raises(ConfigError, match="written out") as caught:
+        IMAGE_SERVICES.make(backend)
+    assert "0123456789abcdef" not in str(caught.value)
 
 
 def test_sizes_are_sent_where_the_file_names_them(tmp_path: Path, service: ImageService) -> None:
