@@ -225,6 +225,7 @@ class Dispatch:
         """Count a reply that is on disk; True when the row leaves: it ended, or its repair is to be prepared."""
         self.in_flight -= 1
         if reply.stop == "unreadable":
+            self.purse.doubt(question.reserved)
             self.purse.keep(question)
             self.last_failure = "a reply that cannot be read"
             self.failed = Failure("server", self.last_failure)

@@ -56,17 +56,21 @@ def probe_once(client: Client, journal: Journal, purse: Purse, hold: DurableHold
     if bought is None and not purse.reserve(question):
         return True
 
-    def kept(kind: str, raw: bytes, status: int) -> int:
+    def kept(kind: str, raw: bytes, status: int, *, sold: bool = False) -> int:
         model = client.model
         entry = Entry(question.key, run, 1, "online", status, kind, raw, outgoing.body, model=model)
-        return journal.append_all([entry])[0]
+        return journal.append_all([entry], purse.came(question, sold=sold))[0]
 
+    if bought is None:
+        journal.write_now(purse.leaves(question))
     try:
         raw = bought.raw if bought else asyncio.run(sent(client, question, min(SECONDS, hold.patience)))
     except Failure as failure:
         (purse.keep if failure.may_be_sold else purse.free)(question)
         if failure.sent:
-            kept(failure.kind, failure.raw, failure.status)
+            kept(failure.kind, failure.raw, failure.status, sold=failure.may_be_sold)
+        else:
+            journal.write_now(purse.came(question))
         if failure.kind == "fatal":
             raise run_ended_by(failure, client.model) from None
         if failure.wait is not None:
@@ -77,6 +81,7 @@ def probe_once(client: Client, journal: Journal, purse: Purse, hold: DurableHold
     reply = fully_counted(client.read(raw), outgoing, client.identity)
     if not bought:
         purse.settle(question, reply.usage)
+        journal.write_soon([purse.unsure_fact()])
     journal.note(number, purse.reading("ok", reply.usage))
     warning = probe_warning(client, reply)
     journal.remember(fact, warning.encode())

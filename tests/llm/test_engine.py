@@ -216,7 +216,7 @@ def test_a_silent_server_is_given_up_when_patience_ends_although_requests_hang(t
         ask(FakeClient(delay=60.0), tmp_path, questions(5), AskOptions(patience=0.5))
 
 
-STEPS = [*product(("append", "found", "note", "remember"), (1, 2, 5)), ("recall", 1)]
+STEPS = [*product(("append", "found", "note", "write"), (1, 2, 5)), ("recall", 1), ("write_now", 1)]
 
 
 @pytest.mark.parametrize(("step", "at"), STEPS)
