@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from culturekit.llm.client import Client, Failure, Reply, Request
-from culturekit.llm.clients.endpoints import GOOGLE, OPENAI
+from culturekit.llm.clients.endpoints import is_elsewhere
 from culturekit.llm.clients.remote_client import for_storage
 from culturekit.llm.endings import run_ended_by
 from culturekit.llm.journal.journal import Journal
@@ -27,7 +27,6 @@ SECONDS = 30.0
 """How long the reply to a probe is waited for; a server that is slower is asked again by the next run."""
 
 INSTRUCTIONS = "Judge the candidate. Reply with one JSON object that has one key: verdict, which is keep or remove."
-SERVICES = {"openai": OPENAI, "google": GOOGLE}
 ENFORCED = ""
 NOT_ENFORCED = (
     "The server at {address} answers without holding the model {model} to the schema: expect more invalid "
@@ -112,8 +111,7 @@ class ProbeReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def needs_probe(client: Client) -> bool:
     """Tell whether it is not known beforehand that a client's server enforces schemas."""
-    service = SERVICES.get(client.identity.provider)
-    return service is not None and not service.owns(client.identity.base_url)
+    return is_elsewhere(client.identity)
 
 
 def probe_request() -> Request:

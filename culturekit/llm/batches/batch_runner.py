@@ -59,7 +59,7 @@ class BatchRunner:
         self.caller = Caller(clock, pauses, patience=options.patience, model=client.model)
         self.progress = progress
         self.book = JobBook(journal)
-        self.creator = Creator(batches, self.caller, self.book, run)
+        self.creator = Creator(batches, client.identity, self.caller, self.book, run)
         self.collector = Collector(batches, client, self.caller, self.book, journal, self.purse)
         self.reserved: set[int] = set()
         self.short: float | None = None
