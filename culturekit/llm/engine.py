@@ -16,7 +16,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
-from contextlib import suppress
 from dataclasses import dataclass
 from types import FrameType
 
@@ -166,13 +165,8 @@ class Pass:
         try:
             with interruptible(self.leave):
                 yield from self.answered()
-        except BaseException:
+        finally:
             self.leave()
-            with suppress(Exception):  # what is wrong already counts; a promise that stays only makes the rest dearer
-                self.purse.promise(0.0)
-            raise
-        self.leave()
-        self.purse.promise(0.0)
 
     def answered(self) -> Iterator[Answered]:
         """Give the answers out as they come."""
