@@ -40,7 +40,7 @@ class ReleaseOptions:
         str,
         Field(
             description="Where popularity comes from, as a SPEC: `sitelinks`, `pageviews?contact=ADDRESS` or "
-            "`google_cse:FOLDER`."
+            "`google_cse:FOLDER` (Google ends its service on 2027-01-01)."
         ),
     ] = "sitelinks"
     formats: Annotated[
