@@ -64,7 +64,7 @@ POINTS = (
         "culturekit.llm.client:Client, FreeClient", ("client", "language model client"),
     ),
     Point(
-        "quality", "culturekit.index.scorers:SCORERS", "make(spec) of a scorer of how good pictures are",
+        "quality", "culturekit.index.raters.scorers:SCORERS", "make(spec) of a scorer of how good pictures are",
         "culturekit.index.raters.quality:QualityScorer", ("quality scorer",),
     ),
     Point(

@@ -14,7 +14,7 @@ from culturekit.records.work import Outcome, Work
 from culturekit.storage.atomic import copy_file, write_atomically
 from culturekit.storage.digests import digest_file
 
-__all__ = ["HAND", "build_card", "generated", "sums_of"]
+__all__ = ["HAND", "build_card", "generated", "outcome", "sums_of"]
 
 HAND = "hand"
 

@@ -35,16 +35,23 @@ def card_cells(folder: Path, tables: Sequence[CardTable]) -> Iterator[Cells]:
 
 
 def file_cells(name: str, path: Path) -> Iterator[Cells]:
-    """Give the columns of a file that is none of the split tables."""
-    if path.suffix == ".parquet":
-        yield from frame_cells(name, pl.scan_parquet(path, glob=False))
-    elif path.suffix in {".csv", ".tsv"}:
-        yield from frame_cells(name, scan_texts(path))
-    elif path.suffix in {".json", ".jsonl"}:
-        yield from json_cells(name, path)
-    elif path.suffix in TEXT_SUFFIXES:
-        text = path.read_bytes().decode("utf-8", "replace")
-        yield Cells(name, "", pl.Series(text.split("\n\n"), dtype=pl.String()))
+    """Give the columns of a file that is none of the split tables; one that is broken is looked through as text."""
+    try:
+        if path.suffix == ".parquet":
+            yield from frame_cells(name, pl.scan_parquet(path, glob=False))
+        elif path.suffix in {".csv", ".tsv"}:
+            yield from frame_cells(name, scan_texts(path))
+        elif path.suffix in {".json", ".jsonl"}:
+            yield from json_cells(name, path)
+        elif path.suffix in TEXT_SUFFIXES:
+            yield text_cells(name, path, "\n\n")
+    except (pl.exceptions.PolarsError, orjson.JSONDecodeError):
+        yield text_cells(name, path, "\n")
+
+
+def text_cells(name: str, path: Path, between: str) -> Cells:
+    """Give the pieces of a text."""
+    return Cells(name, "", pl.Series(path.read_bytes().decode("utf-8", "replace").split(between), dtype=pl.String()))
 
 
 def frame_cells(name: str, lazy: pl.LazyFrame) -> Iterator[Cells]:
@@ -70,11 +77,7 @@ def json_cells(name: str, path: Path) -> Iterator[Cells]:
     if frame is not None:
         yield from frame_cells(name, frame.lazy())
         return
-    try:
-        yield from gathered(name, json_values(path))
-    except orjson.JSONDecodeError:
-        text = path.read_bytes().decode("utf-8", "replace")
-        yield Cells(name, "", pl.Series(text.splitlines(), dtype=pl.String()))
+    yield from gathered(name, json_values(path))
 
 
 def flat_frame(path: Path) -> pl.DataFrame | None:

@@ -10,7 +10,7 @@ from culturekit.errors import IntegrityError, UsageError
 from culturekit.storage.digests import digest_file, digest_tree
 from culturekit.storage.manifest import JOURNAL, MANIFEST, RUN_RECORD, Manifest, read_manifest
 
-__all__ = ["OWN", "SUMS", "ReleaseFiles", "plain_files", "release_files"]
+__all__ = ["OWN", "SUMS", "ReleaseFiles", "hash_of", "plain_files", "release_files"]
 
 SUMS = "SHA256SUMS"
 SPLITS = "splits"

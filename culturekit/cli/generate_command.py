@@ -70,8 +70,8 @@ def generate(
     as_json: AsJson = False,
 ) -> None:
     """Make images of prompts, each a file and a row; what could not be made is a row with its reason."""
+    from culturekit.generation.backends import is_paid
     from culturekit.generation.folder.folder_options import FOLDER
-    from culturekit.generation.services.image_services import is_paid
 
     paid = is_paid(backend)
     if not paid and (plan or llm != DEFAULTS):

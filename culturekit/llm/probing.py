@@ -8,6 +8,7 @@ import msgspec
 
 from culturekit.llm.client import Client, Failure, Reply, Request
 from culturekit.llm.clients.endpoints import GOOGLE, OPENAI
+from culturekit.llm.clients.remote_client import for_storage
 from culturekit.llm.endings import run_ended_by
 from culturekit.llm.journal.journal import Journal
 from culturekit.llm.journal.journal_entry import Entry, key_of
@@ -72,7 +73,7 @@ def probe_once(client: Client, journal: Journal, purse: Purse, hold: DurableHold
             hold.keep(failure.wait)
         logger.info("%s did not say whether it enforces schemas: %s", client.identity.base_url, failure.detail)
         return False
-    number = bought.number if bought else kept("reply", raw, 200)
+    number = bought.number if bought else kept("reply", for_storage(client, raw), 200)
     reply = fully_counted(client.read(raw), outgoing, client.identity)
     if not bought:
         purse.settle(question, reply.usage)

@@ -180,6 +180,10 @@ OTHERS: dict[str, tuple[Corruption, str]] = {
         "hand-unreadable",
     ),
     "a count in facts.json": (lambda card: edited(card, "facts.json", r'"NG": 2', '"NG": 3'), "count-differs"),
+    "a count of the manifest": (
+        lambda card: edited(card, "manifest.json", r'"cspace": 4', '"cspace": 5'),
+        "count-differs",
+    ),
     "rows taken out": (shorter_table, "count-differs"),
     "a column renamed": (renamed_column, "table-unreadable"),
     "a flipped bit": (flipped_bit, "hash-differs"),

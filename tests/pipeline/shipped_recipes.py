@@ -6,8 +6,8 @@ from typing import TypeAlias
 
 from culturekit.config.load import find_recipe, load_any_recipe
 from culturekit.pipeline.run_recipe import run_recipe
-from culturekit.pipeline.run_stage import StageRun
 from culturekit.pipeline.workers.local_engine import LocalEngine
+from culturekit.stages.run_stage import StageRun
 from culturekit.verify.verify_run import Verification, verify_run
 
 __all__ = ["Finished", "check_built_then_reused", "run_small", "verified"]

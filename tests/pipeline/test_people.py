@@ -12,7 +12,7 @@ import pytest
 from culturekit.config.load import load_recipe
 from culturekit.config.recipe import Recipe
 from culturekit.errors import CultureKitError, UsageError
-from culturekit.pipeline.run_stage import run_stage
+from culturekit.stages.run_stage import run_stage
 from culturekit.stages.stage import Stage
 from culturekit.storage.manifest import read_manifest
 from culturekit.verify.verify_run import verify_run

@@ -7,24 +7,23 @@ from typing import Any
 
 import polars as pl
 
-from culturekit.builders.prompting.prompt_options import PromptOptions
-from culturekit.builders.prompting.prompt_rows import (
+from culturekit.builders.prompt_rows import (
     BENCHMARK,
     Wording,
     artifact_prompt,
     underspecified_prompts,
     within_country_prompts,
 )
-from culturekit.builders.prompting.prompt_templates import (
+from culturekit.builders.prompt_templates import (
     NOTHING_ADDED,
     AddedTemplates,
     added_templates,
     open_templates,
 )
+from culturekit.builders.prompting.prompt_options import PromptOptions
 from culturekit.builders.prompting.quotas import Group, Quotas, read_quotas
 from culturekit.builders.prompting.review_sheet import Decisions, read_decisions, review_sheet
 from culturekit.builders.prompting.selection import Selection, drop_of, fresh_quotas, select, unmet, without_public
-from culturekit.builders.prompting.translations import load_translations
 from culturekit.builders.space.public_cube import (
     Key,
     Row,
@@ -37,6 +36,7 @@ from culturekit.builders.space.public_cube import (
 from culturekit.builders.space.public_layout import public_rows, statements_of_file, write_public
 from culturekit.builders.space.release_files import PUBLIC
 from culturekit.builders.space.space_files import read_space
+from culturekit.builders.translations import load_translations
 from culturekit.errors import UsageError
 from culturekit.kg.concept_words import ENGLISH
 from culturekit.kg.concepts import Concept

@@ -13,9 +13,13 @@ __all__ = ["Component", "PipelineFolder", "find_pipeline", "lora_files"]
 
 INDEX = "model_index.json"
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.pickle", "*.msgpack", "*.onnx")
+PICKLES_AND_SAFE = (".safetensors", *(pattern.removeprefix("*") for pattern in PICKLES))
 TOLD_BY = ("*.json", "*.txt", "*.model", "*.jinja")
 STEM = r"(?:model|diffusion_pytorch_model)"
-WEIGHTLESS = re.compile(r"Tokenizer|Scheduler|Processor|Extractor")
+WEIGHTLESS = re.compile(r"Tokenizer|Scheduler|Processor|Extractor|Guidance")
+HUB_LORA = re.compile(r"(?P<id>[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(?:/(?P<file>(?:[\w.-]+/)*[\w.-]+\.safetensors))?")
+USUAL_LORA = "pytorch_lora_weights.safetensors"
+"""What diffusers calls the adapters that it saves."""
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 
 
@@ -187,9 +191,14 @@ def is_complete(folder: Path, variant: str) -> bool:
     )
 
 
-def lora_files(target: str) -> list[Path]:
-    """List the adapters of a folder, or the one that is named."""
+def lora_files(target: str, revision: str = "") -> list[Path]:
+    """List the adapters of a folder, or the one that is named, in a folder or on the hub."""
     path = Path(target).expanduser()
+    on_hub = HUB_LORA.fullmatch(target)
+    if on_hub and not path.exists() and not on_hub["id"].endswith(PICKLES_AND_SAFE):
+        return [lora_of_hub(on_hub["id"], on_hub["file"] or "", revision)]
+    if revision:
+        raise UsageError("only a hub id has revisions", where=target, found=f"lora_revision={revision}")
     files = [path] if path.suffix == ".safetensors" and path.is_file() else sorted(path.glob("*.safetensors"))
     if files:
         return files
@@ -199,4 +208,24 @@ def lora_files(target: str) -> list[Path]:
             "these adapters are a pickle, which can run any code when it is opened",
             where=target, expected="a folder with safetensors", found=(pickles or [path.name])[0],
         )  # fmt: skip
-    raise UsageError("there are no adapters", where=target, expected="a folder with safetensors")
+    raise UsageError(
+        "there are no adapters", where=target, expected="a folder with safetensors, or OWNER/NAME of the hub"
+    )
+
+
+def lora_of_hub(name: str, file: str, revision: str) -> Path:
+    """Find the adapter of a hub id in the local cache or fetch it; of several, one has to be named."""
+    asked = file or USUAL_LORA
+    folder = hub_folder(
+        name, revision, complete=lambda folder: (folder / asked).is_file(), extra="embed,generate",
+        asked_by="lora", fetched=(file or "*.safetensors",),
+    )  # fmt: skip
+    if (folder / asked).is_file():
+        return folder / asked
+    found = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.safetensors"))
+    if len(found) == 1 and not file:
+        return folder / found[0]
+    raise UsageError(
+        "there are several adapters under this hub id" if found else "there are no adapters under this hub id",
+        where=name, expected=f"lora={name}/{found[0]}" if found else asked, found=", ".join(found[:8]) or file,
+    )  # fmt: skip

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from culturekit.errors import UsageError
+from culturekit.generation.backends import SERVICES
 from culturekit.generation.image_options import ImageOptions
 from culturekit.generation.picture_store import PictureStore, set_apart
 from culturekit.llm.batches.batch_client import BatchClient
@@ -15,8 +16,9 @@ from culturekit.llm.client import Identity, Outgoing, Rate, Usage
 from culturekit.llm.clients.client_options import ServiceOptions
 from culturekit.llm.clients.remote_client import RemoteClient
 from culturekit.llm.money.prices import image_sizes, parse_price, rate_of
+from culturekit.registry import Registry
 
-__all__ = ["ImageClient", "ImagePrice", "check_image_price", "price_of_images"]
+__all__ = ["IMAGE_SERVICES", "ImageClient", "ImagePrice", "check_image_price", "price_of_images"]
 
 PICTURES = "pictures"
 
@@ -122,3 +124,7 @@ class ImageClient(RemoteClient, ABC):
     def kept(self, raw: bytes) -> bytes:
         """Keep the pictures of a reply."""
         return raw if self.store is None else set_apart(raw, self.store)
+
+
+IMAGE_SERVICES: Registry[ImageClient] = Registry("backend", SERVICES)
+"""The services that culturekit knows by name, as clients that images are bought through."""

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from culturekit.defaults import BLOCKS_PER_SHARD
 from culturekit.errors import UsageError
-from culturekit.index.diagnosis.comparison import Comparer, Comparison, weights_for
 from culturekit.index.encoder import Vectors
 from culturekit.index.folder.index_folder import OpenIndex, open_index
 from culturekit.index.matching.abstention import Abstention
 from culturekit.index.matching.calibration import Known, calibrate, calibration_table, described, held_out, known_images
+from culturekit.index.matching.comparison import Comparer, Comparison, weights_for
 from culturekit.index.matching.mapping_images import (
     Seen,
     dropped,

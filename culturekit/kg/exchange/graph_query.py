@@ -14,7 +14,7 @@ from rdflib.plugins.sparql.sparql import Query
 from rdflib.term import Node
 
 from culturekit.errors import UsageError
-from culturekit.kg.exchange.rdf_graphs import PREFIXES
+from culturekit.kg.exchange.graph_files import PREFIXES
 from culturekit.storage.foreign_text import without_halves
 
 __all__ = ["Answer", "ask_graph"]

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from culturekit.errors import UsageError
+from culturekit.kg.edge_sweep import edge_blocks, let_go
 from culturekit.kg.store import Graph
-from culturekit.kg.walk.edge_sweep import edge_blocks, let_go
 from culturekit.kg.walk.searches import Search
 
 __all__ = ["MOST_ROWS", "Ways", "authors_walk"]

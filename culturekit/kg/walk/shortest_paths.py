@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from culturekit.kg.edge_sweep import edge_blocks, let_go
 from culturekit.kg.store import Graph
 from culturekit.kg.walk.candidate_rows import Reached
-from culturekit.kg.walk.edge_sweep import edge_blocks, let_go
 from culturekit.kg.walk.searches import Search, walked_nodes
 from culturekit.kg.walk.walk import Pass, Walk
 

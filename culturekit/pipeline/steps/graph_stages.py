@@ -14,7 +14,7 @@ from culturekit.errors import UsageError
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import countries, country_files
 from culturekit.kg.looking.compare import write_comparison
-from culturekit.pipeline.concept_options import released_concepts
+from culturekit.pipeline.steps.concept_options import released_concepts
 from culturekit.records.choices import GraphFormat
 from culturekit.records.schemas import DIFF
 from culturekit.records.work import Outcome, Work
@@ -23,9 +23,9 @@ from culturekit.stages.stage import Stage
 from culturekit.storage.manifest import read_manifest
 from culturekit.storage.package_data import shipped
 from culturekit.storage.tables import write_table
-from culturekit.trail.space.behind import SpaceBehind
-from culturekit.trail.space.causes import compare_spaces
-from culturekit.trail.space.change_lines import cause_totals
+from culturekit.trail.space_behind import SpaceBehind
+from culturekit.trail.space_causes import compare_spaces
+from culturekit.trail.space_lines import cause_totals
 
 __all__ = [
     "compare_stage",
@@ -149,7 +149,7 @@ def space_diff_stage(before: Path, after: Path) -> Stage:
     return Stage(
         "diff",
         "space-diff",
-        1,
+        2,
         lambda work: write_space_diff(work, *sides),
         {"before": sides[0].file, "after": sides[1].file},
         {

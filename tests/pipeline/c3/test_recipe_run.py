@@ -8,10 +8,10 @@ import polars as pl
 import pytest
 
 from culturekit.errors import UsageError
-from culturekit.pipeline.run_stage import run_stage
 from culturekit.pipeline.several_runs import several_runs_stage, site_stage
 from culturekit.pipeline.steps.report_stage import report_of
 from culturekit.pipeline.workers.local_engine import LocalEngine
+from culturekit.stages.run_stage import run_stage
 from culturekit.verify.verify_run import verify_run
 from tests.pipeline.shipped_recipes import Finished, check_built_then_reused, run_small, verified
 from tests.report.test_site import RECORD, Links

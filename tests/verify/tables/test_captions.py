@@ -12,7 +12,6 @@ from culturekit.builders.captions.objects import ObjectsOptions, ObjectsReads
 from culturekit.builders.captions.sampling import SampleOptions
 from culturekit.builders.captions.translating import TranslateOptions, TranslateReads
 from culturekit.generation.simulated.scenes.captions import spoken
-from culturekit.pipeline.run_stage import run_stage
 from culturekit.pipeline.steps.caption_stages import (
     CaptionsRead,
     CultureRead,
@@ -22,6 +21,7 @@ from culturekit.pipeline.steps.caption_stages import (
     translate_stage,
 )
 from culturekit.pipeline.workers.local_engine import LocalEngine
+from culturekit.stages.run_stage import run_stage
 from culturekit.stages.stage import Stage
 from culturekit.verify.tables.check_pairs import check_expansion, check_objects, check_sample, check_translations
 from tests.verify.tampering import Change, broken_by

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from culturekit.errors import UsageError
 from culturekit.index.encoder import Vectors
 from culturekit.index.folder.index_folder import OpenIndex, open_index
+from culturekit.index.matching.adjustment import Adjustment, adjusted_by
 from culturekit.index.matching.mapping_options import ANYWHERE, MappingOptions, Place, artifacts_within
 from culturekit.index.matching.match_batch import SPARE, Matched, country_sets, match_batch
 from culturekit.index.matching.match_ranking import Ranking, ranked_by_blocks, ranking_of
 from culturekit.index.matching.match_scope import ChannelVectors, Scope, scope_of
-from culturekit.index.search.adjustment import Adjustment, adjusted_by
 from culturekit.index.search.search import searcher
 from culturekit.records.choices import Aggregate
 from culturekit.records.unchanged import state_of

@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from culturekit.errors import UsageError
-from culturekit.pipeline.known_inputs import known_records, traces_of
 from culturekit.recipe_plugins import carrying
 from culturekit.records.work import Engine, Outcome, Progress, Quiet, Work
+from culturekit.stages.known_inputs import known_records, traces_of
 from culturekit.stages.stage import Stage, check_expected, check_sizes, input_records, key_of
 from culturekit.storage.atomic import remove_strays
 from culturekit.storage.manifest import JOURNAL, InputRecord, Manifest, describe_outputs, read_manifest

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from culturekit.builders.prompting.prompt_templates import TemplateSet, templates
+from culturekit.builders.prompt_templates import TemplateSet, templates
 from culturekit.errors import ConfigError, Problem, UsageError
 from culturekit.kg.concept_words import ENGLISH, UNVERIFIED, Language, TemplatePart, Verified, template_problems
 from culturekit.records.choices import TemplateSetName

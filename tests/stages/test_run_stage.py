@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 from culturekit.errors import IntegrityError, UpstreamUnavailable, UsageError
-from culturekit.pipeline.run_stage import StageRun, run_stage
 from culturekit.records.work import Outcome, Work
+from culturekit.stages.run_stage import StageRun, run_stage
 from culturekit.stages.stage import Stage
 from tests.conftest import HeardProgress, HereEngine
 

@@ -8,7 +8,7 @@ from culturekit.audit.findings import Check, Code, Finding, Turn, quoted
 from culturekit.audit.folding import fold, tidy
 from culturekit.audit.knowledge import Knowledge
 from culturekit.audit.sheet import Row, Sheet
-from culturekit.builders.prompting.prompt_templates import templates
+from culturekit.builders.prompt_templates import templates
 
 __all__ = ["NEGATIVE_PROMPTS", "PROMPT_LENGTHS"]
 

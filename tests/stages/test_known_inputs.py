@@ -3,10 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from culturekit.pipeline import known_inputs
-from culturekit.pipeline.run_stage import run_stage
 from culturekit.records.work import Outcome, Work
-from culturekit.stages import stage
+from culturekit.stages import known_inputs, stage
+from culturekit.stages.run_stage import run_stage
 from culturekit.stages.stage import Stage
 from culturekit.storage.digests import digest_file
 from tests.conftest import HeardProgress, HereEngine

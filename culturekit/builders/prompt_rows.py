@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from culturekit.builders.prompting.prompt_templates import (
+from culturekit.builders.prompt_templates import (
     NOTHING_ADDED,
     AddedTemplates,
     TemplateSet,
@@ -14,7 +14,7 @@ from culturekit.builders.prompting.prompt_templates import (
     templates,
     worded,
 )
-from culturekit.builders.prompting.translations import Translation
+from culturekit.builders.translations import Translation
 from culturekit.kg.concept_words import ENGLISH
 from culturekit.kg.countries import Country, country
 from culturekit.records.choices import TemplateSetName

@@ -7,6 +7,7 @@ from typing import Any, Self, TypeAlias
 
 import polars as pl
 
+from culturekit.builders.folded_names import folded
 from culturekit.builders.space.space_files import read_space
 from culturekit.errors import IntegrityError, UsageError
 from culturekit.records.schemas import CANDIDATES, DECISIONS, DROPS, KEPT
@@ -15,17 +16,17 @@ from culturekit.storage.digests import digest_file
 from culturekit.storage.manifest import Manifest, read_manifest
 from culturekit.storage.tables import read_table
 from culturekit.trail.stage_verdicts import reason_text
-from culturekit.trail.upstream import recorded, upstream
+from culturekit.trail.upstream import recorded
 
-__all__ = ["Row", "SpaceBehind", "rows_of", "space_file"]
+__all__ = ["ENTERED", "Row", "SpaceBehind"]
 
 NEEDED = ("release", "filter", "extract", "ingest")
 """Kinds of stages without which a row cannot be walked back to the dump."""
 
-FIRST_STRICT_RELEASE = 3
-"""The version of the release stage that began to leave out what waits for a person."""
-
 WITHIN = ("cspace.parquet", "cspace/cspace.parquet", "release/cspace.parquet")
+
+ENTERED = frozenset({"added", "country added"})
+"""Outcomes of proposals that made a row."""
 
 Row: TypeAlias = Mapping[str, Any]
 
@@ -64,12 +65,6 @@ class SpaceBehind:
         """Read candidates by item and concept."""
         return rows_of(self.folders["extract"] / "candidates.parquet", CANDIDATES, "qid", qids)
 
-    @property
-    def takes_review(self) -> bool:
-        """Whether the release took in what waits for a person to look at."""
-        strict = self.manifests["release"].version >= FIRST_STRICT_RELEASE
-        return not strict or "review" in (self.option("release", "include") or ())
-
     def decisions(self, qids: Iterable[str]) -> dict[tuple[str, str], str]:
         """Read what people decided about candidates, as verdicts, by item and concept."""
         if "review" not in self.folders:
@@ -89,40 +84,19 @@ class SpaceBehind:
         found = {key: ("remove", reason_text(row)) for key, row in dropped.items()}
         return found | {key: (row["verdict"], row["reason"]) for key, row in kept.items()}
 
-    def option(self, kind: str, name: str) -> Any:  # noqa: ANN401 - anything JSON can hold
-        """Give an option of a stage; None where the stage has none of that name."""
-        manifest = self.manifests.get(kind)
-        return None if manifest is None else manifest.options.get(name)
-
-    def concepts(self, kind: str) -> Mapping[str, Mapping[str, Any]]:
-        """Give the root configs that a stage worked with, by concept.
-
-        A stage notes the part that it reads; the rest, and what a root has besides, is as the extraction has it.
-        """
-        whole: Mapping[str, Mapping[str, Any]] = self.option("extract", "concepts") or {}
-        own: Mapping[str, Mapping[str, Any]] = self.option(kind, "concepts") or {}
-        return {name: completed_config(config, whole.get(name, {})) for name, config in own.items()}
-
-    def input_hash(self, kind: str, role: str) -> str:
-        """Give the hash of a stage's input; empty where it has none of that role."""
-        manifest = self.manifests.get(kind)
-        record = manifest.inputs.get(role) if manifest else None
-        return record.sha256 if record else ""
-
-    def input_place(self, kind: str, role: str) -> Path | None:
-        """Find an input that is still what the stage read."""
-        try:
-            return upstream(self.folders[kind], role)
-        except (IntegrityError, UsageError, KeyError):
-            return None
-
-
-def completed_config(own: Mapping[str, Any], whole: Mapping[str, Any]) -> dict[str, Any]:
-    """Fill in what a stage does not read of a root config; the roots that it reads come first."""
-    noted = {root["qid"]: root for root in own["roots"]}
-    known = {root["qid"]: root for root in whole.get("roots", ())}
-    roots = [{"label": "", **known.get(qid, {}), **noted.get(qid, {})} for qid in dict.fromkeys([*noted, *known])]
-    return {"hops": 1, **whole, **own, "roots": roots}
+    def proposals(self, cells: Iterable[tuple[str, str]]) -> dict[tuple[str, str, str], Row]:
+        """Read proposals for some cells, by identifier and by folded name: the one that entered, or the last."""
+        if "completion" not in self.folders:
+            return {}
+        wanted = pl.LazyFrame(sorted(set(cells)), schema={"concept": pl.String, "country": pl.String}, orient="row")
+        rows = pl.scan_parquet(self.folders["completion"] / "proposals.parquet").join(wanted, on=["concept", "country"])
+        found: dict[tuple[str, str, str], Row] = {}
+        for row in rows.collect().sort("round", "name", maintain_order=True).iter_rows(named=True):
+            for known_by in filter(None, (row["artifact_id"], folded(row["name"]))):
+                place = (row["concept"], row["country"], known_by)
+                if place not in found or found[place]["outcome"] not in ENTERED:
+                    found[place] = row
+        return found
 
 
 def space_file(path: Path) -> Path:

@@ -3,20 +3,21 @@
 import json
 import math
 import os
+import queue
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import polars as pl
 
 from culturekit.defaults import REQUESTS_PER_SHARD
-from culturekit.generation.backend import HeldBackend, ImageReply, ImageRequest
+from culturekit.generation.backend import HeldBackend, ImageReply, ImageRequest, Lane
 from culturekit.generation.comparability import Slot
-from culturekit.generation.diffusion.lane_threads import Answered, in_lanes
 from culturekit.generation.image_rows import Maker, Shard, batches, image_row, part_schema
 from culturekit.records.choices import PictureFormat
 from culturekit.records.work import Work
@@ -25,10 +26,17 @@ from culturekit.storage.seals import is_sealed, seal_pictures
 from culturekit.storage.system_errors import explained_outside
 from culturekit.storage.tables import save_parquet
 
-__all__ = ["Pace", "held_shards", "make_held", "pilot_held"]
-
-
 PILOT = 2
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, slots=True)
+class Answered(Generic[Item]):
+    """An item and what a lane said to it."""
+
+    item: Item
+    replies: Sequence[ImageReply]
 
 
 class SlotJournal:
@@ -226,3 +234,73 @@ def row_in_line(line: bytes) -> dict[str, Any] | None:
     except ValueError:
         return None
     return row if isinstance(row, dict) else None
+
+
+class _Rounds(Generic[Item]):
+    """The items that are handed out, and the answers that wait: at most one for each lane, so few are in flight."""
+
+    def __init__(
+        self, lanes: Sequence[Lane], items: Iterator[Item], requests: Callable[[Item], Sequence[ImageRequest]]
+    ) -> None:
+        """Take the lanes and the work."""
+        self.items, self.requests = items, requests
+        self.taking = threading.Lock()
+        self.ended = threading.Event()
+        self.ready: queue.Queue[Answered[Item] | BaseException | None] = queue.Queue(len(lanes))
+        self.threads = [threading.Thread(target=self.work, args=(lane,), daemon=True) for lane in lanes]
+
+    def next_item(self) -> Item | None:
+        """Hand out the next item, unless nobody waits any more."""
+        with self.taking:
+            return None if self.ended.is_set() else next(self.items, None)
+
+    def work(self, lane: Lane) -> None:
+        """Let a lane answer items until none is left."""
+        try:
+            while (item := self.next_item()) is not None:
+                self.ready.put(Answered(item, lane.generate(self.requests(item))))
+        except BaseException as error:
+            self.ready.put(error)
+        else:
+            self.ready.put(None)
+
+    def answers(self) -> Iterator[Answered[Item]]:
+        """Give answers until every lane has none left; an error of a lane is raised here."""
+        going = len(self.threads)
+        while going:
+            answer = self.ready.get()
+            if isinstance(answer, BaseException):
+                raise answer
+            if answer is None:
+                going -= 1
+            else:
+                yield answer
+
+    def stop(self) -> None:
+        """Let every lane finish what it is at, and no more."""
+        self.ended.set()
+        for thread in self.threads:
+            while thread.is_alive():
+                try:
+                    self.ready.get(timeout=0.05)
+                except queue.Empty:
+                    continue
+
+
+def in_lanes(
+    lanes: Sequence[Lane], items: Iterator[Item], requests: Callable[[Item], Sequence[ImageRequest]]
+) -> Iterator[Answered[Item]]:
+    """Let lanes answer items, each one after another, while the caller keeps what was answered before.
+
+    Args:
+        lanes: each has a thread of its own.
+        items: handed out in their order.
+        requests: what a lane is asked for an item.
+    """
+    rounds = _Rounds(lanes, items, requests)
+    for thread in rounds.threads:
+        thread.start()
+    try:
+        yield from rounds.answers()
+    finally:
+        rounds.stop()

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from culturekit.index.diagnosis import comparison
-from culturekit.index.diagnosis.comparison import ranked_by_search, runs_of
 from culturekit.index.encoder import Vectors
+from culturekit.index.matching import comparison
+from culturekit.index.matching.comparison import ranked_by_search, runs_of
 from culturekit.index.matching.match_batch import country_sets, match_batch
 from culturekit.index.matching.match_ranking import Ranking, ranked_by_blocks
 from culturekit.index.matching.match_scope import ChannelVectors, scope_of

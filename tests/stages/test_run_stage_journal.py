@@ -6,8 +6,8 @@ import pytest
 
 from culturekit.llm.journal.journal import Entry, Journal
 from culturekit.llm.journal.run_tag import run_tag
-from culturekit.pipeline.run_stage import StageRun, run_stage
 from culturekit.records.work import Outcome, Work
+from culturekit.stages.run_stage import StageRun, run_stage
 from culturekit.stages.stage import Stage
 from tests.conftest import HeardProgress, HereEngine
 
