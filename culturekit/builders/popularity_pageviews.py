@@ -14,6 +14,7 @@ import polars as pl
 
 from culturekit.builders.popularity import Ratings, rank_within
 from culturekit.errors import UsageError
+from culturekit.kg.dump.entities import wikipedia_of
 from culturekit.kg.web.pinned_connection import check_contact, check_url
 from culturekit.kg.web.polite_source import WIKIMEDIA_A_MINUTE, KeptAnswers, Pace, PoliteSource
 from culturekit.records.work import Work
@@ -230,7 +231,7 @@ def months(period: str) -> tuple[str, str]:
 def wikis(languages: Sequence[str]) -> list[str]:
     """Turn languages of labels into those of wikis, each once."""
     codes = [language.strip().lower().replace("_", "-") for language in languages]
-    short = [code.partition("-")[0] if code.startswith("pt-") else code for code in codes if code and code != "mul"]
+    short = [wikipedia_of(code) for code in codes if code and code != "mul"]
     wrong = [code for code in short if not LANGUAGE.match(code)]
     if wrong:
         raise UsageError("not the language of a Wikipedia", expected="codes such as en,hi,zh-yue", found=wrong[0])

@@ -15,7 +15,7 @@ import polars as pl
 from culturekit.errors import UsageError
 from culturekit.kg.concepts import Concept, Root
 from culturekit.kg.dump.build_store import NO_DUMP, store_rows
-from culturekit.kg.dump.entities import ENTITY_STATEMENTS, languages_in_order
+from culturekit.kg.dump.entities import ENTITY_STATEMENTS, languages_in_order, wikipedia_of
 from culturekit.kg.sparql import sparql_queries as queries
 from culturekit.kg.sparql.sparql_client import Row, SparqlClient
 from culturekit.kg.sparql.sparql_rows import (
@@ -193,7 +193,7 @@ def described(crawl: Crawl, numbers: set[int], languages: tuple[str, ...]) -> Ma
     terms = terms_of(in_batches(client, numbers, lambda batch, at: queries.terms(batch, order, at)), order)
     rows = in_batches(client, numbers, queries.counts)
     counts = {number_of(row["item"]): int(row["count"].value) for row in rows}
-    wiki = languages[0].lower().replace("_", "-")
+    wiki = wikipedia_of(languages[0].lower().replace("_", "-"))
     pages = in_batches(client, numbers, lambda batch, at: queries.titles(batch, wiki, at))
     titles = {number_of(row["item"]): row["title"].value for row in pages}
     media: dict[int, list[StatedValue]] = {}
