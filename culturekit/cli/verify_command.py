@@ -37,7 +37,10 @@ def verify(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check a run's hashes, and work out every score again with code that shares nothing with the metrics."""
+    """Check a run's hashes, and work out every score again.
+
+    The code that does it shares nothing with the metrics.
+    """
     if out is not None:
         check_place(out, run_folder)
     with progress_for(as_json=as_json) as progress:
