@@ -54,7 +54,10 @@ def verify(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a finished run again from its recipe, stage by stage, and compare every hash; nothing is bought or sent."""
+    """Make a finished run again and compare every hash.
+
+    Its stages are made from its recipe, one by one; nothing is bought or sent.
+    """
     if out is not None:
         check_place(out, run_folder)
     from culturekit.pipeline.workers.engines import engine_for

@@ -120,7 +120,10 @@ class ClipOptions:
 
 
 def clip(given: ClipReads, options: ClipOptions, *, name: str = "scores") -> Stage:
-    """Score images against their prompts, regions or objects: CLIPScore, objects shown, consistency."""
+    """Score images against their prompts, regions or objects.
+
+    CLIPScore, objects shown, consistency.
+    """
 
     def identity() -> dict[str, Any]:
         return one_identity(given.vectors.folder, given.texts.folder)

@@ -68,7 +68,10 @@ class DialectOptions:
 
 
 def dialects(given: DialectReads, options: DialectOptions, *, name: str = "scores") -> Stage:
-    """Score the gap between pictures of two dialects, paired by prompt. --pair: [artifact_id, template_id]."""
+    """Score the gap between pictures of two dialects.
+
+    Paired by prompt. --pair: [artifact_id, template_id].
+    """
 
     def score(work: Work) -> Scored:
         return score_dialects(

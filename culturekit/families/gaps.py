@@ -67,7 +67,10 @@ class GapOptions:
 
 
 def gaps(given: GapReads, options: GapOptions, *, name: str = "scores") -> Stage:
-    """Score the gaps between groups on every score of every model, stratified by country."""
+    """Score the gaps between groups, stratified by country.
+
+    On every score of every model.
+    """
     known = replace(options, groups=options.sides)  # a manifest keeps the groups, not the name of their file
     return family_stage(
         "gaps",

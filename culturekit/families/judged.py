@@ -109,7 +109,10 @@ class JudgedOptions:
 
 
 def judged(given: JudgedReads, options: JudgedOptions, *, name: str = "judged") -> Stage:
-    """Put means of what a judge says right by people who answered about a random part of the same items."""
+    """Put means of what a judge says right by people.
+
+    They answered about a random part of the same items.
+    """
     check_options(options)
 
     def score(_: Work) -> Scored:

@@ -49,7 +49,10 @@ class NeutralOptions:
 
 
 def neutral(given: NeutralReads, options: NeutralOptions, *, name: str = "scores") -> Stage:
-    """Score how much pictures of neutral prompts resemble those of each group. --pair: [artifact_id]."""
+    """Score how pictures of neutral prompts resemble each group's.
+
+    --pair: [artifact_id].
+    """
     known = replace(options, encoder=options.encoder or given.vectors.encoder)
 
     def score(work: Work) -> Scored:

@@ -65,7 +65,10 @@ class RealismReads:
 
 
 def realism(given: RealismReads, options: RealismOptions, *, name: str = "scores") -> Stage:
-    """Score precision, recall, density, coverage, Fréchet and kernel distance, and the inception score."""
+    """Score images by how they lie among real ones.
+
+    Precision, recall, density, coverage, Fréchet and kernel distance, and the inception score.
+    """
     options = replace(options, means=options.means.known())
 
     def score(work: Work) -> Scored:

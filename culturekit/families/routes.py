@@ -66,7 +66,10 @@ class RouteOptions(QvsOptions):
 
 
 def routes(given: RouteReads, options: RouteOptions, *, name: str = "routes") -> Stage:
-    """Score two routes on the images that both know, side by side, and say how far they agree image by image."""
+    """Score two routes on the images that both know.
+
+    Side by side, and how far they agree image by image.
+    """
     check_apart("a route", [*given.a.places, *given.b.places])
 
     def run(work: Work) -> Outcome:

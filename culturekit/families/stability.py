@@ -64,7 +64,10 @@ class StabilityReads:
 
 
 def stability(given: StabilityReads, *, name: str = "scores") -> Stage:
-    """Correlate the rankings of models by every two encoders or channels; below .8 a ranking is not stable."""
+    """Correlate rankings of models by encoders or channels.
+
+    Every two of them; below .8 a ranking is not stable.
+    """
     tables = roles_of(given)
     return family_stage(
         "stability",

@@ -109,7 +109,10 @@ class Task1Options:
 
 
 def task1(given: Task1Reads, options: Task1Options, *, name: str = "scores") -> Stage:
-    """Score agreement on similarity and appeal, and how they follow distances and the manifold of real images."""
+    """Score agreement on similarity and appeal.
+
+    And how they follow distances and the manifold of real images.
+    """
 
     def score(_: Work) -> Scored:
         extractors: dict[str, dict[str, ArrayLike]] = {}

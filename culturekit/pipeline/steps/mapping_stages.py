@@ -115,7 +115,10 @@ class ShuffleReads:
 
 
 def shuffle_stage(given: ShuffleReads, options: ShuffleOptions) -> Stage:
-    """Cut images into tiles and shuffle them: what such pictures score is the floor of a score."""
+    """Cut images into tiles and shuffle them.
+
+    What such pictures score is the floor of a score.
+    """
     return Stage(
         "shuffled",
         "shuffle",
@@ -139,7 +142,10 @@ class DiagnosisReads:
 
 
 def diagnosis_stage(given: DiagnosisReads, options: DiagnosisOptions) -> Stage:
-    """Hold references out: precision and recall by country, the ceiling of a score, and the hubs of a mapping."""
+    """Hold references out, and say how far the encoder is right.
+
+    Precision and recall by country, the ceiling of a score, and the hubs of a mapping.
+    """
 
     def run(work: Work) -> Outcome:
         check_mapped_through(given.index, given.matches.places)
