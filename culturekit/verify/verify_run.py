@@ -31,7 +31,7 @@ from culturekit.families.handles.inputs import Files, NamedVectors, PairFolders,
 from culturekit.families.listing import FAMILIES, family_named, outside_names
 from culturekit.families.named_in_recipe import options_made
 from culturekit.index.encoders import ENCODERS
-from culturekit.index.scorers import SCORERS
+from culturekit.index.raters.scorers import SCORERS
 from culturekit.index.spread.pair_measures import PAIR_MEASURES
 from culturekit.kg.concepts import Concept, load_concept
 from culturekit.llm.journal.run_tag import go_on_as, last_run

@@ -224,7 +224,7 @@ class Frontier(NamedTuple):
         return Frontier(*kept)
 
 
-def _authors_walk(graph: Graph, search: Search, *, concept: str, most_rows: int = _MOST_ROWS) -> Ways:
+def authors_walk(graph: Graph, search: Search, *, concept: str, most_rows: int = _MOST_ROWS) -> Ways:
     """Walk every way; refuse as soon as there are more rows than are wanted."""
     roots = np.array(search.roots, np.uint32)
     limits = np.array(search.hops)
@@ -368,7 +368,7 @@ def _write_authors_rows(
     tables = []
     left = most_rows
     for concept, search in zip(concepts, searches, strict=True):
-        ways = _authors_walk(graph, search, concept=concept.concept, most_rows=left)
+        ways = authors_walk(graph, search, concept=concept.concept, most_rows=left)
         excluded = np.isin(ways.nodes, _nodes_of(graph, concept.exclude.items))
         tables.append(_authors_table(graph, concept.concept, ways.only(~excluded)))
         left -= tables[-1].height
