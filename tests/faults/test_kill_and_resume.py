@@ -33,9 +33,9 @@ def test_kills_of_the_cube_recipe_end_in_the_same_bytes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "stated", "kills"),
     [
-        ("c3", C3, 30),
-        ("cultivate", CULTIVATE, 30),
-        ("linguistic", SMALL["linguistic"], 30),
+        ("c3", SHIPPED["c3"], 30),
+        ("cultivate", SHIPPED["cultivate"], 30),
+        ("linguistic", SHIPPED["linguistic"], 30),
         ("inclusion", INCLUSION, 6),
     ],
 )
