@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 import polars as pl
 
-from culturekit.cards.provenance import keys_behind
+from culturekit.cards.release_files import keys_behind
 from culturekit.errors import CultureKitError, UsageError
 from culturekit.llm.journal.journal_file import FILE as JOURNAL_FILE
 from culturekit.records.choices import ExportFormat
