@@ -36,6 +36,7 @@ from culturekit.index.spread.pair_measures import PAIR_MEASURES
 from culturekit.kg.concepts import Concept, load_concept
 from culturekit.llm.journal.run_tag import go_on_as, last_run
 from culturekit.pipeline import steps
+from culturekit.pipeline.steps.annotate_stages import import_stage
 from culturekit.pipeline.steps.report_stage import report_of
 from culturekit.recipe_plugins import carrying, typed_plugins
 from culturekit.records.work import Engine, Quiet, Work
@@ -255,6 +256,9 @@ class _Again:
         if stage is None:
             self.not_here(finished, "not verifiable here: neither a recipe nor its options say how it was made")
             return
+        if gone := sorted(role for role, path in stage.inputs.items() if not path.exists()):
+            self.not_here(finished, f"not verifiable here: {', '.join(gone)} of its inputs cannot be found")
+            return
         if manifest.stage == stage.kind and manifest.version != stage.version:
             made_by = " ".join([f"version {manifest.version} of {manifest.stage}", *_packages(manifest.code)])
             self.not_here(finished, f"not verifiable here: made by {made_by}; here is version {stage.version}")
@@ -429,6 +433,9 @@ def _by_hand(finished: FinishedStage) -> Stage | None:
     roots = {place.parent for role, place in finished.places.items() if place.is_dir() and place.name == role}
     if manifest.stage.endswith("report") and len(roots) == 1:
         return report_of(roots.pop())
+    if manifest.stage == "annotate-import":
+        exports = [finished.places[f"export-{number}"] for number in range(len(finished.places) - 1)]
+        return import_stage(finished.places["project"], exports, pool=manifest.options["pool"])
     seeds = dict(zip(["seed"], manifest.seeds.values(), strict=False))
     for command in _commands(manifest.stage):
         try:
@@ -481,6 +488,8 @@ def _judge_of(kinds: Sequence[type], given: Mapping[str, Any]) -> dict[str, str]
 def _reads(reads: type, places: Mapping[str, Path]) -> dict[str, object]:
     """Fill the fields of what a stage reads with the files of a manifest, by their roles."""
     found: dict[str, object] = {}
+    names = "|".join(each.name for each in declared(reads))
+    others = {role: place for role, place in places.items() if not re.fullmatch(rf"({names})(-.+)?", role)}
     for each in declared(reads):
         mine = {role: place for role, place in places.items() if re.fullmatch(rf"{each.name}(-.+)?", role)}
         kind = each.kind if isinstance(each.kind, type) else Path
@@ -493,7 +502,7 @@ def _reads(reads: type, places: Mapping[str, Path]) -> dict[str, object]:
         elif issubclass(kind, PairFolders):
             found[each.name] = kind({role: place.parent for role, place in mine.items()})
         elif issubclass(kind, Files):
-            found[each.name] = kind(mine)
+            found[each.name] = kind(mine or others)
         elif each.name in places:
             found[each.name] = places[each.name]
     return found

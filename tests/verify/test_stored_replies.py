@@ -119,7 +119,7 @@ def test_what_nobody_touched_is_verified(asked: Path, name: str) -> None:
 
 
 def copied(asked: Path, name: str, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(asked / name, tmp_path / name))
+    return Path(shutil.copytree(asked, tmp_path / "copy")) / name
 
 
 def edited(folder: Path, change: Callable[[str], str], *, most: int = 50) -> int:
@@ -175,9 +175,9 @@ def test_edited_replies_are_found(asked: Path, name: str, tmp_path: Path) -> Non
 def test_a_stage_of_a_root_config_that_no_recipe_names_is_not_verifiable(asked: Path) -> None:
     answer = verify_run(asked / "completion")
     assert answer.exit_code == 1
-    assert [
-        str(finding) for finding in answer.findings
-    ] == ["completion: not verifiable here: neither a recipe nor its options say how it was made"]
+    assert [str(finding) for finding in answer.findings] == [
+        "completion: not verifiable here: neither a recipe nor its options say how it was made"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,6 @@ def test_a_judge_that_is_free_is_asked_again(tmp_path: Path) -> None:
 
 
 def test_a_candidate_without_an_end_is_missed(asked: Path, tmp_path: Path) -> None:
-    shutil.copytree(asked / "dishes", tmp_path / "dishes")
     folder = copied(asked, "chat", tmp_path)
     change_table(folder / "kept.parquet", lambda frame: frame.head(frame.height - 3))
     reseal(folder)
