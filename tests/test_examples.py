@@ -36,8 +36,7 @@ def test_an_example_is_short(name: str) -> None:
 def test_they_are_listed_and_described() -> None:
     listed = json.loads(culturekit("plugins", "--json").stdout)
     assert [(one["kind"], one["name"], one["version"], one["problem"]) for one in listed] == [
-        (kind, name, "1.0", "")
-        for kind, name in [("check", "score-cure"), ("check", "score-geodiv"), ("metric", "cure"), ("metric", "geodiv")]
+        (kind, name, "1.0", "") for kind, name in [("metric", "cure"), ("metric", "geodiv")]
     ]
     assert {metric for names in METRICS.values() for metric in names} <= set(
         json.loads(culturekit("metrics", "list", "--json").stdout)

@@ -133,7 +133,8 @@ def test_other_commands_are_told_of_it(folder: Path) -> None:
     assert "plugins: own/nothing.py: there is no such file" in missing.stderr
     shutil.copy(PLUGINS / "greys.py", folder / "own/nothing.py")
     listed = culturekit("--plugins", "own/recipe.yaml", "plugins").stdout
-    assert f"metric   geodiv        {package}/family.py" in listed
+    assert f"metric   geodiv  {package}/family.py" in listed
+    assert "check" not in listed, "a kind of earlier versions is passed over"
     assert culturekit("--plugins", "own/recipe.yaml", "score", "geodiv", "--help").returncode == 0
     assert culturekit("score", "geodiv", "--help").returncode == 2
     assert culturekit("--plugins", "own/recipe.yaml", "metrics", "show", "geodiv_entropy").returncode == 0
