@@ -3,7 +3,7 @@
 import json
 import unicodedata
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -23,7 +23,8 @@ from culturekit.verify.tables.stored_replies import (
 __all__ = ["check_completion", "check_filter", "stored"]
 
 CHECK = "replies"
-VERDICTS = {"keep", "remove", "review"}
+BEST_FIRST = ("keep", "review", "remove")
+VERDICTS = set(BEST_FIRST)
 ADDED = ("added", "country added")
 
 
@@ -109,13 +110,31 @@ def check_verdict(row: Mapping[str, Any], replies: list[SaidOnce], where: str, l
                 expected=" or ".join(answers), found=row["verdict"],
             )  # fmt: skip
         return
-    fenced = (verdict_in(reply, row["qid"], fenced=True) for reply in replies)
-    answers = sorted({*strict.values()} or {*fenced} - {""})
+    fenced = {reply.number: verdict_in(reply, row["qid"], fenced=True) for reply in replies}
+    answers = sorted(best_of(replies, strict if strict else {number: word for number, word in fenced.items() if word}))
     if row["verdict"] not in answers:
         ledger.broken(
             CHECK, where, f"the verdict is not what its stored replies say (replies {numbers})",
             expected=" or ".join(answers) or "no verdict of the judge", found=row["verdict"],
         )  # fmt: skip
+
+
+def best_of(replies: Sequence[SaidOnce], said: Mapping[int, str]) -> set[str]:
+    """List the verdicts on a row that replies can give: it is kept where it is kept for one of its countries.
+
+    Each country is a question of its own; one that nobody answered is left for review. Of several answers to a
+    question, of which one was taken, any may be that one.
+    """
+    asked: dict[int, set[str]] = {}
+    for reply in replies:
+        asked.setdefault(reply.asked, set()).update(filter(None, [said.get(reply.number, "")]))
+    if not said:
+        return set()
+    possible = {"remove"}
+    for answers in asked.values():
+        nothing_said = possible if not answers else set()
+        possible = nothing_said | {min(a, b, key=BEST_FIRST.index) for a in possible for b in answers or {"review"}}
+    return possible
 
 
 def verdict_in(reply: SaidOnce, qid: str, *, fenced: bool = False) -> str:
