@@ -83,7 +83,7 @@ class CandidateDecision:
 def waiting(
     kept: Path, verdicts: Sequence[VerdictWord] = WAITS, *, removed: Path | None = None
 ) -> list[dict[str, Any]]:
-    """Read what people are to look at: candidates, each under `country` with a country that has one of some verdicts."""
+    """Read what people are to look at: candidates, and under `country` each of theirs that has one of some verdicts."""
     rows = reviewable(kept, removed).sort(KEPT.key)
     found = [
         {**row, "country": country}

@@ -1,7 +1,7 @@
 """One verdict a country: what was decided of each country of a candidate, and the columns that say so.
 
-`country_qids` are the countries that the verdict of the row is about; of a row that is kept for some, `waiting_qids` wait
-for a person, and `refused_qids` were refused. A row without these columns has one verdict for all of its countries.
+`country_qids` are the countries that the verdict of the row is about; of a row that is kept for some, `waiting_qids`
+wait for a person, and `refused_qids` were refused. A row without these columns has one verdict for all its countries.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -18,9 +18,9 @@ from culturekit.builders.filtering.candidate_review import (
 )
 from culturekit.builders.filtering.country_verdicts import parted, words_of
 from culturekit.builders.filtering.cspace_filter import filter_candidates
+from culturekit.builders.popularity import SOURCES
 from culturekit.builders.space.cspace import release
 from culturekit.kg.concepts import Concept, Root
-from culturekit.pipeline.steps.graph_stages import SOURCES
 from culturekit.records.schemas import CANDIDATES, CSPACE, DECISIONS, DROPS, KEPT, REMOVED
 from culturekit.records.work import Work
 from culturekit.storage.table_slices import slices_of

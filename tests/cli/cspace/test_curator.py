@@ -1,5 +1,6 @@
 """What a curator met: countries of one's own, nothing left over, days that have not come, languages and codes."""
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import polars as pl
@@ -22,18 +23,18 @@ GHANA, BRAZIL = "Q117", "Q155"
 
 
 @pytest.fixture
-def no_own_countries() -> object:
+def no_own_countries() -> Iterator[None]:
     yield
     known.use_countries(None)
     known.use_countries_beside()
 
 
-def kept(folder: Path, *rows: dict[str, object]) -> Path:
+def kept(folder: Path, *rows: Mapping[str, object]) -> Path:
     plain = {"concept": "cuisine", "country_qids": [BRAZIL], "verdict": "keep", "reason": "r", "roots": ["Q1"]}
     return write_table(folder, KEPT, rows_of(KEPT, *({**plain, "label": row["qid"], **row} for row in rows)))
 
 
-def released(folder: Path, *rows: dict[str, object], countries: tuple[str, ...] = ("BR", "GH")) -> Path:
+def released(folder: Path, *rows: Mapping[str, object], countries: tuple[str, ...] = ("BR", "GH")) -> Path:
     """Release with Ghana, which is not shipped."""
     folder.mkdir()
     own = folder / "mine.yaml"
