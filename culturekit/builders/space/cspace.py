@@ -139,7 +139,7 @@ def gathered(paths: Sequence[Path], concepts: Sequence[str]) -> tuple[pl.DataFra
                 "an artifact of unknown source", where=str(path), expected=" or ".join(SOURCES), found=odd["source"][0]
             )
         frames.append(frame.select(*KEPT.schema, *blank))
-    whole = pl.concat(frames)
+    whole = pl.concat(frames).with_columns(waiting_qids=pl.col("waiting_qids").list.set_difference("country_qids"))
     if len(frames) == 1:
         return whole, 0
     key = ["concept", "qid"]
