@@ -178,6 +178,8 @@ def test_trace_leads_from_an_artifact_of_a_model_to_its_proposal(paid_run: Path)
     assert "verdict    added, by completion: proposed for" in traced.stdout
     assert "answered completion/journal entry" in traced.stdout
     assert "kg explain" not in traced.stdout
+    words = ("kg", "explain", named, "--graph", paid_run / "graph", "--roots", "cuisine")
+    assert f"trace RUN#{named}` leads to its proposal" in str(culturekit(*words).exception)
 
 
 @pytest.mark.parametrize(
