@@ -66,7 +66,7 @@ def newcomer(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_newcomer_comes_from_a_dump_to_a_card_in_five_commands_and_writes_no_yaml(newcomer: Path) -> None:
     assert len(list(typed(FIRST))) <= 5
     assert "yaml" not in FIRST.lower()
-    assert not [path for path in newcomer.glob("*.yaml")]
+    assert not list(newcomer.glob("*.yaml"))
     run = newcomer / "runs/cube-release"
     assert (run / "card/README.md").is_file()
     assert culturekit("verify", run).returncode == 0
