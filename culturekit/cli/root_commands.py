@@ -14,7 +14,7 @@ __all__ = ["app"]
 
 MISTAKES = 2
 
-app = typer.Typer(no_args_is_help=True, help="Root configs: which classes a concept grows from, and which countries.")
+app = typer.Typer(no_args_is_help=True, help="Roots: the classes a concept grows from, and countries.")
 
 
 @app.command(epilog="Example: culturekit roots validate dishes.yaml --graph graph")
@@ -28,7 +28,10 @@ def validate(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say everything that is wrong or odd in root configs; leave with 2 when something is wrong."""
+    """Say everything that is wrong or odd in root configs.
+
+    Leave with 2 when something is wrong.
+    """
     from culturekit.kg.dump.redirects import read_redirects
     from culturekit.kg.rootcheck.validate import validate_roots
 
@@ -58,7 +61,10 @@ def init(
     hops: Annotated[int | None, typer.Option(min=1, max=40, help="Hops of the concept. [3]")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Draft the YAML of a concept or of a country on stdout, for a person to finish."""
+    """Draft the YAML of a concept or of a country on stdout.
+
+    A person finishes it.
+    """
     from culturekit.builders.country_names import country_code, named_country
     from culturekit.kg.qids import QID
     from culturekit.kg.rootcheck.drafts import draft_concept, draft_countries, draft_country, name_in_graph

@@ -36,9 +36,10 @@ def trace(
     ] = 1,
     as_json: AsJson = False,
 ) -> None:
-    """Walk one score back: images, prompt, neighbours with margins, artifact, path of QIDs, line of the dump.
+    """Walk one score back, from images to lines of the dump.
 
-    An artifact of a cultural space is walked back to what made it one: path, verdicts, or the proposal of a model.
+    In between: neighbours with margins, artifact, path of QIDs. An artifact of a cultural space is walked back to what
+    made it one: path, verdicts, or the proposal of a model.
     """
     location, _, named = score.partition("#")
     if is_artifact(named) or is_artifact(score):

@@ -173,6 +173,9 @@ class Wire:
 
     async def exchange(self, question: Question) -> None:
         """Send a question, keep what comes, then look into it."""
+        leaving = self.dispatch.purse.leaves(question)
+        if leaving:
+            await self.journal.write(leaving)
         try:
             async with asyncio.timeout(self.longest):
                 raw = await self.client.send(question.outgoing)
@@ -190,20 +193,28 @@ class Wire:
         charged = self.dispatch.failure_came(question, failure, time.monotonic())
         if failure.wait is not None:
             self.hold.keep(failure.wait)
+        facts = self.dispatch.purse.came(question, sold=failure.may_be_sold)
         if not failure.sent:
+            if facts:
+                self.journal.write_soon(facts)
             return self.dispatch.failure_kept(question, failure, charged=charged)
-        await self.journal.append(self.entry(question, failure.kind, failure.raw, failure.status, charged=charged))
+        entry = self.entry(question, failure.kind, failure.raw, failure.status, charged=charged)
+        await self.journal.append(entry, facts)
         return self.dispatch.failure_kept(question, failure, charged=charged)
 
     async def keep_reply(self, question: Question, raw: bytes) -> bool:
         """Journal a reply, then read it as it came."""
         charged = self.dispatch.charges(question)
         stored = for_storage(self.client, raw)
-        number = await self.journal.append(self.entry(question, "reply", stored, 200, charged=charged))
+        entry = self.entry(question, "reply", stored, 200, charged=charged)
+        number = await self.journal.append(entry, self.dispatch.purse.came(question))
         reply = self.read(question, raw, stored)
+        unsure = self.dispatch.purse.unsure
         leaves = self.dispatch.reply_kept(question, reply, charged=charged, now=time.monotonic())
         reading = self.dispatch.purse.reading(reading_of(question.ended, reply), reply.usage)
         self.journal.note(number, reading)
+        if self.dispatch.purse.unsure > unsure:
+            self.journal.write_soon([self.dispatch.purse.unsure_fact()])
         question.read.append((number, reading))
         return leaves
 

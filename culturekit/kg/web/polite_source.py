@@ -29,6 +29,7 @@ from culturekit.kg.web.pinned_connection import (
     names_this_machine,
     retry_after,
 )
+from culturekit.stages.offline import check_sending
 from culturekit.storage.atomic import write_atomically
 from culturekit.storage.digests import digest
 from culturekit.version import VERSION
@@ -300,6 +301,7 @@ class PoliteSource:
         self, parts: SplitResult, kinds: tuple[str, ...], post: tuple[bytes, Mapping[str, str]] | None, *, home: bool
     ) -> tuple[int, Mapping[str, str], bytes]:
         """Send one request when it is its turn."""
+        check_sending(self.base)
         agent = f"culturekit/{VERSION}" + (f" ({self.contact})" if self.contact else "")
         headers = {"Accept": "application/json" if "json" in kinds else "text/html, text/plain"}
         body, extra = post or (None, {})

@@ -191,4 +191,8 @@ class Collector:
         usd = self.purse.cost(usage, "batch") or 0.0
         if usage.doubt:
             self.purse.warn_of_doubt(usage.doubt)
-        return usd if usage.counted == "provider" else max(usd, share)
+        most = usd if usage.counted == "provider" else max(usd, share)
+        if most > usd:
+            self.purse.doubt(most - usd)
+            self.journal.write_soon([self.purse.unsure_fact()])
+        return most

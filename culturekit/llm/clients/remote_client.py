@@ -1,6 +1,8 @@
 """What the clients of far services share: keys, limits, connections of one event loop, sending once."""
 
 import asyncio
+import errno
+import os
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -9,6 +11,7 @@ from typing import Any, Protocol, TypeVar
 from culturekit.errors import UsageError
 from culturekit.llm.client import Client, Failure, Identity, Outgoing, Quota, Rate, Reply, Request
 from culturekit.llm.clients.client_options import ServiceOptions
+from culturekit.llm.clients.endpoints import is_loopback
 from culturekit.llm.clients.sending import LARGEST_REPLY, Sending, sent_once, verdict
 from culturekit.llm.failures import failure_of
 from culturekit.llm.money.prices import parse_price, rate_of
@@ -19,6 +22,10 @@ from culturekit.registry import Spec
 __all__ = ["Connection", "RemoteClient", "WireFormat", "for_storage", "model_of"]
 
 Thing = TypeVar("Thing")
+
+REFUSED = os.strerror(errno.ECONNREFUSED).lower()
+NOBODY_HERE = 60.0
+"""Seconds after which a server on this machine is given up where nobody listens, unless the SPEC states a patience."""
 
 
 class Connection(Protocol):
@@ -130,6 +137,8 @@ class RemoteClient:
                 lambda: ask(opened), seconds=seconds or self.settings.timeout, largest=largest
             )
         except Failure as failure:
+            if failure.detail == REFUSED and self.settings.patience is None and is_loopback(self.identity.base_url):
+                failure.patience = NOBODY_HERE
             raise self.without_key_in(failure) from None
         if not 200 <= current.status < 300:
             raise self.without_key_in(failure_of(current.status, current.headers or {}, current.received))
@@ -168,7 +177,8 @@ class RemoteClient:
         """Take our key out of a failure."""
         detail = self.without_key(failure.detail.encode()).decode()
         raw = self.without_key(failure.raw)
-        return Failure(failure.kind, detail, status=failure.status, wait=failure.wait, raw=raw, sent=failure.sent)
+        failure.detail, failure.args, failure.raw = detail, (detail,), raw
+        return failure
 
 
 def for_storage(client: Client, raw: bytes) -> bytes:

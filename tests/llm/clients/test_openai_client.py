@@ -278,6 +278,22 @@ def test_no_server_is_a_connection_that_failed_and_nothing_was_sent(client: str)
     )
 
 
+@pytest.mark.parametrize(
+    ("host", "more", "patience"),
+    [
+        ("127.0.0.1", "", 60.0),
+        ("localhost", "", 60.0),
+        ("127.0.0.1", "&patience=7", None),
+    ],
+)
+def test_a_server_on_this_machine_that_is_not_there_is_worth_a_minute_unless_the_spec_says_more(
+    host: str, more: str, patience: float | None
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as gone:
+        port = gone.getsockname()[1]
+    assert failure(f"openai:any?base_url=http://{host}:{port}/v1{more}").patience == patience
+
+
 def test_no_such_name_and_no_tls_were_not_sent_either(ears: Listening) -> None:
     unknown = failure("openai:any?base_url=http://nowhere.invalid/v1")
     assert (unknown.detail, unknown.sent) == ("the name of the server is not known", False)
