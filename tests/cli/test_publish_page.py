@@ -63,7 +63,10 @@ def newcomer(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.endtoend
-def test_a_newcomer_comes_from_a_dump_to_a_card_in_five_commands_and_writes_no_yaml(newcomer: Path) -> None:
+def test_a_newcomer_comes_from_a_dump_to_a_card_in_five_commands_and_writes_no_yaml(
+    newcomer: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(newcomer)
     assert len(list(typed(FIRST))) <= 5
     assert "yaml" not in FIRST.lower()
     assert not list(newcomer.glob("*.yaml"))
