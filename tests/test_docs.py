@@ -107,6 +107,33 @@ def test_every_command_of_a_page_is_one(page: Path) -> None:
             raise AssertionError(f"{line}: {error.format_message()}") from error
 
 
+EXTRAS = {
+    "llm": r"(?:openai|google):[a-z]",
+    "kg": r"culturekit kg (?:export|import|query|entity)|--source sparql|--draw\b|ntriples|\.zst\b",
+    "embed": r"(?:transformers|sentence|clip):[\w/]",
+    "generate": r"diffusers:",
+    "scale": r"dask:",
+    "sources": r"wordnet",
+}
+"""What of a command tells that it needs an extra."""
+
+
+def test_a_page_names_the_extras_that_its_commands_need() -> None:
+    lacking = []
+    for page in ROOT.glob("docs/*.md"):
+        if page in {ROOT / "docs" / name for name in generator().PAGES}:
+            continue
+        text = page.read_text(encoding="utf-8")
+        commands = "\n".join(re.findall(r"```console\n(.*?)```", text, re.DOTALL))
+        named = " ".join(re.findall(r"^Extras?: .*|culturekit\[[^\]]*\]", text, re.MULTILINE))
+        lacking += [
+            (page.name, extra)
+            for extra, sign in EXTRAS.items()
+            if re.search(sign, commands, re.IGNORECASE) and not re.search(rf"\b{extra}\b", named)
+        ]
+    assert lacking == []
+
+
 def test_pages_by_hand_are_short() -> None:
     generated = {ROOT / "docs" / name for name in generator().PAGES}
     words = {page: len(page.read_text(encoding="utf-8").split()) for page in PAGES if page not in generated}

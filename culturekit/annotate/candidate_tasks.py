@@ -1,10 +1,8 @@
 """Candidates that wait for a person as tasks of Label Studio and the offline form, and the decisions that come back."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import get_args
-
-import polars as pl
+from typing import Any, get_args
 
 from culturekit.annotate.exported_answers import read_exports
 from culturekit.annotate.exported_json import Answered
@@ -13,8 +11,8 @@ from culturekit.annotate.items import Item
 from culturekit.annotate.scheme import Scheme
 from culturekit.builders.filtering.candidate_review import (
     CandidateDecision,
-    CandidateKey,
     DecisionWord,
+    Known,
     day_problem,
     shown_candidate,
 )
@@ -32,19 +30,19 @@ def review_scheme() -> Scheme:
     return load_model(shipped("annotate/cspace_review.yaml"), Scheme)
 
 
-def candidate_items(rows: pl.DataFrame, scheme: Scheme) -> list[Item]:
-    """Make an item of every candidate."""
+def candidate_items(rows: Sequence[Mapping[str, Any]], scheme: Scheme) -> list[Item]:
+    """Make an item of every candidate and country."""
     items = []
-    for row in rows.iter_rows(named=True):
+    for row in rows:
         shown = shown_candidate(row)
         texts = {name: shown[name] for name in scheme.fields}
         about = {"model": None, "concept": row["concept"], "country": None, "group": None, "prompt_id": None}
-        items.append(Item(f"{row['concept']} {row['qid']}", {}, texts, None, about))
+        items.append(Item(f"{row['concept']} {row['qid']} {row['country']}".strip(), {}, texts, None, about))
     return items
 
 
 def decisions_of_exports(
-    exports: Sequence[Path], project: Path, known: Collection[CandidateKey], *, on: str | None
+    exports: Sequence[Path], project: Path, known: Known, *, on: str | None
 ) -> list[CandidateDecision]:
     """Read the decisions of exports; nothing is imported while anything is wrong with one of them.
 
@@ -62,7 +60,7 @@ def decisions_of_exports(
     decisions: list[CandidateDecision] = []
     for answered, row in taken.good:
         place = (answered.record.file, answered.record.number)
-        concept, _, qid = row["item_id"].partition(" ")
+        concept, qid, country = (*row["item_id"].split(" "), "")[:3]
         (word,) = answered.answers[QUESTION]
         decided: dict[str, DecisionWord] = {known_word: known_word for known_word in get_args(DecisionWord)}
         day = day_of(answered) or on or ""
@@ -72,7 +70,8 @@ def decisions_of_exports(
             problems.append(Problem(f"{problem}; name a day with --on", *place))
         elif word in decided:
             comment = answered.comments.get(QUESTION)
-            decisions.append(CandidateDecision(concept, qid, answered.annotator, day, decided[word], comment, place[0]))
+            said = (concept, qid, answered.annotator, day, decided[word], comment, place[0])
+            decisions.append(CandidateDecision(*said, country=country))
     if problems:
         raise ConfigError(problems)
     return decisions

@@ -46,6 +46,11 @@ def explain(
     from culturekit.kg.looking.looking_text import explain_lines
     from culturekit.trail.stage_verdicts import stages_beside, verdict_lines, verdicts_on
 
+    if qid.startswith("LLM:"):
+        raise UsageError(
+            "no graph knows this artifact: a model named it", found=qid,
+            hint=f"`culturekit trace RUN#{qid}` leads to its proposal.",
+        )  # fmt: skip
     became, concepts = chosen.heirs(), chosen.concepts()
     if draw is not None and len(concepts) > 1:
         raise UsageError("a picture shows one concept", expected="--roots once", found=f"{len(concepts)} times")

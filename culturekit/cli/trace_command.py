@@ -3,15 +3,19 @@
 import json
 from collections.abc import Iterator
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated
 
+import polars as pl
 import typer
 
 from culturekit.cli.options import AsJson
 from culturekit.errors import UsageError
-from culturekit.trail.evidence import PathNode, Said
+from culturekit.kg.qids import QID
+from culturekit.trail.evidence import ArtifactEvidence, EvidenceTables, PathNode, Said
 from culturekit.trail.find_score import find_score
 from culturekit.trail.people_behind import people_lines
+from culturekit.trail.space_behind import space_file
 from culturekit.trail.stage_verdicts import verdict_lines
 from culturekit.trail.walk_back import Neighbour, Trail, walk_back, walk_images
 
@@ -22,7 +26,10 @@ SHOWN_OF_LINE = 400
 
 
 def trace(
-    score: Annotated[str, typer.Argument(help="RUN#ROW, or RUN?metric=vs&model=NAME&concept=NAME&kernel=NAME.")],
+    score: Annotated[
+        str,
+        typer.Argument(help="RUN#ROW, RUN?metric=vs&model=NAME&concept=NAME&kernel=NAME, or an artifact: RUN#Q13276."),
+    ],
     image: Annotated[str | None, typer.Option(help="Walk by this image. [the first one of the score]")] = None,
     images: Annotated[
         int, typer.Option(min=1, max=1000, help="Walk by so many images, from the score's first repeat to its last.")
@@ -31,8 +38,15 @@ def trace(
 ) -> None:
     """Walk one score back, from images to lines of the dump.
 
-    In between: neighbours with margins, artifact, path of QIDs.
+    In between: neighbours with margins, artifact, path of QIDs. An artifact of a cultural space is walked back to what
+    made it one: path, verdicts, or the proposal of a model.
     """
+    location, _, named = score.partition("#")
+    if is_artifact(named) or is_artifact(score):
+        if image is not None or images > 1:
+            raise UsageError("--image and --images belong to a score, not to an artifact", found=score)
+        trace_artifact(location, named, as_json=as_json)
+        return
     if image is not None and images > 1:
         raise UsageError("--image names one image, --images asks for several", expected="one of the two")
     folder, row = find_score(score)
@@ -46,6 +60,52 @@ def trace(
     for trail in others:
         for line in ("", *image_lines(trail)):
             print(line)
+
+
+def is_artifact(text: str) -> bool:
+    """Tell an artifact from a row: an item, or `LLM:` and a slug."""
+    return bool(QID.match(text)) or text.startswith("LLM:")
+
+
+def trace_artifact(location: str, artifact_id: str, *, as_json: bool) -> None:
+    """Walk an artifact of a cultural space back."""
+    if not artifact_id:
+        raise UsageError(
+            "an artifact is walked back from where it was released", found=location,
+            expected=f"RUN#{location}, where RUN is the folder of a run or a release",
+        )  # fmt: skip
+    folder = space_file(Path(location)).parent
+    tables = EvidenceTables(folder)
+    own = tables.space.filter(pl.col("artifact_id") == artifact_id)
+    explain = "" if tables.published else f"culturekit kg explain {artifact_id} --graph {tables.graph} --roots CONCEPT"
+    if own.is_empty():
+        why = f"`{explain}` says why." if explain and QID.match(artifact_id) else ""
+        raise UsageError("no such artifact in the cultural space", where=str(folder), found=artifact_id, hint=why)
+    concepts = own["concept"].unique().sort().to_list()
+    found = tables.evidence_of((artifact_id, concept) for concept in concepts)
+    judged = {key: tables.verdicts(evidence) for key, evidence in found.items()}
+    if as_json:
+        told = [{**asdict(found[key]), "judged": list(map(asdict, judged[key]))} for key in sorted(found)]
+        print(json.dumps(told, default=str, ensure_ascii=False))
+        return
+    for key, evidence in sorted(found.items()):
+        released = own.filter(concept=key[1]).sort("country_order" if "country_order" in own.columns else "country")
+        print(f"released   in {', '.join(released['country_name'])}")
+        for line in (*evidence_lines(evidence), *verdict_lines(judged[key])):
+            print(line)
+        if explain and QID.match(artifact_id):
+            print(f"explain    {explain.replace('CONCEPT', key[1])}")
+
+
+def evidence_lines(evidence: ArtifactEvidence) -> Iterator[str]:
+    """Tell why something is an artifact."""
+    yield f"artifact   {evidence.name} ({evidence.artifact_id}) in {evidence.concept}"
+    for node in evidence.path:
+        yield f"  path     {node_text(node, evidence.published)}"
+    if evidence.published:
+        yield f"  source   {evidence.published}, a published cultural space: no dump was read"
+    for said in evidence.countries:
+        yield f"  country  {said_text(said)}"
 
 
 def trail_lines(trail: Trail) -> Iterator[str]:
@@ -74,13 +134,7 @@ def image_lines(trail: Trail) -> Iterator[str]:
     for near in trail.neighbours:
         yield near_text(near)
     if trail.evidence is not None:
-        yield f"artifact   {trail.evidence.name} ({trail.evidence.artifact_id}) in {trail.evidence.concept}"
-        for node in trail.evidence.path:
-            yield f"  path     {node_text(node, trail.evidence.published)}"
-        if trail.evidence.published:
-            yield f"  source   {trail.evidence.published}, a published cultural space: no dump was read"
-        for said in trail.evidence.countries:
-            yield f"  country  {said_text(said)}"
+        yield from evidence_lines(trail.evidence)
     yield from verdict_lines(trail.verdicts)
     if trail.dump_line is not None:
         rest = "" if len(trail.dump_line) <= SHOWN_OF_LINE else f" ... ({len(trail.dump_line):,} characters)"

@@ -250,10 +250,8 @@ def country(iso: str) -> Country:
 
 def not_in_use(iso: str) -> str:
     """Say which country of the world has a code that no file in use has, and how it comes in."""
-    return (
-        f"{iso} is {whole_world()[iso].name}: `culturekit roots init --country {iso} > countries.yaml`, and name that "
-        "file"
-    )
+    draft = f"culturekit roots init --country {iso} > countries.yaml"
+    return f"{iso} is {whole_world()[iso].name}: draft its entry with `{draft}`"
 
 
 @cache

@@ -26,6 +26,7 @@ __all__ = [
     "SchemaKind",
     "Semantics",
     "TemplateSetName",
+    "VerdictWord",
 ]
 
 ANSWERED = ("ok", "repaired")
@@ -39,6 +40,9 @@ PromptKind: TypeAlias = Literal["cube", "underspecified", "within-country"]
 
 TemplateSetName: TypeAlias = Literal["released", "paper"]
 """The words of the released CUBE-1K, or of the paper's table."""
+
+VerdictWord: TypeAlias = Literal["keep", "remove", "review"]
+"""What is decided of a candidate, or of one of its countries."""
 
 DrawName: TypeAlias = Literal["seeded", "fresh"]
 """The draw of a seed, or another one that is independent of it and leaves out what a public draw has."""

@@ -41,7 +41,7 @@ class SpaceBehind:
     @classmethod
     def found_at(cls, path: Path) -> Self:
         """Find a space from its table, its folder or the folder of its run, and what lies behind it."""
-        file = _space_file(path)
+        file = space_file(path)
         folders: dict[str, Path] = {}
         missing: list[str] = []
         _walk_from(file, folders, missing)
@@ -97,7 +97,7 @@ class SpaceBehind:
         return found
 
 
-def _space_file(path: Path) -> Path:
+def space_file(path: Path) -> Path:
     """Find the table of a cultural space in what a user names."""
     if path.is_file():
         return path

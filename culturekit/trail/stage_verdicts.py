@@ -133,17 +133,21 @@ def proposals_of(folder: Path, artifact_id: str, concept: str | None = None) -> 
 
 
 def last_replies(folder: Path, asked: Sequence[tuple[str, int | None]], concept: str) -> tuple[StoredReply, ...]:
-    """Give the last reply to each question of a stage: its id, and the round where one id is asked in several."""
+    """Give the last reply to each question of a stage: its id, and the round where one id is asked in several.
+
+    A candidate is asked about once a country; all of these are told.
+    """
     path, model = folder / JOURNAL / FILE, manifest_of(folder).options.get("model")
-    found: dict[tuple[str, int | None], StoredReply] = {}
+    found: dict[tuple[str, int | None], dict[object, StoredReply]] = {}
     for exchange, question in asked_about(path, [row for row, _ in asked]):
         for row, number in asked:
             of_round = number is None or question.get("round") == number
             if exchange.model == model and question["id"] == row and of_round and question.get("concept") == concept:
                 reply = exchange.reply.decode("utf-8", "replace")
                 journal = f"{folder.name}/{JOURNAL}"
-                found[row, number] = StoredReply(journal, exchange.number, exchange.outcome, question, reply)
-    return tuple(found[key] for key in asked if key in found)
+                stored = StoredReply(journal, exchange.number, exchange.outcome, question, reply)
+                found.setdefault((row, number), {})[question.get("country") if number is None else None] = stored
+    return tuple(reply for key in asked for reply in found.get(key, {}).values())
 
 
 def asked_about(path: Path, rows: Sequence[str]) -> Iterator[tuple[Exchange, Mapping[str, Any]]]:

@@ -25,6 +25,7 @@ from pydantic import ValidationError
 
 from culturekit.config.kinds import wired
 from culturekit.config.load import load_any_recipe
+from culturekit.config.recipe import EVALUATING
 from culturekit.errors import CultureKitError, MissingDependency, UsageError
 from culturekit.families.family import dataclasses_of, declared
 from culturekit.families.handles.inputs import Files, NamedVectors, PairFolders, VectorFolder, VectorFolders
@@ -206,7 +207,10 @@ def _stages_of(path: Path, ledger: Ledger, *, alone: bool) -> dict[str, Stage]:
         )  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="culturekit-recipe-") as folder:
         copy = Path(folder) / RECIPE_RECORD
-        copy.write_bytes(canonical_json({**record, "plugins": {}}))
+        # Where no model was evaluated, what evaluates is on record by its defaults, and nobody could have written it.
+        idle = {"models", *EVALUATING} if record.get("models") == [] else set[str]()
+        written = {name: value for name, value in record.items() if name not in idle}
+        copy.write_bytes(canonical_json({**written, "plugins": {}}))
         recipe = load_any_recipe(copy)
     run = wired(recipe, path.parent)
     stages = {step.stage.name: step.stage for step in run.steps}

@@ -63,11 +63,16 @@ def newcomer(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.endtoend
-def test_a_newcomer_comes_from_a_dump_to_a_card_in_eight_commands(newcomer: Path) -> None:
-    assert INSTALL in FIRST
-    assert len(list(typed(FIRST))) + 1 <= 8
+def test_a_newcomer_comes_from_a_dump_to_a_card_in_five_commands_and_writes_no_yaml(
+    newcomer: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(newcomer)
+    assert len(list(typed(FIRST))) <= 5
+    assert "yaml" not in FIRST.lower()
+    assert not list(newcomer.glob("*.yaml"))
     run = newcomer / "runs/cube-release"
     assert (run / "card/README.md").is_file()
+    assert culturekit("verify", run).returncode == 0
     space = read_table(run / "cspace/cspace.parquet", CSPACE)
     assert set(space["verdict"]) == {"keep"}
     decided = read_table(run / "review/decisions.parquet", DECISIONS)

@@ -38,7 +38,7 @@ def test_a_cut_run_goes_on_from_what_was_answered(endpoint: Endpoint, concept: P
     endpoint.faults = [None] * 4 + [Answer(400, (), b"no")]
     cut = culturekit(*command, *CONTACT)
     assert cut.returncode == 3, cut.stderr
-    assert "refused the query (HTTP 400)" in cut.stderr
+    assert "the service refused (HTTP 400)" in cut.stderr
     assert not (out / "candidates.parquet").exists()
     asked = list(endpoint.queries)
     done = culturekit(*command, *CONTACT, "--json")

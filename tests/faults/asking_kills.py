@@ -46,7 +46,7 @@ def dishes(folder: Path, rows: int) -> Path:
     made = [
         {
             "qid": f"Q{number}", "label": f"dish {number}", "description": f"stew of the region {number % 7}",
-            "concept": "cuisine", "country_qids": ["Q155", "Q17"][: 1 + number % 2], "roots": ["Q746549"],
+            "concept": "cuisine", "country_qids": ["Q155"], "roots": ["Q746549"],
             "p31": ["Q746549"], "path": ["Q746549", f"Q{number}"],
         }
         for number in range(1, rows + 1)

@@ -96,7 +96,7 @@ def test_a_file_of_ones_own_adds_and_replaces(tmp_path: Path) -> None:
     assert load_concept(str(concept)).countries == ("BE",)
     use_countries(None)
     assert set(countries()) == before
-    with pytest.raises(ConfigError, match="unknown country 'BE'"):
+    with pytest.raises(ConfigError, match="BE is Belgium: draft its entry with"):
         load_concept(str(concept))
 
 
@@ -148,7 +148,7 @@ def test_a_recipe_brings_its_countries(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        (["countries=[BE]"], "unknown country 'BE'.*--countries-file, or the key countries_file"),
+        (["countries=[BE]"], "BE is Belgium: .*--countries-file, or the key countries_file"),
         (["countries_file=none.yaml"], "countries_file: none.yaml: there is no such YAML file"),
     ],
 )

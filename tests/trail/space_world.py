@@ -189,9 +189,10 @@ def keyed_lines(folder: Path, world: World) -> list[dict[str, object]]:
     classes = GraphTables(folder / "graph").class_names([source])
     found: list[dict[str, object]] = []
     for qid, instructions, verdict in world.keyed:
-        asked = replace(questions_about([world.concept], classes), instructions=instructions).about(rows[qid])
-        key = key_of(client.identity, client.compose(asked)).hex()
-        found.append({"key": key, "reply": {"id": qid, "verdict": verdict}})
+        questions = replace(questions_about([world.concept], classes), instructions=instructions)
+        for asked in questions.about(rows[qid], world.concept):
+            key = key_of(client.identity, client.compose(asked)).hex()
+            found.append({"key": key, "reply": {"id": qid, "verdict": verdict}})
     return found
 
 

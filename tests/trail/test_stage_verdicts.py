@@ -152,3 +152,55 @@ def test_both_diffs_leave_with_one_where_something_differs(paid_run: Path, tmp_p
     assert culturekit(*words, "--json").exit_code == 1
     assert culturekit(*words, "--out", tmp_path / "out").exit_code == 1
     assert (tmp_path / "out/diff.parquet").is_file()
+
+
+def test_trace_leads_from_an_artifact_of_the_dump_to_explain(paid_run: Path) -> None:
+    space = pl.read_parquet(paid_run / "cspace/cspace.parquet")
+    qid = space.filter(pl.col("artifact_id").str.starts_with("Q"))["artifact_id"][0]
+    for place in (paid_run, paid_run / "cspace", paid_run / "cspace/cspace.parquet"):
+        traced = culturekit("trace", f"{place}#{qid}")
+        assert traced.exit_code == 0, traced.output
+        assert f"({qid}) in cuisine" in traced.stdout
+        assert "verdict    keep, by filter: judge judge-1" in traced.stdout
+        assert "wikidata-sample.json.gz, line" in traced.stdout
+    command = traced.stdout.splitlines()[-1].removeprefix("explain    culturekit ").split()
+    assert command[:2] == ["kg", "explain"]
+    assert culturekit(*command).exit_code == 0
+    (judged,) = json.loads(culturekit("trace", f"{paid_run}#{qid}", "--json").stdout)
+    assert (judged["artifact_id"], judged["judged"][0]["verdict"]) == (qid, "keep")
+
+
+def test_trace_leads_from_an_artifact_of_a_model_to_its_proposal(paid_run: Path) -> None:
+    space = pl.read_parquet(paid_run / "cspace/cspace.parquet")
+    named = space.filter(pl.col("artifact_id").str.starts_with("LLM:"))["artifact_id"][0]
+    traced = culturekit("trace", f"{paid_run}#{named}")
+    assert traced.exit_code == 0, traced.output
+    assert "verdict    added, by completion: proposed for" in traced.stdout
+    assert "answered completion/journal entry" in traced.stdout
+    assert "kg explain" not in traced.stdout
+    words = ("kg", "explain", named, "--graph", paid_run / "graph", "--roots", "cuisine")
+    assert f"trace RUN#{named}` leads to its proposal" in str(culturekit(*words).exception)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("RUN#Q99999999",), "kg explain Q99999999"),
+        (("RUN#LLM:nobody",), "no such artifact"),
+        (("Q42",), "RUN#Q42"),
+        (("RUN#Q42", "--images", "2"), "belong to a score"),
+    ],
+)
+def test_an_artifact_that_cannot_be_traced_is_told_why(paid_run: Path, words: tuple[str, ...], says: str) -> None:
+    first, *more = words
+    answer = culturekit("trace", first.replace("RUN", str(paid_run)), *more)
+    assert isinstance(answer.exception, UsageError)
+    assert says in str(answer.exception)
+
+
+def test_the_replies_about_each_country_are_told(paid_run: Path) -> None:
+    kept = pl.read_parquet(paid_run / "filter/kept.parquet")
+    qid = kept.filter(pl.col("country_qids").list.len() > 1)["qid"][0]
+    asked = [line for line in told(paid_run, qid) if line.startswith("  asked ")]
+    countries = {json.loads(line.removeprefix("  asked    "))["country"] for line in asked}
+    assert len(countries) == len(asked) >= 2

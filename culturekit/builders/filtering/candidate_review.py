@@ -1,20 +1,28 @@
 """Candidates that wait for a person: the sheet that shows them, and what people decided, as verdicts."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import polars as pl
 
+from culturekit.builders.filtering.country_verdicts import (
+    REFUSED,
+    WAITING,
+    code_of,
+    country_name,
+    parted,
+    words_of,
+)
 from culturekit.builders.folded_names import folded
 from culturekit.builders.prompting.review_sheet import Mistakes, decided_rows
 from culturekit.builders.space.spreadsheet_rows import SheetRow, sheet_bytes
 from culturekit.counting import counted
 from culturekit.errors import UsageError
-from culturekit.kg.countries import by_qid
-from culturekit.records.schemas import DECISIONS, KEPT
+from culturekit.records.choices import VerdictWord
+from culturekit.records.schemas import DECISIONS, KEPT, REMOVED
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.tables import read_table, write_drops, write_table
 from culturekit.storage.yaml_model import past_day
@@ -27,6 +35,7 @@ __all__ = [
     "candidate_sheet",
     "check_day",
     "day_problem",
+    "known_candidates",
     "read_candidate_sheet",
     "review_candidates",
     "shown_candidate",
@@ -35,8 +44,8 @@ __all__ = [
 
 CANDIDATE_SHEET = "review.csv"
 
-SHOWN = ("concept", "qid", "name", "description", "countries", "why", "link")
-"""What people see of a candidate, in the sheet and in every other form."""
+SHOWN = ("concept", "qid", "name", "description", "country", "why", "link")
+"""What people see of a candidate and one of its countries, in the sheet and in every other form."""
 
 DECIDED = ("decision", "reviewer", "decided_on", "comment")
 NEEDED = ("qid", "concept", "decision")
@@ -47,10 +56,18 @@ WORDS: Mapping[str, DecisionWord] = {"accept": "accept", "reject": "reject"}
 CandidateKey: TypeAlias = tuple[str, str]
 """Concept and item."""
 
+WAITS: Sequence[VerdictWord] = ("review",)
+
+Known: TypeAlias = Mapping[CandidateKey, Collection[str]]
+"""The countries of the candidates that can be decided about, by code."""
+
 
 @dataclass(frozen=True, slots=True)
 class CandidateDecision:
-    """What one person decided about a candidate, and when; `file` is where it was read, `seen` its name there."""
+    """What one person decided about a candidate, and when; `file` is where it was read, `seen` its name there.
+
+    `country` is the code of the country that it is about, and empty for all that the candidate has.
+    """
 
     concept: str
     qid: str
@@ -60,40 +77,68 @@ class CandidateDecision:
     comment: str | None
     file: str
     seen: str = ""
+    country: str = ""
 
 
-def waiting(kept: Path) -> pl.DataFrame:
-    """Read the candidates that wait for a person to look at."""
-    rows = read_table(kept, KEPT).filter(verdict="review").sort(KEPT.key)
-    if rows.is_empty():
-        raise UsageError("no candidate waits for a person", where=str(kept), expected="rows whose verdict is review")
-    return rows
+def waiting(
+    kept: Path, verdicts: Sequence[VerdictWord] = WAITS, *, removed: Path | None = None
+) -> list[dict[str, Any]]:
+    """Read what people are to look at: candidates, and under `country` each of theirs that has one of some verdicts."""
+    rows = reviewable(kept, removed).sort(KEPT.key)
+    found = [
+        {**row, "country": country}
+        for row in rows.iter_rows(named=True)
+        for country, word in (words_of(row) or {"": row["verdict"]}).items()
+        if word in verdicts
+    ]
+    if not found:
+        missing = "waits for a person" if list(verdicts) == ["review"] else f"is {' or '.join(verdicts)}"
+        raise UsageError(
+            f"no candidate {missing}", where=str(kept), expected=f"rows whose verdict is {' or '.join(verdicts)}"
+        )
+    return found
+
+
+def reviewable(kept: Path, removed: Path | None) -> pl.DataFrame:
+    """Read the candidates that a person can decide about: the kept ones, and those that the judge removed."""
+    rows = read_table(kept, KEPT)
+    if removed is None:
+        return rows
+    refused = read_table(removed, REMOVED).join(rows, on=["concept", "qid"], how="anti")
+    added = {"source": pl.lit("wikidata"), "round": pl.lit(0, pl.UInt8)}
+    lists = {name: pl.lit([], pl.List(pl.String)) for name in ("gained", WAITING, REFUSED, "valueless")}
+    blank = {name: cell for name, cell in {**added, **lists}.items() if name in rows.columns}
+    refused = refused.with_columns(**{name: cell for name, cell in blank.items() if name not in refused.columns})
+    more = [name for name in (WAITING, REFUSED) if name not in rows.columns]
+    return pl.concat([rows.with_columns(**{name: lists[name] for name in more}), refused], how="diagonal")
+
+
+def known_candidates(kept: Path, removed: Path | None) -> Known:
+    """List the candidates that can be decided about, with the codes of their countries."""
+    rows = reviewable(kept, removed)
+    return {(row["concept"], row["qid"]): words_of(row).keys() for row in rows.iter_rows(named=True)}
 
 
 def shown_candidate(row: Mapping[str, Any]) -> dict[str, str]:
-    """Say what people see of a candidate; a dash where nothing is known."""
-    known = by_qid()
-    places = [known[qid].name if qid in known else qid for qid in row["country_qids"]]
+    """Say what people see of a candidate and a country; a dash where nothing is known."""
     cells = {
         "concept": row["concept"],
         "qid": row["qid"],
         "name": row["label"],
         "description": row["description"],
-        "countries": ", ".join(dict.fromkeys(places)),
+        "country": country_name(row["country"]),
         "why": row["reason"],
         "link": f"https://www.wikidata.org/wiki/{row['qid']}" if row["qid"].startswith("Q") else None,
     }
     return {name: cells[name] or "–" for name in SHOWN}
 
 
-def candidate_sheet(rows: pl.DataFrame) -> bytes:
-    """Write the sheet: a row for each candidate, with cells for who decides, what, and when."""
-    return sheet_bytes((*SHOWN, *DECIDED), [shown_candidate(row) for row in rows.iter_rows(named=True)])
+def candidate_sheet(rows: Sequence[Mapping[str, Any]]) -> bytes:
+    """Write the sheet: a row for each candidate and country, with cells for who decides, what, and when."""
+    return sheet_bytes((*SHOWN, *DECIDED), [shown_candidate(row) for row in rows])
 
 
-def read_candidate_sheet(
-    path: Path, known: Collection[CandidateKey], *, by: str | None, on: str | None
-) -> list[CandidateDecision]:
+def read_candidate_sheet(path: Path, known: Known, *, by: str | None, on: str | None) -> list[CandidateDecision]:
     """Read the decisions of a sheet; `by` and `on` say who and when where the row does not."""
     rows = decided_rows(
         path,
@@ -105,9 +150,10 @@ def read_candidate_sheet(
     return [decision for decision in rows.values() if decision is not None]
 
 
-def candidate_of(row: SheetRow) -> CandidateKey:
-    """Read which candidate a row is about."""
-    return row.cells["concept"], row.cells["qid"]
+def candidate_of(row: SheetRow) -> tuple[str, str, str]:
+    """Read which candidate and country a row is about; a sheet without a column for it speaks of all countries."""
+    stated = row.cells.get("country", "")
+    return row.cells["concept"], row.cells["qid"], "" if stated in {"", "–"} else code_of(stated)
 
 
 def decision_of(file: str, by: str | None, on: str | None, row: SheetRow) -> CandidateDecision | None:
@@ -115,8 +161,9 @@ def decision_of(file: str, by: str | None, on: str | None, row: SheetRow) -> Can
     word = WORDS.get(row.cells["decision"].lower())
     if word is None:
         return None
-    comment = row.cells.get("comment", "") or None
-    return CandidateDecision(*candidate_of(row), *signed(row, by, on), word, comment, file, row.cells.get("name", ""))
+    comment, (concept, qid, country) = row.cells.get("comment", "") or None, candidate_of(row)
+    who, when = signed(row, by, on)
+    return CandidateDecision(concept, qid, who, when, word, comment, file, row.cells.get("name", ""), country)
 
 
 def signed(row: SheetRow, by: str | None, on: str | None) -> tuple[str, str]:
@@ -124,10 +171,14 @@ def signed(row: SheetRow, by: str | None, on: str | None) -> tuple[str, str]:
     return row.cells.get("reviewer", "") or by or "", row.cells.get("decided_on", "") or on or ""
 
 
-def row_mistakes(known: Collection[CandidateKey], by: str | None, on: str | None, row: SheetRow) -> Mistakes:
+def row_mistakes(known: Known, by: str | None, on: str | None, row: SheetRow) -> Mistakes:
     """Say what is wrong with a row."""
-    concept, qid = candidate_of(row)
+    concept, qid, country = candidate_of(row)
     mistakes = [] if (concept, qid) in known else [("qid", f"{qid!r} is no kept candidate of {concept!r}")]
+    countries = known.get((concept, qid), ())
+    if not mistakes and country and country not in countries:
+        stated = ", ".join(map(country_name, countries)) or "none"
+        mistakes.append(("country", f"{row.cells['country']!r} is no country of {qid}; expected one of: {stated}"))
     stated = row.cells["decision"]
     if not stated:
         return mistakes
@@ -158,26 +209,41 @@ def check_day(text: str | None) -> None:
         raise UsageError(f"not a day on which somebody decided: {problem}")
 
 
-def review_candidates(work: Work, kept: Path, decisions: Sequence[CandidateDecision]) -> Outcome:
-    """Turn decisions into verdicts: accepted candidates are kept, rejected ones dropped, the others wait on.
+def review_candidates(
+    work: Work, kept: Path, decisions: Sequence[CandidateDecision], *, removed: Path | None = None
+) -> Outcome:
+    """Turn decisions into verdicts: accepted countries are kept, rejected ones dropped, the others wait on.
 
-    Of one reviewer the last decision counts. Where reviewers disagree, the candidate waits.
+    Of one reviewer the last decision about a country counts. Where reviewers disagree about it, it waits. `removed` has
+    the candidates that a judge removed; only those that somebody decided about come in.
     """
     if not decisions:
         raise UsageError("nobody decided anything", where=str(kept), expected="accept or reject in at least one row")
-    rows = read_table(kept, KEPT)
-    latest = {(one.concept, one.qid, one.reviewer): one for one in decisions}
-    table = pl.DataFrame([asdict(one) for one in latest.values()], schema=schema_of(DECISIONS.schema))
-    agreed = pl.col("decision").n_unique().over("concept", "qid") == 1
-    before = rows.select("concept", "qid", "reason")
-    table = table.with_columns(counts=agreed).join(before, on=["concept", "qid"], how="left")
-    judged = with_verdicts(rows, verdicts(table))
-    removed = pl.col("verdict") == "remove"
-    stays, drops = judged.filter(~removed), as_drops(judged.filter(removed))
+    keys = sorted({(one.concept, one.qid) for one in decisions})
+    asked = pl.DataFrame(keys, schema={"concept": pl.String, "qid": pl.String}, orient="row")
+    known, held = reviewable(kept, removed), read_table(kept, KEPT).select("concept", "qid")
+    rows = known.join(pl.concat([held, asked]).unique(), on=["concept", "qid"], how="semi").sort(KEPT.key)
+    stated = {
+        (row["concept"], row["qid"]): row
+        for row in rows.join(asked, on=["concept", "qid"], how="semi").iter_rows(named=True)
+    }
+    latest = {
+        (one.concept, one.qid, country, one.reviewer): one
+        for one in decisions
+        for country in ([one.country] if one.country else words_of(stated[one.concept, one.qid]) or [""])
+    }
+    about: dict[CandidateKey, dict[str, list[CandidateDecision]]] = {}
+    for (concept, qid, country, _), one in sorted(latest.items()):
+        about.setdefault((concept, qid), {}).setdefault(country, []).append(one)
+    decided = [settled(row, about[key]) for key, row in stated.items()]
+    table = pl.concat([one.table for one in decided])
+    judged = with_verdicts(rows, pl.DataFrame([one.row for one in decided], schema=SETTLED, orient="row"))
+    goes = pl.col("verdict") == "remove"
+    stays, drops = judged.filter(~goes), as_drops(judged.filter(goes))
     columns = [name for name in (*KEPT.columns, *KEPT.optional) if name in judged.columns]
     write_table(work.out, KEPT, stays.select(columns))
     reasons = write_drops(work.out, drops)
-    write_table(work.out, DECISIONS, table.select(list(DECISIONS.schema)))
+    write_table(work.out, DECISIONS, table)
     disputed = table.filter(~pl.col("counts")).select("concept", "qid").n_unique() if not table["counts"].all() else 0
     counts = {
         "kept": stays.height,
@@ -203,42 +269,97 @@ def renamed(rows: pl.DataFrame, decisions: Iterable[CandidateDecision]) -> Itera
 REJECTED = "rejected in review"
 
 
-def schema_of(schema: Mapping[str, pl.DataType]) -> dict[str, pl.DataType]:
-    """Give the columns of a decision as it was read."""
-    return {name: dtype for name, dtype in schema.items() if name not in {"reason", "counts"}}
+SETTLED: Mapping[str, pl.DataType] = {
+    **dict.fromkeys(("concept", "qid", "decided", "because", "reviewer", "reviewed_on", "comment"), pl.String()),
+    **dict.fromkeys(("country_qids", WAITING, REFUSED), pl.List(pl.String())),
+}
 
 
-def verdicts(table: pl.DataFrame) -> pl.DataFrame:
-    """Give the verdict that follows from the decisions about each candidate, with who and when."""
-    rows = [verdict_row(part) for part in table.partition_by("concept", "qid", maintain_order=True)]
-    names = ("concept", "qid", "decided", "because", "reviewer", "reviewed_on", "comment")
-    return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String()), orient="row")
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What follows from the decisions about a candidate: a row of its verdict, and its rows of decisions."""
+
+    row: tuple[object, ...]
+    table: pl.DataFrame
+
+
+def settled(row: Mapping[str, Any], about: Mapping[str, list[CandidateDecision]]) -> Settled:
+    """Settle the countries of a candidate that somebody decided about; the others keep their verdicts."""
+    key = (row["concept"], row["qid"])
+    words = words_of(row) or {"": row["verdict"]}
+    open_countries = set()
+    for country, several in about.items():
+        said = {one.decision for one in several}
+        words[country] = "review" if len(said) > 1 else "keep" if said == {"accept"} else "remove"
+        if len(said) > 1:
+            open_countries.add(country)
+    stated = [*row["country_qids"], *(row.get(WAITING) or ()), *(row.get(REFUSED) or ())]
+    if set(words) == {""}:
+        verdict, own, waits, refused = words[""], stated, list[str](), list[str]()
+    else:
+        verdict, own, waits, refused = parted(stated, words)
+    every = [one for several in about.values() for one in several]
+    agreed = [one for country, several in about.items() if country not in open_countries for one in several]
+    because = because_of(about, open_countries)
+    who = listed(sorted(one.reviewer for one in agreed)) or None
+    when = max((one.decided_on for one in agreed), default=None)
+    comment = listed(one.comment for one in agreed if one.comment) if agreed else None
+    return Settled(
+        (*key, verdict, because, who, when, comment, own, waits, refused),
+        decision_rows(row, every, about, counts=not open_countries),
+    )
+
+
+def because_of(about: Mapping[str, Sequence[CandidateDecision]], open_countries: Collection[str]) -> str:
+    """Say what people decided, country by country where they did not say the same of all."""
+    parts: dict[str, list[str]] = {}
+    for country, several in about.items():
+        if country in open_countries:
+            words = ", ".join(f"{one.reviewer} says {one.decision}" for one in several)
+        else:
+            who = listed(sorted(one.reviewer for one in several))
+            words = f"{several[0].decision}ed by {who} on {max(one.decided_on for one in several)}"
+        parts.setdefault(words, []).append(country)
+    if len(parts) == 1:
+        return f"review: {next(iter(parts))}"
+    return "review: " + "; ".join(f"{', '.join(places)} {words}" for words, places in parts.items())
+
+
+def decision_rows(
+    row: Mapping[str, Any],
+    every: Sequence[CandidateDecision],
+    about: Mapping[str, Sequence[CandidateDecision]],
+    *,
+    counts: bool,
+) -> pl.DataFrame:
+    """Write what each person decided about a candidate."""
+    rows = []
+    for reviewer in sorted({one.reviewer for one in every}):
+        own = {country: one for country, several in about.items() for one in several if one.reviewer == reviewer}
+        last = max(own.values(), key=lambda one: one.decided_on)
+        word = "accept" if any(one.decision == "accept" for one in own.values()) else "reject"
+        comment = listed(one.comment for one in own.values() if one.comment) or None
+        told = [f"{country} {one.decision}" for country, one in own.items() if country]
+        rows.append((row["concept"], row["qid"], reviewer, last.decided_on, word, comment, row["reason"], last.file,
+                     counts, told))  # fmt: skip
+    schema = {**DECISIONS.schema, "by_country": pl.List(pl.String())}
+    return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 def with_verdicts(rows: pl.DataFrame, decided: pl.DataFrame) -> pl.DataFrame:
     """Put verdicts in the place of those that rows have; what an earlier review said of the others stays."""
-    blank = {name: pl.lit(None, pl.String) for name in ("reviewer", "reviewed_on") if name not in rows.columns}
+    texts = {name: pl.lit(None, pl.String) for name in ("reviewer", "reviewed_on")}
+    lists = {name: pl.lit([], pl.List(pl.String)) for name in (WAITING, REFUSED)}
+    blank = {name: cell for name, cell in {**texts, **lists}.items() if name not in rows.columns}
     joined = rows.with_columns(**blank).join(
         decided, on=["concept", "qid"], how="left", suffix="_now", maintain_order="left"
     )
-    settled = pl.col("decided").is_not_null()
-    now = {name: pl.when(settled).then(f"{name}_now").otherwise(name) for name in ("reviewer", "reviewed_on")}
+    is_settled = pl.col("decided").is_not_null()
+    taken = ("reviewer", "reviewed_on", "country_qids", WAITING, REFUSED)
+    now = {name: pl.when(is_settled).then(f"{name}_now").otherwise(name) for name in taken}
     return joined.with_columns(
         verdict=pl.coalesce("decided", "verdict"), reason=pl.coalesce("because", "reason"), **now
     )
-
-
-def verdict_row(part: pl.DataFrame) -> tuple[str | None, ...]:
-    """Give the verdict on one candidate."""
-    said = list(part.sort("reviewer").iter_rows(named=True))
-    who, when = listed(one["reviewer"] for one in said), max(one["decided_on"] for one in said)
-    key = (said[0]["concept"], said[0]["qid"])
-    if not said[0]["counts"]:
-        sides = ", ".join(f"{one['reviewer']} says {one['decision']}" for one in said)
-        return (*key, "review", f"review: {sides}", None, None, None)
-    verdict = "keep" if said[0]["decision"] == "accept" else "remove"
-    comment = listed(one["comment"] for one in said if one["comment"])
-    return (*key, verdict, f"review: {said[0]['decision']}ed by {who} on {when}", who, when, comment)
 
 
 def listed(texts: Iterable[str]) -> str:

@@ -3,18 +3,19 @@
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import msgspec
 import polars as pl
 
 from culturekit.builders import wordings
+from culturekit.builders.filtering.country_verdicts import REFUSED, WAITING, best_word, parted
 from culturekit.builders.filtering.name_rules import name_problem
 from culturekit.kg.concepts import Concept
-from culturekit.kg.countries import by_qid
+from culturekit.kg.countries import countries
 from culturekit.llm.client import Request
 from culturekit.llm.outcomes import Answered
-from culturekit.records.choices import ANSWERED
+from culturekit.records.choices import ANSWERED, VerdictWord
 from culturekit.storage.table_slices import TableSlices
 
 __all__ = [
@@ -35,11 +36,9 @@ __all__ = [
     "wording",
 ]
 
-VerdictWord: TypeAlias = Literal["keep", "remove", "review"]
-
 
 class FilterReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the judge answers about one candidate."""
+    """What the judge answers about one candidate and country."""
 
     id: str
     verdict: VerdictWord
@@ -47,12 +46,16 @@ class FilterReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What became of a candidate; `outcome` says how asking the judge ended, and is empty where a rule decided."""
+    """What became of a candidate; `outcome` says how asking the judge ended, and is empty where a rule decided.
+
+    `by_country` has the verdict on each country that the judge was asked about, by its code.
+    """
 
     verdict: VerdictWord
     reason: str
     detail: str = ""
     outcome: str = ""
+    by_country: tuple[tuple[str, VerdictWord], ...] = ()
 
     @property
     def set_aside(self) -> bool:
@@ -67,7 +70,7 @@ def rule_verdict(row: Mapping[str, Any], concept: Concept | None) -> Verdict | N
     problem = name_problem(row["label"], languages=concept.languages)
     if problem is not None:
         return Verdict("remove", *problem)
-    if concept.countries != "all" and not concept.codes_of(row["country_qids"]):
+    if not concept.codes_of(row["country_qids"]):
         return Verdict("remove", "country out of scope")
     return None
 
@@ -77,6 +80,16 @@ def verdict_of(answered: Answered, *, model: str) -> Verdict:
     if isinstance(answered.value, FilterReply):
         return Verdict(answered.value.verdict, f"judge {model}", outcome=answered.outcome)
     return Verdict("review", f"judge {model}: {answered.outcome}", outcome=answered.outcome)
+
+
+def combined(by_country: Mapping[str, Verdict]) -> Verdict:
+    """Make one verdict on a candidate of those on its countries; one that no answer came for is told."""
+    words = tuple((iso, verdict.verdict) for iso, verdict in by_country.items())
+    verdict, several = best_word(word for _, word in words), list(by_country.values())
+    alike = [each for each in several if each.verdict == verdict]
+    worst = next((each for each in several if each.set_aside), several[0])
+    reason = next((each for each in alike if each.set_aside), alike[0]).reason
+    return Verdict(verdict, reason, outcome=worst.outcome, by_country=words)
 
 
 TASK = "cspace.filter"
@@ -98,14 +111,18 @@ def wording() -> str:
 
 @dataclass(frozen=True, slots=True)
 class FilterQuestions:
-    """What all questions share: the instructions, and the names of classes and countries by QID."""
+    """What all questions share: the instructions, the names of classes by QID, and those of countries by code."""
 
     instructions: str
     classes: Mapping[str, str]
     countries: Mapping[str, str]
 
-    def about(self, row: Mapping[str, Any]) -> Request:
-        """Write the question about one candidate."""
+    def about(self, row: Mapping[str, Any], concept: Concept) -> Iterator[Request]:
+        """Write the questions about one candidate, one for each country in scope."""
+        return (self.about_country(row, iso) for iso in concept.codes_of(row["country_qids"]))
+
+    def about_country(self, row: Mapping[str, Any], iso: str) -> Request:
+        """Write the question about a candidate and a country."""
         description = row["description"]
         data = {
             "id": row["qid"],
@@ -114,7 +131,7 @@ class FilterQuestions:
             "concept": row["concept"],
             "roots": named(row["roots"], self.classes),
             "classes": named([*row["p31"], *row["p279"]], self.classes),
-            "countries": named(row["country_qids"], self.countries),
+            "country": self.countries[iso],
         }
         allowed = {"id": (str(row["qid"]),)}
         return Request(TASK, self.instructions, data, FilterReply, allowed=allowed, max_tokens=REPLY_TOKENS)
@@ -123,8 +140,8 @@ class FilterQuestions:
 def questions_about(concepts: Sequence[Concept], labels: Mapping[str, str]) -> FilterQuestions:
     """Prepare the questions; `labels` names classes, those of the roots apart, which their configs name."""
     roots = {root.qid: root.label for concept in concepts for root in concept.roots}
-    countries = {qid: country.name for qid, country in by_qid().items()}
-    return FilterQuestions(wording(), {**labels, **roots}, countries)
+    names = {iso: country.name for iso, country in countries().items()}
+    return FilterQuestions(wording(), {**labels, **roots}, names)
 
 
 def named(qids: Sequence[str], names: Mapping[str, str]) -> list[str]:
@@ -147,22 +164,30 @@ class CandidateVerdicts:
         self.questions = questions
         self.model = model
         self.all: list[Verdict | None] = []
-        self.open: deque[int] = deque()
+        self.open: deque[tuple[int, str, bool]] = deque()
+        self.begun: dict[str, Verdict] = {}
         self.known: dict[Verdict, Verdict] = {}
 
     def requests(self, rows: Iterator[Mapping[str, Any]]) -> Iterator[Request]:
-        """Give the question about each candidate that the rules leave open."""
+        """Give the questions about each candidate that the rules leave open."""
         for row in rows:
-            verdict = rule_verdict(row, self.concepts.get(row["concept"]))
-            if verdict is None:
-                self.open.append(len(self.all))
+            concept = self.concepts.get(row["concept"])
+            verdict = rule_verdict(row, concept)
+            place = len(self.all)
             self.all.append(verdict and self.shared(verdict))
-            if verdict is None:
-                yield self.questions.about(row)
+            if verdict is None and concept is not None:
+                codes = concept.codes_of(row["country_qids"])
+                self.open.extend((place, iso, iso == codes[-1]) for iso in codes)
+                yield from self.questions.about(row, concept)
 
-    def settle(self, answered: Answered) -> None:
-        """Take the answer to the first question that is still open."""
-        self.all[self.open.popleft()] = self.shared(verdict_of(answered, model=self.model))
+    def settle(self, answered: Answered) -> bool:
+        """Take the answer to the first question that is still open; tell whether its candidate is settled with it."""
+        place, iso, is_last = self.open.popleft()
+        self.begun[iso] = verdict_of(answered, model=self.model)
+        if is_last:
+            self.all[place] = self.shared(combined(self.begun))
+            self.begun = {}
+        return is_last
 
     def shared(self, verdict: Verdict) -> Verdict:
         """Keep equal verdicts once: there are few, for many candidates."""
@@ -176,6 +201,18 @@ class CandidateVerdicts:
             pl.Series("reason", [verdict.reason for verdict in own], dtype=pl.String),
             pl.Series("detail", [verdict.detail or None for verdict in own], dtype=pl.String),
         ]
+
+    def country_columns(self, start: int, stated: Sequence[Sequence[str]]) -> list[pl.Series]:
+        """Give the countries that each verdict is about, those that wait beside them, and those that were refused."""
+        own: list[list[list[str]]] = [[], [], []]
+        for place, qids in enumerate(stated, start):
+            verdict = self.all[place]
+            words = dict(verdict.by_country) if verdict is not None else {}
+            _, *parts = parted(qids, words) if words else ("", list(qids), [], [])
+            for column, part in zip(own, parts, strict=True):
+                column.append(part)
+        names = ("country_qids", WAITING, REFUSED)
+        return [pl.Series(name, rows, dtype=pl.List(pl.String)) for name, rows in zip(names, own, strict=True)]
 
     def outcomes(self) -> dict[str, int]:
         """Count how asking ended."""

@@ -17,13 +17,15 @@ from culturekit.builders.filtering.candidate_verdicts import (
     candidate_rows,
     questions_about,
 )
-from culturekit.builders.filtering.pilot import draw_pilot, left_to_the_judge
+from culturekit.builders.filtering.country_verdicts import REFUSED, WAITING
+from culturekit.builders.filtering.pilot import draw_pilot, left_to_the_judge, questions_left
+from culturekit.counting import counted
 from culturekit.errors import UnusableReplies
 from culturekit.kg.concepts import Concept
 from culturekit.llm.answers import DEFAULTS, LlmOptions, answers
 from culturekit.llm.client import Client, FreeClient
 from culturekit.llm.reply_watch import RepliesSeen, ReplyWatch
-from culturekit.records.schemas import DROPS, KEPT
+from culturekit.records.schemas import DROPS, KEPT, REMOVED
 from culturekit.records.work import QUARANTINED, Outcome, Work
 from culturekit.storage.table_slices import ROWS_PER_SLICE, TableSlices
 from culturekit.storage.tables import write_drops, write_frames
@@ -47,7 +49,7 @@ def filter_candidates(
 ) -> Outcome:
     """Judge candidates; write the kept and the dropped."""
     by_name = {concept.concept: concept for concept in concepts}
-    work.progress.begin(sum(1 for _ in left_to_the_judge(candidate_rows(source), by_name)), "candidates")
+    work.progress.begin(questions_left(candidate_rows(source), by_name), "questions")
     verdicts = CandidateVerdicts(concepts, questions_about(concepts, labels), model=client.model)
     watch, requests = ReplyWatch(go_on=llm.go_on), verdicts.requests(candidate_rows(source))
     with closing(answers(client, requests, work=work, llm=llm, watch=watch)) as answered:
@@ -71,7 +73,7 @@ def filter_candidates(
 
 @dataclass(frozen=True, slots=True)
 class PilotOutcome:
-    """How many candidates a pilot asked about, how their rows ended, and what came: all verdicts, and some by name."""
+    """How many questions a pilot asked, how they ended, and what came: all verdicts, and some by name."""
 
     asked: int
     outcomes: Mapping[str, int]
@@ -94,7 +96,7 @@ class PilotOutcome:
             ", ".join(f"{count:,} {name}" for name, count in counts.items())
             for counts in (self.outcomes, self.verdicts)
         )
-        yield f"pilot: asked about {self.asked:,} candidates ({ended}); their answers are kept for the run"
+        yield f"pilot: asked {counted(self.asked, 'questions')} ({ended}); their answers are kept for the run"
         yield f"  verdicts: {verdicts or 'none'}"
         yield from self.replies.lines()
         for verdict, label, concept in self.samples:
@@ -117,7 +119,7 @@ def ask_pilot(
     rows = [row for row in candidate_rows(source) if (row["concept"], row["qid"]) in drawn]
     verdicts = CandidateVerdicts(concepts, questions_about(concepts, labels), model=client.model)
     watch, stopped = ReplyWatch(go_on=llm.go_on), ""
-    work.progress.begin(len(drawn), "candidates of a pilot")
+    work.progress.begin(questions_left(rows, by_name), "questions of a pilot")
     try:
         with closing(answers(client, verdicts.requests(iter(rows)), work=work, llm=llm, watch=watch)) as answered:
             for answer in answered:
@@ -144,25 +146,38 @@ def write_judged(
     folder: Path, source: TableSlices, verdicts: CandidateVerdicts
 ) -> tuple[dict[str, int], dict[str, int]]:
     """Part the candidates by verdict, each table in the order of its key; count rows, and drops by reason."""
-    counts = {"kept": 0, "review": 0}
+    counts = {"kept": 0, "review": 0, "waiting countries": 0, "refused countries": 0}
     dropped: list[pl.DataFrame] = []
+    beside = {name: KEPT.optional[name] for name in (WAITING, REFUSED)}
+    table = replace(KEPT, optional={**source.table.optional, **beside})
+    removed = pl.col("verdict") == "remove"
 
-    def kept() -> Iterator[pl.DataFrame]:
+    def judged() -> Iterator[pl.DataFrame]:
         start = 0
         for frame in source.slices():
-            judged = frame.with_columns(verdicts.columns(start, start + frame.height))
+            countries = verdicts.country_columns(start, frame["country_qids"].to_list())
+            yield frame.with_columns(verdicts.columns(start, start + frame.height)).with_columns(countries)
             start += frame.height
-            removed = pl.col("verdict") == "remove"
-            dropped.append(as_drops(judged.filter(removed)))
-            stays = judged.filter(~removed).select(*source.table.columns, "verdict", "reason", *source.table.optional)
+
+    def kept() -> Iterator[pl.DataFrame]:
+        for frame in judged():
+            dropped.append(as_drops(frame.filter(removed)))
+            stays = frame.filter(~removed).select(*table.columns, *table.optional)
             counts["kept"] += stays.height
             counts["review"] += stays.filter(pl.col("verdict") == "review").height
+            for name, column in (("waiting countries", WAITING), ("refused countries", REFUSED)):
+                counts[name] += int(stays[column].list.len().sum())
             yield stays
 
-    table = replace(KEPT, optional=source.table.optional)
+    def refused() -> Iterator[pl.DataFrame]:
+        asked = pl.col("reason").str.starts_with("judge ")
+        return (frame.filter(removed & asked).select(*table.columns, *table.optional) for frame in judged())
+
     write_frames(folder, table, kept(), rows_per_group=ROWS_PER_SLICE)
+    write_frames(folder, replace(table, name=REMOVED.name), refused(), rows_per_group=ROWS_PER_SLICE)
     drops = pl.concat([NO_DROPS, *dropped])
-    return {**counts, "drops": drops.height}, write_drops(folder, drops)
+    found = {name: count for name, count in counts.items() if count or name in {"kept", "review"}}
+    return {**found, "drops": drops.height}, write_drops(folder, drops)
 
 
 def as_drops(removed: pl.DataFrame) -> pl.DataFrame:

@@ -7,7 +7,7 @@ from pathlib import Path
 from culturekit.builders.filtering.candidate_verdicts import candidate_rows, questions_about
 from culturekit.builders.filtering.pilot import left_to_the_judge
 from culturekit.kg.concepts import Concept
-from culturekit.llm.client import Client, FreeClient
+from culturekit.llm.client import Client, FreeClient, Request
 from culturekit.llm.money.cost_plan import CostPlan, cost_plan_lines, plan_requests
 from culturekit.llm.money.spending import read_spending
 from culturekit.stages.asking import Left
@@ -24,6 +24,11 @@ class FilterPlan:
     candidates: int
     dropped_by_rules: int
     cost: CostPlan
+
+    @property
+    def judged(self) -> int:
+        """How many candidates are left to the judge; each is asked about once a country in scope."""
+        return self.candidates - self.dropped_by_rules
 
     @property
     def units(self) -> int:
@@ -43,7 +48,7 @@ class FilterPlan:
         """Say it in words."""
         yield (
             f"{self.candidates:,} candidates: rules drop {self.dropped_by_rules:,}, "
-            f"{self.cost.requests:,} are left to {self.judge}"
+            f"{self.judged:,} are left to {self.judge}, in {self.cost.requests:,} requests: one a country in scope"
         )
         if self.cost.most == 0.0 and self.cost.input_tokens == 0 and self.cost.bought < self.cost.requests:
             yield f"{self.judge} answers in this process and costs nothing"
@@ -63,6 +68,13 @@ def plan_filter(
     """Plan, offline; `journal` is the file of what was bought already."""
     by_name = {concept.concept: concept for concept in concepts}
     questions = questions_about(concepts, labels)
-    requests = (questions.about(row) for row in left_to_the_judge(candidate_rows(source), by_name))
-    cost = plan_requests(client, requests, spent=read_spending(journal), batch=batch)
-    return FilterPlan(client.model, source.rows, source.rows - cost.requests, cost)
+    judged = 0
+
+    def requests() -> Iterator[Request]:
+        nonlocal judged
+        for row in left_to_the_judge(candidate_rows(source), by_name):
+            judged += 1
+            yield from questions.about(row, by_name[row["concept"]])
+
+    cost = plan_requests(client, requests(), spent=read_spending(journal), batch=batch)
+    return FilterPlan(client.model, source.rows, source.rows - judged, cost)

@@ -8,7 +8,7 @@ from typing import Any
 from culturekit.builders.filtering.candidate_verdicts import rule_verdict
 from culturekit.kg.concepts import Concept
 
-__all__ = ["draw_pilot", "left_to_the_judge", "shares"]
+__all__ = ["draw_pilot", "left_to_the_judge", "questions_left", "shares"]
 
 
 def left_to_the_judge(
@@ -16,6 +16,12 @@ def left_to_the_judge(
 ) -> Iterator[Mapping[str, Any]]:
     """Give the candidates that no rule decides."""
     return (row for row in rows if rule_verdict(row, concepts.get(row["concept"])) is None)
+
+
+def questions_left(rows: Iterable[Mapping[str, Any]], concepts: Mapping[str, Concept]) -> int:
+    """Count the questions to a judge: one a candidate and country in scope."""
+    left = left_to_the_judge(rows, concepts)
+    return sum(len(concepts[row["concept"]].codes_of(row["country_qids"])) for row in left)
 
 
 def draw_pilot(rows: Iterable[Mapping[str, Any]], size: int) -> frozenset[tuple[str, str]]:

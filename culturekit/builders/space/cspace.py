@@ -74,6 +74,9 @@ def release(
     rows, twice = gathered(kept_paths, list(by_name))
     taken = pl.col("verdict").is_in(["keep", *include])
     kept, held = rows.filter(taken), rows.filter(~taken)
+    partly = waiting_beside(kept)
+    if not include:
+        kept, held = kept.with_columns(NO_WAITING), pl.concat([held, partly])
     work.progress.begin(kept.height, "artifacts")
     parts = [artifact_rows(kept, concept, popularity.name) for concept in by_name.values()]
     space = pl.concat(parts)
@@ -84,7 +87,7 @@ def release(
     with explained_outside(f"the source of popularity {popularity.name}"):
         ratings = popularity.rate(space, work)
     space = space.with_columns(popularity=ratings.values).drop(list(RATED_BY))
-    drops = pl.concat([without_country(homeless), not_kept(held)])
+    drops = pl.concat([without_country(homeless), not_kept(held.join(homeless, on=["concept", "qid"], how="anti"))])
     write_table(work.out, CSPACE, space)
     if own := own_countries(space["country"].unique()):
         write_atomically(work.out / CARRIED, countries_text(own).encode())
@@ -95,7 +98,7 @@ def release(
     findings = with_waiting(notes, held)
     if space.is_empty() and "findings" not in findings:
         findings = {**findings, "findings": [f"nothing was released: {text_of_reasons(reasons)}"]}
-    return Outcome(counts, reasons, {**findings, **taken_in(space, kept)})
+    return Outcome(counts, reasons, {**findings, **taken_in(space, pl.concat([kept, partly]) if include else kept)})
 
 
 def text_of_reasons(reasons: Mapping[str, int]) -> str:
@@ -108,12 +111,24 @@ RATED_BY = {"sitelinks": pl.UInt16(), "title": pl.String(), "languages": pl.List
 """What popularity is read from, and what leaves the table again."""
 
 
+NO_WAITING = pl.lit([], pl.List(pl.String)).alias("waiting_qids")
+
+
+def waiting_beside(kept: pl.DataFrame) -> pl.DataFrame:
+    """Give the waiting countries of artifacts that are kept for others of theirs, with that verdict."""
+    rows = kept.filter(verdict="keep").filter(pl.col("waiting_qids").list.len() > 0)
+    return rows.with_columns(
+        NO_WAITING, country_qids="waiting_qids", verdict=pl.lit("review"),
+        reason=pl.format("{}: undecided for some of its countries", "reason"),
+    )  # fmt: skip
+
+
 def gathered(paths: Sequence[Path], concepts: Sequence[str]) -> tuple[pl.DataFrame, int]:
     """Read one or more tables of kept candidates; a row of several is the first one with the countries of all.
 
     A table without a column `source` has what Wikidata has.
     """
-    blank = {"source": pl.lit(SOURCES[0]), "reviewer": pl.lit(None, pl.String)}
+    blank = {"source": pl.lit(SOURCES[0]), "reviewer": pl.lit(None, pl.String), "waiting_qids": NO_WAITING}
     frames = []
     for path in paths:
         frame = read_table(path, KEPT).filter(pl.col("concept").is_in(concepts))
@@ -124,15 +139,18 @@ def gathered(paths: Sequence[Path], concepts: Sequence[str]) -> tuple[pl.DataFra
                 "an artifact of unknown source", where=str(path), expected=" or ".join(SOURCES), found=odd["source"][0]
             )
         frames.append(frame.select(*KEPT.schema, *blank))
-    whole = pl.concat(frames)
+    whole = pl.concat(frames).with_columns(waiting_qids=pl.col("waiting_qids").list.set_difference("country_qids"))
     if len(frames) == 1:
         return whole, 0
     key = ["concept", "qid"]
-    stated = whole.select(*key, "country_qids").explode("country_qids").drop_nulls()
-    united = stated.unique(maintain_order=True).group_by(key, maintain_order=True).agg("country_qids")
-    once = whole.unique(key, keep="first", maintain_order=True).drop("country_qids", "verdict", "reason")
-    joined = once.join(united, on=key, how="left").join(strictest(whole, key), on=key, how="left")
-    joined = joined.with_columns(pl.col("country_qids").fill_null([]))
+    lists = ("country_qids", "waiting_qids")
+    once = whole.unique(key, keep="first", maintain_order=True).drop(*lists, "verdict", "reason")
+    joined = once.join(strictest(whole, key), on=key, how="left")
+    for name in lists:
+        stated = whole.select(*key, name).explode(name).drop_nulls()
+        united = stated.unique(maintain_order=True).group_by(key, maintain_order=True).agg(name)
+        joined = joined.join(united, on=key, how="left").with_columns(pl.col(name).fill_null([]))
+    joined = joined.with_columns(waiting_qids=pl.col("waiting_qids").list.set_difference("country_qids"))
     return joined.select(whole.columns).sort(key), whole.height - once.height
 
 
@@ -148,14 +166,19 @@ def artifact_rows(kept: pl.DataFrame, concept: Concept, source: str) -> pl.DataF
     rows = kept.filter(pl.col("concept") == concept.concept).with_row_index("at")
     codes = {qid: country.iso for qid, country in by_qid().items()}
     inside = pl.lit(True) if concept.countries == "all" else pl.col("country").is_in(list(concept.countries))
+    stated = [
+        rows.select("at", "verdict", qid="country_qids"),
+        rows.select("at", qid="waiting_qids", verdict=pl.lit("review")).select("at", "verdict", "qid"),
+    ]
     placed = (
-        rows.select("at", qid="country_qids")
+        pl.concat(stated)
+        .sort("at", maintain_order=True)
         .explode("qid")
         .with_columns(country=pl.col("qid").replace_strict(codes, default=None, return_dtype=pl.String))
         .drop_nulls("country")
         .filter(inside)
         .unique(["at", "country"], keep="first", maintain_order=True)
-        .select("at", "country", country_order=pl.int_range(pl.len(), dtype=pl.UInt16).over("at"))
+        .select("at", "country", "verdict", country_order=pl.int_range(pl.len(), dtype=pl.UInt16).over("at"))
     )
     subconcepts = [
         pl.when(pl.col("roots").list.contains(root.qid)).then(pl.lit(root.subconcept))
@@ -164,7 +187,7 @@ def artifact_rows(kept: pl.DataFrame, concept: Concept, source: str) -> pl.DataF
     ]
     names = {iso: country.name for iso, country in countries().items()}
     continents = {iso: country.continent for iso, country in countries().items()}
-    whole = placed.join(rows, on="at", how="left", maintain_order="left").with_columns(
+    whole = placed.join(rows.drop("verdict"), on="at", how="left", maintain_order="left").with_columns(
         artifact_id=pl.col("qid"),
         qid=pl.when(pl.col("qid").str.contains(QID.pattern.replace(r"\Z", "$"))).then("qid"),
         name=pl.col("label"),

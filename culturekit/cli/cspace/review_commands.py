@@ -1,18 +1,26 @@
 """`culturekit cspace review`: candidates that wait for a person, handed out and taken back."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
 from culturekit.cli.options import Also, AsJson, Out, Wait
 from culturekit.cli.stages import run_one
+from culturekit.errors import UsageError
+
+if TYPE_CHECKING:
+    from culturekit.records.choices import VerdictWord
 
 __all__ = ["review_app"]
 
 review_app = typer.Typer(no_args_is_help=True, help="Candidates that wait for a person: forms out, answers in.")
 
 Kept = Annotated[Path, typer.Option(help="Table that `cspace filter` or `cspace complete` wrote.")]
+Removed = Annotated[
+    Path | None,
+    typer.Option(help="Table of what the judge removed. [removed.parquet beside --kept, where it is there]"),
+]
 
 
 @review_app.command(
@@ -25,6 +33,11 @@ def export(
     sheet: Annotated[
         Path | None, typer.Option(help="A copy of review.csv to fill in; one that says something else stays.")
     ] = None,
+    verdict: Annotated[
+        list[str] | None,
+        typer.Option(help="What a person looks at: what waits (review), was kept, was removed. Repeatable. [review]"),
+    ] = None,
+    removed: Removed = None,
     wait: Wait = False,
     as_json: AsJson = False,
 ) -> None:
@@ -33,10 +46,24 @@ def export(
     As review.csv, for Label Studio, and as one offline form.
     """
     from culturekit.cli.cspace.review_file import review_file
-    from culturekit.pipeline.steps.review_stages import review_export_stage
+    from culturekit.pipeline.steps.review_stages import removed_beside, review_export_stage
 
+    verdicts = [verdict_word(text) for text in verdict or ["review"]]
+    refused = (removed or removed_beside(kept)) if "remove" in verdicts else removed
+    stage = review_export_stage(kept, reviewers=reviewers, verdicts=verdicts, removed=refused)
     with review_file(out, sheet):
-        run_one(review_export_stage(kept, reviewers=reviewers), out, wait=wait, as_json=as_json)
+        run_one(stage, out, wait=wait, as_json=as_json)
+
+
+def verdict_word(text: str) -> "VerdictWord":
+    """Read which candidates are meant."""
+    from culturekit.records.choices import VerdictWord
+
+    known: tuple[VerdictWord, ...] = get_args(VerdictWord)
+    for word in known:
+        if word == text.lower():
+            return word
+    raise UsageError("not a verdict", expected=" or ".join(known), found=repr(text))
 
 
 @review_app.command(
@@ -55,6 +82,7 @@ def import_command(
     ] = None,
     by: Annotated[str | None, typer.Option(help="Who decided, where a row of a sheet does not say.")] = None,
     on: Annotated[str | None, typer.Option(help="The day, YYYY-MM-DD, where a row does not say.")] = None,
+    removed: Removed = None,
     also: Also = None,
     wait: Wait = False,
     as_json: AsJson = False,
@@ -63,7 +91,7 @@ def import_command(
 
     Nothing is taken in while a row is wrong.
     """
-    from culturekit.pipeline.steps.review_stages import ReviewFiles, review_stage
+    from culturekit.pipeline.steps.review_stages import ReviewFiles, removed_beside, review_stage
 
-    stage = review_stage(kept, ReviewFiles(tuple(answers), project, by, on))
+    stage = review_stage(kept, ReviewFiles(tuple(answers), project, by, on), removed=removed or removed_beside(kept))
     run_one(stage, out, also=also, wait=wait, as_json=as_json)

@@ -51,7 +51,8 @@ class IngestOptions:
     ] = 0.001
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "languages", tuple(code.replace("_", "-").lower() for code in self.languages))
+        codes = dict.fromkeys(code.replace("_", "-").lower() for code in self.languages)
+        object.__setattr__(self, "languages", tuple(codes))
         strange = [code for code in self.languages if not LANGUAGE.fullmatch(code)]
         if strange or not self.languages:
             raise UsageError(

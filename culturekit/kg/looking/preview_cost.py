@@ -74,8 +74,11 @@ def heaviest_way(graph: Graph, tables: GraphTables, levels: Sequence[Level], hop
 BYTES_PER_TOKEN = 4
 """UTF-8 bytes per token, roughly, for English text and JSON; scripts beyond Latin come closer to 3."""
 
-BASIS = "1 request per candidate, 4 UTF-8 bytes per token, nothing for what a provider adds; rules may drop some before"
-EMPTY_DATA = '{"id":"","label":"","description":"","concept":"","roots":[],"classes":[],"countries":[]}'
+BASIS = (
+    "1 request per candidate and country in scope, 4 UTF-8 bytes per token, nothing for what a provider adds; rules "
+    "may drop some before"
+)
+EMPTY_DATA = '{"id":"","label":"","description":"","concept":"","roots":[],"classes":[],"country":""}'
 QID_MARKS = 4
 """The letter Q, two quotes and a comma around the digits."""
 REPLY = '{"id":"Q","verdict":"remove"}'
@@ -103,7 +106,8 @@ def filter_cost(
 ) -> FilterCost:
     """Estimate tokens from the wording, the labels and descriptions, and the QIDs that go with each candidate.
 
-    `countries` is how many countries the candidates state together; `prices` are per million tokens, in and out.
+    `countries` is how many countries in scope the candidates state together, each of which is asked about; `prices` are
+    per million tokens, in and out. What is told of a candidate counts once a country, at the mean of all candidates.
     """
     wanted = pl.LazyFrame({"number": candidates}, schema={"number": pl.UInt32})
     texts = tables.items.join(wanted, on="number", how="semi").select(
@@ -117,10 +121,11 @@ def filter_cost(
         each.collect(engine="streaming").row(0) for each in (texts, digits)
     )
     own_digits = int(np.char.str_len(candidates.astype(str)).sum()) if len(candidates) else 0
-    qids = own_digits + class_digits + QID_MARKS * n_classes + countries * (QID_MARKS + 3)
-    constant = len(wording.encode()) + len(EMPTY_DATA) + len(concept)
-    sent = constant * len(candidates) + label_bytes + description_bytes + qids
-    answered = len(REPLY) * len(candidates) + own_digits
+    own = own_digits + class_digits + QID_MARKS * n_classes + label_bytes + description_bytes
+    constant = len(wording.encode()) + len(EMPTY_DATA) + len(concept) + QID_MARKS + 3
+    share = countries / max(1, len(candidates))
+    sent = constant * countries + int(own * share)
+    answered = len(REPLY) * countries + int(own_digits * share)
     tokens = (-(-sent // BYTES_PER_TOKEN), -(-answered // BYTES_PER_TOKEN))
     price = sum(count * each / 1e6 for count, each in zip(tokens, prices, strict=True)) if prices else None
-    return FilterCost(len(candidates), *tokens, BASIS, price)
+    return FilterCost(countries, *tokens, BASIS, price)

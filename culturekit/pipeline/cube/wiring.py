@@ -55,7 +55,8 @@ def built_space(recipe: Recipe, run: Run) -> Path:
     if (review := recipe.review) is not None:
         project = None if review.project is None else Path(review.project)
         files = ReviewFiles(tuple(map(Path, review.files)), project, review.by, review.on)
-        kept = run.add(review_stage(kept, files), roles.REVIEW)
+        removed = run.table(roles.FILTER, file="removed.parquet")
+        kept = run.add(review_stage(kept, files, removed=removed), roles.REVIEW)
     options = ReleaseOptions(concepts, recipe.popularity, recipe.release, recipe.include)
     run.add(release_stage([kept], options), roles.CSPACE)
     if recipe.card is not None:

@@ -89,7 +89,7 @@ def filter_stage(given: FilterReads, options: FilterOptions, llm: LlmOptions = D
     stage = Stage(
         "filter",
         "filter",
-        3,
+        4,
         run,
         {**roles_of(given), **country_files()},
         {"task": TASK, "wording": digest_bytes(wording().encode()), **judged_concepts(concepts)},

@@ -49,7 +49,7 @@ def release_stage(kept: Sequence[Path], options: ReleaseOptions) -> Stage:
     return Stage(
         "cspace",
         "release",
-        4,
+        5,
         lambda work: release(work, kept, options.roots, source, formats, include=include),
         {**tables, **country_files(), **wording},
         {

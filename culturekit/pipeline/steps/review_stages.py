@@ -14,38 +14,53 @@ from culturekit.builders.filtering.candidate_review import (
     CandidateDecision,
     candidate_sheet,
     check_day,
+    known_candidates,
     read_candidate_sheet,
     review_candidates,
     waiting,
 )
 from culturekit.errors import UsageError
 from culturekit.families.handles.public_files import roles
-from culturekit.records.schemas import ANNOTATION_KEY, KEPT
+from culturekit.kg.countries import country_files
+from culturekit.records.choices import VerdictWord
+from culturekit.records.schemas import ANNOTATION_KEY, REMOVED
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
 from culturekit.storage.atomic import write_atomically
 from culturekit.storage.digests import digest_file
 from culturekit.storage.manifest import InputRecord
 from culturekit.storage.package_data import shipped
-from culturekit.storage.tables import read_table
 
-__all__ = ["ReviewFiles", "named_by_content", "review_export_stage", "review_stage"]
+__all__ = ["ReviewFiles", "named_by_content", "removed_beside", "review_export_stage", "review_stage"]
 
 ANSWERS, SHEET = "answers", ".csv"
 PER_SHEET = 200
 
 
-def review_export_stage(kept: Path, *, reviewers: int = 1) -> Stage:
-    """Write the candidates that wait for a person as a sheet, as tasks of Label Studio and as an offline form."""
+def review_export_stage(
+    kept: Path, *, reviewers: int = 1, verdicts: Sequence[VerdictWord] = ("review",), removed: Path | None = None
+) -> Stage:
+    """Write the candidates that wait for a person as a sheet, as tasks of Label Studio and as an offline form.
+
+    `verdicts` chooses others, so that a person can overrule a judge; `removed` has those that it removed.
+    """
     options = ExportOptions(Quotas(reviewers), per_sheet=PER_SHEET, checks=0, repeats=0)
+    beside = {} if removed is None else {"removed": removed}
 
     def run(work: Work) -> Outcome:
-        rows, scheme = waiting(kept), review_scheme()
+        rows, scheme = waiting(kept, verdicts, removed=removed), review_scheme()
         write_atomically(work.out / CANDIDATE_SHEET, candidate_sheet(rows))
         return export_project(work, candidate_items(rows, scheme), {}, scheme, {}, options, Counter(), seed=0)
 
-    inputs = {"kept": kept, "scheme": shipped("annotate/cspace_review.yaml")}
-    return Stage("review-export", "review-export", 1, run, inputs, asdict(options), packages=("polars",))
+    inputs = {"kept": kept, "scheme": shipped("annotate/cspace_review.yaml"), **beside, **country_files()}
+    settings = {**asdict(options), **({} if list(verdicts) == ["review"] else {"verdicts": list(verdicts)})}
+    return Stage("review-export", "review-export", 2, run, inputs, settings, packages=("polars",))
+
+
+def removed_beside(kept: Path) -> Path | None:
+    """Find the table of what the judge removed beside that of what it kept."""
+    path = kept.parent / f"{REMOVED.name}.parquet"
+    return path if path.is_file() else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,16 +99,16 @@ def project_files(project: Path) -> dict[str, Path]:
     return {"project": project / PROJECT_FILE, "key": project / f"{ANNOTATION_KEY.name}.parquet"}
 
 
-def review_stage(kept: Path, files: ReviewFiles) -> Stage:
-    """Turn what people decided into verdicts."""
-    inputs = files.inputs()
+def review_stage(kept: Path, files: ReviewFiles, *, removed: Path | None = None) -> Stage:
+    """Turn what people decided into verdicts, also about what a judge `removed`."""
+    inputs = files.inputs() if removed is None else {**files.inputs(), "removed": removed}
     filled_in = {role: partial(named_by_content, path) for role, path in roles(ANSWERS, files.answers).items()}
     return Stage(
         "review",
         "review",
-        1,
-        lambda work: review_candidates(work, kept, decisions_in(kept, files)),
-        {"kept": kept, **inputs},
+        2,
+        lambda work: review_candidates(work, kept, decisions_in(kept, files, removed), removed=removed),
+        {"kept": kept, **inputs, **country_files()},
         {"by": files.by, "on": files.on},
         packages=("polars",),
         trees=filled_in,
@@ -107,9 +122,9 @@ def named_by_content(path: Path, _: Path) -> InputRecord:
     return InputRecord(digest_file(path), path.name)
 
 
-def decisions_in(kept: Path, files: ReviewFiles) -> Sequence[CandidateDecision]:
+def decisions_in(kept: Path, files: ReviewFiles, removed: Path | None) -> Sequence[CandidateDecision]:
     """Read all decisions, in the order in which the files are given."""
-    known = set(read_table(kept, KEPT).select("concept", "qid").iter_rows())
+    known = known_candidates(kept, removed)
     found: list[CandidateDecision] = []
     for path in files.answers:
         if path.suffix.lower() == SHEET or files.project is None:

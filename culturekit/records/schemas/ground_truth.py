@@ -21,6 +21,7 @@ __all__ = [
     "QUESTIONS",
     "QUESTION_GRAPHS",
     "QUOTAS",
+    "REMOVED",
     "ROUNDS",
     "STARTS",
     "STATEMENTS",
@@ -66,6 +67,8 @@ COMPLETION_COLUMNS = "source str, round u8, proposer str?, gained list[str]"
 
 REVIEW_COLUMNS = "reviewer str?, reviewed_on str?"
 
+COUNTRY_COLUMNS = "waiting_qids list[str], refused_qids list[str]"
+
 CANDIDATES = declare("candidates", key="concept qid", columns=CANDIDATE_COLUMNS, optional=CANDIDATE_OPTIONS)
 """One row per (qid, concept): `hop` is the smallest, `path` one shortest, root first and qid last. `p495` and `p17` say
 which property states each country, as the item has it; `country_qids` are what follows from them under the concept's
@@ -82,16 +85,26 @@ KEPT = declare(
     "kept",
     key="concept qid",
     columns=f"{CANDIDATE_COLUMNS}, verdict str, reason str",
-    optional=f"{CANDIDATE_OPTIONS}, {COMPLETION_COLUMNS}, {REVIEW_COLUMNS}",
+    optional=f"{CANDIDATE_OPTIONS}, {COMPLETION_COLUMNS}, {REVIEW_COLUMNS}, {COUNTRY_COLUMNS}",
 )
 """The candidates that a judge kept (`verdict` is keep), or that wait for a person to look at (`review`); a completed or
-reviewed table is one of these with more columns. `reviewer` and `reviewed_on` say which person decided, and when."""
+reviewed table is one of these with more columns. The verdict is about `country_qids`; of what is kept for some
+countries, `waiting_qids` wait for a person, and `refused_qids` were refused. `reviewer` and `reviewed_on` say which
+person decided, and when."""
+
+REMOVED = declare(
+    "removed",
+    key="concept qid",
+    columns=f"{CANDIDATE_COLUMNS}, verdict str, reason str",
+    optional=f"{CANDIDATE_OPTIONS}, {COUNTRY_COLUMNS}",
+)
+"""The candidates that a judge removed, whole, so that a person can overrule it; why stands in `drops`, too."""
 
 COMPLETED = declare(
     "completed",
     key="concept qid",
     columns=f"{CANDIDATE_COLUMNS}, verdict str, reason str, {COMPLETION_COLUMNS}",
-    optional=f"{CANDIDATE_OPTIONS}, {REVIEW_COLUMNS}",
+    optional=f"{CANDIDATE_OPTIONS}, {REVIEW_COLUMNS}, {COUNTRY_COLUMNS}",
 )
 """The kept candidates and what a model added. `qid` is `LLM:` and a slug where no graph knows the artifact; `source` is
 `wikidata` or `llm`. `gained` names, by ISO code, the countries that were added; `round` and `proposer` say when first
@@ -126,9 +139,11 @@ DECISIONS = declare(
     concept str, qid str, reviewer str, decided_on str, decision str, comment str?, reason str, file str,
     counts bool
     """,
+    optional="by_country list[str]",
 )
-"""What people decided about kept candidates: accept or reject. `reason` is why the candidate was in the table before;
-`counts` is false where reviewers disagree, so that the candidate still waits."""
+"""What people decided about candidates: accept, for one country at least, or reject; `by_country` has the word on each.
+`reason` is why the candidate was in the table before; `counts` is false where reviewers disagree about a country, so
+that it still waits."""
 
 DROPS = declare("drops", key="key stage concept", columns="key str, concept str?, stage str, reason str, detail str?")
 """What a stage left out, and why; nothing else disappears."""

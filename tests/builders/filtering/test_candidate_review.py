@@ -20,7 +20,7 @@ from culturekit.records.work import Work
 from culturekit.storage.tables import read_table, write_table
 from tests.builders.spaces import rows_of
 
-KNOWN = {("art", "Q1"), ("art", "Q2"), ("art", "Q3")}
+KNOWN = {("art", qid): ("BR",) for qid in ("Q1", "Q2", "Q3")}
 HEAD = "qid,concept,decision,reviewer,decided_on,comment"
 
 
@@ -46,7 +46,7 @@ def test_the_sheet_has_what_waits_and_no_formula(kept: Path) -> None:
     rows = list(csv.DictReader(io.StringIO(candidate_sheet(waiting(kept)).decode("utf-8-sig"), newline="")))
     assert [row["qid"] for row in rows] == ["Q1", "Q2", "Q3"]
     assert rows[0]["name"] == "'=1+1"
-    assert rows[0]["countries"] == "Brazil"
+    assert rows[0]["country"] == "Brazil"
     assert rows[0]["why"] == "judge m: refused"
     assert {rows[0][name] for name in ("decision", "reviewer", "decided_on", "comment")} == {""}
 

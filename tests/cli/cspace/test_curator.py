@@ -1,6 +1,6 @@
 """What a curator met: countries of one's own, nothing left over, days that have not come, languages and codes."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import polars as pl
@@ -23,7 +23,7 @@ GHANA, BRAZIL = "Q117", "Q155"
 
 
 @pytest.fixture
-def no_own_countries() -> object:
+def no_own_countries() -> Iterator[None]:
     yield
     known.use_countries(None)
     known.use_countries_beside()
@@ -99,7 +99,7 @@ def test_a_release_of_nothing_leaves_with_one_and_says_why(tmp_path: Path) -> No
 
 
 def test_pt_br_is_a_language() -> None:
-    assert IngestOptions(("en", "pt-BR", "zh_Hant")).languages == ("en", "pt-br", "zh-hant")
+    assert IngestOptions(("en", "pt-BR", "zh_Hant", "EN")).languages == ("en", "pt-br", "zh-hant")
 
 
 @pytest.mark.parametrize("day", ["2999-01-01", "2026-13-01", "1.2.2026", ""])
@@ -127,7 +127,10 @@ def test_several_countries_are_drafted_into_one_file(tmp_path: Path) -> None:
 
 def test_a_code_of_the_world_is_told_from_a_wrong_one(tmp_path: Path) -> None:
     roots = tmp_path / "mine.yaml"
-    for code, says in (("GH", "GH is Ghana: `culturekit roots init --country GH"), ("XQ", "unknown country 'XQ'")):
+    for code, says in (
+        ("GH", "GH is Ghana: draft its entry with `culturekit roots init --country GH"),
+        ("XQ", "unknown country 'XQ'"),
+    ):
         text = f"concept: x\nhops: 1\nroots: [{{qid: Q1, label: x}}]\ncountries: [{code}]\n"
         roots.write_text(text, encoding="utf-8")
         done = culturekit("roots", "validate", str(roots))

@@ -124,7 +124,9 @@ def test_no_query_leaves_sparql_1_1() -> None:
 
 
 QIDS = st.integers(1, 9).map(lambda number: f"Q{number}")
+SCHEMA_SNAK = {"snaktype": "value", "datavalue": {"value": {"id": "E123", "entity-type": "entity-schema"}}}
 SNAKS = st.one_of(
+    st.just(SCHEMA_SNAK),
     QIDS.map(lambda qid: {"snaktype": "value", "datavalue": {"value": {"id": qid, "entity-type": "item"}}}),
     QIDS.map(
         lambda q: {"snaktype": "value", "datavalue": {"value": {"numeric-id": int(q[1:]), "entity-type": "item"}}}
@@ -293,7 +295,7 @@ def test_only_what_the_walk_can_reach_is_asked_for(endpoint: Endpoint, tmp_path:
 
 
 def test_every_kind_of_statement_is_the_dumps(endpoint: Endpoint, tmp_path: Path) -> None:
-    snaks = [mention("Q9")["mainsnak"], {"snaktype": "somevalue"}, {"snaktype": "novalue"}]
+    snaks = [mention("Q9")["mainsnak"], {"snaktype": "somevalue"}, {"snaktype": "novalue"}, SCHEMA_SNAK]
     ends = [
         {},
         {"P582": [TIME]},
