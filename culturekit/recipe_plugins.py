@@ -17,7 +17,7 @@ from culturekit.errors import UsageError
 from culturekit.plugins import KINDS, OF_RECIPE, POINTS, Plugin, digest_of_code
 from culturekit.records.work import Engine
 
-__all__ = ["carrying", "use_plugins", "use_plugins_of_recipe"]
+__all__ = ["carrying", "typed_plugins", "use_plugins", "use_plugins_of_recipe"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -108,6 +108,11 @@ def use_plugins_of_recipe(stated: Mapping[str, str]) -> None:
                 expected="one of them",
             )  # fmt: skip
     choose(Chosen.typed, stated)
+
+
+def typed_plugins() -> Mapping[str, str]:
+    """Give the plugins that the command line names, for a recipe that is to bring them."""
+    return dict(Chosen.typed)
 
 
 def choose(typed: Mapping[str, str], stated: Mapping[str, str]) -> None:

@@ -10,7 +10,7 @@ __all__ = ["data_type", "field_of", "file_set_id", "is_list", "meaning_of"]
 
 MEANINGS: Mapping[str, str] = MappingProxyType(
     {
-        "artifact_id": "the Wikidata item, or LLM: and a slug of the name where none is known",
+        "artifact_id": "the Wikidata item, or LLM: or list: and a slug of the name where none is known",
         "qid": "the Wikidata item",
         "name": "what the artifact is called",
         "concept": "cuisine, landmarks, art, or another concept of the release",
