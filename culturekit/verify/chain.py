@@ -153,6 +153,10 @@ def check_inputs(tree: RunTree, stage: FinishedStage, written: dict[str, Path], 
         follow(tree, stage, role, place, ledger)
 
 
+IMAGES_OF_ANYBODY = "a folder of images"
+"""What an input is called that is known by its pictures alone, also where a stage made the folder."""
+
+
 def follow(tree: RunTree, stage: FinishedStage, role: str, place: Path, ledger: Ledger) -> None:
     """Compare what lies where an input was with what the manifest says of it."""
     record, where = stage.manifest.inputs[role], f"{stage.name} <- {role}"
@@ -160,7 +164,7 @@ def follow(tree: RunTree, stage: FinishedStage, role: str, place: Path, ledger: 
         found = sha256_of_json(keys_behind(tree, place))
     elif place.is_dir():
         other = next((one for one in tree.stages.values() if one.folder.resolve() == place.resolve()), None)
-        if other is None and not (place / MANIFEST).is_file():
+        if record.name == IMAGES_OF_ANYBODY or (other is None and not (place / MANIFEST).is_file()):
             ledger.note(CHECK, where, "is a folder named by the content of its images; it was not hashed again")
             return
         found = other.manifest.sha256 if other else content_hash(place)
