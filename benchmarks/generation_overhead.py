@@ -26,7 +26,7 @@ from culturekit.generation.backend import ImageRequest, Picture
 from culturekit.generation.diffusion.diffusers_backend import DiffusersBackend, Sources
 from culturekit.generation.diffusion.diffusers_folder import find_pipeline
 from culturekit.generation.diffusion.diffusers_options import Options
-from culturekit.generation.diffusion.held_runner import held_shards, make_held
+from culturekit.generation.held_runner import held_shards, make_held
 from culturekit.generation.image_rows import Maker
 from culturekit.generation.runner import ImagePlan, list_requests
 from culturekit.records.schemas import PROMPTS

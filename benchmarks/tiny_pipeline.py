@@ -8,6 +8,7 @@ try a set-up before a download of gigabytes, and to test with. `python benchmark
 import argparse
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -214,8 +215,152 @@ def qwen() -> Any:
     )  # fmt: skip
 
 
+def chat_tokenizer() -> Any:
+    """Make a tokenizer of bytes that writes conversations the way that Qwen does."""
+    tokenizer = qwen_tokenizer()
+    tokenizer.chat_template = (
+        "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}<|im_end|>\n"
+        "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+    )
+    return tokenizer
+
+
+def language_model(tokenizer: Any, *, layers: int) -> Any:
+    """Make a language model of Qwen 3 that reads prompts."""
+    from transformers import Qwen3Config, Qwen3ForCausalLM
+
+    return Qwen3ForCausalLM(
+        Qwen3Config(
+            vocab_size=len(tokenizer), hidden_size=WIDTH // 2, intermediate_size=WIDTH // 2, num_hidden_layers=layers,
+            num_attention_heads=2, num_key_value_heads=2, head_dim=8,
+        )
+    )  # fmt: skip
+
+
+def flux2_parts(*, guidance: bool) -> dict[str, Any]:
+    """Make the parts that all FLUX.2 have; three layers of the text encoder are read, side by side."""
+    from diffusers import AutoencoderKLFlux2, FlowMatchEulerDiscreteScheduler, Flux2Transformer2DModel
+
+    transformer = Flux2Transformer2DModel(
+        in_channels=16, num_layers=1, num_single_layers=1, attention_head_dim=16, num_attention_heads=2,
+        joint_attention_dim=3 * WIDTH // 2, timestep_guidance_channels=16, axes_dims_rope=(4, 4, 4, 4),
+        guidance_embeds=guidance,
+    )  # fmt: skip
+    vae = AutoencoderKLFlux2(
+        block_out_channels=(8, 16), layers_per_block=1, norm_num_groups=8, latent_channels=4, sample_size=64,
+        down_block_types=("DownEncoderBlock2D",) * 2, up_block_types=("UpDecoderBlock2D",) * 2,
+    )  # fmt: skip
+    return {"transformer": transformer, "vae": vae, "scheduler": FlowMatchEulerDiscreteScheduler()}
+
+
+def flux2() -> Any:
+    """Make a FLUX.2-dev: what it calls its tokenizer is a processor, which reads pictures too."""
+    from diffusers import Flux2Pipeline
+    from transformers import Mistral3Config, Mistral3ForConditionalGeneration, PixtralImageProcessor, PixtralProcessor
+
+    tokenizer = qwen_tokenizer()
+    tokenizer.add_special_tokens({"additional_special_tokens": ["[IMG]", "[IMG_BREAK]", "[IMG_END]"]})
+    size = {"hidden_size": WIDTH // 2, "intermediate_size": WIDTH // 2, "num_attention_heads": 2, "head_dim": 8}
+    text = {
+        **size, "model_type": "mistral", "num_hidden_layers": 30, "num_key_value_heads": 2,
+        "vocab_size": len(tokenizer),
+    }  # fmt: skip
+    eyes = {**size, "model_type": "pixtral", "num_hidden_layers": 1, "image_size": 32, "patch_size": 8}
+    image_token = tokenizer.convert_tokens_to_ids("[IMG]")
+    encoder = Mistral3ForConditionalGeneration(
+        Mistral3Config(text_config=text, vision_config=eyes, image_token_index=image_token)
+    )
+    template = (
+        "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{% for part in message['content'] %}"
+        "{{ part['text'] }}{% endfor %}<|im_end|>{% endfor %}"
+    )
+    processor = PixtralProcessor(PixtralImageProcessor(patch_size=8), tokenizer, patch_size=8, chat_template=template)
+    return Flux2Pipeline(text_encoder=encoder, tokenizer=processor, **flux2_parts(guidance=True))
+
+
+def klein(*, distilled: bool) -> Any:
+    """Make a FLUX.2-klein; a distilled one does not heed guidance."""
+    from diffusers import Flux2KleinPipeline
+
+    tokenizer = chat_tokenizer()
+    return Flux2KleinPipeline(
+        text_encoder=language_model(tokenizer, layers=27), tokenizer=tokenizer, is_distilled=distilled,
+        **flux2_parts(guidance=False),
+    )  # fmt: skip
+
+
+def z_image() -> Any:
+    """Make a Z-Image: a language model reads the prompt as what a user says."""
+    from diffusers import FlowMatchEulerDiscreteScheduler, ZImagePipeline, ZImageTransformer2DModel
+
+    tokenizer = chat_tokenizer()
+    transformer = ZImageTransformer2DModel(
+        in_channels=4, dim=WIDTH, n_layers=1, n_refiner_layers=1, n_heads=2, n_kv_heads=2, cap_feat_dim=WIDTH // 2,
+        axes_dims=[8, 4, 4], axes_lens=[1024, 64, 64],
+    )  # fmt: skip
+    return ZImagePipeline(
+        transformer=transformer, vae=decoder(4, quantised=False), scheduler=FlowMatchEulerDiscreteScheduler(),
+        tokenizer=tokenizer, text_encoder=language_model(tokenizer, layers=2),
+    )  # fmt: skip
+
+
+def hunyuan(*, distilled: bool) -> Any:
+    """Make a HunyuanImage: guidance is a part of the pipeline, or a number that a distilled one was trained with."""
+    from diffusers import (
+        AdaptiveProjectedMixGuidance,
+        AutoencoderKLHunyuanImage,
+        FlowMatchEulerDiscreteScheduler,
+        HunyuanImagePipeline,
+        HunyuanImageTransformer2DModel,
+    )
+    from transformers import ByT5Tokenizer
+
+    tokenizer, glyphs = qwen_tokenizer(), ByT5Tokenizer()
+    transformer = HunyuanImageTransformer2DModel(
+        in_channels=8, out_channels=8, num_attention_heads=2, attention_head_dim=16, num_layers=1, num_single_layers=1,
+        num_refiner_layers=1, guidance_embeds=distilled, text_embed_dim=WIDTH // 2, text_embed_2_dim=WIDTH,
+        rope_axes_dim=(8, 8),
+    )  # fmt: skip
+    vae = AutoencoderKLHunyuanImage(
+        in_channels=3, out_channels=3, latent_channels=8, block_out_channels=(32, 32), layers_per_block=1,
+        spatial_compression_ratio=2, sample_size=64, scaling_factor=0.75,
+    )  # fmt: skip
+    guider = None if distilled else AdaptiveProjectedMixGuidance(adaptive_projected_guidance_start_step=1)
+    return HunyuanImagePipeline(
+        transformer=transformer, vae=vae, scheduler=FlowMatchEulerDiscreteScheduler(), tokenizer=tokenizer,
+        text_encoder=qwen_encoder(tokenizer), tokenizer_2=glyphs, text_encoder_2=t5_encoder(glyphs), guider=guider,
+    )  # fmt: skip
+
+
+def sana() -> Any:
+    """Make a SANA: a decoder of 32 times the side, and sizes of its own that pictures are cut from."""
+    from diffusers import AutoencoderDC, DPMSolverMultistepScheduler, SanaPipeline, SanaTransformer2DModel
+    from transformers import Gemma2Config, Gemma2Model
+
+    tokenizer = qwen_tokenizer()
+    transformer = SanaTransformer2DModel(
+        in_channels=4, out_channels=4, num_layers=1, num_attention_heads=2, attention_head_dim=8,
+        num_cross_attention_heads=2, cross_attention_head_dim=8, cross_attention_dim=WIDTH // 2,
+        caption_channels=WIDTH // 2, sample_size=16,
+    )  # fmt: skip
+    blocks = {"block_out_channels": (8,) * 6, "layers_per_block": (1,) * 6, "qkv_multiscales": ((),) * 6}
+    both = {f"{side}_{name}": value for side in ("encoder", "decoder") for name, value in blocks.items()}
+    text = Gemma2Config(
+        vocab_size=len(tokenizer), hidden_size=WIDTH // 2, intermediate_size=WIDTH // 2, num_hidden_layers=1,
+        num_attention_heads=2, num_key_value_heads=2, head_dim=8,
+    )  # fmt: skip
+    return SanaPipeline(
+        transformer=transformer, vae=AutoencoderDC(latent_channels=4, attention_head_dim=8, **both),
+        scheduler=DPMSolverMultistepScheduler(use_flow_sigmas=True, prediction_type="flow_prediction"),
+        tokenizer=tokenizer, text_encoder=Gemma2Model(text),
+    )  # fmt: skip
+
+
 KINDS: Mapping[str, Callable[[], Any]] = {
-    "flux": flux, "qwen": qwen, "sd": sd, "sd3": sd3, "sdxl": sdxl, "sdxl-refiner": refiner,
+    "flux": flux, "flux2": flux2, "flux2-klein": partial(klein, distilled=True),
+    "flux2-klein-base": partial(klein, distilled=False), "hunyuan": partial(hunyuan, distilled=False),
+    "hunyuan-distilled": partial(hunyuan, distilled=True), "qwen": qwen, "sana": sana, "sd": sd, "sd3": sd3,
+    "sdxl": sdxl, "sdxl-refiner": refiner, "z-image": z_image,
 }  # fmt: skip
 
 

@@ -2,11 +2,9 @@
 
 import ast
 import json
-import statistics
 import subprocess
 import sys
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -18,6 +16,8 @@ SOURCES = [path for path in sorted(PACKAGE.rglob("*.py")) if "recipes" not in pa
 HEAVY = {"torch", "faiss", "openai", "google", "pandas", "nltk", "rdflib", "networkx", "diffusers", "transformers"}
 NOT_YET = {"polars", "pydantic", "scipy", "jinja2", "PIL", "yaml"}
 """What a bare import or a help text has no need of, although it is always installed."""
+LONGEST = 900
+"""Lines of a module: 200 to 600 read well."""
 
 
 @cache
@@ -63,32 +63,19 @@ def test_public_names_resolve_and_nothing_else_leaks() -> None:
         _ = culturekit.nonsense
 
 
-OPTIONAL = {"dask", "distributed", "faiss", "torch"}
-"""Packages that a module of ours may wrap, and import at its top."""
-
-
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
 def test_a_module_says_what_it_gives(path: Path) -> None:
-    tree = parsed(path)
-    assert ast.get_docstring(tree), "a module opens with one sentence"
-    if path.name in {"__init__.py", "__main__.py"}:
-        return
-    name = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
-    try:
-        module = import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name not in OPTIONAL:
-            raise
-        pytest.skip(f"wraps {error.name}, which is not installed")
-    assert module.__all__, "a module lists what others may use"
-    for public in module.__all__:
-        assert hasattr(module, public)
+    assert ast.get_docstring(parsed(path)), "a module opens with one sentence"
 
 
-def test_files_are_small() -> None:
+def test_a_list_of_public_names_stands_in_packages_only() -> None:
+    listing = [path for path in SOURCES if "\n__all__ =" in path.read_text(encoding="utf-8")]
+    assert {path.name for path in listing} <= {"__init__.py"}
+
+
+def test_a_module_is_no_longer_than_one_reads() -> None:
     lines = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in SOURCES}
-    assert statistics.median(lines.values()) <= 130
-    assert [path.name for path, count in lines.items() if count > 300] == []
+    assert [path.name for path, count in lines.items() if count > LONGEST] == []
 
 
 def test_functions_are_small() -> None:
@@ -97,7 +84,7 @@ def test_functions_are_small() -> None:
         for node in ast.walk(parsed(path)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno is not None:
                 length = node.end_lineno - node.body[0].lineno + 1
-                if length > 45:
+                if length > 60:
                     long.append((path.name, node.name, length))
     assert long == []
 
@@ -126,6 +113,24 @@ def test_modules_do_not_import_each_other_in_circles() -> None:
 
     for name in sorted(imports):
         visit(name, ())
+
+
+WITH_CYCLES = {"llm", "verify"}
+"""Rooms whose folders still import each other."""
+
+
+def test_folders_do_not_import_each_other() -> None:
+    """Imports inside functions count too; the package's own folder, which lists public names, does not."""
+    places = {".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts): path.parent for path in SOURCES}
+    pairs = set()
+    for path in SOURCES:
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                found = {node.module, *(f"{node.module}.{each.name}" for each in node.names)} & places.keys()
+                pairs |= {(path.parent, places[name]) for name in found}
+    both = {one for one, other in pairs if one != other and (other, one) in pairs and PACKAGE not in (one, other)}
+    rooms = {folder.relative_to(PACKAGE).parts[0] for folder in both}
+    assert rooms <= WITH_CYCLES, sorted(map(str, both))
 
 
 def test_only_one_module_writes_parquet() -> None:

@@ -78,7 +78,8 @@ def check(
     if as_json:
         print(json.dumps([finding.as_data() for finding in findings], ensure_ascii=False))
     for finding in () if as_json else findings:
-        print(f"{finding.file}: {finding.code}: expected {finding.expected}, found {finding.found}. {finding.fix}")
+        found = finding.found.removesuffix(".")
+        print(f"{finding.file}: {finding.code}: expected {finding.expected}, found {found}. {finding.fix}")
     typer.echo(f"{counted(len(findings), 'findings')} in {folder}", err=True)
     if findings:
         raise typer.Exit(exit_code(findings))

@@ -52,11 +52,11 @@ def export(
     from culturekit.storage.atomic import write_atomically
 
     with needing("kg", "culturekit kg export"):
-        from culturekit.kg.exchange.graph_files import FORMATS
+        from culturekit.kg.exchange.graph_files import graph_file
     found = neighbourhood(graph, around, hops=hops, direction=direction, most=most)
     if not out.parent.is_dir():
         raise UsageError("there is no such folder", where=str(out.parent), hint="Make it first.")
-    write_atomically(out, FORMATS[form].write(found))
+    write_atomically(out, graph_file(found, form))
     if as_json:
         counts = {"items": len(found.items), "statements": len(found.edges), "left_out": found.left_out}
         print(json.dumps({"file": str(out), "format": form, **counts}))
@@ -105,9 +105,8 @@ def query(
     A file is one of triples; nothing leaves this machine.
     """
     with needing("kg", "culturekit kg query"):
-        from culturekit.kg.exchange.graph_files import read_triples
+        from culturekit.kg.exchange.graph_files import rdf_graph, read_triples
         from culturekit.kg.exchange.graph_query import ask_graph
-        from culturekit.kg.exchange.rdf_graphs import rdf_graph
     from culturekit.kg.looking.neighbourhood import neighbourhood
 
     if (file is None) == (graph is None) or (graph is None) != (around is None):

@@ -73,8 +73,8 @@ def generate(
 
     What could not be made is a row with its reason.
     """
+    from culturekit.generation.backends import is_paid
     from culturekit.generation.folder.folder_options import FOLDER
-    from culturekit.generation.services.image_services import is_paid
 
     paid = is_paid(backend)
     if not paid and (plan or llm != DEFAULTS):

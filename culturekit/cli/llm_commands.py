@@ -115,7 +115,7 @@ def cost(
 
 def line_data(line: "LedgerLine") -> dict[str, Any]:
     """Give a line as data."""
-    return {**asdict(line), "usd": line.usd}
+    return {**asdict(line), "usd": line.usd, "usd_unsure": line.usd_unsure}
 
 
 def ledger_lines(ledger: "Ledger") -> Iterator[str]:
@@ -132,9 +132,17 @@ def ledger_lines(ledger: "Ledger") -> Iterator[str]:
         )
     total = ledger.total
     if total.perhaps_billed:
-        yield f"{total.perhaps_billed:,} requests got no reply; the provider may have billed them all the same."
+        yield (
+            f"{total.perhaps_billed:,} requests got no reply, or are under way; the provider may have billed them all "
+            "the same."
+        )
     if total.counted_here:
         yield f"{total.counted_here:,} replies did not tell their usage, or not truly; their tokens were counted here."
+    if total.usd_unsure:
+        yield (
+            f"Up to {total.usd_unsure:.6f} USD on top may be billed for these; a budget counts them at that, "
+            f"{total.usd + total.usd_unsure:.6f} USD in all."
+        )
     if total.unpriced:
         yield f"{total.unpriced:,} replies have no price; they stand with 0 USD."
     if total.unread:

@@ -16,7 +16,7 @@ from culturekit.records.work import QUARANTINED
 
 if TYPE_CHECKING:
     from culturekit.config.kinds import AnyRecipe
-    from culturekit.pipeline.run_stage import StageRun
+    from culturekit.stages.run_stage import StageRun
 
 __all__ = ["demo", "plan", "report", "run", "site"]
 

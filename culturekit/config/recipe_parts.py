@@ -16,14 +16,13 @@ from culturekit.config.kinds import AnyRecipe
 from culturekit.families.corrected import Correction
 from culturekit.families.family import rules_of
 from culturekit.families.gaps import GapOptions
-from culturekit.generation.backends import BACKENDS
+from culturekit.generation.backends import BACKENDS, is_paid
 from culturekit.generation.runner import ImagePlan
-from culturekit.generation.services.image_services import is_paid
 from culturekit.index.diagnosis.diagnosis import DiagnosisOptions
 from culturekit.index.encoders import ENCODERS
 from culturekit.index.folder.build import IndexOptions
+from culturekit.index.raters.scorers import SCORERS
 from culturekit.index.raters.simulated_raters import SimulatedRaters
-from culturekit.index.scorers import SCORERS
 from culturekit.llm.answers import LlmOptions
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.metrics.corrected.audit_design import Design

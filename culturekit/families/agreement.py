@@ -110,7 +110,6 @@ AGREEMENT = Family(
         "pairwise_agreement pool_correlation pool_difference unanimous_agreement"
     ),
     example="--annotations annotations/annotations.parquet --out agreement",
-    check="score-agreement",
 )
 
 

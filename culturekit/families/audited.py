@@ -84,7 +84,6 @@ AUDITED = Family(
     audited,
     metrics=described("mapping_accuracy share_without_culture shown_share"),
     example="--matches matches/matches.parquet --audits audits.parquet --out audited",
-    check="score-audited",
 )
 
 

@@ -108,7 +108,6 @@ C3 = Family(
     c3,
     metrics=described("c3 c3_image c3_object c3_text"),
     example="--source source --target target --image images --image-target captions --keep 300000 --out scores",
-    check="score-c3",
 )
 
 

@@ -149,7 +149,6 @@ CLIP = Family(
         "clip_score object_clip_score object_consistency object_presence region_clip_score region_recognised"
     ),
     example="--vectors vectors --texts prompt-vectors --images images/images.parquet --out scores",
-    check="score-clip",
 )
 
 

@@ -92,7 +92,6 @@ COMPARE = Family(
     compare,
     metrics=described("model_difference"),
     example="--values scores/values.parquet --out compared",
-    check="score-compare",
 )
 
 

@@ -93,7 +93,6 @@ DIALECTS = Family(
     metrics=described("dialect_gap dialect_score"),
     example="--images images/images.parquet --prompts prompts/prompts.parquet --quality quality/quality.parquet "
     "--out scores",
-    check="score-dialects",
 )
 
 

@@ -86,7 +86,6 @@ GAPS = Family(
     gaps,
     metrics=described("group_gap"),
     example="--values scores/values.parquet --scheme cultivate --out gaps",
-    check="score-gaps",
 )
 
 

@@ -128,7 +128,6 @@ JUDGED = Family(
     metrics=described("align dsg exag faith hal vqascore"),
     example="--values scores/values.parquet --annotations annotations.parquet --criterion faithfulness "
     "--lowest 1 --highest 5 --out judged",
-    check="score-judged",
 )
 
 

@@ -149,7 +149,6 @@ META = Family(
     meta,
     metrics=described("human_correlation metric_correlation"),
     example="--values scores/values.parquet --annotations annotations/annotations.parquet --out meta",
-    check="score-meta",
 )
 
 

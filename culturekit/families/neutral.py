@@ -66,7 +66,6 @@ NEUTRAL = Family(
     neutral,
     metrics=described("neutral_mad neutral_mad_of_means neutral_similarity neutral_std neutral_std_of_means"),
     example="--images images/images.parquet --prompts prompts/prompts.parquet --vectors vectors --out scores",
-    check="score-neutral",
 )
 
 

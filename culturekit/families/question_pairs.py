@@ -105,7 +105,6 @@ QUESTION_PAIRS = Family(
     metrics=described("question_sd question_share"),
     example="--images images/images.parquet --prompts prompts/prompts.parquet --vectors vectors --captions captions "
     "--out scores",
-    check="score-question-pairs",
 )
 
 

@@ -117,7 +117,6 @@ ASKED = Family(
     metrics=described("dsg quality vqascore"),
     example="--images images/images.parquet --judgments judgments/judgments.parquet --questions questions.parquet "
     "--out scores",
-    check="score-questions",
 )
 
 

@@ -121,7 +121,6 @@ QVS = Family(
     qvs,
     metrics=described("quality qvs vs vs_best vs_worst"),
     example="--matches matches/matches.parquet --out scores",
-    check="score-qvs",
 )
 
 

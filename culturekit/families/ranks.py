@@ -78,7 +78,6 @@ RANKS = Family(
     ranks,
     metrics=described("model_difference model_rank"),
     example="--scores scores/scores.parquet --out ranks",
-    check="score-ranks",
 )
 
 

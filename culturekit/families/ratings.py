@@ -89,7 +89,6 @@ RATINGS = Family(
     ratings,
     metrics=described("choice_rate rating_mean rating_sd rating_within"),
     example="--annotations annotations/annotations.parquet --out scores",
-    check="score-ratings",
 )
 
 

@@ -97,7 +97,6 @@ REALISM = Family(
         "frechet_distance inception_score kernel_distance prdc_coverage prdc_density prdc_precision prdc_recall"
     ),
     example="--real real --fake vectors --images images/images.parquet --out scores",
-    check="score-realism",
 )
 
 

@@ -100,7 +100,6 @@ ROUTES = Family(
     routes,
     metrics=described("qvs ranking_stability route_agreement route_kappa vs"),
     example="--a matches/matches.parquet --b tags/matches.parquet --judgments tags/judgments.parquet --out routes",
-    check="score-routes",
 )
 
 

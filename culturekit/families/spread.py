@@ -166,7 +166,6 @@ SPREAD = Family(
     spread,
     metrics=described("mean_cosine mean_lpips"),
     example="--images images/images.parquet --vectors vectors --distances pairs --out scores",
-    check="score-spread",
 )
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})

@@ -83,7 +83,6 @@ STABILITY = Family(
     stability,
     metrics=described("ranking_stability"),
     example="--scores clip=scores/scores.parquet --scores siglip=others/scores.parquet --out stability",
-    check="score-stability",
 )
 
 

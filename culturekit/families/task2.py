@@ -72,7 +72,6 @@ TASK_2 = Family(
     task2,
     metrics=described("in_region_rate location_agreement location_kappa location_unanimity object_seen"),
     example="--task2 task2_geode.csv --out scores",
-    check="score-task2",
 )
 
 

@@ -72,7 +72,6 @@ WITHIN = Family(
     within,
     metrics=described("vs"),
     example="--matches matches/matches.parquet --prompts prompts/prompts.parquet --out scores",
-    check="score-within",
 )
 
 

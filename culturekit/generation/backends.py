@@ -17,13 +17,33 @@ from culturekit.generation.backend import (
     Lane,
     Picture,
 )
-from culturekit.generation.services.image_services import IMAGE_SERVICES
-from culturekit.registry import Entry, Registry
+from culturekit.registry import Entry, Registry, parse_spec
 
-__all__ = ["BACKENDS"]
+__all__ = ["BACKENDS", "SERVICES", "is_paid"]
 
-PAID: list[Entry[Any]] = list(IMAGE_SERVICES.entries.values())
-"""Services have a runner of their own; here they are only known by name, with their options."""
+SERVICES: list[Entry[Any]] = [
+    Entry(
+        "openai",
+        "culturekit.generation.services.openai_image_client:make",
+        "image models of OpenAI, or with base_url of any server that speaks its protocol",
+        options="culturekit.generation.image_options:OpenAIImageOptions",
+        extra="llm",
+    ),
+    Entry(
+        "google",
+        "culturekit.generation.services.google_image_client:make",
+        "Gemini models that make images",
+        options="culturekit.generation.image_options:GoogleImageOptions",
+        extra="llm",
+    ),
+    Entry(
+        "service",
+        "culturekit.generation.services.service_client:make",
+        "any service that makes images over HTTP (submit, poll, fetch), described by a file of YAML",
+        options="culturekit.generation.image_options:ServiceImageOptions",
+    ),
+]
+"""Services that cost money. They have a runner of their own, and are made by `services.image_client`."""
 
 STATUSES = ("refused", "filtered", "failed")
 
@@ -83,7 +103,7 @@ BACKENDS: Registry[ImageBackend] = Registry(
         Entry(
             "diffusers",
             "culturekit.generation.diffusion.diffusers_backend:make",
-            "a text-to-image pipeline of diffusers from a folder or the hub, such as SDXL, SD 3.5, FLUX or Qwen-Image",
+            "a text-to-image pipeline of diffusers from a folder or the hub, such as FLUX.2, Z-Image or SDXL",
             options="culturekit.generation.diffusion.diffusers_options:Options",
             extra="embed,generate",
             packages=("torch", "diffusers"),
@@ -119,8 +139,13 @@ BACKENDS: Registry[ImageBackend] = Registry(
             "a model of known tones, dialects and modernity, which draws people and places",
             options="culturekit.generation.simulated.portraits.portraits_backend:Options",
         ),
-        *PAID,
+        *SERVICES,
     ],
     point="backend",
     contract=BACKEND,
 )
+
+
+def is_paid(spec: str) -> bool:
+    """Tell whether a backend is a service that costs money."""
+    return parse_spec(spec).name in {service.name for service in SERVICES}

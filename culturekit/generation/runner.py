@@ -15,7 +15,7 @@ from culturekit.errors import UsageError
 from culturekit.generation.backend import HeldBackend, ImageBackend, ImageRequest
 from culturekit.generation.backends import BACKENDS
 from culturekit.generation.comparability import traits_of
-from culturekit.generation.diffusion.held_runner import Pace, held_shards, make_held, pilot_held
+from culturekit.generation.held_runner import Pace, held_shards, make_held, pilot_held
 from culturekit.generation.image_rows import (
     Maker,
     Shard,

@@ -20,7 +20,7 @@ from culturekit.generation.backends import BACKENDS
 from culturekit.generation.folder.folder_listing import list_folder
 from culturekit.generation.folder.folder_patterns import parse_patterns
 from culturekit.index.encoders import ENCODERS
-from culturekit.index.scorers import SCORERS
+from culturekit.index.raters.scorers import SCORERS
 from culturekit.pipeline.found_models import FoundModel, find_models, references_in
 from culturekit.recipe_plugins import typed_plugins
 from culturekit.storage.atomic import write_atomically

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from culturekit.generation.runner import ImagePlan
-from culturekit.generation.services.image_services import IMAGE_SERVICES
+from culturekit.generation.services.image_client import IMAGE_SERVICES
 from culturekit.llm.answers import LlmOptions
 from culturekit.llm.clients.google_client import google_sdk
 from culturekit.llm.clients.openai_client import openai_sdk

@@ -1,6 +1,7 @@
 """Text-to-image models of diffusers from a folder or the hub: SDXL with refiner, SD 3.5, FLUX, Qwen-Image, others."""
 
 import inspect
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from copy import deepcopy
@@ -10,18 +11,28 @@ from pathlib import Path
 from typing import Any
 
 from culturekit.generation.backend import ImageBackend, ImageReply, ImageRequest
-from culturekit.generation.diffusion.diffusers_calls import call_of
-from culturekit.generation.diffusion.diffusers_folder import PipelineFolder, find_pipeline, lora_files
-from culturekit.generation.diffusion.diffusers_lane import DiffusersLane, Place, free_memory, kept_threads, places_of
+from culturekit.generation.diffusion.diffusers_calls import GUIDANCES, call_of, guider_of
+from culturekit.generation.diffusion.diffusers_folder import PipelineFolder, find_pipeline, hub_lora, lora_files
+from culturekit.generation.diffusion.diffusers_lane import (
+    DiffusersLane,
+    Place,
+    Watch,
+    free_memory,
+    kept_threads,
+    places_of,
+)
 from culturekit.generation.diffusion.diffusers_loading import Loaded, float32_vae, load, quiet
 from culturekit.generation.diffusion.diffusers_options import DIFFUSERS, Options
-from culturekit.generation.diffusion.diffusers_pictures import Watch
 from culturekit.registry import Spec
 from culturekit.storage.digests import digest, digest_file
 from culturekit.storage.model_files import check_safetensors
 from culturekit.torch_places import needed_package
 
 __all__ = ["DiffusersBackend", "Sources", "files_behind", "make", "sources_of"]
+
+
+STATEFUL = re.compile("^tokenizer|guider$")
+"""Parts of a pipeline that remember something of a call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,12 +147,14 @@ class DiffusersBackend:
             "pipeline": type(loaded.base).__name__,
             "scheduler": type(getattr(loaded.base, "scheduler", None)).__name__,
             "steps": arguments.get("num_inference_steps"),
-            "guidance": arguments.get("guidance_scale"),
+            "guidance": next((arguments[name] for name in GUIDANCES if name in arguments), None),
             "dtype": str(place.dtype).removeprefix("torch."),
             "device": place.name,
         }
         if "true_cfg_scale" in arguments:
             told["true_guidance"] = arguments["true_cfg_scale"]
+        if (guider := guider_of(loaded.base)) is not None:
+            told |= {"guider": type(guider).__name__, "guidance": guider.guidance_scale}
         if options.vae == "float32":
             told["vae"] = "float32"
         if self.sources.adapters:
@@ -162,12 +175,13 @@ class DiffusersBackend:
 def another(pipeline: Any, **instead: Any) -> Any:  # noqa: ANN401 - pipelines
     """Make a second pipeline around the same weights.
 
-    It has a count of steps of its own, and tokenizers of its own: those remember how they were last told to pad.
+    It has a count of steps of its own; a guider, which counts them too; and tokenizers of its own: those remember how
+    they were last told to pad.
     """
     kind = type(pipeline)
     scheduler = getattr(pipeline, "scheduler", None)
     fresh = {} if scheduler is None else {"scheduler": type(scheduler).from_config(scheduler.config)}
-    fresh |= {name: deepcopy(part) for name, part in pipeline.components.items() if name.startswith("tokenizer")}
+    fresh |= {name: deepcopy(part) for name, part in pipeline.components.items() if STATEFUL.search(name)}
     settings = {
         name: value for name, value in pipeline.config.items()
         if name not in pipeline.components and not name.startswith("_") and name in accepted(kind)
@@ -195,7 +209,7 @@ def files_behind(spec: Spec) -> dict[str, object]:
     found: dict[str, object] = {
         name: find_pipeline(target, variant=options.variant, asked_by=name).digest() for name, target in local.items()
     }
-    if options.lora:
+    if options.lora and hub_lora(options.lora) is None:
         found["lora"] = [digest_file(path) for path in lora_files(options.lora)]
     return found
 
@@ -205,7 +219,7 @@ def sources_of(spec: Spec) -> Sources:
     options = spec.read(Options)
     base = find_pipeline(spec.target, revision=options.revision, variant=options.variant, asked_by=DIFFUSERS)
     refiner = find_pipeline(options.refiner, variant=options.variant, asked_by="refiner") if options.refiner else None
-    return Sources(base, refiner, lora_files(options.lora) if options.lora else ())
+    return Sources(base, refiner, lora_files(options.lora, options.lora_revision) if options.lora else ())
 
 
 def make(spec: Spec) -> ImageBackend:

@@ -1,8 +1,9 @@
 """How a pipeline is called for a batch, its refiner after it, and what is noted of each request."""
 
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from culturekit.errors import UsageError
@@ -10,15 +11,13 @@ from culturekit.generation.backend import ImageRequest
 from culturekit.generation.diffusion.diffusers_loading import Loaded, defaults_of
 from culturekit.generation.diffusion.diffusers_options import Options
 
-__all__ = ["Call", "call_of", "guidance_of"]
+__all__ = ["GUIDANCES", "Call", "call_of", "guidance_of", "guider_of"]
 
-OPTIONS = {
-    "steps": "num_inference_steps",
-    "guidance": "guidance_scale",
-    "true_guidance": "true_cfg_scale",
-    "tokens": "max_sequence_length",
-}
+OPTIONS = {"steps": "num_inference_steps", "true_guidance": "true_cfg_scale", "tokens": "max_sequence_length"}
 """What an option is called by diffusers."""
+
+GUIDANCES = ("guidance_scale", "distilled_guidance_scale")
+"""What the option `guidance` is called: HunyuanImage has only the second."""
 
 ENDLESS = 10**6
 """What tokenizers give as their context that know of none."""
@@ -48,24 +47,55 @@ class TextReaders:
 
     def __init__(self, pipeline: Any, tokens: int) -> None:  # noqa: ANN401 - a pipeline
         """Find them; `tokens` is how many a long encoder reads, 0 what the pipeline does by itself."""
-        long = tokens or defaults_of(type(pipeline)).get("max_sequence_length") or 0
-        self.readers: dict[str, tuple[Any, int]] = {}
+        usual = tokens or defaults_of(type(pipeline)).get("max_sequence_length") or 0
+        chats = writes_conversations(type(pipeline))
+        self.readers: dict[str, tuple[Callable[[str], Sequence[int]], int]] = {}
         self.last: tuple[str, dict[str, list[int]]] = ("", {})
         for name, part in sorted(pipeline.components.items()):
-            if not name.startswith("tokenizer") or part is None or not callable(part):
+            # ByT5 reads only what a prompt has in quotes
+            if not name.startswith("tokenizer") or part is None or type(part).__name__.startswith("ByT5"):
                 continue
-            own = int(getattr(part, "model_max_length", ENDLESS))
-            is_clip = type(part).__name__.startswith("CLIP")
+            # a processor would take a text for the address of a picture
+            tokenizer = part.tokenizer if hasattr(part, "image_processor") else part
+            own = int(getattr(tokenizer, "model_max_length", ENDLESS))
+            is_clip = type(tokenizer).__name__.startswith("CLIP")
+            long = usual or getattr(pipeline, f"{name}_max_length", 0)
             most = own if is_clip or not long else long
             if most < ENDLESS:
-                self.readers[name] = (part, most)
+                system = getattr(pipeline, "system_message", "")
+                read = (
+                    partial(tokens_in_conversation, part, tokenizer, system) if chats else partial(tokens_of, tokenizer)
+                )
+                self.readers[name] = (read, most)
 
     def cut(self, text: str) -> dict[str, list[int]]:
         """Say by tokenizer how many tokens a text has and how many are read, where that is fewer."""
         if text != self.last[0]:  # the images of a prompt follow one another
-            counts = {name: (len(reader(text)["input_ids"]), most) for name, (reader, most) in self.readers.items()}
+            counts = {name: (len(read(text)), most) for name, (read, most) in self.readers.items()}
             self.last = text, {name: [count, most] for name, (count, most) in counts.items() if count > most}
         return self.last[1]
+
+
+def tokens_of(tokenizer: Any, text: str) -> Sequence[int]:  # noqa: ANN401 - a tokenizer
+    """Read a text as it is."""
+    ids: Sequence[int] = tokenizer(text)["input_ids"]
+    return ids
+
+
+def tokens_in_conversation(part: Any, tokenizer: Any, system: str, text: str) -> Sequence[int]:  # noqa: ANN401
+    """Read a text as what a user says, after what the pipeline itself says first."""
+    if system:  # so does FLUX.2, in parts of a type each
+        turns = [{"role": role, "content": [{"type": "text", "text": said}]} for role, said in
+                 (("system", system), ("user", text))]  # fmt: skip
+        return tokens_of(tokenizer, part.apply_chat_template(turns, tokenize=False))
+    turn = {"role": "user", "content": text}
+    return tokens_of(tokenizer, part.apply_chat_template([turn], tokenize=False, add_generation_prompt=True))
+
+
+def writes_conversations(kind: Any) -> bool:  # noqa: ANN401 - a class of diffusers
+    """Tell whether a pipeline puts prompts into a conversation, whose other words count as tokens too."""
+    codes = (getattr(getattr(kind, name), "__code__", None) for name in dir(kind) if "prompt" in name)
+    return any("apply_chat_template" in code.co_names for code in codes if code is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +172,7 @@ def call_of(loaded: Loaded, options: Options) -> Call:
     for option, argument in OPTIONS.items():
         if getattr(options, option) and argument not in defaults:
             raise UsageError(f"{name} has no {argument}", found=f"{option}={getattr(options, option)}")
-    embedded = getattr(getattr(loaded.base, "transformer", None), "config", {}).get("guidance_embeds")
-    if options.guidance is not None and embedded is False:
+    if options.guidance is not None and not heeded_guidance(loaded.base) and guider_of(loaded.base) is None:
         other = "true_guidance" if "true_cfg_scale" in defaults else ""
         raise UsageError(
             "this pipeline was not trained to be told guidance_scale, and leaves it out",
@@ -153,8 +182,6 @@ def call_of(loaded: Loaded, options: Options) -> Call:
         check_refiner(loaded, name)
     guidance = guidance_of(loaded.base, options)
     arguments: dict[str, Any] = dict(guidance.arguments)
-    if embedded is False:
-        arguments.pop("guidance_scale", None)
     if "num_inference_steps" in defaults:
         arguments["num_inference_steps"] = options.steps or defaults["num_inference_steps"]
     if options.tokens:
@@ -181,24 +208,60 @@ def wanted_negative(request: ImageRequest, options: Options) -> str | None:
 def guidance_of(pipeline: Any, options: Options) -> Guidance:  # noqa: ANN401 - a pipeline
     """Find out what a pipeline makes of guidance and negative prompts."""
     defaults, name = defaults_of(type(pipeline)), type(pipeline).__name__
+    heeded = heeded_guidance(pipeline)
+    stated = {heeded: options.guidance, "true_cfg_scale": options.true_guidance}
     arguments = {
-        key: float(value)
-        for key, value in {
-            "guidance_scale": options.guidance if options.guidance is not None else defaults.get("guidance_scale"),
-            "true_cfg_scale": (
-                options.true_guidance if options.true_guidance is not None else defaults.get("true_cfg_scale")
-            ),
-        }.items()
-        if value is not None and key in defaults
+        key: float(defaults[key] if value is None else value)
+        for key, value in stated.items()
+        if key in defaults and (value is not None or defaults[key] is not None)
     }
     if "negative_prompt" not in defaults:
         return Guidance(arguments, f"{name} has no negative prompts", fills=False)
-    deciding = "true_cfg_scale" if "true_cfg_scale" in defaults else "guidance_scale"
-    strength = arguments.get(deciding)
-    if strength is not None and strength <= 1:
-        option = "true_guidance" if deciding == "true_cfg_scale" else "guidance"
-        return Guidance(arguments, f"{name} heeds them only with {option} above 1", fills=False)
-    return Guidance(arguments, "", fills=deciding == "true_cfg_scale")
+    if "true_cfg_scale" in defaults:
+        idle = arguments.get("true_cfg_scale", 2.0) <= 1
+        return Guidance(arguments, f"{name} heeds them only with true_guidance above 1" if idle else "", fills=True)
+    if "guider" in pipeline.components:
+        idle = (guider := guider_of(pipeline)) is None or guider.num_conditions < 2
+        return Guidance(arguments, f"{name} heeds them only with a guider at work" if idle else "", fills=False)
+    least = 0 if is_classifier_free(pipeline, 0.5) else 1
+    idle = arguments.get(heeded, 2.0) <= least
+    return Guidance(arguments, f"{name} heeds them only with guidance above {least}" if idle else "", fills=False)
+
+
+STRONG = 100.0
+"""Guidance at which every pipeline that can be guided is."""
+
+
+def heeded_guidance(pipeline: Any) -> str:  # noqa: ANN401 - a pipeline
+    """Name the argument of a pipeline that says how closely to follow the prompt; empty where it has no effect.
+
+    A pipeline either computes every step with and without the prompt, or was trained to be told a number.
+    """
+    name = next((name for name in GUIDANCES if name in defaults_of(type(pipeline))), "")
+    trained = [
+        getattr(getattr(pipeline, part, None), "config", {}).get(key)
+        for part, key in (("transformer", "guidance_embeds"), ("unet", "time_cond_proj_dim"))
+    ]
+    if any(trained):
+        return name
+    if hasattr(type(pipeline), "do_classifier_free_guidance"):
+        return name if is_classifier_free(pipeline, STRONG) else ""
+    return "" if trained[0] is False else name
+
+
+def is_classifier_free(pipeline: Any, strength: float) -> bool:  # noqa: ANN401 - a pipeline
+    """Ask a pipeline whether with some guidance it computes every step also without the prompt."""
+    try:
+        pipeline._guidance_scale = strength
+        return bool(pipeline.do_classifier_free_guidance)
+    except AttributeError:  # it knows only while it is called
+        return strength > 1
+
+
+def guider_of(pipeline: Any) -> Any:  # noqa: ANN401 - parts of pipelines
+    """Give the part of a pipeline that guides, as HunyuanImage has one, if it is at work."""
+    guider = getattr(pipeline, "guider", None)
+    return guider if getattr(guider, "_enabled", False) else None
 
 
 def cut_notes(cuts: Mapping[str, Sequence[int]]) -> list[str]:

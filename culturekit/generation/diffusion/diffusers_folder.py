@@ -9,13 +9,17 @@ from culturekit.errors import IntegrityError, UsageError
 from culturekit.storage.hub import hub_folder
 from culturekit.storage.model_files import digest_of_files, read_json
 
-__all__ = ["Component", "PipelineFolder", "find_pipeline", "lora_files"]
+__all__ = ["Component", "PipelineFolder", "find_pipeline", "hub_lora", "lora_files"]
 
 INDEX = "model_index.json"
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.pickle", "*.msgpack", "*.onnx")
+FILES_OF_WEIGHTS = (".safetensors", *(pattern.removeprefix("*") for pattern in PICKLES))
 TOLD_BY = ("*.json", "*.txt", "*.model", "*.jinja")
 STEM = r"(?:model|diffusion_pytorch_model)"
-WEIGHTLESS = re.compile(r"Tokenizer|Scheduler|Processor|Extractor")
+WEIGHTLESS = re.compile(r"Tokenizer|Scheduler|Processor|Extractor|Guidance")
+HUB_LORA = re.compile(r"(?P<id>[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(?:/(?P<file>(?:[\w.-]+/)*[\w.-]+\.safetensors))?")
+USUAL_LORA = "pytorch_lora_weights.safetensors"
+"""What diffusers calls the adapters that it saves."""
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 
 
@@ -187,9 +191,19 @@ def is_complete(folder: Path, variant: str) -> bool:
     )
 
 
-def lora_files(target: str) -> list[Path]:
-    """List the adapters of a folder, or the one that is named."""
-    path = Path(target).expanduser()
+def hub_lora(target: str) -> tuple[str, str] | None:
+    """Read adapters of the hub as id and file; None where a folder or a file of one's own is named."""
+    found = None if Path(target).expanduser().exists() else HUB_LORA.fullmatch(target)
+    return None if found is None or found["id"].endswith(FILES_OF_WEIGHTS) else (found["id"], found["file"] or "")
+
+
+def lora_files(target: str, revision: str = "") -> list[Path]:
+    """List the adapters of a folder, or the one that is named, in a folder or on the hub."""
+    path, on_hub = Path(target).expanduser(), hub_lora(target)
+    if on_hub is not None:
+        return [lora_of_hub(*on_hub, revision)]
+    if revision:
+        raise UsageError("only a hub id has revisions", where=target, found=f"lora_revision={revision}")
     files = [path] if path.suffix == ".safetensors" and path.is_file() else sorted(path.glob("*.safetensors"))
     if files:
         return files
@@ -199,4 +213,24 @@ def lora_files(target: str) -> list[Path]:
             "these adapters are a pickle, which can run any code when it is opened",
             where=target, expected="a folder with safetensors", found=(pickles or [path.name])[0],
         )  # fmt: skip
-    raise UsageError("there are no adapters", where=target, expected="a folder with safetensors")
+    raise UsageError(
+        "there are no adapters", where=target, expected="a folder with safetensors, or OWNER/NAME of the hub"
+    )
+
+
+def lora_of_hub(name: str, file: str, revision: str) -> Path:
+    """Find the adapter of a hub id in the local cache or fetch it; of several, one has to be named."""
+    asked = file or USUAL_LORA
+    folder = hub_folder(
+        name, revision, complete=lambda folder: (folder / asked).is_file(), extra="embed,generate",
+        asked_by="lora", fetched=(file or "*.safetensors",),
+    )  # fmt: skip
+    if (folder / asked).is_file():
+        return folder / asked
+    found = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.safetensors"))
+    if len(found) == 1 and not file:
+        return folder / found[0]
+    raise UsageError(
+        "there are several adapters under this hub id" if found else "there are no adapters under this hub id",
+        where=name, expected=f"lora={name}/{found[0]}" if found else asked, found=", ".join(found[:8]) or file,
+    )  # fmt: skip

@@ -2,22 +2,23 @@
 
 import gc
 import importlib
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from culturekit.errors import CultureKitError, UsageError
-from culturekit.generation.backend import Failure, ImageReply, ImageRequest, Picture
+from culturekit.generation.backend import Failure, ImageReply, ImageRequest, Picture, Pixels
 from culturekit.generation.diffusion.diffusers_calls import Call
 from culturekit.generation.diffusion.diffusers_options import Options
-from culturekit.generation.diffusion.diffusers_pictures import Drawn, Watch, drawn, one_colour
 from culturekit.generation.image_rows import FINDINGS
 from culturekit.torch_places import chosen_device, chosen_dtype, same_bits
 
-__all__ = ["DiffusersLane", "Place", "Upcast", "free_memory", "kept_threads", "places_of"]
+__all__ = ["DiffusersLane", "Place", "Upcast", "Watch", "free_memory", "kept_threads", "places_of"]
 
 Upcast = Callable[[], "DiffusersLane | None"]
 """Gives a lane that decodes in float32; None where that makes no difference."""
@@ -25,6 +26,52 @@ Upcast = Callable[[], "DiffusersLane | None"]
 NOT_FINITE = "the numbers of the picture are not finite"
 
 BATCH_ON_GPU = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """One picture of a batch: what was decoded was finite numbers, and what a safety checker said, if there is one."""
+
+    pixels: Pixels
+    finite: bool
+    unsafe: bool | None
+
+
+class Watch:
+    """Looks at what a decoder gives, before it is cut to colours: what is infinite would come out white or black."""
+
+    def __init__(self, pipeline: Any) -> None:  # noqa: ANN401 - a pipeline
+        """Listen to the decoder of a pipeline, if it has one; each thread hears of its own pictures."""
+        self.heard = threading.local()
+        decoder = getattr(getattr(pipeline, "vae", None), "decoder", None)
+        if decoder is not None:
+            decoder.register_forward_hook(self.hear)
+
+    def hear(self, module: object, given: object, decoded: Any) -> None:  # noqa: ANN401 - a tensor
+        """Remember which pictures are finite."""
+        sample = decoded if hasattr(decoded, "isfinite") else getattr(decoded, "sample", decoded[0])
+        self.heard.finite = [*getattr(self.heard, "finite", []), *sample.isfinite().flatten(1).all(1).tolist()]
+
+    def take(self, count: int) -> list[bool]:
+        """Say of each picture whether it was finite; what was not heard of is taken to be."""
+        heard = getattr(self.heard, "finite", [])
+        self.heard.finite = []
+        return heard if len(heard) == count else [all(heard)] * count
+
+
+def drawn(numbers: NDArray[np.floating[Any]], heard: Sequence[bool], unsafe: Sequence[bool | None]) -> list[Drawn]:
+    """Turn numbers of 0 to 1, (n, height, width, 3), into pictures as diffusers itself does."""
+    finite = np.isfinite(numbers).all(axis=(1, 2, 3))
+    scaled = (numbers if finite.all() else np.nan_to_num(numbers)) * 255
+    pixels = np.rint(scaled, out=scaled).astype(np.uint8)
+    return [Drawn(pixels[place], bool(finite[place]) and heard[place], unsafe[place]) for place in range(len(numbers))]
+
+
+def one_colour(pixels: Pixels) -> str | None:
+    """Name the colour of a picture that has only one; None of any other."""
+    first = pixels[0, 0]
+    alike = bool((pixels[0] == first).all() and (pixels == first).all())
+    return "#" + "".join(f"{part:02x}" for part in first.tolist()) if alike else None
 
 
 @dataclass(slots=True)

@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ from typing import Any
 from culturekit.errors import MissingDependency, UsageError
 from culturekit.generation.diffusion.diffusers_folder import PipelineFolder, custom
 from culturekit.generation.diffusion.diffusers_options import Options
-from culturekit.torch_places import needed_package
+from culturekit.torch_places import mend_torchvision, needed_package
 from culturekit.version import install_line
 
 __all__ = ["Loaded", "defaults_of", "denoiser_of", "float32_vae", "load", "loaded", "pipeline_class", "quiet"]
@@ -98,6 +99,7 @@ def loaded(folder: PipelineFolder, dtype: Any) -> Any:  # noqa: ANN401 - a pipel
     kind = pipeline_class(folder)
     own = {"add_watermarker": False} if "add_watermarker" in inspect.signature(kind.__init__).parameters else {}
     try:
+        check_parts(folder)
         pipeline = kind.from_pretrained(
             folder.path,
             torch_dtype=dtype,
@@ -109,15 +111,41 @@ def loaded(folder: PipelineFolder, dtype: Any) -> Any:  # noqa: ANN401 - a pipel
     except ImportError as error:
         raise MissingDependency(
             f"the pipeline {folder.kind} needs a package that is not installed",
-            where=str(folder.path), found=str(error).strip().partition("\n")[0],
-            hint=f"Install it with: {install_line('embed,generate')}",
-        ) from error  # fmt: skip
+            where=str(folder.path),
+            found=first_line(error),
+            hint=f"Install it with: {install_line_for(error)}",
+        ) from error
     except (OSError, ValueError, TypeError, AttributeError, RuntimeError, KeyError) as error:
         raise UsageError(
             "diffusers cannot load this pipeline", where=str(folder.path), expected=folder.kind, found=first_line(error)
         ) from error
     pipeline.set_progress_bar_config(disable=True)
     return pipeline
+
+
+def check_parts(folder: PipelineFolder) -> None:
+    """Look each part's class up: where its package lacks another one, it stands for itself and says so when touched.
+
+    Raises:
+        ImportError: a package is missing; diffusers itself would only wonder at the class.
+    """
+    for part in folder.components():
+        if part.library in {"diffusers", "transformers"}:
+            getattr(getattr(importlib.import_module(part.library), part.kind, None), "from_pretrained", None)
+
+
+NEEDED = re.compile(r"requires (?:the )?([\w-]+) library", re.IGNORECASE)
+OURS = {"accelerate", "diffusers", "huggingface_hub", "peft", "pytorch", "safetensors", "torch", "transformers"}
+"""Packages that come with the extras `embed` and `generate`; torchvision does too, if it fits."""
+
+
+def install_line_for(error: ImportError) -> str:
+    """Give the command that brings what an import lacks."""
+    named = NEEDED.search(str(error))
+    package = named[1].lower() if named else error.name or ""
+    if package == "torchvision" and mend_torchvision() == "hidden":  # installed, but made for another torch
+        return install_line(packages="--force-reinstall --no-deps torchvision")
+    return install_line("embed,generate") if package in {*OURS, "torchvision", ""} else install_line(packages=package)
 
 
 def first_line(error: Exception) -> str:
@@ -155,6 +183,10 @@ def settle(pipeline: Any, folder: PipelineFolder, options: Options, device: Any)
     if options.offload != "none" and device.type == "cpu":
         raise UsageError("there is nothing to keep out of a CPU's memory", found=f"offload={options.offload}",
                          hint="Leave the option away, or choose device=cuda.")  # fmt: skip
+    if options.guidance is not None:
+        for name in ("guider", "ocr_guider"):
+            if (guider := getattr(pipeline, name, None)) is not None:
+                pipeline.register_modules(**{name: guider.new(guidance_scale=options.guidance)})
     if options.compile:
         getattr(pipeline, denoiser_of(pipeline)).compile()
     if options.offload == "model":

@@ -29,7 +29,7 @@ class Options:
 
     Attributes:
         steps: How often the noise is taken away.
-        guidance: `guidance_scale`: how closely the picture follows the prompt.
+        guidance: `guidance_scale`, or what the pipeline has in its place: how closely the picture follows the prompt.
         true_guidance: `true_cfg_scale`, for pipelines such as FLUX and Qwen-Image that have it: how far the picture is
             pushed away from the negative prompt.
         negative: The negative prompt of prompts that have none of their own.
@@ -43,8 +43,10 @@ class Options:
         batch: Images computed at once, on each device; 0 is 1 on a CPU and 4 on a GPU. Halved when memory is full.
         refiner: Folder or hub id of the pipeline that takes the last of the noise away, as SDXL has one.
         high_noise: The share of the steps that is done before the refiner takes over, else 0.8.
-        lora: Folder, or one file of it, with adapters in safetensors.
+        lora: Folder, or one file of it, with adapters in safetensors; or a hub id, with `/FILE.safetensors` where there
+            are several.
         lora_scale: How strongly these act, else 1.
+        lora_revision: Branch, tag or commit, of a hub id.
         revision: Branch, tag or commit, of a hub id.
         variant: Which of several sets of weights in the folder is loaded, such as fp16.
     """
@@ -64,6 +66,7 @@ class Options:
     high_noise: Annotated[float, msgspec.Meta(gt=0, lt=1)] | None = None
     lora: str = ""
     lora_scale: Annotated[float, msgspec.Meta(ge=-10, le=10)] | None = None
+    lora_revision: str = ""
     revision: str = ""
     variant: Annotated[str, msgspec.Meta(pattern=r"^\w*$")] = ""
 
@@ -73,6 +76,8 @@ class Options:
             raise ValueError("high_noise is the share of the steps before a refiner, and there is none")
         if self.lora_scale is not None and not self.lora:
             raise ValueError("lora_scale is how strongly adapters act, and there are none")
+        if self.lora_revision and not self.lora:
+            raise ValueError("lora_revision is of adapters from the hub, and there are none")
 
     @property
     def share_before_refiner(self) -> float:

@@ -8,15 +8,18 @@ from pathlib import Path
 from typing import Literal
 
 from culturekit.errors import UsageError
+from culturekit.generation.backends import SERVICES
 from culturekit.generation.image_options import ImageOptions
 from culturekit.generation.picture_store import PictureStore, set_apart
 from culturekit.llm.batches.batch_client import BatchClient
-from culturekit.llm.client import Identity, Outgoing, Rate, Usage
+from culturekit.llm.client import Identity, Outgoing, Rate, Request, Usage
 from culturekit.llm.clients.client_options import ServiceOptions
 from culturekit.llm.clients.remote_client import RemoteClient
 from culturekit.llm.money.prices import image_sizes, parse_price, rate_of
+from culturekit.llm.outcomes import Answered
+from culturekit.registry import Registry
 
-__all__ = ["ImageClient", "ImagePrice", "check_image_price", "price_of_images"]
+__all__ = ["IMAGE_SERVICES", "ImageClient", "ImagePrice", "check_image_price", "price_of_images"]
 
 PICTURES = "pictures"
 
@@ -75,7 +78,7 @@ def check_image_price(client: "ImageClient") -> ImagePrice:
             f"what an image of {client.model} costs in this size and quality is not known",
             where=client.identity.base_url,
             hint="State it in the SPEC: image_price=0.04 in US dollars per image, image_price=0 where nothing is "
-            "charged, or price=IN/OUT per million tokens together with image_tokens=N.",
+            f"charged, {client.price_hint}.",
         )
     return client.image_price
 
@@ -90,6 +93,9 @@ class ImageClient(RemoteClient, ABC):
         seeds: whether seeds are honoured: False where none is sent, None where one is and nobody knows.
         filters: whether the service is known to look at what it gives out.
         sent_options: what goes with every prompt.
+        negatives: whether negative prompts are sent.
+        price_hint: how else the price of an image can be stated.
+        decides: what decides the images besides the SPEC.
     """
 
     settings: ServiceOptions
@@ -99,6 +105,9 @@ class ImageClient(RemoteClient, ABC):
     seeds: bool | None = False
     filters: bool = False
     sent_options: Mapping[str, object] = {}
+    negatives: bool = False
+    price_hint = "or price=IN/OUT per million tokens together with image_tokens=N"
+    decides: Mapping[str, object] = {}
     store: PictureStore | None = None
 
     @property
@@ -111,6 +120,13 @@ class ImageClient(RemoteClient, ABC):
         self.store = PictureStore(journal / PICTURES)
         return self.store
 
+    def under_way(self, journal: Path) -> set[bytes]:
+        """List the keys of calls beside a journal that are bought and not answered; here there are none."""
+        return set()
+
+    def settled(self, request: Request, answered: Answered) -> None:
+        """Hear how a call ended, which the journal knows by now."""
+
     async def send(self, outgoing: Outgoing) -> bytes:
         """Send once; the pictures of the reply are on disk when this returns."""
         return await asyncio.to_thread(self.kept, await super().send(outgoing))
@@ -122,3 +138,7 @@ class ImageClient(RemoteClient, ABC):
     def kept(self, raw: bytes) -> bytes:
         """Keep the pictures of a reply."""
         return raw if self.store is None else set_apart(raw, self.store)
+
+
+IMAGE_SERVICES: Registry[ImageClient] = Registry("backend", SERVICES)
+"""The services that culturekit knows by name, as clients that images are bought through."""

@@ -15,7 +15,7 @@ from culturekit.families.handles.inputs import roles_of
 from culturekit.index.encoders import ENCODERS
 from culturekit.kg.countries import country_files
 from culturekit.llm.answers import DEFAULTS, LlmOptions
-from culturekit.pipeline.asking_stage import asking_each
+from culturekit.pipeline.steps.asking_stage import asking_each
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import AskingCommand, StageCommand
 

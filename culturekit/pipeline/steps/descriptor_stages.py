@@ -29,7 +29,7 @@ from culturekit.builders.descriptors.stereotypes import (
 from culturekit.families.handles.inputs import Numbered
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Request
-from culturekit.pipeline.asking_stage import asking_each
+from culturekit.pipeline.steps.asking_stage import asking_each
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import AskingCommand
 

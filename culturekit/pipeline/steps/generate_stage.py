@@ -9,15 +9,14 @@ from tempfile import TemporaryDirectory
 from culturekit.errors import UsageError
 from culturekit.families.handles.behind_specs import behind, check_ready
 from culturekit.families.handles.public_files import prompts_table, space_table
-from culturekit.generation.backends import BACKENDS
+from culturekit.generation.backends import BACKENDS, is_paid
 from culturekit.generation.diffusion.diffusers_backend import files_behind
 from culturekit.generation.diffusion.diffusers_options import DIFFUSERS
-from culturekit.generation.diffusion.held_runner import Pace
 from culturekit.generation.folder.folder_options import FOLDER
+from culturekit.generation.held_runner import Pace
 from culturekit.generation.runner import ImagePlan, Maker, generate, pilot
-from culturekit.generation.services.image_client import ImageClient, ImagePrice, check_image_price
+from culturekit.generation.services.image_client import IMAGE_SERVICES, ImageClient, ImagePrice, check_image_price
 from culturekit.generation.services.image_question import question_of
-from culturekit.generation.services.image_services import IMAGE_SERVICES, is_paid
 from culturekit.generation.services.paid_runner import buy_images, planned_calls
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.journal.journal_entry import key_of
@@ -26,11 +25,11 @@ from culturekit.llm.money.cost_plan import amount
 from culturekit.llm.money.shared_budget import journal_for
 from culturekit.llm.money.spending import read_spending
 from culturekit.llm.money.tokens import ADDED_BY_SERVERS, estimate
-from culturekit.pipeline.run_stage import run_part
 from culturekit.pipeline.steps.folder_stage import image_folder, stage_of
 from culturekit.records.work import Engine, Outcome, Progress, Work
 from culturekit.registry import Spec, parse_spec
 from culturekit.stages.asking import Asking, Left
+from culturekit.stages.run_stage import run_part
 from culturekit.stages.stage import Stage
 from culturekit.storage.manifest import read_manifest
 from culturekit.trail.upstream import upstream
@@ -109,6 +108,7 @@ def plan_images(
     price = check_image_price(client)
     journal = journal_for(out)
     answered = {one.key for one in read_spending(journal) if one.answered} if journal else set()
+    answered |= client.under_way(journal.parent) if journal else set()
     with TemporaryDirectory(prefix="culturekit-plan-") as folder:
         calls = planned_calls(prompts_table(prompts, Path(folder)), plan, client, seed=seed)
     left, sent, bound = [], 0, 0
@@ -150,6 +150,8 @@ def paid_images_stage(
 ) -> Stage:
     """Buy the images of a model; what `llm` says of money and speed decides none of them."""
     client = service_of(backend, plan)
+    if llm.batch:
+        client.batches()
     spec = parse_spec(backend)
     spec = replace(spec, options={key: value for key, value in spec.options.items() if key not in OF_THE_WAY})
 
@@ -162,7 +164,7 @@ def paid_images_stage(
         2,
         run,
         {"prompts": prompts},
-        {**asdict(plan), "backend": str(spec), "model": model, "service": asdict(client.identity)},
+        {**asdict(plan), "backend": str(spec), "model": model, "service": asdict(client.identity), **client.decides},
         {"images": seed},
         packages=("msgspec", "numpy", "pillow", "polars"),
         before=partial(check_buying, client),

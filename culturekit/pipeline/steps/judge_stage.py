@@ -25,7 +25,7 @@ from culturekit.families.handles.public_files import space_table
 from culturekit.kg.countries import WORLD, country_files
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient
-from culturekit.pipeline.asking_stage import AskPlan, asking_images
+from culturekit.pipeline.steps.asking_stage import AskPlan, asking_images
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import AskingCommand, Typed

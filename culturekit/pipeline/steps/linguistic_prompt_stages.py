@@ -27,7 +27,7 @@ from culturekit.errors import UsageError
 from culturekit.generation.linguistic_lists import LISTS, load_lists
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.clients.clients import CLIENTS
-from culturekit.pipeline.asking_stage import AskPlan, asking_stage, plan_to_ask
+from culturekit.pipeline.steps.asking_stage import AskPlan, asking_stage, plan_to_ask
 from culturekit.pipeline.steps.review_stages import named_by_content
 from culturekit.records.schemas import NEUTRAL_CANDIDATES, PROMPTS
 from culturekit.records.work import Outcome, Work

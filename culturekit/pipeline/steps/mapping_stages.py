@@ -16,7 +16,8 @@ from culturekit.families.handles.mapped_alike import check_mapped_through
 from culturekit.families.handles.public_files import prompts_table, space_table
 from culturekit.index.diagnosis.diagnosis import DiagnosisOptions, diagnose
 from culturekit.index.diagnosis.shuffled_pictures import ShuffleOptions, shuffle_pictures
-from culturekit.index.matching.mapping import MappingInputs, MappingOptions, map_images
+from culturekit.index.matching.mapping import map_images
+from culturekit.index.matching.mapping_options import MappingInputs, MappingOptions
 from culturekit.index.raters.simulated_raters import simulated_audits
 from culturekit.metrics.corrected.audit_sampling import audit_sample
 from culturekit.records.schemas import AUDIT_SAMPLE, AUDITS, CSPACE, IMAGES, MATCHES

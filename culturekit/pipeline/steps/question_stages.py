@@ -27,7 +27,7 @@ from culturekit.families.handles.inputs import roles_of
 from culturekit.families.handles.public_files import prompts_table
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.clients.clients import CLIENTS
-from culturekit.pipeline.asking_stage import (
+from culturekit.pipeline.steps.asking_stage import (
     AskPlan,
     asking_images,
     asking_stage,

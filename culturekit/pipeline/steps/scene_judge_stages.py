@@ -21,7 +21,7 @@ from culturekit.families.handles.inputs import roles_of
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Request
 from culturekit.metrics.ahead.dimensions import DIMENSIONS
-from culturekit.pipeline.asking_stage import asking_images, usual_picture
+from culturekit.pipeline.steps.asking_stage import asking_images, usual_picture
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import AskingCommand, StageCommand
 

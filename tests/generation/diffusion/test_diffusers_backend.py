@@ -52,7 +52,13 @@ def params(reply: ImageReply) -> Any:
     return reply.provider_params
 
 
-@pytest.mark.parametrize("kind", ["sdxl", "sd3", "flux", "qwen"])
+SANA = pytest.param("sana", marks=pytest.mark.slow)
+"""It draws 512 pixels, however few are asked for."""
+
+
+@pytest.mark.parametrize(
+    "kind", ["sdxl", "sd3", "flux", "flux2", "flux2-klein", "hunyuan", "hunyuan-distilled", "qwen", SANA, "z-image"]
+)
 def test_a_seed_gives_its_picture_alone_in_a_batch_and_again(folders: Folders, kind: str) -> None:
     requests = [asked(number) for number in range(8)]
     eight = answers(f"{folders(kind)}?steps=2&batch=8", requests)
