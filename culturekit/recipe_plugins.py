@@ -115,11 +115,6 @@ def use_plugins_of_recipe(stated: Mapping[str, str]) -> None:
     choose(Chosen.typed, stated)
 
 
-def typed_plugins() -> Mapping[str, str]:
-    """Give the plugins that the command line names, for a recipe that is to bring them."""
-    return dict(Chosen.typed)
-
-
 def choose(typed: Mapping[str, str], stated: Mapping[str, str]) -> None:
     """Put plugins in the place of those that counted; where one is wrong nothing has changed."""
     codes: dict[str, Code] = {}

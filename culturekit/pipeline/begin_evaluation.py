@@ -7,10 +7,10 @@ from pathlib import Path
 
 import polars as pl
 
-from culturekit.builders.prompting.typed_prompts import concept_of, sentences_in, typed_bytes
 from culturekit.builders.space.imported_space import read_prompts
 from culturekit.builders.space.public_cube import is_public_cube
 from culturekit.builders.space.space_files import read_space
+from culturekit.builders.space.typed_prompts import concept_of, sentences_in, typed_bytes
 from culturekit.config.load import load_recipe
 from culturekit.config.published import existing_prompts, existing_space
 from culturekit.config.schema import SHIPPED

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import polars as pl
 
-from culturekit.builders.prompting.typed_prompts import is_typed, read_typed_prompts
 from culturekit.builders.space.public_cube import is_public_cube, read_public_cube
 from culturekit.builders.space.space_files import read_space
+from culturekit.builders.space.typed_prompts import is_typed, read_typed_prompts
 from culturekit.errors import UsageError
 from culturekit.records.schemas import CSPACE, DROPS, PROMPTS
 from culturekit.records.work import Outcome, Work

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from culturekit.builders.country_names import NAMES
 from culturekit.builders.prompting.artifact_names import name_artifacts
-from culturekit.builders.prompting.typed_prompts import is_typed
 from culturekit.builders.space.foreign_space import import_foreign
 from culturekit.builders.space.imported_space import import_prompts, import_space
+from culturekit.builders.space.typed_prompts import is_typed
 from culturekit.kg.countries import WORLD, country_files, use_countries_beside
 from culturekit.records.choices import PromptKind
 from culturekit.records.tables import Table

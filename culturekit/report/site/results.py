@@ -14,7 +14,7 @@ import polars as pl
 import yaml
 
 from culturekit.families.listing import all_metrics
-from culturekit.generation.services.image_services import is_paid
+from culturekit.generation.backends import is_paid
 from culturekit.metrics.catalog.metric import Metric, scale_of
 from culturekit.registry import parse_spec
 from culturekit.report.figures import Figure

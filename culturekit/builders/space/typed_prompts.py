@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from culturekit.builders.country_names import countries_in
-from culturekit.builders.prompting.prompt_templates import templates
+from culturekit.builders.prompt_templates import templates
 from culturekit.builders.space.public_cube import CONCEPTS
 from culturekit.builders.space.spreadsheet_rows import SheetRow, read_sheet_rows, sheet_bytes
 from culturekit.errors import ConfigError, Problem
