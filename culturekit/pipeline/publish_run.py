@@ -93,8 +93,8 @@ def publish_run(root: Path, to: str, *, public: bool, progress: Progress) -> Pub
                 name, part, repo_type="dataset", commit_message=f"culturekit {VERSION}: {root.resolve().name}"
             )
             progress.advance(len(part))
-    except (hub.errors.HfHubHTTPError, OSError) as error:
-        raise refused(hub, error, to) from None  # the chain would show the request, and with it the token
+    except (*_failures(), OSError) as error:
+        raise refused(error, to) from None  # the chain would show the request, and with it the token
     size = sum(path.stat().st_size for _, path in wanted) + len(card) * (len(operations) > len(wanted))
     kinds = Counter(at.partition("/")[0] for at in files)
     return Published(str(url), private, {**kinds, "card": 1}, (len(operations), size), left_out)
@@ -152,7 +152,13 @@ def same(there: Any, content: bytes) -> bool:  # noqa: ANN401 - a file as the Hu
     return bool(there.blob_id == sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest())
 
 
-def refused(hub: Any, error: Exception, to: str) -> Exception:  # noqa: ANN401 - as above
+def _failures() -> tuple[type[Exception], ...]:
+    """Give what the client raises where the Hub refuses or does not answer; releases differ in their HTTP library."""
+    refusal = importlib.import_module("huggingface_hub.errors").HfHubHTTPError
+    return (refusal, *(one for one in refusal.__mro__ if one.__name__ == "HTTPError"))
+
+
+def refused(error: Exception, to: str) -> Exception:
     """Say why the Hub took nothing, or no more."""
     said = redact(str(error)).strip().splitlines()
     status = getattr(getattr(error, "response", None), "status_code", None)

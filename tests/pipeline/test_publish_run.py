@@ -69,6 +69,14 @@ def test_a_cut_upload_goes_on_after_the_last_whole_commit(
     assert sum(hub.commits) == len(hub.files["me/cultures"]) - 1 > len(there)
 
 
+def test_a_hub_that_does_not_answer_is_said(small_run: Path, hub: StandInHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:1")
+    done = culturekit("publish", small_run, "--to", "hub:me/cultures")
+    assert done.returncode == 3
+    assert "the Hub did not take the dataset" in done.stderr
+    assert hub.files == {}
+
+
 def test_texts_that_may_not_be_passed_on_stay(small_run: Path, hub: StandInHub, tmp_path: Path) -> None:
     run = Path(shutil.copytree(small_run, tmp_path / "run"))
     record = json.loads((run / "recipe.json").read_bytes())
