@@ -93,7 +93,7 @@ def publish_run(root: Path, to: str, *, public: bool, progress: Progress) -> Pub
                 name, part, repo_type="dataset", commit_message=f"culturekit {VERSION}: {root.resolve().name}"
             )
             progress.advance(len(part))
-    except (*_failures(), OSError) as error:
+    except _failures() as error:
         raise refused(error, to) from None  # the chain would show the request, and with it the token
     size = sum(path.stat().st_size for _, path in wanted) + len(card) * (len(operations) > len(wanted))
     kinds = Counter(at.partition("/")[0] for at in files)
@@ -155,7 +155,7 @@ def same(there: Any, content: bytes) -> bool:  # noqa: ANN401 - a file as the Hu
 def _failures() -> tuple[type[Exception], ...]:
     """Give what the client raises where the Hub refuses or does not answer; releases differ in their HTTP library."""
     refusal = importlib.import_module("huggingface_hub.errors").HfHubHTTPError
-    return (refusal, *(one for one in refusal.__mro__ if one.__name__ == "HTTPError"))
+    return (OSError, *(one for one in refusal.__mro__ if one.__name__ in {"HfHubHTTPError", "HTTPError"}))
 
 
 def refused(error: Exception, to: str) -> Exception:
