@@ -11,6 +11,7 @@ from culturekit.builders.space.public_cube import slug
 from culturekit.counting import counted
 from culturekit.kg.countries import by_qid, countries
 from culturekit.kg.statement_flags import COUNTRY_PROPERTIES
+from culturekit.records.artifact_ids import has_no_item
 
 __all__ = ["IDENTIFIERS", "ITEM_COUNTRIES", "STATEMENTS"]
 
@@ -77,7 +78,7 @@ def look_at_public_id(sheet: Sheet, row: Row) -> Iterator[Finding]:
 def look_at_our_ids(sheet: Sheet, row: Row) -> Iterator[Finding]:
     """Look at the identifiers of our own tables."""
     stated, name = sheet.text(row, "id"), sheet.text(row, "name")
-    own = QID.fullmatch(stated) or (stated.startswith(f"{NO_ITEM}:") and len(stated) > len(NO_ITEM) + 1)
+    own = QID.fullmatch(stated) or has_no_item(stated)
     if sheet.layout.name == "prompts":
         if stated and not own:
             changes = (Change(row.number, {"artifact_id": None}),)

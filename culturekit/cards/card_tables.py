@@ -163,7 +163,7 @@ def described_files(tables: tuple[CardTable, ...], others: tuple[FileFacts, ...]
 
 _MEANINGS: Mapping[str, str] = MappingProxyType(
     {
-        "artifact_id": "the Wikidata item, or LLM: and a slug of the name where none is known",
+        "artifact_id": "the Wikidata item, or LLM: or list: and a slug of the name where none is known",
         "qid": "the Wikidata item",
         "name": "what the artifact is called",
         "concept": "cuisine, landmarks, art, or another concept of the release",

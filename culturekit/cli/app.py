@@ -40,6 +40,7 @@ COMMANDS = {
     "vqascore": CommandAt("culturekit.pipeline.steps.question_stages:VQASCORE"),
     "report": at("run_commands:report", "runs/cube --out page"),
     "site": at("run_commands:site", "runs/cube --out site"),
+    "publish": at("publish_command:publish", "runs/cube --to hub:USER/NAME"),
     "audit": at("audit_command:audit", "cube_1k.json --fix mended.json"),
     "audit plan": at("audit_plan_command:audit_plan_command", "runs/cube --width 0.05"),
     "trace": at("trace_command:trace", "'runs/cube?metric=vs&model=mirage&concept=cuisine&kernel=artifact'"),

@@ -28,11 +28,17 @@ def init(
     ],
     prompts: Annotated[
         Path | None,
-        typer.Option(help="What the images were made from. [the cultural space, where that is in the public layout]"),
+        typer.Option(
+            help="What the images were made from: a table, or a CSV file with the columns prompt and concept. [the "
+            "cultural space, where that is in the public layout; else the names of the files]"
+        ),
     ] = None,
     references: Annotated[
-        Path | None,
-        typer.Option(help="Folder of pictures that show artifacts, named after them. [the encoder goes by names]"),
+        str | None,
+        typer.Option(
+            help="Folder of pictures that show artifacts, named after them, or a backend that draws them, such as "
+            "simulated. [the encoder goes by names]"
+        ),
     ] = None,
     encoder: Annotated[
         str | None,
@@ -61,18 +67,24 @@ def init(
             expected="--encoder transformers:MODEL for pictures of real models, such as "
             "transformers:openai/clip-vit-base-patch32, or --encoder embedded for those of simulated ones",
         )
-    begun = begin_evaluation(
-        EvaluationFiles(pictures, cspace, prompts, references, pattern), out, encoder=encoder, quality=quality,
-        diagnosis=not quick,
-    )  # fmt: skip
-    findings = [f"{model.name}: {finding}" for model in begun.models for finding in model.preview.findings]
+    files = EvaluationFiles(pictures, cspace, prompts, folder_or_backend(references), pattern)
+    begun = begin_evaluation(files, out, encoder=encoder, quality=quality, diagnosis=not quick)
     if as_json:
         print(json.dumps(as_data(begun), ensure_ascii=False))
     else:
         tell(begun)
-    if findings:
-        typer.echo(f"to be looked at: {'; '.join(findings)}", err=True)
+    if begun.findings:
+        typer.echo(f"to be looked at: {'; '.join(begun.findings)}", err=True)
         raise typer.Exit(1)
+
+
+def folder_or_backend(references: str | None) -> Path | str | None:
+    """Take what is no folder for a backend where there is one of its name."""
+    from culturekit.generation.backends import BACKENDS
+
+    if references is None or Path(references).exists() or references.partition("?")[0] not in BACKENDS.names():
+        return None if references is None else Path(references)
+    return references
 
 
 def tell(begun: "Begun") -> None:
@@ -89,6 +101,8 @@ def tell(begun: "Begun") -> None:
     if begun.references is not None:
         fits, pictures = begun.references
         print(f"references: {fits:,} of {pictures:,} pictures show an artifact of the cultural space")
+    if begun.read_off:
+        print(f"prompts: read off the names of the files, and written to {begun.prompts}")
     print(f"recipe: {begun.recipe}")
 
 
@@ -116,6 +130,8 @@ def as_data(begun: "Begun") -> dict[str, object]:
     """Give it as data."""
     return {
         "recipe": str(begun.recipe),
+        "prompts": str(begun.prompts),
+        "missing": list(begun.missing),
         "models": {model.name: {"backend": model.backend, **model.preview.as_data()} for model in begun.models},
         "references": None
         if begun.references is None

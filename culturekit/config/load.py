@@ -10,6 +10,7 @@ from typing import cast
 from urllib.parse import unquote_plus
 
 from culturekit.config.kinds import RECIPES, AnyRecipe, recipe_kind
+from culturekit.config.published import MAKING
 from culturekit.config.recipe import Recipe
 from culturekit.errors import ConfigError, Problem, UsageError
 from culturekit.recipe_plugins import use_plugins, use_plugins_of_recipe
@@ -99,7 +100,8 @@ def recipe_source(path: Path, settings: Sequence[str]) -> YamlSource:
     """Read the text of a recipe with its settings, and refuse keys that are written out; a run's record is one, too."""
     source = read_yaml(path)
     if path.name == RECIPE_RECORD and isinstance(source.value, dict):
-        source = replace(source, value={key: value for key, value in source.value.items() if key != "stages"})
+        idle = {"stages", *(MAKING if source.value.get("cspace") is not None else ())}  # a record has all keys
+        source = replace(source, value={key: value for key, value in source.value.items() if key not in idle})
     source = replace(source, value=found_beside(source.value, path.parent))
     for key, count in Counter(setting.partition("=")[0] for setting in settings).items():
         if count > 1:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from culturekit.builders.prompting.prompt_options import PromptOptions
 
-__all__ = ["RecipePrompts", "check_sources", "checked_prompts", "existing_published", "existing_space"]
+__all__ = ["RecipePrompts", "check_sources", "checked_prompts", "existing_prompts", "existing_space"]
 
 MAKING = (
     "dump", "concepts", "ingest", "countries", "judge", "llm", "completion", "review", "include", "popularity",
@@ -19,12 +19,13 @@ PUBLISHED = {
     ".json": "a .json file in the public CUBE layout",
 }
 TYPED = {".csv": "a .csv file with the columns name, concept and country"}
+TYPED_PROMPTS = {".csv": "a .csv file with the columns prompt and concept"}
 """What may be published, and what may be typed by hand, by the end of the file's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecipePrompts(PromptOptions):
-    """Which prompts to build, or the `file` that has them: a prompts table, or one in the public CUBE layout.
+    """Which prompts to build, or the `file` that has them: a prompts table, one in the public CUBE layout, or your CSV.
 
     `review` asks for a sheet that people fill in.
     """
@@ -47,9 +48,9 @@ class RecipePrompts(PromptOptions):
         return PromptOptions(**settings)
 
 
-def existing_published(name: str) -> str:
-    """Accept a table of ours, or a file in the public CUBE layout, that is there."""
-    return existing(name, PUBLISHED)
+def existing_prompts(name: str) -> str:
+    """Accept prompts that are there: published, or typed by hand."""
+    return existing(name, PUBLISHED | TYPED_PROMPTS)
 
 
 def existing_space(name: str) -> str:
@@ -89,7 +90,7 @@ def checked_prompts(options: RecipePrompts) -> RecipePrompts:
     """Accept prompts whose options fit together, and whose file is there."""
     options.check()
     if options.file is not None:
-        existing_published(options.file)
+        existing_prompts(options.file)
     return options
 
 

@@ -109,24 +109,27 @@ class Review(StrictModel):
     on: Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$")] | None = None
 
 
+DRAWN = 4  # pictures of an artifact, where nobody says how many
+
+
 class References(StrictModel):
     """Pictures that show each artifact as it is: the index is made from them.
 
-    Of a folder all pictures are taken, unless `per_artifact` is stated.
+    Without `per_artifact` all pictures of a folder are taken, and 4 are drawn.
     """
 
     backend: BackendSpec
-    per_artifact: Annotated[int, Field(ge=1, le=200)] = 4
+    per_artifact: Annotated[int, Field(ge=1, le=200)] | None = None
 
     @property
     def counted(self) -> bool:
         """Tell whether the recipe says how many pictures an artifact has."""
-        return "per_artifact" in self.model_fields_set
+        return self.per_artifact is not None
 
     @property
     def images(self) -> ImagePlan:
         """What is made where the pictures are drawn."""
-        return ImagePlan(slots=self.per_artifact, kinds=("cube",))
+        return ImagePlan(slots=self.per_artifact or DRAWN, kinds=("cube",))
 
 
 class Audit(StrictModel):

@@ -1,18 +1,28 @@
 """From a folder of images to the recipe that evaluates them, for a person to read and change."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import polars as pl
+
+from culturekit.builders.space.imported_space import read_prompts
 from culturekit.builders.space.public_cube import is_public_cube
+from culturekit.builders.space.space_files import read_space
+from culturekit.builders.space.typed_prompts import concept_of, sentences_in, typed_bytes
 from culturekit.config.load import load_recipe
-from culturekit.config.published import existing_published, existing_space
+from culturekit.config.published import existing_prompts, existing_space
 from culturekit.config.schema import SHIPPED
+from culturekit.counting import counted
 from culturekit.errors import UsageError
+from culturekit.generation.backends import BACKENDS
+from culturekit.generation.folder.folder_listing import list_folder
+from culturekit.generation.folder.folder_patterns import parse_patterns
 from culturekit.index.encoders import ENCODERS
 from culturekit.index.raters.scorers import SCORERS
 from culturekit.pipeline.found_models import FoundModel, find_models, references_in
+from culturekit.recipe_plugins import typed_plugins
 from culturekit.storage.atomic import write_atomically
 from culturekit.storage.package_data import shipped
 
@@ -29,28 +39,22 @@ class EvaluationFiles:
     Attributes:
         pictures: a folder of images for each model.
         cspace: a published cultural space, or one typed by hand.
-        prompts: what the images were made from; the cultural space, where that is in the public layout.
-        references: pictures that show artifacts.
+        prompts: what the images were made from; the cultural space, where that is in the public layout; else what
+            the names of the files say.
+        references: pictures that show artifacts, or the backend that draws them.
         pattern: what the parts of file names mean; found out, where it is empty.
     """
 
     pictures: Path
     cspace: Path
     prompts: Path | None = None
-    references: Path | None = None
+    references: Path | str | None = None
     pattern: str = ""
 
     @property
-    def asked(self) -> Path:
-        """The file with the prompts."""
-        if self.prompts is not None:
-            return self.prompts
-        if is_public_cube(self.cspace):
-            return self.cspace
-        raise UsageError(
-            "it is not known what the images were made from",
-            expected="--prompts FILE: a prompts.parquet, or a file in the public CUBE layout",
-        )
+    def asked(self) -> Path | None:
+        """The file with the prompts; None where only the names of the images say them."""
+        return self.prompts or (self.cspace if is_public_cube(self.cspace) else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +64,23 @@ class Begun:
     Attributes:
         recipe: the file.
         models: as they were found.
+        prompts: the file that they answer.
+        read_off: whether that was written from the names of the images.
+        missing: which prompts have no images, or too few.
         references: pictures that show an artifact, and pictures there are; None without references.
     """
 
     recipe: Path
     models: Sequence[FoundModel]
+    prompts: Path
+    read_off: bool
+    missing: Sequence[str]
     references: tuple[int, int] | None
+
+    @property
+    def findings(self) -> list[str]:
+        """What is to be looked at, of all models."""
+        return [*(f"{one.name}: {finding}" for one in self.models for finding in one.preview.findings), *self.missing]
 
 
 def begin_evaluation(files: EvaluationFiles, out: Path, *, encoder: str, quality: str, diagnosis: bool = True) -> Begun:
@@ -81,21 +96,91 @@ def begin_evaluation(files: EvaluationFiles, out: Path, *, encoder: str, quality
     ENCODERS.check(encoder)
     SCORERS.check(quality)
     check_file("--cspace", files.cspace, existing_space)
-    check_file("--prompts", files.asked, existing_published)
-    models = find_models(files.pictures, files.asked, cspace=files.cspace, pattern=files.pattern)
+    asked = files.asked or read_off_names(files, out.with_name(f"{out.stem}-prompts.csv"))
+    try:
+        begun = begin(files, asked, out, encoder=encoder, quality=quality, diagnosis=diagnosis)
+    except BaseException:
+        if files.asked is None:
+            asked.unlink()
+        raise
+    return begun
+
+
+def begin(files: EvaluationFiles, asked: Path, out: Path, *, encoder: str, quality: str, diagnosis: bool) -> Begun:
+    """Hold the images against the prompts, and write the recipe."""
+    check_file("--prompts", asked, existing_prompts)
+    models = find_models(files.pictures, asked, cspace=files.cspace, pattern=files.pattern)
     for model in models:
-        check_answers(model, files.asked)
-    shown = None if files.references is None else references_in(files.references, files.cspace)
+        check_answers(model, asked)
+    shown = None
+    if isinstance(files.references, Path):
+        shown = references_in(files.references, files.cspace)
+    elif files.references is not None:
+        BACKENDS.check(files.references)
     check_enough(models, files.pictures)
-    backend = None if shown is None else shown[0]
-    text = recipe_text(files, models, backend, encoder=encoder, quality=quality, diagnosis=diagnosis)
+    backend = files.references if isinstance(files.references, str) else None if shown is None else shown[0]
+    text = recipe_text(files, asked, models, backend, encoder=encoder, quality=quality, diagnosis=diagnosis)
     write_atomically(out, text.encode())
     try:
         load_recipe(out)
     except BaseException:
         out.unlink()
         raise
-    return Begun(out, models, None if shown is None else shown[1:])
+    missing = tuple(missing_images(models, asked))
+    return Begun(out, models, asked, files.asked is None, missing, None if shown is None else shown[1:])
+
+
+def read_off_names(files: EvaluationFiles, to: Path) -> Path:
+    """Write the sentences that the names of the images are, each with its concept, for a person to read and change."""
+    if to.exists():
+        raise UsageError(
+            "there is a file of prompts already, and it may have been changed by hand", where=str(to),
+            hint=f"Give it with --prompts {to}, or remove it.",
+        )  # fmt: skip
+    names = [file.name for file in list_folder(files.pictures).pictures]
+    patterns = parse_patterns(files.pattern)
+    if any("prompt" in pattern.names for pattern in patterns):
+        read = [pattern.fields(name) for name in names for pattern in patterns]
+        sentences = sorted({fields["prompt"] for fields in read if fields and fields.get("prompt")})
+    else:
+        sentences = sentences_in(name.partition("/")[2] if "/" in name else name for name in names)
+    if not sentences:
+        raise UsageError(
+            "it is not known what the images were made from, and no name of a file is a sentence",
+            where=str(files.pictures),
+            expected="--prompts FILE: a CSV file with the columns prompt and concept, a prompts.parquet, or a file in "
+            "the public CUBE layout",
+            found=names[0] if names else "no picture",
+        )
+    concepts = sorted(read_space(files.cspace)[0]["concept"].unique())
+    rows = [(text, concept_of(text, concepts) or "") for text in sentences]
+    write_atomically(to, typed_bytes(rows))
+    if unclear := [text for text, concept in rows if not concept]:
+        raise UsageError(
+            f"it is not known what {len(unclear):,} of {counted(len(rows), 'sentences')} in file names are about",
+            where=str(to), expected=f"one of {', '.join(concepts)} under concept", found=repr(unclear[0]),
+            hint=f"Fill the file in, and give it with --prompts {to}.",
+        )  # fmt: skip
+    return to
+
+
+def missing_images(models: Sequence[FoundModel], asked: Path) -> Iterator[str]:
+    """Say which prompts a model has no image of, or too few to be scored, among the kinds that images answer."""
+    prompts, kinds = read_prompts(asked)[0], {kind for model in models for kind in model.kinds}
+    texts = dict(prompts.filter(pl.col("kind").is_in(sorted(kinds))).select("prompt_id", "text").iter_rows())
+    slots = min(per_prompt_of(models), MOST_SLOTS)
+    for model in models:
+        none = [text for prompt, text in texts.items() if not model.images.get(prompt)]
+        few = [text for prompt, text in texts.items() if 0 < model.images.get(prompt, 0) < slots]
+        if none:
+            yield f"{model.name}: {among(none, len(texts))} no image: {none[0]!r}"
+        if few:
+            yield f"{model.name}: {among(few, len(texts))} fewer than {slots} images, which are not scored: {few[0]!r}"
+
+
+def among(some: Sequence[str], count: int) -> str:
+    """Say how many of the prompts have something, as the beginning of a sentence."""
+    return f"{len(some):,} of {counted(count, 'prompts')} {'has' if len(some) == 1 else 'have'}"
 
 
 def check_file(role: str, path: Path, existing: Callable[[str], str]) -> None:
@@ -140,6 +225,7 @@ def check_enough(models: Sequence[FoundModel], pictures: Path) -> None:
 
 def recipe_text(
     files: EvaluationFiles,
+    asked: Path,
     models: Sequence[FoundModel],
     references: str | None,
     *,
@@ -156,10 +242,11 @@ def recipe_text(
         "# Images that exist already, held against a cultural space that was published.",
         "# Run it with: culturekit run, and the name of this file. Paths are as seen from where that is typed.",
         "recipe: cube",
+        *plugin_lines(),
         "seed: 20240401",
         "",
         f"cspace: {quoted(str(files.cspace))}  # which artifacts there are; nothing is extracted, no dump is needed",
-        f"prompts: {{file: {quoted(str(files.asked))}}}",
+        f"prompts: {{file: {quoted(str(asked))}}}",
         "",
         *references_lines(references),
         f"encoder: {quoted(encoder)}",
@@ -182,6 +269,12 @@ def recipe_text(
         "# audit: {file: audits.parquet}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def plugin_lines() -> list[str]:
+    """Name the plugins of the command line, so that whoever runs the recipe has them too."""
+    plugins = typed_plugins()
+    return ["plugins:", *(f"  {quoted(name)}: {quoted(place)}" for name, place in plugins.items())] if plugins else []
 
 
 def references_lines(references: str | None) -> list[str]:

@@ -3,6 +3,7 @@
 import re
 import tempfile
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,15 +44,21 @@ class FoundModel:
         name: as it will stand in every table.
         backend: a SPEC.
         preview: how the names of the files are read.
-        per_prompt: how many images most prompts have that have any.
+        images: how many each prompt has that has any.
         kinds: of the prompts that its images answer.
     """
 
     name: str
     backend: str
     preview: Preview
-    per_prompt: int
+    images: Mapping[str, int]
     kinds: tuple[PromptKind, ...]
+
+    @property
+    def per_prompt(self) -> int:
+        """How many images most prompts have that have any."""
+        usual = Counter(self.images.values())
+        return max(usual, key=lambda number: (usual[number], number), default=0)
 
 
 def find_models(pictures: Path, prompts: Path, *, cspace: Path, pattern: str = "") -> list[FoundModel]:
@@ -134,14 +141,12 @@ def found_model(
     """Read the names of one model's images."""
     listing, naming, plan, known = image_folder(spec, prompts, model=name, cspace=cspace).plan(scratch)
     counts = images_per_prompt(plan)
-    usual = Counter(counts.values())
-    most = max(usual, key=lambda number: (usual[number], number), default=0)
     stated = spec_with(spec, naming.patterns[0].text) if naming.guessed and len(naming.patterns) == 1 else spec
     return FoundModel(
         name,
         stated,
         preview_of(listing, naming, plan, known),
-        most,
+        counts,
         tuple(sorted({kinds[prompt] for prompt in counts})),
     )
 

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 
 import msgspec
@@ -22,7 +23,14 @@ from culturekit.report.run_folders import RunFolders, with_comparison
 from culturekit.report.several.ground import ground_of, same_ground
 from culturekit.report.several.page import SeveralData, collect_several, render_several
 from culturekit.report.site.pages import STYLE, SiteRun, write_artifact_pages, write_model_pages
-from culturekit.report.site.results import every_eval_ever, exported, hub_results, scored_when
+from culturekit.report.site.results import (
+    every_eval_ever,
+    exported,
+    filed_under,
+    hub_results,
+    samples_of,
+    scored_when,
+)
 from culturekit.report.site.scored_pages import ScoredRun, write_scored_runs
 from culturekit.report.thumbnails import NO_COPY, copies, small_copy
 from culturekit.stages.stage import Stage
@@ -32,6 +40,8 @@ from culturekit.storage.tables import write_table
 __all__ = ["several_runs_stage", "site_stage"]
 
 COMPARED = ("vs", "qvs")
+
+EEE = "every-eval-ever"
 
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 
@@ -67,10 +77,10 @@ def site_stage(roots: Sequence[Path], dataset: str | None = None) -> Stage:
         )  # fmt: skip
     runs, options = list(named(roots)), {"dataset": dataset}
     if kinds == {CUBE}:
-        return stage_of("site", 4, runs, lambda work, runs: write_site(work, runs, dataset), options, "site")
+        return stage_of("site", 5, runs, lambda work, runs: write_site(work, runs, dataset), options, "site")
     if dataset is not None:
         raise argument_error("dataset", f"for runs of `{CUBE}`, which have one headline score", dataset)
-    return stage_of("scored-site", 4, runs, write_scored_site, options, "site")
+    return stage_of("scored-site", 5, runs, write_scored_site, options, "site")
 
 
 def stage_of(
@@ -147,7 +157,7 @@ def write_scored_site(work: Work, runs: Sequence[Named]) -> Outcome:
             when = max(scored_when(run, folder) for folder in own["folder"].unique().to_list())
             result, without = every_eval_ever(run, name, model, backend, own, when)
             drops.update(without)
-            write_below(work.out / "every-eval-ever" / f"{number}-{plain(model)}.json", json_text(result))
+            write_below(work.out / EEE / filed_under(result, f"culturekit-{name}"), json_text(result))
         parts.append(part)
     write_style(work.out)
     pages = write_scored_runs(work.out, parts, partial(work.progress.advance, 1))
@@ -173,7 +183,13 @@ def write_results(work: Work, sites: Sequence[SiteRun], dataset: str | None) -> 
                 site.run, site.part.name, line.model, line.backend, own, scored_when(site.run)
             )
             drops.update(without)
-            write_below(work.out / "every-eval-ever" / f"{place}.json", json_text(record))
+            path = filed_under(record, f"culturekit-{site.part.name}")
+            samples = samples_of(site.run, line.model, record, path)
+            lines = b"".join(msgspec.json.encode(one) + b"\n" for one in samples)
+            if samples:
+                record["detailed_evaluation_results"]["checksum"] = sha256(lines).hexdigest()
+                write_below(work.out / EEE / record["detailed_evaluation_results"]["file_path"], lines)
+            write_below(work.out / EEE / path, json_text(record))
             if dataset is not None and (entries := hub_results(site.run, line, dataset)) is not None:
                 write_below(work.out / "hub" / place / ".eval_results" / "culturekit.yaml", entries)
     return drops

@@ -390,16 +390,19 @@ def _check_inputs(tree: RunTree, stage: FinishedStage, ledger: Ledger) -> None:
         _follow(tree, stage, role, place, ledger)
 
 
+_IMAGES_OF_ANYBODY = "a folder of images"  # an input known by its pictures alone, also where a stage made the folder
+
+
 def _follow(tree: RunTree, stage: FinishedStage, role: str, place: Path, ledger: Ledger) -> None:
     """Compare what lies where an input was with what the manifest says of it."""
     record, where = stage.manifest.inputs[role], f"{stage.name} <- {role}"
     known = tree.record(place)
     if record.name == _STAGES_BEHIND:
         found = digest(keys_behind(place))
-    elif known is not None:
+    elif known is not None and record.name != _IMAGES_OF_ANYBODY:
         found = known.sha256
     elif place.is_dir():
-        if not (place / MANIFEST).is_file():
+        if record.name == _IMAGES_OF_ANYBODY or not (place / MANIFEST).is_file():
             ledger.note("chain", where, "is a folder named by the content of its images; it was not hashed here")
             return
         found = _content_of(place)

@@ -19,7 +19,8 @@ DOCS = Path(__file__).parents[2] / "docs"
 CONTRACT = {
     "card init", "card build", "card check",
     "annotate aggregate", "annotate export", "annotate import", "annotate serve", "audit",
-    "run", "plan", "demo", "trace", "report", "site", "generate", "kg ingest", "kg extract", "kg explain", "kg preview",
+    "run", "plan", "demo", "trace", "report", "site", "publish", "generate", "kg ingest", "kg extract", "kg explain",
+    "kg preview",
     "kg diff", "kg stats", "kg export", "kg import", "kg query", "kg entity",
     "roots validate", "roots init", "cspace filter", "cspace complete",
     "cspace release", "cspace review export", "cspace review import",

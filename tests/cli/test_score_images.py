@@ -6,6 +6,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+import yaml
 
 from culturekit.config.load import load_recipe
 from culturekit.errors import UsageError
@@ -135,6 +136,100 @@ def test_the_recipe_that_is_there_already_is_not_overwritten(evaluated: tuple[Pa
     assert done.returncode == 2
     assert "there is such a file already" in done.stderr
     assert (here / "evaluation.yaml").read_bytes() == before
+
+
+@pytest.mark.endtoend
+def test_four_sentences_lead_to_a_verified_report_in_five_commands_without_yaml(tmp_path: Path) -> None:
+    section = PAGE.read_text(encoding="utf-8").partition("## From four sentences")[2].partition("\n## ")[0]
+    sheets = re.findall(r"```csv\n(.*?)```", section, re.DOTALL)
+    for name, text in zip(("sentences.csv", "space.csv"), sheets, strict=True):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    assert len(sheets[0].splitlines()) == 1 + 4
+    typed = re.findall(r"^\$ culturekit (.*)$", section, re.MULTILINE)
+    assert len(typed) == 5
+    for command in typed:
+        done = culturekit(*shlex.split(command), cwd=tmp_path)
+        assert done.returncode == 0, (command, done.stdout, done.stderr)
+    assert (tmp_path / "runs/mine/report/report.html").is_file()
+    scores = pl.read_parquet(tmp_path / "runs/mine/scores/scores.parquet")
+    overall = scores.filter(
+        pl.col("concept").is_null(), pl.col("params").str.contains('"kernel":"country"'), metric="vs"
+    )
+    value = dict(overall.select("model", "value").iter_rows())
+    assert value["wide"] > value["narrow"]
+    space = read_table(tmp_path / "runs/mine/cspace/cspace.parquet", CSPACE)
+    assert space["artifact_id"].str.starts_with("list:").all()
+
+
+def test_prompts_are_read_off_the_names_of_files(mistaken: Path) -> None:
+    texts = dict(pl.read_parquet(mistaken / "prompts.parquet").select("prompt_id", "text").iter_rows())
+    for path in sorted((mistaken / "pictures/sdxl").iterdir()):
+        prompt, _, number = path.name.partition("__")
+        to = mistaken / f"named/sdxl/{texts[prompt].replace(' ', '_')}__{number.replace('-', '_')}"
+        to.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, to)
+    done = culturekit(
+        "init", "named", "--cspace", "cspace.parquet", "--references", "references", "--encoder", "embedded",
+        "--out", "named.yaml", cwd=mistaken,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "prompts: read off the names of the files, and written to named-prompts.csv" in done.stdout
+    assert yaml.safe_load((mistaken / "named.yaml").read_bytes())["prompts"] == {"file": "named-prompts.csv"}
+    read = pl.read_csv(mistaken / "named-prompts.csv")
+    asked = pl.read_parquet(mistaken / "prompts.parquet").filter(kind="underspecified")
+    assert sorted(read.rows()) == sorted(asked.select("text", "concept").iter_rows())
+
+
+def test_a_sentence_that_tells_no_concept_is_left_for_a_person_to_fill_in(mistaken: Path) -> None:
+    (mistaken / "two.csv").write_text("name,concept,country\nKente,art,Ghana\nRisotto,cuisine,Italy\n")
+    for number, path in enumerate(sorted((mistaken / "pictures/sdxl").iterdir())):
+        to = mistaken / f"unclear/sdxl/{'A_plate_of_food' if number % 2 else 'A_party_at_night'}/{number:04}.png"
+        to.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, to)
+    done = culturekit(
+        "init", "unclear", "--cspace", "two.csv", "--encoder", "embedded", "--out", "unclear.yaml", cwd=mistaken
+    )
+    assert done.returncode == 2
+    assert "it is not known what 1 of 2 sentences in file names are about" in done.stderr
+    assert "--prompts unclear-prompts.csv" in done.stderr
+    rows = (mistaken / "unclear-prompts.csv").read_text(encoding="utf-8-sig").split()
+    assert " ".join(rows) == "prompt,concept A party at night, A plate of food,cuisine"
+    assert not (mistaken / "unclear.yaml").exists()
+
+
+def test_prompts_without_images_or_with_too_few_are_named_with_one(mistaken: Path) -> None:
+    asked = ["A dancer in costume", "Clothes for a wedding", "A loom"]
+    (mistaken / "three.csv").write_text("prompt,concept\n" + "".join(f"{text},art\n" for text in asked))
+    for model in ("sdxl", "flux"):
+        for number, path in enumerate(sorted((mistaken / f"pictures/{model}").iterdir())):
+            to = mistaken / f"fewer/{model}/{asked[number // 8]}__{number % 8}.png"
+            to.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, to)
+    for path in (mistaken / "fewer/flux").glob(f"{asked[0]}__*"):
+        path.unlink()
+    (mistaken / f"fewer/sdxl/{asked[2]}__3.png").unlink()
+    done = culturekit(
+        "init", "fewer", "--cspace", "cspace.parquet", "--prompts", "three.csv", "--references", "references",
+        "--encoder", "embedded", "--out", "fewer.yaml", cwd=mistaken,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert f"flux: 1 of 3 prompts has no image: {asked[0]!r}" in done.stderr
+    assert f"sdxl: 1 of 3 prompts has fewer than 8 images, which are not scored: {asked[2]!r}" in done.stderr
+    assert (mistaken / "fewer.yaml").is_file()
+
+
+def test_plugins_of_the_command_line_stand_in_the_recipe(mistaken: Path) -> None:
+    code = "def mine(spec):\n    from culturekit.index.encoders import ENCODERS\n    return ENCODERS.make('embedded')\n"
+    (mistaken / "mine_encoder.py").write_text(code, encoding="utf-8")
+    (mistaken / "plugins.yaml").write_text("plugins: {encoder.mine: 'mine_encoder.py:mine'}\n", encoding="utf-8")
+    done = culturekit(
+        "--plugins", "plugins.yaml", "init", "pictures", "--cspace", "cspace.parquet", "--prompts", "prompts.parquet",
+        "--references", "references", "--encoder", "mine", "--out", "plugged.yaml", cwd=mistaken,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    written = yaml.safe_load((mistaken / "plugged.yaml").read_bytes())
+    assert written["plugins"] == {"encoder.mine": "mine_encoder.py:mine"}
+    assert culturekit("plan", "plugged.yaml", cwd=mistaken).returncode == 0
 
 
 MISTAKES = {

@@ -1,5 +1,6 @@
 """Runs as a folder of pages: what links lead to, what pages count, and what others can read of the results."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -8,9 +9,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
-from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import unquote
+from uuid import UUID
 
 import jsonschema
 import polars as pl
@@ -31,79 +32,12 @@ from tests.conftest import HeardProgress, HereEngine
 from tests.report.hostile import hostile_texts
 from tests.report.pages import TILES, page
 
-STRINGS = MappingProxyType({"type": "object", "additionalProperties": {"type": "string"}})
+SCHEMAS = Path(__file__).parents[1] / "fixtures/every_eval_ever"
 
-RECORD = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["schema_version", "evaluation_id", "retrieved_timestamp", "source_metadata", "eval_library",
-                 "model_info", "evaluation_results"],
-    "properties": {
-        "schema_version": {"const": "0.2.1"},
-        "evaluation_id": {"type": "string"},
-        "evaluation_timestamp": {"type": "string"},
-        "retrieved_timestamp": {"type": "string", "pattern": "^[0-9]+$"},
-        "source_metadata": {
-            "required": ["source_type", "source_organization_name", "evaluator_relationship"],
-            "properties": {
-                "source_name": {"type": "string"},
-                "source_type": {"enum": ["documentation", "evaluation_run"]},
-                "source_organization_name": {"type": "string"},
-                "evaluator_relationship": {"enum": ["first_party", "third_party", "collaborative", "other"]},
-            },
-        },
-        "eval_library": {"required": ["name", "version"]},
-        "model_info": {
-            "required": ["name", "id"],
-            "properties": {"id": {"type": "string", "pattern": "^[^/]+/[^/]+$"}, "additional_details": dict(STRINGS)},
-        },
-        "evaluation_results": {
-            "type": "array",
-            "minItems": 1,
-            "items": {
-                "required": ["evaluation_name", "source_data", "metric_config", "score_details"],
-                "properties": {
-                    "evaluation_name": {"type": "string"},
-                    "source_data": {
-                        "required": ["dataset_name", "source_type"],
-                        "properties": {"source_type": {"const": "other"}, "additional_details": dict(STRINGS)},
-                    },
-                    "metric_config": {
-                        "required": ["lower_is_better", "min_score", "max_score"],
-                        "properties": {
-                            "lower_is_better": {"type": "boolean"},
-                            "score_type": {"const": "continuous"},
-                            "min_score": {"type": "number"},
-                            "max_score": {"type": "number"},
-                            "additional_details": dict(STRINGS),
-                        },
-                    },
-                    "score_details": {
-                        "required": ["score"],
-                        "properties": {
-                            "score": {"type": "number"},
-                            "details": dict(STRINGS),
-                            "uncertainty": {
-                                "properties": {
-                                    "confidence_interval": {
-                                        "required": ["lower", "upper"],
-                                        "properties": {
-                                            "lower": {"type": "number"},
-                                            "upper": {"type": "number"},
-                                            "confidence_level": {"type": "number", "minimum": 0, "maximum": 1},
-                                        },
-                                    },
-                                    "num_samples": {"type": "integer"},
-                                }
-                            },
-                        },
-                    },
-                },
-            },
-        },
-    },
-}  # fmt: skip
-"""What the schema of Every Eval Ever, version 0.2.1, asks of the fields that are written, in our words."""
+
+def schema(name: str) -> Any:
+    """Give a schema of Every Eval Ever 0.3.0, as its package has it but for descriptions."""
+    return json.loads((SCHEMAS / f"{name}.schema.json").read_bytes())
 
 
 class Links(HTMLParser):
@@ -187,18 +121,61 @@ def test_an_artifact_has_the_images_that_were_mapped_to_it(site: Path, small_run
             assert sum(int(number.replace(",", "")) for number in told) == count
 
 
+def records_of(site: Path) -> Iterator[tuple[Path, Any]]:
+    for path in sorted((site / "every-eval-ever").rglob("*.json")):
+        yield path, json.loads(path.read_bytes())
+
+
 def test_results_are_what_others_read(site: Path, small_run: Path) -> None:
     scores = pl.read_parquet(small_run / "scores/scores.parquet")
-    records = [json.loads(path.read_bytes()) for path in sorted((site / "every-eval-ever").iterdir())]
-    assert len(records) == 6
-    for record in records:
-        jsonschema.validate(record, RECORD)
+    records = list(records_of(site))
+    assert len(records) == len({record["evaluation_id"] for _, record in records}) == 6
+    for path, record in records:
+        jsonschema.validate(record, schema("eval"))
+        place = path.relative_to(site / "every-eval-ever").parts
+        assert (place[0], "/".join(place[2:4])) == ("data", record["model_info"]["id"])
+        assert str(UUID(path.stem, version=4)) == path.stem
         for one in record["evaluation_results"]:
             row = scores.row(int(one["score_details"]["details"]["row"]), named=True)
             told = json.loads(row["params"])
             assert (row["model"], row["value"]) == (record["model_info"]["name"], one["score_details"]["score"])
             assert told["labels"] in one["evaluation_name"]
             assert told["labels"] != "truth"
+
+
+def test_samples_are_what_each_score_is_the_mean_of(site: Path) -> None:
+    for path, record in records_of(site):
+        detail = record["detailed_evaluation_results"]
+        content = (site / "every-eval-ever" / detail["file_path"]).read_bytes()
+        assert path.with_name(f"{path.stem}_samples.jsonl").read_bytes() == content
+        assert hashlib.sha256(content).hexdigest() == detail["checksum"]
+        samples = [json.loads(line) for line in content.splitlines()]
+        assert len(samples) == detail["total_rows"]
+        checked = jsonschema.Draft7Validator(schema("instance_level_eval"))
+        values: dict[str, list[float]] = {}
+        for one in samples:
+            checked.validate(one)
+            assert (one["evaluation_id"], one["model_id"]) == (record["evaluation_id"], record["model_info"]["id"])
+            assert len(one["output"]["raw"]) == 8
+            values.setdefault(one["evaluation_result_id"], []).append(one["evaluation"]["score"])
+        results = {one["evaluation_result_id"]: one for one in record["evaluation_results"]}
+        assert set(values) <= set(results)
+        mapped = {name for name, one in results.items() if "quality" in one["evaluation_name"]}
+        assert mapped
+        for name in mapped:
+            assert sum(values[name]) / len(values[name]) == pytest.approx(results[name]["score_details"]["score"])
+
+
+def test_the_package_finds_nothing_wrong_with_records(site: Path) -> None:
+    core = pytest.importorskip("every_eval_ever.validator.validation_core", reason="needs every-eval-ever, Python 3.12")
+    root = site / "every-eval-ever"
+    files = {str(path.relative_to(root)): path for path in root.rglob("*.json*")}
+    for name, path in files.items():
+        told = core.validate_file(
+            path, repo_path=name, available_files=files, run_semantic_checks=True,
+            read_repo_file=lambda one: (root / one).read_text(encoding="utf-8"),
+        )  # fmt: skip
+        assert (told.errors, told.warnings) == ([], [])
 
 
 def test_results_for_the_hub_come_back_as_they_were_written(site: Path) -> None:

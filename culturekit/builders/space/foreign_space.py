@@ -15,6 +15,7 @@ from culturekit.builders.space.spreadsheet_rows import read_sheet_rows
 from culturekit.errors import UsageError
 from culturekit.kg.countries import CARRIED, countries_text, own_countries, whole_world
 from culturekit.kg.qids import ADDRESS
+from culturekit.records.artifact_ids import OF_A_LIST, has_no_item
 from culturekit.records.schemas import CSPACE, DROPS
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.digests import digest
@@ -22,7 +23,7 @@ from culturekit.storage.tables import write_drops, write_table
 
 __all__ = ["KEPT", "import_foreign", "item_of", "read_list"]
 
-OF_A_LIST = "list"
+LIST = "list"
 """The source of artifacts that a person's file names."""
 
 ONLY_BETWEEN = set(".,:;/\\'\"·")
@@ -31,7 +32,7 @@ ONLY_BETWEEN = set(".,:;/\\'\"·")
 
 def id_of(stated: str, name: str) -> str:
     """Give the identifier of an artifact without an item, from the one that its list states, or from its name."""
-    return stated if stated.startswith("LLM:") and stated[4:] else f"LLM:{slug_of(stated or name)}"
+    return stated if has_no_item(stated) else f"{OF_A_LIST}{slug_of(stated or name)}"
 
 
 def slug_of(name: str) -> str:
@@ -173,7 +174,7 @@ def artifacts_in(row: Row, concept: str) -> Iterator[dict[str, Any] | Left]:
         country, qid = whole_world()[place.iso], item_of(stated)
         artifact_id = qid or id_of("" if stated.casefold() == NOTHING else stated, name)
         yield {
-            **space_row(artifact_id, qid, country, source=OF_A_LIST),
+            **space_row(artifact_id, qid, country, source=LIST),
             "name": name,
             "concept": CONCEPTS.get(about.casefold(), about.casefold()),
             "subconcept": row.text("subconcept") or None,

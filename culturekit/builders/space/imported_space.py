@@ -7,12 +7,13 @@ import polars as pl
 
 from culturekit.builders.space.public_cube import is_public_cube, read_public_cube
 from culturekit.builders.space.space_files import read_space
+from culturekit.builders.space.typed_prompts import is_typed, read_typed_prompts
 from culturekit.errors import UsageError
 from culturekit.records.schemas import CSPACE, DROPS, PROMPTS
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.tables import read_table, write_drops, write_table
 
-__all__ = ["count_of_kinds", "import_prompts", "import_space"]
+__all__ = ["count_of_kinds", "import_prompts", "import_space", "read_prompts"]
 
 TAKEN = "The cultural space was taken from {name} as it was: how its artifacts were chosen is no part of this run."
 
@@ -65,7 +66,9 @@ def count_of_kinds(path: Path, kinds: Sequence[str]) -> int:
 
 
 def read_prompts(path: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Read prompts from our table or from the public layout, with what could not be read."""
+    """Read prompts from our table, from the public layout or as typed by hand, with what could not be read."""
+    if is_typed(path):
+        return read_typed_prompts(path)
     if is_public_cube(path):
         public = read_public_cube(path)
         return public.prompts, public.drops

@@ -22,6 +22,7 @@ import polars as pl
 from culturekit.builders.prompt_templates import templates
 from culturekit.errors import ConfigError, Problem, UsageError
 from culturekit.kg.countries import Country, countries
+from culturekit.records.artifact_ids import OF_A_MODEL, has_no_item
 from culturekit.records.schemas import CSPACE, DROPS, PROMPTS
 from culturekit.storage.digests import digest
 
@@ -140,7 +141,7 @@ def artifact_of(row: Mapping[str, str | None], name: str, country: Country, conc
     """Make a row of the cultural space."""
     stated = clean(row["id"])
     qid = stated if QID.match(stated) else None
-    artifact_id = qid or (stated if stated.startswith("LLM:") and stated[4:] else f"LLM:{slug(name)}")
+    artifact_id = qid or (stated if has_no_item(stated) else f"{OF_A_MODEL}{slug(name)}")
     return {
         **space_row(artifact_id, qid, country, source="wikidata" if qid else "llm"),
         "name": name,

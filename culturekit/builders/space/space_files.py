@@ -7,6 +7,7 @@ import polars as pl
 from culturekit.builders.space.foreign_space import KEPT, item_of, read_list
 from culturekit.builders.space.public_cube import is_public_cube, read_public_cube
 from culturekit.errors import ConfigError, Problem
+from culturekit.records.artifact_ids import has_no_item
 from culturekit.records.schemas import CSPACE, DROPS
 from culturekit.storage.tables import read_table
 
@@ -37,7 +38,7 @@ def read_typed(path: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
             problems.append(Problem(what if one.country else f"there is {one.reason}", str(path), one.row.line))
     for row in found.rows:
         stated = row.text("id")
-        if stated and item_of(stated) is None and not stated.startswith("LLM:"):
+        if stated and item_of(stated) is None and not has_no_item(stated):
             message = f"id {stated!r} is no item of Wikidata: expected such as Q13276, or none"
             problems.append(Problem(message, str(path), row.line))
     if problems:

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
-from culturekit.builders.space.public_cube import is_public_cube, read_public_cube
+from culturekit.builders.space.imported_space import read_prompts
 from culturekit.builders.space.space_files import read_space
 from culturekit.records.schemas import CSPACE, PROMPTS
 from culturekit.storage.tables import write_table
@@ -36,11 +36,11 @@ def space_table(path: Path, scratch: Path) -> Path:
 
 def prompts_table(path: Path, scratch: Path) -> Path:
     """Give prompts as a table of ours, in the same way."""
-    if not is_public_cube(path):
+    if path.suffix == ".parquet":
         return path
-    public = read_public_cube(path)
-    tell(path, public.drops.height)
-    return write_table(scratch, PROMPTS, public.prompts)
+    prompts, drops = read_prompts(path)
+    tell(path, drops.height)
+    return write_table(scratch, PROMPTS, prompts)
 
 
 def tell(path: Path, dropped: int) -> None:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import polars as pl
 
 from culturekit.generation.folder.folder_patterns import Fields, bare, folded, spaced
+from culturekit.records.artifact_ids import without_prefix
 
 __all__ = ["IDENTIFYING", "Hit", "KnownPrompts", "Names", "Prompt"]
 
@@ -119,7 +120,7 @@ class KnownPrompts:
                 yield "country", name
         if prompt.artifact_id:
             yield "artifact_id", prompt.artifact_id
-            yield "artifact", prompt.artifact_id.removeprefix("LLM:")
+            yield "artifact", without_prefix(prompt.artifact_id)
             for name in self.names.artifacts.get(prompt.artifact_id, ()):
                 yield "artifact", name
 

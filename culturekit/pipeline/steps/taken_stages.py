@@ -7,6 +7,7 @@ from culturekit.builders.country_names import NAMES
 from culturekit.builders.prompting.artifact_names import name_artifacts
 from culturekit.builders.space.foreign_space import import_foreign
 from culturekit.builders.space.imported_space import import_prompts, import_space
+from culturekit.builders.space.typed_prompts import is_typed
 from culturekit.kg.countries import WORLD, country_files, use_countries_beside
 from culturekit.records.choices import PromptKind
 from culturekit.records.tables import Table
@@ -33,7 +34,7 @@ def taken_space_stage(path: Path) -> Stage:
     typed = path.suffix == ".csv"
     use_countries_beside(path)
     names = named_by() if typed else country_files()
-    version = 3 if typed else 1  # countries of a list that was typed, by whatever they are called
+    version = 4 if typed else 1  # a list that was typed: countries by whatever they are called, ids of its own
     packages = ("babel", "polars", "pycountry") if typed else ("polars",)
     inputs = {"published": path, **names}
     return Stage("cspace", "take-space", version, lambda work: import_space(work, path), inputs, packages=packages)
@@ -48,7 +49,7 @@ def foreign_space_stage(path: Path, concept: str) -> Stage:
     """Bring somebody else's list of artifacts into our form."""
     inputs = {"published": path, **named_by()}
     return Stage(
-        "cspace", "import-space", 3, lambda work: import_foreign(work, path, concept), inputs, {"concept": concept},
+        "cspace", "import-space", 4, lambda work: import_foreign(work, path, concept), inputs, {"concept": concept},
         packages=("babel", "polars", "pycountry"),
     )  # fmt: skip
 
@@ -60,9 +61,9 @@ def taken_prompts_stage(path: Path, space: Path, kinds: Sequence[PromptKind]) ->
         "take-prompts",
         1,
         lambda work: import_prompts(work, path, space, kinds),
-        {"published": path, "cspace": space, **country_files()},
+        {"published": path, "cspace": space, **(named_by() if is_typed(path) else country_files())},
         {"kinds": list(kinds)},
-        packages=("polars",),
+        packages=("babel", "polars", "pycountry") if is_typed(path) else ("polars",),
     )
 
 

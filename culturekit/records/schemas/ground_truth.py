@@ -173,10 +173,10 @@ CSPACE = declare(
     """,
     optional="country_order u16, aliases list[str]?, verdict str?",
 )
-"""One row per artifact and country; `artifact_id` is the QID, or `LLM:` and a slug. `source` is `wikidata`, `llm`, or
-`list` where a person's file named it. `country_order` is 0 for the country that the item states first, P495 before P17.
-`aliases` are other names of the artifact. `verdict` is `keep`, or `review` where a release took in what no judge or
-person kept; null where nobody says."""
+"""One row per artifact and country; `artifact_id` is the QID, or a slug after `LLM:`, or after `list:` where a person's
+file names the artifact. `source` is `wikidata`, `llm`, or `list`. `country_order` is 0 for the country that the item
+states first, P495 before P17. `aliases` are other names of the artifact. `verdict` is `keep`, or `review` where a
+release took in what no judge or person kept; null where nobody says."""
 
 PROMPTS = declare(
     "prompts",

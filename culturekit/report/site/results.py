@@ -1,15 +1,20 @@
 """The scores of a run as others collect them: Every Eval Ever's records, and the Hub's `.eval_results`."""
 
 import math
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import msgspec
 import polars as pl
 import yaml
 
 from culturekit.families.listing import all_metrics
+from culturekit.generation.backends import is_paid
 from culturekit.metrics.catalog.metric import Metric, scale_of
 from culturekit.registry import parse_spec
 from culturekit.report.figures import Figure
@@ -19,13 +24,26 @@ from culturekit.stages import roles
 from culturekit.storage.manifest import RUN_RECORD
 from culturekit.version import VERSION
 
-__all__ = ["SCHEMA", "every_eval_ever", "exported", "hub_results", "model_id", "scored_when"]
+__all__ = [
+    "SCHEMA",
+    "every_eval_ever",
+    "exported",
+    "filed_under",
+    "hub_results",
+    "model_id",
+    "samples_of",
+    "scored_when",
+]
 
-SCHEMA = "0.2.1"
+SCHEMA = "0.3.0"
 """Of Every Eval Ever: the version whose fields these are."""
 
 EXPORTED = ("mapped", "corrected")
 UNKNOWN = "unknown"
+SERVED = "externally_managed"
+DEPLOYED = {"diffusers": "self_deployed", "simulated": "self_deployed"}
+NOT_IN_PATHS = re.compile(r"[^A-Za-z0-9._-]+")
+SAME_SCORE = ("metric", "model", "benchmark", "concept", "country", "group", "params")
 DETAILS = ("benchmark", "concept", "country", "group", "params", "folder", "row")
 
 
@@ -66,6 +84,9 @@ def every_eval_ever(
         when: they were finished.
     """
     metrics, results, drops = all_metrics(), [], dict[str, int]()
+    identity, moment = model_id(backend, model), str(int(when.timestamp()))
+    apart = "" if identity.endswith(f"/{model}") else f":{model}"  # several models of a run may be one with options
+    evaluation = f"culturekit-{name}{apart}/{identity}/{moment}"
     for row in scores.to_dicts():
         metric = metrics[row["metric"]]
         ends = range_of(metric, row)
@@ -74,10 +95,9 @@ def every_eval_ever(
             drops[problem] = drops.get(problem, 0) + 1
             continue
         results.append(result(run, row, metric, ends))
-    identity, moment = model_id(backend, model), str(int(when.timestamp()))
     record = {
         "schema_version": SCHEMA,
-        "evaluation_id": f"culturekit-{name}/{identity.replace('/', '_')}/{moment}",
+        "evaluation_id": evaluation,
         "evaluation_timestamp": when.isoformat(),
         "retrieved_timestamp": moment,
         "source_metadata": {
@@ -87,10 +107,78 @@ def every_eval_ever(
             "evaluator_relationship": "other",
         },
         "eval_library": {"name": "culturekit", "version": VERSION},
-        "model_info": {"name": model, "id": identity, "additional_details": {"backend": backend}},
+        "model_info": {"name": model, "id": identity, "additional_details": deployment(backend)},
         "evaluation_results": results,
     }
     return record, drops
+
+
+def deployment(backend: str) -> dict[str, str]:
+    """Say who ran a model and whether its weights are open, as far as its backend tells."""
+    kind, target = parse_spec(backend).name, parse_spec(backend).target
+    open_weights = kind == "diffusers" and re.fullmatch(r"[\w.-]+/[\w.-]+", target) is not None
+    return {
+        "backend": backend,
+        "deployment_type": SERVED if is_paid(backend) else DEPLOYED.get(kind, UNKNOWN),
+        "model_availability": "open_weights" if open_weights and not Path(target).exists() else UNKNOWN,
+    }
+
+
+def filed_under(record: Mapping[str, Any], collection: str) -> str:
+    """Name the file of a record as the datastore of Every Eval Ever files it; the same record has the same name."""
+    parts = [NOT_IN_PATHS.sub("-", part).strip("-.") or "model" for part in record["model_info"]["id"].split("/")]
+    number = UUID(bytes=sha256(record["evaluation_id"].encode()).digest()[:16], version=4)
+    return "/".join(["data", NOT_IN_PATHS.sub("-", collection), *parts, f"{number}.json"])
+
+
+def samples_of(run: RunFolders, model: str, record: dict[str, Any], path: str) -> list[dict[str, Any]]:
+    """Give what each exported score is the mean of, prompt by prompt, and make the record name that file.
+
+    No sample is right or wrong: `is_correct` says whether it has the best value that there can be.
+    """
+    results = {int(one["score_details"]["details"]["row"]): one for one in record["evaluation_results"]}
+    scores = run.scores().filter(pl.col("row").is_in(list(results))).select(*SAME_SCORE, "row")
+    values = run.values().filter(pl.col("value").is_finite(), model=model)
+    rows = values.join(scores, on=SAME_SCORE, nulls_equal=True).sort("row", "item")
+    texts = run.prompts()
+    images: dict[tuple[str, int], list[str]] = {}
+    for prompt, repeat, image in (
+        run.images(model).filter(status="ok").sort("slot").select("prompt_id", "repeat", "image_id").iter_rows()
+    ):
+        images.setdefault((prompt, repeat), []).append(image)
+    samples = [
+        sample(row, results[row["row"]], texts[row["prompt_id"]], images.get((row["prompt_id"], row["repeat"]), []))
+        for row in rows.iter_rows(named=True)
+        if row["prompt_id"] in texts
+    ]
+    whose = {"evaluation_id": record["evaluation_id"], "model_id": record["model_info"]["id"]}
+    samples = [{"schema_version": SCHEMA, **whose, **one} for one in samples]
+    if samples:
+        record["detailed_evaluation_results"] = {
+            "format": "jsonl",
+            "file_path": path.removesuffix(".json") + "_samples.jsonl",
+            "hash_algorithm": "sha256",
+            "total_rows": len(samples),
+        }
+    return samples
+
+
+def sample(row: Mapping[str, Any], result: Mapping[str, Any], text: str, images: Sequence[str]) -> dict[str, Any]:
+    """Give one value that a score is the mean of."""
+    metric = result["metric_config"]
+    best = metric["min_score"] if metric["lower_is_better"] else metric["max_score"]
+    return {
+        "evaluation_name": result["evaluation_name"],
+        "evaluation_result_id": result["evaluation_result_id"],
+        "sample_id": row["item"],
+        "sample_hash": sha256(text.encode()).hexdigest(),
+        "interaction_type": "single_turn",
+        "input": {"raw": text, "reference": []},
+        "output": {"raw": list(images)},
+        "answer_attribution": [],
+        "evaluation": {"score": row["value"], "is_correct": row["value"] == best},
+        "metadata": {"output": "ids of images", "is_correct": "whether the score is the best that there can be"},
+    }
 
 
 def range_of(metric: Metric, row: Mapping[str, Any]) -> tuple[float, float] | None:
@@ -112,6 +200,7 @@ def result(run: RunFolders, row: Mapping[str, Any], metric: Metric, ends: tuple[
         details["uncertainty"] = {"confidence_interval": limits, "num_samples": row["n"]}
     prompts = run.found(roles.PROMPTS)
     return {
+        "evaluation_result_id": "/".join((row.get("folder") or roles.SCORES.form, str(row["row"]))),
         "evaluation_name": ", ".join(filter(None, label)),
         "source_data": {
             "dataset_name": row["benchmark"],
@@ -120,6 +209,9 @@ def result(run: RunFolders, row: Mapping[str, Any], metric: Metric, ends: tuple[
         },
         "metric_config": {
             "evaluation_description": metric.title,
+            "metric_id": f"culturekit.{metric.name}",
+            "metric_name": metric.title,
+            "metric_unit": row["unit"],
             "lower_is_better": metric.direction == "lower",
             "score_type": "continuous",
             "min_score": ends[0],

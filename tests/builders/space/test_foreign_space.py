@@ -294,7 +294,7 @@ def test_names_are_told_apart_by_their_ids_whatever_their_order(tmp_path: Path) 
     assert first["artifact_id"].n_unique() == len(names)
     assert first.equals(second)
     ids = dict(first.select("name", "artifact_id").iter_rows())
-    assert (ids["C"], ids["Pad Thai"], ids["C#"]) == ("LLM:c", "LLM:pad-thai", "LLM:c~2b3efc0e")
+    assert (ids["C"], ids["Pad Thai"], ids["C#"]) == ("list:c", "list:pad-thai", "list:c~2b3efc0e")
 
 
 def test_a_list_says_what_is_none_and_where_it_comes_from(tmp_path: Path) -> None:
@@ -305,12 +305,12 @@ def test_a_list_says_what_is_none_and_where_it_comes_from(tmp_path: Path) -> Non
     pl.DataFrame(rows).write_parquet(tmp_path / "list.parquet")
     space, _ = imported(tmp_path / "list.parquet")
     assert dict(space.select("name", "artifact_id").iter_rows()) == {
-        "Pizza": "Q5", "Nan": "LLM:nan", "Naan": "LLM:naan", "Soup": "LLM:0"
+        "Pizza": "Q5", "Nan": "list:nan", "Naan": "list:naan", "Soup": "list:0"
     }  # fmt: skip
     assert space["source"].unique().to_list() == ["list"]
     missing = pl.DataFrame({**rows, "id": [float("nan"), 1.0, 2.0, 3.0], "name": rows["name"]})
     missing.write_parquet(tmp_path / "numbers.parquet")
-    assert imported(tmp_path / "numbers.parquet")[0]["artifact_id"].to_list().count("LLM:pizza") == 1
+    assert imported(tmp_path / "numbers.parquet")[0]["artifact_id"].to_list().count("list:pizza") == 1
 
 
 def test_a_row_that_repeats_others_and_itself_is_left_out_by_country(tmp_path: Path) -> None:

@@ -2,8 +2,9 @@ from pathlib import Path
 
 import pytest
 
+from culturekit.builders.space.imported_space import read_prompts
 from culturekit.builders.space.space_files import read_space
-from culturekit.config.published import existing_published, existing_space
+from culturekit.config.published import existing_prompts, existing_space
 from culturekit.errors import ConfigError, UsageError
 from culturekit.families.handles.public_files import space_table
 from culturekit.records.schemas import CSPACE
@@ -33,9 +34,9 @@ def test_three_columns_typed_by_hand_are_a_space_wherever_one_is_taken(tmp_path:
     assert CSPACE.problems(space) == []
     assert left_out.is_empty()
     assert space.select("concept", "country", "artifact_id", "continent").rows() == [
-        ("art", "NG", "LLM:adire-dyed", "Africa"),
-        ("cuisine", "NG", "LLM:jollof-rice", "Africa"),
-        ("landmarks", "FR", "LLM:eiffel-tower", "Europe"),
+        ("art", "NG", "list:adire-dyed", "Africa"),
+        ("cuisine", "NG", "list:jollof-rice", "Africa"),
+        ("landmarks", "FR", "list:eiffel-tower", "Europe"),
     ]
     assert existing_space(str(path)) == str(path)
     assert read_table(space_table(path, tmp_path), CSPACE).equals(space)
@@ -88,5 +89,5 @@ def test_another_file_is_refused(tmp_path: Path, text: str, words: str) -> None:
 
 
 def test_prompts_are_not_typed_so(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="none of these"):
-        existing_published(str(written(tmp_path, TYPED)))
+    with pytest.raises(UsageError, match="lacks the column prompt"):
+        read_prompts(Path(existing_prompts(str(written(tmp_path, TYPED)))))

@@ -57,7 +57,7 @@ def test_it_is_a_site_whose_records_hold_nothing_that_only_the_simulation_knows(
     assert {path for path in pages if path.name != "index.html"} <= places
     assert len(pages) == 1 + 1 + 3
     showy = next((tmp_path / "site/models").glob("*showy*")).read_text(encoding="utf-8")
-    for record in map(json.loads, map(Path.read_bytes, (tmp_path / "site/every-eval-ever").iterdir())):
+    for record in map(json.loads, map(Path.read_bytes, (tmp_path / "site/every-eval-ever").rglob("*.json"))):
         jsonschema.validate(record, RECORD)
         for one in record["evaluation_results"]:
             told = one["score_details"]["details"]

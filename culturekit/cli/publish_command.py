@@ -1,0 +1,40 @@
+"""`culturekit publish`: a finished run as a dataset that others can look at."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from culturekit.cli.options import AsJson
+from culturekit.cli.showing.progress import progress_for
+from culturekit.cli.stages import stoppable
+from culturekit.counting import counted
+
+
+def publish(
+    run: Annotated[Path, typer.Argument(help="Folder of a finished run.")],
+    to: Annotated[str, typer.Option(help="Dataset on the Hub to write: hub:USER/NAME.")],
+    public: Annotated[
+        bool, typer.Option("--public", help="Let anybody see a dataset that is new. [only its owner]")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write images, scores and card of a run as a Hub dataset.
+
+    The token is that of the environment, HF_TOKEN. What is there already is not sent again.
+    """
+    from culturekit.pipeline.publish_run import publish_run
+
+    with stoppable(), progress_for(as_json=as_json) as progress:
+        progress.stage("publish")
+        done = publish_run(run, to, public=public, progress=progress)
+    if as_json:
+        print(json.dumps(asdict(done)))
+        return
+    there = ", ".join(f"{count:,} {kind}" for kind, count in done.files.items())
+    print(f"{done.url} ({'only its owner sees it' if done.private else 'anybody sees it'}): {there}")
+    print(f"sent: {counted(done.sent[0], 'files')}, {done.sent[1]:,} bytes")
+    for one in done.left_out:
+        print(f"not published: {one}")
