@@ -19,8 +19,8 @@ from culturekit.generation.backend import ImageRequest, Picture
 from culturekit.generation.backends import BACKENDS
 from culturekit.generation.linguistic_lists import lists
 from culturekit.metrics import corrected_tones, skin_tone, tone_spread
-from culturekit.metrics.inclusion.clustered_shares import clustered_share
 from culturekit.metrics.linguistic.skin_pixels import DETECTORS, Detector
+from culturekit.metrics.statistics.clustered_shares import clustered_share
 from culturekit.storage.package_data import shipped
 
 RUNS, DRAWN, IMAGES, SEEN = 250, 1296, 432, 150

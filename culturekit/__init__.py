@@ -24,10 +24,10 @@ if TYPE_CHECKING:
         vendi_corrected,
     )
     from culturekit.pipeline.run_recipe import run_recipe
-    from culturekit.pipeline.run_stage import run_stage
     from culturekit.pipeline.workers.local_engine import LocalEngine
     from culturekit.records.schemas import TABLES
     from culturekit.stages.run import Run
+    from culturekit.stages.run_stage import run_stage
     from culturekit.stages.stage import Stage
     from culturekit.storage.tables import read_table
     from culturekit.trail.find_score import find_score
@@ -71,7 +71,7 @@ HOMES = {
     "qvs": "culturekit.metrics",
     "read_table": "culturekit.storage.tables",
     "run_recipe": "culturekit.pipeline.run_recipe",
-    "run_stage": "culturekit.pipeline.run_stage",
+    "run_stage": "culturekit.stages.run_stage",
     "searcher": "culturekit.index.search.search",
     "vendi": "culturekit.metrics",
     "vendi_batches": "culturekit.metrics",

@@ -15,9 +15,9 @@ from culturekit.config.kinds import AnyRecipe, wired
 from culturekit.config.load import load_recipe
 from culturekit.config.recipe import Recipe
 from culturekit.pipeline.run_recipe import run_recipe
-from culturekit.pipeline.run_stage import StageRun, run_stage
 from culturekit.pipeline.workers.local_engine import LocalEngine
 from culturekit.records.work import Work
+from culturekit.stages.run_stage import StageRun, run_stage
 from culturekit.stages.stage import Stage
 from culturekit.storage.locks import hold
 from tests.effort import PROFILE

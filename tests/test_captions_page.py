@@ -7,9 +7,9 @@ import polars as pl
 import pytest
 
 from culturekit.generation.runner import ImagePlan
-from culturekit.pipeline.run_stage import run_stage
 from culturekit.pipeline.steps.generate_stage import generate_stage
 from culturekit.pipeline.workers.local_engine import LocalEngine
+from culturekit.stages.run_stage import run_stage
 from tests.command_line import culturekit
 from tests.typed_pages import ROOT, typed
 

@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 
 from culturekit.config.load import find_recipe, load_any_recipe
-from culturekit.pipeline.run_stage import run_stage
 from culturekit.pipeline.steps.scene_stages import simulated_pages_stage
 from culturekit.pipeline.workers.local_engine import LocalEngine
+from culturekit.stages.run_stage import run_stage
 from tests.command_line import culturekit
 from tests.typed_pages import ROOT, typed
 

@@ -12,7 +12,7 @@ from culturekit.builders.filtering.candidate_verdicts import FilterReply
 from culturekit.generation.backend import ImageRequest
 from culturekit.generation.backends import BACKENDS
 from culturekit.index.encoders import ENCODERS
-from culturekit.index.scorers import SCORERS
+from culturekit.index.raters.scorers import SCORERS
 from culturekit.llm.client import Request
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.recipe_plugins import use_plugins

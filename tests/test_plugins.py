@@ -21,7 +21,7 @@ from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
 from culturekit.index.encoder import ImageEncoder, TextEncoder
 from culturekit.index.encoders import ENCODERS
 from culturekit.index.raters.score_pictures import QualityOptions
-from culturekit.index.scorers import SCORERS
+from culturekit.index.raters.scorers import SCORERS
 from culturekit.llm.client import FreeClient, Request
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.pipeline.steps.generate_stage import generate_stage

@@ -1,13 +1,13 @@
 """Every check, in the order in which mends are made, and an audit of a file that has been read."""
 
-from culturekit.audit.checks import (
-    characters,
-    items,
-    names,
-    places_and_concepts,
-    prompts,
-    repeated_rows,
-    templates_fit,
+from culturekit.audit import (
+    check_characters,
+    check_items,
+    check_names,
+    check_places,
+    check_prompts,
+    check_repeats,
+    check_templates,
 )
 from culturekit.audit.findings import Check, Code, Finding, Turn
 from culturekit.audit.knowledge import Knowledge
@@ -16,22 +16,22 @@ from culturekit.audit.sheet import Sheet
 __all__ = ["CHECKS", "CODES", "counted", "inspect"]
 
 CHECKS: tuple[Check, ...] = (
-    characters.UNICODE_SLIPS,
-    characters.WHITE_SPACES,
-    places_and_concepts.COUNTRIES_NAMED,
-    places_and_concepts.CONCEPTS_NAMED,
-    items.IDENTIFIERS,
-    items.STATEMENTS,
-    prompts.NEGATIVE_PROMPTS,
-    names.NAMES_USABLE,
-    names.NAME_CONCEPTS,
-    items.ITEM_COUNTRIES,
-    templates_fit.TEMPLATES_FIT,
-    repeated_rows.REPEATED_ROWS,
-    names.TWO_CONCEPTS,
-    prompts.PROMPT_LENGTHS,
-    repeated_rows.NEAR_DUPLICATES,
-    places_and_concepts.BALANCE,
+    check_characters.UNICODE_SLIPS,
+    check_characters.WHITE_SPACES,
+    check_places.COUNTRIES_NAMED,
+    check_places.CONCEPTS_NAMED,
+    check_items.IDENTIFIERS,
+    check_items.STATEMENTS,
+    check_prompts.NEGATIVE_PROMPTS,
+    check_names.NAMES_USABLE,
+    check_names.NAME_CONCEPTS,
+    check_items.ITEM_COUNTRIES,
+    check_templates.TEMPLATES_FIT,
+    check_repeats.REPEATED_ROWS,
+    check_names.TWO_CONCEPTS,
+    check_prompts.PROMPT_LENGTHS,
+    check_repeats.NEAR_DUPLICATES,
+    check_places.BALANCE,
 )
 
 CODES: tuple[Code, ...] = tuple(code for check in CHECKS for code in check.codes)

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Literal, TypeAlias
 
 from culturekit.audit.folding import fold, squeeze, tidy
-from culturekit.builders.prompting.prompt_templates import templates
+from culturekit.builders.prompt_templates import templates
 from culturekit.kg.countries import Country, countries
 from culturekit.records.choices import TemplateSetName
 

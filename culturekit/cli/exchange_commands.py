@@ -44,16 +44,19 @@ def export(
     most: Most = MOST,
     as_json: AsJson = False,
 ) -> None:
-    """Write the neighbourhood of an item for other tools: triples, GraphML or node-link JSON."""
+    """Write the neighbourhood of an item for other tools.
+
+    As triples, GraphML or node-link JSON.
+    """
     from culturekit.kg.looking.neighbourhood import neighbourhood
     from culturekit.storage.atomic import write_atomically
 
     with needing("kg", "culturekit kg export"):
-        from culturekit.kg.exchange.graph_files import FORMATS
+        from culturekit.kg.exchange.graph_files import graph_file
     found = neighbourhood(graph, around, hops=hops, direction=direction, most=most)
     if not out.parent.is_dir():
         raise UsageError("there is no such folder", where=str(out.parent), hint="Make it first.")
-    write_atomically(out, FORMATS[form].write(found))
+    write_atomically(out, graph_file(found, form))
     if as_json:
         counts = {"items": len(found.items), "statements": len(found.edges), "left_out": found.left_out}
         print(json.dumps({"file": str(out), "format": form, **counts}))
@@ -72,7 +75,10 @@ def import_command(
     wait: Wait = False,
     as_json: AsJson = False,
 ) -> None:
-    """Make a graph store of a graph of another tool: triples, GraphML or node-link JSON of networkx."""
+    """Make a graph store of a graph of another tool.
+
+    It reads triples, GraphML or node-link JSON of networkx.
+    """
     with needing("kg", "culturekit kg import"):
         from culturekit.kg.exchange.graph_files import form_of
         from culturekit.pipeline.steps.graph_stages import import_graph_stage
@@ -94,11 +100,13 @@ def query(
     rows: Annotated[int, typer.Option(min=1, help="Rows to show at most.")] = 1000,
     as_json: AsJson = False,
 ) -> None:
-    """Ask the neighbourhood of an item, or a file of triples, in SPARQL; nothing leaves this machine."""
+    """Ask the neighbourhood of an item, or a file, in SPARQL.
+
+    A file is one of triples; nothing leaves this machine.
+    """
     with needing("kg", "culturekit kg query"):
-        from culturekit.kg.exchange.graph_files import read_triples
+        from culturekit.kg.exchange.graph_files import rdf_graph, read_triples
         from culturekit.kg.exchange.graph_query import ask_graph
-        from culturekit.kg.exchange.rdf_graphs import rdf_graph
     from culturekit.kg.looking.neighbourhood import neighbourhood
 
     if (file is None) == (graph is None) or (graph is None) != (around is None):
@@ -160,7 +168,10 @@ def entity(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show one item as Wikidata has it now: label, description and the statements that culturekit keeps."""
+    """Show one item as Wikidata has it now.
+
+    Label, description and the statements that culturekit keeps.
+    """
     with needing("kg", "culturekit kg entity"):
         from culturekit.kg.web.live_entity import WIKIDATA, live_entity
 

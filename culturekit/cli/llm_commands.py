@@ -37,7 +37,10 @@ def log(
     limit: Annotated[int, typer.Option(min=1, help="How many of the last exchanges of each stage.")] = 20,
     as_json: AsJson = False,
 ) -> None:
-    """Show requests and replies as they left and came, also while the run is going on."""
+    """Show requests and replies as they left and came.
+
+    Also while the run is going on.
+    """
     from culturekit.llm.journal.exchanges import latest_exchanges
     from culturekit.llm.journal.journal_places import journals_below
     from culturekit.llm.money.ledger import read_ledger
@@ -94,7 +97,10 @@ def cost(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of runs, or of stages.")],
     as_json: AsJson = False,
 ) -> None:
-    """Add up what runs have cost: requests, tokens and US dollars by stage, model, mode and outcome."""
+    """Add up what runs have cost.
+
+    Requests, tokens and US dollars by stage, model, mode and outcome.
+    """
     from culturekit.llm.journal.journal_places import journals_below
     from culturekit.llm.money.ledger import read_ledger
 
@@ -109,7 +115,7 @@ def cost(
 
 def line_data(line: "LedgerLine") -> dict[str, Any]:
     """Give a line as data."""
-    return {**asdict(line), "usd": line.usd}
+    return {**asdict(line), "usd": line.usd, "usd_unsure": line.usd_unsure}
 
 
 def ledger_lines(ledger: "Ledger") -> Iterator[str]:
@@ -126,9 +132,17 @@ def ledger_lines(ledger: "Ledger") -> Iterator[str]:
         )
     total = ledger.total
     if total.perhaps_billed:
-        yield f"{total.perhaps_billed:,} requests got no reply; the provider may have billed them all the same."
+        yield (
+            f"{total.perhaps_billed:,} requests got no reply, or are under way; the provider may have billed them all "
+            "the same."
+        )
     if total.counted_here:
         yield f"{total.counted_here:,} replies did not tell their usage, or not truly; their tokens were counted here."
+    if total.usd_unsure:
+        yield (
+            f"Up to {total.usd_unsure:.6f} USD on top may be billed for these; a budget counts them at that, "
+            f"{total.usd + total.usd_unsure:.6f} USD in all."
+        )
     if total.unpriced:
         yield f"{total.unpriced:,} replies have no price; they stand with 0 USD."
     if total.unread:
@@ -140,7 +154,10 @@ def prices(
     model: Annotated[str | None, typer.Argument(help="Id of a model, as a provider writes it. [all]")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what tokens cost, in US dollars per million, when that was known to hold, and where it was read."""
+    """Show what tokens cost, in US dollars per million.
+
+    When that was known to hold, and where it was read.
+    """
     from culturekit.errors import UsageError
     from culturekit.llm.money.prices import known_prices, price_of
 

@@ -16,7 +16,7 @@ from culturekit.records.choices import ExportChoice, ExportFormat
 from culturekit.records.work import MARKED, NOT_COMPARABLE, QUARANTINED
 
 if TYPE_CHECKING:
-    from culturekit.pipeline.run_stage import StageRun
+    from culturekit.stages.run_stage import StageRun
     from culturekit.stages.stage import Stage
 
 __all__ = ["as_data", "few_malformed", "line_about", "run_one", "set_aside", "stoppable", "waiting_rows"]
@@ -49,8 +49,8 @@ def run_one(
     strict: bool = False,
 ) -> "StageRun":
     """Run a stage into a folder; leave with 1 when rows were set aside."""
-    from culturekit.pipeline.run_stage import run_stage
     from culturekit.pipeline.workers.engines import engine_for
+    from culturekit.stages.run_stage import run_stage
 
     hands = engine_for(engine, workers=workers, folder=out.parent)
     with stoppable(), progress_for(as_json=as_json) as progress, hands as at_work:

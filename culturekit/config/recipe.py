@@ -7,7 +7,7 @@ from typing import Self
 
 from pydantic import model_validator
 
-from culturekit.builders.prompting.prompt_rows import Wording
+from culturekit.builders.prompt_rows import Wording
 from culturekit.builders.prompting.prompts import check_words, wordings_of
 from culturekit.builders.space.space_files import read_space
 from culturekit.config.checks import knows_truth

@@ -28,7 +28,7 @@ from culturekit.index.encoders import ENCODERS
 from culturekit.index.folder.build import IndexOptions
 from culturekit.index.matching.mapping_options import MappingOptions
 from culturekit.index.raters.score_pictures import QualityOptions
-from culturekit.index.scorers import SCORERS
+from culturekit.index.raters.scorers import SCORERS
 from culturekit.kg.concepts import CountryCode
 from culturekit.kg.dump.ingest import IngestOptions
 from culturekit.llm.clients.clients import CLIENTS

@@ -21,8 +21,8 @@ from culturekit.generation.runner import ImagePlan
 from culturekit.index.diagnosis.diagnosis import DiagnosisOptions
 from culturekit.index.encoders import ENCODERS
 from culturekit.index.folder.build import IndexOptions
+from culturekit.index.raters.scorers import SCORERS
 from culturekit.index.raters.simulated_raters import SimulatedRaters
-from culturekit.index.scorers import SCORERS
 from culturekit.llm.answers import LlmOptions
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.metrics.corrected.audit_design import Design

@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from culturekit.builders.captions.cultures import CaptionCulture
-from culturekit.builders.prompting.prompt_templates import TemplateFile
+from culturekit.builders.prompt_templates import TemplateFile
 from culturekit.config.recipe import Recipe
 from culturekit.generation.linguistic_lists import Lists
 from culturekit.generation.place_lists import PlaceList

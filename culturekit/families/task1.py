@@ -19,13 +19,13 @@ from culturekit.families.family_stage import family_stage
 from culturekit.families.handles.extractors import Extractor, check_extractors, extractor, told_apart
 from culturekit.families.handles.inputs import roles_of
 from culturekit.metrics.inclusion.annotator_quality import LEAST_ACCURACY, Reliable, drop_unreliable
-from culturekit.metrics.inclusion.clustered_shares import clustered_share
 from culturekit.metrics.inclusion.manifold_appeal import appealing_inside, both_criteria
 from culturekit.metrics.inclusion.task_agreement import item_agreement, task1_answers
 from culturekit.metrics.inclusion.triplet_combos import check_triplets
 from culturekit.metrics.inclusion.triplet_distances import Features, binned_choices
 from culturekit.metrics.scoring.image_collections import checked
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row, value_rows, with_reason
+from culturekit.metrics.statistics.clustered_shares import clustered_share
 from culturekit.metrics.statistics.intervals import proportion_interval
 from culturekit.records.schemas import TASK1
 from culturekit.records.work import Work
@@ -109,7 +109,10 @@ class Task1Options:
 
 
 def task1(given: Task1Reads, options: Task1Options, *, name: str = "scores") -> Stage:
-    """Score agreement on similarity and appeal, and how they follow distances and the manifold of real images."""
+    """Score agreement on similarity and appeal.
+
+    And how they follow distances and the manifold of real images.
+    """
 
     def score(_: Work) -> Scored:
         extractors: dict[str, dict[str, ArrayLike]] = {}
@@ -131,7 +134,6 @@ TASK_1 = Family(
         "appeal_in_manifold appeal_with_similarity closer_choice_rate location_agreement location_unanimity"
     ),
     example="--task1 annotations/task1.parquet --out scores",
-    check="score-task1",
 )
 
 

@@ -20,13 +20,13 @@ from culturekit.families.handles.inputs import AnyImages, Files, asked, roles_of
 from culturekit.families.qvs import samples_of
 from culturekit.families.tones_put_right import ANSWERS, KINDS, NAMED, SCALE, WEIGHTS, corrected_rows, sees
 from culturekit.index.embedding.pictures import load_picture
-from culturekit.metrics.inclusion.clustered_shares import clustered_share
 from culturekit.metrics.linguistic.picture_tones import TONE_WARNINGS, skin_tone
 from culturekit.metrics.linguistic.skin_pixels import Detector
 from culturekit.metrics.linguistic.tone_histograms import tone_spread_interval
 from culturekit.metrics.scoring.careful_answers import careful_answers, of_criterion
 from culturekit.metrics.scoring.prompted_images import Place, mean_rows, parts_by_group, prompted_images
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row, with_reason
+from culturekit.metrics.statistics.clustered_shares import clustered_share
 from culturekit.records.schemas import IMAGES
 from culturekit.records.work import Work
 from culturekit.stages.stage import Stage
@@ -74,7 +74,10 @@ class ToneOptions:
 
 
 def tones(given: ToneReads, options: ToneOptions, *, name: str = "scores") -> Stage:
-    """Score skin tones on the Monk scale: histogram, STD, MAD and mean, per model and group."""
+    """Score skin tones on the Monk scale.
+
+    Histogram, STD, MAD and mean, per model and group.
+    """
 
     def score(work: Work) -> Scored:
         tables = [(path, read_table(path, IMAGES)) for path in given.images.places]
@@ -98,7 +101,6 @@ TONES = Family(
     example="--images images/images.parquet --out scores",
     workers=True,
     engine=True,
-    check="score-tones",
 )
 
 

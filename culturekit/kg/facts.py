@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from culturekit.errors import IntegrityError, UsageError
 from culturekit.kg.concepts import Concept
+from culturekit.kg.edge_sweep import near_each_other
 from culturekit.kg.statement_flags import is_truthy
-from culturekit.kg.walk.edge_sweep import near_each_other
 from culturekit.records.choices import Ended, Ranks
 from culturekit.records.schemas import ITEMS, STATEMENTS
 from culturekit.records.tables import Table

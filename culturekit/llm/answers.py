@@ -91,7 +91,6 @@ def bought_answers(
     from culturekit.llm.journal.journal import Journal
     from culturekit.llm.journal.run_tag import run_tag
     from culturekit.llm.money.purse import remember_rate
-    from culturekit.llm.money.shared_budget import spent_in_run
 
     options = replace(ask_options(client, llm), watch=watch)
     batches = batches_of(client) if llm.batch else None
@@ -99,8 +98,7 @@ def bought_answers(
         remember_rate(journal, client.model, client.rate)
         tag = run_tag(work)
         if batches is not None:
-            spent = spent_in_run(journal.path, tag)
-            yield from answer_batch(client, batches, journal, requests, options, tag, work.progress, spent=spent)
+            yield from answer_batch(client, batches, journal, requests, options, tag, work.progress)
             return
         yield from AskEngine(client, journal, options, run=tag, progress=work.progress).ask_all(requests)
 

@@ -159,7 +159,8 @@ class Failure(Exception):
     """A request that brought no reply; `wait` is the hint of the server, in seconds, where it gave one.
 
     `raw` is the body of the error as it came, for the journal; `fatal` failures say in `detail` what to do. A request
-    that was not `sent` reached nobody: its row was not asked, and it cannot have been sold.
+    that was not `sent` reached nobody: its row was not asked, and it cannot have been sold. `patience` is for how many
+    seconds it is worth asking again, where that is less than usual.
     """
 
     def __init__(
@@ -171,6 +172,7 @@ class Failure(Exception):
         wait: float | None = None,
         raw: bytes = b"",
         sent: bool = True,
+        patience: float | None = None,
     ) -> None:
         """Keep the parts apart."""
         super().__init__(detail)
@@ -180,6 +182,7 @@ class Failure(Exception):
         self.wait = wait
         self.raw = raw
         self.sent = sent
+        self.patience = patience
 
     @property
     def may_be_sold(self) -> bool:

@@ -117,7 +117,7 @@ class Dispatch:
         self.purse = purse
         self.outage = Outage()
         self.tries = tries
-        self.patience = patience
+        self.full_patience = self.patience = patience
         self.ready: list[tuple[int, Question]] = []
         self.waiting: list[tuple[float, int, Question]] = []
         self.in_flight = 0
@@ -197,6 +197,7 @@ class Dispatch:
         """Hear of a failure the moment it comes, so that its hint counts at once; say whether it is charged."""
         charged = failure.sent and self.charges(question)
         self.failed = failure
+        self.patience = min(self.full_patience, failure.patience or self.full_patience)
         stated = failure.detail if not failure.status else ""
         self.last_failure = stated or failure_text(failure.kind, failure.status)
         self.limiter.failed(failure, now, sent=question.sent)
@@ -225,6 +226,7 @@ class Dispatch:
         """Count a reply that is on disk; True when the row leaves: it ended, or its repair is to be prepared."""
         self.in_flight -= 1
         if reply.stop == "unreadable":
+            self.purse.doubt(question.reserved)
             self.purse.keep(question)
             self.last_failure = "a reply that cannot be read"
             self.failed = Failure("server", self.last_failure)
@@ -246,7 +248,7 @@ class Dispatch:
 
     def serving_again(self, question: Question, now: float, *, owed: int) -> None:
         """Hear that the provider answered; after an outage everything begins slowly."""
-        self.failed = None
+        self.failed, self.patience = None, self.full_patience
         if self.outage.succeeded(sent=question.sent, now=now, owed=owed):
             self.limiter.restart()
 

@@ -39,6 +39,11 @@ def given_up(model: str, *, patience: float, held_for: float, last: str) -> Upst
             found=last,
             hint=hint,
         )
+    if "connection refused" in last:
+        hint = (
+            "Nobody listens there: start the server, or mend base_url; patience= in the SPEC waits longer. Everything "
+            "bought is kept."
+        )
     return UpstreamUnavailable(f"no reply for {patience:g} s", where=model, found=last, hint=hint)
 
 

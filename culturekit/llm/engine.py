@@ -16,7 +16,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
-from contextlib import suppress
 from dataclasses import dataclass
 from types import FrameType
 
@@ -41,6 +40,7 @@ from culturekit.llm.question import Question
 from culturekit.llm.reply_watch import ReplyWatch
 from culturekit.llm.wire import LONGEST_FINISH, Wire
 from culturekit.records.work import Progress
+from culturekit.stages.offline import check_sending
 
 __all__ = ["INTERRUPTED", "AskEngine", "AskOptions", "Pass", "interruptible"]
 
@@ -165,13 +165,8 @@ class Pass:
         try:
             with interruptible(self.leave):
                 yield from self.answered()
-        except BaseException:
+        finally:
             self.leave()
-            with suppress(Exception):  # what is wrong already counts; a promise that stays only makes the rest dearer
-                self.purse.promise(0.0)
-            raise
-        self.leave()
-        self.purse.promise(0.0)
 
     def answered(self) -> Iterator[Answered]:
         """Give the answers out as they come."""
@@ -211,6 +206,7 @@ class Pass:
 
     def start(self) -> Wire:
         """Start the wire, once it is clear that what is sent can be paid for."""
+        check_sending(self.client.model)
         check_price(self.client)
         self.purse.remember_in(self.journal, self.engine.run)
         hold = DurableHold(self.journal, self.client.identity, self.options.patience)

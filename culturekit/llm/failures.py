@@ -44,15 +44,18 @@ BY_STATUS: Mapping[int, FailureKind] = {
     402: "fatal",
     403: "fatal",
     404: "fatal",
+    405: "fatal",
     408: "timeout",
     409: "server",
     423: "server",
     425: "busy",
     429: "busy",
+    501: "fatal",
     504: "timeout",
     524: "timeout",
     529: "busy",
 }
+ADVICE_BY_STATUS = {401: "key", 402: "money", 403: "forbidden", 404: "absent", 405: "absent", 501: "absent"}
 ADVICE = {
     "key": "The key was refused: set the right one, or name its variable with api_key=${NAME}.",
     "money": "The account has no credit left, or its limit is reached: see to it, then run the same command again.",
@@ -114,7 +117,14 @@ SAID: tuple[tuple[set[str], tuple[FailureKind, str]], ...] = (
 def by_number(status: int, error: ErrorBody) -> tuple[FailureKind, str]:
     """Judge by the status, where nothing that was said decides."""
     if status in BY_STATUS:
-        return BY_STATUS[status], {401: "key", 402: "money", 403: "forbidden", 404: "absent"}.get(status, "")
+        return BY_STATUS[status], {
+            401: "key",
+            402: "money",
+            403: "forbidden",
+            404: "absent",
+            405: "absent",
+            501: "absent",
+        }.get(status, "")
     if status >= 500 or SERVER & error.codes:
         return "server", ""
     if 300 <= status < 400:

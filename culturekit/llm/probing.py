@@ -7,7 +7,8 @@ from typing import Literal
 import msgspec
 
 from culturekit.llm.client import Client, Failure, Reply, Request
-from culturekit.llm.clients.endpoints import GOOGLE, OPENAI
+from culturekit.llm.clients.endpoints import is_elsewhere
+from culturekit.llm.clients.remote_client import for_storage
 from culturekit.llm.endings import run_ended_by
 from culturekit.llm.journal.journal import Journal
 from culturekit.llm.journal.journal_entry import Entry, key_of
@@ -26,7 +27,6 @@ SECONDS = 30.0
 """How long the reply to a probe is waited for; a server that is slower is asked again by the next run."""
 
 INSTRUCTIONS = "Judge the candidate. Reply with one JSON object that has one key: verdict, which is keep or remove."
-SERVICES = {"openai": OPENAI, "google": GOOGLE}
 ENFORCED = ""
 NOT_ENFORCED = (
     "The server at {address} answers without holding the model {model} to the schema: expect more invalid "
@@ -55,27 +55,32 @@ def probe_once(client: Client, journal: Journal, purse: Purse, hold: DurableHold
     if bought is None and not purse.reserve(question):
         return True
 
-    def kept(kind: str, raw: bytes, status: int) -> int:
+    def kept(kind: str, raw: bytes, status: int, *, sold: bool = False) -> int:
         model = client.model
         entry = Entry(question.key, run, 1, "online", status, kind, raw, outgoing.body, model=model)
-        return journal.append_all([entry])[0]
+        return journal.append_all([entry], purse.came(question, sold=sold))[0]
 
+    if bought is None:
+        journal.write_now(purse.leaves(question))
     try:
         raw = bought.raw if bought else asyncio.run(sent(client, question, min(SECONDS, hold.patience)))
     except Failure as failure:
         (purse.keep if failure.may_be_sold else purse.free)(question)
         if failure.sent:
-            kept(failure.kind, failure.raw, failure.status)
+            kept(failure.kind, failure.raw, failure.status, sold=failure.may_be_sold)
+        else:
+            journal.write_now(purse.came(question))
         if failure.kind == "fatal":
             raise run_ended_by(failure, client.model) from None
         if failure.wait is not None:
             hold.keep(failure.wait)
         logger.info("%s did not say whether it enforces schemas: %s", client.identity.base_url, failure.detail)
         return False
-    number = bought.number if bought else kept("reply", raw, 200)
+    number = bought.number if bought else kept("reply", for_storage(client, raw), 200)
     reply = fully_counted(client.read(raw), outgoing, client.identity)
     if not bought:
         purse.settle(question, reply.usage)
+        journal.write_soon([purse.unsure_fact()])
     journal.note(number, purse.reading("ok", reply.usage))
     warning = probe_warning(client, reply)
     journal.remember(fact, warning.encode())
@@ -106,8 +111,7 @@ class ProbeReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def needs_probe(client: Client) -> bool:
     """Tell whether it is not known beforehand that a client's server enforces schemas."""
-    service = SERVICES.get(client.identity.provider)
-    return service is not None and not service.owns(client.identity.base_url)
+    return is_elsewhere(client.identity)
 
 
 def probe_request() -> Request:

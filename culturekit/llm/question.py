@@ -33,6 +33,9 @@ class Question:
     input_bound: int = 0
     input_guess: int = 0
     reserved: float = 0.0
+    ticket: str = ""
+    """The fact of the journal that says that it has left."""
+
     expected_tokens: float = 0.0
 
     failures: int = 0

@@ -10,15 +10,17 @@ import queue
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
-from culturekit.llm.client import Client, Failure
+from culturekit.llm.client import Client, Failure, Reply, Usage
+from culturekit.llm.clients.remote_client import for_storage
 from culturekit.llm.dispatch import Dispatch, Later
 from culturekit.llm.journal.journal import Journal
 from culturekit.llm.journal.journal_entry import Entry
 from culturekit.llm.money.counted_here import fully_counted
 from culturekit.llm.pace.durable_hold import DurableHold
 from culturekit.llm.question import Question
-from culturekit.llm.row_automaton import reading_of
+from culturekit.llm.row_automaton import heard, reading_of
 
 __all__ = ["LONGEST_FINISH", "Wire"]
 
@@ -171,6 +173,9 @@ class Wire:
 
     async def exchange(self, question: Question) -> None:
         """Send a question, keep what comes, then look into it."""
+        leaving = self.dispatch.purse.leaves(question)
+        if leaving:
+            await self.journal.write(leaving)
         try:
             async with asyncio.timeout(self.longest):
                 raw = await self.client.send(question.outgoing)
@@ -188,21 +193,44 @@ class Wire:
         charged = self.dispatch.failure_came(question, failure, time.monotonic())
         if failure.wait is not None:
             self.hold.keep(failure.wait)
+        facts = self.dispatch.purse.came(question, sold=failure.may_be_sold)
         if not failure.sent:
+            if facts:
+                self.journal.write_soon(facts)
             return self.dispatch.failure_kept(question, failure, charged=charged)
-        await self.journal.append(self.entry(question, failure.kind, failure.raw, failure.status, charged=charged))
+        entry = self.entry(question, failure.kind, failure.raw, failure.status, charged=charged)
+        await self.journal.append(entry, facts)
         return self.dispatch.failure_kept(question, failure, charged=charged)
 
     async def keep_reply(self, question: Question, raw: bytes) -> bool:
-        """Journal a reply, then read it."""
+        """Journal a reply, then read it as it came."""
         charged = self.dispatch.charges(question)
-        number = await self.journal.append(self.entry(question, "reply", raw, 200, charged=charged))
-        reply = fully_counted(self.client.read(raw), question.outgoing, self.client.identity)
+        stored = for_storage(self.client, raw)
+        entry = self.entry(question, "reply", stored, 200, charged=charged)
+        number = await self.journal.append(entry, self.dispatch.purse.came(question))
+        reply = self.read(question, raw, stored)
+        unsure = self.dispatch.purse.unsure
         leaves = self.dispatch.reply_kept(question, reply, charged=charged, now=time.monotonic())
         reading = self.dispatch.purse.reading(reading_of(question.ended, reply), reply.usage)
         self.journal.note(number, reading)
+        if self.dispatch.purse.unsure > unsure:
+            self.journal.write_soon([self.dispatch.purse.unsure_fact()])
         question.read.append((number, reading))
         return leaves
+
+    def read(self, question: Question, raw: bytes, stored: bytes) -> Reply:
+        """Read a reply as it came; where it echoes our key, as it is stored, as far as that says no less."""
+        reply = fully_counted(self.client.read(raw), question.outgoing, self.client.identity)
+        if stored == raw:
+            return reply
+        blanked = fully_counted(self.client.read(stored), question.outgoing, self.client.identity)
+        return blanked if self.gist(question, blanked) == self.gist(question, reply) else reply
+
+    def gist(self, question: Question, reply: Reply) -> tuple[Reply, str]:
+        """Give what a reply says apart from its words, and what its row makes of it."""
+        step = heard(question.row, reply, tries=self.dispatch.tries)
+        usage = reply.usage if reply.usage.counted == "provider" else Usage()
+        return replace(reply, text="", detail="", usage=usage), reading_of(step, reply)
 
     def entry(self, question: Question, kind: str, raw: bytes, status: int, *, charged: bool) -> Entry:
         """Make the journal's entry of an exchange; its attempt is how many tries are used up with it."""

@@ -78,7 +78,6 @@ from culturekit.metrics.diversity.rarefaction import (
     vendi_rarefied as vendi_rarefied,
 )
 from culturekit.metrics.inclusion.annotator_quality import drop_unreliable as drop_unreliable
-from culturekit.metrics.inclusion.clustered_shares import clustered_share as clustered_share
 from culturekit.metrics.inclusion.manifold_appeal import (
     appeal_and_similarity as appeal_and_similarity,
 )
@@ -207,6 +206,7 @@ from culturekit.metrics.statistics.chance_corrected import (
 from culturekit.metrics.statistics.chance_corrected import (
     krippendorff_alpha as krippendorff_alpha,
 )
+from culturekit.metrics.statistics.clustered_shares import clustered_share as clustered_share
 from culturekit.metrics.statistics.comparisons import Comparison as Comparison
 from culturekit.metrics.statistics.comparisons import compare as compare
 from culturekit.metrics.statistics.corrections import benjamini_hochberg as benjamini_hochberg

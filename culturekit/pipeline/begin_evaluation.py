@@ -11,7 +11,7 @@ from culturekit.config.published import existing_published, existing_space
 from culturekit.config.schema import SHIPPED
 from culturekit.errors import UsageError
 from culturekit.index.encoders import ENCODERS
-from culturekit.index.scorers import SCORERS
+from culturekit.index.raters.scorers import SCORERS
 from culturekit.pipeline.found_models import FoundModel, find_models, references_in
 from culturekit.storage.atomic import write_atomically
 from culturekit.storage.package_data import shipped

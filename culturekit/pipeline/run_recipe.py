@@ -7,10 +7,10 @@ from pathlib import Path
 from culturekit.config.kinds import AnyRecipe, wired
 from culturekit.errors import ConfigError, Problem, UsageError
 from culturekit.pipeline.planning.refusals import refusals
-from culturekit.pipeline.run_stage import StageRun, run_stage
 from culturekit.pipeline.steps.report_stage import RECIPE_RECORD, recorded
 from culturekit.records.work import Engine, Progress, Quiet
 from culturekit.stages import roles
+from culturekit.stages.run_stage import StageRun, run_stage
 from culturekit.stages.stage import Stage
 from culturekit.storage.atomic import write_atomically
 from culturekit.storage.digests import canonical_json

@@ -31,7 +31,6 @@ from culturekit.families.corrected import Correction, score_corrected
 from culturekit.families.handles.inputs import Files
 from culturekit.families.to_audit import ToAuditOptions, ToAuditReads, draw_audit_sample
 from culturekit.metrics.diversity.kernels import STANDARD_KERNELS
-from culturekit.pipeline.run_stage import run_stage
 from culturekit.pipeline.steps.annotate_stages import ExportFiles, export_stage, import_stage
 from culturekit.pipeline.steps.report_stage import RECIPE_RECORD, folders_of
 from culturekit.records.schemas import AUDITS, IMAGES, MATCHES
@@ -40,6 +39,7 @@ from culturekit.report.looks import shown_by
 from culturekit.report.run_folders import HEADLINE_KERNEL, RunFolders
 from culturekit.stages import roles
 from culturekit.stages.run import Run
+from culturekit.stages.run_stage import run_stage
 from culturekit.storage.digests import digest_file
 from culturekit.storage.locks import hold
 from culturekit.storage.manifest import read_manifest

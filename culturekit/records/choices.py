@@ -1,10 +1,12 @@
 """Words that both a package and the command line must agree on."""
 
+from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
 __all__ = [
     "ANSWERED",
     "SEED",
+    "TRIPLE_SUFFIXES",
     "Aggregate",
     "ChannelName",
     "ChannelsName",
@@ -97,6 +99,9 @@ GraphDirection: TypeAlias = Literal["up", "down", "both"]
 
 GraphFormat: TypeAlias = Literal["ntriples", "turtle", "json-ld", "graphml", "node-link"]
 """What a neighbourhood can be written as."""
+
+TRIPLE_SUFFIXES: Mapping[GraphFormat, str] = {"ntriples": ".nt", "turtle": ".ttl", "json-ld": ".jsonld"}
+"""The formats of triples, by rdflib's name, and the suffix of their files."""
 
 KgSource: TypeAlias = Literal["dump", "sparql"]
 """Where facts about items come from: a graph made of a dump, or an endpoint."""

@@ -7,7 +7,7 @@ import pytest
 
 from culturekit.audit.all_checks import CODES, counted
 from culturekit.audit.audit_file import audit_file
-from culturekit.audit.checks.places_and_concepts import meanings
+from culturekit.audit.check_places import meanings
 from culturekit.builders.prompting.prompts import PromptOptions, build_prompts
 from culturekit.errors import UsageError
 from culturekit.records.schemas import CSPACE, PROMPTS

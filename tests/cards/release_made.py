@@ -8,10 +8,10 @@ from typing import Any
 import polars as pl
 
 from culturekit.cards.hand import FIELDS_FILE, SECTIONS, TEXT_FILE
-from culturekit.pipeline.run_stage import StageRun
 from culturekit.pipeline.steps.report_stage import card_stage
 from culturekit.records.schemas import CSPACE, DROPS, KEPT
 from culturekit.records.work import Outcome, Work
+from culturekit.stages.run_stage import StageRun
 from culturekit.stages.stage import Stage
 from culturekit.storage.tables import write_table
 from tests.conftest import stage_here

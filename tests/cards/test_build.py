@@ -10,8 +10,7 @@ import yaml
 
 from culturekit.cards.build import build_card
 from culturekit.cards.check import check_card
-from culturekit.cards.markdown import BLOCK
-from culturekit.cards.pages import PAGES
+from culturekit.cards.pages import BLOCK, PAGES
 from culturekit.errors import ConfigError, IntegrityError, UsageError
 from culturekit.records.schemas import CSPACE
 from culturekit.records.work import Outcome, Work
@@ -209,6 +208,14 @@ def test_other_forms_of_the_tables_are_described(tmp_path: Path) -> None:
 def test_what_may_not_be_published_is_found_in_other_files_too(tmp_path: Path, name: str, text: str, code: str) -> None:
     built(write_release(tmp_path / "run", files={name: text}), write_hand(tmp_path / "hand"), tmp_path / "card")
     assert {finding.code for finding in check_card(tmp_path / "card")} == {code}
+
+
+def test_a_broken_file_is_a_finding_and_still_searched_for_keys(tmp_path: Path) -> None:
+    built(
+        write_release(tmp_path / "run", files={"x.csv": "name\nx\n"}), write_hand(tmp_path / "hand"), tmp_path / "card"
+    )
+    (tmp_path / "card/files/x.csv").write_bytes(b'\xff,b\n"sk-proj-abcdEFGH1234ijklMNOP5678,1,2,3\n')
+    assert {finding.code for finding in check_card(tmp_path / "card")} >= {"hash-differs", "secret"}
 
 
 def test_words_of_a_source_are_found_in_data_and_in_what_people_wrote(tmp_path: Path) -> None:

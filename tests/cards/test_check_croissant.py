@@ -8,8 +8,8 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from culturekit.cards.check_files import check_croissant, check_croissant_paths, hashes_of
-from culturekit.cards.croissant import croissant_of
+from culturekit.cards.check import json_findings
+from culturekit.cards.croissant import CROISSANT, croissant_of
 from culturekit.cards.facts import facts_of
 from culturekit.cards.hand import read_hand
 from culturekit.pipeline.steps.report_stage import card_stage
@@ -38,13 +38,12 @@ def places(value: Any) -> list[tuple[Any, Any]]:
 @settings(suppress_health_check=SHARED_FIXTURE, max_examples=examples(200), deadline=None)
 @given(data=st.data())
 def test_any_other_value_anywhere_is_a_finding(one_card: Path, data: st.DataObject) -> None:
-    facts, hashes = facts_of(one_card), hashes_of(one_card)
-    expected = croissant_of(read_hand(one_card / "hand"), facts)
+    expected = orjson.loads(orjson.dumps(croissant_of(read_hand(one_card / "hand"), facts_of(one_card))))
     described = orjson.loads(orjson.dumps(expected))
     node, key = data.draw(st.sampled_from(places(described)))
     before = node[key]
     node[key] = data.draw(JSON)
-    found = [*check_croissant_paths(described, hashes), *check_croissant(described, expected, facts)]
+    found = list(json_findings(CROISSANT, expected, described))
     assert bool(found) == (orjson.dumps(node[key]) != orjson.dumps(before))
 
 

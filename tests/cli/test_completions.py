@@ -41,7 +41,7 @@ def test_specs_and_metrics_are_offered() -> None:
     assert complete_metric("frech") == ["frechet_distance"]
     assert spec_completer("culturekit.index.encoders:ENCODERS")("e") == ["embedded"]
     assert "simulated" in spec_completer("culturekit.generation.backends:BACKENDS")("")
-    assert spec_completer("culturekit.index.scorers:SCORERS")("hps") == ["hpsv2"]
+    assert spec_completer("culturekit.index.raters.scorers:SCORERS")("hps") == ["hpsv2"]
 
 
 TYPED = "culturekit run ev"

@@ -15,10 +15,10 @@ from culturekit.families.ratings import RatingOptions, score_ratings
 from culturekit.families.task1 import Task1Options, score_task1
 from culturekit.families.task2 import Task2Options, score_task2
 from culturekit.metrics.scoring.score_rows import Scored, scored
-from culturekit.pipeline.run_stage import run_stage
 from culturekit.records.schemas import ANNOTATIONS, MATCHES, SCORES, TASK1, TASK2
 from culturekit.stages.roles import Role
 from culturekit.stages.run import Run
+from culturekit.stages.run_stage import run_stage
 from culturekit.storage.tables import read_table, write_table
 from tests.command_line import culturekit
 from tests.conftest import HereEngine, stage_here

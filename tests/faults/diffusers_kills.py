@@ -123,8 +123,8 @@ def lay_ready(run: Run) -> None:
     """Import all that a run needs and load its weights, for forks to have them; nothing is computed here."""
     from culturekit.cli import app, stages  # noqa: F401
     from culturekit.generation.runner import backend_of
-    from culturekit.pipeline import run_stage  # noqa: F401
     from culturekit.pipeline.steps import generate_stage  # noqa: F401
+    from culturekit.stages import run_stage  # noqa: F401
 
     backend: Any = backend_of(str(parse_spec(run.backend)), None)
     with backend.lanes(run.workers):

@@ -25,8 +25,8 @@ from culturekit.builders.judging.shown_images import read_picture
 from culturekit.config.load import load_recipe
 from culturekit.generation.runner import ImagePlan
 from culturekit.pipeline.run_recipe import run_recipe
-from culturekit.pipeline.run_stage import run_stage
 from culturekit.pipeline.steps.generate_stage import generate_stage
+from culturekit.stages.run_stage import run_stage
 from culturekit.storage.digests import digest_file
 from culturekit.storage.picture_reading import NoPicture
 from tests.conftest import HeardProgress, HereEngine, recipe_here

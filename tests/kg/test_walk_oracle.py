@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from culturekit.kg import edge_sweep
 from culturekit.kg.concepts import Concept, Exclusions, Root
-from culturekit.kg.walk import edge_sweep
 from culturekit.kg.walk.extract import ExtractOptions, extract
 from culturekit.records.schemas import AUTHORS_ROWS, CANDIDATES, DROPS
 from culturekit.storage.tables import read_table

@@ -205,6 +205,16 @@ def test_a_server_that_is_not_there_costs_nothing_and_no_row(tmp_path: Path, row
     assert answered.outcome == "ok", "all of the budget is there"
 
 
+@pytest.mark.parametrize("rows", [1, 40])
+def test_a_failure_that_is_not_worth_all_patience_ends_the_run_earlier(tmp_path: Path, rows: int) -> None:
+    client = FakeClient(lambda *_: Failure("connection", "connection refused", sent=False, patience=1.0))
+    with pytest.raises(UpstreamUnavailable, match=r"no reply for 1 s; found connection refused.*start the server"):
+        ask(client, tmp_path, questions(rows), AskOptions(patience=900.0))
+    first = iter([Failure("connection", "connection refused", sent=False, patience=60.0)])
+    returns: Behaviour = lambda name, _: next(first, answer_for(name))  # noqa: E731
+    assert {answered.outcome for answered in ask(FakeClient(returns), tmp_path, questions(rows))} == {"ok"}
+
+
 def test_replies_that_may_have_been_sold_are_charged_and_said(tmp_path: Path) -> None:
     client = FakeClient(lambda *_: Failure("timeout", "a request timed out"))
     with pytest.raises(BudgetReached, match=r"and up to \$0\.\d+ for replies that did not come"):
@@ -216,7 +226,7 @@ def test_a_silent_server_is_given_up_when_patience_ends_although_requests_hang(t
         ask(FakeClient(delay=60.0), tmp_path, questions(5), AskOptions(patience=0.5))
 
 
-STEPS = [*product(("append", "found", "note", "remember"), (1, 2, 5)), ("recall", 1)]
+STEPS = [*product(("append", "found", "note", "write"), (1, 2, 5)), ("recall", 1), ("write_now", 1)]
 
 
 @pytest.mark.parametrize(("step", "at"), STEPS)

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from culturekit.errors import UsageError
-from culturekit.pipeline.run_stage import StageRun, run_stage
 from culturekit.records.work import Outcome, Work
+from culturekit.stages.run_stage import StageRun, run_stage
 from culturekit.stages.stage import Stage
 from culturekit.storage.manifest import JOURNAL
 from tests.conftest import HeardProgress, HereEngine

@@ -24,7 +24,7 @@ def test_a_plan_needs_no_key_and_sends_nothing(tmp_path: Path, monkeypatch: pyte
 
 
 def test_what_the_journal_has_costs_nothing_and_the_plan_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "any")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-nobody")
     with running_server() as server:
         backend, slots = openai(server), ImagePlan(slots=2)
         table, out = prompts(tmp_path / "prompts"), tmp_path / "out"

@@ -23,7 +23,7 @@ from culturekit.builders.completing.completion_tables import (
     write_proposals,
     write_rounds,
 )
-from culturekit.builders.filtering.item_facts import ItemNames
+from culturekit.builders.completing.item_facts import ItemNames
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import by_qid
 from culturekit.kg.facts import Facts

@@ -29,7 +29,7 @@ from culturekit.builders.completing.completion_questions import (
 )
 from culturekit.builders.completing.completion_rounds import CompletionRounds
 from culturekit.builders.completing.completion_state import CellState
-from culturekit.builders.filtering.item_facts import LONGEST_CLASS, MOST_LISTED, ItemNames
+from culturekit.builders.completing.item_facts import LONGEST_CLASS, MOST_LISTED, ItemNames
 from culturekit.errors import UnusableReplies
 from culturekit.kg.concepts import Concept
 from culturekit.llm.answers import DEFAULTS, LlmOptions

@@ -22,7 +22,7 @@ from culturekit.builders.completing.completion_questions import (
     verification_request,
 )
 from culturekit.builders.completing.completion_state import CellState, Round
-from culturekit.builders.filtering.item_facts import ItemNames
+from culturekit.builders.completing.item_facts import ItemNames
 from culturekit.builders.folded_names import folded, loose_key_of
 from culturekit.llm.client import Request
 from culturekit.llm.outcomes import Answered

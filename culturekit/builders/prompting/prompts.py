@@ -7,24 +7,23 @@ from typing import Any
 
 import polars as pl
 
-from culturekit.builders.prompting.prompt_options import PromptOptions
-from culturekit.builders.prompting.prompt_rows import (
+from culturekit.builders.prompt_rows import (
     BENCHMARK,
     Wording,
     artifact_prompt,
     underspecified_prompts,
     within_country_prompts,
 )
-from culturekit.builders.prompting.prompt_templates import (
+from culturekit.builders.prompt_templates import (
     NOTHING_ADDED,
     AddedTemplates,
     added_templates,
     open_templates,
 )
+from culturekit.builders.prompting.prompt_options import PromptOptions
 from culturekit.builders.prompting.quotas import Group, Quotas, read_quotas
 from culturekit.builders.prompting.review_sheet import Decisions, read_decisions, review_sheet
 from culturekit.builders.prompting.selection import Selection, drop_of, fresh_quotas, select, unmet, without_public
-from culturekit.builders.prompting.translations import load_translations
 from culturekit.builders.space.public_cube import (
     Key,
     Row,
@@ -37,6 +36,8 @@ from culturekit.builders.space.public_cube import (
 from culturekit.builders.space.public_layout import public_rows, statements_of_file, write_public
 from culturekit.builders.space.release_files import PUBLIC
 from culturekit.builders.space.space_files import read_space
+from culturekit.builders.translations import load_translations
+from culturekit.counting import counted
 from culturekit.errors import UsageError
 from culturekit.kg.concept_words import ENGLISH
 from culturekit.kg.concepts import Concept
@@ -97,9 +98,19 @@ def build_prompts(
         rows += [row for row in made if "prompt_id" in row]
         drops += [row for row in made if "prompt_id" not in row]
         work.progress.advance(1)
-    return Outcome(
-        {**write_prompts(work, rows, drops, options), **counts}, dict(Counter(drop["reason"] for drop in drops)), notes
-    )
+    reasons = dict(Counter(drop["reason"] for drop in drops))
+    if not rows:
+        found = notes.get("findings", [])
+        notes["findings"] = [nothing_made(cspace_path, space, reasons), *(found if isinstance(found, list) else [])]
+    return Outcome({**write_prompts(work, rows, drops, options), **counts}, reasons, notes)
+
+
+def nothing_made(path: Path, space: pl.DataFrame, reasons: Mapping[str, int]) -> str:
+    """Say why no prompt was built."""
+    if space.is_empty():
+        return f"no prompt was built: {path.name} has no artifact"
+    why = ", ".join(f"{count:,} {reason}" for reason, count in sorted(reasons.items()))
+    return f"no prompt was built of {counted(space.height, 'artifacts')} in {path.name}: {why or 'none was drawn'}"
 
 
 def write_prompts(work: Work, rows: Rows, drops: Rows, options: PromptOptions) -> dict[str, int]:

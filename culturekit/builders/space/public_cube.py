@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import msgspec
 import polars as pl
 
-from culturekit.builders.prompting.prompt_templates import templates
+from culturekit.builders.prompt_templates import templates
 from culturekit.errors import ConfigError, Problem, UsageError
 from culturekit.kg.countries import Country, countries
 from culturekit.records.schemas import CSPACE, DROPS, PROMPTS

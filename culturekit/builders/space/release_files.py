@@ -6,12 +6,11 @@ from typing import get_args
 
 import polars as pl
 
-from culturekit.builders.prompting.prompt_rows import Wording, artifact_prompt
+from culturekit.builders.prompt_rows import Wording, artifact_prompt
 from culturekit.builders.space.public_cube import key_of
 from culturekit.builders.space.public_layout import public_rows, statements_of, write_public
 from culturekit.errors import UsageError
-from culturekit.kg.exchange.triple_forms import TRIPLES
-from culturekit.records.choices import ReleaseFormat
+from culturekit.records.choices import TRIPLE_SUFFIXES, ReleaseFormat
 from culturekit.records.schemas import CSPACE
 from culturekit.registry import needing
 from culturekit.storage.atomic import write_atomically
@@ -39,7 +38,7 @@ def read_formats(text: str) -> tuple[ReleaseFormat, ...]:
 
 def check_formats(formats: Sequence[ReleaseFormat]) -> None:
     """Make sure that the package that writes triples is there, where they are asked for."""
-    if any(form in TRIPLES for form in formats):
+    if any(form in TRIPLE_SUFFIXES for form in formats):
         with needing("kg", "a release in triples"):
             import culturekit.builders.space.space_triples  # noqa: F401
 
@@ -74,13 +73,12 @@ def write_forms(parquet: Path, formats: Sequence[ReleaseFormat]) -> None:
         export_table(parquet, "jsonl")
     if "csv" in formats:
         export_table(parquet, "csv")
-    if any(form in TRIPLES for form in formats):
+    if any(form in TRIPLE_SUFFIXES for form in formats):
         from culturekit.builders.space.space_triples import space_triples
 
-        for form in formats:
-            if form in TRIPLES:
-                name, suffix = TRIPLES[form]
-                write_atomically(parquet.with_suffix(suffix), space_triples(pl.read_parquet(parquet), name))
+        for form, suffix in TRIPLE_SUFFIXES.items():
+            if form in formats:
+                write_atomically(parquet.with_suffix(suffix), space_triples(pl.read_parquet(parquet), form))
 
 
 def public_layout(space: pl.DataFrame, kept: pl.DataFrame) -> Iterator[dict[str, str]]:

@@ -6,7 +6,7 @@ from urllib.parse import quote
 import polars as pl
 from rdflib import RDFS, XSD, Literal, Namespace
 
-from culturekit.kg.exchange.rdf_graphs import ENTITY, new_graph, written_rdf
+from culturekit.kg.exchange.graph_files import ENTITY, new_graph, written_rdf
 
 __all__ = ["COLUMN", "ROW", "space_triples"]
 

@@ -16,8 +16,8 @@ from culturekit.cli.stages import EXPORTS, stoppable
 from culturekit.errors import UsageError
 
 if TYPE_CHECKING:
-    from culturekit.pipeline.run_stage import StageRun
     from culturekit.records.choices import ExportChoice
+    from culturekit.stages.run_stage import StageRun
 
 __all__ = ["diff"]
 
@@ -33,7 +33,10 @@ def diff(
     wait: Wait = False,
     as_json: AsJson = False,
 ) -> None:
-    """Say which rows were added, removed, renamed or reclassified, and why; leave with 1 when there are any."""
+    """Say which rows of two releases differ, and why.
+
+    Added, removed, renamed or reclassified; leave with 1 when there are any.
+    """
     if out is None and (also is not None or wait):
         raise UsageError("--also and --wait are about a folder", expected="--out as well")
     with ExitStack() as stack:
@@ -49,9 +52,9 @@ def run_diff(
     before: Path, after: Path, folder: Path, *, also: "ExportChoice | None", wait: bool, as_json: bool
 ) -> "StageRun":
     """Compare as a stage, into a folder."""
-    from culturekit.pipeline.run_stage import run_stage
     from culturekit.pipeline.steps.graph_stages import space_diff_stage
     from culturekit.pipeline.workers.local_engine import LocalEngine
+    from culturekit.stages.run_stage import run_stage
 
     stage = replace(space_diff_stage(before, after), exports=EXPORTS[also])
     with stoppable(), progress_for(as_json=as_json) as progress, LocalEngine(1) as engine:
@@ -63,7 +66,7 @@ def tell(run: "StageRun", before: Path, after: Path, *, show: int, as_json: bool
     """Print what was found."""
     from culturekit.records.schemas import DIFF
     from culturekit.storage.tables import read_table
-    from culturekit.trail.space.change_lines import diff_lines
+    from culturekit.trail.space_lines import diff_lines
 
     rows = read_table(run.folder / "diff.parquet", DIFF)
     notes = run.manifest.notes

@@ -259,12 +259,10 @@ def answers(
     """Answer calls in their order, one by one or in batches."""
     from culturekit.llm.batches.answering import answer_batch
     from culturekit.llm.engine import AskEngine
-    from culturekit.llm.money.shared_budget import spent_in_run
 
     options = ask_options(client, llm)
     if llm.batch:
-        spent = spent_in_run(journal.path, tag)
-        yield from answer_batch(client, client.batches(), journal, requests, options, tag, work.progress, spent=spent)
+        yield from answer_batch(client, client.batches(), journal, requests, options, tag, work.progress)
         return
     yield from AskEngine(client, journal, options, run=tag, progress=work.progress).ask_all(requests)
 

@@ -12,6 +12,7 @@ from urllib.parse import urljoin, urlsplit
 from culturekit.generation.picture_store import PictureStore
 from culturekit.llm.clients.endpoints import is_loopback
 from culturekit.llm.clients.timed_socket import TimedSocket
+from culturekit.stages.offline import check_sending
 from culturekit.storage.atomic import write_atomically
 from culturekit.storage.digests import digest_bytes
 
@@ -101,6 +102,7 @@ def content_of(url: str, *, base_url: str, limits: FetchLimits) -> bytes:
         Refused: it does not lead to one.
         OSError: it might, at another time.
     """
+    check_sending("the address of a picture")
     until = time.monotonic() + limits.seconds
     for _ in range(limits.moves + 1):
         place = place_of(url, base_url=base_url)

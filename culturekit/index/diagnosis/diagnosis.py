@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from culturekit.errors import UsageError
-from culturekit.index.diagnosis.comparison import Comparison, comparer, weights_for
 from culturekit.index.folder.index_folder import OpenIndex, open_index
 from culturekit.index.matching.calibration import held_out
+from culturekit.index.matching.comparison import Comparison, comparer, weights_for
 from culturekit.index.matching.mapping_options import ANYWHERE, MappingOptions
 from culturekit.index.matching.mapping_shards import IMAGES_AT_ONCE, ranges
 from culturekit.index.matching.match_batch import leads

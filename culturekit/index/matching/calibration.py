@@ -8,10 +8,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from culturekit.errors import UsageError
-from culturekit.index.diagnosis.comparison import Comparison
 from culturekit.index.encoder import Vectors
 from culturekit.index.folder.index_folder import OpenIndex
 from culturekit.index.matching.abstention import Abstention, abstention_from, error_bounds
+from culturekit.index.matching.comparison import Comparison
 from culturekit.index.matching.mapping_options import Within, artifacts_within
 from culturekit.index.matching.mapping_shards import TrialShard, ranges, try_shard
 from culturekit.records.schemas import CALIBRATION

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from culturekit.errors import UsageError
-from culturekit.index.search.adjustment import Adjustment
+from culturekit.index.matching.adjustment import Adjustment
 from culturekit.records.choices import Aggregate, ChannelName
 from culturekit.stages.stage_command import Typed
 

@@ -9,11 +9,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from culturekit.defaults import BLOCKS_PER_SHARD, MATCHES_PER_SHARD
-from culturekit.index.diagnosis.comparison import Comparison, comparer
 from culturekit.index.encoder import Vectors
+from culturekit.index.matching.adjustment import hubness
+from culturekit.index.matching.comparison import Comparison, comparer
 from culturekit.index.matching.mapping_options import ANYWHERE, Place
 from culturekit.index.matching.match_batch import Matched
-from culturekit.index.search.adjustment import hubness
 from culturekit.records.schemas import MATCHES
 from culturekit.storage.arrays import save_array
 from culturekit.storage.seals import seal

@@ -17,7 +17,7 @@ from culturekit.errors import NothingScored, UsageError
 from culturekit.index.embedding.pictures import try_picture
 from culturekit.index.encoder import Prepared
 from culturekit.index.raters.quality import QualityScorer
-from culturekit.index.scorers import SCORERS
+from culturekit.index.raters.scorers import SCORERS
 from culturekit.records.schemas import IMAGES, PROMPTS, QUALITY
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage_command import Typed
@@ -45,7 +45,7 @@ class QualityOptions:
     scorer: Annotated[
         str,
         Field(description="Who scores, as a SPEC: embedded, hpsv2, pickscore or clipscore."),
-        Typed(offers="culturekit.index.scorers:SCORERS"),
+        Typed(offers="culturekit.index.raters.scorers:SCORERS"),
     ]
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from culturekit.kg.edge_sweep import let_go
 from culturekit.kg.store import Graph
-from culturekit.kg.walk.edge_sweep import let_go
 
 __all__ = ["HAS_CHILDREN", "VALUES", "WALKED", "RootBits", "Search", "root_bits", "traits_of", "walked_nodes"]
 

@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from culturekit.kg.edge_sweep import edge_blocks, let_go
 from culturekit.kg.store import Graph
-from culturekit.kg.walk.edge_sweep import edge_blocks, let_go
 from culturekit.kg.walk.searches import HAS_CHILDREN, VALUES, WALKED, RootBits, Search, root_bits, traits_of
 
 __all__ = ["Pass", "Walk", "groups_of", "walk"]

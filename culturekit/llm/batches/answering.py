@@ -52,9 +52,8 @@ def answer_batch(
     *,
     pauses: Pauses = PATIENT,
     clock: Clock | None = None,
-    spent: float = 0.0,
 ) -> Iterator[Answered]:
-    """Answer requests; what the journal has is not bought again. `spent` is what of the budget is spent already.
+    """Answer requests; what the journal has is not bought again.
 
     Ctrl-C leaves at once: jobs go on at the provider, and whoever asks the same again collects them.
 
@@ -73,7 +72,6 @@ def answer_batch(
         progress,
         pauses=pauses,
         clock=clock or WallClock(),
-        spent=spent,
     )
     with asyncio.Runner() as loop:
         try:

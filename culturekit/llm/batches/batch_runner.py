@@ -48,18 +48,18 @@ class BatchRunner:
         *,
         pauses: Pauses,
         clock: Clock,
-        spent: float,
     ) -> None:
         """Take what is asked; nothing is sent."""
         self.client, self.batches, self.journal, self.run, self.options = client, batches, journal, run, options
-        self.purse = Purse(client.rate, client.identity, Budget(options.budget, spent))
+        self.purse = Purse(client.rate, client.identity, Budget(options.budget))
         self.purse.look_back(journal)
+        self.purse.remember_in(journal, run)
         replay = Replay(journal, self.purse, client, run=run, tries=options.tries)
         self.rows = Rows(requests, Standing(client.identity, batches, journal, replay), options.watch)
         self.caller = Caller(clock, pauses, patience=options.patience, model=client.model)
         self.progress = progress
         self.book = JobBook(journal)
-        self.creator = Creator(batches, self.caller, self.book, run)
+        self.creator = Creator(batches, client.identity, self.caller, self.book, run)
         self.collector = Collector(batches, client, self.caller, self.book, journal, self.purse)
         self.reserved: set[int] = set()
         self.short: float | None = None
@@ -78,7 +78,7 @@ class BatchRunner:
         awaited = await self.ask()
         if self.short is not None and not awaited:
             budget = self.purse.budget
-            ending = OutOfMoney(dollars(budget.limit or 0), budget.spent, self.short)
+            ending = OutOfMoney(dollars(budget.limit or 0), budget.spent, self.short, self.purse.unsure)
             raise out_of_money(ending, self.client.model, done=self.rows.done(), total=len(self.rows.requests))
         await self.wait([self.book.records[number] for number in sorted(awaited)])
         return bool(self.rows.left())

@@ -12,6 +12,7 @@ from culturekit.llm.batches.batch_client import BatchClient, BatchResult, Job
 from culturekit.llm.batches.jobs import BatchRecord, JobBook, Planned
 from culturekit.llm.batches.waiting import Caller
 from culturekit.llm.client import Client, Failure, FailureKind, Outgoing, Usage
+from culturekit.llm.clients.remote_client import for_storage
 from culturekit.llm.endings import run_ended_by
 from culturekit.llm.journal.journal import Journal
 from culturekit.llm.journal.journal_entry import Entry
@@ -152,7 +153,8 @@ class Collector:
             spent += self.keep(record, fresh, share=record.reserved / len(rows))
         self.book.move(record, "collected")
         if ending is not None:
-            raise run_ended_by(Failure("fatal", ending.detail, status=ending.status), self.caller.model)
+            detail = for_storage(self.client, ending.detail.encode()).decode()
+            raise run_ended_by(Failure("fatal", detail, status=ending.status), self.caller.model)
         return spent
 
     def fresh(self, record: BatchRecord, some: Sequence[Pair]) -> list[tuple[Planned, BatchResult, bytes]]:
@@ -168,8 +170,9 @@ class Collector:
         kept = [(row, result, body) for row, result, body in fresh if result.kind != "fatal"]
         model = self.client.model
         entries = [
-            Entry(row.key, record.run, row.attempt, "batch", result.status, result.kind, result.raw, body, model=model)
+            Entry(row.key, record.run, row.attempt, "batch", result.status, result.kind, stored, body, model=model)
             for row, result, body in kept
+            for stored in [for_storage(self.client, result.raw)]
         ]
         numbers = self.journal.append_all(entries) if entries else []
         return sum(
@@ -188,4 +191,8 @@ class Collector:
         usd = self.purse.cost(usage, "batch") or 0.0
         if usage.doubt:
             self.purse.warn_of_doubt(usage.doubt)
-        return usd if usage.counted == "provider" else max(usd, share)
+        most = usd if usage.counted == "provider" else max(usd, share)
+        if most > usd:
+            self.purse.doubt(most - usd)
+            self.journal.write_soon([self.purse.unsure_fact()])
+        return most

@@ -1,10 +1,8 @@
 """Batches of Gemini: small ones go inline, larger ones as a file; a key beside each request comes back with it."""
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from typing import Any, BinaryIO
 
 import msgspec
@@ -12,9 +10,8 @@ import msgspec
 from culturekit.llm.batches.batch_client import BatchLimits, BatchResult, BatchRow, Job, JobState
 from culturekit.llm.batches.google_lines import error_of, inline_requests, request_line, result_of
 from culturekit.llm.client import Failure, Outgoing, Request
-from culturekit.llm.clients.endpoints import NO_KEY
-from culturekit.llm.clients.google_client import GoogleClient, google_sdk
-from culturekit.llm.failures import failure_of
+from culturekit.llm.clients.google_client import GoogleClient
+from culturekit.llm.clients.sending import Sending
 from culturekit.llm.reading.json_values import decoded, record, records
 from culturekit.llm.reading.schemas import schema_of
 from culturekit.storage.digests import canonical_json
@@ -44,33 +41,6 @@ class GoogleBatches:
         """Take the client whose requests are to be batched; nothing is connected yet."""
         self.client = client
         self.model = client.identity.model
-        self.connected: Any = None
-        self.http: Any = None
-        self.received = b""
-
-    @property
-    def sdk(self) -> Any:  # noqa: ANN401 - the SDK's client
-        """Connect on first use; the connections belong to the event loop that runs then."""
-        if self.connected is None:
-            self.client.secret = secret = self.client.key()
-            genai, http = google_sdk()
-            seconds = self.client.settings.timeout
-            self.http = http.AsyncClient(timeout=seconds, event_hooks={"response": [self.keep]})
-            self.connected = genai.Client(
-                api_key=secret.reveal() if secret else NO_KEY,
-                vertexai=False,
-                http_options={
-                    "base_url": self.client.identity.base_url,
-                    "api_version": self.client.identity.endpoint.split("/")[1],
-                    "timeout": round(seconds * 1000),
-                    "httpx_async_client": self.http,
-                },
-            )
-        return self.connected
-
-    async def keep(self, response: Any) -> None:  # noqa: ANN401 - of whichever httpx
-        """Keep the bytes of a response."""
-        self.received = await response.aread()
 
     def compose(self, request: Request) -> Outgoing:
         """Write a request as it leaves in a batch, where the schema stands in the other field."""
@@ -85,8 +55,12 @@ class GoogleBatches:
         if size <= INLINE_BYTES:
             return ""
         lines.seek(0)
-        asked = self.sdk.aio.files.upload(file=lines, config={"display_name": tag, "mime_type": "application/jsonl"})
-        return str((await self.within(asked, FILE_SECONDS)).name)
+        config = {"display_name": tag, "mime_type": "application/jsonl"}
+        _, stored = await self.through(lambda sdk: sdk.files.upload(file=lines, config=config), FILE_SECONDS)
+        name = getattr(stored, "name", None)
+        if not name:
+            raise Failure("server", "an answer that names no file", status=200)
+        return str(name)
 
     async def create(self, lines: BinaryIO, *, upload: str, tag: str) -> Job:
         """Create the batch, of an uploaded file or with its lines inline."""
@@ -97,14 +71,16 @@ class GoogleBatches:
             inline = {"requests": {"requests": inline_requests(lines.read())}}
             source = {"inlined_requests": []}
             config["http_options"] = {"extra_body": {"batch": {"inputConfig": inline}}}
-        return await self.job_from(lambda: self.sdk.aio.batches.create(model=self.model, src=source, config=config))
+        return await self.job_from(lambda sdk: sdk.batches.create(model=self.model, src=source, config=config))
 
     async def find(self, tag: str) -> list[Job]:
         """Go through all batches there are for those with a tag."""
         found: list[Job] = []
         page: str | None = None
         while True:
-            listed = await self.raw(partial(self.sdk.aio.batches.list, config={"page_size": 100, "page_token": page}))
+            listed = await self.raw(
+                lambda sdk, page=page: sdk.batches.list(config={"page_size": 100, "page_token": page})
+            )
             found += [job_of(operation) for operation in listed.get("operations") or []]
             page = listed.get("nextPageToken")
             if not page:
@@ -113,67 +89,47 @@ class GoogleBatches:
     async def withdraw(self, upload: str) -> None:
         """Delete an uploaded file; one that is gone, or that a server will not delete, is left."""
         try:
-            await self.within(self.sdk.aio.files.delete(name=upload))
+            await self.through(lambda sdk: sdk.files.delete(name=upload))
         except Failure as failure:
             if failure.status not in {400, 403, 404, 405, 409, 501}:
                 raise
 
     async def poll(self, number: str) -> Job:
         """Ask how a batch is doing; small ones bring their results along."""
-        return await self.job_from(lambda: self.sdk.aio.batches.get(name=number))
+        return await self.job_from(lambda sdk: sdk.batches.get(name=number))
 
     async def results(self, job: Job) -> AsyncIterator[BatchResult | None]:
         """Read the results that came with the job, or its file of results."""
         for element in job.inline:
             yield result_of(element)
         for name in job.outputs:
-            content = await self.within(self.sdk.aio.files.download(file=name), FILE_SECONDS)
-            for line in content.splitlines():
+            current, _ = await self.through(lambda sdk, name=name: sdk.files.download(file=name), FILE_SECONDS)
+            for line in current.received.splitlines():
                 if line.strip():
-                    yield result_of(self.client.without_key(line))
+                    yield result_of(line)
 
     async def close(self) -> None:
         """Close the connections."""
-        connected, self.connected = self.connected, None
-        if connected is not None:
-            await self.http.aclose()
-            connected.close()
+        await self.client.close()
 
-    async def job_from(self, ask: Callable[[], Awaitable[object]]) -> Job:
+    async def job_from(self, ask: Callable[..., Awaitable[object]]) -> Job:
         """Ask for a job, and read it."""
         job = job_of(await self.raw(ask))
         if not job.number:
             raise Failure("server", "an answer that names no job", status=200)
         return job
 
-    async def raw(self, ask: Callable[[], Awaitable[object]]) -> dict[str, Any]:
-        """Ask through the SDK, and read the bytes that came, whatever the SDK made of them."""
-        self.received = b""
-        try:
-            await self.within(ask())
-        except Failure as failure:
-            if failure.status != 200:
-                raise
-        value = decoded(self.client.without_key(self.received))
+    async def raw(self, ask: Callable[..., Awaitable[object]]) -> dict[str, Any]:
+        """Ask through the SDK, and read the bytes that came, of which the SDK keeps a part."""
+        current, _ = await self.through(ask)
+        value = decoded(current.received)
         if not isinstance(value, dict):
             raise Failure("server", "an answer that cannot be read", status=200)
         return value
 
-    async def within(self, asked: Awaitable[Any], seconds: float | None = None) -> Any:  # noqa: ANN401 - the SDK's
-        """Wait for an answer of the SDK, not for ever, and say its errors in our words."""
-        genai, http = google_sdk()
-        try:
-            async with asyncio.timeout(seconds or self.client.settings.timeout):
-                return await asked
-        except (TimeoutError, http.TimeoutException):
-            raise Failure("timeout", "the provider did not answer in time") from None
-        except genai.errors.APIError as error:
-            headers = getattr(error.response, "headers", None) or {}
-            raise failure_of(error.code, headers, self.client.without_key(self.received)) from None
-        except (http.RequestError, OSError) as error:
-            raise Failure("connection", f"the connection failed ({type(error).__name__})") from None
-        except (ValueError, LookupError) as error:
-            raise Failure("server", f"an answer that cannot be read ({type(error).__name__})", status=200) from None
+    async def through(self, ask: Callable[..., Awaitable[Any]], seconds: float | None = None) -> tuple[Sending, Any]:
+        """Ask the asynchronous half of the SDK."""
+        return await self.client.through(lambda opened: ask(opened.sdk.aio), seconds=seconds, largest=None)
 
 
 def batch_form(request: Request, outgoing: Outgoing) -> Outgoing:

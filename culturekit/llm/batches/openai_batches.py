@@ -1,15 +1,14 @@
 """Batches of OpenAI: a file of lines goes up, a batch is created of it, files of results come down."""
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Mapping
-from typing import Any, BinaryIO, TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any, BinaryIO
 
 import msgspec
 
 from culturekit.llm.batches.batch_client import BatchLimits, BatchResult, BatchRow, Job, JobState, Status
 from culturekit.llm.client import Failure, FailureKind, Outgoing, Request
-from culturekit.llm.clients.endpoints import NO_KEY
 from culturekit.llm.clients.openai_client import OpenAIClient, openai_sdk
+from culturekit.llm.clients.remote_client import Connection
 from culturekit.llm.failures import failure_of
 from culturekit.llm.reading.json_values import decoded
 
@@ -63,8 +62,6 @@ def result_of(line: bytes) -> BatchResult | None:
     return BatchResult(row.custom_id, NOT_DONE.get(code, "server"), 0, line.strip(), detail)
 
 
-Thing = TypeVar("Thing")
-
 TAG = "culturekit_job"
 FILE_SECONDS = 3600.0
 """How long a file may take to go up or come down."""
@@ -89,23 +86,6 @@ class OpenAIBatches:
         """Take the client whose requests are to be batched; nothing is connected yet."""
         self.client = client
         self.url = "/v1" + client.identity.endpoint
-        self.connected: Any = None
-        self.extra: Mapping[str, Any] = {}
-
-    @property
-    def sdk(self) -> Any:  # noqa: ANN401 - the SDK's client
-        """Connect on first use; the connections belong to the event loop that runs then."""
-        if self.connected is None:
-            self.client.secret = secret = self.client.key()
-            openai = openai_sdk()
-            self.connected = openai.AsyncOpenAI(
-                api_key=secret.reveal() if secret else NO_KEY,
-                base_url=self.client.identity.base_url,
-                max_retries=0,
-                timeout=self.client.settings.timeout,
-            )
-            self.extra = {} if secret else {"extra_headers": {"Authorization": openai.Omit()}}
-        return self.connected
 
     def compose(self, request: Request) -> Outgoing:
         """Write a request as it leaves in a batch: just as it would alone."""
@@ -118,16 +98,15 @@ class OpenAIBatches:
     async def upload(self, lines: BinaryIO, *, size: int, tag: str) -> str:
         """Bring up the file."""
         lines.seek(0)
-        asked = self.sdk.files.create(file=(f"{tag}.jsonl", lines, "application/jsonl"), purpose="batch", **self.extra)
-        return str((await self.within(asked, FILE_SECONDS)).id)
+        file = (f"{tag}.jsonl", lines, "application/jsonl")
+        stored = await self.ask(lambda sdk, more: sdk.files.create(file=file, purpose="batch", **more), FILE_SECONDS)
+        return named(stored)
 
     async def create(self, lines: BinaryIO, *, upload: str, tag: str) -> Job:
         """Create the batch of an uploaded file."""
         del lines
-        asked = self.sdk.batches.create(
-            input_file_id=upload, endpoint=self.url, completion_window="24h", metadata={TAG: tag}, **self.extra
-        )
-        return read_job(await self.within(asked))
+        wanted = {"endpoint": self.url, "completion_window": "24h", "metadata": {TAG: tag}}
+        return read_job(await self.ask(lambda sdk, more: sdk.batches.create(input_file_id=upload, **wanted, **more)))
 
     async def find(self, tag: str) -> list[Job]:
         """Go through all batches there are for those with a tag."""
@@ -136,56 +115,65 @@ class OpenAIBatches:
 
     async def listed(self) -> AsyncIterator[Any]:
         """Go through the pages of the list."""
-        page = await self.within(self.sdk.batches.list(limit=100, **self.extra))
+        page = await self.ask(lambda sdk, more: sdk.batches.list(limit=100, **more))
         while True:
             for batch in page.data or ():
                 yield batch
             if not page.has_next_page():
                 return
-            page = await self.within(page.get_next_page())
+            page = await self.ask(lambda _, __, last=page: last.get_next_page())
 
     async def withdraw(self, upload: str) -> None:
         """Delete an uploaded file; one that is gone, or that a server will not delete, is left."""
         try:
-            await self.within(self.sdk.files.delete(upload, **self.extra))
+            await self.ask(lambda sdk, more: sdk.files.delete(upload, **more))
         except Failure as failure:
             if failure.status not in {400, 404, 405, 409, 501}:
                 raise
 
     async def poll(self, number: str) -> Job:
         """Ask how a batch is doing."""
-        return read_job(await self.within(self.sdk.batches.retrieve(number, **self.extra)))
+        return read_job(await self.ask(lambda sdk, more: sdk.batches.retrieve(number, **more)))
 
     async def results(self, job: Job) -> AsyncIterator[BatchResult | None]:
         """Read the file of outputs, then that of errors."""
         for name in job.outputs:
-            content = await self.within(self.sdk.files.content(name, **self.extra), FILE_SECONDS)
+            content = await self.ask(lambda sdk, more, name=name: sdk.files.content(name, **more), FILE_SECONDS)
             for line in content.content.splitlines():
                 if line.strip():
-                    yield result_of(self.client.without_key(line))
+                    yield result_of(line)
 
     async def close(self) -> None:
         """Close the connections."""
-        connected, self.connected = self.connected, None
-        if connected is not None:
-            await connected.close()
+        await self.client.close()
 
-    async def within(self, asked: Awaitable[Thing], seconds: float | None = None) -> Thing:
-        """Wait for an answer of the SDK, not for ever, and say its errors in our words."""
-        import openai
+    async def ask(self, ask: Callable[..., Awaitable[Any]], seconds: float | None = None) -> Any:  # noqa: ANN401
+        """Ask the SDK, without a key where there is none, and give what it made of the answer.
 
-        try:
-            async with asyncio.timeout(seconds or self.client.settings.timeout):
-                return await asked
-        except (TimeoutError, openai.APITimeoutError):
-            raise Failure("timeout", "the provider did not answer in time") from None
-        except openai.APIStatusError as error:
-            raw = self.client.without_key(error.response.content)
-            raise failure_of(error.status_code, error.response.headers, raw) from None
-        except openai.APIConnectionError as error:
-            raise Failure("connection", f"the connection failed ({type(error.__cause__).__name__})") from None
-        except (openai.OpenAIError, ValueError, LookupError) as error:
-            raise Failure("server", f"an answer that cannot be read ({type(error).__name__})", status=200) from None
+        Raises:
+            Failure: there is no answer that can be read.
+        """
+
+        def asked(opened: Connection) -> Awaitable[Any]:
+            absent = {} if self.client.secret else {"extra_headers": {"Authorization": openai_sdk().Omit()}}
+            return ask(opened.sdk, absent)
+
+        _, made = await self.client.through(asked, seconds=seconds, largest=None)
+        if made is None:
+            raise Failure("server", "an answer that cannot be read", status=200)
+        return made
+
+
+def named(stored: Any) -> str:  # noqa: ANN401 - a file of the SDK, or whatever a server brought in its place
+    """Give the name of a file that was brought up.
+
+    Raises:
+        Failure: what came names none.
+    """
+    name = getattr(stored, "id", None)
+    if not name:
+        raise Failure("server", "an answer that names no file", status=200)
+    return str(name)
 
 
 def read_job(batch: Any) -> Job:  # noqa: ANN401 - a batch of the SDK

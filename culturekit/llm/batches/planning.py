@@ -10,10 +10,12 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO, Protocol, cast
 
+from culturekit.errors import CultureKitError, UsageError
 from culturekit.llm.batches.batch_client import BatchClient, BatchRow, Job
 from culturekit.llm.batches.jobs import BatchRecord, BodyPress, JobBook, Planned
 from culturekit.llm.batches.waiting import Caller
 from culturekit.llm.client import Failure, Identity, Outgoing, Request
+from culturekit.llm.clients.endpoints import is_elsewhere
 from culturekit.llm.endings import run_ended_by
 from culturekit.llm.journal.journal import Journal
 from culturekit.llm.journal.journal_entry import Entry, Reading, key_of
@@ -151,11 +153,16 @@ UNCLEAR = frozenset({"server", "timeout", "connection"})
 """Failures after which the job may be there all the same."""
 
 
+NO_SUCH_PLACE = frozenset({404, 405, 501})
+"""Statuses of a server that does not know what it was asked for."""
+
+
 @dataclass(frozen=True, slots=True)
 class Creator:
     """Creates the jobs of one run."""
 
     batches: BatchClient
+    identity: Identity
     caller: Caller
     book: JobBook
     run: str
@@ -170,7 +177,7 @@ class Creator:
         try:
             upload = await self.caller.call(lambda: self.batches.upload(plan.lines, size=plan.size, tag=tag))
         except Failure as failure:
-            raise run_ended_by(failure, self.caller.model) from failure
+            raise self.ended_by(failure) from failure
         record = self.book.begin(
             plan.rows,
             plan.bodies.pressed(),
@@ -188,8 +195,20 @@ class Creator:
             if failure.kind in UNCLEAR:
                 return await self.find(record)
             self.book.move(record, "void")
-            raise run_ended_by(failure, self.caller.model) from failure
+            raise self.ended_by(failure) from failure
         return self.book.move(record, "open", job=job.number)
+
+    def ended_by(self, failure: Failure) -> CultureKitError:
+        """Make the error of a job that cannot be created: a server of one's own may know no batches at all."""
+        if failure.status not in NO_SUCH_PLACE or not is_elsewhere(self.identity):
+            return run_ended_by(failure, self.identity.model)
+        return UsageError(
+            "this server has no batch API",
+            where=self.identity.base_url,
+            expected="a server that takes files and batches, as the provider's own does",
+            found=f"status {failure.status}",
+            hint="Nothing was bought. Ask it one by one: leave out --batch.",
+        )
 
     async def find(self, record: BatchRecord) -> BatchRecord:
         """Look for a job that was begun and whose number nobody stored; without one, make sure that none can come.

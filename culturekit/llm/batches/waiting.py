@@ -10,6 +10,7 @@ from typing import Protocol, TypeVar
 from culturekit.llm.client import Failure
 from culturekit.llm.endings import given_up
 from culturekit.llm.pace.wait_notices import APART, LONG_HOLD, answers_again, retrying, spoken
+from culturekit.stages.offline import check_sending
 
 __all__ = ["PASSING", "Caller", "Clock", "Pauses", "WallClock"]
 
@@ -74,7 +75,7 @@ class Caller:
         self.clock = clock
         self.pauses = pauses
         self.patience = patience
-        self.closed_until = 0.0
+        self.closed_until = self.asked_until = 0.0
         self.last = ""
         self.failing_since: float | None = None
         self.spoke = -APART
@@ -86,44 +87,49 @@ class Caller:
             Failure: of a kind that is not asked again.
             UpstreamUnavailable: it went on for longer than patience lasts.
         """
+        check_sending(self.model)
         began = self.clock.now()
-        pause = 0.0
+        pause, patience = 0.0, self.patience
         while True:
-            await self.turn(began)
+            await self.turn(began, patience)
             try:
                 answer = await ask()
             except Failure as failure:
                 pause = self.pauses.after(pause)
+                if failure.wait is not None:
+                    self.asked_until = max(self.asked_until, self.clock.now() + failure.wait)
                 self.hold(failure.wait if failure.wait is not None else pause)
                 self.last = failure.detail
+                patience = min(self.patience, failure.patience or self.patience)
                 if failure.sent and failure.kind not in retried:
                     raise
-                self.fails()
+                self.fails(patience)
             else:
                 self.answers()
                 return answer
 
-    async def turn(self, began: float) -> None:
+    async def turn(self, began: float, patience: float) -> None:
         """Wait until the provider wants to hear from us again.
 
         Raises:
             UpstreamUnavailable: that is later than patience lasts.
         """
         held = self.closed_until - self.clock.now()
-        if self.closed_until - began > self.patience:
-            raise given_up(self.model, patience=self.patience, held_for=held, last=self.last)
+        if self.closed_until - began > patience:
+            asked = self.asked_until - self.clock.now()
+            raise given_up(self.model, patience=patience, held_for=asked, last=self.last)
         if held >= LONG_HOLD:
             logger.warning("%s: nothing is sent for %s; Ctrl-C keeps everything", self.model, spoken(held))
         while (left := self.closed_until - self.clock.now()) > 0:
             await self.clock.sleep(left)
 
-    def fails(self) -> None:
+    def fails(self, patience: float) -> None:
         """Say that calls fail."""
         now = self.clock.now()
         self.failing_since = self.failing_since or now
         if now - self.spoke >= APART:
             self.spoke = now
-            logger.warning("%s: %s", self.model, retrying(self.last, self.patience))
+            logger.warning("%s: %s", self.model, retrying(self.last, patience))
 
     def answers(self) -> None:
         """Say that calls succeed again."""

@@ -6,9 +6,20 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from culturekit.errors import MissingDependency
+from culturekit.llm.client import Identity
 from culturekit.llm.untrusted.redaction import Secret, key_from_environment
 
-__all__ = ["GOOGLE", "NO_KEY", "OPENAI", "Service", "check_base_url", "is_loopback", "is_official", "normal_base_url"]
+__all__ = [
+    "GOOGLE",
+    "NO_KEY",
+    "OPENAI",
+    "Service",
+    "check_base_url",
+    "is_elsewhere",
+    "is_loopback",
+    "is_official",
+    "normal_base_url",
+]
 
 NO_KEY = "no-key"
 """What is sent to a server that needs none: some want to see a key all the same."""
@@ -105,3 +116,11 @@ OPENAI = Service("https://api.openai.com/v1", ("OPENAI_API_KEY",), "OPENAI_BASE_
 GOOGLE = Service(
     "https://generativelanguage.googleapis.com", ("GOOGLE_API_KEY", "GEMINI_API_KEY"), "GOOGLE_GEMINI_BASE_URL"
 )
+
+SERVICES = {"openai": OPENAI, "google": GOOGLE}
+
+
+def is_elsewhere(identity: Identity) -> bool:
+    """Tell whether a provider's protocol is spoken at an address that is not the provider's own."""
+    service = SERVICES.get(identity.provider.removesuffix("-images"))
+    return service is not None and not service.owns(identity.base_url)

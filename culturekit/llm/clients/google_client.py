@@ -1,8 +1,11 @@
 """Google's Gemini models, through generateContent of the Gemini API."""
 
 import importlib
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
+
+import msgspec
 
 from culturekit.llm.client import Identity
 from culturekit.llm.clients import gemini_api
@@ -17,17 +20,24 @@ from culturekit.registry import Spec, needing
 
 __all__ = ["GoogleClient", "make"]
 
+AS_IT_COMES: Mapping[str, object] = {
+    "shouldReturnHttpResponse": True,
+    "automaticFunctionCalling": {"disable": True},
+}
+"""What tells the SDK to leave replies as they are; none of it is sent."""
+
 
 class GoogleClient(RemoteClient):
     """Asks one model to generate content."""
 
 
 class GoogleConnection:
-    """The google-genai SDK, told to try once; our HTTP client under it sends what was composed."""
+    """The google-genai SDK, told to try once, over an HTTP client that keeps what comes."""
 
     def __init__(self, base_url: str, model: str, secret: Secret | None, *, api_version: str, seconds: float) -> None:
         """Connect lazily; the SDK is imported here."""
         genai, http = google_sdk()
+        self.types: Any = genai.types
         self.model = model
         self.http: Any = http_client(http, seconds=seconds)
         self.sdk: Any = genai.Client(
@@ -37,14 +47,19 @@ class GoogleConnection:
                 "base_url": base_url,
                 "api_version": api_version,
                 "timeout": round(seconds * 1000),
+                "retry_options": {"attempts": 1},
                 "httpx_async_client": self.http,
             },
         )
 
-    async def post(self) -> object:
-        """Post once."""
+    async def ask(self, body: dict[str, Any]) -> object:
+        """Ask once, with the contents and the configuration of a body as the SDK types them."""
+        config = {name: value for name, value in body.items() if name not in ("contents", "generationConfig")}
+        config |= body.get("generationConfig", {}) | AS_IT_COMES
         return await self.sdk.aio.models.generate_content(
-            model=self.model, contents="-", config={"should_return_http_response": True}
+            model=self.model,
+            contents=[self.types.Content.model_validate_json(msgspec.json.encode(each)) for each in body["contents"]],
+            config=self.types.GenerateContentConfig.model_validate_json(msgspec.json.encode(config)),
         )
 
     async def close(self) -> None:

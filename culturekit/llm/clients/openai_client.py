@@ -1,6 +1,8 @@
 """OpenAI, and every server that speaks its protocol: vLLM, llama.cpp, Ollama and others."""
 
 import importlib
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -18,6 +20,13 @@ from culturekit.registry import Spec, needing
 __all__ = ["OpenAIClient", "make"]
 
 ENDPOINTS = {"chat": "/chat/completions", "responses": "/responses"}
+CREATES: Mapping[str, Callable[[Any], Callable[..., Awaitable[object]]]] = {
+    "/chat/completions": lambda raw: raw.chat.completions.create,
+    "/responses": lambda raw: raw.responses.create,
+    "/images/generations": lambda raw: raw.images.generate,
+}
+"""What asks each endpoint, of the SDK that leaves replies as they came."""
+
 FORMATS = {"chat": chat_completions, "responses": responses_api}
 
 
@@ -26,25 +35,26 @@ class OpenAIClient(RemoteClient):
 
 
 class OpenAIConnection:
-    """The openai SDK, told to try once; our HTTP client under it sends what was composed."""
+    """The openai SDK, told to try once, over an HTTP client that keeps what comes."""
 
     def __init__(self, base_url: str, endpoint: str, secret: Secret | None, seconds: float) -> None:
         """Connect lazily; the SDK is imported here."""
         sdk = openai_sdk()
-        http = httpx_of(sdk)
-        self.endpoint = endpoint
-        self.reply: Any = http.Response
         self.sdk: Any = sdk.AsyncOpenAI(
             api_key=secret.reveal() if secret else NO_KEY,
             base_url=base_url,
             max_retries=0,
             timeout=seconds,
-            http_client=http_client(http, seconds=seconds),
+            http_client=http_client(httpx_of(sdk), seconds=seconds),
         )
+        self.create = CREATES[endpoint](self.sdk.with_raw_response)
+        self.arguments = frozenset(inspect.signature(self.create).parameters)
 
-    async def post(self) -> object:
-        """Post once."""
-        return await self.sdk.post(self.endpoint, cast_to=self.reply)
+    async def ask(self, body: dict[str, Any]) -> object:
+        """Ask once, by the arguments that the SDK has; what only other servers know goes beside them."""
+        stated = {name: value for name, value in body.items() if name in self.arguments}
+        beside = {name: value for name, value in body.items() if name not in self.arguments}
+        return await self.create(**stated, **({"extra_body": beside} if beside else {}))
 
     async def close(self) -> None:
         """Close the connections."""

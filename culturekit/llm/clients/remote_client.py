@@ -1,27 +1,40 @@
 """What the clients of far services share: keys, limits, connections of one event loop, sending once."""
 
 import asyncio
+import errno
+import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 from culturekit.errors import UsageError
-from culturekit.llm.client import Failure, Identity, Outgoing, Quota, Rate, Reply, Request
+from culturekit.llm.client import Client, Failure, Identity, Outgoing, Quota, Rate, Reply, Request
 from culturekit.llm.clients.client_options import ServiceOptions
-from culturekit.llm.clients.sending import sent_once, verdict
+from culturekit.llm.clients.endpoints import is_loopback
+from culturekit.llm.clients.sending import LARGEST_REPLY, Sending, sent_once, verdict
+from culturekit.llm.failures import failure_of
 from culturekit.llm.money.prices import parse_price, rate_of
+from culturekit.llm.reading.json_values import decoded
 from culturekit.llm.untrusted.redaction import Secret, in_json
 from culturekit.registry import Spec
 
-__all__ = ["Connection", "RemoteClient", "WireFormat", "model_of"]
+__all__ = ["Connection", "RemoteClient", "WireFormat", "for_storage", "model_of"]
+
+Thing = TypeVar("Thing")
+
+REFUSED = os.strerror(errno.ECONNREFUSED).lower()
+NOBODY_HERE = 60.0
+"""Seconds after which a server on this machine is given up where nobody listens, unless the SPEC states a patience."""
 
 
 class Connection(Protocol):
-    """An SDK that is ready to post to one endpoint."""
+    """An SDK that is ready to ask one endpoint."""
 
-    async def post(self) -> object:
-        """Post once, without trying again; the content is that of the current sending."""
+    sdk: Any
+
+    async def ask(self, body: dict[str, Any]) -> object:
+        """Make a request of typed arguments from its body, and send it once."""
         ...
 
     async def close(self) -> None:
@@ -98,19 +111,38 @@ class RemoteClient:
         return self.written.compose(request)
 
     async def send(self, outgoing: Outgoing) -> bytes:
-        """Send once; give the raw bytes of the reply."""
-        content = self.written.wire(outgoing)
-        connection = self.connection()
-        try:
-            current = await sent_once(content, connection.post, seconds=self.settings.timeout)
-        except Failure as failure:
-            failure.raw = self.without_key(failure.raw)
-            raise
-        current.received = self.without_key(current.received)
+        """Send once; give the raw bytes of the reply, as they came."""
+        body = decoded(self.written.wire(outgoing))
+        current, _ = await self.through(lambda opened: opened.ask(body))
         refused = verdict(current)
         if refused is not None:
-            raise refused
+            raise self.without_key_in(refused)
         return current.received
+
+    async def through(
+        self,
+        ask: Callable[[Connection], Awaitable[Thing]],
+        *,
+        seconds: float | None = None,
+        largest: int | None = LARGEST_REPLY,
+    ) -> tuple[Sending, Thing | None]:
+        """Ask through the SDK; give what came, byte for byte, and what the SDK made of it, None where it could not.
+
+        Raises:
+            Failure: nothing came, or a status that is no success; our key stands in none of its texts.
+        """
+        opened = self.connection()
+        try:
+            current, made = await sent_once(
+                lambda: ask(opened), seconds=seconds or self.settings.timeout, largest=largest
+            )
+        except Failure as failure:
+            if failure.detail == REFUSED and self.settings.patience is None and is_loopback(self.identity.base_url):
+                failure.patience = NOBODY_HERE
+            raise self.without_key_in(failure) from None
+        if not 200 <= current.status < 300:
+            raise self.without_key_in(failure_of(current.status, current.headers or {}, current.received))
+        return current, made
 
     def read(self, raw: bytes) -> Reply:
         """Read the raw bytes of a reply."""
@@ -131,12 +163,27 @@ class RemoteClient:
         return self.open[1]
 
     def without_key(self, received: bytes) -> bytes:
-        """Take our key out of what a server echoes, also where it writes characters of it as escapes."""
+        """Take our key out of what a server echoes, also where it writes characters of it as escapes.
+
+        That is for what is stored and shown; what a reply says is read from the bytes as they came.
+        """
         secret = self.secret.reveal() if self.secret else ""
         if not secret:
             return received
         clean = received.replace(secret.encode(), b"[key]")
         return re.sub(in_json(secret).encode(), b"[key]", clean) if b"\\u" in clean or b"\\/" in clean else clean
+
+    def without_key_in(self, failure: Failure) -> Failure:
+        """Take our key out of a failure."""
+        detail = self.without_key(failure.detail.encode()).decode()
+        raw = self.without_key(failure.raw)
+        failure.detail, failure.args, failure.raw = detail, (detail,), raw
+        return failure
+
+
+def for_storage(client: Client, raw: bytes) -> bytes:
+    """Give what may be stored of bytes that a client brought."""
+    return client.without_key(raw) if isinstance(client, RemoteClient) else raw
 
 
 def model_of(spec: Spec, example: str) -> str:

@@ -8,26 +8,30 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from culturekit.llm.client import Failure
 from culturekit.llm.clients.error_bodies import error_of
-from culturekit.llm.failures import failure_of, failure_within
+from culturekit.llm.failures import failure_within
 from culturekit.llm.reading.json_values import decoded
 
-__all__ = ["LARGEST_REPLY", "Sending", "http_client", "sent_once"]
+__all__ = ["LARGEST_REPLY", "Sending", "http_client", "sent_once", "verdict"]
 
 CONNECT_SECONDS = 10.0
 KEPT_SECONDS = 4.0
 LARGEST_REPLY = 64 * 2**20
 LOOKED_AT = 4096
+FRAMING = frozenset({"content-encoding", "content-length", "transfer-encoding"})
+"""Headers that say how a body travelled; what the SDK is given is unpacked already."""
 
 
 @dataclass(slots=True)
 class Sending:
-    """One request and what came back; the SDK between us and the wire sees neither."""
+    """What came back for one request, byte for byte, whatever the SDK above makes of it."""
 
-    content: bytes
+    largest: int | None = LARGEST_REPLY
+    """Bytes after which a reply is cut off."""
+
     status: int = 0
     headers: Mapping[str, str] | None = None
     received: bytes = b""
@@ -37,70 +41,70 @@ class Sending:
 
 CURRENT: ContextVar[Sending] = ContextVar("sending")
 
+Thing = TypeVar("Thing")
 
-async def sent_once(content: bytes, post: Callable[[], Awaitable[object]], *, seconds: float) -> Sending:
-    """Let an SDK post, send these bytes in its place, and give what came back within the time.
+
+async def sent_once(
+    ask: Callable[[], Awaitable[Thing]], *, seconds: float, largest: int | None = LARGEST_REPLY
+) -> tuple[Sending, Thing | None]:
+    """Let an SDK ask, and give what came back within the time, beside what the SDK made of it.
+
+    That is None where the SDK made nothing of it: a status that is no success, or bytes that it cannot read.
 
     Raises:
         Failure: nothing came in time, or the connection broke.
     """
-    current = Sending(content)
+    current = Sending(largest)
     token = CURRENT.set(current)
     try:
         async with asyncio.timeout(seconds):
-            await post()
+            return current, await ask()
     except TimeoutError:
         raise current.failure or timed_out(f"after {seconds:g} s") from None
     except Exception:
         if current.failure is not None:
             raise current.failure from None
-        raise
+        if not current.status:
+            raise
+        return current, None
     finally:
         CURRENT.reset(token)
-    return current
 
 
 def verdict(current: Sending) -> Failure | None:
-    """Tell whether what came back is a failure; a 200 is one when it holds an error in place of a reply."""
-    headers = current.headers or {}
-    if current.status != 200:
-        return failure_of(current.status, headers, current.received)
+    """Tell whether a success is a failure, because it holds an error in place of a reply."""
     if b'"error"' not in current.received[:LOOKED_AT]:
         return None
     error = error_of(decoded(current.received))
-    return failure_within(error, headers, current.received) if error else None
+    return failure_within(error, current.headers or {}, current.received) if error else None
 
 
 def http_client(http: Any, *, seconds: float) -> Any:  # noqa: ANN401 - the httpx of whichever SDK
-    """Make a client that sends the bytes of the current sending, whatever the SDK would have written.
+    """Make a client that keeps what comes for the current sending before the SDK sees it.
 
-    `http` is the module that the SDK itself uses, httpx or its successor. The SDK gives address, key and headers.
+    `http` is the module that the SDK itself uses, httpx or its successor.
     """
     broken = (http.RequestError, ssl.SSLError, OSError)
     unsent = (http.ConnectError, http.ConnectTimeout, http.PoolTimeout, http.ProxyError, http.UnsupportedProtocol)
+    timeout = http.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds / 2.0), pool=None)
     settings = {
-        "timeout": http.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds / 2.0), pool=None),
+        "timeout": timeout,
         "limits": http.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=KEPT_SECONDS),
         "verify": trusted(http),
     }
     lanes = Lanes(lambda: http.AsyncClient(**settings))
 
-    class WireClient(http.AsyncClient):  # type: ignore[misc]
-        """Sends our bytes and keeps theirs."""
+    class KeepingTransport(http.AsyncBaseTransport):  # type: ignore[misc]
+        """Reads each reply to its end, and keeps its bytes."""
 
-        def build_request(self, method: str, url: Any, **parts: Any) -> Any:  # noqa: ANN401
-            """Build what the SDK asks for, with our bytes as its content and our limits of time."""
-            parts["content"] = CURRENT.get().content
-            parts.pop("timeout", None)
-            return super().build_request(method, url, **parts)
-
-        async def send(self, request: Any, **options: Any) -> Any:  # noqa: ANN401
-            """Send, keep the whole reply, and tell the SDK no more than that it came."""
+        async def handle_async_request(self, request: Any) -> Any:  # noqa: ANN401
+            """Send a request within our limits of time, without following redirects, and keep the whole reply."""
             current, lane = CURRENT.get(), lanes.take()
+            request.extensions = {**request.extensions, "timeout": timeout.as_dict()}
             try:
-                response = await lane.send(request, **{**options, "stream": True, "follow_redirects": False})
+                response = await lane.send(request, stream=True, follow_redirects=False)
                 try:
-                    current.received = await read_to_end(response)
+                    received = await read_to_end(response, current.largest)
                 finally:
                     await response.aclose()
             except (*broken, Failure) as error:
@@ -108,15 +112,15 @@ def http_client(http: Any, *, seconds: float) -> Any:  # noqa: ANN401 - the http
                 raise current.failure from None
             finally:
                 lanes.give_back(lane)
-            current.status, current.headers = response.status_code, response.headers
-            return http.Response(200, request=request, content=b"{}")
+            current.status, current.headers, current.received = response.status_code, response.headers, received
+            headers = [(name, value) for name, value in response.headers.multi_items() if name not in FRAMING]
+            return http.Response(response.status_code, headers=headers, content=received)
 
         async def aclose(self) -> None:
-            """Close the connections too."""
+            """Close the connections."""
             await lanes.close()
-            await super().aclose()
 
-    return WireClient(**settings)
+    return http.AsyncClient(transport=KeepingTransport(), timeout=timeout)
 
 
 @cache
@@ -157,7 +161,7 @@ def reason_of(error: BaseException) -> str:
     return name
 
 
-async def read_to_end(response: Any) -> bytes:  # noqa: ANN401 - the response of whichever httpx
+async def read_to_end(response: Any, largest: int | None) -> bytes:  # noqa: ANN401 - of whichever httpx
     """Read a reply to its end, unless it has none.
 
     Raises:
@@ -167,9 +171,9 @@ async def read_to_end(response: Any) -> bytes:  # noqa: ANN401 - the response of
     async for part in response.aiter_bytes():
         parts.append(part)
         size += len(part)
-        if size > LARGEST_REPLY:
+        if largest is not None and size > largest:
             raise Failure(
-                "server", f"a reply of more than {LARGEST_REPLY >> 20} MiB was cut off", status=response.status_code
+                "server", f"a reply of more than {largest >> 20} MiB was cut off", status=response.status_code
             )
     return parts[0] if len(parts) == 1 else b"".join(parts)
 

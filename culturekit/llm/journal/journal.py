@@ -22,7 +22,7 @@ from culturekit.llm.journal.journal_file import (
     open_for_reading,
     open_for_writing,
 )
-from culturekit.llm.journal.journal_writer import JournalWriter
+from culturekit.llm.journal.journal_writer import Fact, JournalWriter
 from culturekit.llm.journal.request_texts import pieces
 from culturekit.records.choices import ANSWERED
 from culturekit.storage.atomic import sync_folder
@@ -126,17 +126,31 @@ class Journal:
         rows = self.reader.execute("SELECT number, tag, model FROM runs")
         self.runs: dict[int, tuple[str, str]] = {number: (tag, model) for number, tag, model in rows}
 
-    async def append(self, entry: Entry) -> int:
-        """Write an entry; it is on disk when this returns. Entries that wait together share one commit.
+    async def append(self, entry: Entry, facts: Sequence[Fact] = ()) -> int:
+        """Write an entry, and facts in the same commit; they are on disk when this returns.
+
+        What waits together shares one commit.
 
         Raises:
             OSError: the disk is full or failing.
         """
-        return await self.writer.append(entry)
+        return (await self.writer.append((entry,), facts))[0]
 
-    def append_all(self, entries: Sequence[Entry]) -> list[int]:
-        """Write entries in one commit, and block until they are on disk."""
-        return self.writer.commit(entries)
+    async def write(self, facts: Sequence[Fact]) -> None:
+        """Keep or forget facts; that is on disk when this returns, as above."""
+        await self.writer.append((), facts)
+
+    def write_soon(self, facts: Sequence[Fact]) -> None:
+        """Keep or forget facts with the next commit."""
+        self.writer.soon(facts)
+
+    def write_now(self, facts: Sequence[Fact]) -> None:
+        """Keep or forget facts, and block until these and all notes before are on disk."""
+        self.writer.commit((), facts)
+
+    def append_all(self, entries: Sequence[Entry], facts: Sequence[Fact] = ()) -> list[int]:
+        """Write entries and facts in one commit, and block until they are on disk."""
+        return self.writer.commit(entries, facts)
 
     def note(self, number: int, reading: Reading) -> None:
         """Note what an entry said and cost; it goes with the next commit, and is lost in a kill: read again then."""

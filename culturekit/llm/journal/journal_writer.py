@@ -8,12 +8,12 @@ import threading
 import time
 import zlib
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from culturekit.errors import CultureKitError
 from culturekit.llm.journal.journal_entry import Entry, Reading
@@ -21,7 +21,7 @@ from culturekit.llm.journal.journal_file import explain
 from culturekit.llm.journal.request_texts import RequestTexts, insert_rows
 from culturekit.llm.money.budget import picodollars
 
-__all__ = ["JournalWriter"]
+__all__ = ["Fact", "JournalWriter"]
 
 logger = logging.getLogger(__name__)
 
@@ -41,12 +41,16 @@ INSERT_READINGS = "INSERT OR REPLACE INTO readings"
 INSERT_FACTS = "INSERT OR REPLACE INTO facts (name, value)"
 
 
+Fact: TypeAlias = tuple[str, bytes | None]
+"""A small thing to remember under a name; None forgets it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Task:
     """Something to commit, and the future of whoever waits until it is on disk; `loop` where that is asyncio's."""
 
     entries: Sequence[Entry]
-    facts: Sequence[tuple[str, bytes]] = ()
+    facts: Sequence[Fact] = ()
     future: Any = None
     loop: asyncio.AbstractEventLoop | None = None
 
@@ -72,14 +76,18 @@ class JournalWriter:
         self.thread = threading.Thread(target=self.work, name="journal", daemon=True)
         self.thread.start()
 
-    async def append(self, entry: Entry) -> int:
-        """Wait until an entry is on disk, while other tasks go on. It is written also when the wait is cancelled."""
+    async def append(self, entries: Sequence[Entry], facts: Sequence[Fact] = ()) -> list[int]:
+        """Wait until these are on disk, while other tasks go on. They are written also when the wait is cancelled."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[list[int]] = loop.create_future()
-        self.take(Task((entry,), (), future, loop))
-        return (await future)[0]
+        self.take(Task(entries, facts, future, loop))
+        return await future
 
-    def commit(self, entries: Sequence[Entry], facts: Sequence[tuple[str, bytes]] = ()) -> list[int]:
+    def soon(self, facts: Sequence[Fact]) -> None:
+        """Write facts with the next commit, and wait for nothing."""
+        self.take(Task((), facts))
+
+    def commit(self, entries: Sequence[Entry], facts: Sequence[Fact] = ()) -> list[int]:
         """Block until all of these are on disk, in one commit."""
         future: Future[list[int]] = Future()
         self.take(Task(entries, facts, future))
@@ -154,7 +162,7 @@ class JournalWriter:
         try:
             self.begin()
             numbers = iter(self.write([entry for task in tasks for entry in task.entries]))
-            insert_rows(self.connection, INSERT_FACTS, [fact for task in tasks for fact in task.facts])
+            self.write_facts(dict(fact for task in tasks for fact in task.facts))
             insert_rows(self.connection, INSERT_READINGS, notes)
             self.connection.execute("COMMIT")
         except Exception as error:
@@ -192,6 +200,13 @@ class JournalWriter:
         ]
         insert_rows(self.connection, INSERT_REPLIES, rows)
         return numbers
+
+    def write_facts(self, facts: Mapping[str, bytes | None]) -> None:
+        """Remember and forget."""
+        insert_rows(self.connection, INSERT_FACTS, [fact for fact in facts.items() if fact[1] is not None])
+        forgotten = [(name,) for name, value in facts.items() if value is None]
+        if forgotten:
+            self.connection.executemany("DELETE FROM facts WHERE name = ?", forgotten)
 
     def add_run(self, tag: str, model: str) -> int:
         """Write down a run, or a model of it, that is new."""

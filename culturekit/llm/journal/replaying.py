@@ -80,5 +80,7 @@ class Replay:
         else:
             reading = self.purse.reading(outcome, reply.usage, entry.mode)
             self.journal.note(entry.number, reading)
+            if reply.usage.counted == "here" and question.outgoing.body:
+                self.purse.doubt(max(self.purse.worst(question) - (reading.usd or 0.0), 0.0))
         if entry.outcome != "repaired":
             question.read.append((entry.number, reading))

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from culturekit.llm.journal.exchanges import OUTCOME
 from culturekit.llm.journal.journal_file import PAID, SOUND, errors_explained, open_for_reading, paid
 from culturekit.llm.journal.journal_places import JournalPlace
 from culturekit.llm.money.budget import dollars
+from culturekit.llm.money.shared_budget import unsure_runs
 
 __all__ = ["Ledger", "LedgerLine", "read_ledger", "total_of"]
 
@@ -35,7 +36,9 @@ class LedgerLine:
         counted_here: Replies whose usage the server did not tell, or not truly: their tokens were counted here.
         unpriced: Replies of which the tokens are known and the price is not.
         unread: Replies of which neither is known yet; the next run reads them, for nothing.
-        perhaps_billed: Requests whose reply never came; the provider may have made one, and billed it.
+        perhaps_billed: Requests whose reply never came; the provider may have made one, and billed it. In a total also
+            those that were under way when their process died, or are now.
+        picodollars_unsure: In a total, the most that may be billed beside `picodollars`, which a budget counts too.
     """
 
     stage: str
@@ -52,11 +55,17 @@ class LedgerLine:
     unpriced: int
     unread: int
     perhaps_billed: int
+    picodollars_unsure: int = 0
 
     @property
     def usd(self) -> float:
         """US dollars."""
         return dollars(self.picodollars)
+
+    @property
+    def usd_unsure(self) -> float:
+        """US dollars that may be billed on top."""
+        return dollars(self.picodollars_unsure)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +79,10 @@ class Ledger:
 def read_ledger(places: Sequence[JournalPlace]) -> Ledger:
     """Add up journals, by stage, model, mode and outcome; a run may be writing to them meanwhile."""
     lines = tuple(line for place in places for line in lines_of(place))
-    return Ledger(lines, total_of(lines))
+    total, unsure = total_of(lines), [unsure for place in places for unsure in unsure_runs(place.path)]
+    billed = total.perhaps_billed + sum(each.requests for each in unsure)
+    picodollars = sum(each.picodollars for each in unsure)
+    return Ledger(lines, replace(total, perhaps_billed=billed, picodollars_unsure=picodollars))
 
 
 def lines_of(place: JournalPlace) -> list[LedgerLine]:

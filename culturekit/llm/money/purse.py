@@ -1,7 +1,8 @@
 """The money of one run: reserved before anything is sent, settled by what came back.
 
-A reservation covers the worst case, so the limit holds at any number of requests at once. With a limit, what may be
-spent is also written down before it is: whatever a kill interrupts counts as spent.
+A reservation covers the worst case, so the limit holds at any number of requests at once. It is also written down
+before a request leaves, and taken away by what came of it: what a kill interrupts is known to the request, counts at
+its worst, and `llm cost` shows it.
 """
 
 import json
@@ -10,9 +11,18 @@ import logging
 from culturekit.llm.client import Identity, Rate, Usage
 from culturekit.llm.journal.journal import Journal
 from culturekit.llm.journal.journal_entry import Mode, Reading
+from culturekit.llm.journal.journal_writer import Fact
 from culturekit.llm.money.budget import Budget, dollars, picodollars
 from culturekit.llm.money.prices import cost_of, per_token, worst_cost
-from culturekit.llm.money.shared_budget import count_unsound, paid_in_journal, spent_in_run
+from culturekit.llm.money.shared_budget import (
+    PROMISED,
+    UNDER_WAY,
+    UNSURE,
+    count_unsound,
+    paid_in_journal,
+    spent_in_run,
+    unsure_of,
+)
 from culturekit.llm.money.tokens import input_bound
 from culturekit.llm.question import Question
 from culturekit.storage.digests import canonical_json
@@ -24,23 +34,18 @@ RATES = "rates"
 
 logger = logging.getLogger(__name__)
 
-AHEAD = 32
-"""For how many questions at once the journal is told that they may be paid for."""
-
 
 class Purse:
     """What questions may cost and did cost; without a rate nothing is known of either."""
 
     def __init__(self, rate: Rate | None, identity: Identity, budget: Budget) -> None:
-        """Start with a budget in which earlier spending is counted; `unsure` is what of it may never be billed."""
+        """Start with a budget in which earlier spending is counted."""
         self.rate = rate
         self.identity = identity
         self.budget = budget
-        self.journal: Journal | None = None
-        self.fact = ""
-        self.promised = 0.0
-        self.picodollars_read = 0
-        self.unsure = 0.0
+        self.run = ""
+        self.left = 0
+        self.lost = self.picodollars_unsure = self.picodollars_read = 0
         self.misled = self.warned = False
         self.tokens = 0
         self.input_factor = self.output_factor = 1.0
@@ -48,11 +53,37 @@ class Purse:
     def reserve(self, question: Question) -> bool:
         """Set aside the most that a question can cost, if there is enough."""
         question.reserved = self.worst(question)
-        if not self.budget.reserve(question.reserved):
-            return False
-        if self.journal is not None and self.budget.spent + self.budget.reserved > self.promised:
-            self.promise(AHEAD * question.reserved)
-        return True
+        return self.budget.reserve(question.reserved)
+
+    def leaves(self, question: Question) -> list[Fact]:
+        """Say what is to be on disk before a question leaves; nothing where it costs nothing."""
+        if not question.reserved:
+            return []
+        self.left += 1
+        question.ticket = f"{UNDER_WAY}{self.run}:{self.left}"
+        return [(question.ticket, str(picodollars(question.reserved)).encode())]
+
+    def came(self, question: Question, *, sold: bool = False) -> list[Fact]:
+        """Say what is to be on disk together with what came; where nothing did that may be `sold`, it is counted."""
+        if sold:
+            self.doubt(question.reserved)
+        if not question.ticket:
+            return []
+        ticket, question.ticket = question.ticket, ""
+        return [(ticket, None), *([self.unsure_fact()] if sold else [])]
+
+    def doubt(self, usd: float) -> None:
+        """Count money of which nobody knows whether it will be billed."""
+        self.picodollars_unsure += picodollars(usd)
+
+    def unsure_fact(self) -> Fact:
+        """Write down what may be owed beyond what replies cost."""
+        return f"{UNSURE}{self.run}", f"{self.lost} {self.picodollars_unsure}".encode()
+
+    @property
+    def unsure(self) -> float:
+        """US dollars counted as spent that may never be billed."""
+        return dollars(self.picodollars_unsure)
 
     def worst(self, question: Question) -> float:
         """Give the most that a question can cost."""
@@ -96,7 +127,7 @@ class Purse:
             self.warn(f"counts {counts}, where at most {asked} were asked for; they are paid as counted")
         most = cost if usage.counted == "provider" else max(cost, question.reserved)
         self.budget.settle(question.reserved, most)
-        self.unsure += most - cost
+        self.doubt(most - cost)
         self.tokens += usage.input_tokens + usage.output_tokens
         if question.input_bound:
             self.input_factor = max(self.input_factor, usage.input_tokens / question.input_bound)
@@ -114,9 +145,8 @@ class Purse:
             logger.warning("%s %s; said once.", self.identity.model, what)
 
     def keep(self, question: Question) -> None:
-        """Count a question at its worst, because nobody knows whether it was billed."""
+        """Count a question at its worst, because nobody knows whether it was billed, which `came` wrote down."""
         self.budget.settle(question.reserved, question.reserved)
-        self.unsure += question.reserved
 
     def free(self, question: Question) -> None:
         """Give back what was set aside for a question that cost nothing."""
@@ -125,29 +155,24 @@ class Purse:
     def look_back(self, journal: Journal) -> None:
         """Add up what all replies in a journal cost, before any more is read or asked.
 
-        Where a count in it cannot be true, what was promised by it is not believed either.
+        Where a count in it cannot be true, what an earlier version promised by it is not believed either.
         """
         self.picodollars_read = paid_in_journal(journal.path)
         self.misled = count_unsound(journal.path) > 0
 
     def remember_in(self, journal: Journal, run: str) -> None:
-        """Count what earlier processes of this run spent or may have spent, and write down what this one may."""
-        self.fact = f"promised:{run}"
-        if self.misled:
-            journal.remember(self.fact, b"0")
-        known = journal.recall(self.fact)
-        self.promised = 0.0 if known is None else dollars(int(known))
-        spent = spent_in_run(journal.path, run)
-        self.budget.settle(0.0, max(self.promised, spent))
-        self.unsure = max(self.promised - spent, 0.0)
-        if self.budget.limit is not None:
-            self.journal = journal
+        """Count what earlier processes of this run spent or may have spent.
 
-    def promise(self, more: float) -> None:
-        """Write down that so much may be spent from now on."""
-        if self.journal is not None:
-            self.promised = self.budget.spent + self.budget.reserved + more
-            self.journal.remember(self.fact, str(picodollars(self.promised)).encode())
+        Nobody else holds the journal: what left and has no end by now has lost its process, and may have been sold.
+        """
+        journal.write_now([(PROMISED + run, None)] if self.misled else [])
+        self.run = run
+        unsure = unsure_of(journal.path, run)
+        self.lost, read_again = unsure.requests, self.picodollars_unsure
+        self.picodollars_unsure += unsure.picodollars
+        if unsure.open or read_again:
+            journal.write_now([*((name, None) for name in unsure.open), self.unsure_fact()])
+        self.budget.settle(0.0, spent_in_run(journal.path, run) + self.unsure)
 
 
 def remember_rate(journal: Journal, model: str, rate: Rate | None) -> None:

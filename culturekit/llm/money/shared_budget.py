@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
 from culturekit.errors import UsageError
@@ -10,6 +11,10 @@ from culturekit.llm.money.budget import dollars
 from culturekit.storage.manifest import JOURNAL
 
 __all__ = [
+    "PROMISED",
+    "UNDER_WAY",
+    "UNSURE",
+    "Unsure",
     "count_unsound",
     "journal_for",
     "left_for",
@@ -17,6 +22,8 @@ __all__ = [
     "paid_in_journal",
     "spent_elsewhere",
     "spent_in_run",
+    "unsure_of",
+    "unsure_runs",
 ]
 
 OF_RUN = f"""
@@ -30,8 +37,13 @@ UNSOUND = f"SELECT count(*) FROM readings WHERE NOT {SOUND}"
 
 def spent_in_run(path: Path, run: str) -> float:
     """Add up what the replies of a run cost, in US dollars."""
+    return dollars(picodollars_in_run(path, run))
+
+
+def picodollars_in_run(path: Path, run: str) -> int:
+    """Add up what the replies of a run cost, in picodollars."""
     with errors_explained(path), closing(open_for_reading(path)) as connection:
-        return dollars(paid(*connection.execute(OF_RUN, (run,)).fetchone()))
+        return paid(*connection.execute(OF_RUN, (run,)).fetchone())
 
 
 def paid_in_journal(path: Path) -> int:
@@ -46,8 +58,57 @@ def count_unsound(path: Path) -> int:
         return int(connection.execute(UNSOUND).fetchone()[0])
 
 
+UNDER_WAY = "under-way:"
+"""Facts of requests that have left, by run and number: the most each can cost. What came of it takes it away."""
+
+UNSURE = "unsure:"
+"""The fact of a run that says how many requests died with its processes, and what it may owe beyond its replies."""
+
+PROMISED = "promised:"
+"""What versions before this wrote down in their place: the most that a run might have spent in all."""
+
+FACTS = "SELECT name, value FROM facts WHERE name >= ? AND name < ? || char(1114111)"
+FACT = "SELECT value FROM facts WHERE name = ?"
+
+
+@dataclass(frozen=True, slots=True)
+class Unsure:
+    """What may have been billed beside the replies in a journal: requests whose end nobody saw, and all their money.
+
+    `requests` counts those that left no exchange, since their process died; `open` are the facts that hold them.
+    `picodollars` is the most that they, requests without a reply and replies that nobody counted can have cost.
+    """
+
+    requests: int = 0
+    picodollars: int = 0
+    open: tuple[str, ...] = ()
+
+
+def unsure_of(path: Path, run: str) -> Unsure:
+    """Add up what a run may owe beyond what its replies cost."""
+    with errors_explained(path), closing(open_for_reading(path)) as connection:
+        under_way = connection.execute(FACTS, (f"{UNDER_WAY}{run}:",) * 2).fetchall()
+        settled = connection.execute(FACT, (UNSURE + run,)).fetchone()
+        promised = connection.execute(FACT, (PROMISED + run,)).fetchone()
+    requests, picodollars = map(int, settled[0].split()) if settled else (0, 0)
+    if promised and not count_unsound(path):
+        picodollars += max(int(promised[0]) - picodollars_in_run(path, run), 0)
+    return Unsure(
+        requests + len(under_way),
+        picodollars + sum(int(value) for _, value in under_way),
+        (*(name for name, _ in under_way), *([PROMISED + run] if promised else [])),
+    )
+
+
+def unsure_runs(path: Path) -> list[Unsure]:
+    """Say of each run of a journal what it may owe."""
+    with errors_explained(path), closing(open_for_reading(path)) as connection:
+        left = {name.rpartition(":")[0] for name, _ in connection.execute(FACTS, (UNDER_WAY,) * 2)}
+        others = {name for kind in (UNSURE, PROMISED) for name, _ in connection.execute(FACTS, (kind, kind))}
+    return [unsure_of(path, run) for run in sorted({name.partition(":")[2] for name in left | others})]
+
+
 LAST_RUN = "SELECT tag FROM runs ORDER BY number DESC LIMIT 1"
-PROMISED = "SELECT value FROM facts WHERE name = ?"
 
 
 def journal_for(final: Path) -> Path | None:
@@ -74,12 +135,7 @@ def spent_in_last_run(journal: Path) -> float:
     """Give what the last run in a journal paid; replies that never came count as its budget counted them."""
     with errors_explained(journal), closing(open_for_reading(journal)) as connection:
         last = connection.execute(LAST_RUN).fetchone()
-        if last is None:
-            return 0.0
-        promised = connection.execute(PROMISED, (f"promised:{last[0]}",)).fetchone()
-    if count_unsound(journal):
-        return spent_in_run(journal, last[0])
-    return max(spent_in_run(journal, last[0]), dollars(int(promised[0])) if promised else 0.0)
+    return 0.0 if last is None else spent_in_run(journal, last[0]) + dollars(unsure_of(journal, last[0]).picodollars)
 
 
 def left_for(budget: float | None, stages: Iterable[Path]) -> float | None:

@@ -97,6 +97,14 @@ def key_from_environment(*names: str) -> Secret:
         value = os.environ.get(name, "").strip()
         if not value:
             continue
+        if len(value) < SHORTEST_KEY:
+            raise UsageError(
+                "this key is too short to be blanked without harm to other words",
+                where=name,
+                expected=f"{SHORTEST_KEY} letters or more",
+                found=f"{len(value)}",
+                hint="Unset the variable where the server needs no key, or give the server a longer one.",
+            )
         if not value.isascii() or not value.isprintable() or " " in value:
             raise UsageError("this is not a key", where=name, expected="one line of printable ASCII without spaces")
         return Secret(name, value)
@@ -108,6 +116,9 @@ def key_from_environment(*names: str) -> Secret:
 
 
 SHORTEST = 6
+SHORTEST_KEY = 8
+"""Letters of a key: what is shorter stands in ordinary words, which blanking it would break."""
+
 """Characters; anything shorter would blank ordinary words."""
 
 SECRET_VARIABLE = re.compile(

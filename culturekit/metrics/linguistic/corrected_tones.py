@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.metrics.arguments import argument_error, check_confidence
-from culturekit.metrics.inclusion.clustered_shares import wilson
 from culturekit.metrics.linguistic.tone_histograms import MOST, SpreadKind, jackknife, spread
+from culturekit.metrics.statistics.clustered_shares import wilson
 from culturekit.metrics.statistics.intervals import Interval
 
 __all__ = ["FEWEST", "MISSED", "CorrectedTones", "corrected_tones"]

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.metrics.arguments import argument_error, check_confidence, finite_vector
-from culturekit.metrics.inclusion.clustered_shares import clustered_share
 from culturekit.metrics.realism.distances import Floats
 from culturekit.metrics.realism.features import Features, blocks, check_same_width, feature_rows
+from culturekit.metrics.statistics.clustered_shares import clustered_share
 from culturekit.metrics.statistics.intervals import Interval
 
 __all__ = [

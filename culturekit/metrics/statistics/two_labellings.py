@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from culturekit.defaults import CONFIDENCE
 from culturekit.metrics.arguments import argument_error, check_confidence
-from culturekit.metrics.inclusion.clustered_shares import clustered_share
+from culturekit.metrics.statistics.clustered_shares import clustered_share
 from culturekit.metrics.statistics.clustering import Keys, cluster_codes
 from culturekit.metrics.statistics.intervals import Interval
 

@@ -230,9 +230,9 @@ class C3(AskingRecipe):
             there = self.pairs.count
             rated = 0 if self.people is None else self.people.pairs
             wanted += [("pairs.keep", self.pairs.keep, there, "pairs"), ("people.pairs", rated, there, "pairs")]
-        for name, asked, known, of in wanted:
-            if asked > known:
-                raise ValueError(f"{name} asks for {asked:,} of {known:,} {of}")
+        for name, count, known, of in wanted:
+            if count > known:
+                raise ValueError(f"{name} asks for {count:,} of {known:,} {of}")
         return self
 
     @model_validator(mode="after")

@@ -16,7 +16,7 @@ from culturekit.families.family import Confidence, rules_of
 from culturekit.families.handles.country_groups import country_groups
 from culturekit.families.meta import ALL
 from culturekit.generation.runner import ImagePlan
-from culturekit.index.scorers import SCORERS
+from culturekit.index.raters.scorers import SCORERS
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.metrics.ahead.composite import Reduce
 from culturekit.metrics.ahead.descriptor_scores import Aggregate

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from culturekit.errors import UsageError
 from culturekit.llm.money.shared_budget import journal_for
-from culturekit.pipeline.known_inputs import known_records
+from culturekit.stages.known_inputs import known_records
 from culturekit.stages.stage import Stage, input_records, key_of
 from culturekit.storage.manifest import read_manifest
 

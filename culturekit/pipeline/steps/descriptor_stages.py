@@ -29,7 +29,7 @@ from culturekit.builders.descriptors.stereotypes import (
 from culturekit.families.handles.inputs import Numbered
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Request
-from culturekit.pipeline.asking_stage import asking_each
+from culturekit.pipeline.steps.asking_stage import asking_each
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import AskingCommand
 
@@ -77,7 +77,10 @@ class ProposalReads:
 
 
 def propose_stage(given: PromptsRead, options: ProposeOptions, llm: LlmOptions = DEFAULTS) -> Stage:
-    """Have a model propose what pictures of each activity should show, dimension by dimension."""
+    """Have a model propose what pictures of activities show.
+
+    It goes dimension by dimension.
+    """
 
     def requests(instructions: str) -> Iterator[Request]:
         for row in dimensions_of(given.activities()):
@@ -101,7 +104,10 @@ def propose_stage(given: PromptsRead, options: ProposeOptions, llm: LlmOptions =
 
 
 def refine_stage(given: ProposalReads, options: RefineOptions, llm: LlmOptions = DEFAULTS) -> Stage:
-    """Have a model choose among what several proposed, and merge what says the same; it can add nothing."""
+    """Have a model choose among proposals, and merge them.
+
+    What says the same is merged; it can add nothing.
+    """
 
     def requests(instructions: str) -> Iterator[Request]:
         for cell in given.cells(options.at_most):

@@ -16,10 +16,10 @@ from culturekit.builders.completing.completion_plan import (
 )
 from culturekit.builders.completing.completion_questions import CompletionLimits, cells_of, wordings
 from culturekit.builders.completing.completion_state import CellState
+from culturekit.builders.completing.item_facts import ItemNames
 from culturekit.builders.filtering.candidate_verdicts import TASK, wording
 from culturekit.builders.filtering.cspace_filter import PilotOutcome, ask_pilot, filter_candidates
 from culturekit.builders.filtering.filter_plan import FilterPlan, plan_filter
-from culturekit.builders.filtering.item_facts import ItemNames
 from culturekit.families.handles.inputs import roles_of
 from culturekit.kg.countries import country_files
 from culturekit.kg.graph_tables import GraphTables
@@ -27,8 +27,8 @@ from culturekit.kg.walk.root_choice import Roots
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.money.shared_budget import journal_for
-from culturekit.pipeline.asking_stage import asking_stage, scratch
-from culturekit.pipeline.concept_options import judged_concepts
+from culturekit.pipeline.steps.asking_stage import asking_stage, scratch
+from culturekit.pipeline.steps.concept_options import judged_concepts
 from culturekit.pipeline.steps.extract_stages import described
 from culturekit.records.schemas import CANDIDATES, DROPS
 from culturekit.records.work import Outcome, Work
@@ -69,7 +69,7 @@ class FilterOptions:
 
 
 def filter_stage(given: FilterReads, options: FilterOptions, llm: LlmOptions = DEFAULTS) -> Stage:
-    """Judge candidates; every one that is dropped keeps its reason."""
+    """Judge candidates, and keep the reason of each drop."""
     client, concepts = CLIENTS.make(options.judge), options.roots
 
     def run(work: Work) -> Outcome:
@@ -168,7 +168,10 @@ class SharedBudget(LlmOptions):
 
 
 def complete_filtered(given: CompletionInputs, options: CompletionOptions, llm: SharedBudget) -> Stage:
-    """Complete a collection: a model names what is missing, a second question checks each name."""
+    """Complete a collection by what a model says is missing.
+
+    A second question checks each name.
+    """
     beside = given.kept.parent / f"{DROPS.name}.parquet"
     found = beside if given.drops is None and beside.is_file() else given.drops
     return complete_stage(replace(given, drops=found), options, llm)

@@ -14,8 +14,8 @@ from culturekit.generation.backends import BACKENDS
 from culturekit.generation.diffusion.diffusers_backend import files_behind
 from culturekit.generation.finetuning.training_pairs import pairs_in
 from culturekit.generation.finetuning.tuning_plan import TuningOptions, TuningPlan, pipeline_of, plan_tuning
-from culturekit.pipeline.run_stage import run_part
 from culturekit.records.work import Engine, Outcome, Progress, Work
+from culturekit.stages.run_stage import run_part
 from culturekit.stages.stage import Stage
 from culturekit.storage.digests import digest_tree
 from culturekit.storage.manifest import InputRecord, read_manifest

@@ -25,11 +25,11 @@ from culturekit.llm.money.cost_plan import amount
 from culturekit.llm.money.shared_budget import journal_for
 from culturekit.llm.money.spending import read_spending
 from culturekit.llm.money.tokens import ADDED_BY_SERVERS, estimate
-from culturekit.pipeline.run_stage import run_part
 from culturekit.pipeline.steps.folder_stage import image_folder, stage_of
 from culturekit.records.work import Engine, Outcome, Progress, Work
 from culturekit.registry import Spec, parse_spec
 from culturekit.stages.asking import Asking, Left
+from culturekit.stages.run_stage import run_part
 from culturekit.stages.stage import Stage
 from culturekit.storage.manifest import read_manifest
 from culturekit.trail.upstream import upstream

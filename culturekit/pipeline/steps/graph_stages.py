@@ -12,9 +12,9 @@ from culturekit.builders.space.cspace import ReleaseOptions, release
 from culturekit.builders.space.release_files import check_formats
 from culturekit.errors import UsageError
 from culturekit.kg.concepts import Concept
-from culturekit.kg.countries import countries, country_files
+from culturekit.kg.countries import countries, country_files, use_countries_beside
 from culturekit.kg.looking.compare import write_comparison
-from culturekit.pipeline.concept_options import released_concepts
+from culturekit.pipeline.steps.concept_options import released_concepts
 from culturekit.records.choices import GraphFormat
 from culturekit.records.schemas import DIFF
 from culturekit.records.work import Outcome, Work
@@ -23,9 +23,9 @@ from culturekit.stages.stage import Stage
 from culturekit.storage.manifest import read_manifest
 from culturekit.storage.package_data import shipped
 from culturekit.storage.tables import write_table
-from culturekit.trail.space.behind import SpaceBehind
-from culturekit.trail.space.causes import compare_spaces
-from culturekit.trail.space.change_lines import cause_totals
+from culturekit.trail.space_behind import SpaceBehind
+from culturekit.trail.space_causes import compare_spaces
+from culturekit.trail.space_lines import cause_totals
 
 __all__ = [
     "compare_stage",
@@ -79,6 +79,7 @@ def prompts_stage(
     `released` is the space as it was published, where it was taken in.
     """
     options.check()
+    use_countries_beside(released or cspace)
     groups = quota_groups(released or cspace, concepts) if options.draws else []
     for role, path in options.inputs().items():
         if role != STATEMENTS and not path.is_file():
@@ -146,10 +147,11 @@ def import_graph_stage(path: Path, form: GraphFormat) -> Stage:
 def space_diff_stage(before: Path, after: Path) -> Stage:
     """Compare two cultural spaces; the keys of all stages behind them are part of what decides."""
     sides = [SpaceBehind.found_at(path) for path in (before, after)]
+    use_countries_beside(*(side.file for side in sides))
     return Stage(
         "diff",
         "space-diff",
-        1,
+        2,
         lambda work: write_space_diff(work, *sides),
         {"before": sides[0].file, "after": sides[1].file},
         {

@@ -25,7 +25,7 @@ from culturekit.families.handles.public_files import space_table
 from culturekit.kg.countries import WORLD, country_files
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient
-from culturekit.pipeline.asking_stage import AskPlan, asking_images
+from culturekit.pipeline.steps.asking_stage import AskPlan, asking_images
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import AskingCommand, Typed
@@ -45,7 +45,10 @@ class TagPlan(AskPlan):
 
 
 def tag_stage(given: TagReads, options: TagOptions, llm: LlmOptions = DEFAULTS) -> Stage:
-    """Ask a vision model which artifact each image shows: the alternative to `index map`."""
+    """Ask a vision model which artifact each image shows.
+
+    It is the alternative to `index map`.
+    """
     sample = options.sample
 
     def run(work: Work, client: Client | FreeClient) -> Outcome:
@@ -104,7 +107,10 @@ class JudgeOptions:
 
 
 def judge_stage(given: JudgeReads, options: JudgeOptions, llm: LlmOptions = DEFAULTS) -> Stage:
-    """Ask a vision model questions of your own about each image; `score agreement` holds its answers against people."""
+    """Ask a vision model questions of your own about each image.
+
+    `score agreement` holds its answers against people.
+    """
     questions = [asdict(question) for question in options.questions]
     return asking_images(
         "judge",

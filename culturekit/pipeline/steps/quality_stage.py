@@ -12,7 +12,7 @@ from culturekit.families.handles.behind_specs import behind, check_ready
 from culturekit.families.handles.inputs import roles_of
 from culturekit.families.handles.public_files import prompts_table
 from culturekit.index.raters.score_pictures import QualityOptions, score_pictures
-from culturekit.index.scorers import SCORERS
+from culturekit.index.raters.scorers import SCORERS
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import StageCommand
@@ -32,7 +32,10 @@ class QualityReads:
 
 
 def quality_stage(given: QualityReads, options: QualityOptions) -> Stage:
-    """Score the quality of every image; what cannot be scored is listed with its reason."""
+    """Score the quality of every image.
+
+    What cannot be scored is listed with its reason.
+    """
     scorer = options.scorer
     SCORERS.check(scorer)
 

@@ -144,9 +144,9 @@ DIFF = declare(
 """What changed between two graphs (`part` is item, label, edge, country or statement) or two extractions (candidate,
 label, country, root, hop, path or field); `change` is added, removed or changed. Between two cultural spaces `part` is
 artifact, or the column that is another; `qid` is the artifact's id and `value` its country, both as they were, and
-`change` is added, removed, renamed or reclassified. There each row has the `stage` that first made it differ, its
-`causes` as evidence shows them (dump, config, model, wording, code), and `undecided`: what else may be behind it and
-cannot be told apart. `because` is the evidence, in lines."""
+`change` is added, removed, renamed or reclassified. There each row has the first `stage` at which its item differs,
+and what differs in the inputs and options of that stage (dump, config, wording, model, code): in `causes` where it is
+one kind of thing, else in `undecided`. `because` is the evidence, in lines."""
 
 CSPACE = declare(
     "cspace",

@@ -14,7 +14,6 @@ from culturekit.builders.prompting.dialect_grammar import GRAMMARS, Rules
 from culturekit.builders.prompting.dialect_pairs import DialectOptions, DialectReads
 from culturekit.errors import ConfigError, UsageError
 from culturekit.generation.linguistic_lists import lists
-from culturekit.pipeline.run_stage import run_stage
 from culturekit.pipeline.steps.linguistic_prompt_stages import (
     NounOptions,
     NounReads,
@@ -24,6 +23,7 @@ from culturekit.pipeline.steps.linguistic_prompt_stages import (
     specific_stage,
 )
 from culturekit.pipeline.workers.local_engine import LocalEngine
+from culturekit.stages.run_stage import run_stage
 from culturekit.stages.stage import Stage
 from culturekit.storage.manifest import read_manifest
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.builders.prompting.prompt_templates import templates
+from culturekit.builders.prompt_templates import templates
 from culturekit.builders.prompting.prompts import PromptOptions, build_prompts
 from culturekit.builders.prompting.selection import PLACE, in_draw_order
 from culturekit.errors import UsageError

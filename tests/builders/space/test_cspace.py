@@ -14,10 +14,10 @@ from culturekit.builders.space.space_triples import COLUMN, ROW
 from culturekit.errors import IntegrityError, MissingDependency, UsageError
 from culturekit.kg.concepts import Concept, Root
 from culturekit.kg.exchange.graph_files import read_triples
-from culturekit.pipeline.run_stage import run_stage
 from culturekit.pipeline.steps.graph_stages import release_stage
 from culturekit.records.schemas import CSPACE, DROPS, KEPT
 from culturekit.records.work import Work
+from culturekit.stages.run_stage import run_stage
 from culturekit.storage.tables import read_table, write_table
 from tests.builders.spaces import artifact, cspace, rows_of
 from tests.conftest import HeardProgress, HereEngine, stage_here

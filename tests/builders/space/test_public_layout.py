@@ -6,7 +6,7 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from culturekit.builders.prompting.prompt_rows import Wording, artifact_prompt
+from culturekit.builders.prompt_rows import Wording, artifact_prompt
 from culturekit.builders.prompting.prompts import PromptOptions, build_prompts
 from culturekit.builders.space.public_cube import read_public_cube, slug
 from culturekit.builders.space.public_layout import STATEMENTS, public_rows, statements_of, write_public

@@ -18,11 +18,11 @@ from culturekit.generation.backends import BACKENDS
 from culturekit.generation.finetuning.training_pairs import pairs_in, shown_square
 from culturekit.generation.finetuning.tuning_plan import TuningOptions, pipeline_of, plan_tuning
 from culturekit.generation.runner import ImagePlan
-from culturekit.pipeline.run_stage import StageRun
 from culturekit.pipeline.steps.finetune_stage import FinetuneReads, finetune_stage, pilot_of
 from culturekit.pipeline.steps.generate_stage import generate_stage
 from culturekit.records.schemas import IMAGES, TRAINING
 from culturekit.records.work import Quiet
+from culturekit.stages.run_stage import StageRun
 from culturekit.storage.digests import digest_file
 from culturekit.storage.tables import read_table
 from culturekit.torch_places import mend_torchvision

@@ -13,10 +13,10 @@ from culturekit.generation.backend import Failure, ImageRequest, Picture
 from culturekit.generation.backends import BACKENDS
 from culturekit.generation.folder import folder_hashes
 from culturekit.generation.folder.folder_listing import PictureFile
-from culturekit.pipeline.run_stage import run_stage
 from culturekit.pipeline.steps.folder_stage import image_folder, stage_of
 from culturekit.pipeline.workers.local_engine import LocalEngine
 from culturekit.records.schemas import IMAGES
+from culturekit.stages.run_stage import run_stage
 from culturekit.storage.digests import digest_bytes
 from tests.conftest import HeardProgress, HereEngine, Item, Result, stage_here
 from tests.faults.kill_and_resume import content

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from culturekit.cli.app import app
 from culturekit.errors import IntegrityError, NothingScored, UsageError
 from culturekit.index.raters import score_pictures as scoring
-from culturekit.index.scorers import SCORERS
+from culturekit.index.raters.scorers import SCORERS
 from culturekit.records.schemas import IMAGES, PROMPTS
 from culturekit.storage.manifest import read_manifest
 from culturekit.storage.tables import write_table

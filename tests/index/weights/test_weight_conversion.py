@@ -5,7 +5,6 @@ import os
 import pickle
 import struct
 import subprocess
-import sys
 import zipfile
 from argparse import Namespace
 from collections import OrderedDict
@@ -162,6 +161,15 @@ def test_a_pickle_that_runs_something_is_refused_and_runs_nothing(
     assert not (tmp_path / "ran").exists()
 
 
+def test_a_torchscript_archive_is_refused(tmp_path: Path) -> None:
+    source = saved(tmp_path, weights())
+    with zipfile.ZipFile(source, "a") as archive:
+        archive.writestr("checkpoint/constants.pkl", b"")
+    with pytest.raises(IntegrityError, match="nothing of it was run") as told:
+        converted(source)
+    assert told.value.found == "a TorchScript archive"
+
+
 def test_another_file_than_the_published_one_is_not_opened(tmp_path: Path) -> None:
     source = saved(tmp_path, Runs(os.system, f"touch {tmp_path}/ran"))
     with pytest.raises(IntegrityError, match="not the file that was published") as told:
@@ -198,16 +206,6 @@ def test_one_storage_shown_many_times_is_refused(tmp_path: Path) -> None:
     whole = torch.randn(1000, 8)
     content = {**weights(), **{f"visual.part.{number}": whole for number in range(50)}}
     refused(saved(tmp_path, content), IntegrityError, "unpacks to more than it is")
-
-
-def test_a_pickle_that_grows_in_memory_is_stopped(tmp_path: Path) -> None:
-    source = tmp_path / "checkpoint.pt"
-    lists = b"(" + b"I1\n" * 100 + b"l"
-    grown = b"\x80\x02" + lists + b"q\x01" + b"0"
-    for depth in range(2, 40):
-        grown += b"(" + (b"h" + bytes([depth - 1])) * 100 + b"tq" + bytes([depth]) + b"0"
-    source.write_bytes(grown + b"h\x27.")
-    refused(source, CultureKitError, "weights|broken|memory|more than tensors")
 
 
 @pytest.mark.parametrize(
@@ -264,30 +262,6 @@ def test_a_file_of_somebody_else_is_not_replaced(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="something else stands there"):
         converted(saved(tmp_path, weights()))
     assert (tmp_path / "weights.safetensors").read_bytes() == b"mine"
-
-
-def test_while_weights_are_read_nothing_gets_out(tmp_path: Path) -> None:
-    tries = {
-        "connection": "import socket; socket.socket()",
-        "name": "import socket; socket.getaddrinfo('localhost', 80)",
-        "process": "import subprocess; subprocess.run(['true'])",
-        "shell": "import os; os.system('true')",
-        "fork": "import os; os.fork()",
-        "file": f"open({str(tmp_path.parent / 'elsewhere')!r}, 'w')",
-        "descriptor": f"import os; os.open({str(tmp_path.parent / 'elsewhere')!r}, os.O_CREAT | os.O_WRONLY)",
-    }
-    code = (
-        "import json, sys, pathlib\n"
-        "from culturekit.index.weights.weight_unpickling import guard\n"
-        f"sys.addaudithook(guard(pathlib.Path({str(tmp_path)!r})))\n"
-        f"for name, text in {tries!r}.items():\n"
-        "    try:\n        exec(text)\n        print(name, 'worked')\n"
-        "    except PermissionError:\n        print(name, 'refused')\n"
-        f"open({str(tmp_path / 'inside')!r}, 'w').close()\nprint('inside worked')\n"
-    )
-    path = os.pathsep.join(sys.path)
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={"PYTHONPATH": path})
-    assert run.stdout.splitlines() == [*(f"{name} refused" for name in tries), "inside worked"], run.stderr
 
 
 def test_the_notes_of_a_file_are_read_without_any_package(tmp_path: Path) -> None:

@@ -11,8 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from culturekit.errors import UsageError
-from culturekit.kg.exchange.graph_files import FORMATS, form_of, read_graph_file, read_triples
-from culturekit.kg.exchange.networkx_graphs import as_graphml, as_node_link, from_networkx, networkx_graph
+from culturekit.kg.exchange.graph_files import (
+    SUFFIXES,
+    form_of,
+    from_networkx,
+    graph_file,
+    networkx_graph,
+    read_graph_file,
+    read_triples,
+)
 from culturekit.kg.looking.neighbourhood import Neighbour, Neighbourhood, StatedEdge, neighbourhood
 from culturekit.records.choices import GraphDirection, GraphFormat
 from tests.effort import examples
@@ -32,7 +39,7 @@ def small_world(folder: Path) -> Path:
 
 def test_rdflib_reads_the_triples_of_best_rank_and_the_labels(tmp_path: Path) -> None:
     around = neighbourhood(small_world(tmp_path / "w"), "Q3", hops=1)
-    graph = rdflib.Graph().parse(data=FORMATS["ntriples"].write(around), format="nt")
+    graph = rdflib.Graph().parse(data=graph_file(around, "ntriples"), format="nt")
     iri = rdflib.URIRef
     stated = {(str(s), str(p), str(o)) for s, p, o in graph if str(p).startswith(DIRECT)}
     assert stated == {
@@ -47,9 +54,9 @@ def test_rdflib_reads_the_triples_of_best_rank_and_the_labels(tmp_path: Path) ->
 
 def test_networkx_reads_the_others_with_labels_and_every_rank(tmp_path: Path) -> None:
     around = neighbourhood(small_world(tmp_path / "w"), "Q3", hops=1)
-    (tmp_path / "g.graphml").write_bytes(as_graphml(around))
+    (tmp_path / "g.graphml").write_bytes(graph_file(around, "graphml"))
     xml = networkx.read_graphml(tmp_path / "g.graphml", force_multigraph=True)
-    linked = networkx.node_link_graph(json.loads(as_node_link(around)), edges="edges")
+    linked = networkx.node_link_graph(json.loads(graph_file(around, "node-link")), edges="edges")
     for graph in (xml, linked):
         assert graph.is_directed()
         assert graph.is_multigraph()
@@ -67,16 +74,19 @@ def test_networkx_reads_the_others_with_labels_and_every_rank(tmp_path: Path) ->
 
 @settings(max_examples=examples(200), deadline=None)
 @given(label=st.text(st.characters(exclude_categories=["Cs"]), min_size=1))
-def test_any_label_comes_back_as_it_was(label: str) -> None:
+def test_any_label_comes_back_as_it_was(tmp_path_factory: pytest.TempPathFactory, label: str) -> None:
+    file = tmp_path_factory.mktemp("labels") / "file"
     edge = StatedEdge(1, "P31", 0, 1, "normal", False, True, True)
     around = Neighbourhood(1, (Neighbour(1, label, "en", None, 0),), (edge,), 0)
-    for form in ("ntriples", "turtle", "json-ld"):
-        read, others = FORMATS[form].read(FORMATS[form].write(around))
+    forms: tuple[GraphFormat, ...] = ("ntriples", "turtle", "json-ld")
+    for form in forms:
+        file.write_bytes(graph_file(around, form))
+        read, others = read_graph_file(file, form)
         assert ([item.label for item in read.items], others) == ([label], 0), form
         assert [(e.subject, e.property, e.value) for e in read.edges] == [(1, "P31", 1)]
-    linked = networkx.node_link_graph(json.loads(as_node_link(around)), edges="edges")
+    linked = networkx.node_link_graph(json.loads(graph_file(around, "node-link")), edges="edges")
     assert linked.nodes["Q1"]["label"] == label
-    xml = networkx.parse_graphml(as_graphml(around).decode(), force_multigraph=True)
+    xml = networkx.parse_graphml(graph_file(around, "graphml").decode(), force_multigraph=True)
     forbidden = {*map(chr, range(32)), "\ufffe", "\uffff"} - {"\t", "\n", "\r"}
     assert xml.nodes["Q1"]["label"] == "".join("\ufffd" if c in forbidden else c for c in label)
     assert xml.edges["Q1", "Q1", "Q1-P31-0"]["ended"] is True
@@ -111,20 +121,20 @@ def test_a_large_neighbourhood_is_cut_and_says_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize("form", ["graphml", "node-link"])
 def test_a_graph_comes_back_as_it_was(tmp_path: Path, form: GraphFormat) -> None:
     around = neighbourhood(small_world(tmp_path / "w"), "Q3", hops=2)
-    file = tmp_path / f"g{FORMATS[form].suffix}"
-    file.write_bytes(FORMATS[form].write(around))
+    file = tmp_path / f"g{SUFFIXES[form]}"
+    file.write_bytes(graph_file(around, form))
     assert form_of(file) == form
     read, others = read_graph_file(file, form)
     assert (replace(read, around=3), others) == (around, 0)
-    assert FORMATS[form].write(replace(read, around=3)) == file.read_bytes()
+    assert graph_file(replace(read, around=3), form) == file.read_bytes()
 
 
 @pytest.mark.parametrize("form", ["ntriples", "turtle", "json-ld"])
 def test_triples_come_back_with_what_triples_hold(tmp_path: Path, form: GraphFormat) -> None:
     around = neighbourhood(small_world(tmp_path / "w"), "Q3", hops=2)
-    file = tmp_path / f"g{FORMATS[form].suffix}"
-    file.write_bytes(FORMATS[form].write(around))
-    assert file.read_bytes() == FORMATS[form].write(around), "equal graphs give equal bytes"
+    file = tmp_path / f"g{SUFFIXES[form]}"
+    file.write_bytes(graph_file(around, form))
+    assert file.read_bytes() == graph_file(around, form), "equal graphs give equal bytes"
     read, others = read_graph_file(file, form)
     assert others == 0
     assert {(e.subject, e.property, e.value) for e in read.edges} == {

@@ -4,12 +4,12 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import networkx
 import polars as pl
 import pytest
 
 from culturekit.errors import UsageError
-from culturekit.kg.exchange.graph_files import FORMATS, import_graph
-from culturekit.kg.exchange.networkx_graphs import positions_of
+from culturekit.kg.exchange.graph_files import SUFFIXES, from_networkx, graph_file, import_graph
 from culturekit.kg.looking.explain import explain
 from culturekit.kg.looking.neighbourhood import neighbourhood
 from culturekit.records.choices import GraphFormat
@@ -33,17 +33,17 @@ def imported(file: Path, form: GraphFormat, folder: Path) -> Path:
     return out
 
 
-@pytest.mark.parametrize("form", list(FORMATS))
+@pytest.mark.parametrize("form", list(SUFFIXES))
 def test_what_is_imported_is_explained_as_before(tmp_path: Path, form: GraphFormat) -> None:
     graph = make_graph(tmp_path / "w", WORLD, items=[1])
     around = neighbourhood(graph, "Q2", hops=3)
-    (tmp_path / "file").write_bytes(FORMATS[form].write(around))
+    (tmp_path / "file").write_bytes(graph_file(around, form))
     copy = imported(tmp_path / "file", form, tmp_path)
     for item in ("Q3", "Q4", "Q5"):
         before, after = (explain(folder, item, concept_of({1: None})) for folder in (graph, copy))
         assert (after.verdict, after.roots, after.open_paths) == (before.verdict, before.roots, before.open_paths)
     if form in {"graphml", "node-link"}:
-        assert FORMATS[form].write(neighbourhood(copy, "Q2", hops=3)) == (tmp_path / "file").read_bytes()
+        assert graph_file(neighbourhood(copy, "Q2", hops=3), form) == (tmp_path / "file").read_bytes()
         known = pl.col("value").is_not_null()
         rows = [read_table(folder / "statements.parquet", STATEMENTS).filter(known) for folder in (graph, copy)]
         assert rows[1].equals(rows[0].filter(pl.col("number") != 5)), "Q5 is not near by a statement that counts"
@@ -51,7 +51,7 @@ def test_what_is_imported_is_explained_as_before(tmp_path: Path, form: GraphForm
 
 def test_a_file_without_statements_is_refused(tmp_path: Path) -> None:
     empty = replace(neighbourhood(make_graph(tmp_path / "w", WORLD, items=[1]), "Q2", hops=0), edges=())
-    (tmp_path / "file").write_bytes(FORMATS["graphml"].write(empty))
+    (tmp_path / "file").write_bytes(graph_file(empty, "graphml"))
     with pytest.raises(UsageError, match="no statement about items"):
         imported(tmp_path / "file", "graphml", tmp_path)
 
@@ -77,25 +77,25 @@ def node_link(*keys: str, label: str = "three") -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("keys", "positions"),
+    ("keys", "values"),
     [
-        (("P31-99999",), [0]),
-        (("P31-65535",), [65535]),
-        (("P31-65535", "P31-65535"), [0, 1]),
-        (("P31-2", "P31-70000", "x"), [0, 1, 2]),
+        (("P31-99999",), [5]),
+        (("P31-65535", "P31-65535"), [5, 6]),
+        (("P31-2", "P31-1", "x"), [7, 6, 5]),
     ],
 )
-def test_positions_that_no_store_can_hold_are_passed_over(
-    tmp_path: Path, keys: tuple[str, ...], positions: list[int]
-) -> None:
+def test_statements_stand_in_the_order_of_their_keys(tmp_path: Path, keys: tuple[str, ...], values: list[int]) -> None:
     (tmp_path / "file").write_bytes(node_link(*keys))
     stated = read_table(imported(tmp_path / "file", "node-link", tmp_path) / "statements.parquet", STATEMENTS)
-    assert stated["position"].to_list() == positions
+    assert stated["position"].to_list() == list(range(len(keys)))
+    assert stated["value"].to_list() == values
 
 
 def test_more_statements_than_positions_are_refused() -> None:
+    graph = networkx.MultiDiGraph()
+    graph.add_edges_from(("Q3", f"Q{number}", {"property": "P31"}) for number in range(10, 10 + 65_537))
     with pytest.raises(UsageError, match="65,536 at most, found 65,537"):
-        positions_of([0] * 65_537, "Q3: P31")
+        from_networkx(graph)
 
 
 def test_halves_of_characters_in_labels_are_replaced(tmp_path: Path) -> None:

@@ -356,9 +356,9 @@ class KilledJournal(Journal):
         super().remember(name, value)
         self.tick()
 
-    def append_all(self, entries: Sequence[Entry]) -> list[int]:
+    def append_all(self, entries: Sequence[Entry], facts: Sequence[tuple[str, bytes | None]] = ()) -> list[int]:
         self.tick()
-        numbers = super().append_all(entries)
+        numbers = super().append_all(entries, facts)
         self.tick()
         return numbers
 

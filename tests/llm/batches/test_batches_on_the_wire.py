@@ -7,18 +7,32 @@ from pathlib import Path
 
 import pytest
 
-from culturekit.errors import BudgetReached, UsageError
+from culturekit.errors import BudgetReached, UpstreamUnavailable, UsageError
 from culturekit.llm.batches import google_batches
+from culturekit.llm.batches.waiting import Pauses
 from culturekit.llm.engine import AskOptions
 from culturekit.llm.journal.journal import Journal
 from tests.faults.llm_batch_asking import questions
 from tests.faults.llm_batch_kills import start
 from tests.llm.batches.wire_runs import PROVIDERS, ask
+from tests.llm.listening import listening
 from tests.llm.server import Fault, JobPlan, Rule, Script, When, running_server
 
 pytestmark = pytest.mark.parametrize("provider", PROVIDERS)
 
 CREATED = ("batches.create",)
+
+
+class JumpingClock:
+    """A clock that does not let anybody wait."""
+
+    passed = 0.0
+
+    def now(self) -> float:
+        return self.passed
+
+    async def sleep(self, seconds: float) -> None:
+        self.passed += seconds
 
 
 @pytest.fixture(autouse=True)
@@ -160,3 +174,25 @@ def test_ctrl_c_leaves_at_once_and_the_job_is_collected_later(provider: str, tmp
         again = start(provider, server.url, tmp_path)
         assert again.wait() == 0
         assert server.stats()["bought_twice"] == 0 and len(jobs) == 4
+
+
+@pytest.mark.parametrize("status", [404, 405, 501])
+def test_a_server_without_a_batch_api_is_said_once_and_clearly(provider: str, status: int, tmp_path: Path) -> None:
+    with listening() as ears:
+        ears.status, ears.body = status, b'{"detail":"Not Found"}'
+        for _ in range(2):
+            with pytest.raises(UsageError, match=r"has no batch API.*found status \d+.*leave out --batch") as caught:
+                ask(provider, ears.url, tmp_path, questions(3))
+            assert ears.url in str(caught.value)
+        assert len(ears.heard) == 2
+
+
+def test_a_batch_for_a_server_on_this_machine_that_is_not_there_is_given_up_after_a_minute(
+    provider: str, tmp_path: Path
+) -> None:
+    with listening() as gone:
+        url = gone.url
+    clock = JumpingClock()
+    with pytest.raises(UpstreamUnavailable, match=r"no reply for 60 s; found connection refused.*start the server"):
+        ask(provider, url, tmp_path, questions(3), clock=clock, pauses=Pauses())
+    assert clock.passed <= 61.0

@@ -16,12 +16,12 @@ def key(base_url: str, named: str = "") -> str | None:
 
 def test_a_key_in_the_environment_is_not_sent_in_plain_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", CANARY)
-    monkeypatch.setenv("MINE", "mine")
+    monkeypatch.setenv("MINE", "mine-4711")
     for url in (OFFICIAL, "http://127.0.0.1:1/v1", "http://localhost:1", "http://[::1]:1", "https://llm.example.org"):
         assert key(url) == CANARY
     for url in ("http://llm.example.org/v1", "http://10.0.0.7:8000/v1"):
         assert key(url) is None
-        assert key(url, "${MINE}") == "mine"
+        assert key(url, "${MINE}") == "mine-4711"
 
 
 def test_a_variable_that_is_named_and_empty_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,6 +37,16 @@ def test_what_cannot_be_a_key_is_refused_and_not_repeated(value: str, monkeypatc
     with pytest.raises(UsageError, match="OPENAI_API_KEY") as caught:
         key(OFFICIAL)
     assert CANARY not in str(caught.value)
+
+
+def test_a_key_that_stands_in_ordinary_words_is_refused_and_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    for value in ("~", "EMPTY", "zq-4711"):
+        monkeypatch.setenv("OPENAI_API_KEY", value)
+        with pytest.raises(UsageError, match=r"^OPENAI_API_KEY.* 8 letters or more") as caught:
+            key("http://127.0.0.1:8000/v1")
+        assert value not in str(caught.value)
+    monkeypatch.setenv("OPENAI_API_KEY", "zq-47112")
+    assert key("http://127.0.0.1:8000/v1") == "zq-47112"
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,13 @@
+import asyncio
 import base64
+import gzip
 import json
 import logging
 import socket
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,10 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culturekit.errors import MissingDependency, UsageError
-from culturekit.llm.client import Failure
+from culturekit.llm.client import Failure, Usage
+from culturekit.llm.clients.remote_client import for_storage
+from culturekit.llm.engine import AskEngine, AskOptions
+from culturekit.llm.journal.exchanges import latest_exchanges
+from culturekit.llm.journal.journal import Journal
+from culturekit.llm.journal.journal_entry import key_of
 from culturekit.storage.digests import canonical_json
 from tests.llm.listening import Listening, listening
-from tests.llm.questions import client, picture, question, send, sent
+from tests.llm.questions import Verdict, client, picture, question, send, sent
 from tests.llm.server import Fault, Rule, RunningServer, Script, running_server
 
 CANARY = "sk-canary-4711-abcdef"
@@ -55,16 +64,85 @@ def test_a_server_answers_in_both_protocols_and_counts(server: RunningServer, ap
 
 
 @pytest.mark.parametrize("api", ["chat", "responses"])
-def test_the_bytes_that_leave_are_those_composed(ears: Listening, api: str) -> None:
+def test_what_leaves_is_what_was_composed_as_the_sdk_writes_it(ears: Listening, api: str) -> None:
     asked = client(f"openai:any?base_url={ears.url}/v1&api={api}&top_p=0.5")
     request = question("açaí 🫐 \u2028")
     send(asked, request)
     (heard,) = ears.heard
-    assert heard.body == asked.compose(request).body
+    assert json.loads(heard.body) == json.loads(asked.compose(request).body)
     assert heard.path == f"/v1{asked.identity.endpoint}"
     assert heard.headers["content-type"] == "application/json"
     assert heard.headers["authorization"] == "Bearer no-key"
-    assert heard.body == canonical_json(json.loads(heard.body))
+    assert heard.headers["x-stainless-retry-count"] == "0"
+
+
+def test_an_argument_that_only_other_servers_know_goes_beside_those_of_the_sdk(ears: Listening) -> None:
+    asked = client(f"openai:any?base_url={ears.url}/v1")
+    composed = asked.compose(question())
+    own = {**json.loads(composed.body), "guided_decoding_backend": "xgrammar"}
+
+    async def once() -> None:
+        await asked.send(replace(composed, body=canonical_json(own)))
+        await asked.close()
+
+    asyncio.run(once())
+    assert json.loads(ears.heard[0].body) == own
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("service", ["openai", "google"])
+def test_a_reply_stands_byte_for_byte_in_the_journal(
+    ears: Listening, service: str, packed: bool, tmp_path: Path
+) -> None:
+    said = json.dumps({"id": "Q1", "verdict": "keep"})
+    whole = {"choices": [{"message": {"content": said}, "finish_reason": "stop"}], "unknown\u2028": [1.50, "é"]}
+    if service == "google":
+        whole = {"candidates": [{"content": {"parts": [{"text": said}]}, "finishReason": "STOP"}], "x": 1e3}
+    sent_by_server = b" \n" + json.dumps(whole, indent=3).encode() + b"\r\n"
+    ears.body = gzip.compress(sent_by_server) if packed else sent_by_server
+    ears.headers = {"content-encoding": "gzip"} if packed else {}
+    asked = client(f"{service}:any?base_url={ears.url}&price=1/1")
+    with Journal(tmp_path) as journal:
+        journal.remember(f"probed:{asked.identity.base_url} {asked.model}", b"")
+        (answered,) = AskEngine(asked, journal, AskOptions(), run="one").ask_all([question()])
+        ((entry,),) = journal.found([key_of(asked.identity, asked.compose(question()))], run="one").values()
+    assert answered.outcome == "ok"
+    assert entry.raw == sent_by_server
+
+
+@pytest.mark.parametrize("key", ["completion", "choices-", "verdict-"])
+def test_a_key_that_is_a_word_of_the_protocol_changes_nothing_of_what_is_read(
+    ears: Listening, key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    said = json.dumps({"id": "Q1", "verdict": "keep"})
+    usage = {"prompt_tokens": 90, "completion_tokens": 20}
+    ears.body = json.dumps(
+        {"choices": [{"message": {"content": said}, "finish_reason": "stop"}], "usage": usage}
+    ).encode()
+    asked = client(f"openai:any?base_url={ears.url}&price=1/1")
+    with Journal(tmp_path) as journal:
+        journal.remember(f"probed:{asked.identity.base_url} {asked.model}", b"")
+        (answered,) = AskEngine(asked, journal, AskOptions(), run="one").ask_all([question()])
+    assert (answered.outcome, answered.value) == ("ok", Verdict("Q1", "keep"))
+    (exchange,) = latest_exchanges(journal.path, limit=9)
+    assert key.encode() not in exchange.reply
+    assert exchange.usage == Usage(90, 20)
+
+
+def test_a_key_that_a_model_repeats_stands_neither_in_the_journal_nor_in_the_answer(
+    ears: Listening, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", CANARY)
+    said = json.dumps({"id": CANARY, "verdict": "keep"})
+    ears.body = json.dumps({"choices": [{"message": {"content": said}, "finish_reason": "stop"}]}).encode()
+    asked = client(f"openai:any?base_url={ears.url}&price=1/1")
+    with Journal(tmp_path) as journal:
+        journal.remember(f"probed:{asked.identity.base_url} {asked.model}", b"")
+        (answered,) = AskEngine(asked, journal, AskOptions(), run="one").ask_all([question(allowed={})])
+    assert answered.value == Verdict("[key]", "keep")
+    assert CANARY not in answered.raw
+    assert CANARY.encode() not in journal.path.read_bytes()
 
 
 @pytest.mark.parametrize("api", ["chat", "responses"])
@@ -81,7 +159,7 @@ def test_images_leave_as_data_urls_and_are_named_by_hash_before(ears: Listening,
         assert whole.count(url) == 1
         assert url not in composed.decode()
         whole = whole.replace(f'"{url}"', f'"sha256:{image.sha256}"')
-    assert whole.encode() == composed
+    assert json.loads(whole) == json.loads(composed)
 
 
 def test_images_are_understood_by_a_server(server: RunningServer) -> None:
@@ -200,6 +278,22 @@ def test_no_server_is_a_connection_that_failed_and_nothing_was_sent(client: str)
     )
 
 
+@pytest.mark.parametrize(
+    ("host", "more", "patience"),
+    [
+        ("127.0.0.1", "", 60.0),
+        ("localhost", "", 60.0),
+        ("127.0.0.1", "&patience=7", None),
+    ],
+)
+def test_a_server_on_this_machine_that_is_not_there_is_worth_a_minute_unless_the_spec_says_more(
+    host: str, more: str, patience: float | None
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as gone:
+        port = gone.getsockname()[1]
+    assert failure(f"openai:any?base_url=http://{host}:{port}/v1{more}").patience == patience
+
+
 def test_no_such_name_and_no_tls_were_not_sent_either(ears: Listening) -> None:
     unknown = failure("openai:any?base_url=http://nowhere.invalid/v1")
     assert (unknown.detail, unknown.sent) == ("the name of the server is not known", False)
@@ -257,8 +351,10 @@ def test_a_key_that_a_server_echoes_in_escapes_is_kept_nowhere(
     monkeypatch.setenv("OPENAI_API_KEY", CANARY)
     echoed = "".join(sign if place % share else escape.format(ord(sign)) for place, sign in enumerate(CANARY))
     ears.body = b'{"choices":[{"message":{"content":"%b \\u00e9"}}]}' % echoed.encode()
-    raw = send(client(f"openai:any?base_url={ears.url}/v1"), question())
-    assert raw == b'{"choices":[{"message":{"content":"[key] \\u00e9"}}]}'
+    asked = client(f"openai:any?base_url={ears.url}/v1")
+    raw = send(asked, question())
+    assert raw == ears.body
+    assert for_storage(asked, raw) == b'{"choices":[{"message":{"content":"[key] \\u00e9"}}]}'
 
 
 @pytest.mark.parametrize(

@@ -16,11 +16,11 @@ from culturekit.llm.journal.exchanges import latest_exchanges
 from culturekit.llm.journal.journal import Entry, Journal, Reading
 from culturekit.llm.journal.journal_entry import key_of
 from culturekit.llm.journal.journal_places import JournalPlace
-from culturekit.llm.money.budget import Budget, picodollars
+from culturekit.llm.money.budget import Budget, dollars, picodollars
 from culturekit.llm.money.counted_here import Counts
 from culturekit.llm.money.ledger import Ledger, read_ledger
-from culturekit.llm.money.purse import AHEAD, Purse, remember_rate
-from culturekit.llm.money.shared_budget import spent_elsewhere
+from culturekit.llm.money.purse import Purse, remember_rate
+from culturekit.llm.money.shared_budget import Unsure, spent_elsewhere, unsure_of
 from culturekit.llm.money.spending import read_spending
 from culturekit.llm.money.tokens import input_bound
 from culturekit.llm.outcomes import Answered
@@ -145,16 +145,29 @@ def test_a_count_of_just_what_was_asked_for_is_not_said(tmp_path: Path, caplog: 
     assert "they are paid as counted" in caplog.text
 
 
-def test_what_may_be_spent_is_written_down_before_however_many_are_under_way(tmp_path: Path) -> None:
+def test_what_may_be_spent_is_written_down_before_it_leaves_and_taken_away_with_what_came(tmp_path: Path) -> None:
     client = FakeClient()
     purse = Purse(RATE, client.identity, Budget(1.0))
     with Journal(tmp_path) as journal:
         purse.remember_in(journal, "one")
-        for place, request in enumerate(questions(100)):
-            question = Question(place, Row(request), client.compose(request), b"k")
+        asked = [
+            Question(place, Row(request), client.compose(request), b"k") for place, request in enumerate(questions(9))
+        ]
+        for question in asked:
             assert purse.reserve(question)
-            promised, taken = int(journal.recall("promised:one") or b"0"), purse.budget.used + purse.budget.aside
-            assert 0 < taken <= promised <= taken + picodollars((AHEAD + 1) * question.reserved)
+            journal.write_now(purse.leaves(question))
+        worst = picodollars(asked[0].reserved)
+        unsure = unsure_of(journal.path, "one")
+        assert (unsure.requests, unsure.picodollars) == (9, 9 * worst)
+        journal.write_now(purse.came(asked[0]))
+        journal.write_now(purse.came(asked[1], sold=True))
+        unsure = unsure_of(journal.path, "one")
+        assert (unsure.requests, unsure.picodollars) == (7, 8 * worst), "of the second there is an exchange"
+        assert unsure_of(journal.path, "on") == unsure_of(journal.path, "one:1") == Unsure()
+        later = Purse(RATE, client.identity, Budget(1.0))
+        later.remember_in(journal, "one")
+        assert (later.lost, later.budget.used, later.unsure) == (7, 8 * worst, dollars(8 * worst))
+        assert unsure_of(journal.path, "one") == Unsure(7, 8 * worst)
 
 
 @pytest.mark.parametrize(("billed", "part"), [("keep", 1.0), ("free", 0.0)])
@@ -167,6 +180,7 @@ def test_a_question_without_a_reply_costs_its_worst_only_where_it_may_be_billed(
     )
     assert purse.reserve(question)
     worst = question.reserved
+    purse.came(question, sold=billed == "keep")
     getattr(purse, billed)(question)
     assert purse.unsure == part * worst
     assert [purse.budget.spent, purse.budget.reserved] == pytest.approx([part * worst, 0.0])

@@ -40,7 +40,7 @@ def counted_tokens(body: Mapping[str, Any]) -> int:
 def _part_tokens(part: Mapping[str, Any]) -> int:
     image = pick(part, "inlineData")
     if image:
-        return count_image(base64.b64decode(image["data"]), "google")
+        return count_image(base64.urlsafe_b64decode(image["data"].translate(str.maketrans("+/", "-_"))), "google")
     return count_text(part.get("text") or "")
 
 

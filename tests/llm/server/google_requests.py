@@ -34,10 +34,14 @@ def _both(known: Mapping[str, Shape]) -> dict[str, Shape]:
     return {**{re.sub(r"([A-Z])", r"_\1", name).lower(): shape for name, shape in known.items()}, **known}
 
 
+_STANDARD = str.maketrans("-_", "+/")
+"""Of the letters that are safe in a URL those that are usual; JSON of protocol buffers takes both."""
+
+
 def _base64(value: Any, path: tuple[str | int, ...]) -> None:
     text()(value, path)
     try:
-        base64.b64decode(value, validate=True)
+        base64.b64decode(value.translate(_STANDARD), validate=True)
     except binascii.Error:
         raise Complaint("value", path, "base64", value[:20]) from None
 

@@ -1,1 +1,0 @@
-"""The checks, one kind of mistake in a file."""

@@ -1,0 +1,383 @@
+"""Two cultural spaces compared: which rows differ, at which stage first, and what differs in its inputs or options."""
+
+import re
+from collections import defaultdict
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import polars as pl
+
+from culturekit.builders.filtering.candidate_verdicts import COLUMNS
+from culturekit.builders.folded_names import folded
+from culturekit.builders.space.space_diff import space_changes, untold_changes
+from culturekit.kg.graph_tables import GraphTables, Place, among
+from culturekit.records.schemas import DIFF
+from culturekit.records.work import Work
+from culturekit.storage.digests import canonical_json
+from culturekit.storage.manifest import Manifest
+from culturekit.trail.space_behind import ENTERED, Row, SpaceBehind
+
+Cause: TypeAlias = Literal["dump", "config", "wording", "model", "code"]
+
+_CAUSES: tuple[Cause, ...] = ("dump", "config", "wording", "model", "code")
+_STAGES = ("ingest", "extract", "filter", "completion", "review", "release")
+_WHO = {"judge", "model", "models", "proposer", "verifier", "replies"}
+_OPTIONAL = ("stage", "causes", "undecided", "because")
+_JUDGED, _COMPLETED = "judge ", "LLM:"  # how reasons of a judge and identifiers of completed artifacts begin
+_MOST_ITEMS, _SHOWN, _HASH = 4, 160, 12
+
+_CANDIDATE = (*COLUMNS, "path", "label")
+_FROM_CANDIDATE = {
+    "artifact": _CANDIDATE, "name": ("label",), "path": ("path",), "subconcept": ("roots",),
+    "country": ("country_qids",), "continent": ("country_qids",),
+}  # fmt: skip
+"""The columns of a candidate that the part of a row is made from; other parts are made by the release."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Difference:
+    """Something that differs between the inputs or options of a stage in two runs; `concept` is empty for all."""
+
+    cause: Cause
+    stage: str
+    key: str = ""
+    concept: str = ""
+    before: object = None
+    after: object = None
+
+    def __str__(self) -> str:
+        """Name it as it stands in messages."""
+        return self.cause if self.cause in {"dump", "model"} else f"{self.cause} ({self.key})"
+
+    def line(self) -> str:
+        """Say how it differs."""
+        if isinstance(self.before, list) and isinstance(self.after, list):
+            gone, new = ([_shown(each) for each in side] for side in self.members)
+            text = "; ".join([*(f"- {each}" for each in gone), *(f"+ {each}" for each in new)]) or "another order"
+            return f"{self.cause}: {self.key}: {text}"
+        return f"{self.cause}: {self.key}: {_shown(self.before)} -> {_shown(self.after)}"
+
+    @property
+    def members(self) -> tuple[list[Any], list[Any]]:
+        """The members of a list on one side only."""
+        a, b = (side if isinstance(side, list) else [] for side in (self.before, self.after))
+        return [each for each in a if each not in b], [each for each in b if each not in a]
+
+    def reaches(self, roots: Container[str]) -> bool:
+        """Tell whether roots that differ are among those that lead to an item; anything else may reach it."""
+        changed = [each["qid"] for side in self.members for each in side if isinstance(each, Mapping) and "qid" in each]
+        return not changed or any(qid in roots for qid in changed)
+
+
+def _shown(value: Any) -> str:  # noqa: ANN401 - JSON
+    """Write a value of an option, cut where it is long."""
+    if isinstance(value, Mapping) and "qid" in value:
+        rest = ", ".join(str(inner) for key, inner in value.items() if key != "qid" and inner)
+        return f"{value['qid']} ({rest})"
+    text = value if isinstance(value, str) else canonical_json(value).decode()
+    if re.fullmatch("[0-9a-f]{64}", text):
+        return text[:_HASH]
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceDiff:
+    """All changes as a table; `untold` counts rows that differ in other columns; `factors` say what differs at all."""
+
+    rows: pl.DataFrame
+    untold: Mapping[str, int]
+    factors: tuple[str, ...]
+    missing: tuple[str, ...]
+
+
+def compare_spaces(before: SpaceBehind, after: SpaceBehind, work: Work) -> SpaceDiff:
+    """Compare two spaces, and find for every row that differs the first stage that made it so."""
+    spaces = [before.space, after.space]
+    changes = [_change_of(row) for row in space_changes(*spaces).iter_rows(named=True)]
+    work.progress.begin(len(changes), "changes")
+    missing = tuple(f"{word}: {text}" for word, side in (("first", before), ("second", after)) for text in side.missing)
+    differences = [] if missing else list(_differences(before, after))
+    if missing:
+        rows = [_table_row(change, None, (), _CAUSES, missing) for change in changes]
+    else:
+        compared = _Stages([before, after], changes, differences)
+        rows = []
+        for change in changes:
+            rows.append(compared.explained(change))
+            work.progress.advance(1)
+    schema = {**DIFF.schema, **{name: DIFF.optional[name].dtype for name in _OPTIONAL}}
+    factors = sorted(differences, key=lambda each: (_CAUSES.index(each.cause), each.concept, each.key))
+    table = pl.DataFrame(rows, schema=schema)
+    return SpaceDiff(table, untold_changes(*spaces), tuple(dict.fromkeys(map(str, factors))), missing)
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """A change between two spaces: the keys of the row on both sides (concept, country, artifact), and what differs."""
+
+    keys: tuple[tuple[str, str, str], ...]
+    part: str
+    change: str
+    before: str | None
+    after: str | None
+
+
+def _change_of(row: Mapping[str, Any]) -> _Change:
+    """Read a change."""
+    keys = dict.fromkeys(
+        (row[f"concept{end}"], row[f"country{end}"], row[f"artifact_id{end}"]) for end in ("", "_after")
+    )
+    return _Change(tuple(keys), row["part"], row["change"], row["before"], row["after"])
+
+
+def _table_row(
+    change: _Change, stage: str | None, causes: Sequence[str], undecided: Sequence[str], because: Iterable[str]
+) -> dict[str, Any]:
+    """Give a change as a row of the table `diff`."""
+    concept, country, artifact_id = change.keys[0]
+    return {
+        "part": change.part,
+        "qid": artifact_id,
+        "concept": concept,
+        "property": None if change.part == "artifact" else change.part,
+        "value": country,
+        "change": change.change,
+        "before": change.before,
+        "after": change.after,
+        "stage": stage,
+        "causes": list(causes),
+        "undecided": list(undecided),
+        "because": "\n".join(dict.fromkeys(because)),
+    }
+
+
+def _differences(before: SpaceBehind, after: SpaceBehind) -> Iterator[_Difference]:
+    """List what differs between two runs: versions of stages, their options, and the files that no stage made."""
+    for kind in _STAGES:
+        a, b = before.manifests.get(kind), after.manifests.get(kind)
+        if a is None or b is None:
+            if a is not b:
+                yield _Difference("config", kind, kind, "", *("none" if m is None else "a stage" for m in (a, b)))
+            continue
+        if a.version != b.version:
+            yield _Difference("code", kind, kind, "", f"version {a.version}", f"version {b.version}")
+        for path, one, other in _differing(_read_by(a), _read_by(b)):
+            yield _difference(kind, path, one, other)
+
+
+def _read_by(manifest: Manifest) -> dict[str, Any]:
+    """Give what decides what a stage makes beside the stages before it: options, and files by hash."""
+    files = {role: record.sha256 for role, record in manifest.inputs.items() if not record.stage}
+    return {**manifest.options, **files}
+
+
+def _differing(a: Any, b: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any, Any]]:  # noqa: ANN401
+    """Give every place where two nested mappings differ; configs of concepts are compared key by key and no deeper."""
+    if isinstance(a, Mapping) and isinstance(b, Mapping) and len(path) < 3:
+        for name in sorted({*a, *b}):
+            yield from _differing(a.get(name), b.get(name), (*path, name))
+    elif a != b:
+        yield path, a, b
+
+
+def _difference(kind: str, path: tuple[str, ...], before: object, after: object) -> _Difference:
+    """Name a difference by what it is about."""
+    name = path[0]
+    if name == "concepts" and len(path) > 1:
+        key = ".".join(path[1:])
+        return _Difference("config", kind, key, path[1], before, after)
+    key = f"{kind}.{'.'.join(path)}"
+    if kind == "ingest" and name.startswith("dump"):
+        return _Difference("dump", kind)
+    if "wording" in name:
+        return _Difference("wording", kind, key, "", before, after)
+    if name in _WHO or name.startswith("replies"):
+        return _Difference("model", kind, key, "", before, after)
+    return _Difference("config", kind, key, "", before, after)
+
+
+class _Stages:
+    """What the stages of two runs made of the rows that changed."""
+
+    def __init__(
+        self, sides: Sequence[SpaceBehind], changes: Sequence[_Change], differences: Sequence[_Difference]
+    ) -> None:
+        """Read candidates, verdicts, decisions and proposals of the changed rows."""
+        self.sides, self.differences = sides, differences
+        qids = {key[2] for change in changes for key in change.keys}
+        self.candidates = [side.candidates(qids) for side in sides]
+        self.verdicts = [side.verdicts(qids) for side in sides]
+        self.decisions = [side.decisions(qids) for side in sides]
+        cells = {(key[0], key[1]) for change in changes for key in change.keys}
+        self.proposals = [side.proposals(cells) for side in sides]
+        self.same_kept = len({side.manifests["filter"].outputs["kept.parquet"].sha256 for side in sides}) == 1
+        self.dumps = None
+        if any(each.cause == "dump" for each in differences):
+            rows = [row for table in self.candidates for row in table.values()]
+            near = {qid for row in rows for qid in (*row["path"], *row["p31"], *row["p279"])}
+            self.dumps = _DumpDifferences([side.folders["ingest"] for side in sides], qids | near)
+
+    def explained(self, change: _Change) -> dict[str, Any]:
+        """Find the first stage at which a row differs, and what differs there."""
+        proposed = any(
+            key[2].startswith(_COMPLETED) or any(own.get(key, {}).get("outcome") in ENTERED for own in self.proposals)
+            for key in change.keys
+        )
+        stage, found, lines = self.completed(change) if proposed else self.extracted(change)
+        lines = [*(each.line() for each in found if each.cause != "dump"), *lines]
+        causes = tuple(cause for cause in _CAUSES if any(each.cause == cause for each in found))
+        if len(causes) == 1:
+            return _table_row(change, stage, causes, (), lines)
+        return _table_row(change, stage, (), causes, lines or ["nothing that is recorded differs between the two runs"])
+
+    def at(self, change: _Change, *stages: str) -> list[_Difference]:
+        """List what differs in stages, as far as it concerns a concept of the row."""
+        concepts = {"", *(key[0] for key in change.keys)}
+        rows = [table.get((key[2], key[0])) for key in change.keys for table in self.candidates]
+        roots = {root for row in rows if row for root in row["roots"]}
+        reaching = (each for each in self.differences if each.concept in concepts and each.reaches(roots))
+        return [each for each in reaching if each.stage in stages]
+
+    def completed(self, change: _Change) -> tuple[str, list[_Difference], list[str]]:
+        """Explain a row that a model proposed: it was told the names that the filter kept."""
+        lines = []
+        for key in change.keys:
+            said = [_proposal_text(self.proposal(side, key)) for side in (0, 1)]
+            lines.append(f"completion: {key[2]} in {key[0]}, {key[1]}: {said[0]} -> {said[1]}")
+        earlier = () if self.same_kept else ("ingest", "extract", "filter")
+        found = self.at(change, *earlier, "completion")
+        return "completion", found or [_same_question("completion")], lines
+
+    def proposal(self, side: int, key: tuple[str, str, str]) -> Row | None:
+        """Find the proposal of an artifact in a run; one that did not enter has no identifier, and is known by name."""
+        own, other = self.proposals[side], self.proposals[1 - side].get(key)
+        if key in own or other is None:
+            return own.get(key)
+        return own.get((key[0], key[1], folded(other["name"])))
+
+    def extracted(self, change: _Change) -> tuple[str, list[_Difference], list[str]]:
+        """Explain a row that comes from the graph: candidate, verdict, decision of people, release."""
+        pairs = list(dict.fromkeys((key[2], key[0]) for key in change.keys))
+        rows = [[table.get(pair) for pair in pairs] for table in self.candidates]
+        verdicts = [[table.get(pair) for pair in pairs] for table in self.verdicts]
+        decisions = [[table.get(pair) for pair in pairs] for table in self.decisions]
+        columns = _FROM_CANDIDATE.get(change.part, ())
+        seen = [[None if row is None else [row[name] for name in columns] for row in side] for side in rows]
+        judged = change.part == "artifact" and all(any(side) for side in rows)
+        people = judged and decisions[0] != decisions[1]
+        judge = judged and not people and [_words(side) for side in verdicts] != [[], []] and verdicts[0] != verdicts[1]
+        lines = []
+        if people or judge:
+            for number, (artifact_id, concept) in enumerate(pairs):
+                texts = [" because ".join(side[number] or ("not asked",)) for side in verdicts]
+                lines.append(f"filter: verdict on {artifact_id} in {concept}: {texts[0]} -> {texts[1]}")
+        found: list[_Difference] = []
+        if seen[0] != seen[1]:
+            near = self.dump_lines(change, rows)
+            upstream = self.at(change, "ingest", "extract")
+            found = [each for each in upstream if each.cause != "dump" or near or len(upstream) == 1]
+            lines = [*near, *lines]
+        stage = "release"
+        if found:
+            stage = "ingest" if {each.stage for each in found} == {"ingest"} else "extract"
+        if people:
+            return stage if found else "review", [*found, *self.at(change, "review")], lines
+        if judge:
+            return stage if found else "filter", [*found, *self.at_filter(change, verdicts, changed=bool(found))], lines
+        return stage, found or self.at(change, "release"), lines
+
+    def at_filter(self, change: _Change, verdicts: Sequence[Sequence[Any]], *, changed: bool) -> list[_Difference]:
+        """List what a verdict may differ for; a judge who is paid may say something else to the same question."""
+        asked = any(verdict and verdict[1].startswith(_JUDGED) for side in verdicts for verdict in side)
+        found = [each for each in self.at(change, "filter") if asked or each.cause in {"config", "code"}]
+        if asked and not any(each.cause == "model" for each in found) and _paid(self.sides[0]):
+            said_twice = all(verdict and verdict[1].startswith(_JUDGED) for side in verdicts for verdict in side)
+            found += [_same_question("filter")] if said_twice else []
+        return found if found or changed else self.at(change, "ingest", "extract")
+
+    def dump_lines(self, change: _Change, rows: Sequence[Sequence[Row | None]]) -> list[str]:
+        """Say what the dumps say differently of the item, then of what lies on its path, then of its classes."""
+        if self.dumps is None:
+            return []
+        own = [row for side in rows for row in side if row]
+        paths = (qid for row in own for qid in reversed(row["path"]))
+        classes = (qid for row in own for qid in (*row["p31"], *row["p279"]))
+        return self.dumps.lines([change.keys[0][2], *paths, *classes])
+
+
+def _words(verdicts: Sequence[Any]) -> list[str]:
+    """Give the words of verdicts that were given."""
+    return [verdict[0] for verdict in verdicts if verdict]
+
+
+def _same_question(stage: str) -> _Difference:
+    """Say that a model answered the same question otherwise."""
+    return _Difference("model", stage, f"{stage}, the same question", "", "an answer", "another answer")
+
+
+def _paid(side: SpaceBehind) -> bool:
+    """Tell whether the judge can answer the same question otherwise another time."""
+    judge = side.manifests["filter"].options.get("judge")
+    return not (isinstance(judge, str) and judge.partition("?")[0].partition(":")[0] in {"rules", "replay"})
+
+
+def _proposal_text(row: Row | None) -> str:
+    """Write what became of a proposal."""
+    if row is None:
+        return "not proposed"
+    detail = f" ({row['detail']})" if row["detail"] else ""
+    return f"{row['outcome']} in round {row['round']}{detail}"
+
+
+@dataclass(frozen=True, slots=True)
+class _ItemRecord:
+    """What a dump says of an item: its names, its statements in words, and where it says so."""
+
+    terms: tuple[str | None, ...]
+    statements: frozenset[str]
+    place: Place
+
+
+class _DumpDifferences:
+    """The records of some items in two graphs."""
+
+    def __init__(self, graphs: Sequence[Path], qids: Iterable[str]) -> None:
+        """Read them."""
+        numbers = sorted({int(qid[1:]) for qid in qids if qid.startswith("Q")})
+        self.sides = [_records_of(GraphTables(graph), numbers) for graph in graphs]
+
+    def lines(self, qids: Iterable[str]) -> list[str]:
+        """Say of items, each once, what only one dump says of them and where."""
+        found = [line for qid in dict.fromkeys(qids) if qid.startswith("Q") and (line := self.line(qid))]
+        more = len(found) - _MOST_ITEMS
+        return [*found[:_MOST_ITEMS], f"dump: {more} more items on its path say something else"] if more > 0 else found
+
+    def line(self, qid: str) -> str:
+        """Say what differs in an item; empty where nothing does."""
+        a, b = (side.get(int(qid[1:])) for side in self.sides)
+        if a is None and b is None:
+            return ""
+        if a is None or b is None:
+            here, word = (b, "only the second dump describes it") if a is None else (a, "only the first describes it")
+            return f"dump: {qid}: {word}, {here.place if here else ''}"
+        terms = zip(("label", "description"), a.terms, b.terms, strict=True)
+        parts = [f"{name} {before!r} -> {after!r}" for name, before, after in terms if before != after]
+        parts += [f"- {text}" for text in sorted(a.statements - b.statements)]
+        parts += [f"+ {text}" for text in sorted(b.statements - a.statements)]
+        return f"dump: {qid}: {'; '.join(parts)}; {a.place} -> {b.place}" if parts else ""
+
+
+def _records_of(tables: GraphTables, numbers: Sequence[int]) -> Mapping[int, _ItemRecord]:
+    """Read the records of items."""
+    facts = tables.facts(numbers)
+    stated = defaultdict(set)
+    rows = among(tables.statements, numbers).select("number", "property", "value", "snak", "rank", "ended").collect()
+    for number, name, value, snak, rank, ended in rows.iter_rows():
+        manner = "".join((f", {rank}" if rank != "normal" else "", ", ended" if ended else ""))
+        stated[number].add(f"{name} {snak if value is None else f'Q{value}'}{manner}")
+    return {
+        number: _ItemRecord((own.label, own.description), frozenset(stated[number]), own.place)
+        for number, own in facts.items()
+    }
