@@ -70,7 +70,8 @@ class Realism(StrictModel):
     Attributes:
         real: real images: a table, a stage folder with one, a folder of pictures, or `folder:DIR?pattern=...`;
             without it the references of the run.
-        encoder: who turns pictures into vectors; `inception:FILE` gives FID and KID.
+        encoder: who turns pictures into vectors; `inception:FILE` gives FID and KID, and with DINOv2 or DINOv3
+            `transformers:FOLDER?give=features` distances on these.
         classes: `inception:FILE`, for the inception score; where the encoder is one, it is not needed.
         lpips: weights of LPIPS, a safetensors file or `lpips:HEADS?backbone=FILE`.
         images: of each model at most, each prompt giving as many; sets larger than this cost time and say little more.

@@ -111,7 +111,8 @@ class ProbeReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def needs_probe(client: Client) -> bool:
     """Tell whether it is not known beforehand that a client's server enforces schemas."""
-    return is_elsewhere(client.identity)
+    images = client.identity.provider.endswith("-images")  # which have no schema, and cost more
+    return not images and is_elsewhere(client.identity)
 
 
 def probe_request() -> Request:

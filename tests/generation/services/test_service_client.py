@@ -1,8 +1,10 @@
+import asyncio
 import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -110,6 +112,33 @@ def test_what_stopped_between_submission_and_result_is_polled_again_and_not_boug
     assert set(images_of(tmp_path)["status"]) == {"ok"}
     assert jobs(tmp_path) == []
     assert read_ledger(journals_below([tmp_path / "out"])).total.usd == pytest.approx(0.04 * PROMPTS)
+
+
+def test_a_submission_that_is_left_while_under_way_is_kept_when_it_comes(tmp_path: Path, service: ImageService) -> None:
+    arrived, answering = threading.Event(), threading.Event()
+
+    def slow(body: dict[str, Any]) -> None:
+        arrived.set()
+        assert answering.wait(60)
+
+    service.seller.submitting = slow
+    client = IMAGE_SERVICES.make(service_file(tmp_path, service.url))
+    client.keep_in(tmp_path / "journal")
+    asked = client.compose(Request("images", "", {"prompt": "a dish", "negative": "", "seed": 5}, Made, sample=5))
+
+    async def left() -> None:
+        sending = asyncio.create_task(client.send(asked))
+        await asyncio.to_thread(arrived.wait, 60)
+        sending.cancel()
+        await asyncio.gather(sending, return_exceptions=True)
+        answering.set()
+        await client.close()
+
+    asyncio.run(left())
+    while not jobs(tmp_path):
+        time.sleep(0.01)
+    assert b'"Ready"' in asyncio.run(client.send(asked))
+    assert len(service.seller.sold) == 1
 
 
 @pytest.mark.endtoend
