@@ -13,8 +13,8 @@ from culturekit.families.collection_scores import QvsOptions
 from culturekit.families.corrected import NO_CORRECTION, Correction
 from culturekit.families.handles.inputs import Files
 from culturekit.families.qvs import QvsReads, qvs
-from culturekit.llm.journal.journal import Journal
-from culturekit.llm.journal.journal_entry import Entry
+from culturekit.llm.journal import Journal
+from culturekit.llm.journal_file import Entry
 from culturekit.metrics.corrected.audit_marks import marks_of
 from culturekit.records.schemas import AUDITS, IMAGES, MATCHES, PROMPTS, QUALITY
 from culturekit.records.tables import Table

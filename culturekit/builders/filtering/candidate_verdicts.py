@@ -13,7 +13,7 @@ from culturekit.builders.filtering.name_rules import name_problem
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import by_qid
 from culturekit.llm.client import Request
-from culturekit.llm.outcomes import Answered
+from culturekit.llm.rows import Answered
 from culturekit.records.choices import ANSWERED
 from culturekit.storage.table_slices import TableSlices
 

@@ -3,6 +3,7 @@
 It is one SQLite file in a folder of its own, `OUT/journal`. One process writes; others may read, also meanwhile.
 """
 
+import secrets
 import sqlite3
 import threading
 from collections.abc import Sequence
@@ -12,23 +13,35 @@ from types import TracebackType
 from typing import Any, Self
 from zlib import crc32
 
-from culturekit.llm.journal.journal_entry import Entry, Mode, Reading
-from culturekit.llm.journal.journal_file import (
+from culturekit.llm.journal_file import (
     FILE,
     SOUND,
+    Entry,
+    Reading,
     check_types,
     damaged,
     errors_explained,
     open_for_reading,
     open_for_writing,
 )
-from culturekit.llm.journal.journal_writer import Fact, JournalWriter
-from culturekit.llm.journal.request_texts import pieces
+from culturekit.llm.journal_writer import Fact, JournalWriter, pieces
 from culturekit.records.choices import ANSWERED
-from culturekit.storage.atomic import sync_folder
+from culturekit.records.work import Work
+from culturekit.storage.atomic import sync_folder, write_atomically
 from culturekit.storage.locks import hold
 
-__all__ = ["Entry", "Journal", "Mode", "Reading"]
+
+def run_tag(work: Work) -> str:
+    """Give the tag of this run: a random one that lies in its scratch folder, and so lives as long as the run does."""
+    path = work.scratch / "run_tag"
+    try:
+        return path.read_text(encoding="ascii")
+    except FileNotFoundError:
+        tag = secrets.token_hex(8)
+        write_atomically(path, tag.encode("ascii"))
+        sync_folder(work.scratch)
+        return tag
+
 
 FOUND = f"""
 SELECT key, replies.run, attempt, mode, status, kind, raw, at, replies.number, outcome, checksum
