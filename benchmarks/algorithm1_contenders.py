@@ -102,7 +102,7 @@ def with_scipy(graph: Graph, roots: list[int], hops: int) -> Prepared:
 
 def authors(graph: Graph, roots: list[int], hops: int) -> Prepared:
     """Walk every way, and write the rows out as arrays."""
-    from culturekit.kg.walk.authors_walk import authors_walk
+    from culturekit.kg.walk.extract import _authors_walk as authors_walk
 
     def run() -> int:
         found = (authors_walk(graph, search, concept="any") for search in searches_of(roots, hops))

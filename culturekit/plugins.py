@@ -21,6 +21,7 @@ __all__ = [
     "OF_RECIPE",
     "PLUGIN_GROUP",
     "POINTS",
+    "RETIRED",
     "Plugin",
     "Point",
     "failure_within",
@@ -85,15 +86,14 @@ POINTS = (
     ),
     Point("metric", "culturekit.families.listing:KNOWN", "a family of scores", "culturekit.families.family:Family"),
     Point(
-        "check", "culturekit.verify.scores.check_scores:OUTSIDE", "check(tree, stage, rows, ledger) of scores",
-        "culturekit.verify.scores.check_scores:Check",
-    ),
-    Point(
         "recipe", "culturekit.config.kinds:RECIPES", "a kind of recipe", "culturekit.config.kinds:RecipeKind",
         ("kind of recipe",),
     ),
 )  # fmt: skip
 """Every kind there is."""
+
+RETIRED = frozenset({"check"})
+"""Kinds that packages and recipes may still name and that nothing asks for: `verify` makes scores again by itself."""
 
 KINDS = {word: point.kind for point in POINTS for word in (point.kind, *point.earlier)}
 

@@ -14,10 +14,10 @@ from types import ModuleType
 from typing import Any, Generic, TypeVar
 
 from culturekit.errors import UsageError
-from culturekit.plugins import KINDS, OF_RECIPE, POINTS, Plugin, digest_of_code
+from culturekit.plugins import KINDS, OF_RECIPE, POINTS, RETIRED, Plugin, digest_of_code
 from culturekit.records.work import Engine
 
-__all__ = ["carrying", "use_plugins", "use_plugins_of_recipe"]
+__all__ = ["carrying", "typed_plugins", "use_plugins", "use_plugins_of_recipe"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -95,6 +95,11 @@ def use_plugins(stated: Mapping[str, str]) -> None:
     choose(stated, {})
 
 
+def typed_plugins() -> Mapping[str, str]:
+    """Give the plugins that the command line names."""
+    return Chosen.typed
+
+
 def use_plugins_of_recipe(stated: Mapping[str, str]) -> None:
     """Let the plugins that a recipe names count, until another recipe is read.
 
@@ -113,7 +118,8 @@ def use_plugins_of_recipe(stated: Mapping[str, str]) -> None:
 def choose(typed: Mapping[str, str], stated: Mapping[str, str]) -> None:
     """Put plugins in the place of those that counted; where one is wrong nothing has changed."""
     codes: dict[str, Code] = {}
-    plugins = [plugin_of(point, place, codes) for point, place in {**typed, **stated}.items()]
+    both = {point: place for point, place in {**typed, **stated}.items() if point.partition(".")[0] not in RETIRED}
+    plugins = [plugin_of(point, place, codes) for point, place in both.items()]
     Chosen.typed, Chosen.stated = dict(typed), dict(stated)
     OF_RECIPE[:] = plugins
     if codes and FINDER not in sys.meta_path:

@@ -21,7 +21,7 @@ from culturekit.cards.findings import CODES as CARD_CODES
 from culturekit.generation import services
 from culturekit.generation.diffusion import diffusers_options
 from culturekit.generation.folder import folder_options
-from culturekit.generation.image_options import GoogleImageOptions, OpenAIImageOptions
+from culturekit.generation.image_options import GoogleImageOptions, OpenAIImageOptions, ServiceImageOptions
 from culturekit.generation.simulated import simulated_backend
 from culturekit.index.models import inception_encoder, open_clip_encoder
 from culturekit.index.models.torch_device import TorchOptions
@@ -116,6 +116,7 @@ SPECS: dict[str, type] = {
     "Images: folder": folder_options.Options,
     "Images: google": GoogleImageOptions,
     "Images: openai": OpenAIImageOptions,
+    "Images: service": ServiceImageOptions,
     "Images: simulated": simulated_backend.Options,
     "Popularity: pageviews": PageviewOptions,
     "Popularity: google_cse": ResultOptions,

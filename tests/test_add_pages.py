@@ -37,7 +37,7 @@ def test_the_metric_of_the_page_is_described_scored_and_verified(tmp_path: Path)
     copy_package(tmp_path)
     (diff,) = blocks(METRIC, "diff")
     files, lines = apply(diff, tmp_path)
-    assert f"{ {4: 'four'}[files] } files, {lines} lines" in METRIC.read_text(encoding="utf-8")
+    assert f"{ {3: 'three'}[files] } files, {lines} lines" in METRIC.read_text(encoding="utf-8")
     rng, ids = np.random.default_rng(0), [f"caption {number}" for number in range(22)]
     for role in ("source", "target", "image", "captions"):
         (tmp_path / role).mkdir()
@@ -50,7 +50,7 @@ def test_the_metric_of_the_page_is_described_scored_and_verified(tmp_path: Path)
         values["c3_weakest"].to_list() == values.select(pl.min_horizontal("c3_text", "c3_image")).to_series().to_list()
     )
     verdicts = json.loads(run_copied(tmp_path, "verify", "scores", "--json"))["scores"]
-    assert {each["metric"]: each["verdict"] for each in verdicts}["c3_weakest"] == "consistent"
+    assert {each["metric"]: each["verdict"] for each in verdicts}["c3_weakest"] == "verified"
 
 
 def test_the_page_about_plugins_shows_the_package_as_it_is() -> None:

@@ -114,3 +114,11 @@ def test_pages_by_hand_are_short() -> None:
     assert {page.name: count for page, count in guides.items() if count > 700} == {}
     assert words[ROOT / "README.md"] <= 600
     assert sum(guides.values()) <= 25_000, "say it once, and shorter; what comes from the code is generated"
+
+
+def test_the_first_screen_of_the_readme_says_the_two_commands() -> None:
+    screen = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()[:24]
+    said = [line.split("#")[0].split() for line in screen if line.startswith("$ ")]
+    assert said == [["$", "make", "demo"], ["$", "make", "test"]]
+    rules = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert all(re.search(rf"^{target}:", rules, re.MULTILINE) for _, _, target in said)

@@ -50,7 +50,7 @@ class AnswerDesk:
     holders: dict[str, set[str]] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
     aside: str = ""
-    busy: threading.Lock = field(default_factory=threading.Lock)
+    busy: threading.RLock = field(default_factory=threading.RLock)
 
     def __post_init__(self) -> None:
         """Take up what was answered before."""
@@ -65,7 +65,8 @@ class AnswerDesk:
     @property
     def people(self) -> list[str]:
         """Those who have answered something."""
-        return sorted({person for person, _ in self.journal.answers})
+        with self.busy:  # others answer while this is counted
+            return sorted({person for person, _ in self.journal.answers})
 
     @property
     def wanted(self) -> int:
@@ -86,9 +87,10 @@ class AnswerDesk:
     @property
     def together(self) -> str:
         """Say how far everybody has come."""
-        people = len(self.people)
+        with self.busy:
+            people, answered = len(self.people), self.answered
         who = "person" if people == 1 else "people"
-        return f"{self.answered:,} of {self.wanted:,} answers by {people} {who}{self.aside}"
+        return f"{answered:,} of {self.wanted:,} answers by {people} {who}{self.aside}"
 
     def begin(self, asked: Any) -> dict[str, Any]:  # noqa: ANN401 - whatever JSON holds
         """Give somebody the sheet to go on with, and what they answered of it; None where nothing is left for them."""

@@ -15,7 +15,7 @@ from culturekit.builders.filtering.candidate_review import (
     CandidateDecision,
     CandidateKey,
     DecisionWord,
-    is_day,
+    day_problem,
     shown_candidate,
 )
 from culturekit.errors import ConfigError, Problem
@@ -68,8 +68,8 @@ def decisions_of_exports(
         day = day_of(answered) or on or ""
         if (concept, qid) not in known:
             problems.append(Problem(f"{qid!r} is no kept candidate of {concept!r}", *place))
-        elif word in decided and not is_day(day):
-            problems.append(Problem("nobody says when this was decided; name a day with --on", *place))
+        elif word in decided and (problem := day_problem(day)):
+            problems.append(Problem(f"{problem}; name a day with --on", *place))
         elif word in decided:
             comment = answered.comments.get(QUESTION)
             decisions.append(CandidateDecision(concept, qid, answered.annotator, day, decided[word], comment, place[0]))

@@ -19,7 +19,7 @@ from culturekit.audit.sheet import LAYOUTS, Form, Layout, Row, Sheet, layout_of
 from culturekit.audit.token_counts import clip_tokens
 from culturekit.errors import UsageError
 from culturekit.index.embedding.vector_folder import load_vectors
-from culturekit.kg.countries import countries
+from culturekit.kg.countries import countries, use_countries_beside
 from culturekit.records.schemas import ARTIFACTS
 from culturekit.storage.spreadsheet_cells import read_csv_texts
 from culturekit.storage.system_errors import raise_system_error
@@ -88,6 +88,7 @@ def audit_file(
     index: Path | None = None,
 ) -> Audit:
     """Audit a file, and write a mended copy with its change log where one is asked for."""
+    use_countries_beside(file, *(() if cspace is None else (cspace,)))
     sheet = read_sheet(file)
     knowledge = knowledge_of(sheet, graph=graph, cspace=cspace, index=index)
     findings = tuple(inspect(sheet, knowledge))

@@ -111,7 +111,8 @@ SOURCES: Registry[PopularitySource] = Registry(
         Entry(
             "google_cse",
             "culturekit.builders.popularity_results:make_results",
-            "rank of the number of search results in its country, from kept answers or, with live=true, from Google",
+            "rank of the number of search results in its country, from kept answers or, with live=true, from Google, "
+            "which ends this on 2027-01-01",
             "culturekit.builders.popularity_results:ResultOptions",
         ),
     ],

@@ -1,12 +1,12 @@
 """Popularity from the views of an artifact's Wikipedia pages in a period, as Wikimedia counts them."""
 
 import calendar
-import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any
 from urllib.parse import quote, urlencode
 
 import msgspec
@@ -14,12 +14,11 @@ import polars as pl
 
 from culturekit.builders.popularity import Ratings, rank_within
 from culturekit.errors import UsageError
+from culturekit.kg.dump.entities import wikipedia_of
 from culturekit.kg.web.pinned_connection import check_contact, check_url
-from culturekit.kg.web.polite_source import PoliteSource
+from culturekit.kg.web.polite_source import WIKIMEDIA_A_MINUTE, KeptAnswers, Pace, PoliteSource
 from culturekit.records.work import Work
 from culturekit.registry import Spec
-from culturekit.storage.atomic import write_atomically
-from culturekit.storage.digests import digest
 
 __all__ = ["PageviewOptions", "Pageviews", "make_pageviews"]
 
@@ -30,41 +29,6 @@ PAGES_PER_QUESTION = 50
 
 Page = tuple[str, str]
 """A wiki's language and a title."""
-
-logger = logging.getLogger(__name__)
-
-Answer = TypeVar("Answer", bound=msgspec.Struct)
-
-
-@dataclass(frozen=True, slots=True)
-class KeptAnswers(Generic[Answer]):
-    """A folder of answers of one kind; each file says what was asked, and is believed only for that."""
-
-    folder: Path
-    kind: type[Answer]
-
-    def find(self, question: list[str]) -> Answer | None:
-        """Give the answer to a question; a damaged one is asked for again."""
-        path = self.place(question)
-        try:
-            asked, answer = msgspec.json.decode(path.read_bytes(), type=tuple[list[str], self.kind])  # type: ignore[name-defined]
-        except FileNotFoundError:
-            return None
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            logger.warning("%s: a kept answer is damaged and is asked for again (%s)", path, error)
-            return None
-        return answer if asked == question else None
-
-    def keep(self, question: list[str], answer: Answer) -> None:
-        """Keep an answer, whole or not at all."""
-        path = self.place(question)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, msgspec.json.encode([question, answer]))
-
-    def place(self, question: list[str]) -> Path:
-        """Name the file of a question."""
-        name = digest(question)
-        return self.folder / name[:2] / f"{name}.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +41,7 @@ class PageviewOptions:
         languages: Wikis that count, divided by commas, in place of the `languages` of the root configs.
         titles: Language of the wiki whose titles the dump gave: the first of `kg ingest --languages`.
         cache: Folder that keeps each page's answer for other runs too.
-        per_second: Questions a second, at most.
+        per_second: Questions a second, at most; all of Wikimedia gets no more than 200 a minute.
         base_url: Address of the service of page views.
         titles_url: Address where titles in other languages are asked for.
     """
@@ -87,7 +51,7 @@ class PageviewOptions:
     languages: str = ""
     titles: str = "en"
     cache: str = ""
-    per_second: Annotated[float, msgspec.Meta(gt=0, le=100)] = 10.0
+    per_second: Annotated[float, msgspec.Meta(gt=0, le=100)] = WIKIMEDIA_A_MINUTE / 60
     base_url: str = "https://wikimedia.org/api/rest_v1"
     titles_url: str = "https://www.wikidata.org/w/api.php"
 
@@ -145,15 +109,16 @@ class Pageviews:
         kept = KeptAnswers(folder / "views", Months)
         work.progress.begin(len(wanted), "pages")
         views: dict[Page, int] = {}
-        for page in wanted:
-            views[page] = self.views_of(page, kept)
-            work.progress.advance(1)
+        with self.source:
+            for page, seen in zip(wanted, self.source.each(partial(self.views_of, kept), wanted), strict=True):
+                views[page] = seen
+                work.progress.advance(1)
         sums = [float(sum(views[page] for page in several)) if several else None for several in pages]
         without = sum(not several for several in pages)
         snapshot = {**self.decides, "pages": len(wanted), "rows without a page": without}
         return Ratings(rank_within(artifacts, pl.Series(sums, dtype=pl.Float64)), {"popularity": snapshot})
 
-    def views_of(self, page: Page, kept: KeptAnswers[Months]) -> int:
+    def views_of(self, kept: KeptAnswers[Months], page: Page) -> int:
         """Give the views of a page in the period, from disk where they were counted before."""
         first, last = months(self.options.period)
         language, title = page
@@ -245,12 +210,10 @@ def make_pageviews(spec: Spec) -> Pageviews:
     }
     if languages:
         decides["languages"] = languages
-    return Pageviews(
-        options,
-        PoliteSource(options.base_url, options.contact, options.per_second),
-        PoliteSource(options.titles_url, options.contact, options.per_second),
-        decides=decides,
+    source, titles = (
+        PoliteSource(url, options.contact, Pace(options.per_second)) for url in (options.base_url, options.titles_url)
     )
+    return Pageviews(options, source, titles, decides=decides)
 
 
 def months(period: str) -> tuple[str, str]:
@@ -268,7 +231,7 @@ def months(period: str) -> tuple[str, str]:
 def wikis(languages: Sequence[str]) -> list[str]:
     """Turn languages of labels into those of wikis, each once."""
     codes = [language.strip().lower().replace("_", "-") for language in languages]
-    short = [code.partition("-")[0] if code.startswith("pt-") else code for code in codes if code and code != "mul"]
+    short = [wikipedia_of(code) for code in codes if code and code != "mul"]
     wrong = [code for code in short if not LANGUAGE.match(code)]
     if wrong:
         raise UsageError("not the language of a Wikipedia", expected="codes such as en,hi,zh-yue", found=wrong[0])

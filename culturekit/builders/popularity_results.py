@@ -16,9 +16,8 @@ import polars as pl
 from culturekit.builders.popularity import Ratings, rank_within
 from culturekit.errors import IntegrityError, UsageError
 from culturekit.kg.countries import countries
-from culturekit.kg.web.patience import KEPT
 from culturekit.kg.web.pinned_connection import check_url
-from culturekit.kg.web.polite_source import PoliteSource
+from culturekit.kg.web.polite_source import KEPT, Pace, PoliteSource
 from culturekit.llm.untrusted.redaction import resolve_key
 from culturekit.records.work import Work
 from culturekit.registry import Spec
@@ -157,7 +156,7 @@ def make_results(spec: Spec) -> SearchResults:
     source = PoliteSource(
         options.base_url,
         "",
-        options.per_second,
+        Pace(options.per_second),
         secrets={"X-Goog-Api-Key": key.reveal},
         hint=f"{KEPT} {ENDS}.",
     )

@@ -8,13 +8,10 @@ from culturekit.cards.croissant import CROISSANT, croissant_bytes
 from culturekit.cards.facts import FACTS, Facts, facts_of
 from culturekit.cards.hand import FIELDS_FILE, TEXT_FILE, Hand, empty_fields, read_hand
 from culturekit.cards.pages import PAGES, rendered
-from culturekit.cards.provenance import carry_manifests
-from culturekit.cards.release_files import OWN, SUMS, plain_files, release_files
+from culturekit.cards.release_files import OWN, SUMS, carry_manifests, plain_files, release_files
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.atomic import copy_file, write_atomically
 from culturekit.storage.digests import digest_file
-
-__all__ = ["HAND", "build_card", "generated", "outcome", "sums_of"]
 
 HAND = "hand"
 
@@ -23,25 +20,25 @@ def build_card(work: Work, release: Path, hand_folder: Path) -> Outcome:
     """Write the card of a release into an empty folder."""
     hand = read_hand(hand_folder)
     held = release_files(release)
-    clear(work.out)
+    _clear(work.out)
     work.progress.begin(len(held.tables) + len(held.others), "files")
     for name, parquet in sorted(held.tables.items()):
         write_splits(name, parquet, work.out)
         work.progress.advance(1)
     for relative in held.others:
-        copied(release / relative, work.out / FILES / relative)
+        _copied(release / relative, work.out / FILES / relative)
         work.progress.advance(1)
     for name in (FIELDS_FILE, TEXT_FILE):
-        copied(hand_folder / name, work.out / HAND / name)
+        _copied(hand_folder / name, work.out / HAND / name)
     carry_manifests(release, work.out)
     facts = facts_of(work.out)
     for name, content in generated(hand, facts).items():
         write_atomically(work.out / name, content)
-    write_atomically(work.out / SUMS, sums_of(work.out, facts))
+    write_atomically(work.out / SUMS, _sums_of(work.out, facts))
     return outcome(hand, facts, held.left_out)
 
 
-def clear(folder: Path) -> None:
+def _clear(folder: Path) -> None:
     """Begin again where a killed run left something."""
     for path in folder.iterdir():
         if path.is_dir():
@@ -50,7 +47,7 @@ def clear(folder: Path) -> None:
             path.unlink()
 
 
-def copied(path: Path, to: Path) -> None:
+def _copied(path: Path, to: Path) -> None:
     """Copy a file under a folder that may not be there yet."""
     to.parent.mkdir(parents=True, exist_ok=True)
     copy_file(path, to)
@@ -62,7 +59,7 @@ def generated(hand: Hand, facts: Facts) -> dict[str, bytes]:
     return {**pages, CROISSANT: croissant_bytes(hand, facts), FACTS: facts.encode()}
 
 
-def sums_of(folder: Path, facts: Facts) -> bytes:
+def _sums_of(folder: Path, facts: Facts) -> bytes:
     """Write the checksums of a folder in the form that `sha256sum --check` reads."""
     known = {file.path: file.sha256 for file in described_files(facts.tables, facts.others)}
     paths = [path for path in plain_files(folder) if path not in OWN]

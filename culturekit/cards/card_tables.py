@@ -1,7 +1,7 @@
 """The tables of a card folder as they are: files, hashes, rows, columns, types, and the concepts they are split by."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TypeAlias
@@ -12,31 +12,17 @@ import polars as pl
 from culturekit.storage.digests import digest, digest_file
 from culturekit.storage.tables import save_parquet
 
-__all__ = [
-    "DATA",
-    "FILES",
-    "CardTable",
-    "ColumnFacts",
-    "FileFacts",
-    "described_files",
-    "other_files",
-    "scan",
-    "scan_texts",
-    "tables_in",
-    "write_splits",
-]
-
 DATA = "data"
-WHOLE = "full"
+_WHOLE = "full"
 """The split of a table that has only one."""
 
-COLUMN = "concept"
-NEVER_SPLIT = {"drops"}
-ITEMS = {"artifact_id", "prompt_id", "name", "text"}
+_COLUMN = "concept"
+_NEVER_SPLIT = {"drops"}
+_ITEMS = {"artifact_id", "prompt_id", "name", "text"}
 """A table that is split has one of these: its rows are things, not sums."""
 
-RESERVED = {"all", WHOLE}
-MOST_SPLITS = 100
+_RESERVED = {"all", _WHOLE}
+_MOST_SPLITS = 100
 
 
 def write_splits(name: str, parquet: Path, folder: Path) -> list[Path]:
@@ -45,30 +31,30 @@ def write_splits(name: str, parquet: Path, folder: Path) -> list[Path]:
     place.mkdir(parents=True)
     lazy = pl.scan_parquet(parquet, glob=False)
     written = []
-    for split, concept in splits_of(name, lazy).items():
-        rows = lazy if concept is None else lazy.filter(pl.col(COLUMN) == concept)
+    for split, concept in _splits_of(name, lazy).items():
+        rows = lazy if concept is None else lazy.filter(pl.col(_COLUMN) == concept)
         written.append(place / f"{split}.parquet")
         save_parquet(rows.collect(), written[-1])
     return written
 
 
-def splits_of(name: str, lazy: pl.LazyFrame) -> Mapping[str, str | None]:
+def _splits_of(name: str, lazy: pl.LazyFrame) -> Mapping[str, str | None]:
     """Give the split names of a table and the concept that each one holds."""
     schema = lazy.collect_schema()
-    if name in NEVER_SPLIT or schema.get(COLUMN) != pl.String() or not ITEMS & set(schema):
-        return {WHOLE: None}
-    concepts = lazy.select(pl.col(COLUMN).unique()).collect()[COLUMN].to_list()
-    if not concepts or None in concepts or len(concepts) > MOST_SPLITS:
-        return {WHOLE: None}
-    return dict(named(sorted(concepts)))
+    if name in _NEVER_SPLIT or schema.get(_COLUMN) != pl.String() or not _ITEMS & set(schema):
+        return {_WHOLE: None}
+    concepts = lazy.select(pl.col(_COLUMN).unique()).collect()[_COLUMN].to_list()
+    if not concepts or None in concepts or len(concepts) > _MOST_SPLITS:
+        return {_WHOLE: None}
+    return dict(_named(sorted(concepts)))
 
 
-def named(concepts: list[str]) -> Iterator[tuple[str, str]]:
+def _named(concepts: list[str]) -> Iterator[tuple[str, str]]:
     """Name a split after its concept, in letters that every host takes; a clash is told apart by a hash."""
     seen: set[str] = set()
     for concept in concepts:
         name = re.sub(r"[^a-z0-9]+", "_", concept.lower()).strip("_")
-        if not name or name in seen or name in RESERVED or len(name) > 60:
+        if not name or name in seen or name in _RESERVED or len(name) > 60:
             name = f"{name[:40]}_{digest(concept)[:8]}".strip("_")
         seen.add(name)
         yield name, concept
@@ -116,13 +102,13 @@ def tables_in(folder: Path, hashes: Hashes = NOT_KNOWN) -> tuple[CardTable, ...]
     """
     place = folder / DATA
     names = sorted(path.name for path in place.iterdir() if path.is_dir()) if place.is_dir() else []
-    return tuple(table_in(folder, name, hashes) for name in names)
+    return tuple(_table_in(folder, name, hashes) for name in names)
 
 
-def table_in(folder: Path, name: str, hashes: Hashes) -> CardTable:
+def _table_in(folder: Path, name: str, hashes: Hashes) -> CardTable:
     """Describe one table; the files of it have the same columns."""
     paths = sorted((folder / DATA / name).glob("*.parquet"))
-    files = tuple(file_facts(folder, path, hashes, split=path.stem) for path in paths)
+    files = tuple(_file_facts(folder, path, hashes, split=path.stem) for path in paths)
     lazy = scan(folder, name)
     schema = lazy.collect_schema()
     nulls = lazy.select(pl.all().null_count()).collect().row(0) if schema else ()
@@ -141,16 +127,16 @@ def scan(folder: Path, name: str) -> pl.LazyFrame:
 def other_files(folder: Path, hashes: Hashes = NOT_KNOWN) -> tuple[FileFacts, ...]:
     """Describe what the release holds besides: the same tables in other forms, and whatever else it came with."""
     paths = sorted(path for path in (folder / FILES).rglob("*") if path.is_file())
-    return tuple(file_facts(folder, path, hashes) for path in paths)
+    return tuple(_file_facts(folder, path, hashes) for path in paths)
 
 
-def file_facts(folder: Path, path: Path, hashes: Hashes, *, split: str = "") -> FileFacts:
+def _file_facts(folder: Path, path: Path, hashes: Hashes, *, split: str = "") -> FileFacts:
     """Describe one file."""
     relative = path.relative_to(folder).as_posix()
-    return FileFacts(relative, hashes.get(relative) or digest_file(path), path.stat().st_size, rows_of(path), split)
+    return FileFacts(relative, hashes.get(relative) or digest_file(path), path.stat().st_size, _rows_of(path), split)
 
 
-def rows_of(path: Path) -> int | None:
+def _rows_of(path: Path) -> int | None:
     """Count the rows of a table; None where a file is none."""
     if path.suffix == ".parquet":
         return int(pl.scan_parquet(path, glob=False).select(pl.len()).collect().item())
@@ -173,3 +159,122 @@ def described_files(tables: tuple[CardTable, ...], others: tuple[FileFacts, ...]
     for table in tables:
         yield from table.files
     yield from others
+
+
+_MEANINGS: Mapping[str, str] = MappingProxyType(
+    {
+        "artifact_id": "the Wikidata item, or LLM: and a slug of the name where none is known",
+        "qid": "the Wikidata item",
+        "name": "what the artifact is called",
+        "concept": "cuisine, landmarks, art, or another concept of the release",
+        "subconcept": "a finer kind within the concept",
+        "country": "ISO 3166-1 alpha-2 code of the country",
+        "country_name": "English name of the country",
+        "continent": "continent of the country",
+        "source": "wikidata where a walk found it, llm where a model proposed it, list where a person's file names it",
+        "popularity": "rank within country and concept, 1 for the best known",
+        "popularity_source": "what the rank was made of",
+        "path": "items from the root class to the artifact, as a walk found them",
+        "country_order": "0 for the country that the item states first",
+        "aliases": "other names",
+        "verdict": "keep, or review where nobody kept it and it waits for a person to look at",
+        "prompt_id": "stable id of the prompt",
+        "text": "what a model is asked for",
+        "negative_text": "what a model is asked to leave out",
+        "benchmark": "the benchmark that the prompt belongs to",
+        "kind": "whether the prompt names an artifact, a country, or neither",
+        "group": "the group of people or places that the prompt is about",
+        "language": "language of the text",
+        "template_id": "the template that the prompt was made with",
+        "key": "what was left out",
+        "stage": "the stage that left it out",
+        "reason": "why",
+        "detail": "what the reason is about",
+    }
+)
+
+
+def meaning_of(column: str) -> str:
+    """Say what a column means; nothing where it is not one of ours."""
+    return _MEANINGS.get(column, "")
+
+
+_COUNTED = (
+    "concept", "subconcept", "country", "continent", "source", "popularity_source", "kind", "benchmark", "language",
+    "template_id", "group", "stage", "reason", "verdict",
+)  # fmt: skip
+"""Columns whose values are counted where a table has them."""
+
+NOTHING = "(none)"
+_MOST_VALUES = 300
+_COEFFICIENTS = ("kappa", "alpha", "agreement", "icc", "correlation")
+
+
+class Counts(msgspec.Struct, frozen=True, kw_only=True):
+    """Rows by the values of one column; by hop from a root; by country and concept together.
+
+    `distinct` has how many values an identifying column has, and a counted one that has too many to list.
+    """
+
+    rows: int
+    distinct: Mapping[str, int]
+    values: Mapping[str, Mapping[str, int]]
+    hops: Mapping[str, int]
+    country_concept: Mapping[str, Mapping[str, int]]
+
+
+def count_table(folder: Path, name: str) -> Counts:
+    """Count one table."""
+    lazy = scan(folder, name)
+    schema = lazy.collect_schema()
+    columns = [column for column in _COUNTED if schema.get(column) == pl.String()]
+    identities = [c for c in ("artifact_id", "qid", "name", "prompt_id", "text") if schema.get(c) == pl.String()]
+    tallies = {column: _tally(lazy.select(pl.col(column))) for column in columns}
+    listed = {column: values for column, values in tallies.items() if len(values) <= _MOST_VALUES}
+    both = {"country", "concept"} <= set(columns) and "country" in listed and "concept" in listed
+    return Counts(
+        rows=int(lazy.select(pl.len()).collect().item()) if schema else 0,
+        distinct={
+            **{column: int(lazy.select(pl.col(column).n_unique()).collect().item()) for column in identities},
+            **{column: len(values) for column, values in tallies.items() if column not in listed},
+        },
+        values=listed,
+        hops=_tally(hops(lazy)) if schema.get("path") == pl.List(pl.String()) else {},
+        country_concept=_crossed(lazy) if both else {},
+    )
+
+
+def hops(lazy: pl.LazyFrame) -> pl.LazyFrame:
+    """Give each row's distance from its root: a path runs from the root to the artifact itself."""
+    steps = pl.col("path").list.len()
+    return lazy.select(pl.when(steps > 0).then((steps.cast(pl.Int64) - 1).cast(pl.String)).otherwise(None).alias("hop"))
+
+
+def _tally(column: pl.LazyFrame) -> dict[str, int]:
+    """Count the values of the only column of a frame, in order of the values."""
+    name = column.collect_schema().names()[0]
+    rows = column.group_by(pl.col(name).fill_null(NOTHING)).len().collect().rows()
+    return dict(sorted(rows, key=lambda row: (len(row[0]), row[0]) if row[0].isdigit() else (1_000, row[0])))
+
+
+def _crossed(lazy: pl.LazyFrame) -> dict[str, dict[str, int]]:
+    """Count rows by country and concept."""
+    pair = [pl.col("country").fill_null(NOTHING), pl.col("concept").fill_null(NOTHING)]
+    counts: dict[str, dict[str, int]] = {}
+    for country, concept, rows in sorted(lazy.group_by(pair).len().collect().rows()):
+        counts.setdefault(country, {})[concept] = rows
+    return counts
+
+
+def agreement_in(folder: Path, tables: Sequence[CardTable]) -> Iterator[Mapping[str, object]]:
+    """Take the coefficients of agreement that the release's own table of scores has."""
+    for table in tables:
+        if table.name not in {"scores", "agreement"} or not {"metric", "value"} <= {c.name for c in table.columns}:
+            continue
+        wanted = pl.any_horizontal(pl.col("metric").str.contains(word, literal=True) for word in _COEFFICIENTS)
+        kept = [
+            c.name
+            for c in table.columns
+            if c.name in {"metric", "concept", "params", "value", "ci_low", "ci_high", "n"}
+        ]
+        yield from scan(folder, table.name).filter(wanted).select(kept).collect().to_dicts()

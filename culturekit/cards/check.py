@@ -18,17 +18,13 @@ from culturekit.cards.croissant import CROISSANT
 from culturekit.cards.facts import FACTS, Facts, facts_of
 from culturekit.cards.findings import PLAIN_PATH, CardFinding, differences, is_plain
 from culturekit.cards.hand import FIELDS_FILE, TEXT_FILE, Hand, empty_fields, read_hand
-from culturekit.cards.markdown import BLOCK
-from culturekit.cards.pages import README
-from culturekit.cards.provenance import MANIFESTS, carried_manifests
-from culturekit.cards.release_files import OWN, SUMS, hash_of, plain_files
+from culturekit.cards.pages import BLOCK, README
+from culturekit.cards.release_files import MANIFESTS, OWN, SUMS, carried_manifests, hash_of, plain_files
 from culturekit.counting import counted
 from culturekit.errors import ConfigError, IntegrityError, UsageError
 from culturekit.storage.digests import digest_file
 from culturekit.storage.manifest import MANIFEST, RUN_RECORD, Manifest, read_manifest
 from culturekit.storage.yaml_source import parse_yaml
-
-__all__ = ["check_card", "json_findings"]
 
 _CARRIED = {DATA, FILES, MANIFESTS}  # folders whose bytes come from the release
 _SUM = re.compile(r"^(?P<sha256>[0-9a-f]{64}) [ *](?P<path>.+)$")
@@ -63,7 +59,7 @@ def check_card(folder: Path, *, sources: Sequence[Path] = (), hand: Path | None 
     if links:  # nothing is read through a link
         return links
     hashes = {path: digest_file(folder / path) for path in plain_files(folder)}
-    found = [*_sums(folder, hashes), *_unreadable_tables(folder)]
+    found = [*_sums(folder, hashes), *(unreadable := list(_unreadable_tables(folder)))]
     written, facts, own = None, None, None
     try:
         written = read_hand(folder / HAND)
@@ -74,7 +70,8 @@ def check_card(folder: Path, *, sources: Sequence[Path] = (), hand: Path | None 
     except IntegrityError as error:
         found.append(CardFinding(MANIFESTS, "manifest-unreadable", "manifests of the stages behind it", str(error)))
     except (pl.exceptions.PolarsError, OSError) as error:
-        found.append(CardFinding(FILES, "table-unreadable", "tables in every form", str(error)[:_LONGEST]))
+        problem = CardFinding(FILES, "table-unreadable", "tables in every form", str(error)[:_LONGEST])
+        found += [] if unreadable else [problem]
     try:
         own = read_manifest(folder)
     except IntegrityError as error:
@@ -82,8 +79,9 @@ def check_card(folder: Path, *, sources: Sequence[Path] = (), hand: Path | None 
     else:
         found += [CardFinding(MANIFEST, "file-missing", "the manifest of the card", "no such file")] * (own is None)
     found += [] if hand is None else _hand_changed(folder, hand)
+    missing = {(each.file, each.code) for each in found if each.code == "file-missing"}
     if facts is not None:
-        found += _rebuilt(folder, written, facts, own)
+        found += (each for each in _rebuilt(folder, written, facts, own) if (each.file, each.code) not in missing)
     found += [] if own is None else _outputs(folder, hashes, own, {finding.file.split("/")[0] for finding in found})
     found += check_content(folder, hashes, sources=sources, tables=() if facts is None else facts.tables)
     return tuple(sorted(set(found)))
@@ -191,10 +189,16 @@ def _empty_fields(written: Hand, facts: Facts) -> Iterator[CardFinding]:
 
 def _json_file(name: str, wanted: bytes, found: bytes) -> Iterator[CardFinding]:
     """Compare a JSON file with the one that the build writes."""
+    unreadable = "facts-unreadable" if name == FACTS else "croissant-unreadable"
     try:
-        yield from json_findings(name, orjson.loads(wanted), orjson.loads(found))
+        value = orjson.loads(found)
     except orjson.JSONDecodeError as error:
-        yield CardFinding(name, "facts-unreadable" if name == FACTS else "croissant-unreadable", "JSON", str(error))
+        yield CardFinding(name, unreadable, "JSON", str(error))
+        return
+    if isinstance(value, dict):
+        yield from json_findings(name, orjson.loads(wanted), value)
+    else:
+        yield CardFinding(name, unreadable, "a JSON object", type(value).__name__)
 
 
 def json_findings(name: str, wanted: object, found: object) -> Iterator[CardFinding]:

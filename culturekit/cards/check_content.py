@@ -4,61 +4,177 @@ import html
 import os
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import orjson
 import polars as pl
 
-from culturekit.cards.card_cells import Cells, card_cells
-from culturekit.cards.card_tables import DATA, FILES, CardTable
+from culturekit.cards.card_tables import DATA, FILES, CardTable, scan_texts
 from culturekit.cards.findings import CardFinding
 from culturekit.errors import UsageError
 from culturekit.records.literal_keys import is_key_name, key_problem
 
-__all__ = ["SourceTexts", "check_content", "long_passages"]
+_TEXT_SUFFIXES = {".txt", ".md", ".yaml"}
 
-COUNT_NAMES = {
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """The values of one column of one file; `texts` where they are texts, `numbers` where they are numbers."""
+
+    file: str
+    column: str
+    texts: pl.Series | None = None
+    numbers: pl.Series | None = None
+
+
+def _card_cells(folder: Path, tables: Sequence[CardTable]) -> Iterator[Cells]:
+    """Give all columns of all data files."""
+    for table in tables:
+        for file in table.files:
+            yield from _frame_cells(file.path, pl.scan_parquet(folder / file.path, glob=False))
+    for path in sorted(path for path in (folder / FILES).rglob("*") if path.is_file()):
+        yield from _file_cells(path.relative_to(folder).as_posix(), path)
+
+
+def _file_cells(name: str, path: Path) -> Iterator[Cells]:
+    """Give the columns of a file that is none of the split tables; one that is broken is looked through as text."""
+    try:
+        if path.suffix == ".parquet":
+            yield from _frame_cells(name, pl.scan_parquet(path, glob=False))
+        elif path.suffix in {".csv", ".tsv"}:
+            yield from _frame_cells(name, scan_texts(path))
+        elif path.suffix in {".json", ".jsonl"}:
+            yield from _json_cells(name, path)
+        elif path.suffix in _TEXT_SUFFIXES:
+            yield _text_cells(name, path, "\n\n")
+    except (pl.exceptions.PolarsError, orjson.JSONDecodeError):
+        yield _text_cells(name, path, "\n")
+
+
+def _text_cells(name: str, path: Path, between: str) -> Cells:
+    """Give the pieces of a text."""
+    return Cells(name, "", pl.Series(path.read_bytes().decode("utf-8", "replace").split(between), dtype=pl.String()))
+
+
+def _frame_cells(name: str, lazy: pl.LazyFrame) -> Iterator[Cells]:
+    """Give the columns of a table, one at a time."""
+    for column, dtype in lazy.collect_schema().items():
+        if dtype == pl.String():
+            yield Cells(name, column, lazy.select(pl.col(column).unique()).collect()[column].drop_nulls())
+        elif dtype == pl.List(pl.String()):
+            inner = pl.col(column).explode(empty_as_null=False)
+            yield Cells(name, column, lazy.select(inner.unique()).collect()[column].drop_nulls())
+        elif dtype.is_numeric():
+            yield Cells(name, column, numbers=lazy.select(column).collect()[column].drop_nulls())
+        elif dtype in (pl.Boolean(), pl.Null(), pl.List(pl.Null())) or dtype.is_temporal():
+            yield Cells(name, column)
+        else:
+            values = lazy.select(column).collect()[column].to_list()
+            yield from _gathered(name, ({column: value} for value in values))
+
+
+def _json_cells(name: str, path: Path) -> Iterator[Cells]:
+    """Give the texts and numbers of a JSON file, or of one with JSON in each line, by the key that they stand under."""
+    frame = _flat_frame(path)
+    if frame is not None:
+        yield from _frame_cells(name, frame.lazy())
+        return
+    yield from _gathered(name, _json_values(path))
+
+
+def _flat_frame(path: Path) -> pl.DataFrame | None:
+    """Read rows of plain values as a table, which is thirty times faster; None where a file has anything else."""
+    try:
+        read = pl.read_json if path.suffix == ".json" else pl.read_ndjson
+        frame = read(path, infer_schema_length=None)
+    except (pl.exceptions.PolarsError, OSError):
+        return None
+    plain = (pl.String(), pl.Boolean(), pl.Null(), pl.List(pl.String()), pl.List(pl.Null()))
+    return frame if all(kind in plain or kind.is_numeric() for kind in frame.schema.values()) else None
+
+
+def _json_values(path: Path) -> Iterator[Any]:
+    """Read the values of a JSON file, line by line where each line is one."""
+    if path.suffix == ".json":
+        yield orjson.loads(path.read_bytes())
+        return
+    with path.open("rb") as file:
+        yield from (orjson.loads(line) for line in file if line.strip())
+
+
+def _gathered(name: str, values: Iterable[Any]) -> Iterator[Cells]:
+    """Gather nested values by key."""
+    texts: dict[str, set[str]] = {}
+    numbers: dict[str, set[float]] = {}
+    for value in values:
+        _gather(value, texts, numbers)
+    for key, found in sorted(texts.items()):
+        yield Cells(name, key, pl.Series(sorted(found), dtype=pl.String()))
+    for key, listed in sorted(numbers.items()):
+        yield Cells(name, key, numbers=pl.Series(sorted(listed), dtype=pl.Float64()))
+
+
+def _gather(value: Any, texts: dict[str, set[str]], numbers: dict[str, set[float]]) -> None:  # noqa: ANN401 - JSON
+    """Sort everything in a nested value by the key that it stands under; a key without texts is noted too."""
+    waiting: list[tuple[str, Any]] = [("", value)]
+    while waiting:
+        key, inner = waiting.pop()
+        if isinstance(inner, Mapping):
+            for name, below in inner.items():
+                texts.setdefault(str(name), set())
+                waiting.append((str(name), below))
+        elif isinstance(inner, list):
+            waiting += [(key, below) for below in inner]
+        elif isinstance(inner, str):
+            texts.setdefault(key, set()).add(inner)
+        elif isinstance(inner, int | float) and not isinstance(inner, bool):
+            numbers.setdefault(key, set()).add(float(inner))
+
+
+_COUNT_NAMES = {
     "totalresults", "estimatedtotalresults", "formattedtotalresults", "totalestimatedmatches", "resultcount",
     "numresults", "numberofresults", "searchresults", "resultstats", "hitcount", "googlecount", "csecount",
 }  # fmt: skip
-COUNT_WORDS = re.compile(r"total_?(estimated_?)?(results|matches)", re.IGNORECASE)
-POPULARITY = "popularity"
-NAMES = {"name", "label", "aliases", "title", "country_name"}
-MAYBE_KEY = (
+_COUNT_WORDS = re.compile(r"total_?(estimated_?)?(results|matches)", re.IGNORECASE)
+_POPULARITY = "popularity"
+_NAMES = {"name", "label", "aliases", "title", "country_name"}
+_MAYBE_KEY = (
     r"(?i)\b(sk|pk|rk|gsk|hf|xai|nvapi|pplx|csk|tgp|fw|r8|gh[opusr]|github_pat|glpat|xox[abpr])[-_]|AIza|ya29\.|AKIA|ASIA"
     r"|eyJ|PRIVATE KEY|://[^/@\s]+@|bearer|basic|api[_-]?key|access[_-]?token|client[_-]?secret|passw|authorization"
     r"|[?&](key|token|access_token|sig|signature)="
 )
 """A sieve without look-around, for millions of cells; what it lets through is looked at properly."""
 
-SHORTEST_KEY = 12
-MOST_PER_COLUMN = 3
-QUOTED = 100
+_SHORTEST_KEY = 12
+_MOST_PER_COLUMN = 3
+_QUOTED = 100
 
-WORDS = 25
-UNSPACED = 60
-WITHOUT_END = 60
-UNSPACED_WITHOUT_END = 120
-PIECE = 4.0
-SMALL = 0.5
-SHORTEST = 60
+_WORDS = 25
+_UNSPACED = 60
+_WITHOUT_END = 60
+_UNSPACED_WITHOUT_END = 120
+_PIECE = 4.0
+_SMALL = 0.5
+_SHORTEST = 60
 """Characters; no cell below can be a passage."""
 
-LONGEST_NAME = 20
+_LONGEST_NAME = 20
 
-UNSPACED_LETTER = re.compile("[぀-ヿ㐀-䶿一-鿿豈-﫿฀-๿຀-໿က-႟ក-៿]")
-ENDS = re.compile(r"[.!?…؟۔।॥።](?=[\s\"'”’»)\]]|$)|[。！？]")
-PIECES = re.compile(r"[,;|、،，\n\t]+")
+_UNSPACED_LETTER = re.compile("[぀-ヿ㐀-䶿一-鿿豈-﫿฀-๿຀-໿က-႟ក-៿]")
+_ENDS = re.compile(r"[.!?…؟۔।॥።](?=[\s\"'”’»)\]]|$)|[。！？]")
+_PIECES = re.compile(r"[,;|、،，\n\t]+")
 
-RUN = 12
-UNSPACED_RUN = 24
-SHORTEST_RUN = 24
-MOST_BYTES = 100_000_000
+_RUN = 12
+_UNSPACED_RUN = 24
+_SHORTEST_RUN = 24
+_MOST_BYTES = 100_000_000
 
-HIDDEN = re.compile(r"<(script|style)\b.*?</\1\s*>|<!--.*?-->", re.DOTALL | re.IGNORECASE)
-TAG = re.compile(r"<[^>]*>|\[\[(?:[^\]|]*\|)?|\]\]|'{2,}")
-TOKEN = re.compile("[぀-ヿ㐀-䶿一-鿿豈-﫿฀-๿຀-໿က-႟ក-៿]|[^\\W_]+")
+_HIDDEN = re.compile(r"<(script|style)\b.*?</\1\s*>|<!--.*?-->", re.DOTALL | re.IGNORECASE)
+_TAG = re.compile(r"<[^>]*>|\[\[(?:[^\]|]*\|)?|\]\]|'{2,}")
+_TOKEN = re.compile("[぀-ヿ㐀-䶿一-鿿豈-﫿฀-๿຀-໿က-႟ក-៿]|[^\\W_]+")
 
 
 class SourceTexts:
@@ -72,23 +188,23 @@ class SourceTexts:
         self.words: set[int] = set()
         self.letters: set[int] = set()
         for text in texts:
-            plain = html.unescape(TAG.sub(" ", HIDDEN.sub(" ", text)))
-            tokens = tokens_of(plain)
-            self.words.update(hash(run) for run in runs(tokens, RUN))
-            self.letters.update(hash(run) for run in runs(tokens, UNSPACED_RUN))
+            plain = html.unescape(_TAG.sub(" ", _HIDDEN.sub(" ", text)))
+            tokens = _tokens_of(plain)
+            self.words.update(hash(run) for run in _runs(tokens, _RUN))
+            self.letters.update(hash(run) for run in _runs(tokens, _UNSPACED_RUN))
 
     def found_in(self, text: str, *, least: int = 0) -> str | None:
         """Give the first run of a text, of at least so many words, that stands in a source."""
-        tokens = tokens_of(text)
-        if len(tokens) < max(RUN, least):
+        tokens = _tokens_of(text)
+        if len(tokens) < max(_RUN, least):
             return None
         unspaced = sum(1 for token in tokens if len(token) == 1 and not token.isascii())
-        long, known = (UNSPACED_RUN, self.letters) if unspaced > len(tokens) / 2 else (RUN, self.words)
-        return next((" ".join(run) for run in runs(tokens, long) if hash(run) in known), None)
+        long, known = (_UNSPACED_RUN, self.letters) if unspaced > len(tokens) / 2 else (_RUN, self.words)
+        return next((" ".join(run) for run in _runs(tokens, long) if hash(run) in known), None)
 
     def cells_found(self, texts: pl.Series, *, least: int = 0) -> Iterator[str]:
         """Give the runs of some cells that stand in a source."""
-        for text in texts.filter(texts.str.len_chars() >= SHORTEST_RUN).to_list():
+        for text in texts.filter(texts.str.len_chars() >= _SHORTEST_RUN).to_list():
             found = self.found_in(text, least=least)
             if found is not None:
                 yield found
@@ -98,34 +214,34 @@ def check_content(
     folder: Path, hashes: Mapping[str, str], *, sources: Sequence[Path], tables: Sequence[CardTable]
 ) -> Iterator[CardFinding]:
     """Look through all data, and through every other text file of the card."""
-    known = read_sources(sources)
-    keys = keys_of_environment()
-    for cells in card_cells(folder, tables):
-        yield from check_cells(cells, known, keys)
+    known = _read_sources(sources)
+    keys = _keys_of_environment()
+    for cells in _card_cells(folder, tables):
+        yield from _check_cells(cells, known, keys)
     for name in hashes:
         if not name.startswith((f"{DATA}/", f"{FILES}/")):
-            yield from check_text(name, (folder / name).read_bytes().decode("utf-8", "replace"), known, keys)
+            yield from _check_text(name, (folder / name).read_bytes().decode("utf-8", "replace"), known, keys)
 
 
-def check_cells(cells: Cells, known: SourceTexts | None, keys: Sequence[str]) -> Iterator[CardFinding]:
+def _check_cells(cells: Cells, known: SourceTexts | None, keys: Sequence[str]) -> Iterator[CardFinding]:
     """Look through one column."""
     where = f"column {cells.column}" if cells.column else "text"
-    if re.sub(r"[^a-z]", "", cells.column.lower()) in COUNT_NAMES:
+    if re.sub(r"[^a-z]", "", cells.column.lower()) in _COUNT_NAMES:
         yield CardFinding(cells.file, "raw-count", "no column of counts", cells.column)
-    if cells.column == POPULARITY:
-        yield from check_popularity(cells)
+    if cells.column == _POPULARITY:
+        yield from _check_popularity(cells)
     if cells.texts is None:
         return
-    counted = cells.texts.filter(cells.texts.str.contains(f"(?i){COUNT_WORDS.pattern}"))
-    for text in counted.head(MOST_PER_COLUMN).to_list():
-        yield CardFinding(cells.file, "raw-count", f"no counts of search results in {where}", quoted(text))
-    for text in long_passages(cells.texts)[:MOST_PER_COLUMN]:
-        yield CardFinding(cells.file, "long-prose", f"names, prompts and ids in {where}", quoted(text))
+    counted = cells.texts.filter(cells.texts.str.contains(f"(?i){_COUNT_WORDS.pattern}"))
+    for text in counted.head(_MOST_PER_COLUMN).to_list():
+        yield CardFinding(cells.file, "raw-count", f"no counts of search results in {where}", _quoted(text))
+    for text in long_passages(cells.texts)[:_MOST_PER_COLUMN]:
+        yield CardFinding(cells.file, "long-prose", f"names, prompts and ids in {where}", _quoted(text))
     if known is not None:
-        least = LONGEST_NAME if cells.column in NAMES else 0
-        for run in list(known.cells_found(cells.texts, least=least))[:MOST_PER_COLUMN]:
-            yield CardFinding(cells.file, "source-prose", f"no words of a source in {where}", quoted(run))
-    for text in cells.texts.filter(cells.texts.str.contains(MAYBE_KEY)).to_list():
+        least = _LONGEST_NAME if cells.column in _NAMES else 0
+        for run in list(known.cells_found(cells.texts, least=least))[:_MOST_PER_COLUMN]:
+            yield CardFinding(cells.file, "source-prose", f"no words of a source in {where}", _quoted(run))
+    for text in cells.texts.filter(cells.texts.str.contains(_MAYBE_KEY)).to_list():
         problem = key_problem(text)
         if problem is not None:
             yield CardFinding(cells.file, "secret", f"no key in {where}", problem)
@@ -134,7 +250,7 @@ def check_cells(cells: Cells, known: SourceTexts | None, keys: Sequence[str]) ->
             yield CardFinding(cells.file, "secret", f"no key in {where}", "a key of this machine's environment")
 
 
-def check_popularity(cells: Cells) -> Iterator[CardFinding]:
+def _check_popularity(cells: Cells) -> Iterator[CardFinding]:
     """Find popularity that is no rank in (0, 1]."""
     values = cells.numbers
     if values is None and cells.texts is not None:
@@ -144,7 +260,7 @@ def check_popularity(cells: Cells) -> Iterator[CardFinding]:
         yield CardFinding(cells.file, "raw-count", "ranks between 0 and 1 in popularity", f"{wrong[0]:g}")
 
 
-def check_text(name: str, text: str, known: SourceTexts | None, keys: Sequence[str]) -> Iterator[CardFinding]:
+def _check_text(name: str, text: str, known: SourceTexts | None, keys: Sequence[str]) -> Iterator[CardFinding]:
     """Look through a page, a manifest or a hand-written file."""
     for number, line in enumerate(text.splitlines(), start=1):
         problem = key_problem(line)
@@ -154,12 +270,12 @@ def check_text(name: str, text: str, known: SourceTexts | None, keys: Sequence[s
         yield CardFinding(name, "secret", "no key", "a key of this machine's environment")
     run = None if known is None else known.found_in(text)
     if run is not None:
-        yield CardFinding(name, "source-prose", "words of our own", quoted(run))
+        yield CardFinding(name, "source-prose", "words of our own", _quoted(run))
     if name.endswith(".json"):
-        yield from check_names(name, text)
+        yield from _check_names(name, text)
 
 
-def check_names(name: str, text: str) -> Iterator[CardFinding]:
+def _check_names(name: str, text: str) -> Iterator[CardFinding]:
     """Find counts of search results among the keys of a JSON file."""
     try:
         waiting = [orjson.loads(text)]
@@ -169,27 +285,27 @@ def check_names(name: str, text: str) -> Iterator[CardFinding]:
         value = waiting.pop()
         if isinstance(value, dict):
             for key in value:
-                if re.sub(r"[^a-z]", "", key.lower()) in COUNT_NAMES:
+                if re.sub(r"[^a-z]", "", key.lower()) in _COUNT_NAMES:
                     yield CardFinding(name, "raw-count", "no counts of search results", key)
             waiting += value.values()
         elif isinstance(value, list):
             waiting += value
 
 
-def keys_of_environment() -> list[str]:
+def _keys_of_environment() -> list[str]:
     """List the values of variables that hold keys, by their names."""
-    return sorted({v for name, v in os.environ.items() if is_key_name(name) and len(v) >= SHORTEST_KEY})
+    return sorted({v for name, v in os.environ.items() if is_key_name(name) and len(v) >= _SHORTEST_KEY})
 
 
-def quoted(text: str) -> str:
+def _quoted(text: str) -> str:
     """Quote a text, or the beginning of it."""
-    return repr(text) if len(text) <= QUOTED else f"{text[:QUOTED]!r}… ({len(text):,} characters)"
+    return repr(text) if len(text) <= _QUOTED else f"{text[:_QUOTED]!r}… ({len(text):,} characters)"
 
 
 def long_passages(texts: pl.Series) -> list[str]:
     """Find the long passages of running text among cells."""
-    long = texts.filter(texts.str.len_chars() >= SHORTEST)
-    maybe = long.filter((long.str.count_matches(r"\s+") >= WORDS - 1) | long.str.contains(UNSPACED_LETTER.pattern))
+    long = texts.filter(texts.str.len_chars() >= _SHORTEST)
+    maybe = long.filter((long.str.count_matches(r"\s+") >= _WORDS - 1) | long.str.contains(_UNSPACED_LETTER.pattern))
     return [text for text in maybe.to_list() if is_passage(text)]
 
 
@@ -203,52 +319,52 @@ def is_passage(text: str) -> bool:
     The rule does not ask for a language. It lets through names of any length in capitals, prompts of the known
     templates, negative prompts, lists of aliases, and paths of ids.
     """
-    ended = ENDS.search(text) is not None
-    unspaced = len(UNSPACED_LETTER.findall(text))
-    if unspaced >= (UNSPACED if ended else UNSPACED_WITHOUT_END):
-        return unspaced / pieces_of(text) >= 2 * PIECE
-    words = [found for word in text.split() if (found := letters_of(word))]
-    if len(words) < (WORDS if ended else WITHOUT_END) or len(words) / pieces_of(text) < PIECE:
+    ended = _ENDS.search(text) is not None
+    unspaced = len(_UNSPACED_LETTER.findall(text))
+    if unspaced >= (_UNSPACED if ended else _UNSPACED_WITHOUT_END):
+        return unspaced / _pieces_of(text) >= 2 * _PIECE
+    words = [found for word in text.split() if (found := _letters_of(word))]
+    if len(words) < (_WORDS if ended else _WITHOUT_END) or len(words) / _pieces_of(text) < _PIECE:
         return False
     cased = [word for word in words if word[0].lower() != word[0].upper()]
     small = sum(1 for word in cased if word[0].islower())
-    return len(cased) < len(words) / 2 or small >= SMALL * len(cased)
+    return len(cased) < len(words) / 2 or small >= _SMALL * len(cased)
 
 
-def letters_of(word: str) -> str:
+def _letters_of(word: str) -> str:
     """Take the letters of a word; what is not a word has none."""
     return "".join(character for character in word if character.isalpha())
 
 
-def pieces_of(text: str) -> int:
+def _pieces_of(text: str) -> int:
     """Count the pieces between commas and the like."""
-    return sum(1 for piece in PIECES.split(text) if piece.strip()) or 1
+    return sum(1 for piece in _PIECES.split(text) if piece.strip()) or 1
 
 
-def tokens_of(text: str) -> list[str]:
+def _tokens_of(text: str) -> list[str]:
     """Cut a text into folded words, and into letters where a script has no spaces."""
-    return TOKEN.findall(unicodedata.normalize("NFKC", text).casefold())
+    return _TOKEN.findall(unicodedata.normalize("NFKC", text).casefold())
 
 
-def runs(tokens: Sequence[str], length: int) -> Iterator[tuple[str, ...]]:
+def _runs(tokens: Sequence[str], length: int) -> Iterator[tuple[str, ...]]:
     """Give every run of tokens."""
     for start in range(len(tokens) - length + 1):
         yield tuple(tokens[start : start + length])
 
 
-def read_sources(paths: Sequence[Path]) -> SourceTexts | None:
+def _read_sources(paths: Sequence[Path]) -> SourceTexts | None:
     """Read sources; None where there are none."""
     if not paths:
         return None
-    return SourceTexts([text for path in paths for text in texts_at(path)])
+    return SourceTexts([text for path in paths for text in _texts_at(path)])
 
 
-def texts_at(path: Path) -> Iterator[str]:
+def _texts_at(path: Path) -> Iterator[str]:
     """Read a file, or every file below a folder."""
     if not path.exists():
         raise UsageError("there is no such source", where=str(path), expected="a text file, or a folder of them")
     files = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
     for file in files:
-        if file.stat().st_size > MOST_BYTES:
-            raise UsageError("too large for a source", where=str(file), expected=f"at most {MOST_BYTES:,} bytes")
+        if file.stat().st_size > _MOST_BYTES:
+            raise UsageError("too large for a source", where=str(file), expected=f"at most {_MOST_BYTES:,} bytes")
         yield file.read_bytes().decode("utf-8", "replace")

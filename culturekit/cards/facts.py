@@ -6,25 +6,31 @@ from pathlib import Path
 
 import msgspec
 
-from culturekit.cards.card_tables import NOT_KNOWN, CardTable, FileFacts, other_files, tables_in
-from culturekit.cards.counting import Counts, agreement_in, count_table
-from culturekit.cards.provenance import carried_manifests, not_at_hand
+from culturekit.cards.card_tables import (
+    NOT_KNOWN,
+    CardTable,
+    Counts,
+    FileFacts,
+    agreement_in,
+    count_table,
+    other_files,
+    tables_in,
+)
+from culturekit.cards.release_files import carried_manifests, not_at_hand
 from culturekit.records.work import UNDER_REVIEW
 from culturekit.storage.digests import canonical_json, indented_json
 from culturekit.storage.manifest import Manifest
 
-__all__ = ["FACTS", "Facts", "facts_of"]
-
 FACTS = "facts.json"
 
-MAIN = ("cspace", "prompts")
+_MAIN = ("cspace", "prompts")
 """Tables that a release is about, the first that it has."""
 
-INGEST = "ingest"
-DUMP_ROLE = re.compile(r"^dump(-\d+)?$")
-DATE = re.compile(r"(?<!\d)(20\d\d)-?([01]\d)-?([0-3]\d)(?!\d)")
+_INGEST = "ingest"
+_DUMP_ROLE = re.compile(r"^dump(-\d+)?$")
+_DATE = re.compile(r"(?<!\d)(20\d\d)-?([01]\d)-?([0-3]\d)(?!\d)")
 
-JUDGING = re.compile(
+_JUDGING = re.compile(
     r"^(judge|model|models|llm|task|revision|critic|verifier|proposer|popularity|templates|wordings?|encoder)$"
     r"|(_|^)(model|wording|judge|llm)(_|$)"
 )
@@ -118,8 +124,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def main(self) -> CardTable:
         """The table that the release is about."""
-        rank = {name: number for number, name in enumerate(MAIN)}
-        return min(self.tables, key=lambda table: (rank.get(table.name, len(MAIN)), -table.rows, table.name))
+        rank = {name: number for number, name in enumerate(_MAIN)}
+        return min(self.tables, key=lambda table: (rank.get(table.name, len(_MAIN)), -table.rows, table.name))
 
     @property
     def dump_dated(self) -> bool:
@@ -141,15 +147,15 @@ def facts_of(folder: Path, hashes: Mapping[str, str] = NOT_KNOWN) -> Facts:
         tables=tables,
         others=other_files(folder, hashes),
         counts={table.name: count_table(folder, table.name) for table in tables},
-        stages=stages_of(manifests),
+        stages=_stages_of(manifests),
         not_at_hand=tuple(not_at_hand(manifests)),
-        dumps=dumps_of(manifests),
-        drops=drops_of(manifests),
-        agreement=(*agreement_in(folder, tables), *agreement_notes(manifests)),
+        dumps=_dumps_of(manifests),
+        drops=_drops_of(manifests),
+        agreement=(*agreement_in(folder, tables), *_agreement_notes(manifests)),
     )
 
 
-def agreement_notes(manifests: Sequence[Manifest]) -> list[Mapping[str, object]]:
+def _agreement_notes(manifests: Sequence[Manifest]) -> list[Mapping[str, object]]:
     """Take what stages noted of how far judges agree."""
     return [
         {"stage": manifest.stage, "note": key, "value": value}
@@ -159,7 +165,7 @@ def agreement_notes(manifests: Sequence[Manifest]) -> list[Mapping[str, object]]
     ]
 
 
-def stages_of(manifests: Sequence[Manifest]) -> tuple[StageFacts, ...]:
+def _stages_of(manifests: Sequence[Manifest]) -> tuple[StageFacts, ...]:
     """Describe the stages, the release's own first."""
     return tuple(
         StageFacts(
@@ -169,70 +175,70 @@ def stages_of(manifests: Sequence[Manifest]) -> tuple[StageFacts, ...]:
             dict(sorted(manifest.packages.items())),
             dict(sorted(manifest.seeds.items())),
             dict(sorted(manifest.counts.items())),
-            dict(sorted(flattened(manifest.notes))),
-            tuple(settings_of(manifest.options)),
-            tuple(sources_of(manifest)),
+            dict(sorted(_flattened(manifest.notes))),
+            tuple(_settings_of(manifest.options)),
+            tuple(_sources_of(manifest)),
         )
         for manifest in manifests
     )
 
 
-def flattened(notes: Mapping[str, object], within: str = "") -> Iterator[tuple[str, str]]:
+def _flattened(notes: Mapping[str, object], within: str = "") -> Iterator[tuple[str, str]]:
     """Give what a stage noted, at any depth, each by its path."""
     for name, value in notes.items():
         path = f"{within} / {name}" if within else name
         if isinstance(value, Mapping):
-            yield from flattened(value, path)
+            yield from _flattened(value, path)
         elif isinstance(value, list):
-            yield from ((f"{path} / {number}", as_text(one)) for number, one in enumerate(value, start=1))
+            yield from ((f"{path} / {number}", _as_text(one)) for number, one in enumerate(value, start=1))
         else:
-            yield path, as_text(value)
+            yield path, _as_text(value)
 
 
-def as_text(value: object) -> str:
+def _as_text(value: object) -> str:
     """Write a value as text."""
     return value if isinstance(value, str) else canonical_json(value).decode()
 
 
-def settings_of(options: Mapping[str, object], within: str = "") -> Iterator[Setting]:
+def _settings_of(options: Mapping[str, object], within: str = "") -> Iterator[Setting]:
     """Find the options that name a model, a task or a wording, at any depth."""
     for name, value in sorted(options.items()):
         path = f"{within}.{name}" if within else name
-        if JUDGING.search(name) and value is not None:
-            yield Setting(path, as_text(value))
+        if _JUDGING.search(name) and value is not None:
+            yield Setting(path, _as_text(value))
         elif isinstance(value, Mapping) and name != "concepts":
-            yield from settings_of(value, path)
+            yield from _settings_of(value, path)
 
 
-def sources_of(manifest: Manifest) -> Iterator[Source]:
+def _sources_of(manifest: Manifest) -> Iterator[Source]:
     """Find the inputs that no stage made, the dump apart."""
     for role, record in sorted(manifest.inputs.items()):
-        if not record.stage and not is_dump(manifest, role):
+        if not record.stage and not _is_dump(manifest, role):
             yield Source(role, record.name, record.sha256)
 
 
-def is_dump(manifest: Manifest, role: str) -> bool:
+def _is_dump(manifest: Manifest, role: str) -> bool:
     """Tell whether an input is a part of a dump."""
-    return manifest.stage == INGEST and DUMP_ROLE.match(role) is not None
+    return manifest.stage == _INGEST and _DUMP_ROLE.match(role) is not None
 
 
-def dumps_of(manifests: Sequence[Manifest]) -> tuple[Dump, ...]:
+def _dumps_of(manifests: Sequence[Manifest]) -> tuple[Dump, ...]:
     """Find the dumps behind a release, in the order in which they were read."""
     return tuple(
-        Dump(record.name, record.sha256, date_of(record.name))
+        Dump(record.name, record.sha256, _date_of(record.name))
         for manifest in manifests
         for role, record in sorted(manifest.inputs.items(), key=lambda item: (len(item[0]), item[0]))
-        if is_dump(manifest, role)
+        if _is_dump(manifest, role)
     )
 
 
-def date_of(name: str) -> str:
+def _date_of(name: str) -> str:
     """Read a date from the name of a dump; empty where it tells none."""
-    found = DATE.search(name)
+    found = _DATE.search(name)
     return "-".join(found.groups()) if found else ""
 
 
-def drops_of(manifests: Sequence[Manifest]) -> tuple[Drop, ...]:
+def _drops_of(manifests: Sequence[Manifest]) -> tuple[Drop, ...]:
     """Gather what every stage left out."""
     return tuple(
         Drop(manifest.stage, reason, count)

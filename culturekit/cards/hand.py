@@ -14,24 +14,10 @@ from culturekit.errors import ConfigError, Problem, UsageError
 from culturekit.storage.atomic import write_atomically
 from culturekit.storage.yaml_model import StrictModel, load_model
 
-__all__ = [
-    "FIELDS_FILE",
-    "MARKER",
-    "SECTIONS",
-    "TEXT_FILE",
-    "Change",
-    "Fields",
-    "Hand",
-    "empty_fields",
-    "is_empty",
-    "read_hand",
-    "write_skeleton",
-]
-
 MARKER = "FILL IN"
 """Stands where only the publisher can know; `card check` fails while it is there."""
 
-EMPTY_WORDS = frozenset({"", "todo", "tbd", "n/a", "na", "none", "xxx", "fixme", "unknown", "lorem ipsum"})
+_EMPTY_WORDS = frozenset({"", "todo", "tbd", "n/a", "na", "none", "xxx", "fixme", "unknown", "lorem ipsum"})
 
 SECTIONS: Mapping[str, str] = MappingProxyType(
     {
@@ -50,35 +36,35 @@ SECTIONS: Mapping[str, str] = MappingProxyType(
 """By heading, what a person is asked to write below it."""
 
 
-def is_empty(text: str | None) -> bool:
+def _is_empty(text: str | None) -> bool:
     """Tell whether a field says nothing: blank, only punctuation, a placeholder, or still marked."""
     if text is None or MARKER in text:
         return True
     words = text.strip().strip(".-…*_ ").lower()
-    return words in EMPTY_WORDS or not any(character.isalnum() for character in words)
+    return words in _EMPTY_WORDS or not any(character.isalnum() for character in words)
 
 
 FIELDS_FILE = "card.yaml"
 TEXT_FILE = "card.md"
 
-HEADING = re.compile(r"^## +(.+?) *#*$")
-COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
-OWN_MARKS = re.compile(r"<!-- *(generated:|end of )")
-DAY = re.compile(r"^20\d\d-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])$")
-VERSION = re.compile(r"^\d+\.\d+\.\d+$")
-SLUG = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+_HEADING = re.compile(r"^## +(.+?) *#*$")
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_OWN_MARKS = re.compile(r"<!-- *(generated:|end of )")
+_DAY = re.compile(r"^20\d\d-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])$")
+_VERSION = re.compile(r"^\d+\.\d+\.\d+$")
+_SLUG = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
 
 
-TEXTS = (
+_TEXTS = (
     "title", "version", "published", "summary", "licence.id", "licence.url", "contact", "annotators.who",
     "annotators.pay",
 )  # fmt: skip
-LISTS = ("languages", "tags", "creators")
-OPTIONAL = ("homepage", "citation", "dump_date")
-DATE_NEEDED = ("dump_date", False)
+_LISTS = ("languages", "tags", "creators")
+_OPTIONAL = ("homepage", "citation", "dump_date")
+_DATE_NEEDED = ("dump_date", False)
 """Fields that a person fills in, and those that may be left out: the date only where a dump says it."""
 
-ASKED = {
+_ASKED = {
     "title": "what people call the release",
     "version": "such as 1.0.0",
     "published": "the day, as YYYY-MM-DD",
@@ -86,9 +72,9 @@ ASKED = {
 }
 
 
-def shaped(text: str | None, shape: re.Pattern[str], told: str) -> str | None:
+def _shaped(text: str | None, shape: re.Pattern[str], told: str) -> str | None:
     """Accept a text of a shape, or one that is still marked or empty."""
-    if not is_empty(text) and not shape.match(text or ""):
+    if not _is_empty(text) and not shape.match(text or ""):
         raise ValueError(f"{told}, found {text!r}")
     return text
 
@@ -138,19 +124,19 @@ class Fields(StrictModel):
     @classmethod
     def day(cls, text: str | None) -> str | None:
         """Accept a day."""
-        return shaped(text, DAY, "a day is written YYYY-MM-DD")
+        return _shaped(text, _DAY, "a day is written YYYY-MM-DD")
 
     @field_validator("version")
     @classmethod
     def numbered(cls, text: str | None) -> str | None:
         """Accept a version."""
-        return shaped(text, VERSION, "a version is written as three numbers, such as 1.0.0")
+        return _shaped(text, _VERSION, "a version is written as three numbers, such as 1.0.0")
 
     @field_validator("name")
     @classmethod
     def plain(cls, name: str) -> str:
         """Accept a name that can be part of a file name and of an address."""
-        if not SLUG.match(name):
+        if not _SLUG.match(name):
             raise ValueError(f"letters, digits, dots, dashes and underscores only, found {name!r}")
         return name
 
@@ -177,10 +163,10 @@ def read_hand(folder: Path) -> Hand:
             hint=f"Begin one with: culturekit card init {folder}",
         )
     fields = load_model(folder / FIELDS_FILE, Fields)
-    return Hand(fields, read_sections(folder / TEXT_FILE))
+    return Hand(fields, _read_sections(folder / TEXT_FILE))
 
 
-def read_sections(path: Path) -> dict[str, str]:
+def _read_sections(path: Path) -> dict[str, str]:
     """Cut the text file at its headings; comments are for its authors and left out."""
     try:
         text = path.read_bytes().decode("utf-8")
@@ -189,23 +175,23 @@ def read_sections(path: Path) -> dict[str, str]:
     except UnicodeDecodeError as error:
         raise UsageError("not UTF-8 text", where=str(path), found=f"byte {error.start}") from error
     problems = [Problem("this marks what is generated, and cannot be written by hand", str(path))] * bool(
-        OWN_MARKS.search(text)
+        _OWN_MARKS.search(text)
     )
     found: dict[str, list[str]] = {}
     current: list[str] = []
     for number, line in enumerate(text.splitlines(), start=1):
-        heading = HEADING.match(line)
+        heading = _HEADING.match(line)
         if heading is None:
             current.append(line)
             continue
-        problems += [Problem(message, str(path), number) for message in wrong_heading(heading[1], found)]
+        problems += [Problem(message, str(path), number) for message in _wrong_heading(heading[1], found)]
         current = found.setdefault(heading[1], [])
     if problems:
         raise ConfigError(problems)
-    return {name: COMMENT.sub("", "\n".join(lines)).strip() for name, lines in found.items()}
+    return {name: _COMMENT.sub("", "\n".join(lines)).strip() for name, lines in found.items()}
 
 
-def wrong_heading(name: str, found: Mapping[str, list[str]]) -> Iterator[str]:
+def _wrong_heading(name: str, found: Mapping[str, list[str]]) -> Iterator[str]:
     """Say what is wrong with a heading."""
     if name not in SECTIONS:
         yield f"no such section: {name!r}; accepted: {', '.join(SECTIONS)}"
@@ -216,11 +202,11 @@ def wrong_heading(name: str, found: Mapping[str, list[str]]) -> Iterator[str]:
 def empty_fields(hand: Hand, *, dump_dated: bool) -> Iterator[tuple[str, str]]:
     """Give file and name of every field that is not filled in; a dump may say its date itself."""
     fields = hand.fields
-    given = [name for name in OPTIONAL if getattr(fields, name) is not None or (name, dump_dated) == DATE_NEEDED]
-    yield from ((FIELDS_FILE, name) for name in (*TEXTS, *given) if is_empty(attrgetter(name)(fields)))
-    for name in LISTS:
+    given = [name for name in _OPTIONAL if getattr(fields, name) is not None or (name, dump_dated) == _DATE_NEEDED]
+    yield from ((FIELDS_FILE, name) for name in (*_TEXTS, *given) if _is_empty(attrgetter(name)(fields)))
+    for name in _LISTS:
         listed: tuple[str, ...] = getattr(fields, name)
-        if not listed or any(map(is_empty, listed)):
+        if not listed or any(map(_is_empty, listed)):
             yield FIELDS_FILE, name
     if not fields.changelog:
         yield FIELDS_FILE, "changelog"
@@ -230,11 +216,11 @@ def empty_fields(hand: Hand, *, dump_dated: bool) -> Iterator[tuple[str, str]]:
             ("date", change.date),
             *(("changes", c) for c in change.changes),
         ):
-            if is_empty(text):
+            if _is_empty(text):
                 yield FIELDS_FILE, f"changelog[{number}].{name}"
         if not change.changes:
             yield FIELDS_FILE, f"changelog[{number}].changes"
-    yield from ((TEXT_FILE, name) for name in SECTIONS if is_empty(hand.sections.get(name)))
+    yield from ((TEXT_FILE, name) for name in SECTIONS if _is_empty(hand.sections.get(name)))
 
 
 def write_skeleton(folder: Path, name: str) -> list[Path]:
@@ -245,7 +231,7 @@ def write_skeleton(folder: Path, name: str) -> list[Path]:
     folder.mkdir(parents=True)
     fields = {
         "name": name,
-        **{field: f"{MARKER}: {what}" for field, what in ASKED.items()},
+        **{field: f"{MARKER}: {what}" for field, what in _ASKED.items()},
         "licence": {"id": f"{MARKER}: as on spdx.org", "url": f"{MARKER}: its address"},
         "languages": [f"{MARKER}: such as en"],
         "tags": [f"{MARKER}: words to find it by"],

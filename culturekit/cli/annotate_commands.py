@@ -45,7 +45,10 @@ def import_command(
     wait: Wait = False,
     as_json: AsJson = False,
 ) -> None:
-    """Take in answers; what is wrong goes to quarantine with the reason, and the command leaves with 1."""
+    """Take in answers of people.
+
+    What is wrong goes to quarantine with the reason, and the command leaves with 1.
+    """
     from culturekit.pipeline.steps.annotate_stages import import_stage
 
     run_one(import_stage(project, exports, pool=pool), out, also=also, wait=wait, as_json=as_json)
@@ -79,7 +82,10 @@ def serve(
     workers: Workers = None,
     as_json: AsJson = False,
 ) -> None:
-    """Let people audit a run, or fill in a form, in their browsers: keeps every answer, and ends with Ctrl-C."""
+    """Let people audit a run, or fill in a form, in browsers.
+
+    It keeps every answer, and ends with Ctrl-C.
+    """
     from culturekit.annotate.export import PROJECT_FILE
     from culturekit.annotate.form_server import FormServer
     from culturekit.pipeline.served_audit import AuditSize, Narrowing, audit_desk, form_desk

@@ -33,7 +33,10 @@ def audit(
     index: Annotated[Path | None, typer.Option(help="Index whose vectors show near-duplicates.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say everything that is wrong or odd in a release; leave with 1 when there are errors or warnings."""
+    """Say everything that is wrong or odd in a release.
+
+    Leave with 1 when there are errors or warnings.
+    """
     from culturekit.audit.audit_file import audit_file
 
     found = audit_file(file, fix=fix, graph=graph, cspace=cspace, index=index)

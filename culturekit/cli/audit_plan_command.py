@@ -20,7 +20,10 @@ def audit_plan_command(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say how many images people would have to look at for an interval of a width, and in how many hours."""
+    """Say how many images people must look at, and for how long.
+
+    It answers for an interval of a width.
+    """
     found = audit_plan(run, wish, pilot=audits)
     if as_json:
         print(json.dumps(as_data(*found), ensure_ascii=False))

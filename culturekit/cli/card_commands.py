@@ -21,7 +21,10 @@ def init(
     name: Annotated[str, typer.Option(help="Short name of the release, for file names and addresses.")],
     as_json: AsJson = False,
 ) -> None:
-    """Begin a hand-written half: every field and section, with what belongs there."""
+    """Begin a hand-written half of a card.
+
+    Every field and section, with what belongs there.
+    """
     from culturekit.cards.hand import write_skeleton
 
     written = write_skeleton(folder, name)
@@ -36,7 +39,10 @@ def build(
     wait: Wait = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write the card of a release: data by split, README, datasheet, data card, Croissant, checksums."""
+    """Write the card of a release.
+
+    Data by split, README, datasheet, data card, Croissant, checksums.
+    """
     from culturekit.config.checks import hand_path
     from culturekit.pipeline.steps.report_stage import card_stage
     from culturekit.storage.manifest import RUN_RECORD, read_manifest
@@ -61,7 +67,10 @@ def check(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compute the card anew from its data; leave with 1 where it differs, with 4 where bytes are damaged."""
+    """Compute the card anew from its data.
+
+    Leave with 1 where it differs, with 4 where bytes are damaged.
+    """
     from culturekit.cards.check import check_card
     from culturekit.cards.findings import exit_code
 
@@ -69,7 +78,8 @@ def check(
     if as_json:
         print(json.dumps([finding.as_data() for finding in findings], ensure_ascii=False))
     for finding in () if as_json else findings:
-        print(f"{finding.file}: {finding.code}: expected {finding.expected}, found {finding.found}. {finding.fix}")
+        found = finding.found.removesuffix(".")
+        print(f"{finding.file}: {finding.code}: expected {finding.expected}, found {found}. {finding.fix}")
     typer.echo(f"{counted(len(findings), 'findings')} in {folder}", err=True)
     if findings:
         raise typer.Exit(exit_code(findings))

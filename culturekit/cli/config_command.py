@@ -22,7 +22,10 @@ def schema(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print the JSON Schema of a kind of YAML file, for editors; with --json on one line."""
+    """Print the JSON Schema of a kind of YAML file.
+
+    For editors; with --json on one line.
+    """
     from culturekit.config.kinds import recipe_kind
     from culturekit.config.schema import described, schema_of
 
@@ -44,7 +47,7 @@ def recipe(
     name: Annotated[str, typer.Argument(help="A recipe that comes with culturekit.")] = "cube",
     as_json: AsJson = False,
 ) -> None:
-    """Print a recipe that comes with culturekit, to begin yours from."""
+    """Print a recipe that comes with culturekit, to begin yours."""
     from culturekit.config.load import find_recipe
     from culturekit.storage.yaml_source import read_yaml
 

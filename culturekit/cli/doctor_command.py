@@ -43,7 +43,10 @@ def doctor(
     workdir: Annotated[Path, typer.Option(help="Where runs would lie, whose disk is looked at.")] = Path("runs"),
     as_json: AsJson = False,
 ) -> None:
-    """Say what is installed, which keys are set, which devices and how much room there are; ends with 1 if broken."""
+    """Say what is installed, and whether it works.
+
+    Which keys are set, which devices and how much room there are; ends with 1 if broken.
+    """
     checks = list(all_checks(workdir))
     broken = [check for check in checks if check.level == "broken"]
     if as_json:

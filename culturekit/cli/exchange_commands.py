@@ -44,7 +44,10 @@ def export(
     most: Most = MOST,
     as_json: AsJson = False,
 ) -> None:
-    """Write the neighbourhood of an item for other tools: triples, GraphML or node-link JSON."""
+    """Write the neighbourhood of an item for other tools.
+
+    As triples, GraphML or node-link JSON.
+    """
     from culturekit.kg.looking.neighbourhood import neighbourhood
     from culturekit.storage.atomic import write_atomically
 
@@ -72,7 +75,10 @@ def import_command(
     wait: Wait = False,
     as_json: AsJson = False,
 ) -> None:
-    """Make a graph store of a graph of another tool: triples, GraphML or node-link JSON of networkx."""
+    """Make a graph store of a graph of another tool.
+
+    It reads triples, GraphML or node-link JSON of networkx.
+    """
     with needing("kg", "culturekit kg import"):
         from culturekit.kg.exchange.graph_files import form_of
         from culturekit.pipeline.steps.graph_stages import import_graph_stage
@@ -94,7 +100,10 @@ def query(
     rows: Annotated[int, typer.Option(min=1, help="Rows to show at most.")] = 1000,
     as_json: AsJson = False,
 ) -> None:
-    """Ask the neighbourhood of an item, or a file of triples, in SPARQL; nothing leaves this machine."""
+    """Ask the neighbourhood of an item, or a file, in SPARQL.
+
+    A file is one of triples; nothing leaves this machine.
+    """
     with needing("kg", "culturekit kg query"):
         from culturekit.kg.exchange.graph_files import rdf_graph, read_triples
         from culturekit.kg.exchange.graph_query import ask_graph
@@ -159,7 +168,10 @@ def entity(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show one item as Wikidata has it now: label, description and the statements that culturekit keeps."""
+    """Show one item as Wikidata has it now.
+
+    Label, description and the statements that culturekit keeps.
+    """
     with needing("kg", "culturekit kg entity"):
         from culturekit.kg.web.live_entity import WIKIDATA, live_entity
 

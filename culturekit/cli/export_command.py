@@ -24,6 +24,9 @@ def export(
     wait: Wait = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write blinded tasks for Label Studio and as one offline form; the key stays beside what is handed out."""
+    """Write blinded tasks for Label Studio and as an offline form.
+
+    The key stays beside what is handed out.
+    """
     stage = export_stage(files, scheme, options, shortlist=shortlist, seed=seed)
     run_one(stage, out, wait=wait, as_json=as_json, workers=workers)

@@ -25,7 +25,10 @@ def finetune(
     wait: Wait = False,
     as_json: AsJson = False,
 ) -> None:
-    """Train a LoRA adapter of Stable Diffusion or SDXL on pairs; `generate` draws with it by `?lora=FOLDER`."""
+    """Train a LoRA adapter of Stable Diffusion or SDXL on pairs.
+
+    `generate` draws with it by `?lora=FOLDER`.
+    """
     if not (plan or pilot):
         run_one(finetune_stage(given, options), out, wait=wait, as_json=as_json)
         return

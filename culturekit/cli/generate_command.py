@@ -69,7 +69,10 @@ def generate(
     wait: Wait = False,
     as_json: AsJson = False,
 ) -> None:
-    """Make images of prompts, each a file and a row; what could not be made is a row with its reason."""
+    """Make images of prompts, each a file and a row.
+
+    What could not be made is a row with its reason.
+    """
     from culturekit.generation.backends import is_paid
     from culturekit.generation.folder.folder_options import FOLDER
 

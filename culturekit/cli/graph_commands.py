@@ -38,7 +38,10 @@ def explain(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say why an item is an artifact of a concept, or why not: paths, lines of the dump, verdicts and replies."""
+    """Say why an item is an artifact of a concept, or why not.
+
+    It shows paths, lines of the dump, verdicts and replies.
+    """
     from culturekit.kg.looking.explain import explain as explained
     from culturekit.kg.looking.looking_text import explain_lines
     from culturekit.trail.stage_verdicts import stages_beside, verdict_lines, verdicts_on
@@ -78,7 +81,10 @@ def preview(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Count what the roots reach by hop and country, with samples, explosions and the cost of filtering."""
+    """Count what the roots reach by hop and country.
+
+    It shows samples, explosions and the cost of filtering.
+    """
     from culturekit.builders.filtering.candidate_verdicts import wording
     from culturekit.kg.looking.looking_text import preview_lines
     from culturekit.kg.looking.preview import preview as previewed
@@ -132,7 +138,10 @@ def diff(
     wait: Wait = False,
     as_json: AsJson = False,
 ) -> None:
-    """Compare two graphs or two extractions, item by item; leave with 1 when there are differences."""
+    """Compare two graphs or two extractions, item by item.
+
+    Leave with 1 when there are differences.
+    """
     if out is not None:
         from culturekit.pipeline.steps.graph_stages import compare_stage
 
@@ -159,7 +168,10 @@ def leave_if_different(differences: int) -> None:
 
 
 def stats(graph: Graph, as_json: AsJson = False) -> None:
-    """Count statements, labels, dangling targets, extremes and cycles of a graph."""
+    """Count statements, labels, extremes and cycles of a graph.
+
+    Also targets that dangle.
+    """
     from culturekit.kg.looking.graph_stats import graph_stats
     from culturekit.kg.looking.looking_text import stats_lines
 

@@ -25,7 +25,7 @@ activities = group(
         "merge": "activity_stages:MERGE",
         "prompts": "activity_stages:PROMPTS",
     },
-    help="Activities of countries, found on pages about them, and prompts for each.",
+    help="Activities of countries, from pages, and their prompts.",
 )
 captions = group(
     "captions",
@@ -36,7 +36,7 @@ captions = group(
         "translate": "caption_stages:TRANSLATE_CAPTIONS",
         "objects": "caption_stages:LIST_OBJECTS",
     },
-    help="Captions of a culture: expanded from seeds, sampled, counted, translated, and the objects they are about.",
+    help="Captions of a culture: expanded, sampled, translated.",
 )
 cspace = group(
     "cspace",
@@ -51,7 +51,7 @@ cspace = group(
         "diff": CommandAt(f"{CLI}.cspace.diff_command:diff", "runs/2025 runs/2026 --out changes"),
         "review": CommandAt(f"{CLI}.cspace.review_commands:review_app"),
     },
-    help="The cultural space: judged, completed and released artifacts.",
+    help="The cultural space: artifacts judged, completed, released.",
 )
 descriptors = group(
     "descriptors",
@@ -62,7 +62,7 @@ descriptors = group(
         "import": "published_stages:IMPORT",
         "export": "published_stages:EXPORT",
     },
-    help="What pictures of activities should show, proposed and refined by models, and what they overdo.",
+    help="What pictures of activities should show, and overdo.",
 )
 index = group(
     "index",
@@ -95,7 +95,7 @@ kg = group(
         ),
         "entity": CommandAt(f"{CLI}.exchange_commands:entity", "Q746549 --contact you@example.org"),
     },
-    help="The knowledge graph: from a Wikidata dump to candidate artifacts.",
+    help="The knowledge graph: from a dump to candidate artifacts.",
 )
 prompts = group(
     "prompts",
@@ -110,7 +110,7 @@ prompts = group(
         "build specific": "linguistic_prompt_stages:SPECIFIC",
         "wordnet": "linguistic_prompt_stages:MEND",
     },
-    help="Prompts: of the cultural space, of dialects, nouns and groups.",
+    help="Prompts: of the space, of dialects, nouns and groups.",
 )
 questions = group(
     "questions",

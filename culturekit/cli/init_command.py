@@ -49,7 +49,10 @@ def init(
     quick: Annotated[bool, typer.Option("--quick", help="Leave out the look at the encoder itself.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write the recipe that evaluates images you already have, and show how their names are read."""
+    """Write the recipe that evaluates images you already have.
+
+    It shows how file names are read, and what is missing.
+    """
     from culturekit.pipeline.begin_evaluation import EvaluationFiles, begin_evaluation
 
     if encoder is None:

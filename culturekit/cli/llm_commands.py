@@ -36,7 +36,10 @@ def log(
     limit: Annotated[int, typer.Option(min=1, help="How many of the last exchanges of each stage.")] = 20,
     as_json: AsJson = False,
 ) -> None:
-    """Show requests and replies as they left and came, also while the run is going on."""
+    """Show requests and replies as they left and came.
+
+    Also while the run is going on.
+    """
     from culturekit.llm.ledger import journals_below, latest_exchanges, read_ledger
     from culturekit.trail.stage_verdicts import exchanges_about
 
@@ -91,7 +94,10 @@ def cost(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of runs, or of stages.")],
     as_json: AsJson = False,
 ) -> None:
-    """Add up what runs have cost: requests, tokens and US dollars by stage, model, mode and outcome."""
+    """Add up what runs have cost.
+
+    Requests, tokens and US dollars by stage, model, mode and outcome.
+    """
     from culturekit.llm.ledger import journals_below, read_ledger
 
     ledger = read_ledger(journals_below(runs))
@@ -144,7 +150,10 @@ def prices(
     model: Annotated[str | None, typer.Argument(help="Id of a model, as a provider writes it. [all]")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what tokens cost, in US dollars per million, when that was known to hold, and where it was read."""
+    """Show what tokens cost, in US dollars per million.
+
+    When that was known to hold, and where it was read.
+    """
     from culturekit.errors import UsageError
     from culturekit.llm.prices import known_prices, price_of
 

@@ -33,7 +33,10 @@ def show_metric(
     name: Annotated[str, typer.Argument(help="Name of a metric.", autocompletion=complete_metric)],
     as_json: AsJson = False,
 ) -> None:
-    """Show a metric's formula, range, direction, sources and pitfalls."""
+    """Show a metric's formula, range, sources and pitfalls.
+
+    Also its direction.
+    """
     from dataclasses import asdict
     from difflib import get_close_matches
 

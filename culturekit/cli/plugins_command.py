@@ -29,7 +29,10 @@ def plugins_command(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """List what other packages bring: kind, name, package, version, and what fails; ends with 1 if something does."""
+    """List what other packages bring, and what fails.
+
+    Kind, name, package and version; ends with 1 if something fails.
+    """
     if kinds:
         show_kinds(as_json)
         return

@@ -14,7 +14,7 @@ __all__ = ["app"]
 
 MISTAKES = 2
 
-app = typer.Typer(no_args_is_help=True, help="Root configs: which classes a concept grows from, and which countries.")
+app = typer.Typer(no_args_is_help=True, help="Roots: the classes a concept grows from, and countries.")
 
 
 @app.command(epilog="Example: culturekit roots validate dishes.yaml --graph graph")
@@ -28,7 +28,10 @@ def validate(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say everything that is wrong or odd in root configs; leave with 2 when something is wrong."""
+    """Say everything that is wrong or odd in root configs.
+
+    Leave with 2 when something is wrong.
+    """
     from culturekit.kg.dump.redirects import read_redirects
     from culturekit.kg.rootcheck.validate import validate_roots
 
@@ -50,35 +53,45 @@ def validate(
 def init(
     concept: Annotated[str | None, typer.Argument(help="Name of a new concept, to draft its root config.")] = None,
     root: Annotated[list[str] | None, typer.Option(help="QID of a root of the concept. Repeatable.")] = None,
-    country: Annotated[str | None, typer.Option(help="A country by QID, name or code, to draft its entry.")] = None,
+    country: Annotated[
+        list[str] | None, typer.Option(help="A country by QID, name or code, to draft its entry. Repeatable.")
+    ] = None,
     name: Annotated[str | None, typer.Option(help="Whose QID that is. [as the table or the graph has it]")] = None,
     graph: Annotated[Path | None, typer.Option(help="Graph store that knows the labels.")] = None,
     hops: Annotated[int | None, typer.Option(min=1, max=40, help="Hops of the concept. [3]")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Draft the YAML of a concept or of a country on stdout, for a person to finish."""
+    """Draft the YAML of a concept or of a country on stdout.
+
+    A person finishes it.
+    """
     from culturekit.builders.country_names import country_code, named_country
     from culturekit.kg.qids import QID
-    from culturekit.kg.rootcheck.drafts import draft_concept, draft_country, name_in_graph
+    from culturekit.kg.rootcheck.drafts import draft_concept, draft_countries, draft_country, name_in_graph
 
-    if (concept is None) == (country is None):
+    if (concept is None) == (not country):
         raise UsageError("one thing is drafted at a time", expected="the name of a concept, or --country NAME")
-    if country is not None:
-        if root or hops is not None:
-            raise UsageError("--root and --hops are a concept's, not a country's")
-        qid = checked(country) if QID.match(country) else ""
+    if country and (root or hops is not None):
+        raise UsageError("--root and --hops are a concept's, not a country's")
+    if country and len(country) > 1:
+        if name is not None or graph is not None:
+            raise UsageError("--name and --graph are about one QID", found=f"{len(country)} countries")
+        text = draft_countries([named_country(each) for each in country])
+    elif country:
+        stated = country[0]
+        qid = checked(stated) if QID.match(stated) else ""
         if name is not None and not qid:
-            raise UsageError("--name says whose QID --country is", found=f"--country {country}")
+            raise UsageError("--name says whose QID --country is", found=f"--country {stated}")
         if graph is not None and not qid:
-            raise UsageError("--graph knows what a QID is called", found=f"--country {country}")
+            raise UsageError("--graph knows what a QID is called", found=f"--country {stated}")
         if name is None:
-            name = name_in_graph(qid, graph) if qid and graph and not country_code(qid) else country
+            name = name_in_graph(qid, graph) if qid and graph and not country_code(qid) else stated
         text = draft_country(named_country(name), qid)
     else:
         if name is not None or not root or graph is None:
             raise UsageError("a concept is drafted from roots and a graph", expected="--root QID and --graph DIR")
         text = draft_concept(str(concept), [checked(qid) for qid in root], graph, hops=hops or 3)
-    kind = "concept" if country is None else "countries"
+    kind = "countries" if country else "concept"
     print(json.dumps({"kind": kind, "yaml": text}) if as_json else text.removesuffix("\n"))
 
 

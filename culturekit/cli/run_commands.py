@@ -46,7 +46,10 @@ def run(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run a recipe; what is finished and still answers is reused, what was cut goes on."""
+    """Run a recipe, and go on where it was cut.
+
+    What is finished and still answers is reused.
+    """
     from culturekit.config.load import find_recipe, load_any_recipe
 
     path = find_recipe(str(recipe))
@@ -69,7 +72,10 @@ def demo(
     engine: EngineSpec = "local",
     as_json: AsJson = False,
 ) -> None:
-    """Run a recipe on what comes with culturekit; of cube: which of these five models is lying?"""
+    """Run a recipe on what comes with culturekit.
+
+    Of cube: which of these five models is lying?
+    """
     from culturekit.config.load import find_recipe, load_any_recipe
 
     run_all(
@@ -163,7 +169,10 @@ def plan(
     workers: Workers = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say what a run would do, cost and take; nothing is sent, and without a pilot nothing is written."""
+    """Say what a run would do, cost and take.
+
+    Nothing is sent, and without a pilot nothing is written.
+    """
     from culturekit.config.load import find_recipe, load_any_recipe
     from culturekit.pipeline.planning.plan import pilot_models, plan_lines, plan_recipe
     from culturekit.pipeline.workers.local_engine import LocalEngine
@@ -189,7 +198,10 @@ def report(
     wait: Wait = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write the report of a run: one HTML file, thumbnails beside it; of several runs, a page that compares them."""
+    """Write the report of a run, or a page that compares several.
+
+    A report is one HTML file, with thumbnails beside it.
+    """
     from culturekit.pipeline.several_runs import several_runs_stage
     from culturekit.pipeline.steps.report_stage import report_of
 
@@ -207,7 +219,10 @@ def site(
     wait: Wait = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write runs as a folder of static pages: models, artifacts; and results for Every Eval Ever and the Hub."""
+    """Write runs as a folder of static pages.
+
+    A page a model and an artifact; and results for Every Eval Ever and the Hub.
+    """
     from culturekit.pipeline.several_runs import site_stage
 
     run_one(site_stage(run_folders, dataset), out, wait=wait, as_json=as_json)

@@ -29,7 +29,10 @@ def trace(
     ] = 1,
     as_json: AsJson = False,
 ) -> None:
-    """Walk one score back: images, prompt, neighbours with margins, artifact, path of QIDs, line of the dump."""
+    """Walk one score back, from images to lines of the dump.
+
+    In between: neighbours with margins, artifact, path of QIDs.
+    """
     if image is not None and images > 1:
         raise UsageError("--image names one image, --images asks for several", expected="one of the two")
     folder, row = find_score(score)

@@ -1,11 +1,12 @@
-"""`culturekit verify`: work out again what a run says."""
+"""`culturekit verify`: make a finished run again."""
 
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,8 +15,10 @@ from culturekit.cli.showing.progress import progress_for
 from culturekit.counting import counted
 from culturekit.errors import UsageError
 from culturekit.storage.atomic import check_writable, write_atomically
-from culturekit.verify.findings import Finding
-from culturekit.verify.verify_run import Verification, verify_run
+
+if TYPE_CHECKING:
+    from culturekit.verify.chain import Finding
+    from culturekit.verify.verify_run import Verification
 
 __all__ = ["verify"]
 
@@ -35,14 +38,34 @@ def verify(
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder for the findings and the verdict on each score, as JSON lines.")
     ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Make costly stages again too: pictures, vectors of models, a large dump.")
+    ] = False,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--only",
+            help="Make these again alone: a stage, the first part of its name, or a table such as scores. Repeatable.",
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option("--workers", min=1, help="Processes to use; the result never depends on it. [this one]"),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check a run's hashes, and work out every score again with code that shares nothing with the metrics."""
+    """Make a finished run again and compare every hash.
+
+    Its stages are made from its recipe, one by one; nothing is bought or sent.
+    """
     if out is not None:
         check_place(out, run_folder)
-    with progress_for(as_json=as_json) as progress:
-        progress.stage("verify")
-        answer = verify_run(run_folder)
+    from culturekit.pipeline.workers.engines import engine_for
+    from culturekit.verify.verify_run import verify_run
+
+    hands = nullcontext(None) if workers is None else engine_for("local", workers=workers, folder=run_folder)
+    with progress_for(as_json=as_json) as progress, hands as engine:
+        answer = verify_run(run_folder, everything=everything, only=only or (), engine=engine, on_start=progress.stage)
     if out is not None:
         write_verification(answer, out)
     if as_json:
@@ -54,7 +77,7 @@ def verify(
         raise typer.Exit(answer.exit_code)
 
 
-def as_data(answer: Verification) -> dict[str, Any]:
+def as_data(answer: "Verification") -> dict[str, Any]:
     """Give all of it as data, without the place of the run."""
     return {
         "run": answer.root.name,
@@ -68,7 +91,7 @@ def as_data(answer: Verification) -> dict[str, Any]:
     }
 
 
-def lines_of(answer: Verification) -> Iterator[str]:
+def lines_of(answer: "Verification") -> Iterator[str]:
     """Tell what was looked at, what is wrong, and what became of the scores."""
     for severity in TITLES:
         yield from finding_lines([one for one in answer.findings if one.severity == severity])
@@ -83,7 +106,7 @@ def lines_of(answer: Verification) -> Iterator[str]:
     yield sentence(answer)
 
 
-def finding_lines(findings: list[Finding]) -> Iterator[str]:
+def finding_lines(findings: list["Finding"]) -> Iterator[str]:
     """Tell findings of one kind, the first of them only where there are many."""
     for finding in findings[:SHOWN]:
         yield f"{TITLES[finding.severity]:<8} {finding.check}: {finding}"
@@ -91,13 +114,11 @@ def finding_lines(findings: list[Finding]) -> Iterator[str]:
         yield f"{TITLES[findings[0].severity]:<8} ... and {len(findings) - SHOWN:,} more"
 
 
-def sentence(answer: Verification) -> str:
+def sentence(answer: "Verification") -> str:
     """Say how it ended."""
     counts = Counter(finding.severity for finding in answer.findings)
     scores = Counter(verdict.verdict for verdict in answer.verdicts)
-    kept = ", ".join(
-        f"{scores[name]:,} {name}" for name in ("verified", "consistent", "not verifiable") if scores[name]
-    )
+    kept = ", ".join(f"{scores[name]:,} {name}" for name in ("verified", "not verifiable") if scores[name])
     of = f"{counted(len(answer.verdicts), 'scores')}{': ' if kept else ''}{kept}"
     if counts["broken"]:
         wrong = f", {scores['wrong']:,} wrong" if scores["wrong"] else ""
@@ -120,7 +141,7 @@ def check_place(out: Path, root: Path) -> None:
     check_writable(out / WRITTEN[0])
 
 
-def write_verification(answer: Verification, out: Path) -> None:
+def write_verification(answer: "Verification", out: Path) -> None:
     """Write `verification.json`, and findings and scores as JSON lines."""
     out.mkdir(parents=True, exist_ok=True)
     data = as_data(answer)

@@ -35,7 +35,10 @@ def convert(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make safetensors of a known checkpoint that is a pickle; nothing in the pickle is run."""
+    """Make safetensors of a known checkpoint that is a pickle.
+
+    Nothing in the pickle is run.
+    """
     from culturekit.index.weights.weight_conversion import convert_weights, known_kind
 
     converted = convert_weights(file, sha256=sha256, out=out, kind=known_kind(kind))

@@ -88,7 +88,10 @@ class AgreementOptions:
 
 
 def agreement(given: AgreementReads, options: AgreementOptions, *, name: str = "scores") -> Stage:
-    """Score the agreement of annotators within each pool, and the divergence between pools."""
+    """Score the agreement of annotators within each pool.
+
+    And the divergence between pools.
+    """
 
     def score(_: Work) -> Scored:
         verdicts = given.judgments.together(JUDGMENTS) if given.judgments else None
@@ -107,7 +110,6 @@ AGREEMENT = Family(
         "pairwise_agreement pool_correlation pool_difference unanimous_agreement"
     ),
     example="--annotations annotations/annotations.parquet --out agreement",
-    check="score-agreement",
 )
 
 

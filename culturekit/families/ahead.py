@@ -116,7 +116,10 @@ class AheadOptions:
 
 
 def ahead(given: AheadReads, options: AheadOptions, *, like: Path | None = None, name: str = "scores") -> Stage:
-    """Score alignment, hallucination, exaggeration, faithfulness and diversity against cultural descriptors."""
+    """Score images against cultural descriptors.
+
+    Alignment, hallucination, exaggeration, faithfulness and diversity.
+    """
     known = replace(
         options, groups=country_groups(options.scheme, options.groups), encoder=options.encoder or given.phrases.encoder
     )

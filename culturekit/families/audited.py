@@ -69,7 +69,10 @@ class AuditedOptions:
 
 
 def audited(given: AuditedReads, options: AuditedOptions, *, name: str = "audited") -> Stage:
-    """Say how often the mapping is right, what share of images shows no culture, and what share shows each country."""
+    """Say how often the mapping is right, by people.
+
+    What share of images shows no culture, and what share shows each country.
+    """
 
     def score(_: Work) -> Scored:
         return score_audited(matches_of(given), answers_of(given.audits), samples_of(given.sample), options=options)
@@ -81,7 +84,6 @@ AUDITED = Family(
     audited,
     metrics=described("mapping_accuracy share_without_culture shown_share"),
     example="--matches matches/matches.parquet --audits audits.parquet --out audited",
-    check="score-audited",
 )
 
 

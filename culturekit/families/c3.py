@@ -90,7 +90,10 @@ class C3Options:
 
 
 def c3(given: C3Reads, options: C3Options, *, name: str = "scores") -> Stage:
-    """Score captions by C³'s three alignments; ids of vectors are ITEM, or ITEM#k for its token or object k."""
+    """Score captions by C³'s three alignments.
+
+    Ids of vectors are ITEM, or ITEM#k for its token or object k.
+    """
 
     def score(work: Work) -> Scored:
         answer = score_c3(given.vectors(), options=options)
@@ -105,7 +108,6 @@ C3 = Family(
     c3,
     metrics=described("c3 c3_image c3_object c3_text"),
     example="--source source --target target --image images --image-target captions --keep 300000 --out scores",
-    check="score-c3",
 )
 
 

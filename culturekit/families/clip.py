@@ -120,7 +120,10 @@ class ClipOptions:
 
 
 def clip(given: ClipReads, options: ClipOptions, *, name: str = "scores") -> Stage:
-    """Score images against their prompts, regions or objects: CLIPScore, objects shown, consistency."""
+    """Score images against their prompts, regions or objects.
+
+    CLIPScore, objects shown, consistency.
+    """
 
     def identity() -> dict[str, Any]:
         return one_identity(given.vectors.folder, given.texts.folder)
@@ -146,7 +149,6 @@ CLIP = Family(
         "clip_score object_clip_score object_consistency object_presence region_clip_score region_recognised"
     ),
     example="--vectors vectors --texts prompt-vectors --images images/images.parquet --out scores",
-    check="score-clip",
 )
 
 

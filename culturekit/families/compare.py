@@ -66,7 +66,10 @@ class ComparisonOptions:
 
 
 def compare(given: CompareReads, options: ComparisonOptions, *, name: str = "scores") -> Stage:
-    """Compare every two models on every score that both have, paired by prompt."""
+    """Compare every two models, paired by prompt.
+
+    On every score that both have.
+    """
     check_comparison(options)
     known = replace(options, ignore=(*COUNTS, *(one for one in options.ignore if one not in COUNTS)))
 
@@ -89,7 +92,6 @@ COMPARE = Family(
     compare,
     metrics=described("model_difference"),
     example="--values scores/values.parquet --out compared",
-    check="score-compare",
 )
 
 

@@ -68,7 +68,10 @@ class DialectOptions:
 
 
 def dialects(given: DialectReads, options: DialectOptions, *, name: str = "scores") -> Stage:
-    """Score the gap between pictures of two dialects, paired by prompt. --pair: [artifact_id, template_id]."""
+    """Score the gap between pictures of two dialects.
+
+    Paired by prompt. --pair: [artifact_id, template_id].
+    """
 
     def score(work: Work) -> Scored:
         return score_dialects(
@@ -90,7 +93,6 @@ DIALECTS = Family(
     metrics=described("dialect_gap dialect_score"),
     example="--images images/images.parquet --prompts prompts/prompts.parquet --quality quality/quality.parquet "
     "--out scores",
-    check="score-dialects",
 )
 
 

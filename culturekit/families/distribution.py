@@ -29,7 +29,10 @@ class DistributionReads:
 
 
 def distribution(given: DistributionReads, *, name: str = "distributions") -> Stage:
-    """Count what images show: the share of each continent, country and artifact, by model and concept."""
+    """Count what images show, by model and concept.
+
+    The share of each continent, country and artifact.
+    """
 
     def count(work: Work) -> Outcome:
         table = label_distributions(given.matches.together(MATCHES))

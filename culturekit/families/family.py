@@ -47,11 +47,11 @@ Pair: TypeAlias = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Family(StageCommand):
-    """A family of scores, as the command line, the documentation, a recipe and a verification find it.
+    """A family of scores, as the command line, the documentation and a recipe find it.
 
     Attributes:
         metrics: that it writes.
-        check: the kind of check in `culturekit.verify` that recomputes it; empty where there is none.
+        check: what packages for earlier versions named; `verify` makes scores again, and reads it nowhere.
     """
 
     metrics: tuple[Metric, ...] = field(kw_only=True)

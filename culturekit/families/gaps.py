@@ -67,7 +67,10 @@ class GapOptions:
 
 
 def gaps(given: GapReads, options: GapOptions, *, name: str = "scores") -> Stage:
-    """Score the gaps between groups on every score of every model, stratified by country."""
+    """Score the gaps between groups, stratified by country.
+
+    On every score of every model.
+    """
     known = replace(options, groups=options.sides)  # a manifest keeps the groups, not the name of their file
     return family_stage(
         "gaps",
@@ -83,7 +86,6 @@ GAPS = Family(
     gaps,
     metrics=described("group_gap"),
     example="--values scores/values.parquet --scheme cultivate --out gaps",
-    check="score-gaps",
 )
 
 

@@ -109,7 +109,10 @@ class JudgedOptions:
 
 
 def judged(given: JudgedReads, options: JudgedOptions, *, name: str = "judged") -> Stage:
-    """Put means of what a judge says right by people who answered about a random part of the same items."""
+    """Put means of what a judge says right by people.
+
+    They answered about a random part of the same items.
+    """
     check_options(options)
 
     def score(_: Work) -> Scored:
@@ -125,7 +128,6 @@ JUDGED = Family(
     metrics=described("align dsg exag faith hal vqascore"),
     example="--values scores/values.parquet --annotations annotations.parquet --criterion faithfulness "
     "--lowest 1 --highest 5 --out judged",
-    check="score-judged",
 )
 
 

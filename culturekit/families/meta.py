@@ -130,7 +130,10 @@ class MetaOptions:
 
 
 def meta(given: MetaReads, options: MetaOptions, *, name: str = "scores") -> Stage:
-    """Correlate metrics with ratings by people, pool by pool, and metrics with each other."""
+    """Correlate metrics with ratings by people.
+
+    Pool by pool, and metrics with each other.
+    """
     methods, choices = tuple(dict.fromkeys(options.methods)), tuple(sorted(set(options.choices)))
     known = replace(options, methods=methods, choices=choices, groups=options.sides)
     read = given if given.automatic else replace(given, prompts=None)
@@ -146,7 +149,6 @@ META = Family(
     meta,
     metrics=described("human_correlation metric_correlation"),
     example="--values scores/values.parquet --annotations annotations/annotations.parquet --out meta",
-    check="score-meta",
 )
 
 

@@ -49,7 +49,10 @@ class NeutralOptions:
 
 
 def neutral(given: NeutralReads, options: NeutralOptions, *, name: str = "scores") -> Stage:
-    """Score how much pictures of neutral prompts resemble those of each group. --pair: [artifact_id]."""
+    """Score how pictures of neutral prompts resemble each group's.
+
+    --pair: [artifact_id].
+    """
     known = replace(options, encoder=options.encoder or given.vectors.encoder)
 
     def score(work: Work) -> Scored:
@@ -63,7 +66,6 @@ NEUTRAL = Family(
     neutral,
     metrics=described("neutral_mad neutral_mad_of_means neutral_similarity neutral_std neutral_std_of_means"),
     example="--images images/images.parquet --prompts prompts/prompts.parquet --vectors vectors --out scores",
-    check="score-neutral",
 )
 
 

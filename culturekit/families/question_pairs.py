@@ -84,7 +84,10 @@ class QuestionPairOptions:
 
 
 def question_pairs(given: QuestionPairReads, options: QuestionPairOptions, *, name: str = "scores") -> Stage:
-    """Score which of two captions fits pictures better, per group: traditional or modern, for instance."""
+    """Score which of two captions fits pictures better, per group.
+
+    Traditional or modern, for instance.
+    """
     known = replace(options, encoder=options.encoder or given.vectors.encoder)
 
     def score(work: Work) -> Scored:
@@ -102,7 +105,6 @@ QUESTION_PAIRS = Family(
     metrics=described("question_sd question_share"),
     example="--images images/images.parquet --prompts prompts/prompts.parquet --vectors vectors --captions captions "
     "--out scores",
-    check="score-question-pairs",
 )
 
 

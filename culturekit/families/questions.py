@@ -100,7 +100,10 @@ class QuestionOptions:
 
 
 def questions(given: QuestionReads, options: QuestionOptions, *, name: str = "scores") -> Stage:
-    """Score images by answers to questions (DSG), the probability of yes (VQAScore), and quality."""
+    """Score images by answers to questions, VQAScore and quality.
+
+    Answers make DSG; VQAScore is the probability of yes.
+    """
     known = replace(options, means=options.means.known())
 
     def score(work: Work) -> Scored:
@@ -114,7 +117,6 @@ ASKED = Family(
     metrics=described("dsg quality vqascore"),
     example="--images images/images.parquet --judgments judgments/judgments.parquet --questions questions.parquet "
     "--out scores",
-    check="score-questions",
 )
 
 

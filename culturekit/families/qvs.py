@@ -91,7 +91,10 @@ class QvsReads:
 def qvs(
     given: QvsReads, correction: Correction = NO_CORRECTION, options: QvsOptions = QvsOptions(), *, name: str = "scores"
 ) -> Stage:
-    """Score cultural diversity, mapped and, with audits, corrected: quality, VS and qVS over the five kernels."""
+    """Score cultural diversity: quality, VS and qVS.
+
+    Mapped and, with audits, corrected, over the five kernels.
+    """
     idle = {"sample": given.sample, "pool": correction.pool, "design": correction.design != "drawn"}
     if not given.audits and any(idle.values()):
         raise UsageError(
@@ -118,7 +121,6 @@ QVS = Family(
     qvs,
     metrics=described("quality qvs vs vs_best vs_worst"),
     example="--matches matches/matches.parquet --out scores",
-    check="score-qvs",
 )
 
 

@@ -61,7 +61,10 @@ class RankOptions:
 
 
 def ranks(given: RankReads, options: RankOptions, *, name: str = "ranks") -> Stage:
-    """Compare every two models on corrected diversity, and give each a rank with the ranks that it may have."""
+    """Rank models by corrected diversity, as far as it carries.
+
+    Every two models are compared, and each has the ranks that it may have.
+    """
 
     def score(_: Work) -> Scored:
         check_mapped_alike(given.scores.places)
@@ -75,7 +78,6 @@ RANKS = Family(
     ranks,
     metrics=described("model_difference model_rank"),
     example="--scores scores/scores.parquet --out ranks",
-    check="score-ranks",
 )
 
 

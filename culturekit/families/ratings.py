@@ -68,7 +68,10 @@ class RatingOptions:
 
 
 def ratings(given: RatingReads, options: RatingOptions, *, name: str = "scores") -> Stage:
-    """Score human ratings and choices: means with deviations over items, per pool, criterion and group."""
+    """Score human ratings and choices.
+
+    Means with deviations over items, per pool, criterion and group.
+    """
 
     def score(work: Work) -> Scored:
         return score_ratings(
@@ -86,7 +89,6 @@ RATINGS = Family(
     ratings,
     metrics=described("choice_rate rating_mean rating_sd rating_within"),
     example="--annotations annotations/annotations.parquet --out scores",
-    check="score-ratings",
 )
 
 

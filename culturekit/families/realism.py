@@ -65,7 +65,10 @@ class RealismReads:
 
 
 def realism(given: RealismReads, options: RealismOptions, *, name: str = "scores") -> Stage:
-    """Score precision, recall, density, coverage, Fréchet and kernel distance, and the inception score."""
+    """Score images by how they lie among real ones.
+
+    Precision, recall, density, coverage, Fréchet and kernel distance, and the inception score.
+    """
     options = replace(options, means=options.means.known())
 
     def score(work: Work) -> Scored:
@@ -94,7 +97,6 @@ REALISM = Family(
         "frechet_distance inception_score kernel_distance prdc_coverage prdc_density prdc_precision prdc_recall"
     ),
     example="--real real --fake vectors --images images/images.parquet --out scores",
-    check="score-realism",
 )
 
 

@@ -66,7 +66,10 @@ class RouteOptions(QvsOptions):
 
 
 def routes(given: RouteReads, options: RouteOptions, *, name: str = "routes") -> Stage:
-    """Score two routes on the images that both know, side by side, and say how far they agree image by image."""
+    """Score two routes on the images that both know.
+
+    Side by side, and how far they agree image by image.
+    """
     check_apart("a route", [*given.a.places, *given.b.places])
 
     def run(work: Work) -> Outcome:
@@ -97,7 +100,6 @@ ROUTES = Family(
     routes,
     metrics=described("qvs ranking_stability route_agreement route_kappa vs"),
     example="--a matches/matches.parquet --b tags/matches.parquet --judgments tags/judgments.parquet --out routes",
-    check="score-routes",
 )
 
 

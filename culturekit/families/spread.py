@@ -78,7 +78,10 @@ class PairOptions:
 
 
 def pairs(given: PairReads, options: PairOptions, *, name: str = "pairs") -> Stage:
-    """Measure how far every two pictures of a batch are apart, and average over the batch; score spread takes it."""
+    """Measure how far apart every two pictures of a batch are.
+
+    The mean over the batch is what `score spread` takes.
+    """
     PAIR_MEASURES.check(options.measure)
     backbone = parse_spec(options.measure).options.get("backbone", "")
     beside = {"backbone": digest_file(Path(backbone))} if backbone and Path(backbone).is_file() else {}
@@ -132,7 +135,10 @@ class SpreadOptions:
 
 
 def spread(given: SpreadReads, options: SpreadOptions, *, name: str = "scores") -> Stage:
-    """Score how unlike the images of a batch look: mean cosine and mean LPIPS, to be read beside VS."""
+    """Score how unlike the images of a batch look.
+
+    Mean cosine and mean LPIPS, to be read beside VS.
+    """
 
     def score(work: Work) -> Scored:
         given.distances.check_images(given.images)
@@ -160,7 +166,6 @@ SPREAD = Family(
     spread,
     metrics=described("mean_cosine mean_lpips"),
     example="--images images/images.parquet --vectors vectors --distances pairs --out scores",
-    check="score-spread",
 )
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})

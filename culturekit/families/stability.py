@@ -64,7 +64,10 @@ class StabilityReads:
 
 
 def stability(given: StabilityReads, *, name: str = "scores") -> Stage:
-    """Correlate the rankings of models by every two encoders or channels; below .8 a ranking is not stable."""
+    """Correlate rankings of models by encoders or channels.
+
+    Every two of them; below .8 a ranking is not stable.
+    """
     tables = roles_of(given)
     return family_stage(
         "stability",
@@ -80,7 +83,6 @@ STABILITY = Family(
     stability,
     metrics=described("ranking_stability"),
     example="--scores clip=scores/scores.parquet --scores siglip=others/scores.parquet --out stability",
-    check="score-stability",
 )
 
 

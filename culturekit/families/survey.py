@@ -46,7 +46,10 @@ class SurveyOptions:
 
 
 def survey(given: SurveyReads, options: SurveyOptions, *, name: str = "scores") -> Stage:
-    """Score the themes of a survey: coders' agreement, and who mentions what."""
+    """Score the themes of a survey.
+
+    Coders' agreement, and who mentions what.
+    """
 
     def score(_: Work) -> Scored:
         return score_survey(read_table(given.codes, SURVEY_CODES), options=options)

@@ -109,7 +109,10 @@ class Task1Options:
 
 
 def task1(given: Task1Reads, options: Task1Options, *, name: str = "scores") -> Stage:
-    """Score agreement on similarity and appeal, and how they follow distances and the manifold of real images."""
+    """Score agreement on similarity and appeal.
+
+    And how they follow distances and the manifold of real images.
+    """
 
     def score(_: Work) -> Scored:
         extractors: dict[str, dict[str, ArrayLike]] = {}
@@ -131,7 +134,6 @@ TASK_1 = Family(
         "appeal_in_manifold appeal_with_similarity closer_choice_rate location_agreement location_unanimity"
     ),
     example="--task1 annotations/task1.parquet --out scores",
-    check="score-task1",
 )
 
 

@@ -59,7 +59,10 @@ class Task2Options:
 
 
 def task2(given: Task2Reads, options: Task2Options, *, name: str = "scores") -> Stage:
-    """Score how often people in and out of a region see it in its images, consistency, and agreement."""
+    """Score how often people see a region in its images.
+
+    People in and out of it; consistency, and agreement.
+    """
     known = {**kept(options), "sources": dict(options.sources)}
     run = partial(score, path=given.task2, options=options)
     return family_stage("task2", roles_of(given), known, run, version=2, name=name)
@@ -69,7 +72,6 @@ TASK_2 = Family(
     task2,
     metrics=described("in_region_rate location_agreement location_kappa location_unanimity object_seen"),
     example="--task2 task2_geode.csv --out scores",
-    check="score-task2",
 )
 
 

@@ -39,7 +39,10 @@ class ToAuditOptions:
 
 
 def draw_audit_sample(given: ToAuditReads, options: ToAuditOptions, *, name: str = "audit-sample") -> Stage:
-    """Draw the images whose audit corrects the diversity, spread evenly over what they were mapped to."""
+    """Draw the images whose audit corrects the diversity.
+
+    Spread evenly over what they were mapped to.
+    """
 
     def run(work: Work) -> Outcome:
         rng = np.random.default_rng(options.seed)

@@ -74,7 +74,10 @@ class ToneOptions:
 
 
 def tones(given: ToneReads, options: ToneOptions, *, name: str = "scores") -> Stage:
-    """Score skin tones on the Monk scale: histogram, STD, MAD and mean, per model and group."""
+    """Score skin tones on the Monk scale.
+
+    Histogram, STD, MAD and mean, per model and group.
+    """
 
     def score(work: Work) -> Scored:
         tables = [(path, read_table(path, IMAGES)) for path in given.images.places]
@@ -98,7 +101,6 @@ TONES = Family(
     example="--images images/images.parquet --out scores",
     workers=True,
     engine=True,
-    check="score-tones",
 )
 
 

@@ -54,7 +54,10 @@ class WithinOptions(QvsOptions):
 
 
 def within(given: WithinReads, options: WithinOptions, *, name: str = "scores") -> Stage:
-    """Score diversity within each country that prompts name, by artifact, and its mean over the countries."""
+    """Score diversity within each country that prompts name.
+
+    By artifact, and its mean over the countries.
+    """
 
     def score(work: Work) -> Scored:
         prompts = read_table(prompts_table(given.prompts, work.scratch), PROMPTS)
@@ -69,7 +72,6 @@ WITHIN = Family(
     within,
     metrics=described("vs"),
     example="--matches matches/matches.parquet --prompts prompts/prompts.parquet --out scores",
-    check="score-within",
 )
 
 

@@ -36,6 +36,12 @@ SERVICES: list[Entry[Any]] = [
         options="culturekit.generation.image_options:GoogleImageOptions",
         extra="llm",
     ),
+    Entry(
+        "service",
+        "culturekit.generation.services.service_client:make",
+        "any service that makes images over HTTP (submit, poll, fetch), described by a file of YAML",
+        options="culturekit.generation.image_options:ServiceImageOptions",
+    ),
 ]
 """Services that cost money. They have a runner of their own, and are made by `services.image_client`."""
 

@@ -1,4 +1,4 @@
-"""What can be written behind `openai:MODEL` and `google:MODEL` where they make images."""
+"""What can be written behind `openai:MODEL`, `google:MODEL` and `service:FILE` where they make images."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
@@ -7,7 +7,7 @@ import msgspec
 
 from culturekit.llm.clients.client_options import ServiceOptions
 
-__all__ = ["GoogleImageOptions", "ImageOptions", "OpenAIImageOptions", "Rewriter"]
+__all__ = ["GoogleImageOptions", "ImageOptions", "OpenAIImageOptions", "Rewriter", "ServiceImageOptions"]
 
 Rewriter: TypeAlias = Literal["on", "off", "unknown"]
 Amount: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1000)]
@@ -89,3 +89,33 @@ class GoogleImageOptions(ImageOptions):
     aspect_ratio: Literal["1:1", "2:3", "3:2", "3:4", "4:3", "4:5", "5:4", "9:16", "16:9", "21:9"] | None = None
     image_size: Literal["512", "1K", "2K", "4K"] | None = None
     safety: Literal["low", "medium", "high", "none"] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceImageOptions(ServiceOptions):
+    """What `service:FILE.yaml` takes; all else stands in the file, of which `examples/services` has three.
+
+    - `model`, `base_url`, `key` (`variable`, `header`, `prefix`), `hosts` that may see the key too: `.bfl.ai` is all
+      below it.
+    - `submit`: `url`, `body`, `encoding` (`json`, `multipart`), `headers`, and `keep`: names for parts of the reply,
+      each by its JSON path, such as `data[0].id`, for later addresses. A body names `{prompt}`, `{negative}`, `{seed}`,
+      `{seed31}` (31 bits of it), `{width}`, `{height}`, `{size}`; a header `{call}`, the same for each try of a call.
+    - `poll`, for services that do not answer at once: `url`, the path of the `status`, the words for `done`, `refused`
+      and `failed` (submitted once more), and the seconds `every` and `longest` between two looks.
+    - `result`: the paths of `images` (addresses or base64), `revised` prompts, `reason`, `safe` and `version`; a last
+      `url`, where the pictures stand in another reply.
+    - `size`, where `--size` says nothing; `price` an image and `price_source`; `rpm`; `rewriter`.
+
+    Attributes:
+        timeout: Seconds for one call, from its submission to its end; a job that takes longer is asked after again.
+        image_price: USD per image, in place of what the file says; 0 for a server of your own.
+    """
+
+    timeout: Wait = 300.0
+    image_price: Amount | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what is about tokens."""
+        ServiceOptions.__post_init__(self)
+        if self.price or self.tpm is not None:
+            raise ValueError("a service bills images, not tokens: state image_price in place of price, and no tpm")

@@ -45,7 +45,7 @@ ENCODERS: Registry[Encoder] = Registry(
         Entry(
             "transformers",
             "culturekit.index.models.transformers_encoder:make",
-            "CLIP, SigLIP, SigLIP 2 or DINOv2 from a folder or the hub: pictures, and texts but for DINOv2",
+            "CLIP, SigLIP, SigLIP 2, DINOv2 or DINOv3 from a folder or the hub: pictures, and texts but for DINO",
             options="culturekit.index.models.transformers_encoder:TransformersOptions",
             extra="embed",
             packages=("torch", "transformers"),

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from culturekit.storage.yaml_model import StrictModel
+from culturekit.storage.yaml_model import StrictModel, past_day
 
 __all__ = [
     "ENGLISH",
@@ -88,7 +88,7 @@ class Verified(StrictModel):
     """Who checked a translation, and when."""
 
     by: Annotated[str, Field(min_length=1)]
-    on: Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$")]
+    on: Annotated[str, AfterValidator(past_day), Field(pattern=r"^\d{4}-\d{2}-\d{2}$")]
 
 
 class ConceptWords(StrictModel):

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field
 
 from culturekit.errors import UsageError
 from culturekit.kg.concept_words import ConceptWords, Language, check_verified
-from culturekit.kg.countries import OWN_FILE, by_qid, countries
+from culturekit.kg.countries import OWN_FILE, by_qid, countries, not_in_use, whole_world
 from culturekit.kg.qids import Qid
 from culturekit.kg.statement_flags import COUNTRY_PROPERTIES, EDGE_PROPERTIES, mask_of
 from culturekit.records.choices import CountryChoice, Ended, Ranks
@@ -33,6 +33,8 @@ FOLDER = "kg/concepts"
 def check_country(code: str) -> str:
     """Accept the ISO code of a country that culturekit knows."""
     if code not in countries():
+        if code in whole_world():
+            raise ValueError(f"{not_in_use(code)}. {OWN_FILE}")
         raise ValueError(f"unknown country {code!r}{closest(code, sorted(countries()))}. {OWN_FILE}")
     if not countries()[code].qids:
         raise ValueError(f"no item is known of {code}: give qids to its entry in the file of countries")

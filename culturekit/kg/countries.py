@@ -22,6 +22,7 @@ from culturekit.storage.yaml_model import StrictModel, closest, validate
 from culturekit.storage.yaml_source import YamlSource, read_yaml
 
 __all__ = [
+    "CARRIED",
     "OWN_FILE",
     "UN_REGIONS",
     "WORLD",
@@ -33,8 +34,11 @@ __all__ = [
     "country",
     "country_files",
     "file_of",
+    "not_in_use",
+    "own_countries",
     "read_countries",
     "use_countries",
+    "use_countries_beside",
     "use_countries_of_recipe",
     "whole_world",
 ]
@@ -119,16 +123,30 @@ class CountryFile(StrictModel):
     countries: tuple[Country, ...]
 
 
+CARRIED = "countries.yaml"
+"""The file beside a cultural space with those of its countries that are not shipped, or not as they are shipped."""
+
+
 class Chosen:
-    """The user's own file, for this process: what the command line names, or the recipe that was read last."""
+    """The user's own file, for this process: what the command line names, or the recipe that was read last.
+
+    Where neither names one, the files that cultural spaces carry count.
+    """
 
     typed: Path | None = None
     stated: Path | None = None
+    carried: tuple[Path, ...] = ()
 
     @classmethod
     def file_that_counts(cls) -> Path | None:
         """Give the file that counts."""
         return cls.stated or cls.typed
+
+    @classmethod
+    def files(cls) -> tuple[Path, ...]:
+        """Give all files that count."""
+        own = cls.file_that_counts()
+        return cls.carried if own is None else (own,)
 
 
 def use_countries(path: Path | None) -> None:
@@ -136,7 +154,7 @@ def use_countries(path: Path | None) -> None:
 
     Raises ConfigError with every mistake of the file, and then nothing has changed.
     """
-    Chosen.typed, Chosen.stated = checked(path), None
+    Chosen.typed, Chosen.stated, Chosen.carried = checked(path), None, ()
     forget()
 
 
@@ -154,6 +172,15 @@ def use_countries_of_recipe(path: Path | None) -> None:
         )  # fmt: skip
     Chosen.stated = checked(path)
     forget()
+
+
+def use_countries_beside(*spaces: Path) -> None:
+    """Let the countries that cultural spaces carry count where no file is named, until other spaces are read."""
+    beside = dict.fromkeys(space.parent / CARRIED for space in spaces)
+    carried = tuple(path for path in beside if path.is_file() and countries_in(path))
+    if carried != Chosen.carried:
+        Chosen.carried = carried
+        forget()
 
 
 def checked(path: Path | None) -> Path | None:
@@ -177,15 +204,24 @@ def forget() -> None:
 
 def country_files() -> dict[str, Path]:
     """Name the files that the countries come from, as inputs of a stage."""
-    own = Chosen.file_that_counts()
-    return {"countries": shipped(SHIPPED), **({} if own is None else {"own-countries": own})}
+    own = {"own-countries" if number == 1 else f"own-countries-{number:02}": path
+           for number, path in enumerate(Chosen.files(), 1)}  # fmt: skip
+    return {"countries": shipped(SHIPPED), **own}
 
 
 @cache
 def countries() -> Mapping[str, Country]:
     """Load all countries, by ISO code."""
-    known, own = read_countries(shipped(SHIPPED)), Chosen.file_that_counts()
-    return known if own is None else merge(known, read_countries(own), own)
+    known = read_countries(shipped(SHIPPED))
+    for path in Chosen.files():
+        known = merge(known, read_countries(path), path)
+    return known
+
+
+def own_countries(isos: Iterable[str]) -> list[Country]:
+    """List those of some countries that are not shipped, or not as they are."""
+    known = read_countries(shipped(SHIPPED))
+    return [whole_world()[iso] for iso in sorted(isos) if iso not in known or known[iso] != whole_world()[iso]]
 
 
 def whole_world() -> Mapping[str, Country]:
@@ -204,12 +240,20 @@ def country(iso: str) -> Country:
     found = countries().get(iso)
     if found is None:
         raise UsageError(
-            "unknown country",
+            f"unknown country: {not_in_use(iso)}" if iso in whole_world() else "unknown country",
             expected=" or ".join(sorted(countries())),
             found=repr(iso),
             hint=OWN_FILE,
         )
     return found
+
+
+def not_in_use(iso: str) -> str:
+    """Say which country of the world has a code that no file in use has, and how it comes in."""
+    return (
+        f"{iso} is {whole_world()[iso].name}: `culturekit roots init --country {iso} > countries.yaml`, and name that "
+        "file"
+    )
 
 
 @cache

@@ -20,6 +20,7 @@ from culturekit.llm.endpoints import is_elsewhere
 from culturekit.llm.journal import Journal
 from culturekit.llm.journal_file import Entry, Reading, key_of
 from culturekit.llm.rows import Answered, Question, Row
+from culturekit.stages.offline import check_sending
 
 JobState: TypeAlias = Literal["waiting", "running", "done", "failed", "expired", "cancelled"]
 """`waiting` and `running` go on by themselves; the others are for good, and may have results all the same."""
@@ -355,6 +356,7 @@ class Caller:
             Failure: of a kind that is not asked again.
             UpstreamUnavailable: it went on for longer than patience lasts.
         """
+        check_sending(self.model)
         began = self.clock.now()
         pause, patience = 0.0, self.patience
         while True:

@@ -32,6 +32,7 @@ from culturekit.llm.rows import Answered, Question, Row, failed, heard
 from culturekit.llm.usage import Budget
 from culturekit.llm.wire import LONGEST_FINISH, Wire
 from culturekit.records.work import Progress
+from culturekit.stages.offline import check_sending
 
 
 def ask_free(client: FreeClient, requests: Iterable[Request]) -> Iterator[Answered]:
@@ -218,6 +219,7 @@ class Pass:
 
     def start(self) -> Wire:
         """Start the wire, once it is clear that what is sent can be paid for."""
+        check_sending(self.client.model)
         check_price(self.client)
         self.purse.remember_in(self.journal, self.engine.run)
         hold = DurableHold(self.journal, self.client.identity, self.options.patience)

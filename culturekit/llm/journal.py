@@ -30,17 +30,34 @@ from culturekit.records.work import Work
 from culturekit.storage.atomic import sync_folder, write_atomically
 from culturekit.storage.locks import hold
 
+_TAG = "run_tag"
+_LAST = "SELECT tag, mode FROM runs JOIN replies ON replies.run = runs.number ORDER BY replies.number DESC LIMIT 1"
+
 
 def run_tag(work: Work) -> str:
     """Give the tag of this run: a random one that lies in its scratch folder, and so lives as long as the run does."""
-    path = work.scratch / "run_tag"
     try:
-        return path.read_text(encoding="ascii")
+        return (work.scratch / _TAG).read_text(encoding="ascii")
     except FileNotFoundError:
         tag = secrets.token_hex(8)
-        write_atomically(path, tag.encode("ascii"))
-        sync_folder(work.scratch)
+        go_on_as(tag, work.scratch)
         return tag
+
+
+def last_run(journal: Path) -> tuple[str, str]:
+    """Give the tag and the mode of the run that a journal heard last; empty where it heard none."""
+    if not (journal / FILE).is_file():
+        return "", ""
+    with closing(open_for_reading(journal / FILE)) as connection:
+        row = connection.execute(_LAST).fetchone()
+    return ("", "") if row is None else (str(row[0]), str(row[1]))
+
+
+def go_on_as(tag: str, scratch: Path) -> None:
+    """Give a run the tag of another, whose failures then count as its own: nothing that failed is asked again."""
+    if tag:
+        write_atomically(scratch / _TAG, tag.encode("ascii"))
+        sync_folder(scratch)
 
 
 FOUND = f"""

@@ -4,6 +4,7 @@ import dataclasses
 import difflib
 import typing
 from collections.abc import Iterator, Sequence
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -101,6 +102,19 @@ def message_of(model: type[BaseModel], path: KeyPath, detail: ErrorDetails) -> s
     if kind == "value_error":
         return str(context.get("error", detail["msg"]))
     return f"{detail['msg'][0].lower()}{detail['msg'][1:]}, found {found}"
+
+
+def past_day(text: str) -> str:
+    """Accept a day that has begun somewhere on Earth, written as YYYY-MM-DD."""
+    try:
+        is_day = date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        is_day = False
+    if not is_day:
+        raise ValueError(f"{text!r} is no day; expected YYYY-MM-DD")
+    if text > (datetime.now(UTC) + timedelta(hours=14)).date().isoformat():
+        raise ValueError(f"{text} is in the future; expected a day that has come")
+    return text
 
 
 def closest(word: str, accepted: Sequence[str]) -> str:

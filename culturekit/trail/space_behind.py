@@ -18,12 +18,10 @@ from culturekit.storage.tables import read_table
 from culturekit.trail.stage_verdicts import reason_text
 from culturekit.trail.upstream import recorded
 
-__all__ = ["ENTERED", "Row", "SpaceBehind"]
-
-NEEDED = ("release", "filter", "extract", "ingest")
+_NEEDED = ("release", "filter", "extract", "ingest")
 """Kinds of stages without which a row cannot be walked back to the dump."""
 
-WITHIN = ("cspace.parquet", "cspace/cspace.parquet", "release/cspace.parquet")
+_WITHIN = ("cspace.parquet", "cspace/cspace.parquet", "release/cspace.parquet")
 
 ENTERED = frozenset({"added", "country added"})
 """Outcomes of proposals that made a row."""
@@ -43,11 +41,11 @@ class SpaceBehind:
     @classmethod
     def found_at(cls, path: Path) -> Self:
         """Find a space from its table, its folder or the folder of its run, and what lies behind it."""
-        file = space_file(path)
+        file = _space_file(path)
         folders: dict[str, Path] = {}
         missing: list[str] = []
-        walk_from(file, folders, missing)
-        missing += [f"no {kind} stage" for kind in NEEDED if kind not in folders and not missing]
+        _walk_from(file, folders, missing)
+        missing += [f"no {kind} stage" for kind in _NEEDED if kind not in folders and not missing]
         manifests = {kind: manifest for kind, folder in folders.items() if (manifest := read_manifest(folder))}
         return cls(file, folders, manifests, tuple(missing))
 
@@ -63,7 +61,7 @@ class SpaceBehind:
 
     def candidates(self, qids: Iterable[str]) -> dict[tuple[str, str], Row]:
         """Read candidates by item and concept."""
-        return rows_of(self.folders["extract"] / "candidates.parquet", CANDIDATES, "qid", qids)
+        return _rows_of(self.folders["extract"] / "candidates.parquet", CANDIDATES, "qid", qids)
 
     def decisions(self, qids: Iterable[str]) -> dict[tuple[str, str], str]:
         """Read what people decided about candidates, as verdicts, by item and concept."""
@@ -79,8 +77,8 @@ class SpaceBehind:
     def verdicts(self, qids: Iterable[str]) -> dict[tuple[str, str], tuple[str, str]]:
         """Read what became of candidates, and why, by item and concept."""
         folder, wanted = self.folders["filter"], list(qids)
-        kept = rows_of(folder / "kept.parquet", KEPT, "qid", wanted)
-        dropped = rows_of(folder / "drops.parquet", DROPS, "key", wanted)
+        kept = _rows_of(folder / "kept.parquet", KEPT, "qid", wanted)
+        dropped = _rows_of(folder / "drops.parquet", DROPS, "key", wanted)
         found = {key: ("remove", reason_text(row)) for key, row in dropped.items()}
         return found | {key: (row["verdict"], row["reason"]) for key, row in kept.items()}
 
@@ -99,22 +97,22 @@ class SpaceBehind:
         return found
 
 
-def space_file(path: Path) -> Path:
+def _space_file(path: Path) -> Path:
     """Find the table of a cultural space in what a user names."""
     if path.is_file():
         return path
-    found = next((path / name for name in WITHIN if (path / name).is_file()), None)
+    found = next((path / name for name in _WITHIN if (path / name).is_file()), None)
     if found is None:
         raise UsageError(
             "there is no cultural space here",
             where=str(path),
-            expected=f"a run folder, or a folder with {WITHIN[0]}",
+            expected=f"a run folder, or a folder with {_WITHIN[0]}",
             found="a folder without one" if path.is_dir() else "nothing",
         )
     return found
 
 
-def walk_from(file: Path, folders: dict[str, Path], missing: list[str]) -> None:
+def _walk_from(file: Path, folders: dict[str, Path], missing: list[str]) -> None:
     """Begin at the table itself; it must be what its stage wrote."""
     manifest = read_manifest(file.parent)
     record = manifest.outputs.get(file.name) if manifest else None
@@ -130,10 +128,10 @@ def walk_from(file: Path, folders: dict[str, Path], missing: list[str]) -> None:
             found=found,
             hint="Remove the folder and release again, or compare a copy that lies in a folder of its own.",
         )
-    walk(file.parent, folders, missing)
+    _walk(file.parent, folders, missing)
 
 
-def walk(folder: Path, folders: dict[str, Path], missing: list[str]) -> None:
+def _walk(folder: Path, folders: dict[str, Path], missing: list[str]) -> None:
     """Go from a stage to those it was made from, as far as they are there and still the same."""
     manifest = read_manifest(folder)
     if manifest is None:
@@ -149,13 +147,13 @@ def walk(folder: Path, folders: dict[str, Path], missing: list[str]) -> None:
             missing.append(f"{manifest.stage}: {error.problem}")
             continue
         above = place if place.is_dir() else place.parent
-        if hash_now(place) != record.sha256:
+        if _hash_now(place) != record.sha256:
             missing.append(f"the {role} that {manifest.stage} was made from is no longer there, or is another one")
         elif above not in folders.values():
-            walk(above, folders, missing)
+            _walk(above, folders, missing)
 
 
-def hash_now(place: Path) -> str:
+def _hash_now(place: Path) -> str:
     """Read from its manifest what a stage, or a file of one, is."""
     manifest = read_manifest(place if place.is_dir() else place.parent)
     if manifest is None:
@@ -166,7 +164,7 @@ def hash_now(place: Path) -> str:
     return record.sha256 if record and place.is_file() else ""
 
 
-def rows_of(file: Path, table: Table, column: str, qids: Iterable[str]) -> dict[tuple[str, str], Row]:
+def _rows_of(file: Path, table: Table, column: str, qids: Iterable[str]) -> dict[tuple[str, str], Row]:
     """Read the rows of some items by item and concept."""
     wanted = pl.Series(sorted(set(qids)), dtype=pl.String).implode()
     names = [name for name in table.columns if name not in {"aliases", "image", "lat", "lon"}]

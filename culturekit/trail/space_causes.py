@@ -1,5 +1,6 @@
 """Two cultural spaces compared: which rows differ, at which stage first, and what differs in its inputs or options."""
 
+import re
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,12 +19,10 @@ from culturekit.storage.digests import canonical_json
 from culturekit.storage.manifest import Manifest
 from culturekit.trail.space_behind import ENTERED, Row, SpaceBehind
 
-__all__ = ["SpaceDiff", "compare_spaces"]
-
 Cause: TypeAlias = Literal["dump", "config", "wording", "model", "code"]
 
-CAUSES: tuple[Cause, ...] = ("dump", "config", "wording", "model", "code")
-STAGES = ("ingest", "extract", "filter", "completion", "review", "release")
+_CAUSES: tuple[Cause, ...] = ("dump", "config", "wording", "model", "code")
+_STAGES = ("ingest", "extract", "filter", "completion", "review", "release")
 _WHO = {"judge", "model", "models", "proposer", "verifier", "replies"}
 _OPTIONAL = ("stage", "causes", "undecided", "because")
 _JUDGED, _COMPLETED = "judge ", "LLM:"  # how reasons of a judge and identifiers of completed artifacts begin
@@ -78,6 +77,8 @@ def _shown(value: Any) -> str:  # noqa: ANN401 - JSON
         rest = ", ".join(str(inner) for key, inner in value.items() if key != "qid" and inner)
         return f"{value['qid']} ({rest})"
     text = value if isinstance(value, str) else canonical_json(value).decode()
+    if re.fullmatch("[0-9a-f]{64}", text):
+        return text[:_HASH]
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
@@ -99,7 +100,7 @@ def compare_spaces(before: SpaceBehind, after: SpaceBehind, work: Work) -> Space
     missing = tuple(f"{word}: {text}" for word, side in (("first", before), ("second", after)) for text in side.missing)
     differences = [] if missing else list(_differences(before, after))
     if missing:
-        rows = [_table_row(change, None, (), CAUSES, missing) for change in changes]
+        rows = [_table_row(change, None, (), _CAUSES, missing) for change in changes]
     else:
         compared = _Stages([before, after], changes, differences)
         rows = []
@@ -107,7 +108,7 @@ def compare_spaces(before: SpaceBehind, after: SpaceBehind, work: Work) -> Space
             rows.append(compared.explained(change))
             work.progress.advance(1)
     schema = {**DIFF.schema, **{name: DIFF.optional[name].dtype for name in _OPTIONAL}}
-    factors = sorted(differences, key=lambda each: (CAUSES.index(each.cause), each.concept, each.key))
+    factors = sorted(differences, key=lambda each: (_CAUSES.index(each.cause), each.concept, each.key))
     table = pl.DataFrame(rows, schema=schema)
     return SpaceDiff(table, untold_changes(*spaces), tuple(dict.fromkeys(map(str, factors))), missing)
 
@@ -154,7 +155,7 @@ def _table_row(
 
 def _differences(before: SpaceBehind, after: SpaceBehind) -> Iterator[_Difference]:
     """List what differs between two runs: versions of stages, their options, and the files that no stage made."""
-    for kind in STAGES:
+    for kind in _STAGES:
         a, b = before.manifests.get(kind), after.manifests.get(kind)
         if a is None or b is None:
             if a is not b:
@@ -191,7 +192,7 @@ def _difference(kind: str, path: tuple[str, ...], before: object, after: object)
     if kind == "ingest" and name.startswith("dump"):
         return _Difference("dump", kind)
     if "wording" in name:
-        return _Difference("wording", kind, key, "", str(before)[:_HASH], str(after)[:_HASH])
+        return _Difference("wording", kind, key, "", before, after)
     if name in _WHO or name.startswith("replies"):
         return _Difference("model", kind, key, "", before, after)
     return _Difference("config", kind, key, "", before, after)
@@ -226,7 +227,7 @@ class _Stages:
         )
         stage, found, lines = self.completed(change) if proposed else self.extracted(change)
         lines = [*(each.line() for each in found if each.cause != "dump"), *lines]
-        causes = tuple(cause for cause in CAUSES if any(each.cause == cause for each in found))
+        causes = tuple(cause for cause in _CAUSES if any(each.cause == cause for each in found))
         if len(causes) == 1:
             return _table_row(change, stage, causes, (), lines)
         return _table_row(change, stage, (), causes, lines or ["nothing that is recorded differs between the two runs"])

@@ -9,22 +9,20 @@ import polars as pl
 from culturekit.builders.space.space_diff import CHANGES
 from culturekit.counting import counted
 
-__all__ = ["cause_of", "cause_totals", "diff_lines"]
-
-UNDECIDED = "undecided: "
+_UNDECIDED = "undecided: "
 
 
-def cause_of(row: Mapping[str, Any]) -> str:
+def _cause_of(row: Mapping[str, Any]) -> str:
     """Write the causes of a row, and what is left undecided."""
     sure, open_ones = "+".join(row["causes"]), " or ".join(row["undecided"])
     if sure and open_ones:
-        return f"{sure}, {UNDECIDED}{open_ones}"
-    return sure or (f"{UNDECIDED}{open_ones}" if open_ones else "nothing recorded")
+        return f"{sure}, {_UNDECIDED}{open_ones}"
+    return sure or (f"{_UNDECIDED}{open_ones}" if open_ones else "nothing recorded")
 
 
 def cause_totals(rows: pl.DataFrame) -> dict[str, dict[str, int]]:
     """Count the changes of each kind by their causes, most frequent causes first."""
-    counted = Counter((cause_of(row), row["change"]) for row in rows.iter_rows(named=True))
+    counted = Counter((_cause_of(row), row["change"]) for row in rows.iter_rows(named=True))
     totals = Counter({cause: 0 for cause, _ in counted})
     for (cause, _), count in counted.items():
         totals[cause] += count
@@ -49,16 +47,16 @@ def diff_lines(rows: pl.DataFrame, notes: Mapping[str, Any], *, show: int) -> It
         for cause, own in cause_totals(rows).items():
             yield f"{cause:<40} " + " ".join(f"{own.get(change, 0):>12,}" for change in CHANGES)
     for row in rows.head(show).iter_rows(named=True):
-        yield from row_lines(row)
+        yield from _row_lines(row)
     if rows.height > show:
         yield f"... and {rows.height - show:,} more; --out writes all of them"
 
 
-def row_lines(row: Mapping[str, Any]) -> Sequence[str]:
+def _row_lines(row: Mapping[str, Any]) -> Sequence[str]:
     """Tell a change, its cause, and the evidence below it."""
     name = {"added": row["after"], "removed": row["before"]}.get(row["change"])
     what = name or f"{row['part']} {row['before']} -> {row['after']}"
     head = (
-        f"{row['change']} {row['concept']} {row['value']} {row['qid']} {what}: {cause_of(row)} ({row['stage'] or '?'})"
+        f"{row['change']} {row['concept']} {row['value']} {row['qid']} {what}: {_cause_of(row)} ({row['stage'] or '?'})"
     )
     return [head, *(f"    {line}" for line in row["because"].splitlines())]

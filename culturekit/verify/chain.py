@@ -1,115 +1,358 @@
-"""The chain of hashes: every file as its manifest lists it, every input as the stage before wrote it, nothing extra."""
+"""The chain of hashes of a run: its stages and their files as they lie there, and what is found wrong with them."""
 
-import hashlib
-import json
+import sqlite3
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Literal, TypeAlias
 
+import msgspec
 import polars as pl
 
-from culturekit.storage.digests import canonical_json
-from culturekit.storage.manifest import JOURNAL, MANIFEST, RUN_RECORD, OutputRecord
-from culturekit.verify.findings import Ledger
-from culturekit.verify.run_tree import FinishedStage, RunTree
+from culturekit.cards.release_files import keys_behind
+from culturekit.errors import CultureKitError, UsageError
+from culturekit.llm.journal_file import FILE as JOURNAL_FILE
+from culturekit.records.choices import ExportFormat
+from culturekit.stages.roles import REPORT
+from culturekit.stages.run import RECIPE_RECORD
+from culturekit.storage.digests import digest, digest_file, digest_tree
+from culturekit.storage.manifest import (
+    JOURNAL,
+    MANIFEST,
+    RUN_RECORD,
+    InputRecord,
+    Manifest,
+    OutputRecord,
+    read_manifest,
+)
 
-__all__ = ["check_chain", "fingerprint", "sha256_of"]
+Severity: TypeAlias = Literal["broken", "finding", "note"]
+"""`broken`: bytes or numbers are not what they are said to be; `finding`: a person has to look at it; `note`: what
+cannot be followed from here, and need not be."""
 
-CHECK = "chain"
-BESIDE = (MANIFEST, RUN_RECORD, JOURNAL)
-"""What lies in a stage folder and is no output of the stage."""
+Verdict: TypeAlias = Literal["verified", "not verifiable", "wrong"]
+"""Made again and equal; not made again, for a stated reason; not equal."""
 
-STAGES_BEHIND = "the stages behind the release"
-"""What a card names as an input that is no file: the keys of the stages it tells of, from the release back."""
+_UNREADABLE = (
+    CultureKitError, OSError, ValueError, KeyError, IndexError, TypeError, AttributeError, ArithmeticError,
+    RuntimeError, pl.exceptions.PolarsError,
+)  # fmt: skip
+# What reading a file that somebody changed can raise, or a stage that reads it.
 
-EXPORTED = {".csv": "csv", ".jsonl": "jsonl"}
+_BESIDE = (MANIFEST, RUN_RECORD, JOURNAL)  # lie in a stage folder and are no output of the stage
+_STAGES_BEHIND = "the stages behind the release"  # what a card names as an input that is no file
+_EXPORTED: Mapping[str, ExportFormat] = {".csv": "csv", ".jsonl": "jsonl"}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is not as it should be: how bad, which check, where, what, and how it should have been."""
+
+    severity: Severity
+    check: str
+    where: str
+    problem: str
+    expected: str = ""
+    found: str = ""
+
+    def __str__(self) -> str:
+        """Say it in one line."""
+        text = f"{self.where}: {self.problem}"
+        if self.expected:
+            text += f"; expected {self.expected}"
+        if self.found:
+            text += f", found {self.found}" if self.expected else f"; found {self.found}"
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreVerdict:
+    """What became of one row of a `scores` table: which row, what it scores, and whether it was made again."""
+
+    folder: str
+    row: int
+    metric: str
+    model: str
+    concept: str | None
+    country: str | None
+    group: str | None
+    params: str
+    verdict: Verdict
+    how: str
+
+
+@dataclass(slots=True)
+class Ledger:
+    """Gathers findings and verdicts while the checks go on, and counts what was looked at."""
+
+    findings: list[Finding] = field(default_factory=list)
+    verdicts: list[ScoreVerdict] = field(default_factory=list)
+    checked: Counter[str] = field(default_factory=Counter)
+
+    def broken(self, check: str, where: str, problem: str, *, expected: object = "", found: object = "") -> None:
+        """Say that something is not what it is said to be."""
+        self.findings.append(Finding("broken", check, where, problem, str(expected), str(found)))
+
+    def finding(self, check: str, where: str, problem: str, *, expected: object = "", found: object = "") -> None:
+        """Say that a person has to look at something."""
+        self.findings.append(Finding("finding", check, where, problem, str(expected), str(found)))
+
+    def note(self, check: str, where: str, problem: str) -> None:
+        """Say what cannot be followed from here."""
+        self.findings.append(Finding("note", check, where, problem))
+
+    def judge(self, folder: str, row: Mapping[str, Any], verdict: Verdict, how: str) -> None:
+        """Say what became of a score; `row` has its number beside its columns."""
+        self.verdicts.append(
+            ScoreVerdict(
+                folder, row["row"], row["metric"], row["model"], row["concept"], row["country"], row["group"],
+                row["params"], verdict, how,
+            )
+        )  # fmt: skip
+
+    def count(self, what: str, number: int = 1) -> None:
+        """Count what was looked at."""
+        self.checked[what] += number
+
+    @contextmanager
+    def guarded(self, check: str, where: str) -> Iterator[None]:
+        """Turn what a changed file raises into a finding, so that the other checks go on."""
+        try:
+            yield
+        except _UNREADABLE as error:
+            self.broken(check, where, f"could not be read as it should be ({type(error).__name__}: {error})")
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedStage:
+    """A stage folder: its name in the run, its manifest, and by role the places where its run found its inputs."""
+
+    name: str
+    folder: Path
+    manifest: Manifest
+    places: Mapping[str, Path]
+
+
+@dataclass(slots=True)
+class RunTree:
+    """A run, or one stage folder standing alone.
+
+    Attributes:
+        root: the folder that was named.
+        stages: by name.
+        alone: whether the root is itself the stage folder.
+        content: what files and stage folders hold now, by hash, as far as it was looked at.
+    """
+
+    root: Path
+    stages: dict[str, FinishedStage]
+    alone: bool
+    content: dict[Path, InputRecord] = field(default_factory=dict)
+
+    def record(self, path: Path) -> InputRecord | None:
+        """Give what a file or a stage folder holds now, if it was hashed."""
+        return self.content.get(path.resolve())
+
+
+class _RecipeRecord(msgspec.Struct):
+    """The part of a recipe record that names its stages."""
+
+    stages: list[str]
+
+
+class _RunRecord(msgspec.Struct):
+    """The part of a run record that says where inputs were."""
+
+    inputs: dict[str, str] = {}
+    outside: dict[str, str] = {}
+
+
+def open_tree(root: Path, ledger: Ledger) -> RunTree:
+    """Read the manifests of a run, or of one stage folder.
+
+    Raises:
+        UsageError: there is no finished stage.
+    """
+    if not root.is_dir():
+        raise UsageError("there is no such folder", where=str(root), expected="the folder of a run")
+    alone = (root / MANIFEST).is_file()
+    folders = [root] if alone else sorted(path for path in root.iterdir() if path.is_dir() and path.name[0] != ".")
+    stages: dict[str, FinishedStage] = {}
+    for folder in folders:
+        if folder.is_symlink() and not alone:
+            ledger.broken("folders", folder.name, "a link leads out of the run", found=folder.readlink())
+            continue
+        with ledger.guarded("folders", f"{folder.name}/{MANIFEST}"):
+            manifest = read_manifest(folder)
+            if manifest is None:
+                ledger.finding("folders", folder.name, "not a finished stage", expected=f"a {MANIFEST} in it")
+                continue
+            _check_form(folder, manifest, ledger)
+            stages[folder.name] = FinishedStage(folder.name, folder, manifest, _places_of(folder, manifest, ledger))
+    if not alone:
+        _look_beside(root, ledger)
+        for name in sorted(set(stages) - _of_recipe(root, stages)):
+            ledger.note("folders", name, "is of an earlier recipe, and no stage of this one reads it: not looked at")
+            del stages[name]
+    if not stages and not any(finding.severity == "broken" for finding in ledger.findings):
+        raise UsageError("not the folder of a run", where=str(root), expected=f"folders with a {MANIFEST}, or one")
+    ledger.count("finished stages", len(stages))
+    return RunTree(root, stages, alone)
+
+
+def _check_form(folder: Path, manifest: Manifest, ledger: Ledger) -> None:
+    """Make sure that a manifest says nothing but what manifests say: reading it passes over all else."""
+    there = msgspec.json.decode((folder / MANIFEST).read_bytes())
+    if there != msgspec.json.decode(manifest.encode()):
+        ledger.broken("chain", f"{folder.name}/{MANIFEST}", "says something that no manifest says")
+
+
+def _of_recipe(root: Path, stages: Mapping[str, FinishedStage]) -> set[str]:
+    """Name the stages of the recipe, and those that they read; all, where no recipe tells."""
+    try:
+        waiting = [*msgspec.json.decode((root / RECIPE_RECORD).read_bytes(), type=_RecipeRecord).stages, REPORT.form]
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        return set(stages)
+    found: set[str] = set()
+    while waiting:
+        stage = stages.get(waiting.pop())
+        if stage is not None and stage.name not in found:
+            found.add(stage.name)
+            waiting += [name for place in stage.places.values() for name in (place.name, place.parent.name)]
+    return found
+
+
+def _look_beside(root: Path, ledger: Ledger) -> None:
+    """Look at what lies beside the stages: the recipe, and nothing else but what runs hide."""
+    for path in sorted(root.iterdir()):
+        if path.name.startswith(".") and path.name.endswith(".partial"):
+            ledger.note("folders", path.name, "is a stage that was begun and not finished")
+        elif path.is_file() and path.name != RECIPE_RECORD and not path.name.startswith("."):
+            ledger.finding("folders", path.name, "lies beside the stages and is of none of them")
+
+
+def _places_of(folder: Path, manifest: Manifest, ledger: Ledger) -> dict[str, Path]:
+    """Read from the run record where inputs were; it is outside the hashes, so what lies there is hashed anew."""
+    where = f"{folder.name}/{RUN_RECORD}"
+    try:
+        record = msgspec.json.decode((folder / RUN_RECORD).read_bytes(), type=_RunRecord)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        if manifest.inputs:
+            ledger.finding("folders", where, f"the run record cannot be read ({error})")
+        return {}
+    places = {}
+    for role, text in record.inputs.items():
+        if "\0" in text + record.outside.get(role, ""):
+            ledger.finding("folders", where, f"the place of {role!r} is one that no file can have")
+            continue
+        beside = (folder / text).resolve()
+        places[role] = beside if beside.exists() or role not in record.outside else Path(record.outside[role])
+    return places
 
 
 def check_chain(tree: RunTree, ledger: Ledger) -> None:
     """Follow the chain from the outputs of each stage to the inputs of the next."""
     for stage in tree.stages.values():
-        with ledger.guarded(CHECK, stage.name):
-            check_outputs(stage, ledger)
-            check_key(stage, ledger)
-    written = {
-        record.sha256: stage.folder / name for stage in tree.stages.values() for name, record in outputs_of(stage)
-    }
+        with ledger.guarded("chain", stage.name):
+            _check_outputs(tree, stage, ledger)
+            _check_key(stage, ledger)
+            _check_journal(stage, ledger)
     for stage in tree.stages.values():
-        with ledger.guarded(CHECK, stage.name):
-            check_inputs(tree, stage, written, ledger)
+        with ledger.guarded("chain", stage.name):
+            _check_inputs(tree, stage, ledger)
 
 
-def outputs_of(stage: FinishedStage) -> list[tuple[str, OutputRecord]]:
-    """List the outputs that a manifest names."""
-    return sorted(stage.manifest.outputs.items())
-
-
-def sha256_of(path: Path) -> str:
-    """Hash the bytes of a file."""
-    found = hashlib.sha256()
-    with path.open("rb") as file:
-        while piece := file.read(1 << 20):
-            found.update(piece)
-    return found.hexdigest()
-
-
-def sha256_of_json(value: object) -> str:
-    """Hash a value by its JSON with sorted keys and no spaces."""
-    return hashlib.sha256(canonical_json(value)).hexdigest()
-
-
-def sha256_of_tree(folder: Path) -> tuple[str, int, int]:
-    """Hash the sorted list of the files below a folder, each with its own hash; give their number and bytes too."""
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
-    listing = [[path.relative_to(folder).as_posix(), sha256_of(path)] for path in files]
-    text = json.dumps(listing, ensure_ascii=False, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest(), len(files), sum(path.stat().st_size for path in files)
-
-
-def check_outputs(stage: FinishedStage, ledger: Ledger) -> None:
+def _check_outputs(tree: RunTree, stage: FinishedStage, ledger: Ledger) -> None:
     """Hash what a stage wrote, and look for what it did not write."""
     manifest = stage.manifest
     for path in sorted(stage.folder.iterdir()):
-        if path.name not in manifest.outputs and path.name not in BESIDE:
-            ledger.broken(CHECK, f"{stage.name}/{path.name}", "is in no manifest", expected="only what the stage wrote")
+        if path.name not in manifest.outputs and path.name not in _BESIDE:
+            ledger.broken(
+                "chain", f"{stage.name}/{path.name}", "is in no manifest", expected="only what the stage wrote"
+            )
     for path in stage.folder.rglob("*"):
         if path.is_symlink():
-            ledger.broken(CHECK, str(path.relative_to(stage.folder.parent)), "a link leads out of the stage's folder")
-    for name, record in outputs_of(stage):
-        check_output(stage, name, record, ledger)
-    content = sha256_of_json({name: record.sha256 for name, record in manifest.outputs.items()})
+            ledger.broken("chain", str(path.relative_to(stage.folder.parent)), "a link leads out of the stage's folder")
+    found = {
+        name: _check_output(tree, stage, name, record, ledger) for name, record in sorted(manifest.outputs.items())
+    }
+    content = digest({name: record.sha256 for name, record in manifest.outputs.items()})
     if content != manifest.sha256:
         ledger.broken(
-            CHECK, f"{stage.name}/{MANIFEST}", "the hash of all outputs is not that of the hashes listed",
+            "chain", f"{stage.name}/{MANIFEST}", "the hash of all outputs is not that of the hashes listed",
             expected=content, found=manifest.sha256,
         )  # fmt: skip
+    tree.content[stage.folder.resolve()] = InputRecord(digest(found), manifest.stage, stage=manifest.stage)
 
 
-def check_output(stage: FinishedStage, name: str, record: OutputRecord, ledger: Ledger) -> None:
-    """Compare one output with its record: bytes, hash, number of files, number of rows."""
+def _check_output(tree: RunTree, stage: FinishedStage, name: str, record: OutputRecord, ledger: Ledger) -> str:
+    """Compare one output with its record: bytes, hash, number of files, number of rows; give its hash."""
     path, where = stage.folder / name, f"{stage.name}/{name}"
     if not path.exists():
-        ledger.broken(CHECK, where, "is gone", expected=f"SHA-256 {record.sha256}")
-        return
-    found, files, size = sha256_of_tree(path) if path.is_dir() else (sha256_of(path), 0, path.stat().st_size)
+        ledger.broken("chain", where, "is gone", expected=f"SHA-256 {record.sha256}")
+        return "gone"
+    found, files, size = digest_tree(path) if path.is_dir() else (digest_file(path), 0, path.stat().st_size)
+    tree.content[path.resolve()] = InputRecord(found, name, stage=stage.manifest.stage)
     ledger.count("files hashed", max(files, 1))
     if found != record.sha256:
-        ledger.broken(CHECK, where, "is not what its stage wrote", expected=f"SHA-256 {record.sha256}", found=found)
+        ledger.broken("chain", where, "is not what its stage wrote", expected=f"SHA-256 {record.sha256}", found=found)
     elif (files, size) != (record.files, record.bytes):
         ledger.broken(
-            CHECK, where, "the manifest miscounts it", expected=f"{files} files, {size} bytes",
+            "chain", where, "the manifest miscounts it", expected=f"{files} files, {size} bytes",
             found=f"{record.files} files, {record.bytes} bytes",
         )  # fmt: skip
     if path.suffix == ".parquet":
-        with ledger.guarded(CHECK, where):
+        with ledger.guarded("chain", where):
             rows = pl.scan_parquet(path).select(pl.len()).collect().item()
             ledger.count("tables counted")
             said = {stage.manifest.counts.get(path.stem, rows), rows if record.rows is None else record.rows}
             if said != {rows}:
-                ledger.broken(CHECK, where, "the manifest counts other rows", expected=rows, found=sorted(said))
+                ledger.broken("chain", where, "the manifest counts other rows", expected=rows, found=sorted(said))
+    return found
 
 
-def check_key(stage: FinishedStage, ledger: Ledger) -> None:
+def _check_key(stage: FinishedStage, ledger: Ledger) -> None:
     """Hash what decided the stage's bytes: its inputs, options and seeds, as the manifest names them."""
-    manifest = stage.manifest
+    key = _key_of(stage.manifest, exports_of(stage.manifest))
+    ledger.count("keys worked out")
+    if stage.manifest.key != key:
+        ledger.broken(
+            "chain", f"{stage.name}/{MANIFEST}", "the key is not that of its inputs, options and seeds",
+            expected=key, found=stage.manifest.key,
+        )  # fmt: skip
+
+
+def _check_journal(stage: FinishedStage, ledger: Ledger) -> None:
+    """Compare every reply that was paid for with its checksum; journals outlive runs, so no manifest lists them."""
+    path, where = stage.folder / JOURNAL / JOURNAL_FILE, f"{stage.name}/{JOURNAL}/{JOURNAL_FILE}"
+    if not path.is_file():
+        return
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+            pages = [row[0] for row in connection.execute("PRAGMA integrity_check")]
+            for number, checksum, raw in connection.execute("SELECT number, checksum, raw FROM replies"):
+                ledger.count("replies of journals")
+                if zlib.crc32(raw if isinstance(raw, bytes) else str(raw).encode()) != checksum:
+                    ledger.broken("journal", where, f"reply {number} is not what came: its checksum differs")
+    except sqlite3.Error as error:
+        pages = [str(error)]
+    if pages != ["ok"]:
+        ledger.broken("journal", where, "the file is damaged", found="; ".join(pages[:3]))
+
+
+def exports_of(manifest: Manifest) -> tuple[ExportFormat, ...]:
+    """Name the forms in which tables were asked for besides Parquet; a stage may write such files by itself, too."""
+    found = tuple(
+        sorted({_EXPORTED[suffix] for name in manifest.outputs if (suffix := Path(name).suffix) in _EXPORTED})
+    )
+    return found if manifest.key == _key_of(manifest, found) else ()
+
+
+def _key_of(manifest: Manifest, exports: Sequence[str]) -> str:
+    """Hash what decided the bytes of a stage."""
     value = {
         "kind": manifest.stage,
         "version": manifest.version,
@@ -117,98 +360,75 @@ def check_key(stage: FinishedStage, ledger: Ledger) -> None:
         "options": manifest.options,
         "seeds": manifest.seeds,
     }
-    exports = sorted({EXPORTED[Path(name).suffix] for name in manifest.outputs if Path(name).suffix in EXPORTED})
-    keys = [sha256_of_json(value), *([sha256_of_json({**value, "exports": exports})] if exports else [])]
-    ledger.count("keys worked out")
-    if manifest.key not in keys:
-        ledger.broken(
-            CHECK, f"{stage.name}/{MANIFEST}", "the key is not that of its inputs, options and seeds",
-            expected=keys[-1], found=manifest.key,
-        )  # fmt: skip
+    return digest({**value, "exports": exports} if exports else value)
 
 
-def check_inputs(tree: RunTree, stage: FinishedStage, written: dict[str, Path], ledger: Ledger) -> None:
+def _check_inputs(tree: RunTree, stage: FinishedStage, ledger: Ledger) -> None:
     """Find each input of a stage, by its place and then by its content, and hash what lies outside the run."""
-    root = tree.root.resolve()
+    root, written = tree.root.resolve(), {record.sha256 for record in tree.content.values()}
     for role, record in sorted(stage.manifest.inputs.items()):
         where = f"{stage.name} <- {role}"
         ledger.count("inputs followed")
         place = stage.places.get(role)
         inside = place is not None and place.resolve().is_relative_to(root) and not tree.alone
         if place is None or (inside and not place.exists()):
-            source = whole_stage(tree, record.sha256, record.stage) or written.get(record.sha256)
-            if source is not None:
-                tree.sources[stage.name, role] = source
-            elif place is None and not record.stage:
-                ledger.note(CHECK, where, "is named by its content and its run does not say where it lay")
+            if record.sha256 in written:
+                continue
+            if place is None and not record.stage:
+                ledger.note("chain", where, "is named by its content and its run does not say where it lay")
             else:
-                ledger.broken(CHECK, where, "no stage of the run wrote this input", expected=f"SHA-256 {record.sha256}")
+                ledger.broken(
+                    "chain", where, "no stage of the run wrote this input", expected=f"SHA-256 {record.sha256}"
+                )
             continue
         if not place.exists():
             ledger.finding(
-                CHECK, where, "lay outside this folder and is no longer there", expected=f"SHA-256 {record.sha256}",
+                "chain", where, "lay outside this folder and is no longer there", expected=f"SHA-256 {record.sha256}",
                 found=str(place),
             )  # fmt: skip
             continue
-        follow(tree, stage, role, place, ledger)
+        _follow(tree, stage, role, place, ledger)
 
 
-def follow(tree: RunTree, stage: FinishedStage, role: str, place: Path, ledger: Ledger) -> None:
+def _follow(tree: RunTree, stage: FinishedStage, role: str, place: Path, ledger: Ledger) -> None:
     """Compare what lies where an input was with what the manifest says of it."""
     record, where = stage.manifest.inputs[role], f"{stage.name} <- {role}"
-    if record.name == STAGES_BEHIND:
-        found = sha256_of_json(keys_behind(tree, place))
+    known = tree.record(place)
+    if record.name == _STAGES_BEHIND:
+        found = digest(keys_behind(place))
+    elif known is not None:
+        found = known.sha256
     elif place.is_dir():
-        other = next((one for one in tree.stages.values() if one.folder.resolve() == place.resolve()), None)
-        if other is None and not (place / MANIFEST).is_file():
-            ledger.note(CHECK, where, "is a folder named by the content of its images; it was not hashed again")
+        if not (place / MANIFEST).is_file():
+            ledger.note("chain", where, "is a folder named by the content of its images; it was not hashed here")
             return
-        found = other.manifest.sha256 if other else content_hash(place)
+        found = _content_of(place)
+        tree.content[place.resolve()] = InputRecord(found, record.name, stage=record.stage)
     else:
-        found = sha256_of(place)
-    if found == record.sha256:
-        tree.sources[stage.name, role] = place
-        return
-    ledger.broken(
-        CHECK, where, f"{stage.name} was not made from what lies there now", expected=f"SHA-256 {record.sha256}",
-        found=f"{found} in {place.parent.name}/{place.name}",
-    )  # fmt: skip
+        found = digest_file(place)
+        tree.content[place.resolve()] = InputRecord(found, place.name, stage=record.stage)
+    if found != record.sha256:
+        ledger.broken(
+            "chain", where, f"{stage.name} was not made from what lies there now", expected=f"SHA-256 {record.sha256}",
+            found=f"{found} in {place.parent.name}/{place.name}",
+        )  # fmt: skip
 
 
-def keys_behind(tree: RunTree, release: Path) -> list[str]:
-    """List the keys of a release and of the stages it goes back to, each once, the nearest first."""
-    stages = {stage.folder.resolve(): stage for stage in tree.stages.values()}
-    waiting, keys = [release], list[str]()
-    while waiting:
-        stage = stages.get(waiting.pop(0).resolve())
-        if stage is None or stage.manifest.key in keys:
-            continue
-        keys.append(stage.manifest.key)
-        above = [stage.places.get(role) for role, record in sorted(stage.manifest.inputs.items()) if record.stage]
-        waiting += [place if place.is_dir() else place.parent for place in above if place is not None]
-    return keys
-
-
-def content_hash(folder: Path) -> str:
-    """Hash what a folder outside the run holds now, output by output as its manifest names them."""
-    names = json.loads((folder / MANIFEST).read_bytes())["outputs"]
-    paths = {name: folder / Path(name).name for name in sorted(names)}
-    return sha256_of_json(
+def _content_of(folder: Path) -> str:
+    """Hash what a stage folder outside the run holds now, output by output as its manifest names them."""
+    manifest = read_manifest(folder)
+    paths: Iterable[Path] = [] if manifest is None else (folder / name for name in sorted(manifest.outputs))
+    return digest(
         {
-            name: (sha256_of_tree(path)[0] if path.is_dir() else sha256_of(path)) if path.exists() else "gone"
-            for name, path in paths.items()
+            path.name: "gone" if not path.exists() else digest_tree(path)[0] if path.is_dir() else digest_file(path)
+            for path in paths
         }
     )
 
 
-def whole_stage(tree: RunTree, sha256: str, kind: str) -> Path | None:
-    """Find a stage of the run by the hash of all its outputs."""
-    for stage in tree.stages.values():
-        if stage.manifest.sha256 == sha256 and stage.manifest.stage == kind:
-            return stage.folder
-    return None
-
-
 def fingerprint(tree: RunTree) -> str:
-    """Hash all manifests of a run: whoever was told it beforehand knows that this is the run they were told of."""
-    return sha256_of_json({name: sha256_of(stage.folder / MANIFEST) for name, stage in sorted(tree.stages.items())})
+    """Hash all manifests of a run, and its recipe: whoever knows it knows that this is the run they were told of."""
+    files = {name: stage.folder / MANIFEST for name, stage in sorted(tree.stages.items())}
+    if not tree.alone and (tree.root / RECIPE_RECORD).is_file():
+        files[RECIPE_RECORD] = tree.root / RECIPE_RECORD
+    return digest({name: digest_file(path) for name, path in files.items()})

@@ -1,144 +1,84 @@
-"""A run, verified: the chain of hashes, then what tables say of one another, then score by score."""
+"""A run, verified by making it again: the chain of hashes, then each stage from its finished inputs.
 
-from collections.abc import Callable
-from dataclasses import dataclass
+```
+recipe.json -> the stages it gives -> for each: the key its inputs, options and seeds have -> run into a scratch folder
+            -> the same manifest, output by output
+```
+A stage that is costly to make again is known by its hashes, and of its pictures a sample is looked at.
+"""
+
+import importlib
+import json
+import logging
+import pkgutil
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, TypeVar
 
 import polars as pl
+from pydantic import ValidationError
 
-from culturekit.records.schemas import TABLES
-from culturekit.verify.chain import check_chain, fingerprint
-from culturekit.verify.findings import Finding, Ledger, ScoreVerdict
-from culturekit.verify.run_tree import FinishedStage, RunTree, open_tree
-from culturekit.verify.scores.caption_scores import check_caption_stats
-from culturekit.verify.scores.check_scores import check_scores
-from culturekit.verify.scores.value_means import check_distributions
-from culturekit.verify.tables.check_caption_world import (
-    check_captioned,
-    check_pair_items,
-    check_ranked_values,
-    check_truth_of_captions,
-    check_worth,
-)
-from culturekit.verify.tables.check_ground import check_activities, check_activity_prompts, check_descriptors
-from culturekit.verify.tables.check_images import check_images, check_truth
-from culturekit.verify.tables.check_imports import check_import
-from culturekit.verify.tables.check_inclusion import (
-    check_clip_values,
-    check_geographic_prompts,
-    check_object_items,
-    check_object_truth,
-    check_photographed,
-    check_triplets,
-)
-from culturekit.verify.tables.check_journals import check_journals, check_spending
-from culturekit.verify.tables.check_judged import check_answers, check_judged
-from culturekit.verify.tables.check_linguistic import (
-    check_built,
-    check_even_sample,
-    check_joined,
-    check_known,
-    check_questions,
-)
-from culturekit.verify.tables.check_matches import check_matches
-from culturekit.verify.tables.check_pairs import (
-    check_expansion,
-    check_exported,
-    check_objects,
-    check_sample,
-    check_selected,
-    check_translations,
-)
-from culturekit.verify.tables.check_quality import check_audits, check_image_values, check_quality
-from culturekit.verify.tables.check_ratings import check_ratings
-from culturekit.verify.tables.check_recipe import check_recipe
-from culturekit.verify.tables.check_report import check_report
-from culturekit.verify.tables.check_scenes import check_scene_replies, check_scene_truth
-from culturekit.verify.tables.check_seen import check_seen_marks, check_tasks
-from culturekit.verify.tables.check_verdicts import check_completion, check_filter
-
-__all__ = ["Verification", "verify_run"]
-
-
-def check_tables(tree: RunTree, ledger: Ledger) -> None:
-    """Compare the tables of all stages with their declarations; a table of another name is not looked at."""
-    for stage in tree.stages.values():
-        for name in sorted(stage.manifest.outputs):
-            stem = name.removesuffix(".parquet")
-            path = stage.folder / name
-            if stem == name or stem not in TABLES or not path.is_file():
-                continue
-            with ledger.guarded("tables", f"{stage.name}/{name}"):
-                frame = pl.read_parquet(path)
-                for problem in TABLES[stem].problems(frame):
-                    ledger.broken("tables", f"{stage.name}/{name}", f"not a {stem} table: {problem}")
-                ledger.count("tables in their declared form")
-
-
-def each(area: str, check: Callable[[RunTree, FinishedStage, Ledger], None], *kinds: str) -> Callable[..., None]:
-    """Make what applies a check to every stage of some kinds; `area` stands before its findings."""
-
-    def go_through(tree: RunTree, ledger: Ledger) -> None:
-        for stage in tree.of_kind(*kinds):
-            with ledger.guarded(area, stage.name):
-                check(tree, stage, ledger)
-
-    return go_through
-
-
-CHECKS: tuple[Callable[[RunTree, Ledger], None], ...] = (
+from culturekit.config.kinds import wired
+from culturekit.config.load import load_any_recipe
+from culturekit.errors import CultureKitError, MissingDependency, UsageError
+from culturekit.families.family import dataclasses_of, declared
+from culturekit.families.handles.inputs import Files, NamedVectors, PairFolders, VectorFolder, VectorFolders
+from culturekit.families.listing import FAMILIES, family_named, outside_names
+from culturekit.families.named_in_recipe import options_made
+from culturekit.index.encoders import ENCODERS
+from culturekit.index.raters.scorers import SCORERS
+from culturekit.index.spread.pair_measures import PAIR_MEASURES
+from culturekit.kg.concepts import Concept, load_concept
+from culturekit.llm.journal import go_on_as, last_run
+from culturekit.pipeline import steps
+from culturekit.pipeline.steps.annotate_stages import import_stage
+from culturekit.pipeline.steps.report_stage import report_of
+from culturekit.recipe_plugins import carrying, typed_plugins
+from culturekit.records.work import Engine, Quiet, Work
+from culturekit.registry import Registry, Spec, parse_spec
+from culturekit.stages.offline import SendingRefused, offline
+from culturekit.stages.roles import REPORT
+from culturekit.stages.run import RECIPE_RECORD
+from culturekit.stages.run_stage import make_manifest, what_differs
+from culturekit.stages.stage import Stage, key_of, record_of
+from culturekit.stages.stage_command import AskingCommand, StageCommand
+from culturekit.storage.atomic import remove_strays
+from culturekit.storage.digests import canonical_json
+from culturekit.storage.manifest import JOURNAL, MANIFEST, InputRecord, Manifest, read_manifest
+from culturekit.storage.spreadsheet_cells import export_table
+from culturekit.verify.chain import (
+    Finding,
+    FinishedStage,
+    Ledger,
+    RunTree,
+    ScoreVerdict,
     check_chain,
-    check_recipe,
-    check_tables,
-    check_journals,
-    check_spending,
-    each("replies", check_filter, "filter"),
-    each("replies", check_completion, "completion"),
-    each("replies", check_judged, "answers", "judge", "questions", "tag", "vqascore"),
-    each("activities", check_activities, "merge-activities"),
-    each("prompts", check_activity_prompts, "activity-prompts"),
-    each("descriptors", check_descriptors, "refine-descriptors"),
-    check_images,
-    each("replies", check_scene_replies, "judge-extract", "judge-likert", "judge-stereotypes"),
-    each("truth", check_truth, "truth"),
-    each("truth", check_scene_truth, "scene-truth"),
-    each("captions", check_captioned, "captioned-images"),
-    each("captions", check_truth_of_captions, "caption-truth"),
-    each("captions", check_pair_items, "pair-items"),
-    each("captions", check_ranked_values, "ranked-values"),
-    each("captions", check_worth, "pair-worth"),
-    each("quality", check_quality, "quality"),
-    each("audits", check_audits, "simulated-audit"),
-    each("judgments", check_answers, "answers"),
-    each("answers", check_import, "annotate-import"),
-    each("matches", check_matches, "map"),
-    each("ratings", check_ratings, "annotate-aggregate"),
-    each("captions", check_expansion, "expand-captions"),
-    each("captions", check_sample, "sample-captions"),
-    each("captions", check_caption_stats, "caption-stats"),
-    each("captions", check_translations, "translate-captions"),
-    each("captions", check_objects, "list-objects"),
-    each("linguistic", check_built, "build-dialects", "build-neutral", "build-specific"),
-    each("linguistic", check_joined, "joined-prompts"),
-    each("linguistic", check_questions, "question-captions"),
-    each("linguistic", check_even_sample, "even-sample"),
-    each("linguistic", check_known, "portrait-truth"),
-    each("inclusion", check_geographic_prompts, "geographic-prompts"),
-    each("inclusion", check_photographed, "photographed-prompts"),
-    each("inclusion", check_triplets, "triplets"),
-    each("inclusion", check_object_items, "object-items"),
-    each("inclusion", check_tasks, "inclusion-tasks"),
-    each("inclusion", check_seen_marks, "seen-marks"),
-    each("inclusion", check_object_truth, "object-truth"),
-    each("inclusion", check_clip_values, "score-clip"),
-    each("pairs", check_selected, "select"),
-    each("pairs", check_exported, "export-pairs"),
-    each("values", check_image_values, "score-meta"),
-    check_scores,
-    each("distributions", check_distributions, "distribution"),
-    each("report", check_report, "report"),
+    exports_of,
+    fingerprint,
+    open_tree,
 )
-"""In the order in which what they look at comes about; a stage is found by its kind, scores by `check_scores`."""
+from culturekit.verify.pictures import IMAGES_FILE, check_images
+
+_SCORES_FILE = "scores.parquet"
+_LARGE = 64_000_000  # bytes of a dump from which it is not read again
+_SHOWN = 5
+_SIMULATED = "simulated"  # begins the name of every backend that draws by arithmetic alone
+
+_COSTLY = {
+    "embed": "running a model", "finetune": "training", "generate": "making pictures", "index": "running a model",
+    "ingest": "reading a dump",
+}  # fmt: skip
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+_MODELS: Mapping[str, Registry[Any]] = {"encoder": ENCODERS, "scorer": SCORERS, "measure": PAIR_MEASURES}
+# Options that name a model by a SPEC.
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +87,7 @@ class Verification:
 
     Attributes:
         root: the folder that was verified.
-        fingerprint: of all its manifests.
+        fingerprint: of all its manifests and its recipe.
         stages: how many were found.
         checked: what was looked at, counted.
         findings: what is not as it should be, and notes.
@@ -169,16 +109,43 @@ class Verification:
         return int(any(finding.severity == "finding" for finding in self.findings))
 
 
-def verify_run(root: Path) -> Verification:
+def verify_run(
+    root: Path,
+    *,
+    everything: bool = False,
+    only: Sequence[str] = (),
+    engine: Engine | None = None,
+    on_start: Callable[[str], None] = lambda _: None,
+) -> Verification:
     """Verify a run, or one stage folder standing alone.
 
+    Args:
+        root: the folder.
+        everything: whether stages that are costly to make again are made again too.
+        only: what is made again: names of stages, their first part, or the name of a table that they write; all
+            stages where there is none. Hashes are followed through the whole run in any case.
+        engine: who does the work; this process where none is given.
+        on_start: hears the name of each stage.
+
     Raises:
-        UsageError: there is no finished stage.
+        UsageError: there is no finished stage, or none of those asked for.
     """
     ledger = Ledger()
     tree = open_tree(root, ledger)
-    for check in CHECKS:
-        check(tree, ledger)
+    chosen = [name for name, stage in tree.stages.items() if not only or any(_is_named(stage, word) for word in only)]
+    if not chosen and tree.stages:
+        raise UsageError(
+            "no stage of this run is meant", where=str(root), found=", ".join(only),
+            expected=f"a name or its first part, such as {', '.join(sorted(tree.stages)[:_SHOWN])}, or a table: scores",
+        )  # fmt: skip
+    check_chain(tree, ledger)
+    with tempfile.TemporaryDirectory(prefix="culturekit-verify-") as scratch, _warnings_off(), offline():
+        again = _Again(tree, ledger, Path(scratch), engine or _ThisProcess(), everything)
+        wiring = _wire_again(tree, ledger)
+        for name in chosen:
+            on_start(name)
+            with ledger.guarded("stages", name):
+                again.check(tree.stages[name], wiring)
     return Verification(
         root,
         fingerprint(tree),
@@ -187,3 +154,355 @@ def verify_run(root: Path) -> Verification:
         tuple(ledger.findings),
         tuple(sorted(ledger.verdicts, key=lambda verdict: (verdict.folder, verdict.row))),
     )
+
+
+def _is_named(stage: FinishedStage, word: str) -> bool:
+    """Tell whether a word means a stage."""
+    return stage.name == word or stage.name.startswith(f"{word}-") or f"{word}.parquet" in stage.manifest.outputs
+
+
+@contextmanager
+def _warnings_off() -> Iterator[None]:
+    """Keep what stages warn of to themselves: their runs have said it."""
+    logger = logging.getLogger("culturekit")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+def _wire_again(tree: RunTree, ledger: Ledger) -> dict[str, Stage]:
+    """Give the stages of the recipe by name; none where there is no recipe, or where it cannot be wired here."""
+    root = tree.root.resolve().parent if tree.alone else tree.root
+    path = root / RECIPE_RECORD
+    if not path.is_file():
+        if not tree.alone and REPORT.form in tree.stages:
+            ledger.broken("recipe", RECIPE_RECORD, "is gone", expected="the recipe of this run")
+        return {}
+    try:
+        stages = _stages_of(path, ledger, alone=tree.alone)
+    except (CultureKitError, ValueError, OSError) as error:
+        lacks = isinstance(error, MissingDependency) or any(one.severity == "finding" for one in ledger.findings)
+        tell = ledger.finding if lacks or tree.alone else ledger.broken
+        tell("recipe", RECIPE_RECORD, f"gives no run here ({' '.join(str(error).split())})")
+        return {}
+    if not tree.alone:
+        for name in sorted(set(stages) - set(tree.stages)):
+            ledger.finding("recipe", name, "is a stage of the recipe, and is not here: not run yet, or removed")
+    return stages
+
+
+def _stages_of(path: Path, ledger: Ledger, *, alone: bool) -> dict[str, Stage]:
+    """Wire the run of a recipe record, and hold the record against what a run writes of this recipe."""
+    content = path.read_bytes()
+    record = json.loads(content)
+    stated = record.get("plugins", {})
+    if set(stated) - set(typed_plugins()):  # what lies in a run's folder decides no code that runs here
+        raise MissingDependency(
+            "its recipe brings plugins, which verify does not run by itself", found=", ".join(sorted(stated)),
+            hint="Name them: culturekit --plugins FILE verify RUN",
+        )  # fmt: skip
+    with tempfile.TemporaryDirectory(prefix="culturekit-recipe-") as folder:
+        copy = Path(folder) / RECIPE_RECORD
+        copy.write_bytes(canonical_json({**record, "plugins": {}}))
+        recipe = load_any_recipe(copy)
+    run = wired(recipe, path.parent)
+    stages = {step.stage.name: step.stage for step in run.steps}
+    listed = [name for name in stages if name != REPORT.form]
+    whole = {**recipe.model_dump(mode="json"), "plugins": stated, "stages": listed}
+    if not alone and canonical_json(whole) + b"\n" != content:
+        names = [name for name in sorted({*whole, *record}) if whole.get(name) != record.get(name)]
+        ledger.broken(
+            "recipe", RECIPE_RECORD, "is not what a run writes of its recipe", found=", ".join(names) or "other bytes"
+        )
+    ledger.count("recipes wired again")
+    return stages
+
+
+class _ThisProcess:
+    """Does the items one by one, here."""
+
+    workers = 1
+
+    def map(self, function: Callable[[_Item], _Result], items: Sequence[_Item]) -> Iterator[_Result]:
+        """Yield one result for each item."""
+        return map(function, items)
+
+
+@dataclass(frozen=True, slots=True)
+class _Again:
+    """Makes stages again, each from its finished inputs."""
+
+    tree: RunTree
+    ledger: Ledger
+    scratch: Path
+    engine: Engine
+    everything: bool
+
+    def check(self, finished: FinishedStage, wiring: Mapping[str, Stage]) -> None:
+        """Check one stage: that it is the one its recipe gives, and that its bytes come again."""
+        if IMAGES_FILE in finished.manifest.outputs:
+            with self.ledger.guarded("images", finished.name):
+                check_images(self.tree, finished, self.ledger, everything=self.everything)
+        name, stage = finished.name, wiring.get(self.name_in_run(finished))
+        from_recipe, manifest = stage is not None, finished.manifest
+        if stage is None:
+            stage = _by_hand(finished)
+        if stage is None and manifest.stage in _COSTLY and not self.everything:
+            self.by_hash(finished, _COSTLY[manifest.stage])
+            return
+        if stage is None:
+            self.not_here(finished, "not verifiable here: neither a recipe nor its options say how it was made")
+            return
+        if gone := sorted(role for role, path in stage.inputs.items() if not path.exists()):
+            self.not_here(finished, f"not verifiable here: {', '.join(gone)} of its inputs cannot be found")
+            return
+        if manifest.stage == stage.kind and manifest.version != stage.version:
+            made_by = " ".join([f"version {manifest.version} of {manifest.stage}", *_packages(manifest.code)])
+            self.not_here(finished, f"not verifiable here: made by {made_by}; here is version {stage.version}")
+            return
+        stage = replace(stage, exports=exports_of(manifest))
+        inputs = self.inputs_of(stage)
+        key = key_of(stage, inputs)
+        self.ledger.count("keys compared with the recipe" if from_recipe else "keys compared with the options")
+        if manifest.stage != stage.kind or manifest.key != key or manifest.inputs != inputs:
+            found = [f"kind: {manifest.stage} -> {stage.kind}"] if manifest.stage != stage.kind else []
+            found += [*what_differs(stage, manifest, inputs)] or ["its inputs are named otherwise"]
+            self.ledger.broken(
+                "recipe", name, "is not the stage that its recipe gives", found="; ".join(found[:_SHOWN])
+            )
+            self.judge(finished, None, "its stage is another than its recipe gives")
+            return
+        if not self.everything and (why := _costly(stage)):
+            self.by_hash(finished, why)
+            return
+        self.make(stage, finished, inputs, key)
+
+    def name_in_run(self, finished: FinishedStage) -> str:
+        """Name a stage as its recipe does, also where its folder was named as `.`."""
+        return finished.folder.resolve().name if self.tree.alone else finished.name
+
+    def inputs_of(self, stage: Stage) -> dict[str, InputRecord]:
+        """Name each input as it lies there now; what the chain has hashed is not hashed again."""
+        place = self.scratch / "trees" / stage.name
+        place.parent.mkdir(exist_ok=True)
+        return {
+            role: stage.trees[role](place) if role in stage.trees else self.tree.record(path) or record_of(path)
+            for role, path in sorted(stage.inputs.items())
+        }
+
+    def by_hash(self, finished: FinishedStage, why: str) -> None:
+        """Say that the hashes of a stage are all that is known of it."""
+        self.ledger.count("stages known by their hashes alone")
+        self.judge(finished, None, f"{why} is costly: its hashes are compared, and --all makes it again")
+
+    def not_here(self, finished: FinishedStage, why: str) -> None:
+        """Say that a stage cannot be made again here; a person has to look at it."""
+        self.ledger.finding("stages", finished.name, why)
+        self.judge(finished, None, why)
+
+    def make(self, stage: Stage, finished: FinishedStage, inputs: Mapping[str, InputRecord], key: str) -> None:
+        """Run a stage into a scratch folder, with what it paid for, and compare everything that it says."""
+        out, work = self.scratch / stage.name / "out", self.scratch / stage.name / "scratch"
+        out.mkdir(parents=True)
+        work.mkdir()
+        if (finished.folder / JOURNAL).is_dir():
+            shutil.copytree(finished.folder / JOURNAL, out / JOURNAL)
+            go_on_as(last_run(out / JOURNAL)[0], work)
+        try:
+            hands = Work(dict(stage.inputs), out, work, carrying(self.engine), Quiet(), stage.in_run)
+            outcome = stage.run(hands)
+            remove_strays(out)
+            for table in sorted(out.glob("*.parquet")):
+                for form in stage.exports:
+                    export_table(table, form)
+            made = make_manifest(stage, out, inputs, key, outcome)
+            self.ledger.count("stages made again")
+            self.compare(made, finished, out)
+        except (SendingRefused, MissingDependency) as error:
+            self.not_here(finished, f"not verifiable here: {error}")
+        finally:
+            shutil.rmtree(self.scratch / stage.name)
+
+    def compare(self, made: Manifest, finished: FinishedStage, out: Path) -> None:
+        """Compare a stage that was made again with the one that is there."""
+        there, name = finished.manifest, finished.name
+        others = _other_packages(there, made)
+        problems = [
+            (f"{name}/{output}", *_difference(out / output, finished.folder / output))
+            for output in sorted({*made.outputs, *there.outputs})
+            if made.outputs.get(output) != there.outputs.get(output)
+        ]
+        for part in ("counts", "drops", "notes"):
+            now, before = _json(getattr(made, part)), _json(getattr(there, part))
+            if now != before:
+                problems.append((f"{name}/{MANIFEST}", f"its {part} are others when it is made again", now, before))
+        for where, problem, expected, found in problems:
+            if others:
+                problem = f"not verifiable here, made with {others}: {problem}"
+            tell = self.ledger.finding if others else self.ledger.broken
+            tell("stages", where, problem, expected=expected, found=found)
+        if others and not problems:
+            self.ledger.note("stages", name, f"was made with {others}; its bytes are the same")
+        self.judge(finished, None if others and problems else out, f"made with {others}" if others else "")
+
+    def judge(self, finished: FinishedStage, out: Path | None, why: str) -> None:
+        """Give a verdict on each row of a scores table."""
+        if _SCORES_FILE not in finished.manifest.outputs or not (finished.folder / _SCORES_FILE).is_file():
+            return
+        with self.ledger.guarded("scores", f"{finished.name}/{_SCORES_FILE}"):
+            rows = pl.read_parquet(finished.folder / _SCORES_FILE).with_row_index("row").to_dicts()
+            self.ledger.count("scores", len(rows))
+            known = None if out is None else set(map(repr, pl.read_parquet(out / _SCORES_FILE).to_dicts()))
+            for row in rows:
+                if known is None:
+                    self.ledger.judge(finished.name, row, "not verifiable", why)
+                else:
+                    same = repr({key: value for key, value in row.items() if key != "row"}) in known
+                    how = "made again from its inputs, with the same bytes" if same else "made again, it is another"
+                    self.ledger.judge(finished.name, row, "verified" if same else "wrong", how)
+
+
+def _json(value: object) -> str:
+    """Write a part of a manifest in the one form that equal parts share."""
+    return canonical_json(json.loads(json.dumps(value))).decode()
+
+
+def _costly(stage: Stage) -> str:
+    """Say why a stage is not made again unless everything is; empty where it is."""
+    simulated = stage.kind == "generate" and str(stage.options["backend"]).startswith(_SIMULATED)
+    if stage.kind in {"generate", "finetune"} and not simulated:
+        return _COSTLY[stage.kind]
+    if stage.kind == "ingest" and sum(path.stat().st_size for path in stage.inputs.values()) > _LARGE:
+        return _COSTLY[stage.kind]
+    options = [stage.options]
+    if "index" in stage.inputs and (index := read_manifest(stage.inputs["index"])) is not None:
+        options.append(index.options)
+    for name, registry in _MODELS.items():
+        specs = [spec for each in options if isinstance(spec := each.get(name), str)]
+        if any(registry.find(parse_spec(spec)).packages for spec in specs):
+            return _COSTLY["embed"]
+    return _COSTLY["embed"] if str(stage.options.get("judge", "")).startswith("local:") else ""
+
+
+def _packages(packages: Mapping[str, str]) -> list[str]:
+    """Name packages with their versions."""
+    return [f"{name} {version}" for name, version in sorted(packages.items())]
+
+
+def _other_packages(there: Manifest, made: Manifest) -> str:
+    """Name the packages whose versions were others when a stage was made."""
+    before, now = ({**one.packages, **one.code} for one in (there, made))
+    return ", ".join(_packages({name: before[name] for name in before if before[name] != now.get(name)}))
+
+
+def _difference(made: Path, there: Path) -> tuple[str, str, str]:
+    """Say where an output departs from the one that was made again."""
+    if not there.exists() or not made.exists():
+        return "is not made again" if there.exists() else "is missing", "", ""
+    if made.suffix == ".parquet":
+        now, before = pl.read_parquet(made), pl.read_parquet(there)
+        if now.schema != before.schema:
+            return "has other columns when it is made again", str(now.columns), str(before.columns)
+        if now.height != before.height:
+            return "has other rows when it is made again", f"{now.height} rows", f"{before.height} rows"
+        pairs = zip(now.iter_rows(named=True), before.iter_rows(named=True), strict=True)
+        for row, (one, other) in enumerate(pairs):
+            column = next((name for name in one if repr(one[name]) != repr(other[name])), None)
+            if column is not None:
+                problem = f"row {row}: {column} is another when it is made again"
+                return problem, repr(one[column]), repr(other[column])
+    elif made.is_file() and there.is_file() and made.suffix in {".html", ".json", ".csv", ".jsonl", ".md", ".txt"}:
+        lines = zip(made.read_bytes().splitlines(), there.read_bytes().splitlines(), strict=False)
+        for number, (first, second) in enumerate(lines, start=1):
+            if first != second:
+                at = next((k for k, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), 0)
+                around = slice(max(0, at - 20), at + 40)
+                texts = [repr(text[around].decode("utf-8", "replace")) for text in (first, second)]
+                return f"line {number} is another when it is made again", texts[0], texts[1]
+    return "has other bytes when it is made again", "", ""
+
+
+def _by_hand(finished: FinishedStage) -> Stage | None:
+    """Give a stage that no recipe tells of, from the inputs and options of its manifest: whichever has its key."""
+    manifest = finished.manifest
+    if not set(manifest.inputs) <= set(finished.places):
+        return None
+    roots = {place.parent for role, place in finished.places.items() if place.is_dir() and place.name == role}
+    if manifest.stage.endswith("report") and len(roots) == 1:
+        return report_of(roots.pop())
+    if manifest.stage == "annotate-import":
+        exports = [finished.places[f"export-{number}"] for number in range(len(finished.places) - 1)]
+        return import_stage(finished.places["project"], exports, pool=manifest.options["pool"])
+    seeds = dict(zip(["seed"], manifest.seeds.values(), strict=False))
+    for command in _commands(manifest.stage):
+        try:
+            reads, *kinds = dataclasses_of(command)
+            given = {**seeds, **manifest.options}
+            if isinstance(concepts := manifest.options.get("concepts"), dict):
+                given["roots"] = [_concept(name, each) for name, each in concepts.items()]
+            if isinstance(command, AskingCommand):
+                _, mode = last_run(finished.folder / JOURNAL)
+                given |= {**_judge_of(kinds, given), "batch": mode == "batch", "go_on": True}
+            options = (options_made(kind, given) for kind in kinds)
+            stage = command.stage(reads(**_reads(reads, finished.places)), *options)
+            if stage.kind != manifest.stage:
+                continue
+            inputs = {role: manifest.inputs[role] for role in stage.inputs}
+            stage = replace(stage, exports=exports_of(manifest))
+            if manifest.key in (key_of(stage, inputs), key_of(replace(stage, version=manifest.version), inputs)):
+                return stage
+        except (UsageError, ValidationError, TypeError, KeyError):  # it is the command of another stage
+            continue
+    return None
+
+
+def _commands(kind: str) -> Iterator[StageCommand]:
+    """Give the commands that may have made a stage of some kind: the family of its scores first, then all others."""
+    family = kind.removeprefix("score-")
+    if family in {*FAMILIES, *outside_names()}:
+        yield family_named(family)
+    modules = [name for _, name, _ in pkgutil.iter_modules(steps.__path__, f"{steps.__name__}.")]
+    for module in map(importlib.import_module, modules):
+        yield from (thing for thing in vars(module).values() if isinstance(thing, StageCommand))
+    yield from (family_named(name) for name in FAMILIES if name != family)
+
+
+def _concept(name: str, stated: Mapping[str, Any]) -> Concept:
+    """Give a shipped concept with the countries that a stage was made for; the key tells whether it is the one."""
+    return load_concept(name).model_copy(update={"countries": tuple(stated["countries"])})
+
+
+def _judge_of(kinds: Sequence[type], given: Mapping[str, Any]) -> dict[str, str]:
+    """Give the field of options that says who is asked, from how a manifest names that."""
+    judge = given.get("judge")
+    if isinstance(judge, dict):
+        rest = {name: str(value) for name, value in judge.items() if name not in {"provider", "endpoint", "model"}}
+        judge = str(Spec(str(judge["provider"]), str(judge["model"]), rest))
+    free = [each.name for kind in kinds for each in declared(kind) if each.kind is str and each.name not in given]
+    return {name: str(judge) for name in ["judge" if "judge" in given else "", *free[:1]] if name and judge}
+
+
+def _reads(reads: type, places: Mapping[str, Path]) -> dict[str, object]:
+    """Fill the fields of what a stage reads with the files of a manifest, by their roles."""
+    found: dict[str, object] = {}
+    names = "|".join(each.name for each in declared(reads))
+    others = {role: place for role, place in places.items() if not re.fullmatch(rf"({names})(-.+)?", role)}
+    for each in declared(reads):
+        mine = {role: place for role, place in places.items() if re.fullmatch(rf"{each.name}(-.+)?", role)}
+        kind = each.kind if isinstance(each.kind, type) else Path
+        if issubclass(kind, VectorFolders | VectorFolder | NamedVectors):
+            folders = {role.removesuffix("-ids"): place.parent for role, place in mine.items() if role.endswith("-ids")}
+            if issubclass(kind, VectorFolders):
+                found[each.name] = kind(folders)
+            elif folders:
+                found[each.name] = kind(next(iter(folders.values())))
+        elif issubclass(kind, PairFolders):
+            found[each.name] = kind({role: place.parent for role, place in mine.items()})
+        elif issubclass(kind, Files):
+            found[each.name] = kind(mine or others)
+        elif each.name in places:
+            found[each.name] = places[each.name]
+    return found

@@ -4,6 +4,7 @@ import errno
 import os
 import socket
 import threading
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -109,6 +110,36 @@ def test_two_people_answer_at_once_and_an_import_has_every_answer(project: Path,
     done = import_files(tmp_path / "rated", project, journal)
     assert (done.manifest.counts["quarantine"], done.manifest.notes["slots"]["filled"]) == (0, 16)
     assert set(read_table(tmp_path / "rated/annotations.parquet", ANNOTATIONS)["annotator"]) == {"ana", "bo"}
+
+
+class AnsweredMeanwhile(dict[Any, Any]):
+    """Answers of which another thread brings one more while they are counted."""
+
+    def __init__(self, answers: Mapping[Any, Any], bring: Callable[[], object]) -> None:
+        super().__init__(answers)
+        self.thread = threading.Thread(target=bring)
+
+    def __iter__(self) -> Iterator[Any]:
+        for key in super().__iter__():
+            if not self.thread.ident:
+                self.thread.start()
+                self.thread.join(0.5)
+            yield key
+
+
+def test_an_answer_that_comes_while_others_are_counted_waits_for_the_count(project: Path, journal: Path) -> None:
+    with desk_of(project, journal) as desk:
+        sheet = desk.begin({"annotator": "ana"})["sheet"]
+        first, second = (
+            entry(project, sheet, task, "ana", right_answer(desk.key[task].row(0, named=True), SAID))
+            for task in desk.sheets[sheet][:2]
+        )
+        desk.take(first)
+        answers = AnsweredMeanwhile(desk.journal.answers, lambda: desk.take(second))
+        desk.journal.answers = answers
+        assert desk.people == ["ana"]
+        answers.thread.join()
+        assert desk.answered == 2
 
 
 def answer_by_http(server: Any, project: Path, person: str) -> bool:

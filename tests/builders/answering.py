@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
 
+from culturekit.kg.web.polite_source import Pace
 from tests.loopback import served
 
 
@@ -28,6 +29,17 @@ class Answering:
 
     def paths(self) -> list[str]:
         return [path for path, _ in self.asked]
+
+
+def slept(per_second: float, waits: list[float]) -> Pace:
+    """A pace on a clock that only its pauses move; it remembers them."""
+    now = [0.0]
+
+    def pause(seconds: float) -> None:
+        waits.append(seconds)
+        now[0] += seconds
+
+    return Pace(per_second, pause=pause, clock=lambda: now[0])
 
 
 @contextmanager

@@ -10,8 +10,7 @@ import yaml
 
 from culturekit.cards.build import build_card
 from culturekit.cards.check import check_card
-from culturekit.cards.markdown import BLOCK
-from culturekit.cards.pages import PAGES
+from culturekit.cards.pages import BLOCK, PAGES
 from culturekit.errors import ConfigError, IntegrityError, UsageError
 from culturekit.records.schemas import CSPACE
 from culturekit.records.work import Outcome, Work

@@ -206,6 +206,7 @@ OTHERS: dict[str, tuple[Corruption, str]] = {
     "no page": (lambda card: (card / "DATASHEET.md").unlink(), "file-missing"),
     "no description": (lambda card: (card / CROISSANT).unlink(), "file-missing"),
     "a description that is no JSON": (lambda card: (card / CROISSANT).write_text("{"), "croissant-unreadable"),
+    "a description that is a list": (lambda card: (card / CROISSANT).write_text("[]"), "croissant-unreadable"),
     "a broken manifest": (
         lambda card: next((card / "manifests").glob("02-*/manifest.json")).write_text("{"),
         "manifest-unreadable",
@@ -230,6 +231,8 @@ def test_a_corruption_is_found(card: Path, name: str) -> None:
     findings = check_card(card)
     assert code in {finding.code for finding in findings}, findings
     assert exit_code(findings) == (4 if any(CODES[finding.code].damage for finding in findings) else 1)
+    missing = [finding.file for finding in findings if finding.code == "file-missing" and finding.file != CROISSANT]
+    assert len(missing) == len(set(missing)), "one thing is told once"
     assert all(finding.fix and finding.expected and finding.found and finding.file for finding in findings)
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culturekit.cards.findings import differences, is_plain
-from culturekit.cards.markdown import BLOCK, block, code, escaped, table
+from culturekit.cards.pages import BLOCK, block, code, escaped, table
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),

@@ -1,12 +1,17 @@
 import inspect
 import re
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer.main
 
 from culturekit.cli import run_commands
+from culturekit.cli.app import app
 from tests.cli.commands import all_commands
+from tests.command_line import culturekit
 
 COMMANDS = all_commands()
 DOCS = Path(__file__).parents[2] / "docs"
@@ -74,6 +79,29 @@ def test_a_command_is_mentioned_in_the_docs_outside_the_generated_page(name: str
     pages.append(DOCS.parent / "README.md")
     text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
     assert f"culturekit {name}" in text
+
+
+def groups(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Give what is typed before `--help` for each list of commands."""
+    yield path
+    for name, below in group.commands.items():
+        if hasattr(below, "commands"):
+            yield from groups(below, (*path, name))
+
+
+@pytest.mark.parametrize("path", list(groups(typer.main.get_command(app))), ids=" ".join)
+def test_a_list_says_each_command_in_full_on_100_columns(path: tuple[str, ...]) -> None:
+    shown = culturekit(*path, "--help", env={"COLUMNS": "100"})
+    assert shown.returncode == 0
+    listed = shown.stdout.partition("Commands:")[2].strip().splitlines()
+    assert listed
+    assert [line for line in listed if not line.endswith((".", "?")) or line.endswith("...")] == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_first_sentence_of_a_command_is_short(name: str) -> None:
+    first = COMMANDS[name].help.strip().partition("\n")[0]
+    assert len(re.split(r"(?<=[.?])\s", first)[0]) <= 60
 
 
 def test_commands_print_only_in_the_command_line_package() -> None:

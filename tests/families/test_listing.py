@@ -9,7 +9,6 @@ from culturekit.families.family import Family, dataclasses_of, declared, options
 from culturekit.families.listing import FAMILIES, all_metrics, family_named
 from culturekit.families.named_in_recipe import bound_stage
 from culturekit.metrics import CATALOG
-from culturekit.verify.scores.check_scores import BY_MEANS, SCORE_CHECKS
 
 
 def test_options_of_a_group_reach_the_stage() -> None:
@@ -22,15 +21,6 @@ def test_options_of_a_group_reach_the_stage() -> None:
     assert {name: means[name] for name in ("by", "groups", "target", "benchmark")} == {
         "by": (("country",),), "groups": {"FR": "West"}, "target": "these", "benchmark": "questions",
     }  # fmt: skip
-
-
-@pytest.mark.parametrize("name", list(FAMILIES))
-def test_scores_of_a_family_are_recomputed_or_said_not_to_be(name: str) -> None:
-    family = family_named(name)
-    if family.check:
-        assert family.check in SCORE_CHECKS
-    elif family.metrics:
-        assert f"score-{name}" in BY_MEANS
 
 
 @pytest.mark.parametrize("name", list(FAMILIES))
@@ -49,10 +39,6 @@ def test_what_an_option_needs_is_another_option_of_its_command(name: str) -> Non
     assert all(
         {one.partition("=")[0] for one in each.typed.needs.split()} & names for each in options if each.typed.needs
     )
-
-
-def test_no_kind_is_both_recomputed_and_held_against_means() -> None:
-    assert not BY_MEANS & set(SCORE_CHECKS)
 
 
 def test_our_metrics_are_those_of_the_catalogue() -> None:

@@ -5,9 +5,7 @@ import pytest
 from tests.conftest import SMALL
 from tests.effort import examples
 from tests.faults.kill_and_resume import content, kill_and_resume, run_command
-from tests.pipeline.c3.test_recipe_run import SMALL as C3
-from tests.pipeline.cultivate.test_recipe_run import SMALL as CULTIVATE
-from tests.verify.test_linguistic_world import TINY as LINGUISTIC
+from tests.pipeline.shipped_recipes import SMALL as SHIPPED
 
 INCLUSION = (
     "models=[{name: local, backend: 'simulated-objects?crude=0.1'}]", "images.slots=4", "photographs.each=8",
@@ -35,7 +33,12 @@ def test_kills_of_the_cube_recipe_end_in_the_same_bytes(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "stated", "kills"),
-    [("c3", C3, 30), ("cultivate", CULTIVATE, 30), ("linguistic", LINGUISTIC, 30), ("inclusion", INCLUSION, 6)],
+    [
+        ("c3", SHIPPED["c3"], 30),
+        ("cultivate", SHIPPED["cultivate"], 30),
+        ("linguistic", SHIPPED["linguistic"], 30),
+        ("inclusion", INCLUSION, 6),
+    ],
 )
 def test_kills_of_other_recipes_end_in_the_same_bytes(
     tmp_path: Path, name: str, stated: tuple[str, ...], kills: int

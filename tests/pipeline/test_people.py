@@ -108,13 +108,12 @@ def test_the_report_says_it_all_and_that_nobody_was_asked(people_run: Path) -> N
     assert f"{cell['mean'][0]:.2f} ± {cell['sd'][0]:.2f}" in section
 
 
-def test_verify_works_the_tables_out_again(people_run: Path) -> None:
+def test_verify_makes_the_tables_again(people_run: Path) -> None:
     answer = verify_run(people_run)
     assert [str(finding) for finding in answer.findings if finding.severity == "broken"] == []
     people = [verdict for verdict in answer.verdicts if verdict.folder in {"ratings", "meta"}]
     assert len(people) > 100
-    assert {verdict.verdict for verdict in people} == {"consistent"}
-    assert answer.checked["cells of rating tables"] > 100
+    assert {verdict.verdict for verdict in people} == {"verified"}
 
 
 Frame = pl.DataFrame
@@ -126,24 +125,24 @@ def more(column: str) -> Callable[[Frame], Frame]:
 
 
 TAMPERINGS = [
-    ("ratings/rating_table", more("mean"), "mean is not what the answers give"),
-    ("meta/scores", more("value"), "the value is not what the answers give"),
-    ("ratings/rating_table", lambda frame: frame.head(frame.height - 1), "cells are missing"),
-    ("ratings/choice_table", more("rate"), "rate is not what the answers give"),
-    ("ratings/scores", more("value"), "the value is not what the answers give"),
-    ("meta/values", more("value"), "is not what the tables of the image say"),
-    ("taken-in/annotations", more("value"), "mean is not what the answers give"),
+    ("ratings/rating_table", more("mean")),
+    ("meta/scores", more("value")),
+    ("ratings/rating_table", lambda frame: frame.head(frame.height - 1)),
+    ("ratings/choice_table", more("rate")),
+    ("ratings/scores", more("value")),
+    ("meta/values", more("value")),
+    ("taken-in/annotations", more("value")),
 ]
 QUICK = 2
 MARKS = [() if number < QUICK else (pytest.mark.slow,) for number in range(len(TAMPERINGS))]
 
 
 @pytest.mark.parametrize(
-    ("name", "change", "said"),
+    ("name", "change"),
     [pytest.param(*case, marks=marks) for case, marks in zip(TAMPERINGS, MARKS, strict=True)],
 )
 def test_verify_finds_what_was_changed(
-    people_run: Path, tmp_path: Path, name: str, change: Callable[[Frame], Frame], said: str
+    people_run: Path, tmp_path: Path, name: str, change: Callable[[Frame], Frame]
 ) -> None:
 
     run = Path(shutil.copytree(people_run, tmp_path / "people"))
@@ -153,7 +152,7 @@ def test_verify_finds_what_was_changed(
         renew_inputs(run / stage)
     answer = verify_run(run)
     assert answer.exit_code == 4
-    assert any(said in str(finding) for finding in answer.findings)
+    assert any(finding.where.startswith(f"{name}.parquet") for finding in answer.findings)
 
 
 def without_people() -> str:

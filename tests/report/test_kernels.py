@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from culturekit.report.render import breakable, render
-from culturekit.verify.tables.check_report import columns_of, tables_of
 from tests.report.pages import page
+from tests.report.report_tables import columns_of, tables_of
 
 
 def section(text: str) -> str:

@@ -21,11 +21,10 @@ from culturekit.builders.activities.pages import (
     html_charset,
     read_as,
 )
-from culturekit.builders.popularity_pageviews import KeptAnswers
 from culturekit.errors import UpstreamUnavailable, UsageError
 from culturekit.kg.countries import country
 from culturekit.kg.web.pinned_connection import check_contact
-from culturekit.kg.web.polite_source import PoliteSource
+from culturekit.kg.web.polite_source import KeptAnswers, Pace, PoliteSource
 from culturekit.records.schemas import PAGES
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.digests import digest, digest_bytes
@@ -261,7 +260,7 @@ class Fetching:
                 hint=BY_HAND,
             )
         if delay:
-            source.per_second = min(source.per_second, 1 / delay)
+            source.pace.per_second = min(source.pace.per_second, 1 / delay)
 
     def rules(self, url: str) -> urllib.robotparser.RobotFileParser:
         """Read what a site lets robots read: all where it has no robots.txt, nothing where it hides it."""
@@ -277,5 +276,6 @@ class Fetching:
         """Give who asks a site."""
         home = urlunsplit((*urlsplit(url)[:2], "", "", ""))
         if home not in self.sources:
-            self.sources[home] = PoliteSource(home, self.options.contact, self.options.per_second, largest=LARGEST_PAGE)
+            pace = Pace(self.options.per_second)
+            self.sources[home] = PoliteSource(home, self.options.contact, pace, largest=LARGEST_PAGE)
         return self.sources[home]

@@ -59,7 +59,12 @@ class TranslateOptions:
         Field(description="Who translates, as a SPEC: openai:MODEL, google:MODEL, .... [those of --table]"),
         Typed("llm"),
     ] = None
-    language: Annotated[str, Field(pattern="^[a-z]{2,3}$", description="Language to translate into, ISO 639.")] = "en"
+    language: Annotated[
+        str,
+        Field(
+            pattern="^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$", description="Language to translate into, such as fr or pt-BR."
+        ),
+    ] = "en"
 
 
 def translation_request(row: Mapping[str, Any], language: str) -> Request:

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -18,6 +17,7 @@ from culturekit.kg.countries import by_qid
 from culturekit.records.schemas import DECISIONS, KEPT
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.tables import read_table, write_drops, write_table
+from culturekit.storage.yaml_model import past_day
 
 __all__ = [
     "CANDIDATE_SHEET",
@@ -26,7 +26,7 @@ __all__ = [
     "DecisionWord",
     "candidate_sheet",
     "check_day",
-    "is_day",
+    "day_problem",
     "read_candidate_sheet",
     "review_candidates",
     "shown_candidate",
@@ -136,24 +136,26 @@ def row_mistakes(known: Collection[CandidateKey], by: str | None, on: str | None
     reviewer, day = signed(row, by, on)
     if not reviewer:
         mistakes.append(("reviewer", "nobody signed this decision; fill in the cell, or name one person with --by"))
-    if not is_day(day):
-        found = f"{day!r} is no day" if day else "nobody says when this was decided"
-        mistakes.append(("decided_on", f"{found}; expected YYYY-MM-DD in the cell, or for all with --on"))
+    if problem := day_problem(day):
+        mistakes.append(("decided_on", f"{problem} in the cell, or for all with --on"))
     return mistakes
 
 
-def is_day(text: str) -> bool:
-    """Tell whether a text is a day, written as YYYY-MM-DD."""
+def day_problem(text: str) -> str:
+    """Say what is wrong with the day of a decision; nothing where it is one that has come."""
+    if not text:
+        return "nobody says when this was decided; expected YYYY-MM-DD"
     try:
-        return date.fromisoformat(text).isoformat() == text
-    except ValueError:
-        return False
+        past_day(text)
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def check_day(text: str | None) -> None:
-    """Refuse a day that is none."""
-    if text is not None and not is_day(text):
-        raise UsageError("not a day", expected="YYYY-MM-DD", found=repr(text))
+    """Refuse a day that is none, or has not come."""
+    if text is not None and (problem := day_problem(text)):
+        raise UsageError(f"not a day on which somebody decided: {problem}")
 
 
 def review_candidates(work: Work, kept: Path, decisions: Sequence[CandidateDecision]) -> Outcome:

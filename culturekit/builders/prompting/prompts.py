@@ -37,6 +37,7 @@ from culturekit.builders.space.public_layout import public_rows, statements_of_f
 from culturekit.builders.space.release_files import PUBLIC
 from culturekit.builders.space.space_files import read_space
 from culturekit.builders.translations import load_translations
+from culturekit.counting import counted
 from culturekit.errors import UsageError
 from culturekit.kg.concept_words import ENGLISH
 from culturekit.kg.concepts import Concept
@@ -97,9 +98,19 @@ def build_prompts(
         rows += [row for row in made if "prompt_id" in row]
         drops += [row for row in made if "prompt_id" not in row]
         work.progress.advance(1)
-    return Outcome(
-        {**write_prompts(work, rows, drops, options), **counts}, dict(Counter(drop["reason"] for drop in drops)), notes
-    )
+    reasons = dict(Counter(drop["reason"] for drop in drops))
+    if not rows:
+        found = notes.get("findings", [])
+        notes["findings"] = [nothing_made(cspace_path, space, reasons), *(found if isinstance(found, list) else [])]
+    return Outcome({**write_prompts(work, rows, drops, options), **counts}, reasons, notes)
+
+
+def nothing_made(path: Path, space: pl.DataFrame, reasons: Mapping[str, int]) -> str:
+    """Say why no prompt was built."""
+    if space.is_empty():
+        return f"no prompt was built: {path.name} has no artifact"
+    why = ", ".join(f"{count:,} {reason}" for reason, count in sorted(reasons.items()))
+    return f"no prompt was built of {counted(space.height, 'artifacts')} in {path.name}: {why or 'none was drawn'}"
 
 
 def write_prompts(work: Work, rows: Rows, drops: Rows, options: PromptOptions) -> dict[str, int]:

@@ -14,13 +14,14 @@ from culturekit.builders.space.release_files import ReleaseFormat, check_formats
 from culturekit.counting import counted
 from culturekit.errors import IntegrityError, UsageError
 from culturekit.kg.concepts import Concept
-from culturekit.kg.countries import by_qid, countries
+from culturekit.kg.countries import CARRIED, by_qid, countries, countries_text, own_countries
 from culturekit.kg.qids import QID
 from culturekit.kg.walk.root_choice import Roots
 from culturekit.records.choices import Included
 from culturekit.records.schemas import CSPACE, KEPT
 from culturekit.records.work import UNDER_REVIEW, Outcome, Work
 from culturekit.stages.stage_command import Typed
+from culturekit.storage.atomic import write_atomically
 from culturekit.storage.system_errors import explained_outside
 from culturekit.storage.tables import read_table, write_drops, write_table
 
@@ -40,7 +41,7 @@ class ReleaseOptions:
         str,
         Field(
             description="Where popularity comes from, as a SPEC: `sitelinks`, `pageviews?contact=ADDRESS` or "
-            "`google_cse:FOLDER`."
+            "`google_cse:FOLDER` (Google ends its service on 2027-01-01)."
         ),
     ] = "sitelinks"
     formats: Annotated[
@@ -85,11 +86,21 @@ def release(
     space = space.with_columns(popularity=ratings.values).drop(list(RATED_BY))
     drops = pl.concat([without_country(homeless), not_kept(held)])
     write_table(work.out, CSPACE, space)
+    if own := own_countries(space["country"].unique()):
+        write_atomically(work.out / CARRIED, countries_text(own).encode())
     reasons = write_drops(work.out, drops)
     counts = {"cspace": space.height, "artifacts": space["artifact_id"].n_unique(), "drops": drops.height}
     counts |= write_release_files(work.out, space, kept, formats)
     notes = {**ratings.notes, **({"rows in several tables": twice} if twice else {})}
-    return Outcome(counts, reasons, {**with_waiting(notes, held), **taken_in(space, kept)})
+    findings = with_waiting(notes, held)
+    if space.is_empty() and "findings" not in findings:
+        findings = {**findings, "findings": [f"nothing was released: {text_of_reasons(reasons)}"]}
+    return Outcome(counts, reasons, {**findings, **taken_in(space, kept)})
+
+
+def text_of_reasons(reasons: Mapping[str, int]) -> str:
+    """List reasons with how often each was the one."""
+    return ", ".join(f"{count:,} {reason}" for reason, count in sorted(reasons.items()))
 
 
 ORDER = {"country_order": pl.UInt16()}

@@ -13,7 +13,7 @@ from culturekit.builders.country_names import countries_in
 from culturekit.builders.space.public_cube import CONCEPTS, NOTHING, QID, slug, space_row
 from culturekit.builders.space.spreadsheet_rows import read_sheet_rows
 from culturekit.errors import UsageError
-from culturekit.kg.countries import countries, countries_text, whole_world
+from culturekit.kg.countries import CARRIED, countries_text, own_countries, whole_world
 from culturekit.kg.qids import ADDRESS
 from culturekit.records.schemas import CSPACE, DROPS
 from culturekit.records.work import Outcome, Work
@@ -52,9 +52,6 @@ def item_of(text: str) -> str | None:
     item = ADDRESS.sub("", text.strip(), count=1).upper()
     return item if QID.fullmatch(item) else None
 
-
-COUNTRIES_FILE = "countries.yaml"
-"""The countries of a space that are not shipped with their items, for the key `countries_file` of a recipe."""
 
 STAGE = "cspace.import"
 READ = {"name", "concept", "domain", "country", "continent", "id", "subconcept"}
@@ -127,8 +124,8 @@ def import_foreign(work: Work, path: Path, concept: str) -> Outcome:
     write_table(work.out, CSPACE, found.space)
     reasons = write_drops(work.out, found.drops)
     used = found.space["country"].unique().sort()
-    own = [whole_world()[iso] for iso in used if iso not in countries()]
-    (work.out / COUNTRIES_FILE).write_text(countries_text(own) if own else "countries: []\n", encoding="utf-8")
+    own = own_countries(used)
+    (work.out / CARRIED).write_text(countries_text(own) if own else "countries: []\n", encoding="utf-8")
     counts = {
         CSPACE.name: found.space.height, DROPS.name: len(found.left), "rows": len(found.rows), "countries": len(used),
     }  # fmt: skip

@@ -33,7 +33,10 @@ def diff(
     wait: Wait = False,
     as_json: AsJson = False,
 ) -> None:
-    """Say which rows were added, removed, renamed or reclassified, and why; leave with 1 when there are any."""
+    """Say which rows of two releases differ, and why.
+
+    Added, removed, renamed or reclassified; leave with 1 when there are any.
+    """
     if out is None and (also is not None or wait):
         raise UsageError("--also and --wait are about a folder", expected="--out as well")
     with ExitStack() as stack:

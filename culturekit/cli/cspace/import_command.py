@@ -20,5 +20,8 @@ def import_space(
     wait: Wait = False,
     as_json: AsJson = False,
 ) -> None:
-    """Take in a list of artifacts: countries by name, code or item, several a cell; what is left out says why."""
+    """Take in a list of artifacts.
+
+    Countries by name, code or item, several a cell; what is left out says why.
+    """
     run_one(foreign_space_stage(file, concept), out, wait=wait, as_json=as_json, also=also)

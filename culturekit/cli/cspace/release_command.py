@@ -25,7 +25,10 @@ def release(
     wait: Wait = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write the cultural space: a row per artifact that was kept and country, whole and by concept, with checksums."""
+    """Write the cultural space, whole and by concept.
+
+    A row per artifact that was kept and country, with checksums.
+    """
     more = {None: (), "both": ("csv", "jsonl")}.get(also, (also,))
     options = replace(options, formats=read_formats(",".join((*options.formats, *more))))
     run_one(release_stage(kept, options), out, wait=wait, as_json=as_json)

@@ -10,7 +10,7 @@ from culturekit.cli.stages import run_one
 
 __all__ = ["review_app"]
 
-review_app = typer.Typer(no_args_is_help=True, help="Candidates that wait for a person: sheet and forms out, back in.")
+review_app = typer.Typer(no_args_is_help=True, help="Candidates that wait for a person: forms out, answers in.")
 
 Kept = Annotated[Path, typer.Option(help="Table that `cspace filter` or `cspace complete` wrote.")]
 
@@ -28,7 +28,10 @@ def export(
     wait: Wait = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write what waits for a person: review.csv, and the same for Label Studio and as one offline form."""
+    """Write what waits for a person.
+
+    As review.csv, for Label Studio, and as one offline form.
+    """
     from culturekit.cli.cspace.review_file import review_file
     from culturekit.pipeline.steps.review_stages import review_export_stage
 
@@ -56,7 +59,10 @@ def import_command(
     wait: Wait = False,
     as_json: AsJson = False,
 ) -> None:
-    """Turn decisions into verdicts, with who and when; nothing is taken in while a row is wrong."""
+    """Turn decisions into verdicts, with who and when.
+
+    Nothing is taken in while a row is wrong.
+    """
     from culturekit.pipeline.steps.review_stages import ReviewFiles, review_stage
 
     stage = review_stage(kept, ReviewFiles(tuple(answers), project, by, on))

@@ -12,7 +12,7 @@ from typing import Any
 
 from culturekit.generation.backend import ImageBackend, ImageReply, ImageRequest
 from culturekit.generation.diffusion.diffusers_calls import GUIDANCES, call_of, guider_of
-from culturekit.generation.diffusion.diffusers_folder import PipelineFolder, find_pipeline, lora_files
+from culturekit.generation.diffusion.diffusers_folder import PipelineFolder, find_pipeline, hub_lora, lora_files
 from culturekit.generation.diffusion.diffusers_lane import (
     DiffusersLane,
     Place,
@@ -209,7 +209,7 @@ def files_behind(spec: Spec) -> dict[str, object]:
     found: dict[str, object] = {
         name: find_pipeline(target, variant=options.variant, asked_by=name).digest() for name, target in local.items()
     }
-    if options.lora and Path(options.lora).expanduser().exists():
+    if options.lora and hub_lora(options.lora) is None:
         found["lora"] = [digest_file(path) for path in lora_files(options.lora)]
     return found
 

@@ -9,11 +9,11 @@ from culturekit.errors import IntegrityError, UsageError
 from culturekit.storage.hub import hub_folder
 from culturekit.storage.model_files import digest_of_files, read_json
 
-__all__ = ["Component", "PipelineFolder", "find_pipeline", "lora_files"]
+__all__ = ["Component", "PipelineFolder", "find_pipeline", "hub_lora", "lora_files"]
 
 INDEX = "model_index.json"
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.pickle", "*.msgpack", "*.onnx")
-PICKLES_AND_SAFE = (".safetensors", *(pattern.removeprefix("*") for pattern in PICKLES))
+FILES_OF_WEIGHTS = (".safetensors", *(pattern.removeprefix("*") for pattern in PICKLES))
 TOLD_BY = ("*.json", "*.txt", "*.model", "*.jinja")
 STEM = r"(?:model|diffusion_pytorch_model)"
 WEIGHTLESS = re.compile(r"Tokenizer|Scheduler|Processor|Extractor|Guidance")
@@ -191,12 +191,17 @@ def is_complete(folder: Path, variant: str) -> bool:
     )
 
 
+def hub_lora(target: str) -> tuple[str, str] | None:
+    """Read adapters of the hub as id and file; None where a folder or a file of one's own is named."""
+    found = None if Path(target).expanduser().exists() else HUB_LORA.fullmatch(target)
+    return None if found is None or found["id"].endswith(FILES_OF_WEIGHTS) else (found["id"], found["file"] or "")
+
+
 def lora_files(target: str, revision: str = "") -> list[Path]:
     """List the adapters of a folder, or the one that is named, in a folder or on the hub."""
-    path = Path(target).expanduser()
-    on_hub = HUB_LORA.fullmatch(target)
-    if on_hub and not path.exists() and not on_hub["id"].endswith(PICKLES_AND_SAFE):
-        return [lora_of_hub(on_hub["id"], on_hub["file"] or "", revision)]
+    path, on_hub = Path(target).expanduser(), hub_lora(target)
+    if on_hub is not None:
+        return [lora_of_hub(*on_hub, revision)]
     if revision:
         raise UsageError("only a hub id has revisions", where=target, found=f"lora_revision={revision}")
     files = [path] if path.suffix == ".safetensors" and path.is_file() else sorted(path.glob("*.safetensors"))

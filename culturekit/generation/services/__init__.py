@@ -2,8 +2,9 @@
 
 A row of `images` says of a bought image:
 
-- `prompt_sent`, `prompt_revised`: what left, and what the provider says it drew. Negative prompts are not sent, and
-  `provider_params` says so; it holds everything else that was sent, and what the reply says of size and quality.
+- `prompt_sent`, `prompt_revised`: what left, and what the provider says it drew. `provider_params` says whether a
+  negative prompt was sent, which only a `service` does whose file names it; it holds everything else that was sent, and
+  what the reply says of size and quality.
 - `rewriter`: `on` with a revised prompt (DALL-E 3, the responses API), `off` for DALL-E 2, else `unknown`, or as said.
 - `safety`: `passed`, the provider's ratings, or what struck.
 - `seed_honoured`: false where no seed is sent, empty with `send_seed`, since nobody tells.

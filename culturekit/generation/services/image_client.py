@@ -12,10 +12,11 @@ from culturekit.generation.backends import SERVICES
 from culturekit.generation.image_options import ImageOptions
 from culturekit.generation.picture_store import PictureStore, set_apart
 from culturekit.llm.batches import BatchClient
-from culturekit.llm.client import Identity, Outgoing, Rate, Usage
+from culturekit.llm.client import Identity, Outgoing, Rate, Request, Usage
 from culturekit.llm.clients.client_options import ServiceOptions
 from culturekit.llm.clients.remote_client import RemoteClient
 from culturekit.llm.prices import image_sizes, parse_price, rate_of
+from culturekit.llm.rows import Answered
 from culturekit.registry import Registry
 
 __all__ = ["IMAGE_SERVICES", "ImageClient", "ImagePrice", "check_image_price", "price_of_images"]
@@ -77,7 +78,7 @@ def check_image_price(client: "ImageClient") -> ImagePrice:
             f"what an image of {client.model} costs in this size and quality is not known",
             where=client.identity.base_url,
             hint="State it in the SPEC: image_price=0.04 in US dollars per image, image_price=0 where nothing is "
-            "charged, or price=IN/OUT per million tokens together with image_tokens=N.",
+            f"charged, {client.price_hint}.",
         )
     return client.image_price
 
@@ -92,6 +93,9 @@ class ImageClient(RemoteClient, ABC):
         seeds: whether seeds are honoured: False where none is sent, None where one is and nobody knows.
         filters: whether the service is known to look at what it gives out.
         sent_options: what goes with every prompt.
+        negatives: whether negative prompts are sent.
+        price_hint: how else the price of an image can be stated.
+        decides: what decides the images besides the SPEC.
     """
 
     settings: ServiceOptions
@@ -101,6 +105,9 @@ class ImageClient(RemoteClient, ABC):
     seeds: bool | None = False
     filters: bool = False
     sent_options: Mapping[str, object] = {}
+    negatives: bool = False
+    price_hint = "or price=IN/OUT per million tokens together with image_tokens=N"
+    decides: Mapping[str, object] = {}
     store: PictureStore | None = None
 
     @property
@@ -112,6 +119,13 @@ class ImageClient(RemoteClient, ABC):
         """Keep pictures beside a journal from now on."""
         self.store = PictureStore(journal / PICTURES)
         return self.store
+
+    def under_way(self, journal: Path) -> set[bytes]:
+        """List the keys of calls beside a journal that are bought and not answered; here there are none."""
+        return set()
+
+    def settled(self, request: Request, answered: Answered) -> None:
+        """Hear how a call ended, which the journal knows by now."""
 
     async def send(self, outgoing: Outgoing) -> bytes:
         """Send once; the pictures of the reply are on disk when this returns."""

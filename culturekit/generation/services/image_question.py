@@ -53,7 +53,7 @@ def question_of(call: Call) -> Request:
     that a retry is the same question, and another slot never is.
     """
     first = call[0]
-    data = {"prompt": first.text, "n": len(call), "seed": first.seed}
+    data = {"prompt": first.text, "negative": first.negative_text or "", "n": len(call), "seed": first.seed}
     return Request(TASK, "", data, Made, sample=first.seed)
 
 

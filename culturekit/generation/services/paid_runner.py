@@ -99,7 +99,8 @@ class RowMaker:
         """Describe an image before it is known what came."""
         params = {**(facts or self.client.sent_options)}
         if request.negative_text:
-            params["negative_text"] = "not sent: the API takes none"
+            sent = self.client.negatives
+            params["negative_text"] = request.negative_text if sent else "not sent: the API takes none"
         return {
             **asked_row(request, self.model, self.client.model),
             "seed_honoured": self.client.seeds,
@@ -231,6 +232,7 @@ def buy_parts(work: Work, left: dict[Path, list[Call]], maker: RowMaker, journal
             waiting: list[Future[list[dict[str, Any]]]] = []
             for call, answer in zip(some, islice(answered, len(some)), strict=True):
                 at = arrived(maker.client, journal, question_of(call), answer, tag)
+                maker.client.settled(question_of(call), answer)
                 waiting.append(hands.submit(maker.rows, call, answer, at))
                 work.progress.advance(len(call))
             rows = [row for future in waiting for row in future.result()]

@@ -12,10 +12,11 @@ from urllib.parse import urljoin, urlsplit
 from culturekit.generation.picture_store import PictureStore
 from culturekit.llm.clients.timed_socket import TimedSocket
 from culturekit.llm.endpoints import is_loopback
+from culturekit.stages.offline import check_sending
 from culturekit.storage.atomic import write_atomically
 from culturekit.storage.digests import digest_bytes
 
-__all__ = ["FetchLimits", "Fetched", "Refused", "fetched", "place_of"]
+__all__ = ["FetchLimits", "Fetched", "Refused", "connected", "fetched", "name_of_break", "place_of", "read_to_end"]
 
 MOVED = {301, 302, 303, 307, 308}
 TYPES = ("image/", "application/octet-stream", "binary/octet-stream")
@@ -101,6 +102,7 @@ def content_of(url: str, *, base_url: str, limits: FetchLimits) -> bytes:
         Refused: it does not lead to one.
         OSError: it might, at another time.
     """
+    check_sending("the address of a picture")
     until = time.monotonic() + limits.seconds
     for _ in range(limits.moves + 1):
         place = place_of(url, base_url=base_url)
@@ -145,8 +147,11 @@ def read_to_end(response: http.client.HTTPResponse, *, limits: FetchLimits) -> b
     return b"".join(parts)
 
 
-def connected(place: Place, until: float) -> http.client.HTTPConnection:
-    """Connect to the very number that was checked, whatever the name says by now."""
+def connected(place: Place, until: float, *, silence: float = LONGEST_SILENCE) -> http.client.HTTPConnection:
+    """Connect to the very number that was checked, whatever the name says by now.
+
+    `silence` is how many seconds may pass without a byte; connecting takes no longer than `LONGEST_SILENCE`.
+    """
     left = min(max(until - time.monotonic(), 0.001), LONGEST_SILENCE)
     connection = http.client.HTTPConnection(place.host, place.port, timeout=left)
     raw = socket.create_connection((place.number, place.port), timeout=left)
@@ -155,7 +160,7 @@ def connected(place: Place, until: float) -> http.client.HTTPConnection:
     except BaseException:
         raw.close()
         raise
-    connection.sock = TimedSocket(sock, until=until, silence=LONGEST_SILENCE)
+    connection.sock = TimedSocket(sock, until=until, silence=silence)
     return connection
 
 

@@ -11,31 +11,168 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from culturekit.defaults import PICTURES_PER_SHARD
+from culturekit.errors import CultureKitError
 from culturekit.heaps import settle_heaps
 from culturekit.index.embedding.embedding_encoders import at_once, encoder_of, encoding_pool, weightless
-from culturekit.index.embedding.embedding_memory import SharedMemory
-from culturekit.index.embedding.embedding_shards import (
-    Arrays,
-    PictureFile,
-    PictureShard,
-    embed_shard,
-    encoded,
-    plan_shards,
-    prepared,
-    save_shard,
+from culturekit.index.embedding.embedding_memory import (
+    LARGE_FILE,
+    SMALL_FILE,
+    Gate,
+    OneOfMany,
+    SharedMemory,
+    memory_for,
 )
+from culturekit.index.embedding.pictures import promised_bytes
 from culturekit.index.encoder import ImageEncoder, Prepared, Vectors
 from culturekit.records.work import Engine, Progress
-from culturekit.storage.arrays import save_rows
+from culturekit.storage.arrays import save_array, save_rows
 from culturekit.storage.digests import digest
-from culturekit.storage.picture_reading import NoPicture
+from culturekit.storage.picture_reading import NoPicture, picture_from
+from culturekit.storage.seals import is_sealed, seal
+from culturekit.storage.system_errors import explained_outside
+from culturekit.storage.tables import save_parquet
 
-__all__ = ["Embedded", "embed"]
-
-ROWS_AT_ONCE = 16_384
-UNREADABLE = {"image_id": pl.String(), "reason": pl.String(), "detail": pl.String()}
+_UNREADABLE_IN_SHARD = {"place": pl.UInt32(), "reason": pl.String(), "detail": pl.String()}
 
 Item = TypeVar("Item")
+
+Arrays = Mapping[str, NDArray[np.float32]]
+"""What came of pictures, by the name of the file it is kept in: vectors, and for some encoders probabilities."""
+
+
+@dataclass(frozen=True, slots=True)
+class PictureFile:
+    """One picture, by its content, and every path that the table gives for it."""
+
+    sha256: str
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PictureShard:
+    """A run of pictures, as a work item."""
+
+    encoder: str
+    root: Path
+    pictures: tuple[PictureFile, ...]
+    folder: Path
+    number: int
+
+    def part(self, name: str) -> Path:
+        """Name a part file."""
+        return self.folder / f"{self.number:06d}-{name}"
+
+    @property
+    def done(self) -> bool:
+        """Tell whether an earlier run finished it: the seal of the vectors vouches for all."""
+        return is_sealed(self.part("vectors.npy"))
+
+
+def _plan_shards(
+    pictures: Sequence[PictureFile], root: Path, encoder: str, folder: Path, *, size: int
+) -> list[PictureShard]:
+    """Cut pictures into shards that are a multiple of `size`."""
+    size *= -(-PICTURES_PER_SHARD // size)
+    runs = enumerate(cut(pictures, size))
+    return [PictureShard(encoder, root, tuple(run), folder, number) for number, run in runs]
+
+
+def cut(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
+    """Cut items into runs of one size; the last may be shorter."""
+    return (items[start : start + size] for start in range(0, len(items), size))
+
+
+def _prepared(picture: PictureFile, root: Path, encoder: ImageEncoder, gate: Gate) -> Prepared | NoPicture:
+    """Read one picture and bring it to the form that is encoded; every path given for it must hold the same bytes."""
+    for path in picture.paths[1:]:
+        promised_bytes(root, path, sha256=picture.sha256)
+    path, memory, size = picture.paths[0], 2**62, _file_size(root / picture.paths[0])
+    content: bytes | NoPicture | None = None
+    if size <= LARGE_FILE:
+        with gate.reading(size):
+            content = promised_bytes(root, path, sha256=picture.sha256)
+            memory = memory_for(content) if isinstance(content, bytes) else 0
+            content = None if size > SMALL_FILE else content
+    with gate.holding(memory):
+        return _decoded(content or promised_bytes(root, path, sha256=picture.sha256), encoder)
+
+
+def _file_size(path: Path) -> int:
+    """Look how large a file is; what cannot be looked at is refused when it is read."""
+    try:
+        return path.stat().st_size
+    except (OSError, ValueError):
+        return 0
+
+
+def _decoded(content: bytes | NoPicture, encoder: ImageEncoder) -> Prepared | NoPicture:
+    """Decode a file and prepare its picture."""
+    if isinstance(content, NoPicture):
+        return content
+    found = picture_from(content)
+    return found if isinstance(found, NoPicture) else encoder.prepare(found.pixels)
+
+
+def _encoded(encoder: ImageEncoder, pictures: Sequence[Prepared]) -> Arrays:
+    """Encode one batch; an encoder that classifies says what it saw, too."""
+    if not pictures:
+        return {}
+    with explained_outside(f"the encoder {encoder.identity.name}"):
+        if getattr(encoder, "give", "") == "features":
+            both = encoder.describe(pictures)  # type: ignore[attr-defined]
+            arrays = {"vectors": both.features, "probabilities": both.probabilities}
+        else:
+            arrays = {"vectors": encoder.encode_prepared(pictures)}
+    shape = (len(pictures), encoder.identity.dim)
+    vectors = arrays["vectors"]
+    if vectors.shape != shape or not np.isfinite(vectors).all():
+        raise CultureKitError(
+            "the encoder did not give one vector of finite numbers per picture",
+            where=encoder.identity.name,
+            expected=f"float32 {shape}",
+            found=f"{vectors.dtype} {vectors.shape}" if vectors.shape != shape else "numbers that are not finite",
+            hint="Half precision may overflow: try dtype=float32.",
+        )
+    return arrays
+
+
+def _save_shard(shard: PictureShard, batches: Sequence[Arrays], unreadable: Sequence[tuple[int, NoPicture]]) -> None:
+    """Keep what came of a shard, and seal it."""
+    written = []
+    if unreadable:
+        rows = [(place, none.reason, none.detail) for place, none in unreadable]
+        written.append(shard.part("unreadable.parquet"))
+        save_parquet(pl.DataFrame(rows, schema=_UNREADABLE_IN_SHARD, orient="row"), written[0])
+    full = [arrays for arrays in batches if arrays]
+    names = sorted(full[0], key=lambda name: name == "vectors") if full else ["vectors"]
+    dim = encoder_of(shard.encoder).identity.dim
+    for name in names:
+        arrays: list[Any] = [batch[name] for batch in full] or [np.empty((0, dim))]
+        written.append(shard.part(f"{name}.npy"))
+        save_array(written[-1], np.concatenate(arrays).astype(np.float32, copy=False))
+    seal(shard.part("vectors.npy"), written)
+
+
+def _embed_shard(shard: PictureShard) -> int:
+    """Embed a run of pictures in a process of its own, one after the other."""
+    settle_heaps()
+    encoder, gate = encoder_of(shard.encoder), OneOfMany(shard.folder / "heavy.lock")
+    ready: list[Prepared] = []
+    unreadable: list[tuple[int, NoPicture]] = []
+    for place, picture in enumerate(shard.pictures):
+        found = _prepared(picture, shard.root, encoder, gate)
+        if isinstance(found, NoPicture):
+            unreadable.append((place, found))
+        else:
+            ready.append(found)
+    _save_shard(shard, [_encoded(encoder, batch) for batch in cut(ready, encoder.batch_size)], unreadable)
+    return len(shard.pictures)
+
+
+_ROWS_AT_ONCE = 16_384
+_UNREADABLE = {"image_id": pl.String(), "reason": pl.String(), "detail": pl.String()}
+
 Result = TypeVar("Result")
 
 
@@ -74,22 +211,24 @@ def embed(
         IntegrityError: a file is missing, outside `root`, or not the one that its row describes.
     """
     made = encoder_of(encoder)
-    pictures = distinct(images)
+    pictures = _distinct(images)
     exactly = [made.identity.as_options(), made.batch_size, [[one.sha256, *one.paths] for one in pictures]]
     folder = scratch / f"pictures-{digest(exactly)[:16]}"
     folder.mkdir(exist_ok=True)
-    shards = plan_shards(pictures, root, encoder, folder, size=at_once(made))
+    shards = _plan_shards(pictures, root, encoder, folder, size=at_once(made))
     todo = [shard for shard in shards if not shard.done]
     before = len(pictures) - sum(len(shard.pictures) for shard in todo)
     progress.begin(len(pictures) - before, "pictures")
     if before:
         progress.tell(f"{before:,} were done before")
-    for count in engine.map(embed_shard, todo) if weightless(made) else embed_in_threads(todo, workers=engine.workers):
+    for count in (
+        engine.map(_embed_shard, todo) if weightless(made) else _embed_in_threads(todo, workers=engine.workers)
+    ):
         progress.advance(count)
     return gathered(images, pictures, shards, folder, dim=made.identity.dim)
 
 
-def distinct(images: pl.DataFrame) -> list[PictureFile]:
+def _distinct(images: pl.DataFrame) -> list[PictureFile]:
     """List the different pictures of a table, in the order in which they first appear."""
     paths = images.group_by("sha256", maintain_order=True).agg(pl.col("path").unique(maintain_order=True))
     return [PictureFile(sha256, tuple(names)) for sha256, names in paths.select("sha256", "path").iter_rows()]
@@ -99,21 +238,21 @@ def gathered(
     images: pl.DataFrame, pictures: Sequence[PictureFile], shards: Sequence[PictureShard], folder: Path, *, dim: int
 ) -> Embedded:
     """Put the parts of all shards together, one row for each row of the table that has a vector."""
-    failures = {picture.sha256: found for picture, found in failed(shards)}
+    failures = {picture.sha256: found for picture, found in _failed(shards)}
     kept = images.filter(~pl.col("sha256").is_in(list(failures)))
     readable = [picture.sha256 for picture in pictures if picture.sha256 not in failures]
     place = {sha256: number for number, sha256 in enumerate(readable)}
     order = np.array([place[sha256] for sha256 in kept["sha256"]], np.int64)
     arrays = {
-        name: by_row(shards, folder, name, order, count=len(readable), width=width)
-        for name, width in widths(shards, dim).items()
+        name: _by_row(shards, folder, name, order, count=len(readable), width=width)
+        for name, width in _widths(shards, dim).items()
     }
     rows = images.filter(pl.col("sha256").is_in(list(failures))).select("image_id", "sha256").iter_rows()
-    unreadable = pl.DataFrame([(image, *failures[sha256]) for image, sha256 in rows], UNREADABLE, orient="row")
+    unreadable = pl.DataFrame([(image, *failures[sha256]) for image, sha256 in rows], _UNREADABLE, orient="row")
     return Embedded(arrays["vectors"], kept, unreadable, arrays.get("probabilities"))
 
 
-def failed(shards: Sequence[PictureShard]) -> Iterator[tuple[PictureFile, tuple[str, str]]]:
+def _failed(shards: Sequence[PictureShard]) -> Iterator[tuple[PictureFile, tuple[str, str]]]:
     """List the pictures that could not be read, with reason and detail."""
     for shard in shards:
         path = shard.part("unreadable.parquet")
@@ -122,7 +261,7 @@ def failed(shards: Sequence[PictureShard]) -> Iterator[tuple[PictureFile, tuple[
                 yield shard.pictures[place], (reason, detail)
 
 
-def widths(shards: Sequence[PictureShard], dim: int) -> Mapping[str, int]:
+def _widths(shards: Sequence[PictureShard], dim: int) -> Mapping[str, int]:
     """Say which arrays there are, and how long a row of each is."""
     first = next((path for shard in shards if (path := shard.part("probabilities.npy")).exists()), None)
     return {"vectors": dim} | ({} if first is None else {"probabilities": opened(first).shape[1]})
@@ -134,7 +273,7 @@ def opened(path: Path) -> NDArray[Any]:
     return array
 
 
-def by_row(
+def _by_row(
     shards: Sequence[PictureShard], folder: Path, name: str, order: NDArray[np.int64], *, count: int, width: int
 ) -> NDArray[np.float32]:
     """Write the rows of all shards as one array, then one row for each row of the table, and open it."""
@@ -144,7 +283,7 @@ def by_row(
     if np.array_equal(order, np.arange(count)):
         return opened(whole)
     each, rows = folder / f"{name}-by-row.npy", opened(whole)
-    chunks = (rows[order[start : start + ROWS_AT_ONCE]] for start in range(0, len(order), ROWS_AT_ONCE))
+    chunks = (rows[order[start : start + _ROWS_AT_ONCE]] for start in range(0, len(order), _ROWS_AT_ONCE))
     save_rows(each, chunks, shape=(len(order), width), dtype=np.float32)
     return opened(each)
 
@@ -160,7 +299,7 @@ class Batch:
     last: bool = False
 
 
-def embed_in_threads(shards: Sequence[PictureShard], *, workers: int) -> Iterator[int]:
+def _embed_in_threads(shards: Sequence[PictureShard], *, workers: int) -> Iterator[int]:
     """Embed shards of one encoder, and say how many pictures each batch settled.
 
     A shard's batches hold the same pictures however many threads there are; it is written when its last one is done.
@@ -175,21 +314,21 @@ def embed_in_threads(shards: Sequence[PictureShard], *, workers: int) -> Iterato
             waiting: deque[tuple[Batch, Future[Arrays]]] = deque()
             gathered: list[tuple[Batch, Arrays]] = []
             for batch in batches(shards, encoder, reading, workers=workers):
-                waiting.append((batch, encoding.submit(encoded, encoder, batch.ready)))
+                waiting.append((batch, encoding.submit(_encoded, encoder, batch.ready)))
                 while len(waiting) > threads or (batch.shard is shards[-1] and batch.last and waiting):
-                    yield settle(waiting, gathered)
+                    yield _settle(waiting, gathered)
     finally:
         reading.shutdown(wait=True, cancel_futures=True)
 
 
-def settle(waiting: deque[tuple[Batch, "Future[Arrays]"]], gathered: list[tuple[Batch, Arrays]]) -> int:
+def _settle(waiting: deque[tuple[Batch, "Future[Arrays]"]], gathered: list[tuple[Batch, Arrays]]) -> int:
     """Wait for the batch that was sent off first, and write its shard if it was the last one of it."""
     batch, future = waiting.popleft()
     gathered.append((batch, future.result()))
     batch.ready.clear()
     if batch.last:
         unreadable = [found for done, _ in gathered for found in done.unreadable]
-        save_shard(batch.shard, [arrays for _, arrays in gathered], unreadable)
+        _save_shard(batch.shard, [arrays for _, arrays in gathered], unreadable)
         gathered.clear()
     return batch.seen
 
@@ -202,10 +341,10 @@ def batches(
     pictures = ((shard, picture) for shard in shards for picture in shard.pictures)
 
     def read(item: tuple[PictureShard, PictureFile]) -> Prepared | NoPicture:
-        return prepared(item[1], item[0].root, encoder, gate)
+        return _prepared(item[1], item[0].root, encoder, gate)
 
     full = at_once(encoder)
-    found = ahead(pool, read, pictures, count=full + 2 * workers)
+    found = _ahead(pool, read, pictures, count=full + 2 * workers)
     for shard in shards:
         batch = Batch(shard)
         for place in range(len(shard.pictures)):
@@ -222,7 +361,7 @@ def batches(
         yield batch
 
 
-def ahead(
+def _ahead(
     pool: ThreadPoolExecutor, function: Callable[[Item], Result], items: Iterable[Item], *, count: int
 ) -> Iterator[Result]:
     """Give results in the order of the items, with up to `count` of them under way or waiting."""

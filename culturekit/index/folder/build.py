@@ -14,6 +14,7 @@ from culturekit.index.embedding.embedding import embed
 from culturekit.index.encoder import ImageEncoder, TextEncoder, Vectors
 from culturekit.index.encoders import ENCODERS
 from culturekit.index.folder.artifact_names import AliasesOfCandidates, artifact_names, artifacts_of, country_names
+from culturekit.index.folder.index_checks import UNIT_WITHIN
 from culturekit.index.folder.index_folder import write_index
 from culturekit.index.folder.references import PromptsOfReferences, known_references
 from culturekit.index.folder.text_channel import text_vectors
@@ -92,8 +93,19 @@ class Gathered:
         for image_id, reason, detail in answer.unreadable.iter_rows():
             self.drop(image_id, reason, detail, stage=stage)
         if answer.kept.height:
+            refuse_features(answer.vectors, encoder)
             self.add("image", answer.kept.select("artifact_id", source="image_id"), answer.vectors)
         return answer.kept.height
+
+
+def refuse_features(vectors: Vectors, encoder: str) -> None:
+    """Refuse vectors that keep their length: they are for distances of distributions, and no cosine is made of them."""
+    length = float(np.linalg.norm(vectors[0]))
+    if abs(length - 1) > UNIT_WITHIN:
+        raise UsageError(
+            "an index is made of vectors of length one", where=encoder, found=f"one of length {length:.4g}",
+            hint="Leave give= away; features as they are go to `culturekit index embed`.",
+        )  # fmt: skip
 
 
 def build_index(work: Work, files: IndexFiles, options: IndexOptions) -> Outcome:

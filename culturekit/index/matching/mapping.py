@@ -2,28 +2,23 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from culturekit.defaults import BLOCKS_PER_SHARD
-from culturekit.errors import UsageError
+from culturekit.errors import IntegrityError, UsageError
+from culturekit.index.embedding.embedding import embed
+from culturekit.index.embedding.embedding_encoders import encoder_of
+from culturekit.index.embedding.vector_folder import load_vectors, save_vectors
 from culturekit.index.encoder import Vectors
-from culturekit.index.folder.index_folder import OpenIndex, open_index
+from culturekit.index.folder.index_checks import differing
+from culturekit.index.folder.index_folder import OpenIndex, check_identity, open_index
 from culturekit.index.matching.abstention import Abstention
 from culturekit.index.matching.calibration import Known, calibrate, calibration_table, described, held_out, known_images
 from culturekit.index.matching.comparison import Comparer, Comparison, weights_for
-from culturekit.index.matching.mapping_images import (
-    Seen,
-    dropped,
-    embedded,
-    encoder_for,
-    images_to_map,
-    kept_in,
-    vectors_from,
-    with_truth,
-)
 from culturekit.index.matching.mapping_options import (
     ANYWHERE,
     NO_SUCH_CONCEPT,
@@ -43,15 +38,144 @@ from culturekit.index.matching.mapping_shards import (
     ranges,
 )
 from culturekit.index.search.search import searcher
-from culturekit.records.schemas import MATCHES
+from culturekit.records.schemas import DROPS, IMAGES, MATCHES, PROMPTS
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.arrays import save_array
+from culturekit.storage.digests import digest_file
+from culturekit.storage.manifest import Manifest, read_manifest
 from culturekit.storage.shard_runs import run_shards
-from culturekit.storage.tables import merge_parts, save_parquet, write_drops, write_frames
+from culturekit.storage.tables import merge_parts, read_table, save_parquet, write_drops, write_frames
 
-__all__ = ["MappingInputs", "MappingOptions", "balance_of", "map_images"]
+MAP = "map"
+"""What drops of this stage name it."""
 
-MOST_UNEQUAL = 2.0
+
+def _images_to_map(images_path: Path, prompts_path: Path | None) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """List the images that have a picture, by id, and the drops of those that have none."""
+    images = _with_prompts(read_table(images_path, IMAGES).sort("image_id"), prompts_path)
+    usable, without = images.filter(pl.col("status") == "ok"), images.filter(pl.col("status") != "ok")
+    detail = pl.concat_str(pl.col("status"), pl.col("reason"), separator=": ", ignore_nulls=True)
+    drops = _dropped(without, reason=pl.lit("image without a picture"), detail=detail)
+    if usable.is_empty():
+        raise UsageError("there is no image to map", where=str(images_path), expected="rows with status ok")
+    return usable, drops
+
+
+def _with_prompts(images: pl.DataFrame, prompts_path: Path | None) -> pl.DataFrame:
+    """Fill in the concept and country of the prompt where the images table does not say them."""
+    absent = [name for name in ("concept", "country") if name not in images.columns]
+    images = images.with_columns([pl.lit(None, pl.String).alias(name) for name in absent])
+    if prompts_path is None:
+        return images
+    prompts = read_table(prompts_path, PROMPTS).select("prompt_id", "concept", "country", "artifact_id")
+    joined = images.join(prompts, on="prompt_id", how="left", maintain_order="left", suffix="_asked")
+    return joined.with_columns(
+        concept=pl.coalesce("concept", "concept_asked"), country=pl.coalesce("country", "country_asked")
+    ).rename({"artifact_id": "asked_artifact_id"})
+
+
+def _with_truth(images_path: Path, prompts_path: Path | None) -> pl.DataFrame:
+    """List the pictures of a table that say which artifact they show: by their truth, or by what was asked for."""
+    images = _with_prompts(read_table(images_path, IMAGES).sort("image_id"), prompts_path)
+    known = [name for name in ("truth_artifact_id", "asked_artifact_id") if name in images.columns]
+    if not known:
+        raise UsageError(
+            "the table does not say which artifact an image shows",
+            where=str(images_path),
+            expected="a column truth_artifact_id, or --prompts with the prompts that the images were made from",
+        )
+    shown = images.filter(pl.col("status") == "ok").with_columns(artifact_id=pl.coalesce(known))
+    return shown.filter(pl.col("artifact_id").is_not_null())
+
+
+def _dropped(images: pl.DataFrame, *, reason: pl.Expr, detail: pl.Expr) -> pl.DataFrame:
+    """Write images as rows of DROPS."""
+    return images.select(
+        key="image_id", concept="concept", stage=pl.lit(MAP), reason=reason, detail=detail.cast(pl.String)
+    ).select([pl.col(name).cast(dtype) for name, dtype in DROPS.schema.items()])
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Images that have a vector: `row` says which of `vectors` is an image's; and DROPS of those that have none."""
+
+    images: pl.DataFrame
+    vectors: Vectors
+    drops: pl.DataFrame
+    path: Path | None = None
+
+
+def _encoder_for(index: OpenIndex, spec: str | None) -> str:
+    """Give the SPEC of the encoder that made an index, or another that is the same encoder."""
+    chosen = spec or index.encoder
+    check_identity(index, encoder_of(chosen))
+    return chosen
+
+
+def embedded(work: Work, images: pl.DataFrame, root: Path, encoder: str, *, name: str) -> Seen:
+    """Embed images; `name` keeps their shards apart from those of others."""
+    scratch = work.scratch / name
+    scratch.mkdir(exist_ok=True)
+    made = embed(images, root, encoder, scratch, engine=work.engine, progress=work.progress)
+    unread = made.unreadable.select("image_id", why="reason", what="detail")
+    lost = images.join(unread, on="image_id", how="inner", maintain_order="left")
+    drops = _dropped(lost, reason=pl.col("why"), detail=pl.col("what"))
+    return Seen(made.kept.with_columns(row=pl.int_range(pl.len(), dtype=pl.Int64)), made.vectors, drops)
+
+
+def _kept_in(out: Path, seen: Seen) -> Seen:
+    """Keep the vectors in the stage's folder."""
+    save_vectors(out, seen.vectors, seen.images["image_id"].to_list())
+    return Seen(seen.images, seen.vectors, seen.drops, out / "vectors.npy")
+
+
+def _vectors_from(folder: Path, images: pl.DataFrame, images_path: Path, index: OpenIndex) -> Seen:
+    """Take the vectors of images from a folder; what could not be embedded then is a drop now.
+
+    Raises:
+        IntegrityError: it was changed, made by another encoder than the index, or of another images table.
+    """
+    manifest = _checked_folder(folder)
+    stated, given = dict(index.notes.get("identity", {})), dict(manifest.notes.get("identity", {}))
+    if stated != given:
+        names = ", ".join(differing(stated, given))
+        raise refused(f"of another encoder than the index ({names} differ)", folder, manifest.notes["encoder"])
+    table = manifest.inputs.get("images")
+    if table is None or table.sha256 != digest_file(images_path):
+        raise refused("not the vectors of these images", folder, "nothing of them" if table is None else table.name)
+    vectors, ids = load_vectors(folder)
+    rows = pl.DataFrame({"image_id": ids, "row": np.arange(len(ids))}, schema={"image_id": pl.String, "row": pl.Int64})
+    why = read_table(folder / "drops.parquet", DROPS).select(image_id="key", why="reason", what="detail")
+    joined = images.join(rows, on="image_id", how="left", maintain_order="left")
+    lost = joined.filter(pl.col("row").is_null()).join(why, on="image_id", how="left", maintain_order="left")
+    if lost["why"].has_nulls():
+        raise refused("without a vector of some images, and without a reason", folder, lost["image_id"][0])
+    drops = _dropped(lost, reason=pl.col("why"), detail=pl.col("what"))
+    return Seen(joined.filter(pl.col("row").is_not_null()), vectors, drops, folder / "vectors.npy")
+
+
+def _checked_folder(folder: Path) -> Manifest:
+    """Read the manifest of a folder of vectors, whose files are still what it lists."""
+    manifest = read_manifest(folder)
+    if manifest is None or manifest.stage != "embed":
+        raise UsageError("not a folder of vectors", where=str(folder), hint="Make one with: culturekit index embed")
+    for name, record in manifest.outputs.items():
+        if not (folder / name).is_file() or digest_file(folder / name) != record.sha256:
+            raise refused("not what was made", folder, name)
+    return manifest
+
+
+def refused(problem: str, folder: Path, found: str) -> IntegrityError:
+    """Say why vectors are not taken."""
+    return IntegrityError(
+        f"the folder of vectors is {problem}",
+        where=str(folder),
+        found=found,
+        hint="Embed the images again with: culturekit index embed",
+    )
+
+
+_MOST_UNEQUAL = 2.0
 """How many times as often the most frequent artifact, or country, may be shown as the rarest."""
 
 
@@ -66,15 +190,15 @@ class Opened:
 
 def map_images(work: Work, given: MappingInputs, options: MappingOptions) -> Outcome:
     """Embed the images of a table and write the nearest artifacts of each."""
-    opened = opened_index(given, options)
-    images, drops = images_to_map(given.images, given.prompts)
-    placed, homeless = with_places(images, opened, options)
-    seen = seen_images(work, given, placed, opened)
+    opened = _opened_index(given, options)
+    images, drops = _images_to_map(given.images, given.prompts)
+    placed, homeless = _with_places(images, opened, options)
+    seen = _seen_images(work, given, placed, opened)
     if seen.images.is_empty():
         raise UsageError("no image could be read and compared", where=str(given.images), expected="at least one")
-    opened, bank = with_hubs(work, given, opened, seen)
-    found, known = calibrated(work, given, opened, options)
-    shards = match_shards(work, seen, opened.comparison, k=options.k, threshold=found.threshold if found else -np.inf)
+    opened, bank = _with_hubs(work, given, opened, seen)
+    found, known = _calibrated(work, given, opened, options)
+    shards = _match_shards(work, seen, opened.comparison, k=options.k, threshold=found.threshold if found else -np.inf)
     run_shards(work, shards, match_shard, size=lambda shard: shard.stop - shard.start, unit="matches")
     told = MatchCounts()
     write_frames(work.out, MATCHES, told.listening(shards))
@@ -92,7 +216,7 @@ def map_images(work: Work, given: MappingInputs, options: MappingOptions) -> Out
     return Outcome(counts, reasons, notes)
 
 
-def opened_index(given: MappingInputs, options: MappingOptions) -> Opened:
+def _opened_index(given: MappingInputs, options: MappingOptions) -> Opened:
     """Open the index, and make sure that what is asked for can be had from it."""
     searcher(np.eye(1, dtype=np.float32), engine=given.search)  # an unknown or missing one is said before any work
     index = open_index(given.index)
@@ -101,10 +225,10 @@ def opened_index(given: MappingInputs, options: MappingOptions) -> Opened:
     comparison = Comparison(
         given.index, options.aggregate, weights_for(index, options), options.concepts, options.countries, given.search
     )
-    return Opened(index, comparison, encoder_for(index, given.encoder))
+    return Opened(index, comparison, _encoder_for(index, given.encoder))
 
 
-def with_places(images: pl.DataFrame, opened: Opened, options: MappingOptions) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _with_places(images: pl.DataFrame, opened: Opened, options: MappingOptions) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Give each image the place that it is compared in; those without any artifact to compare with are drops."""
     placed = places_of(images, options.within)
     compared, index = Comparer(opened.comparison, opened.index), opened.index
@@ -132,27 +256,27 @@ def with_places(images: pl.DataFrame, opened: Opened, options: MappingOptions) -
     within = pl.concat_str("in_concept", "in_country", separator=", ", ignore_nulls=True)
     asked = pl.when(pl.col("homeless") == NO_SUCH_CONCEPT).then("concept").otherwise(within)
     kept = placed.filter(pl.col("homeless").is_null()).drop("homeless", "empty")
-    return kept, dropped(lost, reason=pl.col("homeless"), detail=asked)
+    return kept, _dropped(lost, reason=pl.col("homeless"), detail=asked)
 
 
-def seen_images(work: Work, given: MappingInputs, images: pl.DataFrame, opened: Opened) -> Seen:
+def _seen_images(work: Work, given: MappingInputs, images: pl.DataFrame, opened: Opened) -> Seen:
     """Embed the images to be mapped and keep their vectors, or take those that are there already."""
     if given.vectors is not None:
-        return vectors_from(given.vectors, images, given.images, opened.index)
-    return kept_in(work.out, embedded(work, images, given.images.parent, opened.encoder, name="images"))
+        return _vectors_from(given.vectors, images, given.images, opened.index)
+    return _kept_in(work.out, embedded(work, images, given.images.parent, opened.encoder, name="images"))
 
 
-def with_hubs(work: Work, given: MappingInputs, opened: Opened, seen: Seen) -> tuple[Opened, Mapping[str, object]]:
+def _with_hubs(work: Work, given: MappingInputs, opened: Opened, seen: Seen) -> tuple[Opened, Mapping[str, object]]:
     """Learn the correction for hubs from the bank, if there is one."""
     if given.bank is None:
         return opened, {}
-    shown = with_truth(given.bank, given.prompts)
+    shown = _with_truth(given.bank, given.prompts)
     bank = embedded(work, shown, given.bank.parent, opened.encoder, name="bank")
     where = str(given.bank)
-    check_independent(bank.images, bank.vectors, seen.images, seen.vectors, where=where)
+    _check_independent(bank.images, bank.vectors, seen.images, seen.vectors, where=where)
     plain = Comparer(opened.comparison, opened.index).scope(ANYWHERE)
     inside = opened.index.artifacts[np.sort(plain.artifacts)]
-    figures = check_balanced(bank.images, inside, where=where)
+    figures = _check_balanced(bank.images, inside, where=where)
     save_array(work.scratch / "bank.npy", bank.vectors)
     learning = replace(opened.comparison, adjustment=given.adjustment)
     ends = [0, *(end for _, end in plain.blocks())]
@@ -174,7 +298,7 @@ def with_hubs(work: Work, given: MappingInputs, opened: Opened, seen: Seen) -> t
     return replace(opened, comparison=adjusted), {"name": given.adjustment.name, **figures}
 
 
-def calibrated(
+def _calibrated(
     work: Work, given: MappingInputs, opened: Opened, options: MappingOptions
 ) -> tuple[Abstention | None, Known | None]:
     """Find the margin from which on matches are kept, where an error is stated."""
@@ -183,13 +307,13 @@ def calibrated(
     if given.calibration is None:
         known = held_out(opened.index, opened.comparison, options.within)
     else:
-        shown = with_truth(given.calibration, given.prompts)
+        shown = _with_truth(given.calibration, given.prompts)
         seen = embedded(work, shown, given.calibration.parent, opened.encoder, name="calibration")
         known = known_images(opened.index, seen.images, seen.vectors, opened.comparison, options.within)
     return calibrate(work, opened.comparison, known, max_error=options.max_error), known
 
 
-def match_shards(work: Work, seen: Seen, comparison: Comparison, *, k: int, threshold: float) -> list[MatchShard]:
+def _match_shards(work: Work, seen: Seen, comparison: Comparison, *, k: int, threshold: float) -> list[MatchShard]:
     """Cut the images into work items."""
     listed = work.scratch / "images.parquet"
     columns = (
@@ -239,7 +363,7 @@ class MatchCounts:
         return {name: round(float(np.quantile(scores, share)), 4) for name, share in shares.items()}
 
 
-def check_independent(
+def _check_independent(
     bank: pl.DataFrame, bank_vectors: Vectors, images: pl.DataFrame, vectors: Vectors, *, where: str
 ) -> None:
     """Refuse a bank that shares an image with those that are mapped, by its file or by its vector."""
@@ -266,7 +390,7 @@ def balance_of(names: Sequence[str | None], every: Sequence[str]) -> tuple[int, 
     return counts[rarest], max(counts.values()), rarest
 
 
-def check_balanced(bank: pl.DataFrame, artifacts: pl.DataFrame, *, where: str) -> dict[str, object]:
+def _check_balanced(bank: pl.DataFrame, artifacts: pl.DataFrame, *, where: str) -> dict[str, object]:
     """Refuse a bank that shows some artifacts and some countries much more often than others; give its figures.
 
     It is balanced if each artifact of the index, or each country that stands first with one, is shown, and none more
@@ -281,11 +405,11 @@ def check_balanced(bank: pl.DataFrame, artifacts: pl.DataFrame, *, where: str) -
     shown = bank.join(first, on="artifact_id", how="left", maintain_order="left")
     by_artifact = balance_of(shown["artifact_id"].to_list(), first["artifact_id"].to_list())
     by_country = balance_of(shown["place"].to_list(), first["place"].drop_nulls().unique().to_list())
-    if not any(fewest > 0 and most <= MOST_UNEQUAL * fewest for fewest, most, _ in (by_artifact, by_country)):
+    if not any(fewest > 0 and most <= _MOST_UNEQUAL * fewest for fewest, most, _ in (by_artifact, by_country)):
         raise UsageError(
             "the bank is not balanced",
             where=where,
-            expected=f"every artifact, or every country, shown at least once and none over {MOST_UNEQUAL:g} times as "
+            expected=f"every artifact, or every country, shown at least once and none over {_MOST_UNEQUAL:g} times as "
             "often as another",
             found=f"countries {by_country[0]:,} ({by_country[2]}) to {by_country[1]:,} times, artifacts "
             f"{by_artifact[0]:,} ({by_artifact[2]}) to {by_artifact[1]:,} times",

@@ -1,9 +1,9 @@
-"""CLIP, SigLIP, SigLIP 2 and DINOv2 from a folder: pictures, and for all but DINOv2 texts, to unit vectors."""
+"""CLIP, SigLIP, SigLIP 2, DINOv2 and DINOv3 from a folder: pictures, and but for DINO texts, to unit vectors."""
 
 import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,9 +43,12 @@ class TransformersOptions(TorchOptions):
 
     Attributes:
         lowercase: Write texts in small letters first, whatever the tokenizer does.
+        give: What the vectors are: of length one, or with `features` as DINOv2 and DINOv3 give them, for distances of
+            distributions.
     """
 
     lowercase: bool = False
+    give: Literal["unit", "features"] = "unit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +82,9 @@ class TransformersImageEncoder:
 
     caveat = ""
 
-    def __init__(self, loaded: LoadedModel, *, texts: str = "") -> None:
-        """Take a model, and what its identity says of texts."""
-        self.loaded = loaded
+    def __init__(self, loaded: LoadedModel, *, texts: str = "", as_they_are: bool = False) -> None:
+        """Take a model, what its identity says of texts, and whether vectors keep their length."""
+        self.loaded, self.as_they_are = loaded, as_they_are
         self.batch_size = loaded.batch
         self.batches = Batches(loaded.batch)
         colours = loaded.plan.normalisation
@@ -91,7 +94,7 @@ class TransformersImageEncoder:
             for numbers in (colours.scale / deviation, -np.array(colours.mean) / deviation)
         )
         self.identity = EncoderIdentity(
-            name="transformers",
+            name=f"{loaded.family.features} features" if as_they_are else "transformers",
             weights=loaded.folder.digest(),
             revision=loaded.folder.revision,
             preprocessing="; ".join(filter(None, [str(loaded.plan), texts])),
@@ -105,7 +108,8 @@ class TransformersImageEncoder:
 
     def encode_prepared(self, pictures: Sequence[Prepared]) -> Vectors:
         """Encode prepared pictures, `batch_size` at once."""
-        return unit(self.batches.run(self.forward, pictures, dim=self.identity.dim), where=self.identity.dtype)
+        vectors = self.batches.run(self.forward, pictures, dim=self.identity.dim)
+        return vectors if self.as_they_are else unit(vectors, where=self.identity.dtype)
 
     def encode_images(self, pictures: Sequence[NDArray[np.uint8]]) -> Vectors:
         """Prepare and encode pictures."""
@@ -188,6 +192,9 @@ def make(spec: Spec) -> ImageEncoder:
     family = family_of(folder)
     if family.texts is None and options.lowercase:
         raise UsageError("this model reads no texts", where=str(spec), found="lowercase=true")
+    if not family.features and options.give == "features":
+        raise UsageError("this model gives vectors of length one only", where=str(spec), found="give=features",
+                         expected="DINOv2 or DINOv3")  # fmt: skip
     device = chosen_device(options.device)
     dtype = chosen_dtype(options.dtype, device)
     plan = plan_of(folder, family)
@@ -196,7 +203,7 @@ def make(spec: Spec) -> ImageEncoder:
     loaded = LoadedModel(folder, family, network, plan, device, dtype, usual_batch(options, device))
     check_size(loaded)
     if tokenizer is None:
-        return TransformersImageEncoder(loaded)
+        return TransformersImageEncoder(loaded, as_they_are=options.give == "features")
     context = min(int(network.config.text_config.max_position_embeddings), int(tokenizer.model_max_length))
     tokens = Tokens(
         tokenizer,

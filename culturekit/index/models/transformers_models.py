@@ -25,7 +25,8 @@ class Family:
     """Models of one `model_type`: their class, their usual image processor, and whether and how they read texts.
 
     `texts` is "full" where a text is always filled up to the whole context, "own" where it need not be, and None
-    where the model reads pictures only. `patches` is true where pictures keep their proportions.
+    where the model reads pictures only. `patches` is true where pictures keep their proportions. `features` names the
+    vectors of a model of pictures as they are, before they are brought to length one.
     """
 
     model: str
@@ -33,20 +34,25 @@ class Family:
     texts: TextLength | None = None
     patches: bool = False
     any_size: bool = False
+    features: str = ""
 
     def dim(self, config: Any) -> int:  # noqa: ANN401 - a model's config
         """Give the length of a vector."""
         if self.model == "CLIPModel":
             return int(config.projection_dim)
-        return int(config.vision_config.hidden_size if self.texts else config.hidden_size)
+        if self.texts:
+            return int(config.vision_config.hidden_size)
+        return int(config.hidden_sizes[-1] if hasattr(config, "hidden_sizes") else config.hidden_size)
 
 
 FAMILIES: Mapping[str, Family] = {
     "clip": Family("CLIPModel", "CLIPImageProcessor", "own"),
     "siglip": Family("SiglipModel", "SiglipImageProcessor", "full"),
     "siglip2": Family("Siglip2Model", "Siglip2ImageProcessor", "full", patches=True),
-    "dinov2": Family("Dinov2Model", "BitImageProcessor", any_size=True),
-    "dinov2_with_registers": Family("Dinov2WithRegistersModel", "BitImageProcessor", any_size=True),
+    "dinov2": Family("Dinov2Model", "BitImageProcessor", any_size=True, features="DINOv2"),
+    "dinov2_with_registers": Family("Dinov2WithRegistersModel", "BitImageProcessor", any_size=True, features="DINOv2"),
+    "dinov3_vit": Family("DINOv3ViTModel", "DINOv3ViTImageProcessor", any_size=True, features="DINOv3"),
+    "dinov3_convnext": Family("DINOv3ConvNextModel", "DINOv3ViTImageProcessor", any_size=True, features="DINOv3"),
 }
 
 

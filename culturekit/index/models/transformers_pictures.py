@@ -22,6 +22,7 @@ LARGEST = 16_000_000
 """Pixels of a resized picture that is made whole before its middle is cut out."""
 
 CLIP_COLOURS = {"image_mean": [0.48145466, 0.4578275, 0.40821073], "image_std": [0.26862954, 0.26130258, 0.27577711]}
+IMAGENET_COLOURS = {"image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}
 EVEN_COLOURS = {"image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5]}
 CLIP_SETTINGS = {
     "size": {"shortest_edge": 224},
@@ -36,6 +37,7 @@ USUAL: Mapping[str, Mapping[str, Any]] = {
     "BitImageProcessor": CLIP_SETTINGS,
     "SiglipImageProcessor": {"size": 224, "do_center_crop": False, "resample": 3, **EVEN_COLOURS},
     "ViTImageProcessor": {"size": 224, "do_center_crop": False, "resample": 2, **EVEN_COLOURS},
+    "DINOv3ViTImageProcessor": {"size": 224, "do_center_crop": False, "resample": 2, **IMAGENET_COLOURS},
     "Siglip2ImageProcessor": {"patch_size": 16, "max_num_patches": 256, "resample": 2, **EVEN_COLOURS},
 }
 """What a processor does where its file does not say; `size` alone is the shortest edge if pictures are cropped."""

@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 import struct
+import warnings
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -135,7 +136,8 @@ def _loaded(file: BinaryIO, path: Path) -> Any:  # noqa: ANN401 - whatever the f
         if unpacked > size:  # torch stores tensors, it does not compress them
             raise _bomb(path, f"{unpacked:,} bytes in an archive of {size:,}")
         file.seek(0)
-        return torch.load(file, map_location="cpu", weights_only=True)
+        with warnings.catch_warnings(action="ignore"):  # of TorchScript archives, which are refused below
+            return torch.load(file, map_location="cpu", weights_only=True)
     except (CultureKitError, MemoryError):
         raise
     except Exception as error:  # a hostile file may raise anything

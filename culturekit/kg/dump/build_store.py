@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -10,19 +11,87 @@ import polars as pl
 from numpy.typing import NDArray
 
 from culturekit.kg.dump.item_batches import part_schema
-from culturekit.kg.dump.shuffle import BIN_BITS, Shuffle, edges_of, more_than_one_range
 from culturekit.kg.dump.splice import Parts
 from culturekit.kg.statement_flags import COUNTRY_PROPERTIES, EDGE_PROPERTIES, flags_of
 from culturekit.records.schemas import ITEMS, STATEMENTS
 from culturekit.storage.arrays import save_array
-from culturekit.storage.tables import read_part, write_frames, write_table
+from culturekit.storage.atomic import clear_folder
+from culturekit.storage.tables import read_part, save_part, write_frames, write_table
 
-__all__ = ["NO_DUMP", "Built", "build_store", "store_rows"]
+ROWS_PER_RANGE = 2_000_000
+WAITING_BYTES = 300_000_000
+"""How much may wait in memory before it is written out."""
+
+_BIN_BITS = 16
+"""Numbers are counted by their upper half, which decides where ranges begin."""
+
+
+def _more_than_one_range(rows: int) -> bool:
+    """Tell whether so many rows are put in order range by range, for which their numbers must be counted."""
+    return rows > ROWS_PER_RANGE
+
+
+def _edges_of(counts: NDArray[np.int64] | None) -> list[int]:
+    """Choose where ranges of numbers begin, so that each holds about as many rows; `counts` are by bins of numbers.
+
+    Without counts there is one range.
+    """
+    if counts is None:
+        return [0, 1 << 32]
+    before = np.cumsum(counts)
+    wanted = np.arange(ROWS_PER_RANGE, before[-1], ROWS_PER_RANGE)
+    bins = np.unique(np.searchsorted(before, wanted) + 1)
+    return [0, *(int(place) << _BIN_BITS for place in bins), 1 << 32]
+
+
+class Shuffle:
+    """Takes frames with a column `number` in any order, and gives them back range by range."""
+
+    def __init__(self, folder: Path, edges: Sequence[int]) -> None:
+        """Begin with nothing; what does not fit into memory goes to `folder`."""
+        clear_folder(folder)
+        self.folder = folder
+        self.ranges = list(pairwise(edges))
+        self.waiting: list[list[pl.DataFrame]] = [[] for _ in self.ranges]
+        self.size = 0
+        self.flushes = 0
+
+    def add(self, frame: pl.DataFrame) -> None:
+        """Deal the rows of a frame."""
+        if len(self.ranges) == 1:
+            self.waiting[0].append(frame)
+            self.size += int(frame.estimated_size())
+        else:
+            for place, (low, high) in enumerate(self.ranges):
+                own = frame.filter(pl.col("number").is_between(low, high, closed="left"))
+                if own.height:
+                    self.waiting[place].append(own)
+                    self.size += int(own.estimated_size())
+        if self.size > WAITING_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write out what waits."""
+        for place, frames in enumerate(self.waiting):
+            if frames:
+                save_part(pl.concat(frames), self.folder / f"{place:05d}-{self.flushes:05d}.arrows")
+                frames.clear()
+        self.size = 0
+        self.flushes += 1
+
+    def frames(self) -> Iterator[pl.DataFrame]:
+        """Give the rows of each range, in the order in which they were added; each only once."""
+        for place, waiting in enumerate(self.waiting):
+            written = [read_part(path) for path in sorted(self.folder.glob(f"{place:05d}-*.arrows"))]
+            if written or waiting:
+                yield pl.concat([*written, *waiting])
+            waiting.clear()
+
 
 NO_DUMP = {"aliases": [], "sitelinks": 0, "file": 0, "member": 0, "line": 0, "offset": 0}
 """What stands of an item in a store that was made of no dump, unless something is known."""
 
-ORDER = {"items": ("number", "file", "line"), "statements": ("number", "file", "line", "property", "position")}
+_ORDER = {"items": ("number", "file", "line"), "statements": ("number", "file", "line", "property", "position")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +115,10 @@ def build_store(
     out: Path, parts: Sequence[Parts], scratch: Path, redirects: pl.DataFrame | None = None, *, items: int
 ) -> Built:
     """Write the tables and arrays of a graph from so many items; `redirects` has a value and its target per row."""
-    edges = edges_of(number_counts(parts) if more_than_one_range(items) else None)
-    dealt_items, dealt_statements = (Shuffle(scratch / f"shuffled-{table}", edges) for table in ORDER)
-    for table, shuffle in zip(ORDER, (dealt_items, dealt_statements), strict=True):
-        for frame in gathered(parts, table):
+    edges = _edges_of(_number_counts(parts) if _more_than_one_range(items) else None)
+    dealt_items, dealt_statements = (Shuffle(scratch / f"shuffled-{table}", edges) for table in _ORDER)
+    for table, shuffle in zip(_ORDER, (dealt_items, dealt_statements), strict=True):
+        for frame in _gathered(parts, table):
             shuffle.add(frame)
     builder = ArrayBuilder(out)
     first_lines: list[pl.DataFrame] = []
@@ -58,18 +127,18 @@ def build_store(
     def unique_items() -> Iterator[pl.DataFrame]:
         for frame in dealt_items.frames():
             seen[0] += frame.height
-            ordered = frame.sort(ORDER["items"])
+            ordered = frame.sort(_ORDER["items"])
             unique = ordered.filter(pl.col("number").ne_missing(pl.col("number").shift()))
             first_lines.append(unique.select("number", "file", "line"))
             builder.add_items(unique["number"].to_numpy())
             yield unique.select(pl.format("Q{}", "number").alias("qid"), pl.all())
 
     def their_statements() -> Iterator[pl.DataFrame]:
-        first = pl.concat(first_lines) if first_lines else pl.DataFrame(schema=first_schema())
+        first = pl.concat(first_lines) if first_lines else pl.DataFrame(schema=_first_schema())
         for frame in dealt_statements.frames():
             low, high = frame["number"].min(), frame["number"].max()
             own = first.filter(pl.col("number").is_between(low, high))
-            kept = frame.join(own, on=["number", "file", "line"], how="semi").sort(ORDER["statements"])
+            kept = frame.join(own, on=["number", "file", "line"], how="semi").sort(_ORDER["statements"])
             if redirects is not None:
                 kept = kept.join(redirects, on="value", how="left", maintain_order="left")
                 moved[0] += kept.height - kept["target"].null_count()
@@ -93,34 +162,34 @@ def store_rows(out: Path, items: pl.DataFrame, statements: pl.DataFrame) -> dict
     return builder.finish()
 
 
-def first_schema() -> dict[str, pl.DataType]:
+def _first_schema() -> dict[str, pl.DataType]:
     """Give the columns that say which line of an item stands."""
     schema = part_schema("items")
     return {name: schema[name] for name in ("number", "file", "line")}
 
 
-def number_counts(parts: Sequence[Parts]) -> np.ndarray:
+def _number_counts(parts: Sequence[Parts]) -> np.ndarray:
     """Count the items by bins of their numbers."""
-    counts = np.zeros(1 << (32 - BIN_BITS), np.int64)
-    for path in part_files(parts, "items"):
+    counts = np.zeros(1 << (32 - _BIN_BITS), np.int64)
+    for path in _part_files(parts, "items"):
         numbers = read_part(path)["number"].to_numpy()
-        counts += np.bincount(numbers >> BIN_BITS, minlength=len(counts))
+        counts += np.bincount(numbers >> _BIN_BITS, minlength=len(counts))
     return counts
 
 
-def part_files(parts: Sequence[Parts], table: str) -> Iterator[Path]:
+def _part_files(parts: Sequence[Parts], table: str) -> Iterator[Path]:
     """Name the part files of a table."""
     return (part.folder / f"{table}-{number:05d}.arrows" for part in parts for number in range(part.count))
 
 
-def gathered(parts: Sequence[Parts], table: str) -> Iterator[pl.DataFrame]:
+def _gathered(parts: Sequence[Parts], table: str) -> Iterator[pl.DataFrame]:
     """Read the parts of all runs, their places made those of the files."""
     for part in parts:
-        for path in part_files([part], table):
-            yield in_place(read_part(path), part)
+        for path in _part_files([part], table):
+            yield _in_place(read_part(path), part)
 
 
-def in_place(frame: pl.DataFrame, part: Parts) -> pl.DataFrame:
+def _in_place(frame: pl.DataFrame, part: Parts) -> pl.DataFrame:
     """Number lines and members in the file, and count offsets from the beginning of the member."""
     frame = frame.with_columns(line=pl.col("line") + part.lines)
     if "member" not in frame.columns:
@@ -153,14 +222,14 @@ class ArrayBuilder:
         self.statements += statements.height
         self.values.append(statements["value"].drop_nulls().unique().sort().to_numpy())
         edges = flags_of(statements, EDGE_PROPERTIES)
-        self.edges.append(united(*(edges[name].to_numpy() for name in ("value", "number", "flags"))))
+        self.edges.append(_united(*(edges[name].to_numpy() for name in ("value", "number", "flags"))))
         countries = flags_of(statements, COUNTRY_PROPERTIES).group_by("number").agg(pl.col("flags").bitwise_or())
         self.countries.append((countries["number"].to_numpy(), countries["flags"].to_numpy()))
 
     def finish(self) -> dict[str, int]:
         """Write the arrays; give the sizes of all."""
-        described = joined(self.items, np.uint32)
-        nodes = joined([*self.items, *self.values], np.uint32)
+        described = _joined(self.items, np.uint32)
+        nodes = _joined([*self.items, *self.values], np.uint32)
         nodes.sort()
         nodes = nodes[starts(nodes)]
         save_array(self.out / "nodes.npy", nodes)
@@ -199,7 +268,7 @@ class ArrayBuilder:
         return len(children)
 
 
-def joined(arrays: list[NDArray[np.uint32]], dtype: type[np.uint32]) -> NDArray[np.uint32]:
+def _joined(arrays: list[NDArray[np.uint32]], dtype: type[np.uint32]) -> NDArray[np.uint32]:
     """Join arrays; none give an empty one."""
     return np.concatenate(arrays) if arrays else np.empty(0, dtype)
 
@@ -211,7 +280,7 @@ def starts(ordered: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
     return np.flatnonzero(new)
 
 
-def united(
+def _united(
     parents: NDArray[np.uint32], children: NDArray[np.uint32], flags: NDArray[np.uint16]
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint16]]:
     """Order edges by parent and child; those that are alike become one with the flags of all."""

@@ -13,7 +13,7 @@ import msgspec
 
 __all__ = [
     "ENTITY_STATEMENTS", "LONGEST_TEXT", "Decode", "Item", "Malformed", "Statement", "decode", "decoder_for",
-    "item_number", "languages_in_order", "number_of_target",
+    "item_number", "languages_in_order", "number_of_target", "wikipedia_of",
 ]  # fmt: skip
 
 LONGEST_TEXT = 100_000
@@ -158,7 +158,7 @@ def decoder_for(languages: tuple[str, ...]) -> Decode:
     names = [f"language_{number}" for number in range(len(order))]
     raw = msgspec.json.Decoder(entity_type(order, names)).decode
     terms_of: Callable[[Any], tuple[Any, ...]] = attrgetter(*names)
-    wiki = f"{languages[0].replace('-', '_')}wiki"
+    wiki = f"{wikipedia_of(languages[0]).replace('-', '_')}wiki"
 
     def decoded(line: bytes | memoryview) -> Item | str:
         try:
@@ -168,6 +168,11 @@ def decoder_for(languages: tuple[str, ...]) -> Decode:
         return item_of(entity, order, terms_of, wiki) if entity.type == "item" else str(entity.type)
 
     return decoded
+
+
+def wikipedia_of(language: str) -> str:
+    """Name the Wikipedia of a language of labels: there is one for all that Portuguese is spoken."""
+    return "pt" if language.startswith("pt-") else language
 
 
 def languages_in_order(languages: Sequence[str]) -> tuple[str, ...]:

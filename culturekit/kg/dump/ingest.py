@@ -29,7 +29,7 @@ __all__ = ["IngestOptions", "ingest"]
 logger = logging.getLogger(__name__)
 
 LANGUAGE = re.compile(r"(?:[a-z]{2,3}|simple)(?:-[a-z0-9]+)*")
-"""A code of a language of Wikidata, such as `pt-br`."""
+"""A code of a language of Wikidata, such as `pt-br`, which others write `pt-BR`."""
 
 SAMPLES = 3
 """How many malformed lines are quoted."""
@@ -51,10 +51,11 @@ class IngestOptions:
     ] = 0.001
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "languages", tuple(code.replace("_", "-").lower() for code in self.languages))
         strange = [code for code in self.languages if not LANGUAGE.fullmatch(code)]
         if strange or not self.languages:
             raise UsageError(
-                "languages must be codes of Wikidata", expected="such as en or en,pt-br",
+                "languages must be codes of Wikidata", expected="such as en or en,pt-BR",
                 found=repr(strange[0]) if strange else "none",
             )  # fmt: skip
 

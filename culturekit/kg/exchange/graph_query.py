@@ -17,8 +17,6 @@ from culturekit.errors import UsageError
 from culturekit.kg.exchange.graph_files import PREFIXES
 from culturekit.storage.foreign_text import without_halves
 
-__all__ = ["Answer", "ask_graph"]
-
 QueryKind: TypeAlias = Literal["SELECT", "ASK", "CONSTRUCT", "DESCRIBE"]
 
 
@@ -43,30 +41,30 @@ class Answer:
 
 def ask_graph(graph: Graph, query: str, *, most: int) -> Answer:
     """Answer a query with the first `most` rows; `wd:`, `wdt:`, `rdfs:` and those of a file need no PREFIX."""
-    prepared = checked(graph, query)
+    prepared = _checked(graph, query)
     try:
         found = evalQuery(graph, prepared)  # a Result of rdflib leaves out the rows in which nothing is bound
         kind: QueryKind = found["type_"]
         if kind == "ASK":
             return Answer(kind, (), (), yes=bool(found["askAnswer"]))
         columns = tuple(map(str, found["vars_"])) if kind == "SELECT" else ("subject", "predicate", "object")
-        rows = list(islice(rows_of(found), most + 1))
+        rows = list(islice(_rows_of(found), most + 1))
     except RecursionError as error:
         raise UsageError("the query is nested too deeply") from error
     except Exception as error:  # rdflib has errors of every kind for what a query does wrong while it runs
         raise UsageError("the query failed", found=f"{type(error).__name__} {error}"[:300]) from error
-    texts = tuple(tuple(None if term is None else text_of(graph, term) for term in row) for row in rows[:most])
+    texts = tuple(tuple(None if term is None else _text_of(graph, term) for term in row) for row in rows[:most])
     return Answer(kind, columns, texts, len(rows) > most)
 
 
-def rows_of(found: Mapping[str, Any]) -> Iterator[tuple[Node | None, ...]]:
+def _rows_of(found: Mapping[str, Any]) -> Iterator[tuple[Node | None, ...]]:
     """Keep the order of SELECT; triples have none, and come by value."""
     if found["type_"] == "SELECT":
         return (tuple(bound.get(name) for name in found["vars_"]) for bound in found["bindings"])
     return iter(sorted(found["graph"], key=lambda row: tuple(map(str, row))))
 
 
-def checked(graph: Graph, query: str) -> Query:
+def _checked(graph: Graph, query: str) -> Query:
     """Parse a query, and refuse what would leave this machine: SERVICE, FROM; updates such as LOAD are no queries."""
     try:
         prepared = prepareQuery(query, initNs={**dict(graph.namespaces()), **PREFIXES})
@@ -77,7 +75,7 @@ def checked(graph: Graph, query: str) -> Query:
             "not a SPARQL query", expected="SELECT, ASK, CONSTRUCT or DESCRIBE",
             found=" ".join(str(error).split())[:300], hint="wd:, wdt: and rdfs: are known; other prefixes need PREFIX.",
         ) from error  # fmt: skip
-    parts = list(parts_in(prepared.algebra))
+    parts = list(_parts_in(prepared.algebra))
     for name in ("ServiceGraphPattern", "DatasetClause"):
         if name in {part.name for part in parts}:
             raise UsageError(
@@ -93,17 +91,17 @@ def checked(graph: Graph, query: str) -> Query:
     return prepared
 
 
-def parts_in(part: object) -> Iterator[CompValue]:
+def _parts_in(part: object) -> Iterator[CompValue]:
     """List all operations in a query, at any depth."""
     if isinstance(part, CompValue):
         yield part
         for each in vars(part).values():  # rdflib sets the translated group of EXISTS as an attribute
-            yield from parts_in(each)
+            yield from _parts_in(each)
     inner = part.values() if isinstance(part, Mapping) else part if isinstance(part, list | tuple | set) else ()
     for each in inner:
-        yield from parts_in(each)
+        yield from _parts_in(each)
 
 
-def text_of(graph: Graph, term: Node) -> str:
+def _text_of(graph: Graph, term: Node) -> str:
     """Write a term as people know it: `wd:Q42`, or a literal's text."""
     return without_halves(term.n3(graph.namespace_manager) if isinstance(term, URIRef) else str(term))

@@ -1,6 +1,6 @@
 """Why an item is an artifact of a concept, or why not: every path, every statement, every line of the dump."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -8,19 +8,244 @@ from types import MappingProxyType
 
 import numpy as np
 
+from culturekit.counting import counted
 from culturekit.kg.concepts import Concept
 from culturekit.kg.graph_tables import GraphTables, Said, titled
-from culturekit.kg.looking.explanation import CountrySaid, Explanation, PathStep, PathStory, RootHop, StepSaid
-from culturekit.kg.looking.path_search import PathCount, distances_below, paths_to
-from culturekit.kg.looking.why_not import Beyond, Findings, reasons_of
+from culturekit.kg.looking.explanation import CountrySaid, Explanation, PathStep, PathStory, Reason, RootHop, StepSaid
 from culturekit.kg.qids import number_of_item
 from culturekit.kg.statement_flags import COUNTRY_PROPERTIES
 from culturekit.kg.store import Graph, load_graph
 from culturekit.kg.walk.levels import WalkChoices, choices_of
 
-__all__ = ["explain"]
+_PATHS_AT_MOST = 10_000
+"""How many paths are counted before it says `more`."""
 
-ITEMS_AT_MOST = 300_000
+_STEPS_AT_MOST = 400_000
+"""How many steps a search takes before it says `more`: about a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class PathCount:
+    """The first paths, root first, and how many were counted; `more` says that counting was stopped."""
+
+    paths: tuple[tuple[int, ...], ...]
+    counted: int
+    more: bool
+
+
+def _distances_below(parents: Mapping[int, Sequence[int]], root: int) -> dict[int, int]:
+    """Give the smallest number of steps from a root down to each item that has it above."""
+    children: dict[int, list[int]] = {}
+    for child, above in parents.items():
+        for parent in above:
+            children.setdefault(parent, []).append(child)
+    distances = {root: 0}
+    frontier = [root]
+    while frontier:
+        reached = {child for parent in frontier for child in children.get(parent, ()) if child not in distances}
+        distances |= dict.fromkeys(reached, distances[frontier[0]] + 1)
+        frontier = sorted(reached)
+    return distances
+
+
+def _paths_to(
+    item: int,
+    parents: Mapping[int, Sequence[int]],
+    limits: Mapping[int, int],
+    *,
+    show: int,
+    wanted: Callable[[tuple[int, ...]], bool] = lambda path: True,
+) -> PathCount:
+    """Count the wanted paths from roots to an item, each within the limit of its root, and keep the first `show`.
+
+    No item stands twice on a path. Shorter paths come first, on ties the smaller numbers from the root on.
+    """
+    below = [_distances_below(parents, root) for root in limits]
+    nearest: dict[int, int] = {}
+    for distances in below:
+        for node, distance in distances.items():
+            nearest[node] = min(distance, nearest.get(node, distance))
+    search = Search(parents, limits, nearest, _STEPS_AT_MOST)
+    shown: list[tuple[int, ...]] = []
+    counted = 0
+    for length in range(1, max(limits.values(), default=0) + 1):
+        found = []
+        for path in filter(wanted, search.of_length((item,), length)):
+            counted += 1
+            found.append(path)
+            if counted >= _PATHS_AT_MOST:
+                search.stopped = True
+        shown += sorted(found)[: show - len(shown)]
+        if search.stopped:
+            break
+    return PathCount(tuple(shown), counted, search.stopped)
+
+
+class Search:
+    """A depth-first search upward that knows how far each item is from the nearest root."""
+
+    def __init__(
+        self,
+        parents: Mapping[int, Sequence[int]],
+        limits: Mapping[int, int],
+        nearest: Mapping[int, int],
+        steps: int,
+    ) -> None:
+        """Take the world and the allowance."""
+        self.parents = parents
+        self.limits = limits
+        self.nearest = nearest
+        self.steps = steps
+        self.stopped = False
+
+    def of_length(self, path: tuple[int, ...], length: int) -> Iterator[tuple[int, ...]]:
+        """Yield the paths of exactly so many steps that end in this one, in no order that matters."""
+        done = len(path) - 1
+        if done == length:
+            if length <= self.limits.get(path[0], 0):
+                yield path
+            return
+        for parent in self.parents.get(path[0], ()):
+            self.steps -= 1
+            if self.steps < 0:
+                self.stopped = True
+            if self.stopped:
+                return
+            if parent not in path and done + 1 + self.nearest.get(parent, length) <= length:
+                yield from self.of_length((parent, *path), length)
+
+
+@dataclass(frozen=True, slots=True)
+class Beyond:
+    """What lies beyond the limits: smallest hop of an open path and its root, smallest hop of any path.
+
+    `complete` is false where there was too much above the item to look at all of it.
+    """
+
+    hop: int | None
+    root: int | None
+    any_hop: int | None
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What was found about an item: `hop` of the nearest root, and where there is none, what lies `beyond`."""
+
+    number: int
+    described: bool
+    mentioned: bool
+    countries: tuple[CountrySaid, ...]
+    classes: Sequence[Said]
+    hop: int | None
+    cut: tuple[PathStory, ...]
+    beyond: Beyond | None
+
+
+def _reasons_of(findings: Findings, choices: WalkChoices, concept: Concept, tables: GraphTables) -> tuple[Reason, ...]:
+    """Give the one reason for being in, or all reasons for being out."""
+    out = [
+        *_dump_reasons(findings),
+        *_name_reasons(findings, choices, concept),
+        *_country_reasons(findings, concept),
+        *_path_reasons(findings, choices, tables),
+    ]
+    if out:
+        return tuple(out)
+    wanted = sorted({c.label or str(c.value) for c in findings.countries if c.counts and c.in_scope})
+    reached = counted(findings.hop or 0, "hops")
+    return (Reason("artifact", f"it states {' and '.join(wanted)}, and a root reaches it in {reached}"),)
+
+
+def _dump_reasons(findings: Findings) -> Iterator[Reason]:
+    """Say whether the dump knows the item."""
+    if not findings.mentioned:
+        yield Reason("not-in-the-dump", "the dump neither describes nor mentions it")
+    elif not findings.described:
+        yield Reason("only-mentioned", "the dump only mentions it, so it states neither a class nor a country")
+
+
+def _name_reasons(findings: Findings, choices: WalkChoices, concept: Concept) -> Iterator[Reason]:
+    """Say whether the concept names the item."""
+    if findings.number in choices.limits:
+        yield Reason("is-a-root", f"it is a root of {concept.concept}, and roots are never artifacts themselves")
+    if findings.number in choices.excluded_items:
+        yield Reason("excluded-item", f"{concept.concept} excludes it by name")
+    if findings.number in choices.excluded_classes:
+        yield Reason("excluded-class", f"it is an excluded class of {concept.concept}")
+
+
+def _country_reasons(findings: Findings, concept: Concept) -> Iterator[Reason]:
+    """Say what is wrong with the countries."""
+    stated = findings.countries
+    names = " or ".join(concept.country_properties)
+    if not findings.described:
+        return
+    if not stated:
+        yield Reason("no-country", f"it has no statement of {names}: it is walked through, like a class")
+        return
+    valued = [country for country in stated if country.value is not None]
+    if not valued:
+        snaks = " and ".join(sorted({country.snak for country in stated}))
+        yield Reason("country-without-value", f"its statements of {names} are only {snaks}")
+    elif not any(country.counts for country in valued):
+        kinds = sorted({f"{c.rank}{' and ended' if c.ended else ''}" for c in valued})
+        code = "country-deprecated" if all(c.rank == "deprecated" for c in valued) else "country-does-not-count"
+        yield Reason(code, f"its statements of {names} with a value do not count: they are {', '.join(kinds)}")
+    elif not any(country.counts and country.in_scope for country in valued):
+        named = sorted({titled(c.value, c.label) for c in valued if c.counts})
+        wanted = "all" if concept.countries == "all" else " ".join(concept.countries)
+        yield Reason("country-out-of-scope", f"it states {', '.join(named)}; {concept.concept} wants {wanted}")
+
+
+def _path_reasons(findings: Findings, choices: WalkChoices, tables: GraphTables) -> Iterator[Reason]:
+    """Say why no root reaches the item."""
+    if findings.hop or findings.beyond is None or findings.number in choices.limits:
+        return
+    limits = sorted(set(choices.limits.values()))
+    within = f"{limits[0]}" if len(limits) == 1 else f"{limits[0]} to {limits[-1]}"
+    beyond = findings.beyond
+    if findings.cut:
+        yield from _cut_reasons(findings.cut)
+    if beyond.hop is not None and beyond.root is not None:
+        name = titled(f"Q{beyond.root}", tables.labels([beyond.root])[beyond.root])
+        text = f"no open path within {within} hops; the nearest root, {name}, needs {counted(beyond.hop, 'hops')}"
+        yield Reason("beyond-the-limit", text)
+    elif beyond.any_hop is not None and not findings.cut:
+        text = f"no path within {within} hops; the shortest without a limit has {beyond.any_hop}, and all are cut"
+        yield Reason("beyond-the-limit", text)
+    elif beyond.any_hop is None:
+        where = "at any distance" if beyond.complete else "as far as was looked; above it is too much to look at all"
+        yield Reason("no-path", f"no path from any root leads to it, {where}{_class_note(findings)}")
+
+
+def _class_note(findings: Findings) -> str:
+    """Say when an item has no class with a value at all."""
+    if not findings.described:
+        return ""
+    if not findings.classes:
+        return ": it states no class"
+    if all(s.value is None for s in findings.classes):
+        return f": its classes are only {' and '.join(sorted({s.snak for s in findings.classes}))}"
+    return ""
+
+
+_CODES = {"excluded": "cut-by-exclusion", "an": "below-an-artifact", "only": "statement-does-not-count"}
+"""By the first word of what cuts a step."""
+
+
+def _cut_reasons(paths: Sequence[PathStory]) -> Iterator[Reason]:
+    """Say once for each item what cuts there, with the first path it cuts."""
+    told = set()
+    for path in paths:
+        for step in path.steps:
+            if step.cut is not None and (step.qid, step.cut) not in told:
+                told.add((step.qid, step.cut))
+                way = " > ".join(each.qid for each in path.steps)
+                yield Reason(_CODES[step.cut.split()[0]], f"{titled(step.qid, step.label)} cuts {way}: {step.cut}")
+
+
+_ITEMS_AT_MOST = 300_000
 """Above so many items a climb stops and says so; all classes of a class in Wikidata are far fewer."""
 
 
@@ -59,18 +284,18 @@ def explain(
     number, tables = number_of_item(qid), GraphTables(folder)
     choices = choices_of(concept)
     asked = Asked(load_graph(folder), tables, number, concept, choices, successors)
-    near = climb(tables, asked.number, concept.follow, choices.edge_mask, levels=choices.most_hops)
-    opened = open_parents(asked.graph, choices, near)
-    free = paths_to(asked.number, opened, choices.limits, show=show)
+    near = _climb(tables, asked.number, concept.follow, choices.edge_mask, levels=choices.most_hops)
+    opened = _open_parents(asked.graph, choices, near)
+    free = _paths_to(asked.number, opened, choices.limits, show=show)
     cut = cut_paths(asked, near, opened, show=show)
-    roots = root_hops(asked, opened)
+    roots = _root_hops(asked, opened)
     facts, story = tables.facts([number]).get(number), told(asked, cut.paths, near)
-    countries = stated_countries(asked)
+    countries = _stated_countries(asked)
     findings = Findings(
         number, facts is not None, asked.graph.find(number) is not None, countries, near.said.get(number, ()),
         roots[0].hop if roots else None, story, None if roots else beyond(asked),
     )  # fmt: skip
-    reasons = reasons_of(findings, choices, concept, tables)
+    reasons = _reasons_of(findings, choices, concept, tables)
     return Explanation(
         qid=qid,
         label=facts.label if facts else None,
@@ -104,7 +329,7 @@ def told(asked: Asked, paths: Sequence[tuple[int, ...]], near: Ancestors) -> tup
             before = path[position - 1] if position else None
             said = tuple(s for s in near.said.get(number, ()) if position and s.value == before)
             last = position == len(path) - 1
-            cut = what_cuts(asked, number, said, artifact=number in artifacts and not last) if position else None
+            cut = _what_cuts(asked, number, said, artifact=number in artifacts and not last) if position else None
             place = facts[number].place if number in facts else None
             step_said = tuple(StepSaid(s.property, s.rank, s.qualified, s.ended, s.counts) for s in said)
             steps.append(PathStep(f"Q{number}", labels[number], step_said, place, cut))
@@ -113,7 +338,7 @@ def told(asked: Asked, paths: Sequence[tuple[int, ...]], near: Ancestors) -> tup
     return tuple(stories)
 
 
-def what_cuts(asked: Asked, number: int, said: Sequence[Said], *, artifact: bool) -> str | None:
+def _what_cuts(asked: Asked, number: int, said: Sequence[Said], *, artifact: bool) -> str | None:
     """Say what keeps a walk from coming to an item, or from going on below it."""
     if not any(s.counts for s in said):
         ranks = sorted({f"{s.rank}{', ended' if s.ended else ''}" for s in said})
@@ -134,15 +359,15 @@ def cut_paths(asked: Asked, near: Ancestors, opened: Mapping[int, Sequence[int]]
     def is_cut(path: tuple[int, ...]) -> bool:
         return any(parent not in opened.get(child, ()) for parent, child in pairwise(path))
 
-    return paths_to(asked.number, stated_parents(near), asked.choices.limits, show=show, wanted=is_cut)
+    return _paths_to(asked.number, _stated_parents(near), asked.choices.limits, show=show, wanted=is_cut)
 
 
-def root_hops(asked: Asked, opened: Mapping[int, Sequence[int]]) -> tuple[RootHop, ...]:
+def _root_hops(asked: Asked, opened: Mapping[int, Sequence[int]]) -> tuple[RootHop, ...]:
     """Say from which roots an open path leads to the item, and how long the shortest is."""
     labels = asked.tables.labels(asked.choices.limits)
     found = []
     for root, limit in asked.choices.limits.items():
-        hop = distances_below(opened, root).get(asked.number)
+        hop = _distances_below(opened, root).get(asked.number)
         if hop and hop <= limit:
             found.append(RootHop(f"Q{root}", labels[root], hop, limit))
     return tuple(sorted(found, key=lambda root: (root.hop, int(root.qid[1:]))))
@@ -150,19 +375,19 @@ def root_hops(asked: Asked, opened: Mapping[int, Sequence[int]]) -> tuple[RootHo
 
 def beyond(asked: Asked) -> Beyond:
     """Look without a limit: smallest hop and root of an open path, and the smallest hop of any path."""
-    every = climb(asked.tables, asked.number, asked.concept.follow, asked.choices.edge_mask, levels=None)
-    nearest, root = smallest_hop(asked, open_parents(asked.graph, asked.choices, every))
-    return Beyond(nearest, root, smallest_hop(asked, stated_parents(every))[0], every.complete)
+    every = _climb(asked.tables, asked.number, asked.concept.follow, asked.choices.edge_mask, levels=None)
+    nearest, root = _smallest_hop(asked, _open_parents(asked.graph, asked.choices, every))
+    return Beyond(nearest, root, _smallest_hop(asked, _stated_parents(every))[0], every.complete)
 
 
-def smallest_hop(asked: Asked, parents: Mapping[int, Sequence[int]]) -> tuple[int | None, int | None]:
+def _smallest_hop(asked: Asked, parents: Mapping[int, Sequence[int]]) -> tuple[int | None, int | None]:
     """Give the smallest hop from any root, and that root."""
-    hops = [(distances_below(parents, root).get(asked.number), root) for root in sorted(asked.choices.limits)]
+    hops = [(_distances_below(parents, root).get(asked.number), root) for root in sorted(asked.choices.limits)]
     known = [(hop, root) for hop, root in hops if hop]
     return min(known) if known else (None, None)
 
 
-def stated_countries(asked: Asked) -> tuple[CountrySaid, ...]:
+def _stated_countries(asked: Asked) -> tuple[CountrySaid, ...]:
     """List the countries that an item states."""
     said = asked.tables.stated([asked.number], asked.concept.country_properties, asked.choices.country_mask)
     labels = asked.tables.labels(s.value for s in said if s.value is not None)
@@ -184,12 +409,12 @@ def stated_countries(asked: Asked) -> tuple[CountrySaid, ...]:
     )
 
 
-def climb(tables: GraphTables, item: int, follow: Sequence[str], mask: int, *, levels: int | None) -> Ancestors:
+def _climb(tables: GraphTables, item: int, follow: Sequence[str], mask: int, *, levels: int | None) -> Ancestors:
     """Collect statements level by level upward, also those that do not count; None climbs to the top."""
     said: dict[int, tuple[Said, ...]] = {}
     frontier = [item]
     level = 0
-    while frontier and level != levels and len(said) <= ITEMS_AT_MOST:
+    while frontier and level != levels and len(said) <= _ITEMS_AT_MOST:
         fresh: dict[int, list[Said]] = {number: [] for number in frontier}
         for statement in tables.stated(frontier, follow, mask):
             fresh[statement.number].append(statement)
@@ -199,12 +424,12 @@ def climb(tables: GraphTables, item: int, follow: Sequence[str], mask: int, *, l
     return Ancestors(said, not frontier)
 
 
-def stated_parents(ancestors: Ancestors) -> dict[int, tuple[int, ...]]:
+def _stated_parents(ancestors: Ancestors) -> dict[int, tuple[int, ...]]:
     """Give the items that each one points to with a value, whether a walk may take the step or not."""
-    return {number: unique(own) for number, own in ancestors.said.items()}
+    return {number: _unique(own) for number, own in ancestors.said.items()}
 
 
-def open_parents(graph: Graph, choices: WalkChoices, ancestors: Ancestors) -> dict[int, tuple[int, ...]]:
+def _open_parents(graph: Graph, choices: WalkChoices, ancestors: Ancestors) -> dict[int, tuple[int, ...]]:
     """Keep the steps a walk takes: by statements that count, not into an excluded class, not below an artifact.
 
     Below artifacts a walk goes on where the concept expands them. A root that is itself excluded is still walked from,
@@ -215,12 +440,12 @@ def open_parents(graph: Graph, choices: WalkChoices, ancestors: Ancestors) -> di
     closed = {number for number, artifact in zip(above, artifacts.tolist(), strict=True) if artifact}
     closed |= choices.excluded_classes - choices.limits.keys()
     return {
-        number: tuple(parent for parent in unique([s for s in own if s.counts]) if parent not in closed)
+        number: tuple(parent for parent in _unique([s for s in own if s.counts]) if parent not in closed)
         for number, own in ancestors.said.items()
         if number not in choices.excluded_classes
     }
 
 
-def unique(statements: Sequence[Said]) -> tuple[int, ...]:
+def _unique(statements: Sequence[Said]) -> tuple[int, ...]:
     """Give the values of statements, once each, in ascending order."""
     return tuple(sorted({s.value for s in statements if s.value is not None}))

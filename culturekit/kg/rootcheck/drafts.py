@@ -7,25 +7,37 @@ import yaml
 
 from culturekit.errors import UsageError
 from culturekit.kg.concepts import Concept
-from culturekit.kg.countries import by_qid, countries, countries_text, whole_world
+from culturekit.kg.countries import Country, by_qid, countries, countries_text, whole_world
 from culturekit.kg.rootcheck.validate import Described, look_up
 from culturekit.storage.yaml_model import validate
 from culturekit.storage.yaml_source import parse_yaml
 
-__all__ = ["draft_concept", "draft_country", "name_in_graph"]
+__all__ = ["draft_concept", "draft_countries", "draft_country", "name_in_graph"]
+
+
+def draft_countries(isos: Sequence[str]) -> str:
+    """Draft the entries of countries, from the table of the world, in one file."""
+    return countries_text([drafted(iso)[0] for iso in dict.fromkeys(isos)])
 
 
 def draft_country(iso: str, qid: str = "") -> str:
     """Draft the entry of a country, from the table of the world, with one more item of it where one is named."""
+    entry, added = drafted(iso, qid)
+    doubt = (
+        f"# The table has {', '.join(whole_world()[iso].qids)}; {qid} belongs here where it is one more, as of a "
+        "historic state.\n"
+    )
+    return (doubt if added else "") + countries_text([entry])
+
+
+def drafted(iso: str, qid: str = "") -> tuple[Country, bool]:
+    """Give the entry of a country that is not there already, and whether the item was added to it."""
     for known in filter(None, (by_qid().get(qid), countries().get(iso))):
         message = f"{qid or iso} is there already, as {known.name} with {', '.join(known.qids)}"
         raise UsageError(message, hint=f"To change it, such as to add {qid or 'an item'}, give its whole entry anew.")
     entry = whole_world()[iso]
     added = [qid] if qid and qid not in entry.qids else []
-    doubt = (
-        f"# The table has {', '.join(entry.qids)}; {qid} belongs here where it is one more, as of a historic state.\n"
-    )
-    return (doubt if added else "") + countries_text([entry.model_copy(update={"qids": (*entry.qids, *added)})])
+    return entry.model_copy(update={"qids": (*entry.qids, *added)}), bool(added)
 
 
 def name_in_graph(qid: str, graph: Path) -> str:

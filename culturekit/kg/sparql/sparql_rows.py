@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 import polars as pl
 
-from culturekit.kg.sparql.sparql_client import Term
+from culturekit.kg.sparql.sparql_client import Row, Term
 from culturekit.records.schemas import STATEMENTS
 
 __all__ = [
@@ -23,8 +23,6 @@ __all__ = [
     "statement_table",
     "terms_of",
 ]
-
-Row = Mapping[str, Term]
 
 ITEM = re.compile(r"^http://www\.wikidata\.org/entity/Q([1-9][0-9]*)$")
 PROPERTY = re.compile(r"/(P[1-9][0-9]*)$")

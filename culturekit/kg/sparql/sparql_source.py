@@ -7,6 +7,7 @@ import logging
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
 
 import polars as pl
@@ -14,9 +15,9 @@ import polars as pl
 from culturekit.errors import UsageError
 from culturekit.kg.concepts import Concept, Root
 from culturekit.kg.dump.build_store import NO_DUMP, store_rows
-from culturekit.kg.dump.entities import ENTITY_STATEMENTS, languages_in_order
+from culturekit.kg.dump.entities import ENTITY_STATEMENTS, languages_in_order, wikipedia_of
 from culturekit.kg.sparql import sparql_queries as queries
-from culturekit.kg.sparql.sparql_client import SparqlClient, Term
+from culturekit.kg.sparql.sparql_client import Row, SparqlClient
 from culturekit.kg.sparql.sparql_rows import (
     StatedValue,
     best_value,
@@ -41,7 +42,7 @@ logger = logging.getLogger(__name__)
 BATCH = 100
 """Items a query asks about at once."""
 
-Rows = list[Mapping[str, Term]]
+Rows = list[Row]
 
 GRAPH = "graph"
 """The folder, beside the candidates, that holds the fetched part of Wikidata as a graph store."""
@@ -63,11 +64,9 @@ def all_pages(client: SparqlClient, query_at: Callable[[int], str]) -> Rows:
 def in_batches(client: SparqlClient, numbers: Iterable[int], query: Callable[[Sequence[int], int], str]) -> Rows:
     """Ask about many items, so many at once."""
     ordered = sorted(numbers)
-    rows: Rows = []
-    for start in range(0, len(ordered), BATCH):
-        batch = ordered[start : start + BATCH]
-        rows += all_pages(client, lambda offset, batch=batch: query(batch, offset))  # type: ignore[misc]
-    return rows
+    batches = [ordered[start : start + BATCH] for start in range(0, len(ordered), BATCH)]
+    answered = client.source.each(lambda batch: all_pages(client, partial(query, batch)), batches)
+    return [row for rows in answered for row in rows]
 
 
 @dataclass(slots=True)
@@ -194,7 +193,7 @@ def described(crawl: Crawl, numbers: set[int], languages: tuple[str, ...]) -> Ma
     terms = terms_of(in_batches(client, numbers, lambda batch, at: queries.terms(batch, order, at)), order)
     rows = in_batches(client, numbers, queries.counts)
     counts = {number_of(row["item"]): int(row["count"].value) for row in rows}
-    wiki = languages[0].lower().replace("_", "-")
+    wiki = wikipedia_of(languages[0].lower().replace("_", "-"))
     pages = in_batches(client, numbers, lambda batch, at: queries.titles(batch, wiki, at))
     titles = {number_of(row["item"]): row["title"].value for row in pages}
     media: dict[int, list[StatedValue]] = {}

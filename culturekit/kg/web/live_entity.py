@@ -1,6 +1,6 @@
 """One item as Wikidata has it now, asked for politely and read by qwikidata."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,16 +11,12 @@ from qwikidata.entity import WikidataItem
 from culturekit.errors import UpstreamUnavailable, UsageError
 from culturekit.kg.dump.entities import ENTITY_STATEMENTS
 from culturekit.kg.qids import number_of_item
-from culturekit.kg.web.patience import kept_reply
 from culturekit.kg.web.pinned_connection import check_contact
-from culturekit.kg.web.polite_source import PoliteSource
-from culturekit.storage.atomic import write_atomically
-from culturekit.storage.digests import digest
+from culturekit.kg.web.polite_source import WIKIMEDIA_A_MINUTE, KeptAnswers, Pace, PoliteSource
 
 __all__ = ["WIKIDATA", "LiveEntity", "LiveStatement", "live_entity"]
 
 WIKIDATA = "https://www.wikidata.org/wiki/Special:EntityData"
-PER_SECOND = 1.0
 MOST_BYTES = 50_000_000
 """The largest items of Wikidata have a few million."""
 
@@ -33,7 +29,7 @@ class EntityReply(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class LiveStatement:
-    """A statement; `value` is None for somevalue and novalue."""
+    """A statement; `value` is None for somevalue, novalue and what is no item, such as an `entity-schema`."""
 
     property: str
     value: str | None
@@ -63,7 +59,7 @@ def live_entity(
     *,
     url: str = WIKIDATA,
     cache: Path | None = None,
-    pause: Callable[[float], None] | None = None,
+    pace: Pace | None = None,
 ) -> LiveEntity:
     """Ask for one item; with `cache`, a folder, a reply is kept and the item is not asked for again.
 
@@ -73,15 +69,16 @@ def live_entity(
     """
     number_of_item(qid)
     check_contact(contact)
-    kept = None if cache is None else cache / f"{digest([url, qid])}.json"
-    reply = kept_reply(kept, EntityReply) if kept is not None else None
+    kept = None if cache is None else KeptAnswers(cache, EntityReply)
+    reply = None if kept is None else kept.find([url, qid])
     if reply is None:
-        source = PoliteSource(url, contact, PER_SECOND, hint="Run the same command again later.", largest=MOST_BYTES)
-        source.pause = pause or source.pause
+        source = PoliteSource(
+            url, contact, pace or Pace(WIKIMEDIA_A_MINUTE / 60), hint="Run the same command again later.",
+            largest=MOST_BYTES,
+        )  # fmt: skip
         reply = source.ask(f"{qid}.json", EntityReply, missing=EntityReply())
         if kept is not None and reply.entities:
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(kept, msgspec.json.encode(reply))
+            kept.keep([url, qid], reply)
     if not reply.entities:
         raise UsageError("Wikidata has no such item", where=url, found=qid)
     document = reply.entities.get(qid) or next(iter(reply.entities.values()))
@@ -119,7 +116,8 @@ def statements_of(item: WikidataItem) -> Iterator[LiveStatement]:
     for name, group in item.get_claim_groups().items():
         for claim in group:
             snak = claim.mainsnak
-            value = f"Q{int(snak.datavalue.value['numeric-id'])}" if snak.snaktype == "value" else None
+            value = snak.datavalue.value if snak.snaktype == "value" else {"entity-type": ""}
+            item = f"Q{int(value['numeric-id'])}" if value["entity-type"] == "item" else None
             yield LiveStatement(
-                name, value, snak.snaktype, claim.rank, bool(claim.qualifiers), "P582" in claim.qualifiers
+                name, item, snak.snaktype, claim.rank, bool(claim.qualifiers), "P582" in claim.qualifiers
             )

@@ -1,31 +1,82 @@
-"""A web API that is asked one question at a time, not too fast, by somebody who says who they are."""
+"""A web service that is asked politely: by somebody who says who they are, not too fast, three questions at once.
+
+All services of Wikimedia share one pace, whichever of them is asked: since April 2026 it takes 200 requests a minute
+from who says whom to write to, and three at a time. The limits are per process.
+"""
 
 import http.client
+import logging
+import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from email.message import Message
-from types import MappingProxyType
-from typing import NamedTuple, TypeVar
+from pathlib import Path
+from types import MappingProxyType, TracebackType
+from typing import Generic, NamedTuple, Self, TypeVar
 from urllib.parse import SplitResult, urljoin
 
 import msgspec
 
 from culturekit.errors import UpstreamUnavailable
-from culturekit.kg.web.patience import KEPT, Passing, Patience
-from culturekit.kg.web.pinned_connection import address_of, check_url, connect_to, names_this_machine, retry_after
+from culturekit.kg.web.pinned_connection import (
+    PinnedConnection,
+    address_of,
+    check_url,
+    connect_to,
+    names_this_machine,
+    retry_after,
+)
+from culturekit.stages.offline import check_sending
+from culturekit.storage.atomic import write_atomically
+from culturekit.storage.digests import digest
 from culturekit.version import VERSION
 
-__all__ = ["PoliteSource"]
+__all__ = ["AT_ONCE", "KEPT", "WIKIMEDIA_A_MINUTE", "KeptAnswers", "Pace", "Passing", "PoliteSource", "Reply"]
 
+logger = logging.getLogger(__name__)
+
+KEPT = "What was answered is kept: run the same command again and it goes on from there."
 MAX_BYTES = 2_000_000
 MAX_REDIRECTS = 3
+TRIES = 5
+FIRST_WAIT = 1.0
+"""Seconds after a failure that may pass; each later pause is twice as long."""
+
+LONGEST_WAIT = 600.0
+"""Seconds; a server that asks for more than this is not available now."""
+
 PASSING = {429, 500, 502, 503, 504}
-MOVED = {301, 302, 303, 307, 308}
+MOVED = {301, 302, 307, 308}
+
+AT_ONCE = 3
+"""Questions at once, to any service; Wikimedia takes no more."""
+
+WIKIMEDIA_A_MINUTE = 200
+"""With a User-Agent that names a contact; 10 without one, which no client of ours is."""
+
+WIKIMEDIA = (
+    "wikimedia.org", "wikipedia.org", "wikidata.org", "mediawiki.org", "wiktionary.org", "wikisource.org",
+    "wikivoyage.org", "wikibooks.org", "wikiquote.org", "wikinews.org", "wikiversity.org", "wikifunctions.org",
+)  # fmt: skip
+"""Domains that one limit is for."""
 
 NOTHING: Mapping[int, bytes] = MappingProxyType({})
 
 Answer = TypeVar("Answer")
+Asked = TypeVar("Asked")
+Origin = tuple[str, str, int | None]
+
+
+class Passing(Exception):
+    """A failure that may pass: try again after `wait` seconds, or, where it is None, after ever longer pauses."""
+
+    def __init__(self, problem: str, wait: float | None = None) -> None:
+        """Keep the reason for the last message."""
+        super().__init__(problem)
+        self.wait = wait
 
 
 class Reply(NamedTuple):
@@ -43,38 +94,119 @@ class Reply(NamedTuple):
         return message.get_content_charset("")
 
 
+class Pace:
+    """How fast a service is asked, by all threads together: so many questions a second, `AT_ONCE` at a time."""
+
+    def __init__(
+        self,
+        per_second: float,
+        *,
+        pause: Callable[[float], object] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Let the first question go at once."""
+        self.per_second, self.pause, self.clock = per_second, pause, clock
+        self._last = self._held_until = float("-inf")
+        self._lock = threading.Lock()
+        self._room = threading.BoundedSemaphore(AT_ONCE)
+
+    @contextmanager
+    def turn(self, abandoned: threading.Event) -> Iterator[None]:
+        """Wait for a turn, and hold it; nobody waits on for what is abandoned."""
+        with self._room:
+            while (wait := self._book()) > 0:
+                if abandoned.is_set():
+                    raise CancelledError
+                abandoned.wait(wait) if self.pause is None else self.pause(wait)
+            yield
+
+    def _book(self) -> float:
+        """Take the next turn if it is there, else say how long it is until it may be."""
+        with self._lock:
+            now = self.clock()
+            if (ahead := max(self._last + 1 / self.per_second, self._held_until) - now) > 1e-9:
+                return ahead
+            self._last = now
+            return 0.0
+
+    def hold(self, seconds: float) -> None:
+        """Let nobody ask for so many seconds."""
+        with self._lock:
+            self._held_until = max(self._held_until, self.clock() + seconds)
+
+
+_OF_WIKIMEDIA = Pace(WIKIMEDIA_A_MINUTE / 60)
+
+
 @dataclass(slots=True)
 class PoliteSource:
     """Asks one service. `secrets` are headers that never follow a redirect and never stand in a message.
 
-    A server that sends a byte now and then is cut off after `longest` seconds, a reply after `largest` bytes.
+    A server that sends a byte now and then is cut off after `longest` seconds, a reply after `largest` bytes. Within a
+    `with` block connections stay open from one question to the next.
     """
 
     base: str
     contact: str
-    per_second: float
+    pace: Pace = field(default_factory=lambda: Pace(WIKIMEDIA_A_MINUTE / 60))
     secrets: Mapping[str, Callable[[], str]] = field(default_factory=dict, repr=False)
     timeout: float = 30.0
     longest: float = 120.0
     largest: int = MAX_BYTES
     hint: str = KEPT
-    pause: Callable[[float], None] = time.sleep
-    clock: Callable[[], float] = time.monotonic
-    asked: int = 0
-    last: float | None = None
+    _idle: dict[Origin, list[PinnedConnection]] | None = field(default=None, repr=False)
+    _abandoned: threading.Event = field(default_factory=threading.Event, repr=False)
 
     def __post_init__(self) -> None:
         """Refuse what could never be asked before anything is sent."""
         check_url(self.base)
 
-    def ask(self, path: str, answer: type[Answer], *, missing: Answer | None = None) -> Answer:
-        """Answer a GET below the base URL; `missing` stands for what the service does not know (404)."""
+    def __enter__(self) -> Self:
+        """Keep connections open."""
+        self._idle = {}
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the connections."""
+        idle, self._idle = self._idle or {}, None
+        for connection in (each for several in idle.values() for each in several):
+            connection.close()
+
+    def each(self, ask: Callable[[Asked], Answer], questions: Iterable[Asked]) -> Iterator[Answer]:
+        """Give the answers in the order of the questions, `AT_ONCE` of which are asked at a time.
+
+        What goes wrong with one ends the asking: those under way are finished, no other is begun.
+        """
+        pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="polite")
+        try:
+            yield from pool.map(ask, questions)
+        except BaseException:
+            self._abandoned.set()
+            raise
+        finally:
+            pool.shutdown(cancel_futures=True)
+            self._abandoned.clear()
+
+    def ask(
+        self,
+        path: str,
+        answer: type[Answer],
+        *,
+        missing: Answer | None = None,
+        post: tuple[bytes, Mapping[str, str]] | None = None,
+    ) -> Answer:
+        """Answer a GET below the base URL; `missing` stands for what the service does not know (404).
+
+        With `post`, a body and its headers, it is a POST.
+        """
         url = f"{self.base.rstrip('/')}/{path}" if path and not path.startswith("?") else f"{self.base}{path}"
 
         def read(reply: Reply) -> Answer:
-            return missing if reply.status == 404 and missing is not None else self.read(reply, answer)
+            return missing if reply.status == 404 and missing is not None else self._read(reply, answer)
 
-        return self.tried(url, read, ("json",))
+        return self._tried(url, read, ("json",), post=post)
 
     def page(
         self,
@@ -92,82 +224,119 @@ class PoliteSource:
         def read(reply: Reply) -> Reply:
             if reply.status in instead:
                 return reply._replace(body=instead[reply.status])
-            self.check_status(reply)
+            self._check_status(reply)
             return reply
 
-        return self.tried(url, read, kinds, check)
+        return self._tried(url, read, kinds, check)
 
-    def tried(
+    def _tried(
         self,
         url: str,
         read: Callable[[Reply], Answer],
         kinds: tuple[str, ...],
         check: Callable[[str], object] = check_url,
+        post: tuple[bytes, Mapping[str, str]] | None = None,
     ) -> Answer:
-        """Ask until an answer comes that can be read, or it has been tried often enough."""
-        how = Patience("the service", self.base, self.hint, first=1.0, pause=self.pause)
-        return how.ask(lambda: read(self.follow(url, kinds, check)))
+        """Ask until an answer comes that can be read, or it has been tried often enough; meanwhile nobody else asks."""
+        for attempt in range(1, TRIES + 1):
+            try:
+                return read(self._follow(url, kinds, check, post))
+            except Passing as failure:
+                wait = FIRST_WAIT * 2 ** (attempt - 1) if failure.wait is None else failure.wait
+                if attempt == TRIES or wait > LONGEST_WAIT:
+                    raise UpstreamUnavailable(
+                        f"the service did not answer in {attempt} {'try' if attempt == 1 else 'tries'}: {failure}",
+                        where=self.base,
+                        found=f"a request to wait {wait:,.0f} s" if wait > LONGEST_WAIT else "",
+                        hint=self.hint,
+                    ) from failure
+                logger.warning("%s: %s; trying again in %.0f s", self.base, failure, wait)
+                for pace in self._paces(check_url(url)):
+                    pace.hold(wait)
+        raise AssertionError("unreachable")
 
-    def read(self, reply: Reply, answer: type[Answer]) -> Answer:
+    def _read(self, reply: Reply, answer: type[Answer]) -> Answer:
         """Read the body of a good reply."""
-        self.check_status(reply)
+        self._check_status(reply)
         try:
             return msgspec.json.decode(reply.body, type=answer)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise Passing(f"the reply is not what the service documents ({error})") from error
 
-    def check_status(self, reply: Reply) -> None:
+    def _check_status(self, reply: Reply) -> None:
         """Say of a reply that is not good that it was refused."""
         if reply.status != 200:
-            said = " ".join(reply.body[:2000].decode("utf-8", "replace").split())[:300]
             raise UpstreamUnavailable(
-                f"the service refused (HTTP {reply.status})", where=self.base, found=said, hint=self.hint
-            )
+                f"the service refused (HTTP {reply.status})", where=self.base, found=_begin_of(reply.body),
+                hint=self.hint,
+            )  # fmt: skip
 
-    def follow(self, url: str, kinds: tuple[str, ...], check: Callable[[str], object]) -> Reply:
-        """Send a GET, wherever the page has moved: elsewhere only to a public address, and without secrets."""
-        at, home = url, origin(check_url(url))
+    def _follow(
+        self,
+        url: str,
+        kinds: tuple[str, ...],
+        check: Callable[[str], object],
+        post: tuple[bytes, Mapping[str, str]] | None,
+    ) -> Reply:
+        """Ask, wherever the page has moved: elsewhere only at a public address, and without secrets."""
+        at, home = url, _origin(check_url(url))
         for _ in range(MAX_REDIRECTS + 1):
             parts = check_url(at)
-            status, headers, body = self.send(parts, kinds, home=origin(parts) == home)
+            status, headers, body = self._send(parts, kinds, post, home=_origin(parts) == home)
             if status in PASSING:
-                raise Passing(f"HTTP {status}", retry_after(headers.get("Retry-After", "")))
-            if status not in MOVED:
+                said = f"HTTP {status}: {_begin_of(body)}" if body.strip() else f"HTTP {status}"
+                raise Passing(said, retry_after(headers.get("Retry-After", "")))
+            if status not in MOVED and (status != 303 or post is not None):
                 kind = headers.get("Content-Type", "")
-                check_kind(status, kind, kinds)
+                _check_kind(status, kind, kinds)
                 return Reply(status, kind, body)
-            location = headers.get("Location", "")
-            target = urljoin(at, location)
-            if not location or (at.startswith("https:") and not target.startswith("https:")):
-                raise UpstreamUnavailable("the service redirects to nowhere safe", where=self.base, found=location)
-            if origin(moved := check_url(target)) != home:
+            target = _moved_to(at, headers.get("Location", ""))
+            if _origin(moved := check_url(target)) != home:
                 address_of(moved, may_be_here=False)
             check(target)
             at = target
         raise UpstreamUnavailable("the service redirects again and again", where=self.base)
 
-    def send(self, parts: SplitResult, kinds: tuple[str, ...], *, home: bool) -> tuple[int, Mapping[str, str], bytes]:
-        """Send one request, not sooner after the last one than agreed."""
-        self.keep_pace()
+    def _send(
+        self, parts: SplitResult, kinds: tuple[str, ...], post: tuple[bytes, Mapping[str, str]] | None, *, home: bool
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        """Send one request when it is its turn."""
+        check_sending(self.base)
         agent = f"culturekit/{VERSION}" + (f" ({self.contact})" if self.contact else "")
-        headers = {"Accept": "application/json" if "json" in kinds else "text/html, text/plain", "User-Agent": agent}
+        headers = {"Accept": "application/json" if "json" in kinds else "text/html, text/plain"}
+        body, extra = post or (None, {})
+        headers |= {**extra, "User-Agent": agent}
         if home:
             headers |= {name: reveal() for name, reveal in self.secrets.items()}
-        connection = connect_to(parts, self.timeout, may_be_here=home and names_this_machine(parts.hostname or ""))
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        self.asked += 1
-        connection.end_within(self.longest)
-        try:
-            connection.request("GET", target, headers=headers)
-            response = connection.getresponse()
-            body = self.read_to_end(response)
-        except (OSError, http.client.HTTPException) as error:
-            raise Passing(f"the connection failed ({str(error) or type(error).__name__})") from error
-        finally:
-            connection.close()
-        return response.status, {name.title(): value for name, value in response.getheaders()}, body
+        with ExitStack() as turns:
+            for pace in self._paces(parts):
+                turns.enter_context(pace.turn(self._abandoned))
+            idle = None if self._idle is None else self._idle.setdefault(_origin(parts), [])
+            connection = idle.pop() if idle else self._connection(parts, home=home)
+            connection.end_within(self.longest)
+            try:
+                connection.request("GET" if post is None else "POST", target, body, headers)
+                response = connection.getresponse()
+                got = self._read_to_end(response)
+            except (OSError, http.client.HTTPException) as error:
+                connection.close()
+                raise Passing(f"the connection failed ({str(error) or type(error).__name__})") from error
+            except BaseException:
+                connection.close()
+                raise
+            response.close()
+            if idle is None:
+                connection.close()
+            else:
+                idle.append(connection)
+        return response.status, {name.title(): value for name, value in response.getheaders()}, got
 
-    def read_to_end(self, response: http.client.HTTPResponse) -> bytes:
+    def _connection(self, parts: SplitResult, *, home: bool) -> PinnedConnection:
+        """Prepare a connection."""
+        return connect_to(parts, self.timeout, may_be_here=home and names_this_machine(parts.hostname or ""))
+
+    def _read_to_end(self, response: http.client.HTTPResponse) -> bytes:
         """Read a reply to its end, within a size."""
         chunks, size = [], 0
         while chunk := response.read1(65_536):
@@ -179,22 +348,64 @@ class PoliteSource:
             raise Passing(f"the reply broke off {response.length:,} bytes before its end")
         return b"".join(chunks)
 
-    def keep_pace(self) -> None:
-        """Wait until the next question may be asked."""
-        now = self.clock()
-        if self.last is not None and (ahead := self.last + 1 / self.per_second - now) > 0:
-            self.pause(ahead)
-            now += ahead
-        self.last = now
+    def _paces(self, parts: SplitResult) -> tuple[Pace, ...]:
+        """Give the paces that a host is asked at: the service's, and at Wikimedia that of all its services."""
+        host = (parts.hostname or "").lower().rstrip(".")
+        shared = any(host == domain or host.endswith(f".{domain}") for domain in WIKIMEDIA)
+        return (self.pace, _OF_WIKIMEDIA) if shared else (self.pace,)
 
 
-def origin(parts: SplitResult) -> tuple[str, str, int | None]:
+def _origin(parts: SplitResult) -> Origin:
     """Tell one server from another."""
     return parts.scheme, (parts.hostname or "").lower(), parts.port
 
 
-def check_kind(status: int, kind: str, kinds: tuple[str, ...]) -> None:
+def _moved_to(url: str, location: str) -> str:
+    """Follow a redirect, never from https to http."""
+    target = urljoin(url, location)
+    if not location or (url.startswith("https:") and not target.startswith("https:")):
+        raise UpstreamUnavailable("the service redirects to nowhere safe", where=url, found=repr(location))
+    return target
+
+
+def _begin_of(body: bytes) -> str:
+    """Give the beginning of what a server says, on one line."""
+    return " ".join(body[:2000].decode("utf-8", "replace").split())[:300]
+
+
+def _check_kind(status: int, kind: str, kinds: tuple[str, ...]) -> None:
     """Refuse a page of a proxy or a login in place of data."""
     if status == 200 and kind and not any(word in kind.lower() for word in kinds):
         wanted = " or ".join(word.upper() for word in kinds)
         raise Passing(f"the reply is {kind.partition(';')[0].strip()}, not {wanted}")
+
+
+@dataclass(frozen=True, slots=True)
+class KeptAnswers(Generic[Answer]):
+    """A folder of answers of one kind; each file says what was asked, and is believed only for that."""
+
+    folder: Path
+    kind: type[Answer]
+
+    def find(self, question: list[str]) -> Answer | None:
+        """Give the answer to a question; a damaged one is asked for again."""
+        path = self._path(question)
+        try:
+            asked, answer = msgspec.json.decode(path.read_bytes(), type=tuple[list[str], self.kind])  # type: ignore[name-defined]
+        except FileNotFoundError:
+            return None
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            logger.warning("%s: a kept answer is damaged and is asked for again (%s)", path, error)
+            return None
+        return answer if asked == question else None
+
+    def keep(self, question: list[str], answer: Answer) -> None:
+        """Keep an answer, whole or not at all."""
+        path = self._path(question)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, msgspec.json.encode([question, answer]))
+
+    def _path(self, question: list[str]) -> Path:
+        """Name the file of a question."""
+        name = digest(question)
+        return self.folder / name[:2] / f"{name}.json"

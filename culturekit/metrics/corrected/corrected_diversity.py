@@ -1,6 +1,7 @@
 """Corrected diversity: VS over batch size of what images really show, with an interval that holds."""
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -18,26 +19,263 @@ from culturekit.metrics.arguments import (
     check_order,
     polars_frame,
 )
-from culturekit.metrics.corrected.artifact_pairs import FoundArtifacts, found_artifacts, pair_diversity
 from culturekit.metrics.corrected.audit_design import Design
-from culturekit.metrics.corrected.audit_gates import MOST_UNPLACED
+from culturekit.metrics.corrected.audit_gates import MOST_UNPLACED, TakenAnswers, audited_answers
 from culturekit.metrics.corrected.audited_counts import NONE, AuditedCounts, audited_counts, label_column
 from culturekit.metrics.corrected.audited_places import WIDER
 from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity, expected_diversity
-from culturekit.metrics.corrected.raters import RatedInterval
-from culturekit.metrics.corrected.rectified import Parted, parted, rectified
+from culturekit.metrics.corrected.raters import RatedInterval, RaterModel, modelled_answers
+from culturekit.metrics.corrected.rectified import CAUTION, Parted, parted, rectified
 from culturekit.metrics.corrected.references import diversity_from_references
 from culturekit.metrics.diversity.kernels import Kernel, Weights, check_weights
 from culturekit.metrics.statistics.intervals import Interval
 
-__all__ = ["CorrectedImages", "Method", "checked_options", "correct_counts", "mean_of_labels", "vendi_corrected"]
+_COLUMNS = (("continent", "continent"), ("country", "country"), ("artifact", "artifact_id"))
+"""Levels, and the columns of matches and answers that hold them."""
+
+LEVELS = tuple(level for level, _ in _COLUMNS)
+_ONE_COUNTRY = (0.0, 1.0, 0.0)
+_FEWEST_PER_PROMPT = 20
+
+_UNSEEN = 3.06
+"""A share of 3 in n of images unlike all others is missed by n audited images 5 times in 100; it lowers the mean of k²
+by twice its part. Over 1.96 this is the least standard error: no audit is without any. As much of 1 in n is left open
+where no pair is alike: a mean of 6 in n² is missed as often."""
+
+_HELPED = 1.1
+"""By how much the error of a helping mapping is larger yet: how far to trust it these images say."""
+
+
+@dataclass(frozen=True, slots=True)
+class PairMean:
+    """The mean of k² over pairs of images of a prompt.
+
+    Attributes:
+        value: the mean.
+        variance: of it, over draws of an audit.
+        erring: how far errors of raters may move it, as a standard error.
+        audited: how many images were audited.
+    """
+
+    value: float
+    variance: float
+    erring: float
+    audited: int
+
+
+@dataclass(frozen=True, slots=True)
+class FoundArtifacts:
+    """What images are mapped to and found to show: all kernels with artifacts share it.
+
+    Attributes:
+        images: prompt_id, and the numbers of what each image is mapped to and found to show on each level.
+        raters: how often the answer that most people give is right.
+        adrift: as in TakenAnswers.
+    """
+
+    images: pl.DataFrame
+    raters: RaterModel
+    adrift: Mapping[str, float]
+
+
+def found_artifacts(
+    matches: pl.DataFrame,
+    audit: pl.DataFrame,
+    *,
+    weights: Weights,
+    pool: str | None = None,
+    sample: pl.DataFrame | None = None,
+    design: Design = "drawn",
+) -> FoundArtifacts:
+    """Take the answers that correct kernels with artifacts, or refuse the audit."""
+    nearest = matches.filter(pl.col("rank") == 1).sort("image_id")
+    taken = audited_answers(nearest, audit, weights=weights, pool=pool, sample=sample, design=design)
+    return FoundArtifacts(_numbered_levels(nearest, _one_answer(taken.said)), _modelled(taken), taken.adrift)
+
+
+def _pair_diversity(found: FoundArtifacts, *, weights: Weights, size: int, confidence: float) -> RatedInterval:
+    """Give 1 / (1 + (size - 1) m) over prompts, m the corrected mean of k² over a prompt's pairs.
+
+    The mapping helps in all prompts or in none: in each alone, what seems surer would often only seem so. The fraction
+    bends: what scatters around m raises its mean by half the curvature times the variance, which is taken out.
+    """
+    prompts = found.images.partition_by("prompt_id", maintain_order=True, as_dict=True).items()
+    tried = []
+    for helped in (False, True):
+        means = [
+            corrected_pair_mean(rows.drop("prompt_id"), str(name), weights=weights, raters=found.raters, helped=helped)
+            for (name,), rows in prompts
+        ]
+        values = np.array([1 / (1 + (size - 1) * mean.value) for mean in means])
+        slopes, scatter = (size - 1) * values**2, np.array([mean.variance for mean in means])
+        tried.append(
+            (float(slopes**2 @ scatter), means, values, slopes, values - (size - 1) * slopes * values * scatter)
+        )
+    _, means, values, slopes, straight = min(tried, key=lambda each: each[0])
+    audited = sum(mean.audited for mean in means)
+    value, limits = float(np.clip(straight, 1 / size, 1.0).mean()), list[float]()
+    for error in _errors_of(slopes, means):
+        low, high = _limits_of(value, error, audited - len(means), confidence)
+        limits += [max(low, 1 / size), min(high, 1.0)]
+    low, high, *sure = limits
+    return RatedInterval(value, low, high, audited, "these", *sure)
+
+
+def _errors_of(slopes: NDArray[np.float64], means: Sequence[PairMean]) -> tuple[float, float]:
+    """Give the standard error of the mean over prompts, of which the audits are independent and the raters are not.
+
+    Images unlike all others may have been missed in any prompt, but in all of them together no more than UNSEEN. The
+    second is what it would be if how raters err were known.
+    """
+    drawn = CAUTION * math.sqrt(sum(slope**2 * mean.variance for slope, mean in zip(slopes, means, strict=True)))
+    missed = max(
+        slope * _UNSEEN * max(mean.value, 1 / mean.audited) / mean.audited
+        for slope, mean in zip(slopes, means, strict=True)
+    )
+    erring = sum(slope * mean.erring for slope, mean in zip(slopes, means, strict=True))
+    own = max(drawn, missed)
+    return math.hypot(own, erring) / len(means), own / len(means)
+
+
+def _limits_of(value: float, error: float, freedom: int, confidence: float) -> tuple[float, float]:
+    """Give a t interval on the scale of log odds, or the plain one where its limit is lower.
+
+    The mean over pairs is too low and too sure where few are alike by chance: what is true lies below more often.
+    """
+    from scipy.special import stdtrit
+
+    margin = float(stdtrit(freedom, (1 + confidence) / 2)) * error
+    odds, far = (1 - value) / value, margin / (value * max(1 - value, margin, 1e-12))
+    low, high = (1 / (1 + odds * math.exp(way * far)) for way in (1, -1))
+    return min(low, value - margin), min(high, value + margin)
+
+
+def _modelled(taken: TakenAnswers) -> RaterModel:
+    """Say how often the answer that most people give is right."""
+    labels = taken.said["label"].rank("dense").cast(pl.Int64) - 1
+    said = taken.said.select("image_id", "annotator", label=labels)
+    return modelled_answers(said, taken.gold, labels=labels.n_unique())
+
+
+def _one_answer(audit: pl.DataFrame) -> pl.DataFrame:
+    """Take the answer that most raters of an image give; ties go to the alphabetically first."""
+    labels = [
+        pl.when(pl.col("none_of_these")).then(pl.lit(NONE)).otherwise(pl.col(column)).alias(level)
+        for level, column in _COLUMNS
+    ]
+    answers = audit.select("image_id", *labels).group_by("image_id", *LEVELS).len()
+    return answers.sort("image_id", "len", *LEVELS, descending=[False, True, False, False, False]).unique(
+        "image_id", keep="first", maintain_order=True
+    )
+
+
+def _numbered_levels(nearest: pl.DataFrame, said: pl.DataFrame) -> pl.DataFrame:
+    """Number what images are mapped to and found to show on each level; nothing is found where nobody looked."""
+    mapped = [pl.col(column).fill_null(NONE).alias(level) for level, column in _COLUMNS]
+    both = nearest.select("image_id", "prompt_id", *mapped).join(
+        said.select("image_id", *(pl.col(level).alias(f"{level}_found") for level in LEVELS)),
+        on="image_id",
+        how="left",
+        maintain_order="left",
+    )
+    return both.select("prompt_id", pl.exclude("image_id", "prompt_id").rank("dense").cast(pl.Int64))
+
+
+def corrected_pair_mean(
+    images: pl.DataFrame, prompt: str, *, weights: Weights, raters: RaterModel, helped: bool
+) -> PairMean:
+    """Correct the mean of k² over the pairs of one prompt's images, by the numbers of their levels.
+
+    Where it helps, the mapped part enters with the weight that makes the audited difference scatter least. Pairs of
+    which an answer is wrong are between as similar as others and not similar: the mean lies between what was seen and
+    that over right².
+    """
+    mapped, both = images.select(LEVELS).to_numpy().T, images.drop_nulls("artifact_found").to_numpy().T
+    audited = both.shape[1]
+    if audited < _FEWEST_PER_PROMPT:
+        raise UsageError(
+            "too few images of a prompt were audited",
+            where=f"prompt {prompt!r}",
+            expected=f"at least {_FEWEST_PER_PROMPT}",
+            found=str(audited),
+        )
+    seen, true = (squared_similarities(levels, weights) for levels in (both[:3], both[3:]))
+    alike = squared_similarities(both[:3], _ONE_COUNTRY)
+    of_images = means_of_images(mapped, weights)
+    scatter = 4 * float(of_images.var(ddof=1)) / len(of_images)
+    trust = _weight_of_mapping(true, seen) if helped else 0.0
+    mean, variance = u_statistic(true - trust * seen)
+    variance = _HELPED**2 * (variance + trust**2 * scatter) if helped else variance
+    missing = float(means_of_images(mapped, _ONE_COUNTRY).mean()) - u_statistic(alike)[0]
+    mean += trust * float(of_images.mean()) + missing * _gap_between(true - trust * seen, alike)
+    seen_mean = max(mean, 0.0)
+    more = (1 + raters.right**-2) / 2
+    erring = seen_mean * math.hypot(more - 1, 2 * raters.doubt / raters.right**3)
+    return PairMean(min(more * seen_mean, 1.0), more**2 * variance, erring, audited)
+
+
+def squared_similarities(labels: NDArray[np.int64], weights: Weights) -> NDArray[np.float64]:
+    """Compute k(i, j)² between images, float64 (n, n), with zeros on the diagonal, from the numbers of their levels."""
+    kernel = sum(weight * (level[:, None] == level) for level, weight in zip(labels, weights, strict=True))
+    squared = np.square(np.asarray(kernel, np.float64))
+    np.fill_diagonal(squared, 0.0)
+    return squared
+
+
+def u_statistic(pairs: NDArray[np.float64]) -> tuple[float, float]:
+    """Average over pairs, (n, n) with zeros on the diagonal, with the variance of the average.
+
+    The jackknife counts twice what pairs have beyond their two images: once is taken out, once is there at least. Of
+    images of many labels, all alike, that is nearly all.
+    """
+    n = len(pairs)
+    rows = pairs.sum(axis=1)
+    total = float(rows.sum())
+    without = (total - 2 * rows) / ((n - 1) * (n - 2))
+    jackknife = float((n - 1) / n * ((without - without.mean()) ** 2).sum())
+    beyond = pairs - (rows[:, None] + rows) / (n - 2) + total / ((n - 1) * (n - 2))
+    np.fill_diagonal(beyond, 0.0)
+    of_pairs = 2 * float((beyond**2).sum()) / (n * (n - 3)) / (n * (n - 1))
+    return total / (n * (n - 1)), max(jackknife - of_pairs, of_pairs)
+
+
+def _gap_between(pairs: NDArray[np.float64], alike: NDArray[np.float64]) -> float:
+    """Give by how much pairs of one mapped country are above others, (n, n) with zeros on the diagonal."""
+    same = alike.sum()
+    others = len(pairs) * (len(pairs) - 1) - same
+    if same == 0 or others == 0:
+        return 0.0
+    return float((pairs * alike).sum() / same - (pairs * (1 - alike)).sum() / others)
+
+
+def _weight_of_mapping(true: NDArray[np.float64], seen: NDArray[np.float64]) -> float:
+    """Give the slope of an image's mean true similarity on its mapped one, between 0 and 1."""
+    x, y = seen.sum(axis=1), true.sum(axis=1)
+    spread = float(((x - x.mean()) ** 2).sum())
+    return float(np.clip(((x - x.mean()) * (y - y.mean())).sum() / spread, 0.0, 1.0)) if spread > 0 else 0.0
+
+
+def means_of_images(labels: NDArray[np.int64], weights: Weights) -> NDArray[np.float64]:
+    """Average k² over the pairs of each image, by counting equal labels; no pair is looked at.
+
+    k² is the sum over pairs of levels of the product of their weights times [equal on both].
+    """
+    total = np.zeros(labels.shape[1])
+    for first, weight in zip(labels, weights, strict=True):
+        for second, other in zip(labels, weights, strict=True):
+            if weight * other > 0:
+                both = first * (second.max() + 1) + second
+                _, place, times = np.unique(both, return_inverse=True, return_counts=True)
+                total += weight * other * (times - 1.0)[place]
+    return np.asarray(total / (labels.shape[1] - 1))
+
 
 Method: TypeAlias = Literal["audit", "references"]
 
-DRAWS = 300
-FRAME = "a table, as a frame of polars or pandas"
-ANSWERED = ("image_id", "artifact_id", "country", "continent")
-LARGEST = 12
+_DRAWS = 300
+_FRAME = "a table, as a frame of polars or pandas"
+_ANSWERED = ("image_id", "artifact_id", "country", "continent")
+_LARGEST = 12
 """The largest batch: the number of kinds of batches grows fast."""
 
 
@@ -106,7 +344,7 @@ def vendi_corrected(
     counts, _ = images.imputed(options.weights)
     diversity = mean_of_labels(counts.parents, options)
     return diversity_from_references(
-        counts, references, diversity, draws=DRAWS, confidence=confidence, rng=rng, by_audit=by_audit
+        counts, references, diversity, draws=_DRAWS, confidence=confidence, rng=rng, by_audit=by_audit
     )
 
 
@@ -124,8 +362,8 @@ class CorrectedImages:
         design: Design = "drawn",
     ) -> None:
         """Take the tables of `vendi_corrected`, and what makes the draws of a level, or of a kernel, by its name."""
-        self.matches = of_one_model(with_columns("matches", matches, {"model", "rank", *ANSWERED}))
-        self.audit = with_columns("audit", audit, {"annotator", "none_of_these", *ANSWERED})
+        self.matches = _of_one_model(with_columns("matches", matches, {"model", "rank", *_ANSWERED}))
+        self.audit = with_columns("audit", audit, {"annotator", "none_of_these", *_ANSWERED})
         self.rng = rng
         self.asked: dict[str, Any] = {"pool": pool, "sample": sample, "design": design}
         self.artifacts: FoundArtifacts | None = None
@@ -137,10 +375,10 @@ class CorrectedImages:
         if options.weights[2] > 0 and q == 2:
             if self.artifacts is None:
                 self.artifacts = found_artifacts(self.matches, self.audit, weights=options.weights, **self.asked)
-            refuse_adrift(self.artifacts.adrift, options.weights)
-            return pair_diversity(self.artifacts, weights=options.weights, size=size, confidence=confidence)
+            _refuse_adrift(self.artifacts.adrift, options.weights)
+            return _pair_diversity(self.artifacts, weights=options.weights, size=size, confidence=confidence)
         counts, told = self.imputed(options.weights)
-        refuse_adrift(counts.adrift, options.weights)
+        _refuse_adrift(counts.adrift, options.weights)
         diversity, rng = mean_of_labels(counts.parents, options), self.rng(str(options.weights))
         return rectified(counts.mapped, counts.found, told, diversity, confidence=confidence, rng=rng)
 
@@ -149,11 +387,11 @@ class CorrectedImages:
         level = label_column(weights)
         if level not in self.levels:
             counts = audited_counts(self.matches, self.audit, weights=weights, **self.asked)
-            self.levels[level] = counts, parted_counts(counts, self.rng(level))
+            self.levels[level] = counts, _parted_counts(counts, self.rng(level))
         return self.levels[level]
 
 
-def refuse_adrift(adrift: Mapping[str, float], weights: Weights) -> None:
+def _refuse_adrift(adrift: Mapping[str, float], weights: Weights) -> None:
     """Refuse a kernel of wider places than many answers name: what lies nowhere would be like nothing else."""
     for level, weight in zip(WIDER, weights[:2], strict=True):
         if weight > 0 and adrift.get(level, 0) > MOST_UNPLACED:
@@ -169,8 +407,8 @@ def checked_options(weights: Kernel, q: float, size: int, confidence: float) -> 
     """Check what is asked for."""
     check_order(q)
     check_count("size", size)
-    if not 2 <= size <= LARGEST:
-        raise argument_error("size", f"between 2 and {LARGEST}", size)
+    if not 2 <= size <= _LARGEST:
+        raise argument_error("size", f"between 2 and {_LARGEST}", size)
     check_confidence(confidence)
     return CorrectionOptions(check_weights(weights), q, size, confidence)
 
@@ -185,13 +423,13 @@ def mean_of_labels(parents: NDArray[np.int64], options: CorrectionOptions) -> Ex
 
 def with_columns(name: str, table: pl.DataFrame, needed: set[str]) -> pl.DataFrame:
     """Read a table that has at least some columns."""
-    frame = polars_frame(name, FRAME, table)
+    frame = polars_frame(name, _FRAME, table)
     if lacking := needed - set(frame.columns):
         raise argument_error(name, f"a table with the columns {', '.join(sorted(lacking))}, too", frame.columns)
     return frame
 
 
-def of_one_model(matches: pl.DataFrame) -> pl.DataFrame:
+def _of_one_model(matches: pl.DataFrame) -> pl.DataFrame:
     """Refuse matches of several models: each errs in its own way."""
     models = matches["model"].unique().sort().to_list()
     if len(models) != 1:
@@ -203,10 +441,10 @@ def correct_counts(
     counts: AuditedCounts, diversity: ExpectedDiversity, *, confidence: float = CONFIDENCE, rng: np.random.Generator
 ) -> RatedInterval:
     """Correct by the audit: what images show is imputed by prompt, and put right where the audit contradicts it."""
-    told = parted_counts(counts, rng)
+    told = _parted_counts(counts, rng)
     return rectified(counts.mapped, counts.found, told, diversity, confidence=confidence, rng=rng)
 
 
-def parted_counts(counts: AuditedCounts, rng: np.random.Generator) -> Parted:
+def _parted_counts(counts: AuditedCounts, rng: np.random.Generator) -> Parted:
     """Impute what the counted images show."""
     return parted(counts.mapped, counts.found, counts.parents, counts.labels.index(NONE), rng=rng)

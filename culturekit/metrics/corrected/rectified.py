@@ -6,32 +6,144 @@ from the other two.
 """
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from culturekit.errors import UsageError
-from culturekit.metrics.corrected.bending import bends
 from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity
 from culturekit.metrics.corrected.imputed_labels import Findings
 from culturekit.metrics.corrected.imputed_prompts import Imputed, impute
 from culturekit.metrics.corrected.raters import RatedInterval
 from culturekit.records.arrays import Array, Counts
 
-__all__ = ["CAUTION", "Parted", "parted", "rectified"]
+PAIRS = 100
+"""With so many pairs of audited images of a prompt, half of what they tell is believed."""
 
-FOLDS = 3
-STEP = 1e-5
-LINE = 0.02
+_TIMES = 100
+"""How often labels are drawn one by one."""
+
+_INSIDE = 0.02
+"""So much of the shares is what was imputed for the images left out: no step takes away more than there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bend:
+    """What is looked at of a prompt of which some images were left out of an imputation.
+
+    Attributes:
+        chain: the imputation.
+        hidden: the share of the prompt's images that it did not see.
+        shares: float64, (n_labels,): what all images show, as imputed.
+        beyond: float64, (n, n_labels): what the images left out show beyond what was imputed for them.
+        drawn: int64, (kept, n_labels): images by what they show, as imputed, and
+        alone: int64, (TIMES, n_labels): each label drawn by itself.
+    """
+
+    chain: int
+    hidden: float
+    shares: Array
+    beyond: Array
+    drawn: Counts
+    alone: Counts
+
+    def steps(self) -> Array:
+        """Give shares on three places of a line for all images left out together, and for each."""
+        lines = np.vstack([self.beyond.mean(axis=0), self.beyond / len(self.beyond)])
+        return np.asarray(self.shares + _INSIDE / 2 * np.arange(3)[:, None, None] * lines).reshape(-1, len(self.shares))
+
+    @property
+    def trust(self) -> float:
+        """How far the pairs of images are believed."""
+        pairs = len(self.beyond) * (len(self.beyond) - 1)
+        return pairs / (pairs + PAIRS)
+
+    def told(self, steps: Array, drawn: Array, alone: Array) -> float:
+        """Say what is to be added, from the diversity of the steps, of what was imputed, and of labels drawn alone."""
+        first, second, third = steps.reshape(3, -1)
+        whole, *each = (first - 2 * second + third) / (_INSIDE / 2) ** 2
+        images = len(each)
+        bent = images / (images - 1) * (whole - sum(each))
+        return self.trust * float(alone.mean() - drawn.mean() + self.hidden**2 * bent / 2)
+
+
+def bends(
+    mapped: Counts,
+    found: Findings,
+    imputed: Imputed,
+    part: Counts,
+    diversity: ExpectedDiversity,
+    *,
+    rng: np.random.Generator,
+) -> tuple[Array, float]:
+    """Give what is to be added to the value for each part of the audited images, (n_parts,), and how far to trust it.
+
+    Args:
+        mapped: int64, (n_prompts, n_labels): images by prompt and mapped label.
+        found: the audited ones among them.
+        imputed: a chain for each part, from the other parts.
+        part: int64, (n,): the part of each audited image.
+        diversity: the mean diversity of batches, as a function of shares or of images.
+        rng: draws.
+    """
+    chains = len(imputed.counts)
+    enough = np.flatnonzero(mapped.sum(axis=1) >= diversity.size)
+    seen = [
+        _bend_of(chain, int(prompt), mapped[prompt], found, imputed, part, rng)
+        for chain in range(chains)
+        for prompt in enough
+        if ((part == chain) & (found.prompt == prompt)).sum() > 1
+    ]
+    told = np.zeros(chains)
+    if not seen:
+        return told, 0.0
+    steps = _values_of(diversity, [one.steps() for one in seen])
+    drawn, alone = (
+        _values_of(diversity.of_images, each) for each in ([one.drawn for one in seen], [one.alone for one in seen])
+    )
+    for one, *values in zip(seen, steps, drawn, alone, strict=True):
+        told[one.chain] += one.told(*values) / len(enough)
+    return told, sum(one.trust for one in seen) / len(enough) / chains
+
+
+def _values_of(diversity: Callable[[NDArray[Any]], Array], rows: Sequence[NDArray[Any]]) -> list[Array]:
+    """Give the diversity of many rows at once, part by part."""
+    return np.split(diversity(np.concatenate(rows)), np.cumsum([len(each) for each in rows])[:-1])
+
+
+def _bend_of(
+    chain: int, prompt: int, mapped: Counts, found: Findings, imputed: Imputed, part: Counts, rng: np.random.Generator
+) -> Bend:
+    """Say what images of a prompt show beyond what was imputed, and draw the labels of all one by one."""
+    cells = imputed.prompt == prompt
+    chances, place = imputed.chances[chain, cells], np.searchsorted(imputed.mapped[cells], found.mapped)
+    held, known = ((found.prompt == prompt) & which for which in (part == chain, part != chain))
+    hidden = mapped[imputed.mapped[cells]] - np.bincount(place[known], minlength=len(chances))
+    odds = np.vstack([chances, found.shown[known]])
+    odds /= odds.sum(axis=1, keepdims=True)
+    images = np.append(hidden, np.ones(known.sum(), np.int64))
+    alone = rng.multinomial(images, odds, size=(_TIMES, len(odds))).sum(axis=1)
+    left_out = chances[place[held]]
+    shares = (1 - _INSIDE) * (images @ odds) / images.sum() + _INSIDE * left_out.mean(axis=0)
+    beyond = found.shown[held] - left_out
+    return Bend(chain, hidden.sum() / images.sum(), shares, beyond, imputed.counts[chain, :, prompt], alone)
+
+
+_FOLDS = 3
+_STEP = 1e-5
+_LINE = 0.02
 """How far shares are moved to see diversity bend, at most, in parts of themselves."""
 
 CAUTION = 1.05
 """By how much intervals are wider than draws and error tell: both are estimates."""
 
-MOST_SKEWED = 2.0
+_MOST_SKEWED = 2.0
 """The skewness of an exponential law."""
 
-ROWS = 6_000
+_ROWS = 6_000
 """Rows of counts whose diversity is computed per fold: with many prompts fewer of the draws."""
 
 
@@ -58,9 +170,9 @@ def parted(mapped: Counts, found: Findings, parents: Counts, none: int, *, rng: 
         none: the label of pictures that show no artifact.
         rng: draws.
     """
-    part = np.arange(len(found.prompt)) % FOLDS
+    part = np.arange(len(found.prompt)) % _FOLDS
     part = part[rng.permutation(len(part))]
-    seen = part != np.arange(FOLDS)[:, None]
+    seen = part != np.arange(_FOLDS)[:, None]
     return Parted(part, impute(mapped, found, seen, parents, none, rng=rng))
 
 
@@ -89,13 +201,13 @@ def rectified(
     if not (mapped.sum(axis=1) >= diversity.size).any():
         raise UsageError("no prompt has as many images as a batch", expected=f"{diversity.size} images of some prompt")
     imputed = told.imputed
-    counts = some_counts(imputed.counts, diversity.size)
-    draws = drawn_values(counts, diversity)
-    images = images_scatter(mapped, imputed.drawn, diversity, rng)
+    counts = _some_counts(imputed.counts, diversity.size)
+    draws = _drawn_values(counts, diversity)
+    images = _images_scatter(mapped, imputed.drawn, diversity, rng)
     slopes = slopes_of(diversity, imputed.shares, mapped)
-    shift, rest, alone, erring = shift_of(mapped, found, told, slopes)
+    shift, rest, alone, erring = _shift_of(mapped, found, told, slopes)
     left = images, beyond(draws, counts, slopes.mean(axis=0))
-    new = unmet(mapped, told.part, slopes) * max(-math.log(2 * (1 - confidence)), 0.0) / len(told.part)
+    new = _unmet(mapped, told.part, slopes) * max(-math.log(2 * (1 - confidence)), 0.0) / len(told.part)
     bent, trust = bends(mapped, found, imputed, told.part, diversity, rng=rng)
     overshot = (1 - trust) * max(shift, 0.0)  # where no pairs tell the bend, the lower limit allows for it
     value, bending = float(draws.mean()) + shift + float(bent.mean()), float(bent.std(ddof=1)) / len(bent) ** 0.5
@@ -129,7 +241,7 @@ def distances(error: float, alone: float, third: float, confidence: float) -> tu
         return 0.0, 0.0
     margin = float(ndtri((1 + confidence) / 2))
     skewness = third / error**3 * (margin**2 + 1) / max(margin**2 - 1, 1.0)
-    half = float(np.clip(skewness, -MOST_SKEWED, MOST_SKEWED)) / 2
+    half = float(np.clip(skewness, -_MOST_SKEWED, _MOST_SKEWED)) / 2
     below, above = (
         CAUTION * error * (way if abs(half) < 1e-3 else (max(1 + half * way / 3 - half**2 / 9, 0.0) ** 3 - 1) / half)
         for way in (-margin, margin)
@@ -138,14 +250,14 @@ def distances(error: float, alone: float, third: float, confidence: float) -> tu
     return narrower * below, narrower * above
 
 
-def some_counts(counts: Counts, size: int) -> Counts:
+def _some_counts(counts: Counts, size: int) -> Counts:
     """Take of the draws as many as the diversity is computed of, int64 (n_chains, some, n_prompts, n_labels)."""
     kept, prompts = counts.shape[1], int((counts[0, 0].sum(axis=1) >= size).sum())
-    some = min(kept, max(ROWS // prompts, 30))
+    some = min(kept, max(_ROWS // prompts, 30))
     return counts[:, np.linspace(0, kept - 1, some).round().astype(np.int64)]
 
 
-def drawn_values(counts: Counts, diversity: ExpectedDiversity) -> Array:
+def _drawn_values(counts: Counts, diversity: ExpectedDiversity) -> Array:
     """Give the mean diversity of prompts for draws of what their images show, float64 (n_chains, some)."""
     counts = counts[:, :, counts[0, 0].sum(axis=1) >= diversity.size]
     values = diversity.of_images(counts.reshape(-1, counts.shape[-1]))
@@ -161,7 +273,7 @@ def beyond(draws: Array, counts: Counts, slope: Array) -> float:
     return float((draws - np.einsum("cdkl,kl->cd", counts, slope) / counts[0, 0].sum()).var())
 
 
-def images_scatter(mapped: Counts, shares: Array, diversity: ExpectedDiversity, rng: np.random.Generator) -> float:
+def _images_scatter(mapped: Counts, shares: Array, diversity: ExpectedDiversity, rng: np.random.Generator) -> float:
     """Give the variance of the diversity of images around that of the shares they come from, prompts taken together."""
     images = mapped.sum(axis=1)
     enough = images >= diversity.size
@@ -177,14 +289,14 @@ def slopes_of(diversity: ExpectedDiversity, shares: Array, mapped: Counts) -> Ar
 
     On average over a prompt it does not.
     """
-    labels, weight = mapped.shape[1], weights_of(mapped, diversity.size)
-    steps = np.vstack([np.zeros(labels), STEP * np.eye(labels)])
+    labels, weight = mapped.shape[1], _weights_of(mapped, diversity.size)
+    steps = np.vstack([np.zeros(labels), _STEP * np.eye(labels)])
     values = diversity((shares[:, :, None] + steps).reshape(-1, labels)).reshape(*shares.shape[:2], -1)
-    slopes = (values[:, :, 1:] - values[:, :, :1]) / STEP
+    slopes = (values[:, :, 1:] - values[:, :, :1]) / _STEP
     return np.asarray(weight[:, None] * (slopes - (slopes * shares).sum(axis=2, keepdims=True)))
 
 
-def weights_of(mapped: Counts, size: int) -> Array:
+def _weights_of(mapped: Counts, size: int) -> Array:
     """Give what an image of each prompt counts: prompts count alike, and those without images for a batch nothing."""
     images = mapped.sum(axis=1)
     enough = images >= size
@@ -196,20 +308,20 @@ def bend_along(diversity: ExpectedDiversity, shares: Array, mapped: Counts, slop
 
     Shares of labels err the likelier, the more frequent these are and the more the score changes with them.
     """
-    weight = weights_of(mapped, diversity.size)
+    weight = _weights_of(mapped, diversity.size)
     enough = weight > 0
     shares, slopes, weight = shares[:, enough], slopes[:, enough], weight[enough]
     line = shares * slopes
     moved = float((line * slopes / weight[:, None]).sum(axis=2).mean())
     if moved < 1e-12:
         return 0.0
-    step = LINE / np.maximum(np.abs(slopes).max(axis=2), LINE)
+    step = _LINE / np.maximum(np.abs(slopes).max(axis=2), _LINE)
     places = shares + np.array([-1, 0, 1])[:, None, None, None] * step[:, :, None] * line
     first, second, third = diversity(places.reshape(-1, shares.shape[2])).reshape(3, *step.shape)
     return float(((first - 2 * second + third) / step**2).mean()) / moved**2
 
 
-def shift_of(mapped: Counts, found: Findings, told: Parted, slopes: Array) -> tuple[float, float, float, float]:
+def _shift_of(mapped: Counts, found: Findings, told: Parted, slopes: Array) -> tuple[float, float, float, float]:
     """Give by how much the imputed diversity is too low to first order, and the variance of that for these images.
 
     The third is the variance that labels alone have, which are held against no imputation; the last what raters' errors
@@ -227,8 +339,8 @@ def shift_of(mapped: Counts, found: Findings, told: Parted, slopes: Array) -> tu
     cell[imputed.prompt, imputed.mapped] = np.arange(len(imputed.prompt))
     expected = (imputed.chances * slopes[:, imputed.prompt]).sum(axis=2)
     p = expected[part, cell[found.prompt, found.mapped]]
-    hidden = np.repeat(mapped[None, imputed.prompt, imputed.mapped], FOLDS, axis=0)
-    chain, image = np.nonzero(part != np.arange(FOLDS)[:, None])
+    hidden = np.repeat(mapped[None, imputed.prompt, imputed.mapped], _FOLDS, axis=0)
+    chain, image = np.nonzero(part != np.arange(_FOLDS)[:, None])
     np.subtract.at(hidden, (chain, cell[found.prompt[image], found.mapped[image]]), 1)
     left = (hidden.sum(axis=1) / total)[part]
     everywhere = ((expected * hidden).sum(axis=1) / hidden.sum(axis=1))[part]
@@ -240,7 +352,7 @@ def shift_of(mapped: Counts, found: Findings, told: Parted, slopes: Array) -> tu
     return shift, variance, float(y.var(ddof=1)) / n, erring
 
 
-def unmet(mapped: Counts, part: Counts, slopes: Array) -> float:
+def _unmet(mapped: Counts, part: Counts, slopes: Array) -> float:
     """Give by how much a label that nobody met would raise the score, in parts of its share.
 
     One that has a share of 1 in n ln(1 / p) is missed by n audited images with chance p.

@@ -2,34 +2,243 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from culturekit.metrics.diversity.deflation import Deflated, deflate
-from culturekit.metrics.diversity.label_classes import LabelClasses
-from culturekit.metrics.diversity.label_kernels import CrossingKernel, NestedKernel, nests
+from culturekit.metrics.diversity.deflation import NONE, Deflated, deflate
+from culturekit.metrics.diversity.label_classes import LabelClasses, combined
 from culturekit.metrics.diversity.spectra import effective_number
 
-__all__ = ["effective_numbers", "largest_eigenvalue", "power_sum", "tsallis_sums"]
+Numbers: TypeAlias = NDArray[Any]
+"""float64 or complex128."""
 
-FEW_NESTED = 48
+_BLOCK = 2_000_000
+"""How many numbers are worked on at a time."""
+
+_NULL = 1e-12
+"""Eigenvalues of a Gram matrix that are smaller, relatively, are rounding noise."""
+
+
+def nests(kernel: Deflated) -> bool:
+    """Tell whether no fine label is shared, and each label of the next level lies in one label of the coarsest."""
+    *coarse, finest = kernel.labels.T
+    if (finest != NONE).any():
+        return False
+    if len(coarse) < 2:
+        return True
+    outer, inner = coarse
+    shared = inner != NONE
+    place = np.empty(int(inner.max(initial=0)) + 1, np.int64)
+    place[inner[shared]] = outer[shared]
+    return bool((place[inner[shared]] == outer[shared]).all())
+
+
+class NestedKernel:
+    """D + sum of w2·u u' over countries + sum of w1·v v' over continents, D diagonal and positive.
+
+    Each rank-one block is added by the matrix determinant lemma: with g the sum of mass/(t + d) over the classes of
+    a country, and h the sum of g/(1 + w2·g) over the countries of a continent, log det(I + A/t) is the sum of
+    log1p(d/t), log1p(w2·g) and log1p(w1·h).
+    """
+
+    def __init__(self, kernel: Deflated) -> None:
+        """Order the classes by continent and country, and find where each begins."""
+        columns = list(kernel.labels[:, :-1].T)
+        outer, inner = columns if len(columns) == 2 else (np.full(len(kernel.mass), NONE), columns[0])
+        wide, near = kernel.weights[:-1] if len(columns) == 2 else (0.0, kernel.weights[0])
+        # Sums are taken in an order that the names of labels have no part in, as far as that is cheap.
+        order = np.lexsort((kernel.mass, kernel.diagonal, inner, outer))
+        outer, inner = outer[order], inner[order]
+        self.mass, self.diagonal = kernel.mass[order], kernel.diagonal[order]
+        self.inner = np.flatnonzero(np.append(True, (np.diff(inner) != 0) | (np.diff(outer) != 0)))
+        self.outer = np.flatnonzero(np.append(True, np.diff(outer[self.inner]) != 0))
+        self.near = np.where(inner[self.inner] == NONE, 0.0, near)
+        self.wide = np.where(outer[self.inner][self.outer] == NONE, 0.0, wide)
+        self.rank = len(self.mass)
+        inside = np.add.reduceat(self.mass, self.inner)
+        around = np.add.reduceat(inside, self.outer)
+        self.trace = float(self.diagonal.sum() + self.near @ inside + self.wide @ around)
+        self.least = float(self.diagonal.min())
+        steps = np.diff(self.inner, append=self.rank)
+        rows = self.near * inside + np.repeat(self.wide * around, np.diff(self.outer, append=len(self.inner)))
+        self.most = float((self.diagonal + np.repeat(rows, steps)).max())
+
+    def resolvent(self, t: Numbers) -> Numbers:
+        """Compute the sum of λ/(λ + t) over the eigenvalues, for t (n,), real or complex, not minus an eigenvalue."""
+        answer = np.empty(len(t), np.result_type(t, np.float64))
+        step = max(1, _BLOCK // self.rank)
+        for start in range(0, len(t), step):
+            answer[start : start + step] = self.resolvent_block(t[start : start + step, None])
+        return answer
+
+    def resolvent_block(self, t: Numbers) -> Numbers:
+        """Compute the sum for t, (n, 1), from derivatives by log t of the three kinds of logarithms."""
+        sums = self.diagonal + t
+        shares = self.mass / sums
+        answer = (self.diagonal / sums).sum(axis=1)
+        g = np.add.reduceat(shares, self.inner, axis=1)
+        slope = np.add.reduceat(shares / sums, self.inner, axis=1)
+        factor = 1 + self.near * g
+        answer = answer + t[:, 0] * (self.near * slope / factor).sum(axis=1)
+        h = np.add.reduceat(g / factor, self.outer, axis=1)
+        slope = np.add.reduceat(slope / factor**2, self.outer, axis=1)
+        return np.asarray(answer + t[:, 0] * (self.wide * slope / (1 + self.wide * h)).sum(axis=1))
+
+    def below(self, x: float) -> bool:
+        """Tell whether all eigenvalues are below x: x·I - A is positive definite, pivot by pivot."""
+        sums = x - self.diagonal
+        if not sums.min() > 0:
+            return False
+        g = np.add.reduceat(self.mass / sums, self.inner)
+        factor = 1 - self.near * g
+        if not factor.min() > 0:
+            return False
+        return bool((self.wide * np.add.reduceat(g / factor, self.outer)).max() < 1)
+
+
+class CrossingKernel:
+    """D + U W U', with a column of U for each shared label, of which the finest labels are eliminated beforehand.
+
+    With M(t) = U'(D + t)^-1 U one needs the determinant of S(t) = I + W^½ M W^½, as small as the number of countries
+    and continents. Classes with d = 0 add G/t to M, with G of low rank: in the eigenvectors of G, and with the
+    square root of t taken out on its range, nothing blows up as t goes to 0.
+    """
+
+    def __init__(self, kernel: Deflated) -> None:
+        """Part the labels into those that are eliminated and those that make the determinant."""
+        from scipy import sparse
+
+        finest, bare = kernel.labels[:, -1], kernel.diagonal == 0
+        impure = np.zeros(int(finest.max(initial=0)) + 2, np.bool_)
+        # The sum over classes that an eliminated label needs is simple only where none has a diagonal.
+        impure[finest[~bare]] = True
+        gone = (finest != NONE) & ~impure[finest]
+        incidence, scale = _columns_of(kernel, gone)
+        self.positive, self.diagonal = kernel.mass[~bare], kernel.diagonal[~bare]
+        self.single = _outer_products(incidence[~bare])
+        label = np.unique(finest[gone], return_inverse=True)[1]
+        shape = (label.max(initial=-1) + 1, len(gone))
+        groups = sparse.csr_array((kernel.mass[gone], (label, np.flatnonzero(gone))), shape)
+        sums = groups @ incidence
+        self.grouped = _outer_products(sums)
+        self.group_mass = np.asarray(groups.sum(axis=1)).ravel()
+        self.group_values = kernel.weights[-1] * self.group_mass
+        gram = incidence[bare].T @ (incidence[bare] * kernel.mass[bare][:, None])
+        gram = (gram - sums.T @ (sums / self.group_mass[:, None])).toarray()
+        self.scale = scale
+        self.gram = gram * np.outer(scale, scale)
+        values, vectors = np.linalg.eigh(self.gram)
+        self.range = values > _NULL * max(float(values.max(initial=0)), 1e-300)
+        self.strength = np.where(self.range, values, 0.0)
+        self.vectors = vectors * scale[:, None]
+        self.rank = len(self.diagonal) + len(self.group_values) + int(self.range.sum())
+        self.trace = float(kernel.diagonal.sum() + kernel.mass @ ((kernel.labels != NONE) @ np.array(kernel.weights)))
+        self.least = min(1e-11, float(kernel.mass.min()))
+        self.most = most(kernel)
+
+    def resolvent(self, t: Numbers) -> Numbers:
+        """Compute the sum of λ/(λ + t) over the eigenvalues, for t (n,), real or complex, not minus an eigenvalue."""
+        answer = np.empty(len(t), np.result_type(t, np.float64))
+        step = max(1, _BLOCK // (self.rank + self.gram.size))
+        for start in range(0, len(t), step):
+            answer[start : start + step] = self.resolvent_block(t[start : start + step])
+        return answer
+
+    def resolvent_block(self, t: Numbers) -> Numbers:
+        """Compute the sum from the derivatives by log t of three kinds of logarithms; the last is of a determinant."""
+        plain = (self.diagonal / (self.diagonal + t[:, None])).sum(axis=1)
+        plain = plain + (self.group_values / (self.group_values + t[:, None])).sum(axis=1)
+        if not len(self.gram):
+            return np.asarray(plain)
+        regular, slope = self.inner_products(t)
+        root = np.where(self.range, np.sqrt(t)[:, None], 1.0)
+        around = root[:, :, None] * root[:, None, :]
+        scaled = around * (self.vectors.T @ regular @ self.vectors)
+        change = around * (self.vectors.T @ slope @ self.vectors)
+        diagonal = np.arange(len(self.gram))
+        scaled[:, diagonal, diagonal] += np.where(self.range, t[:, None], 1.0) + self.strength
+        change[:, diagonal, diagonal] += self.strength
+        return np.asarray(plain + np.trace(np.linalg.solve(scaled, change), axis1=1, axis2=2))
+
+    def inner_products(self, t: Numbers) -> tuple[Numbers, Numbers]:
+        """Give M(t) less G/t, and the same of -t·M'(t), both (len(t), n_columns, n_columns)."""
+        near = self.positive[:, None] / (self.diagonal[:, None] + t)
+        far = 1 / (self.group_mass[:, None] * (self.group_values[:, None] + t))
+        regular = self.single @ near + self.grouped @ far
+        near *= t / (self.diagonal[:, None] + t)
+        far *= t / (self.group_values[:, None] + t)
+        slope = self.single @ near + self.grouped @ far
+        shape = (len(t), *self.gram.shape)
+        return regular.T.reshape(shape), slope.T.reshape(shape)
+
+    def below(self, x: float) -> bool:
+        """Tell whether all eigenvalues are below x: x·I - A is positive definite."""
+        if not x > max(float(self.diagonal.max(initial=0)), float(self.group_values.max(initial=0))):
+            return False
+        near = self.positive / (x - self.diagonal)
+        far = 1 / (self.group_mass * (x - self.group_values))
+        inner = (self.single @ near + self.grouped @ far).reshape(self.gram.shape)
+        small = np.eye(len(self.gram)) - self.scale[:, None] * inner * self.scale - self.gram / x
+        return bool(np.linalg.eigvalsh(small).min(initial=1.0) > 0)
+
+
+def _columns_of(kernel: Deflated, gone: NDArray[np.bool_]) -> tuple[Any, NDArray[np.float64]]:
+    """Give the incidence of classes and shared labels that stay, sparse, and the root of the weight of each label."""
+    from scipy import sparse
+
+    levels = kernel.labels.shape[1]
+    kept = kernel.labels != NONE
+    kept[gone, -1] = False
+    rows, level = np.nonzero(kept)
+    labels, column = np.unique(combined([level, kernel.labels[rows, level]]), return_inverse=True)
+    scale = np.empty(len(labels))
+    scale[column] = np.sqrt(np.array(kernel.weights))[level] if levels else 0.0
+    incidence = sparse.csr_array((np.ones(len(rows)), (rows, column)), (len(kept), len(labels)))
+    return incidence, scale
+
+
+def _outer_products(rows: Any) -> Any:  # noqa: ANN401 - sparse matrices of scipy
+    """Give the outer product of each row of a sparse matrix, (n, c), with itself as a column, (c·c, n)."""
+    from scipy import sparse
+
+    n, c = rows.shape
+    length = np.diff(rows.indptr)
+    row = np.repeat(np.arange(n), length)
+    left = np.repeat(np.arange(rows.nnz), length[row])
+    first = np.cumsum(length[row]) - length[row]
+    right = rows.indptr[row[left]] + np.arange(len(left)) - first[left]
+    place = rows.indices[left].astype(np.int64) * c + rows.indices[right]
+    return sparse.csr_array((rows.data[left] * rows.data[right], (place, row[left])), (c * c, n))
+
+
+def most(kernel: Deflated) -> float:
+    """Bound the eigenvalues by the largest ratio of A·x to x, for x the roots of the masses."""
+    rows = kernel.diagonal.copy()
+    for weight, column in zip(kernel.weights, kernel.labels.T, strict=True):
+        shared = column != NONE
+        sums = np.bincount(column[shared], weights=kernel.mass[shared], minlength=1)
+        rows[shared] += weight * sums[column[shared]]
+    return float(rows.max())
+
+
+_FEW_NESTED = 48
 """Up to so many classes after deflation their matrix is solved at once, where labels nest."""
 
-FEW_CROSSING = 150
+_FEW_CROSSING = 150
 """The same where they do not: sums over such spectra cost more."""
 
-HIGHEST_ON_AXIS = 1.1
+_HIGHEST_ON_AXIS = 1.1
 """Above this order the integral over t > 0 loses digits."""
 
-STEP = 0.55
+_STEP = 0.55
 """In log t: the error is exp(-2·pi²/STEP), or 3e-16."""
 
-DIGITS = 38.0
+_DIGITS = 38.0
 """How many factors of e make a term negligible."""
 
-WIDEST_ANGLE = math.pi / 6
+_WIDEST_ANGLE = math.pi / 6
 
 
 class ImplicitSpectrum(Protocol):
@@ -73,14 +282,14 @@ def effective_numbers(classes: LabelClasses, weights: Sequence[float], orders: S
     if len(exact) == 1:
         sizes, times = np.unique(classes.counts, return_counts=True)
         return [float(effective_number(sizes / classes.items, q=q, times=times)) for q in orders]
-    answers = {2.0: score_of_order_two(classes, exact)} if 2.0 in orders else {}
+    answers = {2.0: _score_of_order_two(classes, exact)} if 2.0 in orders else {}
     others = sorted({float(q) for q in orders} - {2.0})
     if others:
-        answers |= dict(zip(others, by_spectrum(deflate(classes, exact), others), strict=True))
+        answers |= dict(zip(others, _by_spectrum(deflate(classes, exact), others), strict=True))
     return [min(max(answers[float(q)], 1.0), float(classes.items)) for q in orders]
 
 
-def score_of_order_two(classes: LabelClasses, weights: Sequence[float]) -> float:
+def _score_of_order_two(classes: LabelClasses, weights: Sequence[float]) -> float:
     """Compute 1 / (sum of λ²) in closed form: the sum of k(i, j)² over pairs is one of squared shares of labels."""
     total = 0.0
     for one, weight in enumerate(weights):
@@ -90,10 +299,10 @@ def score_of_order_two(classes: LabelClasses, weights: Sequence[float]) -> float
     return 1 / total
 
 
-def by_spectrum(kernel: Deflated, orders: Sequence[float]) -> list[float]:
+def _by_spectrum(kernel: Deflated, orders: Sequence[float]) -> list[float]:
     """Compute the scores from eigenvalues where they are few, and else from sums over them."""
     nested = nests(kernel)
-    if len(kernel.mass) <= (FEW_NESTED if nested else FEW_CROSSING):
+    if len(kernel.mass) <= (_FEW_NESTED if nested else _FEW_CROSSING):
         rest, times = kernel.eigenvalues()
         return [float(effective_number(rest, q=q, times=times)) for q in orders]
     return from_sums(kernel, NestedKernel(kernel) if nested else CrossingKernel(kernel), orders)
@@ -101,9 +310,9 @@ def by_spectrum(kernel: Deflated, orders: Sequence[float]) -> list[float]:
 
 def from_sums(kernel: Deflated, implicit: ImplicitSpectrum, orders: Sequence[float]) -> list[float]:
     """Compute the scores from sums over the implicit eigenvalues and from those that deflation found."""
-    low = tsallis_sums(implicit, [q for q in orders if q <= HIGHEST_ON_AXIS])
-    found = [math.exp(entropy_from_tsallis(low[q] + known_tsallis(kernel, q), q)) for q in low]
-    high = [q for q in orders if q > HIGHEST_ON_AXIS]
+    low = tsallis_sums(implicit, [q for q in orders if q <= _HIGHEST_ON_AXIS])
+    found = [math.exp(_entropy_from_tsallis(low[q] + _known_tsallis(kernel, q), q)) for q in low]
+    high = [q for q in orders if q > _HIGHEST_ON_AXIS]
     top = max(largest_eigenvalue(implicit), float(kernel.known.max(initial=0))) if high else 0.0
     for q in high:
         if math.isinf(q):
@@ -115,14 +324,14 @@ def from_sums(kernel: Deflated, implicit: ImplicitSpectrum, orders: Sequence[flo
     return found
 
 
-def known_tsallis(kernel: Deflated, q: float) -> float:
+def _known_tsallis(kernel: Deflated, q: float) -> float:
     """Sum (λ^q - λ)/(1 - q) over the eigenvalues that deflation found."""
     logs = np.log(kernel.known)
     parts = -logs if q == 1 else np.expm1((q - 1) * logs) / (1 - q)
     return float(kernel.times @ (kernel.known * parts))
 
 
-def entropy_from_tsallis(tsallis: float, q: float) -> float:
+def _entropy_from_tsallis(tsallis: float, q: float) -> float:
     """Give the Rényi entropy that belongs to Tsallis's, both of order q."""
     return tsallis if q == 1 else math.log1p((1 - q) * tsallis) / (1 - q)
 
@@ -137,11 +346,11 @@ def tsallis_sums(spectrum: ImplicitSpectrum, orders: list[float]) -> dict[float,
         return {}
     mean = spectrum.trace / spectrum.rank
     # Near t = 0 the integrand is as t^(1+q), far out as t^(q-2).
-    start = math.log(spectrum.least) - DIGITS / (1 + min(orders))
-    end = math.log(spectrum.most) + DIGITS / (2 - max(orders))
-    t = np.exp(np.arange(start, end + STEP, STEP))
+    start = math.log(spectrum.least) - _DIGITS / (1 + min(orders))
+    end = math.log(spectrum.most) + _DIGITS / (2 - max(orders))
+    t = np.exp(np.arange(start, end + _STEP, _STEP))
     difference = spectrum.resolvent(t) - spectrum.rank * mean / (mean + t)
-    return {q: tsallis(q, spectrum.trace, mean, STEP * float(np.sum(t**q * difference))) for q in orders}
+    return {q: tsallis(q, spectrum.trace, mean, _STEP * float(np.sum(t**q * difference))) for q in orders}
 
 
 def tsallis(q: float, trace: float, mean: float, integral: float) -> float:
@@ -157,9 +366,9 @@ def power_sum(spectrum: ImplicitSpectrum, q: float, *, largest: float) -> float:
     In w = log(z/largest) the eigenvalues lie on the negative half line, again 2·pi·i above it and so on. The curve
     -4·log cosh(s - i·angle) keeps between them, the tighter the higher the order, so that z^q does not grow.
     """
-    angle = min(WIDEST_ANGLE, math.sqrt(1 / q))
-    step = 2 * math.pi * angle / (DIGITS - 2)
-    reach = math.acosh(math.sqrt(math.exp(DIGITS / (2 * q)) + math.sin(angle) ** 2))
+    angle = min(_WIDEST_ANGLE, math.sqrt(1 / q))
+    step = 2 * math.pi * angle / (_DIGITS - 2)
+    reach = math.acosh(math.sqrt(math.exp(_DIGITS / (2 * q)) + math.sin(angle) ** 2))
     s = np.arange(0.5 * step, reach + step, step) - 1j * angle
     w = -4 * np.log(np.cosh(s))
     z = largest * np.exp(w)

@@ -51,7 +51,10 @@ class PagesRead:
 
 
 def pages_stage(given: PagesRead, options: PageOptions = NO_OPTIONS) -> Stage:
-    """Read pages about countries into sections; those without a file are fetched politely, where that is asked for."""
+    """Read pages about countries into sections.
+
+    Those without a file are fetched politely, where that is asked for.
+    """
     return Stage(
         "sources",
         "read-pages",
@@ -76,7 +79,10 @@ class SectionsRead:
 
 
 def extract_stage(given: SectionsRead, options: ExtractOptions, llm: LlmOptions = DEFAULTS) -> Stage:
-    """Have a model find activities on pages; what it quotes must stand there."""
+    """Have a model find activities on pages.
+
+    What it quotes must stand there.
+    """
     return asking_each(
         "extract-activities",
         given,
@@ -101,7 +107,10 @@ class MentionsRead:
 
 
 def merge_stage(given: MentionsRead, options: MergeOptions = MERGED) -> Stage:
-    """Merge what says the same, and choose the activities of each country: 36 in nine categories."""
+    """Merge what says the same, and choose by country.
+
+    Each country keeps 36 activities in nine categories.
+    """
     decided = {} if options.encoder is None else ENCODERS.decided_by(options.encoder)
     return Stage(
         "activities",

@@ -141,7 +141,10 @@ def aggregate_stage(files: AggregateFiles, options: AggregateOptions) -> Stage:
 
 
 def aggregate_imported(given: AggregateReads, options: AggregateOptions) -> Stage:
-    """Put answers together: ratings by model, concept and country, shares, agreement, metrics against people."""
+    """Put answers together by model, concept and country.
+
+    Ratings, shares, agreement, metrics against people.
+    """
     return aggregate_stage(AggregateFiles.beside(given), options)
 
 

@@ -71,7 +71,10 @@ class CultureRead:
 
 
 def expand_stage(given: CultureRead, options: ExpandOptions, llm: LlmOptions = DEFAULTS) -> Stage:
-    """Have a model write captions like those there are, in rounds, until there are enough or it says nothing new."""
+    """Have a model write captions like those there are.
+
+    In rounds, until there are enough or it says nothing new.
+    """
     client = CLIENTS.make(options.proposer)
 
     def plan(out: Path, _: object) -> AskPlan:
@@ -106,7 +109,10 @@ class CaptionsRead:
 
 
 def sample_stage(given: CaptionsRead, options: SampleOptions = SAMPLED) -> Stage:
-    """Draw captions, each category of error its share, and write a prompt for each."""
+    """Draw captions by category of error, and write prompts.
+
+    Each category has its share; each caption gets a prompt.
+    """
     return Stage(
         "sample",
         "sample-captions",
@@ -120,7 +126,10 @@ def sample_stage(given: CaptionsRead, options: SampleOptions = SAMPLED) -> Stage
 
 
 def caption_stats_stage(given: CaptionsToCount) -> Stage:
-    """Count captions, their words and their objects, by category of error; of any file of captions."""
+    """Count captions, their words and objects, by error.
+
+    It takes any file of captions.
+    """
     return Stage(
         "stats",
         "caption-stats",
@@ -141,7 +150,10 @@ def drops_beside(objects: Path | None) -> dict[str, Path]:
 
 
 def translate_stage(given: TranslateReads, options: TranslateOptions = GIVEN, llm: LlmOptions = DEFAULTS) -> Stage:
-    """Translate captions by a model, or take translations that are given; what is none says why."""
+    """Translate captions by a model, or take translations.
+
+    What is no translation says why.
+    """
     spec, language = options.translator, options.language
     client = None if spec is None else CLIENTS.make(spec)
     stage = Stage(
@@ -158,7 +170,10 @@ def translate_stage(given: TranslateReads, options: TranslateOptions = GIVEN, ll
 
 
 def objects_stage(given: ObjectsReads, options: ObjectsOptions = SURE, llm: LlmOptions = DEFAULTS) -> Stage:
-    """List the objects of pictures or captions, for `score c3` and `captions stats`."""
+    """List the objects of pictures or captions.
+
+    `score c3` and `captions stats` take them.
+    """
     spec, detector = options.lister, options.detector
     client = None if spec is None else CLIENTS.make(spec)
     decided = {} if detector is None else {"detector": detector, **behind(DETECTORS, detector)}

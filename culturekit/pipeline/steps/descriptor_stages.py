@@ -77,7 +77,10 @@ class ProposalReads:
 
 
 def propose_stage(given: PromptsRead, options: ProposeOptions, llm: LlmOptions = DEFAULTS) -> Stage:
-    """Have a model propose what pictures of each activity should show, dimension by dimension."""
+    """Have a model propose what pictures of activities show.
+
+    It goes dimension by dimension.
+    """
 
     def requests(instructions: str) -> Iterator[Request]:
         for row in dimensions_of(given.activities()):
@@ -101,7 +104,10 @@ def propose_stage(given: PromptsRead, options: ProposeOptions, llm: LlmOptions =
 
 
 def refine_stage(given: ProposalReads, options: RefineOptions, llm: LlmOptions = DEFAULTS) -> Stage:
-    """Have a model choose among what several proposed, and merge what says the same; it can add nothing."""
+    """Have a model choose among proposals, and merge them.
+
+    What says the same is merged; it can add nothing.
+    """
 
     def requests(instructions: str) -> Iterator[Request]:
         for cell in given.cells(options.at_most):

@@ -40,7 +40,7 @@ class FactSource:
 
 
 def extract_stated(given: FactSource, roots: RootChoice, options: ExtractOptions) -> Stage:
-    """Walk the graph from the roots of concepts and write the candidates."""
+    """Walk the graph from roots and write the candidates."""
     return of_endpoint(given, roots, options) if given.source == "sparql" else of_graph(given, roots, options)
 
 

@@ -69,7 +69,7 @@ class FilterOptions:
 
 
 def filter_stage(given: FilterReads, options: FilterOptions, llm: LlmOptions = DEFAULTS) -> Stage:
-    """Judge candidates; every one that is dropped keeps its reason."""
+    """Judge candidates, and keep the reason of each drop."""
     client, concepts = CLIENTS.make(options.judge), options.roots
 
     def run(work: Work) -> Outcome:
@@ -168,7 +168,10 @@ class SharedBudget(LlmOptions):
 
 
 def complete_filtered(given: CompletionInputs, options: CompletionOptions, llm: SharedBudget) -> Stage:
-    """Complete a collection: a model names what is missing, a second question checks each name."""
+    """Complete a collection by what a model says is missing.
+
+    A second question checks each name.
+    """
     beside = given.kept.parent / f"{DROPS.name}.parquet"
     found = beside if given.drops is None and beside.is_file() else given.drops
     return complete_stage(replace(given, drops=found), options, llm)

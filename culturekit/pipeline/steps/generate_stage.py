@@ -107,6 +107,7 @@ def plan_images(
     price = check_image_price(client)
     journal = journal_for(out)
     answered = {one.key for one in read_spending(journal) if one.answered} if journal else set()
+    answered |= client.under_way(journal.parent) if journal else set()
     with TemporaryDirectory(prefix="culturekit-plan-") as folder:
         calls = planned_calls(prompts_table(prompts, Path(folder)), plan, client, seed=seed)
     left, sent, bound = [], 0, 0
@@ -148,6 +149,8 @@ def paid_images_stage(
 ) -> Stage:
     """Buy the images of a model; what `llm` says of money and speed decides none of them."""
     client = service_of(backend, plan)
+    if llm.batch:
+        client.batches()
     spec = parse_spec(backend)
     spec = replace(spec, options={key: value for key, value in spec.options.items() if key not in OF_THE_WAY})
 
@@ -160,7 +163,7 @@ def paid_images_stage(
         2,
         run,
         {"prompts": prompts},
-        {**asdict(plan), "backend": str(spec), "model": model, "service": asdict(client.identity)},
+        {**asdict(plan), "backend": str(spec), "model": model, "service": asdict(client.identity), **client.decides},
         {"images": seed},
         packages=("msgspec", "numpy", "pillow", "polars"),
         before=partial(check_buying, client),

@@ -12,7 +12,7 @@ from culturekit.builders.space.cspace import ReleaseOptions, release
 from culturekit.builders.space.release_files import check_formats
 from culturekit.errors import UsageError
 from culturekit.kg.concepts import Concept
-from culturekit.kg.countries import countries, country_files
+from culturekit.kg.countries import countries, country_files, use_countries_beside
 from culturekit.kg.looking.compare import write_comparison
 from culturekit.pipeline.steps.concept_options import released_concepts
 from culturekit.records.choices import GraphFormat
@@ -79,6 +79,7 @@ def prompts_stage(
     `released` is the space as it was published, where it was taken in.
     """
     options.check()
+    use_countries_beside(released or cspace)
     groups = quota_groups(released or cspace, concepts) if options.draws else []
     for role, path in options.inputs().items():
         if role != STATEMENTS and not path.is_file():
@@ -146,6 +147,7 @@ def import_graph_stage(path: Path, form: GraphFormat) -> Stage:
 def space_diff_stage(before: Path, after: Path) -> Stage:
     """Compare two cultural spaces; the keys of all stages behind them are part of what decides."""
     sides = [SpaceBehind.found_at(path) for path in (before, after)]
+    use_countries_beside(*(side.file for side in sides))
     return Stage(
         "diff",
         "space-diff",

@@ -38,7 +38,10 @@ class PlacesRead:
 
 
 def geographic_stage(given: PlacesRead, options: GeographicOptions) -> Stage:
-    """Build prompts that name an object, alone or in a region or a country."""
+    """Build prompts that name an object, alone or in a place.
+
+    A place is a region or a country.
+    """
 
     def run(work: Work) -> Outcome:
         table = geographic_prompts(load_places(given.places), options)
@@ -107,7 +110,10 @@ class TripletOptions:
 
 
 def triplets_stage(given: TripletReads, options: TripletOptions) -> Stage:
-    """Build the triplets A to E of each model, for people to compare."""
+    """Build the triplets A to E of each model.
+
+    People compare them.
+    """
 
     def run(work: Work) -> Outcome:
         real = sets_of(given.real, given.photographs, given.prompts, work)

@@ -30,7 +30,10 @@ class ChangedIndex:
 
 
 def append_stage(given: ChangedIndex, files: AppendFiles, options: AppendOptions) -> Stage:
-    """Append pictures and artifacts to an index; only what is new is embedded."""
+    """Append pictures and artifacts to an index.
+
+    Only what is new is embedded.
+    """
 
     def append(work: Work) -> Outcome:
         prompts = None if files.prompts is None else prompts_table(files.prompts, work.scratch)
@@ -56,7 +59,10 @@ def append_stage(given: ChangedIndex, files: AppendFiles, options: AppendOptions
 
 
 def remove_stage(given: ChangedIndex, removed: Removed) -> Stage:
-    """Remove artifacts from an index; their vectors stay on disk until it is compacted."""
+    """Remove artifacts from an index.
+
+    Their vectors stay on disk until it is compacted.
+    """
     going = removed.ids
     return Stage(
         "index",
@@ -70,7 +76,10 @@ def remove_stage(given: ChangedIndex, removed: Removed) -> Stage:
 
 
 def compact_stage(given: ChangedIndex) -> Stage:
-    """Compact an index that was appended to or removed from: one array again, as if it had been built at once."""
+    """Make one array again of an index that was changed.
+
+    It is as if it had been built at once, without what was removed.
+    """
     return Stage(
         "index",
         "index",

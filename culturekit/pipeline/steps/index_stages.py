@@ -21,7 +21,7 @@ TEMPLATES = "index/folder/text_templates.yaml"
 
 
 def index_stage(files: IndexFiles, options: IndexOptions) -> Stage:
-    """Build the index of a cultural space from reference pictures, from names, or from both."""
+    """Build the index of a space from pictures, names, or both."""
 
     def build(work: Work) -> Outcome:
         prompts = None if files.prompts is None else prompts_table(files.prompts, work.scratch)
@@ -57,7 +57,10 @@ BUILD = StageCommand(
 
 
 def embed_stage(source: EmbedSource, options: EmbedOptions) -> Stage:
-    """Embed images or texts into a folder of vectors, which scores and `index map` take."""
+    """Embed images or texts into a folder of vectors.
+
+    Scores and `index map` take it.
+    """
     encoder = options.encoder
     return Stage(
         "vectors",

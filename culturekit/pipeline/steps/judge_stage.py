@@ -45,7 +45,10 @@ class TagPlan(AskPlan):
 
 
 def tag_stage(given: TagReads, options: TagOptions, llm: LlmOptions = DEFAULTS) -> Stage:
-    """Ask a vision model which artifact each image shows: the alternative to `index map`."""
+    """Ask a vision model which artifact each image shows.
+
+    It is the alternative to `index map`.
+    """
     sample = options.sample
 
     def run(work: Work, client: Client | FreeClient) -> Outcome:
@@ -104,7 +107,10 @@ class JudgeOptions:
 
 
 def judge_stage(given: JudgeReads, options: JudgeOptions, llm: LlmOptions = DEFAULTS) -> Stage:
-    """Ask a vision model questions of your own about each image; `score agreement` holds its answers against people."""
+    """Ask a vision model questions of your own about each image.
+
+    `score agreement` holds its answers against people.
+    """
     questions = [asdict(question) for question in options.questions]
     return asking_images(
         "judge",

@@ -61,7 +61,10 @@ def corpus_record(place: Path, final: Path) -> InputRecord:
 
 
 def dialects_stage(given: DialectReads, options: DialectOptions, llm: LlmOptions = DEFAULTS) -> Stage:
-    """Build prompts in two dialects: pairs of a list or of a model, met in corpora, and grammatical."""
+    """Build prompts in two dialects.
+
+    Pairs of a list or of a model, met in corpora, and grammatical.
+    """
     client = None if options.proposer is None else CLIENTS.make(options.proposer)
     GRAMMARS.check(options.grammar)
     if client is not None and given.lists is not None:
@@ -116,7 +119,10 @@ ALL_NOUNS = NounOptions()
 
 
 def neutral_stage(given: NounReads, options: NounOptions = ALL_NOUNS) -> Stage:
-    """Build prompts about nouns, of no group and of each; with --wordnet a sheet of nouns to look at."""
+    """Build prompts about nouns, of no group and of each.
+
+    With --wordnet a sheet of nouns to look at.
+    """
     if given.wordnet is not None:
         idle = {"lists": given.lists, "review": given.review, "nouns": options.nouns}
         if given_besides := [f"--{name}" for name, value in idle.items() if value is not None]:
@@ -218,7 +224,10 @@ class WordnetReads:
 
 
 def wordnet_stage(given: WordnetReads) -> Stage:
-    """Make a data folder of NLTK of Debian's WordNet: with `lexnames` and `index.sense`, which it leaves out."""
+    """Make a data folder of NLTK of Debian's WordNet.
+
+    With `lexnames` and `index.sense`, which it leaves out.
+    """
 
     def run(work: Work) -> Outcome:
         return Outcome({"senses": mend_wordnet(given.source, work.out)})

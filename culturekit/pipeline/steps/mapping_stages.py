@@ -16,7 +16,8 @@ from culturekit.families.handles.mapped_alike import check_mapped_through
 from culturekit.families.handles.public_files import prompts_table, space_table
 from culturekit.index.diagnosis.diagnosis import DiagnosisOptions, diagnose
 from culturekit.index.diagnosis.shuffled_pictures import ShuffleOptions, shuffle_pictures
-from culturekit.index.matching.mapping import MappingInputs, MappingOptions, map_images
+from culturekit.index.matching.mapping import map_images
+from culturekit.index.matching.mapping_options import MappingInputs, MappingOptions
 from culturekit.index.raters.simulated_raters import simulated_audits
 from culturekit.metrics.corrected.audit_sampling import audit_sample
 from culturekit.records.schemas import AUDIT_SAMPLE, AUDITS, CSPACE, IMAGES, MATCHES
@@ -114,7 +115,10 @@ class ShuffleReads:
 
 
 def shuffle_stage(given: ShuffleReads, options: ShuffleOptions) -> Stage:
-    """Cut images into tiles and shuffle them: what such pictures score is the floor of a score."""
+    """Cut images into tiles and shuffle them.
+
+    What such pictures score is the floor of a score.
+    """
     return Stage(
         "shuffled",
         "shuffle",
@@ -138,7 +142,10 @@ class DiagnosisReads:
 
 
 def diagnosis_stage(given: DiagnosisReads, options: DiagnosisOptions) -> Stage:
-    """Hold references out: precision and recall by country, the ceiling of a score, and the hubs of a mapping."""
+    """Hold references out, and say how far the encoder is right.
+
+    Precision and recall by country, the ceiling of a score, and the hubs of a mapping.
+    """
 
     def run(work: Work) -> Outcome:
         check_mapped_through(given.index, given.matches.places)

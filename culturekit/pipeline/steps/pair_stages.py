@@ -59,7 +59,10 @@ class SelectReads:
 
 
 def select_stage(given: SelectReads, options: SelectOptions) -> Stage:
-    """Keep the best pairs of captions and images by one strategy or several, and say why the others are left out."""
+    """Keep the best pairs of captions and images.
+
+    By one strategy or several; it says why the others are left out.
+    """
     check_options(options)
 
     def select(work: Work) -> Outcome:
@@ -73,7 +76,10 @@ def select_stage(given: SelectReads, options: SelectOptions) -> Stage:
 
 
 def export_pairs_stage(given: PairFiles, options: PairOptions) -> Stage:
-    """Write the pairs that a strategy keeps as a folder of images or as shards, with the licence of each."""
+    """Write the pairs that a strategy keeps, with their licences.
+
+    As a folder of images or as shards.
+    """
     check_options(options)
     return Stage(
         "pairs", "export-pairs", 1, partial(export_pairs, given=given, options=options), roles_of(given), kept(options)

@@ -49,7 +49,10 @@ PUBLISHED = ImportOptions()
 
 
 def import_stage(given: PublishedRead, options: ImportOptions = PUBLISHED) -> Stage:
-    """Read descriptors in the layout they were published in; `export` writes them again byte for byte."""
+    """Read descriptors in the layout they were published in.
+
+    `export` writes them again byte for byte.
+    """
     return Stage(
         "descriptors",
         "import-descriptors",
@@ -120,7 +123,10 @@ class DescriptorsRead:
 
 
 def export_stage(given: DescriptorsRead) -> Stage:
-    """Write descriptors in the layout they were published in, one JSON file a country."""
+    """Write descriptors in the layout they were published in.
+
+    One JSON file a country.
+    """
     beside = given.descriptors.parent / f"{PUBLISHED_DESCRIPTORS.name}.parquet"
     published = given.published or (beside if beside.is_file() else None)
     inputs = {"descriptors": given.descriptors, "prompts": given.prompts}

@@ -32,7 +32,10 @@ class QualityReads:
 
 
 def quality_stage(given: QualityReads, options: QualityOptions) -> Stage:
-    """Score the quality of every image; what cannot be scored is listed with its reason."""
+    """Score the quality of every image.
+
+    What cannot be scored is listed with its reason.
+    """
     scorer = options.scorer
     SCORERS.check(scorer)
 

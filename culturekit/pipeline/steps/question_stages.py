@@ -49,7 +49,10 @@ class GraphReads:
 
 
 def graphs_stage(given: GraphReads, options: GraphOptions, llm: LlmOptions = DEFAULTS) -> Stage:
-    """Turn each prompt into a graph of yes/no questions (DSG); a reply that is no such graph is set aside."""
+    """Turn each prompt into a graph of yes/no questions (DSG).
+
+    A reply that is no such graph is set aside.
+    """
     client, kinds = CLIENTS.make(options.writer), options.kinds
 
     def plan(out: Path, _: object) -> AskPlan:
@@ -80,7 +83,10 @@ BUILD = AskingCommand(
 
 
 def answers_stage(given: AnswerReads, options: AnswerOptions, llm: LlmOptions = DEFAULTS) -> Stage:
-    """Ask a vision model the questions of each image's prompt; `score questions` makes DSG of the answers."""
+    """Ask a vision model the questions of each image's prompt.
+
+    `score questions` makes DSG of the answers.
+    """
     wording_of_answers = wording_digest("question_answer")
     return asking_images(
         "answers",
@@ -103,7 +109,10 @@ ASK = AskingCommand(
 
 
 def vqascore_stage(given: WeighReads, options: WeighOptions, llm: LlmOptions = DEFAULTS) -> Stage:
-    """Ask of each image whether it shows its prompt, for the probability of yes (VQAScore)."""
+    """Ask of each image whether it shows its prompt (VQAScore).
+
+    The score is the probability of yes.
+    """
     usual = partial(image_judge.vqa_request, text=USUAL_CAPTION, instructions=wording("vqascore"))
 
     def asked(model: str, folder: Path) -> AskedImages[str]:

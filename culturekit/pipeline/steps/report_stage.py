@@ -8,7 +8,7 @@ import msgspec
 
 from culturekit.cards.build import build_card
 from culturekit.cards.hand import FIELDS_FILE, TEXT_FILE
-from culturekit.cards.provenance import keys_behind
+from culturekit.cards.release_files import keys_behind
 from culturekit.errors import UsageError
 from culturekit.kg.countries import file_of, use_countries_of_recipe
 from culturekit.records.work import Outcome, Work

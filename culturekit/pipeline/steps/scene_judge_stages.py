@@ -38,7 +38,10 @@ __all__ = [
 
 
 def choose_stage(given: ChooseReads, options: ChooseOptions) -> Stage:
-    """Keep the real images that show each prompt best; the others are listed with the reason."""
+    """Keep the real images that show each prompt best.
+
+    The others are listed with the reason.
+    """
     return Stage(
         "real",
         "choose-references",
@@ -100,7 +103,10 @@ def some_dimensions(given: ExtractReads | RateReads | StereotypeReads) -> dict[s
 
 
 def extract_stage(given: ExtractReads, options: SceneOptions, llm: LlmOptions = DEFAULTS) -> Stage:
-    """Ask a vision model what each image shows, in phrases by dimension; `score ahead` compares them."""
+    """Ask a vision model what each image shows, in phrases.
+
+    They are sorted by dimension; `score ahead` compares them.
+    """
     return scene_stage("judge-extract", given, options, llm, "extracted")
 
 
@@ -110,7 +116,10 @@ EXTRACT = AskingCommand(
 
 
 def likert_stage(given: RateReads, options: SceneOptions, llm: LlmOptions = DEFAULTS) -> Stage:
-    """Ask a vision model to rate alignment, hallucination and exaggeration of each image from 1 to 5."""
+    """Ask a vision model to rate each image from 1 to 5.
+
+    It rates alignment, hallucination and exaggeration.
+    """
     return scene_stage("judge-likert", given, options, llm, "likert")
 
 
@@ -122,7 +131,10 @@ LIKERT = AskingCommand(
 
 
 def stereotype_scores_stage(given: StereotypeReads, options: SceneOptions, llm: LlmOptions = DEFAULTS) -> Stage:
-    """Ask of each image whether it shows what pictures of its country overdo, for the probability of yes (EXAG)."""
+    """Ask whether each image shows what its country overdoes.
+
+    The score is the probability of yes (EXAG).
+    """
     return scene_stage("judge-stereotypes", given, options, llm, "stereotyped")
 
 

@@ -7,7 +7,7 @@ from culturekit.builders.country_names import NAMES
 from culturekit.builders.prompting.artifact_names import name_artifacts
 from culturekit.builders.space.foreign_space import import_foreign
 from culturekit.builders.space.imported_space import import_prompts, import_space
-from culturekit.kg.countries import WORLD, country_files
+from culturekit.kg.countries import WORLD, country_files, use_countries_beside
 from culturekit.records.choices import PromptKind
 from culturekit.records.tables import Table
 from culturekit.records.work import Outcome, Work
@@ -31,6 +31,7 @@ def table_stage(path: Path, table: Table) -> Stage:
 def taken_space_stage(path: Path) -> Stage:
     """Take in a cultural space: a table of ours, or a file in the public CUBE layout."""
     typed = path.suffix == ".csv"
+    use_countries_beside(path)
     names = named_by() if typed else country_files()
     version = 3 if typed else 1  # countries of a list that was typed, by whatever they are called
     packages = ("babel", "polars", "pycountry") if typed else ("polars",)

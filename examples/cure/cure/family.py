@@ -114,5 +114,4 @@ CURE = Family(
     cure,
     metrics=(TOLD, GAIN),
     example="--matches matches/matches.parquet --prompts prompts/prompts.parquet --out cure",
-    check="score-cure",
 )

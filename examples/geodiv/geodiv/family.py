@@ -88,6 +88,4 @@ def score_geodiv(matches: pl.DataFrame, options: GeodivOptions) -> Scored:
     return scored(rows, values, left_out={"images that show nothing for sure": nearest.height - seen.height})
 
 
-GEODIV = Family(
-    geodiv, metrics=(ENTROPY,), example="--matches matches/matches.parquet --out geodiv", check="score-geodiv"
-)
+GEODIV = Family(geodiv, metrics=(ENTROPY,), example="--matches matches/matches.parquet --out geodiv")

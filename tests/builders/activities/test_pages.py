@@ -1,7 +1,6 @@
 """Pages of our own in the shapes of CulturalAtlas and Wikipedia: saved, and served on loopback."""
 
 import json
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,11 +9,10 @@ from culturekit.builders.activities import page_list
 from culturekit.builders.activities.page_list import PageOptions, read_list, read_pages
 from culturekit.builders.activities.pages import read_html, read_wikitext
 from culturekit.errors import ConfigError, UpstreamUnavailable, UsageError
-from culturekit.kg.web.polite_source import PoliteSource
 from culturekit.records.schemas import PAGES
 from culturekit.records.work import Work
 from culturekit.storage.tables import read_table
-from tests.builders.answering import Answering, Said, answering
+from tests.builders.answering import Answering, Said, answering, slept
 
 pytest.importorskip("selectolax")
 pytest.importorskip("mwparserfromhell")
@@ -185,7 +183,7 @@ def test_a_page_that_is_listed_twice_is_looked_through_for_both(work: Work, tmp_
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Wait for nothing, and tell how long it would have been."""
     waited: list[float] = []
-    monkeypatch.setattr(page_list, "PoliteSource", partial(PoliteSource, pause=waited.append, clock=lambda: 0.0))
+    monkeypatch.setattr(page_list, "Pace", lambda per_second: slept(per_second, waited))
     return waited
 
 

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from culturekit.errors import IntegrityError
-from culturekit.index.embedding import embedding_shards
+from culturekit.index.embedding import embedding
 from culturekit.index.embedding.embedding import Embedded, embed
 from culturekit.index.encoder import Prepared, Vectors
 from culturekit.pipeline.workers.local_engine import LocalEngine
@@ -30,7 +30,7 @@ class Workers(HereEngine):
 
 @pytest.fixture(autouse=True)
 def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedding_shards, "PICTURES_PER_SHARD", 10)
+    monkeypatch.setattr(embedding, "PICTURES_PER_SHARD", 10)
     register()
 
 

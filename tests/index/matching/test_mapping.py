@@ -10,7 +10,7 @@ from PIL import Image, PngImagePlugin
 from culturekit.errors import IntegrityError, UsageError
 from culturekit.index.embedding.embed_table import EmbedSource, TextColumns
 from culturekit.index.folder.index_folder import open_index
-from culturekit.index.matching.mapping import MappingInputs, MappingOptions
+from culturekit.index.matching.mapping_options import MappingInputs, MappingOptions
 from culturekit.index.matching.match_scope import ChannelVectors
 from culturekit.index.search.search import searcher
 from culturekit.pipeline.steps.mapping_stages import map_stage

@@ -6,7 +6,7 @@ import pytest
 
 from culturekit.errors import UsageError
 from culturekit.index.matching.calibration import equal_rows
-from culturekit.index.matching.mapping import MappingInputs, MappingOptions
+from culturekit.index.matching.mapping_options import MappingInputs, MappingOptions
 from culturekit.index.matching.match_scope import ChannelVectors
 from culturekit.records.schemas import CALIBRATION
 from culturekit.storage.tables import read_table

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from culturekit.index.matching.mapping import MappingInputs, MappingOptions
+from culturekit.index.matching.mapping_options import MappingInputs, MappingOptions
 from culturekit.pipeline.steps.mapping_stages import map_stage
 from culturekit.stages.run_stage import run_stage
 from tests.conftest import HeardProgress, Item, Result

@@ -92,6 +92,31 @@ def test_vectors_are_those_of_open_clip(folder: Path) -> None:
     assert np.ptp(pictures.numpy(), axis=0).max() > 0.1
 
 
+def test_pe_core_is_read_as_open_clip_does(tmp_path: Path) -> None:
+    """Its picture tower is one of timm, with rotary positions and attention pooling; pictures are squashed."""
+    pytest.importorskip("timm")
+    published = open_clip.get_model_config("PE-Core-T-16-384")
+    place = tmp_path / "pe"
+    tiny_folder(
+        place, embed_dim=published["embed_dim"], custom_text=published["custom_text"],
+        vision_cfg=published["vision_cfg"],
+        text_cfg={**published["text_cfg"], "width": 32, "heads": 2, "layers": 1},
+        preprocessing=open_clip.get_pretrained_cfg("PE-Core-T-16-384", "meta"),
+    )  # fmt: skip
+    made = encoder(place)
+    assert "squash to 384x384, Pillow bilinear" in made.identity.preprocessing
+    model, _, transform = open_clip.create_model_and_transforms(f"local-dir:{place}")
+    model.eval()
+    with torch.inference_mode():
+        planes = [transform(Image.fromarray(picture))[None] for picture in PICTURES[:3]]
+        pictures = torch.cat([model.encode_image(plane, normalize=True) for plane in planes]).numpy()
+        texts = model.encode_text(open_clip.get_tokenizer(f"local-dir:{place}")(TEXTS), normalize=True).numpy()
+    np.testing.assert_allclose(made.encode_images(PICTURES[:3]), pictures, atol=1e-5)
+    np.testing.assert_allclose(made.encode_texts(TEXTS), texts, atol=1e-5)
+    assert np.ptp(pictures, axis=0).max() > 0.01
+    assert (made.identity.dim, made.context) == (512, 32)
+
+
 def test_vectors_are_unit_float32_whatever_they_are_encoded_with(folder: Path) -> None:
     made = encoder(folder, "&batch=3")
     assert isinstance(made, ImageEncoder)

@@ -51,11 +51,13 @@ def encoder(folder: Path, options: str = "batch=4") -> Any:
 def reference_pictures(folder: Path, pictures: Sequence[NDArray[np.uint8]]) -> NDArray[np.float32]:
     """What transformers' own processor and model make of pictures, one at a time."""
     torch, transformers, _ = packages()
-    processor = transformers.AutoImageProcessor.from_pretrained(folder, backend="pil")
+    dinov3 = folder.name.startswith("dinov3")
+    processor = transformers.AutoImageProcessor.from_pretrained(folder, **({} if dinov3 else {"backend": "pil"}))
     model = transformers.AutoModel.from_pretrained(folder).eval()
     ask = getattr(model, "get_image_features", model)
+    told = {"do_resize": False, "return_tensors": "pt"} if dinov3 else {"return_tensors": "pt"}
     with torch.inference_mode():
-        rows = [ask(**processor(Image.fromarray(picture), return_tensors="pt")).pooler_output for picture in pictures]
+        rows = [ask(**processor(Image.fromarray(picture), **told)).pooler_output for picture in pictures]
         vectors: NDArray[np.float32] = torch.nn.functional.normalize(torch.cat(rows)).numpy()
     return vectors
 
@@ -79,8 +81,39 @@ def test_pictures_are_encoded_as_transformers_does(folders: Path, family: str) -
     assert vectors.dtype == np.float32
     assert vectors.shape == (len(PICTURES), made.identity.dim)
     assert np.linalg.norm(vectors.astype(float), axis=1) == pytest.approx(1, abs=1e-6)
-    assert np.abs(vectors - reference_pictures(folders / family, PICTURES)).max() < 1e-5
+    # what transformers resizes in fractions of a level, by torchvision, is in bytes here: see the next test
+    pictures = [made.prepare(picture) for picture in PICTURES] if family.startswith("dinov3") else PICTURES
+    assert np.abs(vectors - reference_pictures(folders / family, pictures)).max() < 1e-5
     assert np.linalg.norm(vectors[0] - vectors[1]) > 1e-3, "the model looks at its pictures"
+
+
+@pytest.mark.parametrize("size", [(50, 40), (SIDE, SIDE), (300, 31), (64, 200)])
+def test_dinov3_prepares_pictures_within_a_level_of_transformers(folders: Path, size: tuple[int, int]) -> None:
+    _, transformers, _ = packages()
+    processor = transformers.AutoImageProcessor.from_pretrained(folders / "dinov3_vit")
+    asked = {"do_normalize": False, "return_tensors": "np"}
+    theirs = processor(Image.fromarray(noise(*size)), **asked)["pixel_values"][0].transpose(1, 2, 0) * 255
+    ours = encoder(folders / "dinov3_vit").prepare(noise(*size))
+    assert np.abs(ours - theirs).max() <= 1.01
+    assert np.abs(ours - theirs).mean() < 0.4
+
+
+@pytest.mark.parametrize("family", ["dinov2", "dinov2_with_registers", "dinov3_convnext", "dinov3_vit"])
+def test_features_as_they_are_have_a_name_of_their_own(folders: Path, family: str) -> None:
+    torch, transformers, _ = packages()
+    unit, whole = encoder(folders / family), encoder(folders / family, "batch=4&give=features")
+    assert whole.identity.name == f"DINOv{family[5]} features"
+    assert whole.identity.weights == unit.identity.weights
+    vectors = whole.encode_images(PICTURES)
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    assert np.abs(lengths - 1).min() > 0.1
+    assert vectors / lengths == pytest.approx(unit.encode_images(PICTURES), abs=1e-6)
+    model = transformers.AutoModel.from_pretrained(folders / family).eval()
+    with torch.inference_mode():
+        numbers = whole.inputs([whole.prepare(PICTURES[0])])
+        assert vectors[0] == pytest.approx(model(**numbers).pooler_output[0].numpy(), abs=1e-5)
+    with pytest.raises(UsageError, match="vectors of length one only; expected DINOv2 or DINOv3"):
+        encoder(folders / "clip", "give=features")
 
 
 @pytest.mark.parametrize("family", READING)

@@ -131,6 +131,22 @@ def make_dinov2_with_registers(place: Path) -> None:
     make_dinov2(place, registers=True)
 
 
+def make_dinov3(place: Path) -> None:
+    """DINOv3; transformers prepares its pictures with torchvision only."""
+    _, transformers, _ = packages()
+    settings: Mapping[str, Any] = {**LAYERS, "image_size": 64, "patch_size": 8, "num_register_tokens": 2}
+    processor = transformers.DINOv3ViTImageProcessor(size={"height": SIDE, "width": SIDE})
+    save(place, transformers.DINOv3ViTModel(transformers.DINOv3ViTConfig(**settings)), processor)
+
+
+def make_dinov3_convnext(place: Path) -> None:
+    """DINOv3 of convolutions."""
+    _, transformers, _ = packages()
+    config = transformers.DINOv3ConvNextConfig(hidden_sizes=[8, 16, 24, 32], depths=[1, 1, 1, 1])
+    processor = transformers.DINOv3ViTImageProcessor(size={"height": SIDE, "width": SIDE})
+    save(place, transformers.DINOv3ConvNextModel(config), processor)
+
+
 def make_sentence(place: Path, *, length: int = 20) -> None:
     """A model like LaBSE: BERT, its first token, a dense layer, unit length."""
     torch, transformers, _ = packages()
@@ -157,4 +173,6 @@ MAKERS: Mapping[str, Callable[[Path], None]] = {
     "siglip2": make_siglip2,
     "dinov2": make_dinov2,
     "dinov2_with_registers": make_dinov2_with_registers,
+    "dinov3_convnext": make_dinov3_convnext,
+    "dinov3_vit": make_dinov3,
 }

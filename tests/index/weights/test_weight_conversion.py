@@ -161,6 +161,15 @@ def test_a_pickle_that_runs_something_is_refused_and_runs_nothing(
     assert not (tmp_path / "ran").exists()
 
 
+def test_a_torchscript_archive_is_refused(tmp_path: Path) -> None:
+    source = saved(tmp_path, weights())
+    with zipfile.ZipFile(source, "a") as archive:
+        archive.writestr("checkpoint/constants.pkl", b"")
+    with pytest.raises(IntegrityError, match="nothing of it was run") as told:
+        converted(source)
+    assert told.value.found == "a TorchScript archive"
+
+
 def test_another_file_than_the_published_one_is_not_opened(tmp_path: Path) -> None:
     source = saved(tmp_path, Runs(os.system, f"touch {tmp_path}/ran"))
     with pytest.raises(IntegrityError, match="not the file that was published") as told:

@@ -21,8 +21,10 @@ from culturekit.kg.sparql import sparql_queries, sparql_source
 from culturekit.kg.sparql.sparql_client import SparqlClient
 from culturekit.kg.sparql.sparql_source import extract_from_endpoint
 from culturekit.kg.walk.extract import extract
+from culturekit.kg.web.polite_source import AT_ONCE
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.package_data import shipped
+from tests.builders.answering import slept
 from tests.conftest import HeardProgress, HereEngine
 from tests.effort import examples
 from tests.kg.sparql_server import Endpoint, serving
@@ -32,9 +34,10 @@ SAMPLE = shipped("kg/sample/wikidata-sample.json.gz")
 FACTS = ("P31", "P279", "P495", "P17", "P2012", "P361")
 
 
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[Endpoint]:
-    with serving(Graph()) as running:
+@pytest.fixture(scope="module", params=["rdflib", "oxigraph"])
+def endpoint(request: pytest.FixtureRequest) -> Iterator[Endpoint]:
+    """An endpoint on each of two engines that share no code, so that nothing is asked in the words of one."""
+    with serving(Graph(), oxigraph=request.param == "oxigraph") as running:
         yield running
 
 
@@ -54,7 +57,7 @@ def from_dump(dump: Path, concepts: Sequence[Concept], folder: Path, languages: 
 
 def from_endpoint(endpoint: Endpoint, concepts: Sequence[Concept], folder: Path) -> tuple[Path, Outcome]:
     work = hands(folder / "sparql")
-    with SparqlClient(endpoint.url, "test@example.org", work.scratch / "replies", pause=lambda _: None) as client:
+    with SparqlClient(endpoint.url, "test@example.org", work.scratch / "replies", pace=slept(1e6, [])) as client:
         outcome = extract_from_endpoint(work, client, concepts)
     return work.out, outcome
 
@@ -94,7 +97,7 @@ def test_the_bundled_sample_gives_the_same_candidates(endpoint: Endpoint, tmp_pa
     out, outcome = from_endpoint(endpoint, concepts, tmp_path)
     assert_same(from_dump(SAMPLE, concepts, tmp_path), out)
     assert outcome.counts["candidates"] == 69
-    assert len(endpoint.connections) == 1
+    assert len(endpoint.connections) <= AT_ONCE
     assert set(endpoint.agents) == {endpoint.agents[0]}
     assert re.fullmatch(r"culturekit/\S+ \(test@example\.org\)", endpoint.agents[0])
 

@@ -10,7 +10,7 @@ import pytest
 from culturekit.errors import UpstreamUnavailable, UsageError
 from culturekit.kg.dump.entities import Item, decode
 from culturekit.kg.web.live_entity import live_entity, read_entity
-from tests.builders.answering import Said, answering
+from tests.builders.answering import Said, answering, slept
 from tests.command_line import culturekit
 
 CONTACT = "me@example.org"
@@ -64,10 +64,10 @@ def test_an_item_is_asked_for_once_and_read(tmp_path: Path) -> None:
         ("P31", "Q2095", "value", "preferred", False, False), ("P31", None, "somevalue", "normal", False, False),
         ("P17", "Q155", "value", "normal", True, True),
     ]  # fmt: skip
-    (kept,) = (tmp_path / "cache").iterdir()
+    (kept,) = (tmp_path / "cache").rglob("*.json")
     kept.write_bytes(kept.read_bytes()[:-9])
     with answering(lambda path: said(Q746549=document())) as server, pytest.raises(UpstreamUnavailable):
-        live_entity("Q746549", CONTACT, url="http://127.0.0.1:9", cache=tmp_path / "cache", pause=lambda _: None)
+        live_entity("Q746549", CONTACT, url="http://127.0.0.1:9", cache=tmp_path / "cache", pace=slept(1e6, []))
 
 
 def test_a_merged_item_says_so() -> None:
@@ -100,7 +100,7 @@ def test_a_missing_item_and_a_missing_server_leave_with_their_codes() -> None:
             live_entity("Q1", CONTACT, url=server.url)
     pauses: list[float] = []
     with pytest.raises(UpstreamUnavailable, match="did not answer in 5 tries") as caught:
-        live_entity("Q1", CONTACT, url="http://127.0.0.1:9", pause=pauses.append)
+        live_entity("Q1", CONTACT, url="http://127.0.0.1:9", pace=slept(1e6, pauses))
     assert caught.value.exit_code == 3
     assert [pause for pause in pauses if pause >= 1][:1] == [1.0]
     with pytest.raises(UsageError, match="not on the public internet"):
@@ -135,3 +135,22 @@ def has_datatypes(entity: dict[str, Any]) -> bool:
     ]
     texts = all(isinstance(entity.get(name), dict) for name in ("labels", "descriptions", "aliases", "sitelinks"))
     return texts and all("datatype" in snak for snak in ours)
+
+
+def test_a_value_of_type_entity_schema_is_a_value_that_is_no_item() -> None:
+    """Since 2024 statements and qualifiers can name an EntitySchema, whose id has no number beside it."""
+    schema: dict[str, Any] = {
+        "snaktype": "value", "property": "P12861", "datatype": "entity-schema", "hash": "0",
+        "datavalue": {"value": {"id": "E123", "entity-type": "entity-schema"}, "type": "wikibase-entityid"},
+    }  # fmt: skip
+    told = claim("P31", "Q2095", qualifiers={"P12861": [schema]}, **{"qualifiers-order": ["P12861"]})
+    odd = {**claim("P31", None), "mainsnak": {**schema, "property": "P31"}}
+    plain = {**claim("P12861", None), "mainsnak": schema}
+    item = document("Q5", claims={"P31": [told, odd], "P12861": [plain]})
+    live = [(s.property, s.value, s.snak, s.qualified) for s in read_entity("Q5", item).statements]
+    assert live == [("P31", "Q2095", "value", True), ("P31", None, "value", False)]
+    read = decode(json.dumps(item).encode(), languages=("en",))
+    assert isinstance(read, Item)
+    assert [(s.property, s.value, s.snak, s.qualified) for s in read.statements] == [
+        ("P31", 2095, "value", True), ("P31", 0, "value", False),
+    ]  # fmt: skip

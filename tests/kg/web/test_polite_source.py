@@ -1,8 +1,12 @@
+import threading
+
 import pytest
 
 from culturekit.errors import UpstreamUnavailable, UsageError
-from culturekit.kg.web.polite_source import MAX_BYTES, PoliteSource
-from tests.builders.answering import Said, answering
+from culturekit.kg.web import polite_source
+from culturekit.kg.web.pinned_connection import PinnedConnection
+from culturekit.kg.web.polite_source import AT_ONCE, MAX_BYTES, Pace, PoliteSource
+from tests.builders.answering import Said, answering, slept
 from tests.llm.server.dripping import HEADER, dripping
 
 GOOD = Said(body=b'{"a": 1}')
@@ -10,7 +14,7 @@ GOOD = Said(body=b'{"a": 1}')
 
 def source(url: str, waits: list[float], **secrets: str) -> PoliteSource:
     told = {name.replace("_", "-"): (lambda value=value: value) for name, value in secrets.items()}
-    return PoliteSource(url, "me@example.org", 1e6, secrets=told, pause=waits.append)
+    return PoliteSource(url, "me@example.org", slept(1e6, waits), secrets=told)
 
 
 def turns(*replies: Said) -> object:
@@ -111,14 +115,9 @@ def test_a_redirect_to_what_is_no_page_is_refused(to: str) -> None:
 
 
 def test_questions_keep_their_pace() -> None:
-    now, waits = [0.0], list[float]()
-
-    def pause(seconds: float) -> None:
-        waits.append(seconds)
-        now[0] += seconds
-
+    waits = list[float]()
     with answering(lambda path: GOOD) as server:
-        slow = PoliteSource(server.url, "me@example.org", 4.0, pause=pause, clock=lambda: now[0])
+        slow = PoliteSource(server.url, "me@example.org", slept(4.0, waits))
         for _ in range(3):
             slow.ask("x", dict)
     assert waits == [0.25, 0.25]
@@ -133,3 +132,72 @@ def test_a_server_that_sends_a_byte_now_and_then_is_cut_off(begin: bytes) -> Non
         asked.longest = 0.2
         with pytest.raises(UpstreamUnavailable, match=r"timed out|too long as a whole"):
             asked.ask("x", dict)
+
+
+def test_https_never_becomes_http() -> None:
+    with pytest.raises(UpstreamUnavailable, match="nowhere safe"):
+        polite_source._moved_to("https://example.org/sparql", "http://example.org/sparql")
+    assert polite_source._moved_to("http://example.org/a", "https://example.org/b") == "https://example.org/b"
+
+
+def test_three_questions_are_asked_at_once_and_no_more() -> None:
+    together, lock = [0, 0], threading.Lock()
+    three = threading.Barrier(AT_ONCE, timeout=30)
+
+    def answer(path: str) -> Said:
+        with lock:
+            together[0] += 1
+            together[1] = max(together)
+        if path in {"/0", "/1", "/2"}:
+            three.wait()
+        with lock:
+            together[0] -= 1
+        return Said(body=f'{{"a": {path[1:]}}}'.encode())
+
+    with answering(answer) as server, PoliteSource(server.url, "me@example.org", Pace(1e6)) as source:
+        found = list(source.each(lambda n: source.ask(str(n), dict[str, int])["a"], range(40)))
+    assert found == list(range(40))
+    assert together == [0, AT_ONCE], "the barrier opens only when all three are there"
+
+
+def test_when_one_is_told_to_wait_all_wait() -> None:
+    waits: list[float] = []
+    pace = slept(1e6, waits)
+    with answering(turns(Said(429, headers={"Retry-After": "9"}), GOOD)) as server:  # type: ignore[arg-type]
+        one, other = (PoliteSource(server.url, "me@example.org", pace) for _ in range(2))
+        pace.hold(30)
+        one.ask("x", dict)
+        other.ask("x", dict)
+    assert [wait for wait in waits if wait >= 1] == [pytest.approx(30), pytest.approx(9)]
+
+
+def test_what_goes_wrong_ends_the_asking() -> None:
+    with answering(lambda path: Said(403 if path == "/0" else 200)) as server:
+        source = PoliteSource(server.url, "me@example.org", Pace(0.02))
+        with pytest.raises(UpstreamUnavailable, match="HTTP 403"):
+            list(source.each(lambda n: source.ask(str(n), dict), range(100)))
+        assert len(server.asked) == 1, "nobody waits for a turn any more"
+
+
+def test_all_of_wikimedia_is_asked_at_one_pace_of_200_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hosts are stood for by loopback: what is looked at is when their turns come, on a clock of the test."""
+    waits: list[float] = []
+    assert polite_source._OF_WIKIMEDIA.per_second == pytest.approx(200 / 60)
+    monkeypatch.setattr(polite_source, "_OF_WIKIMEDIA", slept(200 / 60, waits))
+    hosts = ["wikimedia.org", "www.wikidata.org", "query.wikidata.org", "hi.wikipedia.org", "upload.wikimedia.org"]
+    with answering(lambda path: GOOD) as server:
+        port = server.url.rpartition(":")[2]
+
+        def connect(parts: object, timeout: float, *, may_be_here: bool) -> PinnedConnection:
+            del parts, may_be_here
+            connection = PinnedConnection("127.0.0.1", int(port), timeout=timeout)
+            connection.pinned = ("127.0.0.1", int(port))
+            return connection
+
+        monkeypatch.setattr(polite_source, "connect_to", connect)
+        for host in hosts:
+            PoliteSource(f"https://{host}/x", "me@example.org", Pace(1e6)).ask("y", dict)
+        assert waits == [pytest.approx(0.3)] * 4
+        PoliteSource("https://notwikipedia.org/x", "me@example.org", Pace(1e6)).ask("y", dict)
+        assert len(waits) == 4
+    assert len(server.asked) == 6

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from culturekit.errors import UsageError
 from culturekit.metrics import audit_sample, vendi_corrected
-from culturekit.metrics.corrected.artifact_pairs import (
+from culturekit.metrics.corrected.corrected_diversity import (
     LEVELS,
     corrected_pair_mean,
     found_artifacts,

@@ -9,10 +9,10 @@ import pytest
 from numpy.typing import NDArray
 
 from culturekit.metrics import audit_sample, vendi_corrected
-from culturekit.metrics.corrected.bending import PAIRS, bends
 from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity, expected_diversity
 from culturekit.metrics.corrected.imputed_labels import Findings
 from culturekit.metrics.corrected.imputed_prompts import Imputed
+from culturekit.metrics.corrected.rectified import PAIRS, bends
 from tests.metrics.corrected.audits_by_hand import audits_of, matches_of
 
 LABELS, IMAGES, HELD, CHAINS = 4, 400, 20, 3

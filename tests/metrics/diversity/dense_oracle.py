@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from culturekit.verify.scores.vendi import NOISE, effective, kernel_of
+from tests.oracles.vendi import NOISE, effective, kernel_of
 
 __all__ = ["INFINITY", "crossing_codes", "dense_of_codes", "nested_codes", "score_of"]
 

@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 from culturekit.metrics import STANDARD_KERNELS, vendi
 from culturekit.metrics.diversity.deflation import Deflated, deflate
 from culturekit.metrics.diversity.label_classes import classes_of
-from culturekit.metrics.diversity.label_kernels import CrossingKernel, NestedKernel, nests
 from culturekit.metrics.diversity.label_spectra import (
+    CrossingKernel,
+    NestedKernel,
     effective_numbers,
     from_sums,
     largest_eigenvalue,
+    nests,
     power_sum,
     tsallis_sums,
 )

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from culturekit.metrics import PRDC
-from culturekit.verify.scores.realism_scores import shares
+from tests.oracles.set_distances import shares
 
 __all__ = ["oracle_prdc", "squares"]
 

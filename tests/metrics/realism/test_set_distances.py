@@ -18,7 +18,7 @@ from culturekit.metrics import (
 )
 from culturekit.metrics.realism import features, set_distances
 from culturekit.metrics.realism.set_distances import split_scores
-from culturekit.verify.scores.realism_scores import squared_mmd
+from tests.oracles.set_distances import squared_mmd
 
 seeds = st.integers(0, 2**32 - 1)
 

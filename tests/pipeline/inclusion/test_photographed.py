@@ -9,9 +9,7 @@ from culturekit.errors import UsageError
 from culturekit.pipeline.steps.inclusion_stages import photographed_stage
 from culturekit.records.schemas import IMAGES, PROMPTS
 from culturekit.storage.tables import write_table
-from culturekit.verify.verify_run import verify_run
 from tests.conftest import stage_here
-from tests.verify.forging import change_table, reseal
 
 COUNTS = {("bag", "Africa"): 5, ("bag", "Europe"): 3, ("dog", "Africa"): 4, ("dog", "Europe"): 2, ("hat", "Africa"): 9}
 """Of hats in Europe there are none; of the photographs of bags in Africa two are copies of one."""
@@ -58,11 +56,3 @@ def test_every_region_has_to_have_so_many_and_copies_do_not_count(tables: dict[s
     ]
     with pytest.raises(UsageError, match="at least 4 in every region, found 3 of bag in Africa"):
         kept(tables, tmp_path / "four", "plain", least=4)
-
-
-def test_a_verification_counts_them_again(tables: dict[str, Path], tmp_path: Path) -> None:
-    kept(tables, tmp_path / "kept", "plain", least=3)
-    assert verify_run(tmp_path / "kept").exit_code == 0
-    change_table(tmp_path / "kept/prompts.parquet", lambda table: table.with_columns(text=pl.lit("cat")))
-    reseal(tmp_path / "kept")
-    assert any("is something else" in str(finding) for finding in verify_run(tmp_path / "kept").findings)

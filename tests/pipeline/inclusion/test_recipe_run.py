@@ -8,16 +8,14 @@ import pytest
 from culturekit.pipeline.steps.report_stage import report_of
 from culturekit.verify.verify_run import verify_run
 from tests.pipeline.inclusion import small_world
-from tests.pipeline.shipped_recipes import Finished, check_built_then_reused, run_small, verified
-
-SMALL = ("images.slots=8", "photographs.each=14", "people.near=1", "people.far=0")
+from tests.pipeline.shipped_recipes import SMALL, Finished, check_built_then_reused, run_small, verified
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
-    return run_small("inclusion", SMALL, tmp_path_factory.mktemp("inclusion"))
+    return run_small("inclusion", SMALL["inclusion"], tmp_path_factory.mktemp("inclusion"))
 
 
 def first_of(folder: Path, table: str, metric: str, **where: str) -> str:
@@ -30,7 +28,7 @@ def first_of(folder: Path, table: str, metric: str, **where: str) -> str:
 
 
 def test_every_stage_is_built_and_then_reused(finished: Finished) -> None:
-    check_built_then_reused("inclusion", SMALL, finished)
+    check_built_then_reused("inclusion", SMALL["inclusion"], finished)
 
 
 def test_the_report_has_a_section_for_every_table(finished: Finished) -> None:

@@ -10,7 +10,6 @@ from culturekit.pipeline.steps.scene_score_stages import gaps_of_scores_stage, g
 from culturekit.records.schemas import ANNOTATIONS, SCENE_ITEMS, SCORES, VALUES
 from culturekit.storage.manifest import read_manifest
 from culturekit.storage.tables import read_table
-from culturekit.verify.verify_run import verify_run
 from tests.pipeline.steps.marked_scenes import OFFERED, Rows, blank, made, marked, saved, scores_row
 
 ALL: dict[str, Sequence[Any]] = {"shown": [("samovar", "gondola")] * 3, "relevant": [("samovar", "hand drums")] * 3}
@@ -150,8 +149,6 @@ def test_what_the_extractor_is_not_asked_for_is_no_part_of_marks_either(tmp_path
     references = {"objects": ("samovar", "hand drums"), "attire": ("silk sari",), "people": ("beret",)}
     folder = marked(tmp_path, ALL, references=references)
     assert marks_of(folder) == {"align_marked": [0.25] * 3, "hal_marked": [0.25] * 3}
-    answer = verify_run(folder)
-    assert answer.findings == ()
 
 
 def test_values_stand_under_groups_of_countries_too(tmp_path: Path) -> None:
@@ -184,7 +181,7 @@ def gap_rows(root: Path) -> pl.DataFrame:
     return read_table(folder / "scores.parquet", SCORES)
 
 
-def test_each_pair_of_groups_has_a_gap_that_is_verified(tmp_path: Path) -> None:
+def test_each_pair_of_groups_has_a_gap(tmp_path: Path) -> None:
     judged = saved(tmp_path / "judged", SCORES, [
         scores_row("align", group=group, value=value)
         for group, value in (("Europe", 0.5), ("Asia", 0.75), ("Oceania", 0.25))
@@ -194,9 +191,6 @@ def test_each_pair_of_groups_has_a_gap_that_is_verified(tmp_path: Path) -> None:
     assert found.select("group", "value").rows() == [
         ("Asia - Europe", 0.25), ("Asia - Oceania", 0.5), ("Europe - Oceania", 0.25),
     ]  # fmt: skip
-    answer = verify_run(folder)
-    assert [one.verdict for one in answer.verdicts] == ["verified"] * 3
-    assert answer.findings == ()
 
 
 def test_gaps_of_scores_are_judged_corrected_and_true(tmp_path: Path) -> None:

@@ -1,1 +1,0 @@
-"""Scores recomputed from the values behind them, by their formulas alone."""

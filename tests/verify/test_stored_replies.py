@@ -1,0 +1,271 @@
+"""Tables that were paid for and the journals behind them: what was edited is found, the rest is left alone."""
+
+import json
+import re
+import shutil
+import sqlite3
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from culturekit.builders.completing.completion import CompletionInputs
+from culturekit.builders.judging.geo_tag import TagOptions, TagReads
+from culturekit.builders.judging.image_judge import WeighOptions, WeighReads
+from culturekit.builders.judging.image_questions import ImageQuestion
+from culturekit.builders.judging.question_answers import AnswerOptions, AnswerReads
+from culturekit.builders.judging.question_graph import GraphOptions
+from culturekit.kg.concepts import load_concept
+from culturekit.llm.answers import DEFAULTS, LlmOptions
+from culturekit.pipeline.steps.filter_stage import (
+    CompletionOptions,
+    FilterOptions,
+    FilterReads,
+    complete_stage,
+    filter_stage,
+)
+from culturekit.pipeline.steps.judge_stage import JudgeOptions, JudgeReads, judge_stage, tag_stage
+from culturekit.pipeline.steps.question_stages import GraphReads, answers_stage, graphs_stage, vqascore_stage
+from culturekit.stages.stage import Stage
+from culturekit.verify.verify_run import Verification, verify_run
+from tests.builders import completing_model
+from tests.builders.judging.test_image_judge import png, table
+from tests.builders.judging.test_question_answers import questions
+from tests.builders.judging.test_question_graph import prompts
+from tests.conftest import stage_here
+from tests.faults.asking_kills import collection, dishes
+from tests.faults.seeing_model import sees
+from tests.llm.server import Answer, Fault, Question, Rule, RunningServer, Script, When, running_server
+from tests.llm.server.fault_kinds import ANSWER_FAULTS, BODY_FAULTS, TEXT_FAULTS
+from tests.verify.forging import change_table, reseal
+
+pytest.importorskip("openai")
+pytest.importorskip("google.genai")
+
+FAULTS = {
+    "refusal": 17, "truncated": 21, "wrong-id": 31, "content-filter": 41, "duplicate-key": 51, "code-fence": 3,
+    "prose": 5, "prose-around": 8, "not-in-enum": 2, "busy": 9, "no-usage": 61, "white-space": 71,
+}  # fmt: skip
+ONCE = {"code-fence", "prose", "prose-around", "not-in-enum", "busy", "no-usage"}
+OFTEN = 1_000
+RULES = tuple(
+    Rule(then=Fault(kind), when=When(row_matches=f"^Q[0-9]*{end}$", attempts=(1, 1 if kind in ONCE else OFTEN)))
+    for kind, end in FAULTS.items()
+)
+FILTERS = ("chat", "responses", "google", "batch", "google-batch")
+ASKED = (*FILTERS, "answers", "vqascore", "tags", "judged", "questions")
+
+
+def says(question: Question) -> Answer | str | None:
+    """Complete, tag, judge, see; what is left the server makes up."""
+    properties = (question.schema or {}).get("properties", {})
+    if "shown" in properties:
+        named = [{"name": f"thing {number}", "country": "Japan", "sure": 30 + number} for number in range(2)]
+        return json.dumps({"id": question.row, "shown": "yes", "artifacts": named})
+    return completing_model.answer(question) or (None if "answers" in question.data else sees(question))
+
+
+def filtered(candidates: Path, judge: str, llm: LlmOptions = DEFAULTS) -> Stage:
+    return filter_stage(FilterReads(candidates), FilterOptions((load_concept("cuisine"),), judge), llm)
+
+
+def stages(folder: Path, server: RunningServer) -> Iterator[Stage]:
+    """All stages that pay for replies."""
+    price = "price=0.15/0.60"
+    openai, google = f"base_url={server.openai_url}&{price}", f"base_url={server.google_url}&{price}"
+    specs = {"chat": f"openai:m-1?{openai}", "responses": f"openai:m-1?{openai}&api=responses",
+             "google": f"google:m-2?{google}", "batch": f"openai:m-1?{openai}",
+             "google-batch": f"google:m-2?{google}"}  # fmt: skip
+    candidates = dishes(folder / "dishes", 80)
+    for name, spec in specs.items():
+        yield replace(filtered(candidates, spec, LlmOptions(batch="batch" in name)), name=name)
+    given = collection(folder / "given", 12)
+    inputs = CompletionInputs(given / "kept.parquet", given / "candidates.parquet", None, given / "graph")
+    yield complete_stage(inputs, CompletionOptions((load_concept(str(given / "roots.yaml")),), specs["chat"]))
+    images = table(folder / "pictures", {f"image-{number}": png(f"#{number * 7:03x}") for number in range(9)})
+    asked = questions(folder / "asked", {"p1": [f"Is thing {number} shown?" for number in range(1, 5)]})
+    yield answers_stage(AnswerReads(images, asked), AnswerOptions(specs["chat"]))
+    own = prompts(folder / "prompts", {"p1": "A plain square"})
+    yield vqascore_stage(WeighReads(images, own), WeighOptions(specs["chat"]))
+    yield replace(tag_stage(TagReads(images), TagOptions(specs["chat"])), name="tags")
+    likert = ImageQuestion("likert", "beauty", "How fair?", answers=("1", "2", "3"))
+    likerts = (likert, ImageQuestion("share", "sky", "How much?", between=(0.0, 1.0)))
+    yield replace(judge_stage(JudgeReads(images), JudgeOptions(likerts, specs["chat"])), name="judged")
+    yield graphs_stage(GraphReads(own), GraphOptions(specs["chat"]))
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of every stage, each asked for once."""
+    folder = tmp_path_factory.mktemp("asked")
+    with pytest.MonkeyPatch.context() as keys, running_server(Script(rules=RULES), model=says) as server:
+        for name in ("OPENAI_API_KEY", "GEMINI_API_KEY"):
+            keys.setenv(name, "sk-of-nobody-at-all")
+        for stage in stages(folder, server):
+            stage_here(stage, folder / stage.name)
+    return folder
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_what_nobody_touched_is_verified(asked: Path, name: str) -> None:
+    answer = verify_run(asked / name)
+    assert [str(finding) for finding in answer.findings if finding.severity != "note"] == []
+    assert answer.exit_code == 0
+    assert answer.checked["stages made again"] == 1
+    assert answer.checked["replies of journals"] > 1
+
+
+def copied(asked: Path, name: str, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(asked, tmp_path / "copy")) / name
+
+
+def edited(folder: Path, change: Callable[[str], str], *, most: int = 50) -> int:
+    """Edit replies as a forger would, the last ones first, and make their checksums fit."""
+    connection = sqlite3.connect(folder / "journal/replies.sqlite")
+    count = 0
+    for number, raw in connection.execute("SELECT number, raw FROM replies ORDER BY number DESC").fetchall():
+        before = bytes(raw).decode()
+        after = change(before)
+        if after != before and count < most:
+            values = (after.encode(), zlib.crc32(after.encode()), number)
+            connection.execute("UPDATE replies SET raw = ?, checksum = ? WHERE number = ?", values)
+            count += 1
+    connection.commit()
+    connection.close()
+    return count
+
+
+def broken(folder: Path) -> list[str]:
+    answer: Verification = verify_run(folder)
+    found = [str(finding) for finding in answer.findings if finding.severity == "broken"]
+    assert (answer.exit_code == 4) == bool(found)
+    return found
+
+
+def flipped(reply: str) -> str:
+    """Say the opposite of a plain answer about a row."""
+    turned = {"keep": "remove", "remove": "keep", "review": "keep"}
+    plain = r'(\\"id\\": ?\\"Q\d+\\", ?\\"verdict\\": ?\\")(keep|remove|review)(\\")'
+    return re.sub(plain, lambda found: found[1] + turned[found[2]] + found[3], reply)
+
+
+EDITS: dict[str, Callable[[str], str]] = {
+    **dict.fromkeys(FILTERS, flipped),
+    "answers": lambda reply: reply.replace(r"\"answer\": \"yes\"", r"\"answer\": \"no\""),
+    "vqascore": lambda reply: reply.replace('"logprob":-0.', '"logprob":-0.9'),
+    "tags": lambda reply: reply.replace(r"\"sure\": 31", r"\"sure\": 91"),
+    "questions": lambda reply: reply.replace("Is thing 1 shown?", "Is thing 9 shown?"),
+    "judged": lambda reply: re.sub(
+        r'(choice\\": ?\\")(\d)', lambda f: f[1] + {"1": "2", "2": "3", "3": "1"}[f[2]], reply
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_edited_replies_are_found(asked: Path, name: str, tmp_path: Path) -> None:
+    """Also with checksums that fit: the table that they give is another one."""
+    folder = copied(asked, name, tmp_path)
+    assert edited(folder, EDITS[name]) > 0
+    assert any(".parquet" in line and "when it is made again" in line for line in broken(folder))
+
+
+def test_a_stage_of_a_root_config_that_no_recipe_names_is_not_verifiable(asked: Path) -> None:
+    answer = verify_run(asked / "completion")
+    assert answer.exit_code == 1
+    assert [str(finding) for finding in answer.findings] == [
+        "completion: not verifiable here: neither a recipe nor its options say how it was made"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "table_name", "change"),
+    [
+        ("chat", "kept", pl.col("verdict").replace({"keep": "review", "review": "keep"})),
+        ("tags", "judgments", (pl.col("value") + 1).alias("value")),
+        ("judged", "judgments", pl.col("choice").replace({"1": "2", "2": "3", "3": "1"})),
+        ("questions", "questions", pl.col("text").str.replace("thing 1", "thing 7")),
+    ],
+)
+def test_an_edited_table_is_found_though_all_hashes_fit(
+    asked: Path, name: str, table_name: str, change: pl.Expr, tmp_path: Path
+) -> None:
+    folder = copied(asked, name, tmp_path)
+    change_table(folder / f"{table_name}.parquet", lambda frame: frame.with_columns(change))
+    reseal(folder)
+    assert broken(folder)
+
+
+def test_without_its_journal_a_stage_is_not_verifiable_and_nothing_is_sent(asked: Path, tmp_path: Path) -> None:
+    folder = copied(asked, "chat", tmp_path)
+    shutil.rmtree(folder / "journal")
+    answer = verify_run(folder)
+    assert answer.exit_code == 1
+    assert "chat: not verifiable here: m-1: nothing is sent" in str(answer.findings[0])
+
+
+def test_a_reply_whose_checksum_does_not_fit_is_found(asked: Path, tmp_path: Path) -> None:
+    folder = copied(asked, "chat", tmp_path)
+    with sqlite3.connect(folder / "journal/replies.sqlite") as connection:
+        connection.execute("UPDATE replies SET checksum = checksum + 1 WHERE number = 3")
+    connection.close()
+    assert "chat/journal/replies.sqlite: reply 3 is not what came: its checksum differs" in broken(folder)
+
+
+def test_a_judge_that_is_free_is_asked_again(tmp_path: Path) -> None:
+    stage = filtered(dishes(tmp_path / "dishes", 20), "rules")
+    stage_here(stage, tmp_path / "kept")
+    answer = verify_run(tmp_path / "kept")
+    assert (answer.exit_code, answer.checked["stages made again"]) == (0, 1)
+
+
+def test_a_candidate_without_an_end_is_missed(asked: Path, tmp_path: Path) -> None:
+    folder = copied(asked, "chat", tmp_path)
+    change_table(folder / "kept.parquet", lambda frame: frame.head(frame.height - 3))
+    reseal(folder)
+    assert any("has other rows when it is made again" in line for line in broken(folder))
+
+
+def test_a_journal_whose_pages_are_damaged_is_broken_and_no_crash(asked: Path, tmp_path: Path) -> None:
+    folder = copied(asked, "chat", tmp_path)
+    path = folder / "journal/replies.sqlite"
+    content = bytearray(path.read_bytes())
+    content[4096:-4096] = b"\xff" * (len(content) - 8192)
+    path.write_bytes(content)
+    assert any("the file is damaged" in line or "cannot be read" in line for line in broken(folder))
+
+
+WAITING = ("deep-envelope", "broken-json", "empty-body", "html-page", "error-in-200", "long-string")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["chat", "responses", "google", "batch"])
+def test_whatever_a_server_said_the_run_it_made_is_verified(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every fault inside a reply, once on one row and always on another: more than a run puts up with unasked."""
+    for key in ("OPENAI_API_KEY", "GEMINI_API_KEY"):
+        monkeypatch.setenv(key, "sk-of-nobody-at-all")
+    kinds = [kind for kind in (*BODY_FAULTS, *ANSWER_FAULTS, *TEXT_FAULTS) if kind not in WAITING]
+    rules = tuple(
+        Rule(
+            then=Fault(kind, text='{"id":"{id}","verdict":"keep"}' if kind == "says" else "", size=2_000),
+            when=When(row_matches=f"^Q{number + place}$", attempts=(1, last)),
+        )
+        for number, kind in enumerate(kinds)
+        for place, last in ((1, 1), (101, 2 if kind in BODY_FAULTS else OFTEN))
+    )
+    candidates = dishes(tmp_path / "dishes", 150)
+    with running_server(Script(rules=rules)) as server:
+        specs = {
+            "google": f"google:m-2?base_url={server.google_url}&price=0.15/0.60",
+            "responses": f"openai:m-1?base_url={server.openai_url}&price=0.15/0.60&api=responses",
+        }
+        spec = specs.get(name, f"openai:m-1?base_url={server.openai_url}&price=0.15/0.60")
+        stage = filtered(candidates, spec, LlmOptions(batch=name == "batch", go_on=True))
+        stage_here(stage, tmp_path / "kept")
+    answer = verify_run(tmp_path / "kept")
+    assert [str(finding) for finding in answer.findings] == []
+    assert answer.checked["stages made again"] == 1
