@@ -8,7 +8,7 @@ import msgspec
 
 from culturekit.llm.client import Client, Failure, Reply, Request, for_storage
 from culturekit.llm.dispatch import QUIET, run_ended_by
-from culturekit.llm.endpoints import is_elsewhere
+from culturekit.llm.endpoints import SERVICES, is_elsewhere
 from culturekit.llm.journal import Journal
 from culturekit.llm.journal_file import Entry, key_of
 from culturekit.llm.pace import DurableHold
@@ -106,7 +106,7 @@ class ProbeReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def needs_probe(client: Client) -> bool:
     """Tell whether it is not known beforehand that a client's server enforces schemas."""
-    return is_elsewhere(client.identity)
+    return client.identity.provider in SERVICES and is_elsewhere(client.identity)
 
 
 def probe_request() -> Request:
