@@ -18,7 +18,7 @@ from pathlib import Path
 from llm_rows import entry_of
 from recording import record
 
-from culturekit.llm.journal.journal import Journal
+from culturekit.llm.journal import Journal
 
 SECONDS = 3.0
 WAITING = 64

@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from culturekit.llm.client import Client, Request
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.engine import AskEngine, AskOptions
-from culturekit.llm.journal.journal import Journal
+from culturekit.llm.journal import Journal
 from tests.llm.server.running import server_process
 from tests.llm.server.script import Script
 

@@ -4,9 +4,9 @@ import numpy as np
 from recording import record
 
 from culturekit.llm.client import Identity, Outgoing, Rate, Usage
-from culturekit.llm.journal.journal_entry import key_of
-from culturekit.llm.money.cost_plan import plan_cost
-from culturekit.llm.money.spending import Spent
+from culturekit.llm.cost_plan import plan_cost
+from culturekit.llm.journal_file import key_of
+from culturekit.llm.ledger import Spent
 from culturekit.storage.digests import canonical_json
 
 IDENTITY = Identity("openai", "https://api.openai.com/v1", "chat/completions", "gpt-4o-mini")

@@ -3,8 +3,7 @@
 import hashlib
 
 from culturekit.llm.client import Identity, Outgoing
-from culturekit.llm.journal.journal import Entry
-from culturekit.llm.journal.journal_entry import key_of
+from culturekit.llm.journal_file import Entry, key_of
 from culturekit.storage.digests import canonical_json
 
 __all__ = ["IDENTITY", "entry_of", "outgoing_of"]

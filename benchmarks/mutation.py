@@ -44,21 +44,24 @@ ENGINE = ("tests/llm/test_engine.py", "tests/cli/test_llm_commands.py", "tests/f
 AREAS = {
     "journal": Area(
         {
-            "culturekit/llm/journal/exchanges.py": (
+            "culturekit/llm/ledger.py": (
                 "tests/cli/test_llm_commands.py",
                 "tests/trail/test_stage_verdicts.py",
                 "tests/llm/test_damaged_journal.py",
             ),
-            "culturekit/llm/journal/replaying.py": (JOURNAL[0], "tests/llm/test_engine.py", "tests/llm/batches"),
-            "culturekit/llm/journal": (*JOURNAL, "tests/llm/money/test_ledger.py"),
-            "culturekit/llm/batches/jobs.py": BATCHES,
+            "culturekit/llm/asking.py": (JOURNAL[0], "tests/llm/test_engine.py", "tests/llm/batches"),
+            **{
+                f"culturekit/llm/{name}.py": (*JOURNAL, "tests/llm/money/test_ledger.py")
+                for name in ("journal", "journal_file", "journal_writer")
+            },
+            "culturekit/llm/batches.py": BATCHES,
         },
         (*JOURNAL, "tests/pipeline/test_run_stage_journal.py", "tests/llm/batches", *ENGINE),
     ),
     "money": Area(
         {
-            "culturekit/llm/money": ("tests/llm/money",),
-            "culturekit/llm/batches/planning.py": BATCHES,
+            **{f"culturekit/llm/{name}.py": ("tests/llm/money",) for name in ("cost_plan", "prices", "purse", "usage")},
+            "culturekit/llm/batch_runner.py": BATCHES,
             "culturekit/generation/services/paid_runner.py": ("tests/generation/services",),
         },
         ("tests/llm/batches", *ENGINE),

@@ -30,10 +30,10 @@ from culturekit.index.raters.preference_quality import HpsOptions
 from culturekit.index.spread import lpips_measure
 from culturekit.llm import reading
 from culturekit.llm.clients.client_options import GoogleOptions, LocalOptions, OpenAIOptions, ReplayOptions
-from culturekit.llm.money.prices import price_list
-from culturekit.llm.outcomes import OUTCOMES
+from culturekit.llm.prices import price_list
 from culturekit.llm.reading.reply_codes import CODES as REPLY_CODES
 from culturekit.llm.reading.schema_checks import ABILITIES, BOUNDS, COUNTS, LENGTHS, PATTERN
+from culturekit.llm.rows import OUTCOMES
 from culturekit.storage.picture_limits import LIMITS, REASONS, PictureLimits
 
 ROOT = Path(__file__).parents[1]

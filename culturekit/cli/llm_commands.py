@@ -13,8 +13,7 @@ from culturekit.cli.options import AsJson
 from culturekit.llm.untrusted.redaction import redact
 
 if TYPE_CHECKING:
-    from culturekit.llm.journal.exchanges import Exchange
-    from culturekit.llm.money.ledger import Ledger, LedgerLine
+    from culturekit.llm.ledger import Exchange, Ledger, LedgerLine
 
 __all__ = ["llm_app"]
 
@@ -41,9 +40,7 @@ def log(
 
     Also while the run is going on.
     """
-    from culturekit.llm.journal.exchanges import latest_exchanges
-    from culturekit.llm.journal.journal_places import journals_below
-    from culturekit.llm.money.ledger import read_ledger
+    from culturekit.llm.ledger import journals_below, latest_exchanges, read_ledger
     from culturekit.trail.stage_verdicts import exchanges_about
 
     places, shows_any = journals_below([run]), False
@@ -87,7 +84,7 @@ def exchange_lines(stage: str, exchange: "Exchange") -> Iterator[str]:
 
 def shown(content: bytes) -> str:
     """Write a request or a reply for a terminal."""
-    from culturekit.llm.journal.exchanges import shown_text
+    from culturekit.llm.ledger import shown_text
 
     return shown_text(content.decode("utf-8", "backslashreplace"), longest=SHOWN, rest="; --json shows them")
 
@@ -101,8 +98,7 @@ def cost(
 
     Requests, tokens and US dollars by stage, model, mode and outcome.
     """
-    from culturekit.llm.journal.journal_places import journals_below
-    from culturekit.llm.money.ledger import read_ledger
+    from culturekit.llm.ledger import journals_below, read_ledger
 
     ledger = read_ledger(journals_below(runs))
     if as_json:
@@ -159,7 +155,7 @@ def prices(
     When that was known to hold, and where it was read.
     """
     from culturekit.errors import UsageError
-    from culturekit.llm.money.prices import known_prices, price_of
+    from culturekit.llm.prices import known_prices, price_of
 
     price = None if model is None else price_of(model)
     if model is not None and price is None:

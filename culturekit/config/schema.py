@@ -14,7 +14,7 @@ from culturekit.generation.simulated.scenes.vocabulary import Vocabulary
 from culturekit.index.folder.text_templates import TextTemplates
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import CountryFile
-from culturekit.llm.money.prices import PriceList
+from culturekit.llm.prices import PriceList
 from culturekit.records.choices import SchemaKind
 
 __all__ = ["SHIPPED", "described", "schema_of"]

@@ -8,18 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from culturekit.errors import BudgetReached
-from culturekit.llm.client import Client, FreeClient, Request
-from culturekit.llm.clients.client_options import PATIENCE
-from culturekit.llm.outcomes import Answered
+from culturekit.llm.client import PATIENCE, Client, FreeClient, Request
 from culturekit.llm.reply_watch import ReplyWatch
+from culturekit.llm.rows import Answered
 from culturekit.records.work import Work
 from culturekit.stages.stage_command import Typed
 from culturekit.storage.manifest import JOURNAL
 
 if TYPE_CHECKING:
     from culturekit.llm.engine import AskOptions
-
-__all__ = ["DEFAULTS", "LlmOptions", "answers", "ask_options"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +64,7 @@ def answers(
             have counted rows of earlier calls.
     """
     from culturekit.llm.engine import AskEngine, AskOptions
-    from culturekit.llm.money.shared_budget import left_for, note_on_others
+    from culturekit.llm.ledger import left_for, note_on_others
 
     watch = watch or ReplyWatch(go_on=llm.go_on)
     if isinstance(client, FreeClient):
@@ -86,11 +83,10 @@ def bought_answers(
     client: Client, requests: Iterable[Request], work: Work, llm: LlmOptions, watch: ReplyWatch
 ) -> Generator[Answered]:
     """Answer requests for money."""
-    from culturekit.llm.batches.answering import answer_batch, batches_of
+    from culturekit.llm.batch_runner import answer_batch, batches_of
     from culturekit.llm.engine import AskEngine
-    from culturekit.llm.journal.journal import Journal
-    from culturekit.llm.journal.run_tag import run_tag
-    from culturekit.llm.money.purse import remember_rate
+    from culturekit.llm.journal import Journal, run_tag
+    from culturekit.llm.purse import remember_rate
 
     options = replace(ask_options(client, llm), watch=watch)
     batches = batches_of(client) if llm.batch else None

@@ -10,23 +10,9 @@ from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
-__all__ = [
-    "Answers",
-    "Client",
-    "Failure",
-    "FailureKind",
-    "FreeClient",
-    "Identity",
-    "Image",
-    "Outgoing",
-    "Quota",
-    "Rate",
-    "Reply",
-    "Request",
-    "Stop",
-    "Usage",
-    "how_cut",
-]
+LONGEST_TIMEOUT = 3600
+PATIENCE = 900.0
+"""Seconds without any reply after which a run is given up, where nothing else is stated."""
 
 Answers: TypeAlias = type[msgspec.Struct]
 """The shape of a reply: a frozen msgspec struct whose fields are texts, numbers, enums, lists or structs of them."""
@@ -262,6 +248,28 @@ class Client(Protocol):
     async def close(self) -> None:
         """Close the connections."""
         ...
+
+
+@runtime_checkable
+class KeyHolder(Protocol):
+    """A client that may hold a key, and keeps it out of what is stored."""
+
+    def ready(self) -> None:
+        """Make sure that a request could be sent; nothing is sent.
+
+        Raises:
+            MissingDependency: an SDK or a key is not there.
+        """
+        ...
+
+    def without_key(self, received: bytes) -> bytes:
+        """Take the key out of what a server echoes."""
+        ...
+
+
+def for_storage(client: Client, raw: bytes) -> bytes:
+    """Give what may be stored of bytes that a client brought."""
+    return client.without_key(raw) if isinstance(client, KeyHolder) else raw
 
 
 def how_cut(said: str) -> str:

@@ -9,22 +9,77 @@ an outage.
 """
 
 import heapq
+import logging
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from culturekit.errors import CultureKitError
+from culturekit.errors import BudgetReached, CultureKitError, UpstreamUnavailable, UsageError
 from culturekit.llm.client import Failure, Reply, Usage
-from culturekit.llm.endings import OutOfMoney, given_up, run_ended_by
-from culturekit.llm.money.budget import dollars
-from culturekit.llm.money.purse import Purse
-from culturekit.llm.outcomes import Answered
-from culturekit.llm.pace.limits import Limiter
-from culturekit.llm.pace.retry_waits import retry_wait
-from culturekit.llm.question import Question
-from culturekit.llm.row_automaton import CLOSING, Row, failed, failure_text, heard
+from culturekit.llm.pace import Limiter, retry_wait
+from culturekit.llm.purse import Purse
+from culturekit.llm.rows import CLOSING, Answered, Question, Row, failed, failure_text, heard
+from culturekit.llm.usage import dollars
 
-__all__ = ["Dispatch", "Later"]
+OF_THE_USER = frozenset({400, 401, 403, 404, 405, 422})
+"""Statuses of a fatal failure that a flag, a key or a name mends."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutOfMoney:
+    """The next question may cost more than what is left; `unsure` is what of the spent may not have been billed."""
+
+    limit: float
+    spent: float
+    needed: float
+    unsure: float = 0.0
+
+
+def run_ended_by(failure: Failure, model: str) -> CultureKitError:
+    """Make the error of a fatal failure: the user's to mend where a key or a name is wrong, else the provider's."""
+    hint = "Everything bought is kept; run the same command again when this is mended."
+    kind = UsageError if failure.status in OF_THE_USER or not failure.status else UpstreamUnavailable
+    return kind(failure.detail, where=model, found=f"status {failure.status}" if failure.status else "", hint=hint)
+
+
+def given_up(model: str, *, patience: float, held_for: float, last: str) -> UpstreamUnavailable:
+    """Make the error of a provider that has brought nothing for too long, or says that it will not for as long."""
+    hint = "Everything bought is kept; run the same command again later."
+    if held_for > 0.0:
+        return UpstreamUnavailable(
+            f"the provider asks to wait {math.ceil(held_for)} s, longer than the patience of {patience:g} s",
+            where=model,
+            found=last,
+            hint=hint,
+        )
+    if "connection refused" in last:
+        hint = (
+            "Nobody listens there: start the server, or mend base_url; patience= in the SPEC waits longer. Everything "
+            "bought is kept."
+        )
+    return UpstreamUnavailable(f"no reply for {patience:g} s", where=model, found=last, hint=hint)
+
+
+def out_of_money(money: OutOfMoney, model: str, *, done: int, total: int | None) -> BudgetReached:
+    """Make the error of a budget: how many rows are done, and what the rest needs, as far as can be told."""
+    rows = f"{done:,} rows are" if total is None else f"{done:,} of {total:,} rows are"
+    more = f"the next question can cost up to ${money.needed:.6f}"
+    if total is not None and done and money.spent > 0.0:
+        rest = (total - done) * money.spent / done
+        more += f", and the rest about ${rest:.4f} at what rows cost so far"
+        hint = f"Run the same command again with a budget of ${money.spent + rest + money.needed:.4f} or more."
+    else:
+        hint = "Run the same command again with a larger budget."
+    paid = f"${money.spent - money.unsure:.6f}"
+    if money.unsure > 0.0:
+        paid += f" and up to ${money.unsure:.6f} for replies that did not come or were not counted"
+    return BudgetReached(
+        f"the budget of ${money.limit:g} is reached: {rows} done for {paid}, {more}",
+        where=model,
+        hint=f"Everything bought is kept. {hint}",
+    )
+
 
 FAILING_ROWS = 8
 """As many different rows in a row make an outage."""
@@ -272,3 +327,79 @@ class Dispatch:
         else:
             question.row = step
         return True
+
+
+logger = logging.getLogger(__name__)
+
+LASTING = 3.0
+LONG_HOLD = 3.0
+"""Seconds of failures, and of a wait that a server asks for, that are worth a line.
+
+A server that is not there, and a reply that took too long, are said at once.
+"""
+
+APART = 60.0
+"""Seconds between two lines about the same."""
+
+QUIET = 15.0
+"""Seconds without a reply after which a line says that one is awaited; twice as many the next time."""
+
+
+class WaitNotices:
+    """Watches the dispatch of one model."""
+
+    def __init__(self, dispatch: Dispatch) -> None:
+        """Start with nothing said."""
+        self.dispatch = dispatch
+        self.failing_since: float | None = None
+        self.failing_next = self.hold_next = 0.0
+        self.quiet = QUIET
+
+    def give(self, now: float) -> None:
+        """Say what is to be said now."""
+        for sentence in self.due(now):
+            logger.warning("%s: %s", self.dispatch.model, sentence)
+
+    def due(self, now: float) -> Iterator[str]:
+        """List what is to be said now."""
+        since = self.dispatch.outage.silent_since
+        silent = 0.0 if since is None else now - since
+        failed = self.dispatch.failed
+        if failed is None:
+            yield from self.about_quiet(silent, now)
+        elif now >= self.failing_next and (silent >= LASTING or not failed.sent or failed.kind == "timeout"):
+            self.failing_next = now + APART
+            self.failing_since = self.failing_since or now - silent
+            yield retrying(self.dispatch.last_failure, self.dispatch.patience - silent)
+        held = self.dispatch.limiter.held_until - now
+        if held >= LONG_HOLD and now >= self.hold_next:
+            self.hold_next = now + max(held, APART)
+            yield f"the server asks to wait {spoken(held)}: nothing is sent until then; Ctrl-C keeps everything"
+
+    def about_quiet(self, silent: float, now: float) -> Iterator[str]:
+        """Say that failures are over, or that replies are awaited."""
+        if self.failing_since is not None:
+            yield answers_again(now - self.failing_since)
+            self.failing_since = None
+        if silent >= self.quiet and self.dispatch.in_flight:
+            self.quiet *= 2.0
+            awaited = f"{self.dispatch.in_flight:,} awaited"
+            left = spoken(self.dispatch.patience - silent)
+            yield f"no reply for {spoken(silent)}, {awaited}; waiting for {left} more; Ctrl-C keeps everything"
+
+
+def retrying(why: str, left: float) -> str:
+    """Say that a server does not answer, why, and how long it is asked again."""
+    return f"{why}: server does not answer, retrying for {spoken(left)}; Ctrl-C keeps everything"
+
+
+def answers_again(after: float) -> str:
+    """Say that it is over."""
+    return f"the server answers again, after {spoken(after)}"
+
+
+def spoken(seconds: float) -> str:
+    """Write a length of time as people say it."""
+    if seconds < 100.0:
+        return f"{max(seconds, 0.0):.0f} s"
+    return f"{seconds / 60.0:.0f} minutes" if seconds < 6000.0 else f"{seconds / 3600.0:.0f} hours"

@@ -20,29 +20,42 @@ from dataclasses import dataclass
 from types import FrameType
 
 from culturekit.errors import CultureKitError
-from culturekit.llm.asking import Asking
-from culturekit.llm.client import Client, FreeClient, Request
-from culturekit.llm.clients.client_options import LONGEST_TIMEOUT, PATIENCE
-from culturekit.llm.dispatch import Dispatch
-from culturekit.llm.endings import OutOfMoney, out_of_money
-from culturekit.llm.free_asking import ask_free
-from culturekit.llm.journal.journal import Journal
-from culturekit.llm.journal.replaying import Replay
-from culturekit.llm.money.asking_price import check_price
-from culturekit.llm.money.budget import Budget
-from culturekit.llm.money.purse import Purse
-from culturekit.llm.outcomes import Answered
-from culturekit.llm.pace.durable_hold import DurableHold
-from culturekit.llm.pace.limits import Limiter
-from culturekit.llm.pace.wait_notices import WaitNotices
+from culturekit.llm.asking import Asking, Replay
+from culturekit.llm.client import LONGEST_TIMEOUT, PATIENCE, Client, Failure, FreeClient, Request
+from culturekit.llm.dispatch import Dispatch, OutOfMoney, WaitNotices, out_of_money, run_ended_by
+from culturekit.llm.journal import Journal
+from culturekit.llm.pace import DurableHold, Limiter
 from culturekit.llm.probing import probe_once
-from culturekit.llm.question import Question
+from culturekit.llm.purse import Purse, check_price
 from culturekit.llm.reply_watch import ReplyWatch
+from culturekit.llm.rows import Answered, Question, Row, failed, heard
+from culturekit.llm.usage import Budget
 from culturekit.llm.wire import LONGEST_FINISH, Wire
 from culturekit.records.work import Progress
 from culturekit.stages.offline import check_sending
 
-__all__ = ["INTERRUPTED", "AskEngine", "AskOptions", "Pass", "interruptible"]
+
+def ask_free(client: FreeClient, requests: Iterable[Request]) -> Iterator[Answered]:
+    """Answer requests in their order; one reply that is no answer is repaired, as with any client."""
+    for request in requests:
+        step: Row | Answered = Row(request)
+        while isinstance(step, Row):
+            step = ask_once(client, step)
+        yield step
+
+
+def ask_once(client: FreeClient, row: Row) -> Row | Answered:
+    """Ask what a row asks now; the same client says the same again, so there is one try."""
+    try:
+        reply = client.ask(row.request)
+    except Failure as failure:
+        if failure.kind == "fatal":
+            raise run_ended_by(failure, client.model) from failure
+        return failed(row, failure, tries=1)
+    if reply.stop == "unreadable":
+        return Answered("invalid", detail=reply.detail, raw=reply.text)
+    return heard(row, reply, tries=1)
+
 
 INTERRUPTED = 130
 """The exit code of a command that was interrupted."""

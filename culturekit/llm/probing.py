@@ -6,20 +6,15 @@ from typing import Literal
 
 import msgspec
 
-from culturekit.llm.client import Client, Failure, Reply, Request
-from culturekit.llm.clients.endpoints import is_elsewhere
-from culturekit.llm.clients.remote_client import for_storage
-from culturekit.llm.endings import run_ended_by
-from culturekit.llm.journal.journal import Journal
-from culturekit.llm.journal.journal_entry import Entry, key_of
-from culturekit.llm.money.counted_here import fully_counted
-from culturekit.llm.money.purse import Purse
-from culturekit.llm.pace.durable_hold import DurableHold
-from culturekit.llm.pace.wait_notices import QUIET
-from culturekit.llm.question import Question
-from culturekit.llm.row_automaton import Row
-
-__all__ = ["needs_probe", "probe_once"]
+from culturekit.llm.client import Client, Failure, Reply, Request, for_storage
+from culturekit.llm.dispatch import QUIET, run_ended_by
+from culturekit.llm.endpoints import SERVICES, is_elsewhere
+from culturekit.llm.journal import Journal
+from culturekit.llm.journal_file import Entry, key_of
+from culturekit.llm.pace import DurableHold
+from culturekit.llm.purse import Purse
+from culturekit.llm.rows import Question, Row
+from culturekit.llm.usage import fully_counted
 
 logger = logging.getLogger(__name__)
 
@@ -111,8 +106,7 @@ class ProbeReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def needs_probe(client: Client) -> bool:
     """Tell whether it is not known beforehand that a client's server enforces schemas."""
-    images = client.identity.provider.endswith("-images")  # which have no schema, and cost more
-    return not images and is_elsewhere(client.identity)
+    return client.identity.provider in SERVICES and is_elsewhere(client.identity)
 
 
 def probe_request() -> Request:

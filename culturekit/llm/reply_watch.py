@@ -5,12 +5,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from culturekit.errors import UnusableReplies
-from culturekit.llm.journal.exchanges import shown_text
-from culturekit.llm.outcomes import FENCED, Answered
+from culturekit.llm.ledger import shown_text
 from culturekit.llm.reading.reply_codes import CODES
+from culturekit.llm.rows import FENCED, Answered
 from culturekit.records.choices import ANSWERED
-
-__all__ = ["LOOKED_AT", "RepliesSeen", "ReplyWatch"]
 
 LOOKED_AT = 20
 """Rows that end before their outcomes are judged: by then a model that works shows some answers."""

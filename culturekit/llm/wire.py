@@ -12,17 +12,13 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from culturekit.llm.client import Client, Failure, Reply, Usage
-from culturekit.llm.clients.remote_client import for_storage
+from culturekit.llm.client import Client, Failure, Reply, Usage, for_storage
 from culturekit.llm.dispatch import Dispatch, Later
-from culturekit.llm.journal.journal import Journal
-from culturekit.llm.journal.journal_entry import Entry
-from culturekit.llm.money.counted_here import fully_counted
-from culturekit.llm.pace.durable_hold import DurableHold
-from culturekit.llm.question import Question
-from culturekit.llm.row_automaton import heard, reading_of
-
-__all__ = ["LONGEST_FINISH", "Wire"]
+from culturekit.llm.journal import Journal
+from culturekit.llm.journal_file import Entry
+from culturekit.llm.pace import DurableHold
+from culturekit.llm.rows import Question, heard, reading_of
+from culturekit.llm.usage import fully_counted
 
 LONGEST_CLOSE = 2.0
 """Seconds that closing connections may take."""

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 from culturekit.counting import counted, counted_reason
 from culturekit.families.corrected import KERNELS, NOT_CORRECTED, UNRATED
-from culturekit.llm.journal.journal_file import FILE
-from culturekit.llm.journal.journal_places import JournalPlace
-from culturekit.llm.money.ledger import read_ledger
+from culturekit.llm.journal_file import FILE
+from culturekit.llm.ledger import JournalPlace, read_ledger
 from culturekit.metrics.corrected.audit_marks import MARKS
 from culturekit.records.work import NOT_COMPARABLE
 from culturekit.report.run_folders import RunFolders

@@ -8,8 +8,8 @@ from typing import Any
 import polars as pl
 
 from culturekit.errors import IntegrityError, UsageError
-from culturekit.llm.journal.exchanges import Exchange, latest_exchanges, question_of, shown_text
-from culturekit.llm.journal.journal_file import FILE
+from culturekit.llm.journal_file import FILE
+from culturekit.llm.ledger import Exchange, latest_exchanges, question_of, shown_text
 from culturekit.storage.digests import canonical_json
 from culturekit.storage.manifest import JOURNAL, read_manifest
 from culturekit.trail.upstream import manifest_of, recorded, upstream

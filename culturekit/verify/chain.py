@@ -14,7 +14,7 @@ import polars as pl
 
 from culturekit.cards.release_files import keys_behind
 from culturekit.errors import CultureKitError, UsageError
-from culturekit.llm.journal.journal_file import FILE as JOURNAL_FILE
+from culturekit.llm.journal_file import FILE as JOURNAL_FILE
 from culturekit.records.choices import ExportFormat
 from culturekit.stages.roles import REPORT
 from culturekit.stages.run import RECIPE_RECORD

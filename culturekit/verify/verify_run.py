@@ -35,7 +35,7 @@ from culturekit.index.encoders import ENCODERS
 from culturekit.index.raters.scorers import SCORERS
 from culturekit.index.spread.pair_measures import PAIR_MEASURES
 from culturekit.kg.concepts import Concept, load_concept
-from culturekit.llm.journal.run_tag import go_on_as, last_run
+from culturekit.llm.journal import go_on_as, last_run
 from culturekit.pipeline import steps
 from culturekit.pipeline.steps.annotate_stages import import_stage
 from culturekit.pipeline.steps.report_stage import report_of

@@ -8,7 +8,8 @@ from typer.testing import CliRunner
 from culturekit.cli.app import app
 from culturekit.errors import UsageError
 from culturekit.llm.client import Usage
-from culturekit.llm.journal.journal import Entry, Journal, Reading
+from culturekit.llm.journal import Journal
+from culturekit.llm.journal_file import Entry, Reading
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from culturekit.generation.services.image_client import IMAGE_SERVICES
 from culturekit.llm.answers import LlmOptions
 from culturekit.llm.clients.google_client import google_sdk
 from culturekit.llm.clients.openai_client import openai_sdk
-from culturekit.llm.journal.journal_file import FILE
+from culturekit.llm.journal_file import FILE
 from tests.faults.llm_kills import killed_within, sold
 from tests.generation.services.paid_images import buy, google, images_of, openai
 from tests.llm.server.running import RunningServer, server_process

@@ -24,7 +24,7 @@ from pathlib import Path
 
 from culturekit.errors import CultureKitError
 from culturekit.llm.engine import AskEngine, AskOptions
-from culturekit.llm.journal.journal import Journal
+from culturekit.llm.journal import Journal
 from tests.conftest import SMALL
 from tests.faults.failing_io import FailingIO, Fault
 from tests.faults.kill_and_resume import content, differences

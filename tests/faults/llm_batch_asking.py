@@ -7,13 +7,12 @@ from typing import Literal
 
 import msgspec
 
-from culturekit.llm.batches.answering import answer_batch, batches_of
-from culturekit.llm.batches.batch_client import BatchLimits
-from culturekit.llm.batches.waiting import Pauses
+from culturekit.llm.batch_runner import answer_batch, batches_of
+from culturekit.llm.batches import BatchLimits, Pauses
 from culturekit.llm.client import Client, Request
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.engine import AskOptions
-from culturekit.llm.journal.journal import Journal
+from culturekit.llm.journal import Journal
 
 __all__ = ["PAUSES", "Verdict", "client_of", "questions"]
 

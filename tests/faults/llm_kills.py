@@ -24,8 +24,8 @@ from culturekit.llm.client import Client, Request
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.clients.openai_client import openai_sdk
 from culturekit.llm.engine import AskEngine, AskOptions
-from culturekit.llm.journal.journal import Journal
-from culturekit.llm.journal.journal_file import FILE
+from culturekit.llm.journal import Journal
+from culturekit.llm.journal_file import FILE
 from tests.llm.questions import Verdict, question
 from tests.llm.server.running import RunningServer, server_process
 from tests.llm.server.script import Fault, Rule, Script, When

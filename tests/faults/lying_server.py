@@ -24,10 +24,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from culturekit.errors import CultureKitError
-from culturekit.llm.journal.exchanges import latest_exchanges
-from culturekit.llm.journal.journal_places import journals_below
-from culturekit.llm.money.ledger import read_ledger
-from culturekit.llm.money.prices import known_prices
+from culturekit.llm.ledger import journals_below, latest_exchanges, read_ledger
+from culturekit.llm.prices import known_prices
 from tests.faults.asking_kills import ROOT, dishes
 from tests.faults.lies import KEY, MODES, Lie, Mode, http
 from tests.llm.server.answers import Answer, answer_to

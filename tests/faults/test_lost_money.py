@@ -14,14 +14,11 @@ from culturekit.cli.llm_commands import ledger_lines
 from culturekit.errors import BudgetReached
 from culturekit.llm.client import Outgoing, Rate
 from culturekit.llm.engine import AskEngine, AskOptions, Pass
-from culturekit.llm.journal.journal import Journal
-from culturekit.llm.journal.journal_places import journals_below
-from culturekit.llm.money.budget import Budget
-from culturekit.llm.money.ledger import Ledger, read_ledger
-from culturekit.llm.money.purse import Purse
-from culturekit.llm.money.shared_budget import left_for
-from culturekit.llm.question import Question
-from culturekit.llm.row_automaton import Row
+from culturekit.llm.journal import Journal
+from culturekit.llm.ledger import Ledger, journals_below, left_for, read_ledger
+from culturekit.llm.purse import Purse
+from culturekit.llm.rows import Question, Row
+from culturekit.llm.usage import Budget
 from tests.llm.fake_client import FakeClient, questions
 
 ANSWERED, STUCK, ROWS = 5, 4, 40

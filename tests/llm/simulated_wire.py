@@ -9,12 +9,10 @@ from dataclasses import dataclass, field
 
 from culturekit.llm.client import Failure, Identity, Quota, Rate, Request
 from culturekit.llm.dispatch import Dispatch, Later
-from culturekit.llm.money.budget import Budget
-from culturekit.llm.money.purse import Purse
-from culturekit.llm.money.tokens import estimate
-from culturekit.llm.pace.limits import Limiter
-from culturekit.llm.question import Question
-from culturekit.llm.row_automaton import Row
+from culturekit.llm.pace import Limiter
+from culturekit.llm.purse import Purse
+from culturekit.llm.rows import Question, Row
+from culturekit.llm.usage import Budget, estimate
 from tests.llm.fake_client import FakeClient
 
 __all__ = ["Exchange", "SimulatedWire", "Turn", "question_of"]

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from culturekit.errors import IntegrityError
-from culturekit.llm.journal.exchanges import latest_exchanges
-from culturekit.llm.journal.journal import Journal
-from culturekit.llm.journal.journal_entry import Entry
-from culturekit.llm.journal.journal_file import FILE
+from culturekit.llm.journal import Journal
+from culturekit.llm.journal_file import FILE, Entry
+from culturekit.llm.ledger import latest_exchanges
 
 KEYS = [bytes([number]) * 32 for number in range(30)]
 

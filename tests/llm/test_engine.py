@@ -15,11 +15,10 @@ from culturekit.errors import BudgetReached, UpstreamUnavailable, UsageError
 from culturekit.llm import asking
 from culturekit.llm.client import Failure, Rate, Reply, Request
 from culturekit.llm.engine import AskEngine, AskOptions
-from culturekit.llm.journal.exchanges import latest_exchanges
-from culturekit.llm.journal.journal import Journal
-from culturekit.llm.money.shared_budget import spent_in_run
-from culturekit.llm.outcomes import Answered
-from culturekit.llm.pace.limits import Limiter
+from culturekit.llm.journal import Journal
+from culturekit.llm.ledger import latest_exchanges, spent_in_run
+from culturekit.llm.pace import Limiter
+from culturekit.llm.rows import Answered
 from tests.conftest import HeardProgress
 from tests.llm.fake_client import Behaviour, FakeClient, Verdict, answer_for, questions
 
@@ -320,7 +319,7 @@ import os, sys
 from pathlib import Path
 from culturekit.llm import engine
 from culturekit.llm.engine import AskEngine, AskOptions
-from culturekit.llm.journal.journal import Journal
+from culturekit.llm.journal import Journal
 from tests.llm.fake_client import FakeClient, questions
 
 class QuickOnce(FakeClient):

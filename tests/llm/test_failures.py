@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culturekit.llm.client import Failure
-from culturekit.llm.clients.error_bodies import LONGEST_MESSAGE, error_of
-from culturekit.llm.failures import failure_of, failure_within
+from culturekit.llm.failures import LONGEST_MESSAGE, error_of, failure_of, failure_within
 
 
 def openai(**parts: object) -> bytes:

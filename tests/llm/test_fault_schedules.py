@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from culturekit.llm.client import Failure, Quota
-from culturekit.llm.outcomes import OUTCOMES
+from culturekit.llm.rows import OUTCOMES
 from tests.effort import examples
 from tests.llm.fake_client import Verdict, answer_for, questions
 from tests.llm.simulated_wire import Provider, SimulatedWire, Turn

@@ -12,15 +12,16 @@ from pathlib import Path
 import pytest
 
 from culturekit.errors import CultureKitError, FolderInUse, IntegrityError
-from culturekit.llm.journal.exchanges import latest_exchanges
-from culturekit.llm.journal.journal import Journal
-from culturekit.llm.journal.journal_entry import Reading
+from culturekit.llm.journal import Journal
+from culturekit.llm.journal_file import Reading
+from culturekit.llm.ledger import latest_exchanges
 from tests.llm.journal.test_journal import entry
 
 WRITES_FOR_EVER = """
 import asyncio, sys
 from pathlib import Path
-from culturekit.llm.journal.journal import Journal, Reading
+from culturekit.llm.journal_file import Reading
+from culturekit.llm.journal import Journal
 from tests.llm.journal.test_journal import entry
 
 async def ask(journal, keys):
@@ -92,7 +93,7 @@ def test_a_reader_that_stays_does_not_keep_the_writer_from_closing(tmp_path: Pat
 FILLS_THE_DISK = """
 import resource, signal, sys
 from pathlib import Path
-from culturekit.llm.journal.journal import Journal
+from culturekit.llm.journal import Journal
 from tests.llm.journal.test_journal import entry
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from culturekit.errors import UsageError
-from culturekit.llm.journal.journal import Journal
-from culturekit.llm.journal.journal_file import FILE
-from culturekit.llm.money.budget import Budget
-from culturekit.llm.money.purse import Purse
-from culturekit.llm.money.shared_budget import spent_in_run
-from culturekit.llm.pace.durable_hold import DurableHold
+from culturekit.llm.journal import Journal
+from culturekit.llm.journal_file import FILE
+from culturekit.llm.ledger import spent_in_run
+from culturekit.llm.pace import DurableHold
 from culturekit.llm.probing import needs_probe, probe_once
+from culturekit.llm.purse import Purse
+from culturekit.llm.usage import Budget
 from tests.llm.questions import client
 from tests.llm.server import Fault, Rule, Script, running_server
 

@@ -5,8 +5,7 @@ import pytest
 
 from culturekit.llm.client import Request
 from culturekit.llm.reading.reply_codes import CODES, ParseFailure, ReplyCode
-from culturekit.llm.repair import repair_request
-from culturekit.llm.row_automaton import read_reply
+from culturekit.llm.rows import read_reply, repair_request
 
 
 class Source(msgspec.Struct):

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culturekit.llm.client import Failure, Reply, Request
-from culturekit.llm.outcomes import OUTCOMES, Answered
-from culturekit.llm.row_automaton import Row, failed, heard
+from culturekit.llm.rows import OUTCOMES, Answered, Row, failed, heard
 from tests.llm.fake_client import Verdict
 
 REQUEST = Request("test", "Judge.", {"id": "Q1"}, Verdict, {"id": ("Q1",)})

@@ -16,8 +16,9 @@ from msgspec import Meta
 
 from culturekit.llm.client import Request
 from culturekit.llm.reading.reply_codes import ParseFailure
-from culturekit.llm.reading.schemas import Target, schema_of
-from culturekit.llm.row_automaton import read_reply
+from culturekit.llm.reading.schema_checks import Target
+from culturekit.llm.reading.schemas import schema_of
+from culturekit.llm.rows import read_reply
 
 TARGETS: tuple[Target, ...] = ("openai", "google-json", "vllm", "llamacpp", "ollama")
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.llm.money.shared_budget import journal_for
+from culturekit.llm.ledger import journal_for
 from tests.real.llama import ROOT, Llama, block, running_llama
 from tests.real.things import LLAMA, needs
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from culturekit.llm.journal.journal import Entry, Journal
-from culturekit.llm.journal.run_tag import run_tag
+from culturekit.llm.journal import Journal, run_tag
+from culturekit.llm.journal_file import Entry
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.run_stage import StageRun, run_stage
 from culturekit.stages.stage import Stage

@@ -16,7 +16,7 @@ from culturekit.kg.dump.ingest import IngestOptions
 from culturekit.kg.graph_tables import GraphTables
 from culturekit.llm.client import Client
 from culturekit.llm.clients.clients import CLIENTS
-from culturekit.llm.journal.journal_entry import key_of
+from culturekit.llm.journal_file import key_of
 from culturekit.pipeline.steps import filter_stage as filter_stages
 from culturekit.pipeline.steps.extract_stages import extract_stage
 from culturekit.pipeline.steps.filter_stage import FilterOptions, FilterReads, filter_stage

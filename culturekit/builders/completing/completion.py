@@ -30,8 +30,8 @@ from culturekit.kg.facts import Facts
 from culturekit.kg.walk.candidate_rows import candidate_rows
 from culturekit.llm.answers import DEFAULTS, LlmOptions, answers
 from culturekit.llm.client import Client, FreeClient, Request
-from culturekit.llm.outcomes import Answered
 from culturekit.llm.reply_watch import ReplyWatch
+from culturekit.llm.rows import Answered
 from culturekit.records.schemas import CANDIDATES, COMPLETED, KEPT
 from culturekit.records.work import QUARANTINED, Outcome, Work
 from culturekit.stages.stage_command import Typed

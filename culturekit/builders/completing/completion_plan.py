@@ -34,8 +34,8 @@ from culturekit.errors import UnusableReplies
 from culturekit.kg.concepts import Concept
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient, Request
-from culturekit.llm.money.cost_plan import CostPlan, cost_plan_lines, plan_requests
-from culturekit.llm.money.spending import read_spending
+from culturekit.llm.cost_plan import CostPlan, cost_plan_lines, plan_requests
+from culturekit.llm.ledger import read_spending
 from culturekit.llm.reply_watch import RepliesSeen, ReplyWatch
 from culturekit.records.work import Work
 from culturekit.stages.asking import Left

@@ -25,7 +25,7 @@ from culturekit.builders.completing.completion_state import CellState, Round
 from culturekit.builders.completing.item_facts import ItemNames
 from culturekit.builders.folded_names import folded, loose_key_of
 from culturekit.llm.client import Request
-from culturekit.llm.outcomes import Answered
+from culturekit.llm.rows import Answered
 
 __all__ = ["Ask", "CompletionRounds", "Found", "reconcile"]
 

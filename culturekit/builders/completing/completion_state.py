@@ -8,7 +8,7 @@ from culturekit.builders.completing.completion_additions import Additions, Propo
 from culturekit.builders.completing.completion_names import proposal_problem, stripped_name
 from culturekit.builders.completing.completion_questions import Cell, CompletionLimits, Proposal, ProposalReply, Shown
 from culturekit.builders.folded_names import folded
-from culturekit.llm.outcomes import Answered
+from culturekit.llm.rows import Answered
 from culturekit.records.choices import ANSWERED
 
 __all__ = ["ADDED", "CellState", "Round"]

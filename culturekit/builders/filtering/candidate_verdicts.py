@@ -14,7 +14,7 @@ from culturekit.builders.filtering.name_rules import name_problem
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import countries
 from culturekit.llm.client import Request
-from culturekit.llm.outcomes import Answered
+from culturekit.llm.rows import Answered
 from culturekit.records.choices import ANSWERED, VerdictWord
 from culturekit.storage.table_slices import TableSlices
 

@@ -8,8 +8,8 @@ from culturekit.builders.filtering.candidate_verdicts import candidate_rows, que
 from culturekit.builders.filtering.pilot import left_to_the_judge
 from culturekit.kg.concepts import Concept
 from culturekit.llm.client import Client, FreeClient, Request
-from culturekit.llm.money.cost_plan import CostPlan, cost_plan_lines, plan_requests
-from culturekit.llm.money.spending import read_spending
+from culturekit.llm.cost_plan import CostPlan, cost_plan_lines, plan_requests
+from culturekit.llm.ledger import read_spending
 from culturekit.stages.asking import Left
 from culturekit.storage.table_slices import TableSlices
 

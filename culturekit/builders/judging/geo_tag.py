@@ -20,7 +20,7 @@ from culturekit.builders.wordings import wording
 from culturekit.kg.countries import countries
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient, Image, Request
-from culturekit.llm.outcomes import Answered
+from culturekit.llm.rows import Answered
 from culturekit.records.schemas import IMAGES, MATCHES
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage_command import Typed

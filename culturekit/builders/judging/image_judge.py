@@ -23,8 +23,7 @@ from culturekit.builders.judging.shown_images import (
 from culturekit.builders.wordings import wording
 from culturekit.errors import UsageError
 from culturekit.llm.client import Image, Request
-from culturekit.llm.clients.token_listing import TokenListing, WeighedToken
-from culturekit.llm.outcomes import Answered
+from culturekit.llm.rows import Answered, TokenListing, WeighedToken
 from culturekit.metrics.questions.yes_probabilities import Share, vqa_score
 from culturekit.records.schemas import IMAGES, PROMPTS
 from culturekit.stages.stage_command import Typed

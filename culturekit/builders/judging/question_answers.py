@@ -22,7 +22,7 @@ from culturekit.builders.judging.shown_images import (
 from culturekit.builders.wordings import wording
 from culturekit.errors import UsageError
 from culturekit.llm.client import Image, Request
-from culturekit.llm.outcomes import Answered
+from culturekit.llm.rows import Answered
 from culturekit.records.schemas import QUESTIONS
 from culturekit.storage.tables import read_table
 

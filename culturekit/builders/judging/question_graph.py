@@ -20,8 +20,8 @@ from culturekit.builders.wordings import wording
 from culturekit.errors import UsageError
 from culturekit.llm.answers import DEFAULTS, LlmOptions, answers
 from culturekit.llm.client import Client, FreeClient, Request
-from culturekit.llm.outcomes import Answered
 from culturekit.llm.reply_watch import ReplyWatch
+from culturekit.llm.rows import Answered
 from culturekit.llm.untrusted.untrusted import strip_hidden
 from culturekit.records.schemas import PROMPTS, QUESTION_GRAPHS, QUESTIONS
 from culturekit.records.work import Outcome, Work

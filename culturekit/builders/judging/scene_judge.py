@@ -26,7 +26,7 @@ from culturekit.builders.wordings import wording, wording_digest
 from culturekit.errors import UsageError
 from culturekit.kg.countries import countries
 from culturekit.llm.client import Image, Request
-from culturekit.llm.outcomes import Answered
+from culturekit.llm.rows import Answered
 from culturekit.llm.untrusted.untrusted import strip_hidden
 from culturekit.metrics.ahead.dimensions import DIMENSIONS
 from culturekit.metrics.ahead.matching import normalise_phrase

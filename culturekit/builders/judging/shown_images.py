@@ -16,8 +16,8 @@ from culturekit.errors import NothingScored
 from culturekit.llm.answers import DEFAULTS, LlmOptions, answers
 from culturekit.llm.client import Client, FreeClient, Image, Request
 from culturekit.llm.clients.images import image_of
-from culturekit.llm.outcomes import Answered
 from culturekit.llm.reply_watch import ReplyWatch
+from culturekit.llm.rows import Answered
 from culturekit.records.schemas import IMAGES, JUDGMENTS
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage_command import Typed

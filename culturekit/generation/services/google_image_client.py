@@ -10,14 +10,13 @@ from culturekit.generation.image_options import GoogleImageOptions
 from culturekit.generation.services.image_client import ImageClient, ImagePrice, price_of_images
 from culturekit.generation.services.image_question import KEPT, Candidate, reply_with, reply_without
 from culturekit.generation.services.openai_image_client import body_as_it_is
-from culturekit.llm.batches.batch_client import BatchClient, BatchLimits, BatchResult, Job
-from culturekit.llm.batches.google_batches import GoogleBatches
+from culturekit.llm.batches import BatchClient, BatchLimits, BatchResult, Job
 from culturekit.llm.client import Identity, Outgoing, Reply, Request, Usage
-from culturekit.llm.clients.endpoints import GOOGLE
-from culturekit.llm.clients.error_bodies import shortened
 from culturekit.llm.clients.gemini_api import usage as told_usage
-from culturekit.llm.clients.google_client import GoogleClient, GoogleConnection
+from culturekit.llm.clients.google_client import GoogleBatches, GoogleClient, GoogleConnection
 from culturekit.llm.clients.remote_client import WireFormat, model_of
+from culturekit.llm.endpoints import GOOGLE
+from culturekit.llm.failures import shortened
 from culturekit.llm.reading.json_values import decoded, record, records, text, why_no_object
 from culturekit.registry import Spec
 from culturekit.storage.digests import canonical_json

@@ -11,12 +11,12 @@ from culturekit.errors import UsageError
 from culturekit.generation.backends import SERVICES
 from culturekit.generation.image_options import ImageOptions
 from culturekit.generation.picture_store import PictureStore, set_apart
-from culturekit.llm.batches.batch_client import BatchClient
+from culturekit.llm.batches import BatchClient
 from culturekit.llm.client import Identity, Outgoing, Rate, Request, Usage
 from culturekit.llm.clients.client_options import ServiceOptions
 from culturekit.llm.clients.remote_client import RemoteClient
-from culturekit.llm.money.prices import image_sizes, parse_price, rate_of
-from culturekit.llm.outcomes import Answered
+from culturekit.llm.prices import image_sizes, parse_price, rate_of
+from culturekit.llm.rows import Answered
 from culturekit.registry import Registry
 
 __all__ = ["IMAGE_SERVICES", "ImageClient", "ImagePrice", "check_image_price", "price_of_images"]

@@ -9,15 +9,14 @@ from culturekit.errors import UsageError
 from culturekit.generation.image_options import OpenAIImageOptions
 from culturekit.generation.services.image_client import ImageClient, ImagePrice, price_of_images
 from culturekit.generation.services.image_question import KEPT, URL, Candidate, reply_with, reply_without
-from culturekit.llm.batches.batch_client import BatchClient, BatchLimits, BatchResult, Job
-from culturekit.llm.batches.openai_batches import OpenAIBatches
+from culturekit.llm.batches import BatchClient, BatchLimits, BatchResult, Job
 from culturekit.llm.client import Identity, Outgoing, Reply, Request
-from culturekit.llm.clients.endpoints import OPENAI
-from culturekit.llm.clients.error_bodies import shortened
-from culturekit.llm.clients.openai_client import OpenAIClient, OpenAIConnection
+from culturekit.llm.clients.openai_client import OpenAIBatches, OpenAIClient, OpenAIConnection
 from culturekit.llm.clients.remote_client import WireFormat, model_of
-from culturekit.llm.money.counted_here import stated_usage
+from culturekit.llm.endpoints import OPENAI
+from culturekit.llm.failures import shortened
 from culturekit.llm.reading.json_values import decoded, record, records, text, why_no_object
+from culturekit.llm.usage import stated_usage
 from culturekit.registry import Spec
 from culturekit.storage.digests import canonical_json
 

@@ -30,11 +30,10 @@ from culturekit.generation.services.image_question import KEPT, URL, Call, Candi
 from culturekit.generation.services.picture_fetch import fetched
 from culturekit.llm.answers import LlmOptions, ask_options
 from culturekit.llm.client import Request
-from culturekit.llm.clients.error_bodies import read_error
-from culturekit.llm.journal.journal import Journal
-from culturekit.llm.journal.journal_entry import key_of
-from culturekit.llm.journal.run_tag import run_tag
-from culturekit.llm.outcomes import Answered
+from culturekit.llm.failures import read_error
+from culturekit.llm.journal import Journal, run_tag
+from culturekit.llm.journal_file import key_of
+from culturekit.llm.rows import Answered
 from culturekit.records.choices import PictureFormat
 from culturekit.records.schemas import IMAGES
 from culturekit.records.work import Outcome, Work
@@ -257,7 +256,7 @@ def answers(
     client: ImageClient, requests: Sequence[Request], *, work: Work, llm: LlmOptions, journal: Journal, tag: str
 ) -> Generator[Answered]:
     """Answer calls in their order, one by one or in batches."""
-    from culturekit.llm.batches.answering import answer_batch
+    from culturekit.llm.batch_runner import answer_batch
     from culturekit.llm.engine import AskEngine
 
     options = ask_options(client, llm)

@@ -10,8 +10,8 @@ from functools import cache
 from urllib.parse import urljoin, urlsplit
 
 from culturekit.generation.picture_store import PictureStore
-from culturekit.llm.clients.endpoints import is_loopback
 from culturekit.llm.clients.timed_socket import TimedSocket
+from culturekit.llm.endpoints import is_loopback
 from culturekit.stages.offline import check_sending
 from culturekit.storage.atomic import write_atomically
 from culturekit.storage.digests import digest_bytes

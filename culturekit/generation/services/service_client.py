@@ -39,15 +39,14 @@ from culturekit.generation.services.picture_fetch import (
     place_of,
     read_to_end,
 )
-from culturekit.llm.batches.batch_client import BatchClient
+from culturekit.llm.batches import BatchClient
 from culturekit.llm.client import Failure, Identity, Outgoing, Rate, Reply, Request, Usage
-from culturekit.llm.clients.endpoints import Service, check_base_url, normal_base_url
-from culturekit.llm.clients.error_bodies import error_of, shortened
 from culturekit.llm.clients.remote_client import WireFormat
-from culturekit.llm.failures import failure_of, failure_within
-from culturekit.llm.journal.journal_entry import key_of
-from culturekit.llm.outcomes import Answered
+from culturekit.llm.endpoints import Service, check_base_url, normal_base_url
+from culturekit.llm.failures import error_of, failure_of, failure_within, shortened
+from culturekit.llm.journal_file import key_of
 from culturekit.llm.reading.json_values import decoded, record, text, why_no_object
+from culturekit.llm.rows import Answered
 from culturekit.llm.untrusted.redaction import Secret
 from culturekit.records.literal_keys import key_problem
 from culturekit.registry import Spec

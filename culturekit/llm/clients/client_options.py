@@ -6,22 +6,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 
-from culturekit.llm.client import Quota
-from culturekit.llm.clients.endpoints import check_base_url
-
-__all__ = [
-    "LONGEST_TIMEOUT",
-    "PATIENCE",
-    "Dialect",
-    "GoogleOptions",
-    "LocalOptions",
-    "OpenAIOptions",
-    "RemoteOptions",
-    "ReplayOptions",
-    "ServiceOptions",
-]
-
-LONGEST_TIMEOUT = 3600
+from culturekit.llm.client import LONGEST_TIMEOUT, PATIENCE, Quota
+from culturekit.llm.endpoints import check_base_url
 
 Dialect: TypeAlias = Literal["openai", "vllm", "llamacpp", "ollama"]
 """Whose dialect of JSON schema a server speaks."""
@@ -33,9 +19,6 @@ Share: TypeAlias = Annotated[float, msgspec.Meta(gt=0, le=1)]
 Temperature: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=2)]
 Wait: TypeAlias = Annotated[float, msgspec.Meta(gt=0, le=LONGEST_TIMEOUT)]
 Patience: TypeAlias = Annotated[float, msgspec.Meta(gt=0, le=7 * 86_400)]
-
-PATIENCE = 900.0
-"""Seconds without any reply after which a run is given up, where nothing else is stated."""
 
 VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)\}")
 PRICE = re.compile(r"(?:\d+(?:\.\d*)?|\.\d+)/(?:\d+(?:\.\d*)?|\.\d+)")

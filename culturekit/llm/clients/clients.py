@@ -4,8 +4,6 @@ from culturekit.contract import Contract, hold, shown
 from culturekit.llm.client import Client, Failure, FreeClient, Outgoing, Reply, Request
 from culturekit.registry import Entry, Registry
 
-__all__ = ["CLIENTS"]
-
 OPTIONS = "culturekit.llm.clients.client_options"
 
 

@@ -7,12 +7,10 @@ from typing import Any
 from culturekit.llm.client import Image, Outgoing, Reply, Request, Stop, Usage, how_cut
 from culturekit.llm.clients.client_options import GoogleOptions
 from culturekit.llm.clients.image_slots import BodyTemplates, encoded, filled, slot_of
-from culturekit.llm.clients.token_listing import refuse_weighing
-from culturekit.llm.money.counted_here import Counts, too_few, usage_of_text
 from culturekit.llm.reading.json_values import decoded, record, records, text, why_no_object
 from culturekit.llm.reading.schemas import schema_of
-
-__all__ = ["compose", "read", "settings_of", "wire"]
+from culturekit.llm.rows import refuse_weighing
+from culturekit.llm.usage import Counts, too_few, usage_of_text
 
 THINKS_IF_LEFT = re.compile(r"gemini-2\.5-flash(?!.*(?:image|tts|live|audio))")
 THINKS_ALWAYS = re.compile(r"gemini-(?:2\.5-pro|[3-9])(?!.*(?:image|tts|live|audio))")

@@ -12,8 +12,6 @@ from culturekit.llm.client import Image, Outgoing, Request
 from culturekit.llm.untrusted.untrusted import user_message
 from culturekit.storage.digests import canonical_json
 
-__all__ = ["BodyTemplates", "data_url", "filled", "slot_of"]
-
 MARK = "\x00the text goes here\x00"
 MARK_WRITTEN = orjson.dumps(MARK)
 MOST_KEPT = 64

@@ -9,8 +9,6 @@ from culturekit.errors import UsageError
 from culturekit.llm.client import Image
 from culturekit.storage.picture_reading import Pixels
 
-__all__ = ["LONGEST_SIDE", "image_of"]
-
 LONGEST_SIDE = 1024
 
 

@@ -13,10 +13,8 @@ from PIL import Image as Picture
 
 from culturekit.errors import UsageError
 from culturekit.llm.client import Image
-from culturekit.llm.clients.token_listing import WeighedToken
+from culturekit.llm.rows import WeighedToken
 from culturekit.torch_places import needed_package
-
-__all__ = ["Generated", "LocalModel", "Turn", "Weighed"]
 
 FILLED = {"attention_mask": 1}
 """What stands for a token that is added, in whatever else has a number for each token; 0 elsewhere."""

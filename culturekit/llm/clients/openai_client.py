@@ -1,23 +1,26 @@
-"""OpenAI, and every server that speaks its protocol: vLLM, llama.cpp, Ollama and others."""
+"""OpenAI, and every server that speaks its protocol, asked one by one and in batches."""
 
 import importlib
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, BinaryIO
 
-from culturekit.llm.client import Identity
+import msgspec
+
+from culturekit.llm.batches import BatchClient, BatchLimits, BatchResult, BatchRow, Job, JobState, Status
+from culturekit.llm.client import Failure, FailureKind, Identity, Outgoing, Request
 from culturekit.llm.clients import chat_completions, responses_api
 from culturekit.llm.clients.client_options import OpenAIOptions
-from culturekit.llm.clients.endpoints import NO_KEY, OPENAI
 from culturekit.llm.clients.image_slots import BodyTemplates
 from culturekit.llm.clients.openai_settings import Settings, settings_of
-from culturekit.llm.clients.remote_client import RemoteClient, WireFormat, model_of
+from culturekit.llm.clients.remote_client import Connection, RemoteClient, WireFormat, model_of
 from culturekit.llm.clients.sending import http_client
+from culturekit.llm.endpoints import NO_KEY, OPENAI
+from culturekit.llm.failures import failure_of
+from culturekit.llm.reading.json_values import decoded
 from culturekit.llm.untrusted.redaction import Secret
 from culturekit.registry import Spec, needing
-
-__all__ = ["OpenAIClient", "make"]
 
 ENDPOINTS = {"chat": "/chat/completions", "responses": "/responses"}
 CREATES: Mapping[str, Callable[[Any], Callable[..., Awaitable[object]]]] = {
@@ -32,6 +35,10 @@ FORMATS = {"chat": chat_completions, "responses": responses_api}
 
 class OpenAIClient(RemoteClient):
     """Asks one model for chat completions or responses."""
+
+    def batches(self) -> BatchClient:
+        """Give the batches of this client."""
+        return OpenAIBatches(self)
 
 
 class OpenAIConnection:
@@ -96,3 +103,210 @@ def format_of(api: str, settings: Settings) -> WireFormat:
     """Choose how requests and replies look."""
     chosen = FORMATS[api]
     return WireFormat(partial(chosen.compose, settings=settings, templates=BodyTemplates()), chosen.wire, chosen.read)
+
+
+NOT_DONE: Mapping[str, FailureKind] = {"batch_expired": "timeout", "batch_cancelled": "timeout"}
+"""Errors of rows that were never looked at."""
+
+
+class Response(msgspec.Struct):
+    """The reply to one line, its body untouched."""
+
+    status_code: Status = 0
+    body: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class Trouble(msgspec.Struct):
+    """Why there is no reply to a line."""
+
+    code: str | None = None
+    message: str | None = None
+
+
+class ResultLine(msgspec.Struct):
+    """A line of an output or error file."""
+
+    custom_id: str
+    response: Response | None = None
+    error: Trouble | None = None
+
+
+def request_line(name: str, url: str, body: bytes) -> bytes:
+    """Write the line of one request around its body."""
+    head = msgspec.json.encode({"custom_id": name, "method": "POST", "url": url})
+    return head[:-1] + b',"body":' + body + b"}\n"
+
+
+def result_of(line: bytes) -> BatchResult | None:
+    """Read a line of results; None where it cannot be read."""
+    row: ResultLine | None = decoded(line, ResultLine)
+    if row is None:
+        return None
+    response, trouble = row.response, row.error
+    if response is not None and response.status_code == 200:
+        return BatchResult(row.custom_id, "reply", 200, bytes(response.body))
+    if response is not None and response.status_code:
+        failure = failure_of(response.status_code, {}, bytes(response.body))
+        return BatchResult(row.custom_id, failure.kind, response.status_code, bytes(response.body), failure.detail)
+    code = (trouble.code if trouble else None) or "no response and no error"
+    detail = f"{code}: {(trouble.message if trouble else None) or ''}"
+    return BatchResult(row.custom_id, NOT_DONE.get(code, "server"), 0, line.strip(), detail)
+
+
+TAG = "culturekit_job"
+FILE_SECONDS = 3600.0
+"""How long a file may take to go up or come down."""
+
+STATES: Mapping[str, JobState] = {
+    "completed": "done",
+    "failed": "failed",
+    "expired": "expired",
+    "cancelled": "cancelled",
+    "validating": "waiting",
+}
+CROWDED = "token_limit_exceeded"
+"""So much of ours is waiting there already that no more is taken."""
+
+
+class OpenAIBatches:
+    """The batches of one model, through the SDK, told to try once."""
+
+    limits = BatchLimits(rows=50_000, size=200_000_000)
+
+    def __init__(self, client: OpenAIClient) -> None:
+        """Take the client whose requests are to be batched; nothing is connected yet."""
+        self.client = client
+        self.url = "/v1" + client.identity.endpoint
+
+    def compose(self, request: Request) -> Outgoing:
+        """Write a request as it leaves in a batch: just as it would alone."""
+        return self.client.compose(request)
+
+    def line(self, row: BatchRow) -> bytes:
+        """Write the line of one row."""
+        return request_line(row.name, self.url, self.client.written.wire(row.outgoing))
+
+    async def upload(self, lines: BinaryIO, *, size: int, tag: str) -> str:
+        """Bring up the file."""
+        lines.seek(0)
+        file = (f"{tag}.jsonl", lines, "application/jsonl")
+        stored = await self.ask(lambda sdk, more: sdk.files.create(file=file, purpose="batch", **more), FILE_SECONDS)
+        return named(stored)
+
+    async def create(self, lines: BinaryIO, *, upload: str, tag: str) -> Job:
+        """Create the batch of an uploaded file."""
+        del lines
+        wanted = {"endpoint": self.url, "completion_window": "24h", "metadata": {TAG: tag}}
+        return read_job(await self.ask(lambda sdk, more: sdk.batches.create(input_file_id=upload, **wanted, **more)))
+
+    async def find(self, tag: str) -> list[Job]:
+        """Go through all batches there are for those with a tag."""
+        found = [job_of(batch) async for batch in self.listed()]
+        return sorted((job for job in found if job.tag == tag), key=lambda job: (job.created, job.number))
+
+    async def listed(self) -> AsyncIterator[Any]:
+        """Go through the pages of the list."""
+        page = await self.ask(lambda sdk, more: sdk.batches.list(limit=100, **more))
+        while True:
+            for batch in page.data or ():
+                yield batch
+            if not page.has_next_page():
+                return
+            page = await self.ask(lambda _, __, last=page: last.get_next_page())
+
+    async def withdraw(self, upload: str) -> None:
+        """Delete an uploaded file; one that is gone, or that a server will not delete, is left."""
+        try:
+            await self.ask(lambda sdk, more: sdk.files.delete(upload, **more))
+        except Failure as failure:
+            if failure.status not in {400, 404, 405, 409, 501}:
+                raise
+
+    async def poll(self, number: str) -> Job:
+        """Ask how a batch is doing."""
+        return read_job(await self.ask(lambda sdk, more: sdk.batches.retrieve(number, **more)))
+
+    async def results(self, job: Job) -> AsyncIterator[BatchResult | None]:
+        """Read the file of outputs, then that of errors."""
+        for name in job.outputs:
+            content = await self.ask(lambda sdk, more, name=name: sdk.files.content(name, **more), FILE_SECONDS)
+            for line in content.content.splitlines():
+                if line.strip():
+                    yield result_of(line)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self.client.close()
+
+    async def ask(self, ask: Callable[..., Awaitable[Any]], seconds: float | None = None) -> Any:  # noqa: ANN401
+        """Ask the SDK, without a key where there is none, and give what it made of the answer.
+
+        Raises:
+            Failure: there is no answer that can be read.
+        """
+
+        def asked(opened: Connection) -> Awaitable[Any]:
+            absent = {} if self.client.secret else {"extra_headers": {"Authorization": openai_sdk().Omit()}}
+            return ask(opened.sdk, absent)
+
+        _, made = await self.client.through(asked, seconds=seconds, largest=None)
+        if made is None:
+            raise Failure("server", "an answer that cannot be read", status=200)
+        return made
+
+
+def named(stored: Any) -> str:  # noqa: ANN401 - a file of the SDK, or whatever a server brought in its place
+    """Give the name of a file that was brought up.
+
+    Raises:
+        Failure: what came names none.
+    """
+    name = getattr(stored, "id", None)
+    if not name:
+        raise Failure("server", "an answer that names no file", status=200)
+    return str(name)
+
+
+def read_job(batch: Any) -> Job:  # noqa: ANN401 - a batch of the SDK
+    """Read what came for a batch, which may be anything.
+
+    Raises:
+        Failure: it is no batch.
+    """
+    try:
+        if batch.id:
+            return job_of(batch)
+    except (AttributeError, TypeError, ValueError):
+        pass
+    raise Failure("server", "an answer that names no batch", status=200)
+
+
+def job_of(batch: Any) -> Job:  # noqa: ANN401 - a batch of the SDK
+    """Read what the SDK says of a batch."""
+    counts = batch.request_counts
+    kind, detail, rejected = trouble_of(getattr(batch.errors, "data", None) or [])
+    return Job(
+        str(batch.id),
+        STATES.get(batch.status, "running"),
+        tag=str((batch.metadata or {}).get(TAG, "")),
+        created=float(batch.created_at or 0),
+        counted=None if counts is None else (counts.completed or 0) + (counts.failed or 0),
+        outputs=tuple(name for name in (batch.output_file_id, batch.error_file_id) if name),
+        kind=kind,
+        detail=detail,
+        rejected=rejected,
+    )
+
+
+def trouble_of(errors: list[Any]) -> tuple[Any, str, tuple[tuple[int, str], ...]]:
+    """Read why a batch failed as a whole: what kind of failure that is, what was said, and which lines are to blame."""
+    failures = [
+        failure_of(400, {}, msgspec.json.encode({"error": {"code": error.code, "message": error.message}}))
+        for error in errors
+    ]
+    detail = "; ".join(f"{error.code}: {error.message}" for error in errors[:3])
+    if any(error.code == CROWDED for error in errors):
+        return "busy", detail, ()
+    if any(failure.kind == "fatal" for failure in failures):
+        return "fatal", detail, ()
+    return "server", detail, tuple((error.line, f"{error.code}: {error.message}") for error in errors if error.line)

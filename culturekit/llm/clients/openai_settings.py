@@ -6,9 +6,7 @@ from typing import Any
 
 from culturekit.llm.client import Request
 from culturekit.llm.clients.client_options import Dialect, OpenAIOptions
-from culturekit.llm.clients.endpoints import OPENAI
-
-__all__ = ["Settings", "settings_of"]
+from culturekit.llm.endpoints import OPENAI
 
 THINKS = re.compile(r"(?:ft:)?(?:o\d|gpt-(?:[5-9]|\d\d)(?!.*-chat))")
 SAMPLES = re.compile(r"(?:ft:)?(?:gpt-[34]|chatgpt-4|gpt-[5-9].*-chat)")

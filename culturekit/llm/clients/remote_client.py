@@ -9,17 +9,15 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from culturekit.errors import UsageError
-from culturekit.llm.client import Client, Failure, Identity, Outgoing, Quota, Rate, Reply, Request
+from culturekit.llm.client import Failure, Identity, Outgoing, Quota, Rate, Reply, Request
 from culturekit.llm.clients.client_options import ServiceOptions
-from culturekit.llm.clients.endpoints import is_loopback
 from culturekit.llm.clients.sending import LARGEST_REPLY, Sending, sent_once, verdict
+from culturekit.llm.endpoints import is_loopback
 from culturekit.llm.failures import failure_of
-from culturekit.llm.money.prices import parse_price, rate_of
+from culturekit.llm.prices import parse_price, rate_of
 from culturekit.llm.reading.json_values import decoded
 from culturekit.llm.untrusted.redaction import Secret, in_json
 from culturekit.registry import Spec
-
-__all__ = ["Connection", "RemoteClient", "WireFormat", "for_storage", "model_of"]
 
 Thing = TypeVar("Thing")
 
@@ -179,11 +177,6 @@ class RemoteClient:
         raw = self.without_key(failure.raw)
         failure.detail, failure.args, failure.raw = detail, (detail,), raw
         return failure
-
-
-def for_storage(client: Client, raw: bytes) -> bytes:
-    """Give what may be stored of bytes that a client brought."""
-    return client.without_key(raw) if isinstance(client, RemoteClient) else raw
 
 
 def model_of(spec: Spec, example: str) -> str:

@@ -11,13 +11,10 @@ from culturekit.errors import ConfigError, Problem, UsageError
 from culturekit.llm.client import Client, Reply, Request, Stop
 from culturekit.llm.clients.client_options import ReplayOptions
 from culturekit.llm.clients.clients import CLIENTS
-from culturekit.llm.journal.journal_entry import key_of
-from culturekit.llm.journal.journal_file import FILE, SOUND, check_types, damaged, errors_explained, open_for_reading
+from culturekit.llm.journal_file import FILE, SOUND, check_types, damaged, errors_explained, key_of, open_for_reading
 from culturekit.records.choices import ANSWERED
 from culturekit.registry import Spec, parse_spec
 from culturekit.storage.digests import digest_bytes
-
-__all__ = ["ReplayClient", "make"]
 
 REPLIES = f"""
 SELECT raw, checksum, replies.number, coalesce(outcome, '') FROM requests

@@ -3,15 +3,13 @@
 from typing import Any
 
 from culturekit.llm.client import Image, Outgoing, Reply, Request, Stop, Usage, how_cut
-from culturekit.llm.clients.error_bodies import shortened
 from culturekit.llm.clients.image_slots import BodyTemplates, data_url, filled, slot_of
 from culturekit.llm.clients.openai_settings import Settings
-from culturekit.llm.clients.token_listing import refuse_weighing
-from culturekit.llm.money.counted_here import stated_usage
+from culturekit.llm.failures import shortened
 from culturekit.llm.reading.json_values import decoded, record, records, text, why_no_object
 from culturekit.llm.reading.schemas import response_format
-
-__all__ = ["compose", "read", "wire"]
+from culturekit.llm.rows import refuse_weighing
+from culturekit.llm.usage import stated_usage
 
 LEAST_TOKENS = 16
 

@@ -12,8 +12,6 @@ from culturekit.errors import UsageError
 from culturekit.llm.client import Reply, Request
 from culturekit.registry import Spec
 
-__all__ = ["RulesClient", "make"]
-
 ORGANISATION = re.compile(
     r"\b(company|corporation|brand|restaurant chain|manufacturer|organi[sz]ation|inc\.?|ltd\.?)\b"
 )

@@ -11,11 +11,8 @@ from functools import cache
 from typing import Any, TypeVar
 
 from culturekit.llm.client import Failure
-from culturekit.llm.clients.error_bodies import error_of
-from culturekit.llm.failures import failure_within
+from culturekit.llm.failures import error_of, failure_within
 from culturekit.llm.reading.json_values import decoded
-
-__all__ = ["LARGEST_REPLY", "Sending", "http_client", "sent_once", "verdict"]
 
 CONNECT_SECONDS = 10.0
 KEPT_SECONDS = 4.0

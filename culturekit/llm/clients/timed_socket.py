@@ -8,8 +8,6 @@ import socket
 import time
 from typing import cast
 
-__all__ = ["TimedSocket"]
-
 
 class TimedSocket:
     """Stands for a connected socket in `http.client`.

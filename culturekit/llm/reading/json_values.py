@@ -5,8 +5,6 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["decoded", "each_key_once", "record", "records", "text", "why_no_object"]
-
 
 def decoded(raw: bytes, kind: Any = Any) -> Any:  # noqa: ANN401 - any JSON value, or one of a kind
     """Read JSON; None where it cannot be read, or a key stands twice in one object: nobody knows which one counts."""

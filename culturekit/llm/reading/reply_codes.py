@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-__all__ = ["CODES", "ParseFailure", "ReplyCode"]
-
 ReplyCode: TypeAlias = Literal[
     "empty",
     "endless-white-space",

@@ -20,8 +20,6 @@ from culturekit.llm.reading.shape import (
     children,
 )
 
-__all__ = ["ABILITIES", "TARGETS", "WORDS", "Abilities", "Target", "check_abilities", "limits_of"]
-
 WORDS = {
     "minLength": "at least {} characters",
     "maxLength": "at most {} characters",

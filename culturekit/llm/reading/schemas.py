@@ -35,8 +35,6 @@ from culturekit.llm.reading.shape import (
 )
 from culturekit.llm.reading.shape_reading import shape_of
 
-__all__ = ["TARGETS", "Target", "check_shape", "response_format", "schema_of"]
-
 Json = dict[str, Any]
 
 COMPILED: dict[tuple[type[object], Target], bytes] = {}

@@ -4,23 +4,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-__all__ = [
-    "Choice",
-    "Field",
-    "Fields",
-    "Flag",
-    "Items",
-    "Node",
-    "Nothing",
-    "Number",
-    "OneOf",
-    "OpenMap",
-    "Recursion",
-    "Shape",
-    "Text",
-    "children",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Text:

@@ -20,8 +20,6 @@ from culturekit.llm.reading.shape import (
     Text,
 )
 
-__all__ = ["Mistake", "ShapeCode", "first_mistake"]
-
 ShapeCode: TypeAlias = Literal["missing-key", "unknown-key", "wrong-type", "wrong-value", "number-out-of-range"]
 
 LARGEST = 2**63 - 1

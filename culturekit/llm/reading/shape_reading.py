@@ -23,8 +23,6 @@ from culturekit.llm.reading.shape import (
     Text,
 )
 
-__all__ = ["shape_of"]
-
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 IGNORED = frozenset({"$defs", "title", "description", "examples", "default", "discriminator"})
 DEFINITIONS = "#/$defs/"

@@ -9,8 +9,6 @@ import msgspec
 
 from culturekit.llm.reading.reply_codes import ReplyCode
 
-__all__ = ["Fences", "Unreadable", "flooded", "read_json"]
-
 Fences = Literal["refuse", "strip"]
 
 LONGEST = 1_000_000

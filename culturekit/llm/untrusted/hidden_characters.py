@@ -8,8 +8,6 @@ selectors, bidi marks and tags go altogether: what they change is how a text is 
 import re
 from collections.abc import Mapping, Sequence
 
-__all__ = ["HIDDEN", "reveal", "without_hidden_characters"]
-
 Ranges = Sequence[tuple[int, int]]
 
 BIDI: Ranges = [(0x061C, 0x061C), (0x200E, 0x200F), (0x202A, 0x202E), (0x2066, 0x2069)]

@@ -8,8 +8,6 @@ import re
 from collections.abc import Mapping
 from html import unescape
 
-__all__ = ["without_hidden_markup"]
-
 ELEMENT_NAMES = """
 a abbr acronym address applet area article aside audio b base basefont bdi bdo big blink blockquote body br button
 canvas caption center cite code col colgroup data datalist dd del details dfn dialog dir div dl dt em embed fieldset

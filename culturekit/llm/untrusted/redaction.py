@@ -24,19 +24,6 @@ from urllib.parse import quote, quote_plus
 from culturekit.errors import MissingDependency, UsageError
 from culturekit.records.literal_keys import NAMED_KEY, masked
 
-__all__ = [
-    "KeyFilter",
-    "Secret",
-    "in_json",
-    "install_redaction",
-    "key_from_environment",
-    "know",
-    "redact",
-    "redact_bytes",
-    "resolve_key",
-    "scrub",
-]
-
 
 class Secret:
     """A key that shows only its name; `reveal` gives the value, as late and as briefly as can be.

@@ -17,8 +17,6 @@ from culturekit.errors import UsageError
 from culturekit.llm.untrusted.hidden_characters import JOINERS, without_hidden_characters
 from culturekit.llm.untrusted.hidden_markup import without_hidden_markup
 
-__all__ = ["LONGEST_TEXT", "Json", "LongText", "cleaned", "strip_hidden", "user_message"]
-
 Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
 
 LONGEST_TEXT = 8_000

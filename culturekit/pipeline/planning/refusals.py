@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from culturekit.errors import UsageError
-from culturekit.llm.money.shared_budget import journal_for
+from culturekit.llm.ledger import journal_for
 from culturekit.stages.known_inputs import known_records
 from culturekit.stages.stage import Stage, input_records, key_of
 from culturekit.storage.manifest import read_manifest

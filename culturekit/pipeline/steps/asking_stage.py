@@ -20,11 +20,10 @@ from culturekit.llm.answers import LlmOptions
 from culturekit.llm.client import Client, FreeClient, Image, Request
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.clients.images import image_of
-from culturekit.llm.journal.journal_file import FILE
-from culturekit.llm.money.asking_price import check_asking
-from culturekit.llm.money.cost_plan import CostPlan, cost_plan_lines, plan_requests
-from culturekit.llm.money.shared_budget import journal_for
-from culturekit.llm.money.spending import read_spending
+from culturekit.llm.cost_plan import CostPlan, cost_plan_lines, plan_requests
+from culturekit.llm.journal_file import FILE
+from culturekit.llm.ledger import journal_for, read_spending
+from culturekit.llm.purse import check_asking
 from culturekit.records.work import Outcome, Work
 from culturekit.registry import parse_spec
 from culturekit.stages.asking import AskedPlan, Asking, Left, Tried

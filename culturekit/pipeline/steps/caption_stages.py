@@ -35,8 +35,7 @@ from culturekit.kg.countries import country_files
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Request
 from culturekit.llm.clients.clients import CLIENTS
-from culturekit.llm.money.shared_budget import journal_for
-from culturekit.llm.money.spending import read_spending
+from culturekit.llm.ledger import journal_for, read_spending
 from culturekit.pipeline.steps.asking_stage import AskPlan, asking_stage, plan_to_ask, priced_ahead
 from culturekit.records.schemas import DROPS
 from culturekit.stages.stage import Stage

@@ -26,7 +26,7 @@ from culturekit.kg.graph_tables import GraphTables
 from culturekit.kg.walk.root_choice import Roots
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.clients.clients import CLIENTS
-from culturekit.llm.money.shared_budget import journal_for
+from culturekit.llm.ledger import journal_for
 from culturekit.pipeline.steps.asking_stage import asking_stage, scratch
 from culturekit.pipeline.steps.concept_options import judged_concepts
 from culturekit.pipeline.steps.extract_stages import described

@@ -19,12 +19,11 @@ from culturekit.generation.services.image_client import IMAGE_SERVICES, ImageCli
 from culturekit.generation.services.image_question import question_of
 from culturekit.generation.services.paid_runner import buy_images, planned_calls
 from culturekit.llm.answers import DEFAULTS, LlmOptions
-from culturekit.llm.journal.journal_entry import key_of
-from culturekit.llm.money.asking_price import check_asking
-from culturekit.llm.money.cost_plan import amount
-from culturekit.llm.money.shared_budget import journal_for
-from culturekit.llm.money.spending import read_spending
-from culturekit.llm.money.tokens import ADDED_BY_SERVERS, estimate
+from culturekit.llm.cost_plan import amount
+from culturekit.llm.journal_file import key_of
+from culturekit.llm.ledger import journal_for, read_spending
+from culturekit.llm.purse import check_asking
+from culturekit.llm.usage import ADDED_BY_SERVERS, estimate
 from culturekit.pipeline.steps.folder_stage import image_folder, stage_of
 from culturekit.records.work import Engine, Outcome, Progress, Work
 from culturekit.registry import Spec, parse_spec

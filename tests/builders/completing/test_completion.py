@@ -10,7 +10,8 @@ from culturekit.builders.completing.completion import CompletionInputs, complete
 from culturekit.builders.completing.completion_questions import CompletionLimits, asked_proposals
 from culturekit.kg.concepts import Concept
 from culturekit.llm.reading import schema_checks
-from culturekit.llm.reading.schemas import TARGETS, schema_of
+from culturekit.llm.reading.schema_checks import TARGETS
+from culturekit.llm.reading.schemas import schema_of
 from culturekit.records.schemas import COMPLETED, KEPT
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.tables import read_table

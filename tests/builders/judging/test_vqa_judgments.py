@@ -19,7 +19,7 @@ from culturekit.builders.judging.image_judge import (
 )
 from culturekit.llm.client import Reply, Request
 from culturekit.llm.clients.clients import CLIENTS
-from culturekit.llm.clients.token_listing import WeighedToken, listed_tokens, listing
+from culturekit.llm.rows import WeighedToken, listed_tokens, listing
 from culturekit.records.schemas import JUDGMENTS
 from culturekit.records.work import QUARANTINED, Outcome, Work
 from culturekit.storage.tables import read_table

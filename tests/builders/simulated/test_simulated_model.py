@@ -14,8 +14,8 @@ from culturekit.generation.simulated.scenes.vocabulary import DIMENSIONS, world
 from culturekit.llm.client import FreeClient, Image, Request
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.clients.images import image_of
-from culturekit.llm.clients.token_listing import TokenListing
-from culturekit.llm.free_asking import ask_free
+from culturekit.llm.engine import ask_free
+from culturekit.llm.rows import TokenListing
 from tests.generation.simulated.scenes.scene_worlds import knowledge
 
 PAGE = """Greetings matter. Many people know the Circle Dance from weddings. Nobody plays marbles here.

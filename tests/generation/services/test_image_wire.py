@@ -14,9 +14,9 @@ from culturekit.generation.services.google_image_client import shape_of_size
 from culturekit.generation.services.image_client import IMAGE_SERVICES
 from culturekit.generation.services.image_question import Made, calls_of, question_of
 from culturekit.llm.client import Reply
-from culturekit.llm.journal.journal_entry import key_of
+from culturekit.llm.journal_file import key_of
 from culturekit.llm.reading.reply_codes import ParseFailure
-from culturekit.llm.row_automaton import read_reply
+from culturekit.llm.rows import read_reply
 from culturekit.storage.digests import digest_bytes
 
 PICTURE = base64.b64encode(b"a picture").decode()

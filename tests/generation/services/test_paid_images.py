@@ -11,9 +11,8 @@ from culturekit.errors import BudgetReached, UsageError
 from culturekit.generation.runner import ImagePlan, derive_seed
 from culturekit.generation.services import paid_runner
 from culturekit.llm.answers import LlmOptions
-from culturekit.llm.clients.endpoints import Service
-from culturekit.llm.journal.journal_places import journals_below
-from culturekit.llm.money.ledger import read_ledger
+from culturekit.llm.endpoints import Service
+from culturekit.llm.ledger import journals_below, read_ledger
 from culturekit.records.schemas import IMAGES
 from culturekit.storage.digests import digest_bytes
 from culturekit.storage.tables import read_table

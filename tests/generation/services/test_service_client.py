@@ -21,9 +21,7 @@ from culturekit.generation.services.service_client import _changed, _filled, _fo
 from culturekit.llm import dispatch
 from culturekit.llm.answers import LlmOptions
 from culturekit.llm.client import Request
-from culturekit.llm.journal.exchanges import latest_exchanges
-from culturekit.llm.journal.journal_places import journals_below
-from culturekit.llm.money.ledger import read_ledger
+from culturekit.llm.ledger import journals_below, latest_exchanges, read_ledger
 from culturekit.pipeline.steps.generate_stage import plan_images
 from culturekit.records.schemas import IMAGES
 from culturekit.storage.digests import digest_bytes

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field, replace
 from typing import BinaryIO
 
-from culturekit.llm.batches.batch_client import BatchLimits, BatchResult, BatchRow, Job, JobState
+from culturekit.llm.batches import BatchLimits, BatchResult, BatchRow, Job, JobState
 from culturekit.llm.client import Failure, Outgoing, Request
 from tests.llm.fake_client import FakeClient, answer_for
 

@@ -9,16 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from culturekit.errors import BudgetReached, UpstreamUnavailable, UsageError
-from culturekit.llm.batches.answering import answer_batch
-from culturekit.llm.batches.batch_client import BatchLimits, BatchResult, Job
+from culturekit.llm.batch_runner import answer_batch
+from culturekit.llm.batches import BatchLimits, BatchResult, Job
 from culturekit.llm.client import Failure, FailureKind, Rate, Request
 from culturekit.llm.engine import AskEngine, AskOptions
-from culturekit.llm.journal.journal import Journal
-from culturekit.llm.journal.journal_entry import Entry
-from culturekit.llm.journal.journal_places import JournalPlace
-from culturekit.llm.money.ledger import read_ledger
-from culturekit.llm.money.tokens import input_bound
-from culturekit.llm.outcomes import Answered
+from culturekit.llm.journal import Journal
+from culturekit.llm.journal_file import Entry
+from culturekit.llm.ledger import JournalPlace, read_ledger
+from culturekit.llm.rows import Answered
+from culturekit.llm.usage import input_bound
 from tests.effort import SHARED_FIXTURE, examples
 from tests.llm.batches.fake_batches import SMALL, FakeBatches, Killed, Plan, Shop, TestClock
 from tests.llm.fake_client import FakeClient, answer_for, questions

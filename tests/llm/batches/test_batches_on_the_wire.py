@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from culturekit.errors import BudgetReached, UpstreamUnavailable, UsageError
-from culturekit.llm.batches import google_batches
-from culturekit.llm.batches.waiting import Pauses
+from culturekit.llm.batches import Pauses
+from culturekit.llm.clients import google_client as google_batches
 from culturekit.llm.engine import AskOptions
-from culturekit.llm.journal.journal import Journal
+from culturekit.llm.journal import Journal
 from tests.faults.llm_batch_asking import questions
 from tests.faults.llm_batch_kills import start
 from tests.llm.batches.wire_runs import PROVIDERS, ask

@@ -1,7 +1,7 @@
 import pytest
 
 from culturekit.errors import IntegrityError
-from culturekit.llm.batches.jobs import BodyPress, JobBook, Phase, Planned
+from culturekit.llm.batches import BodyPress, JobBook, Phase, Planned
 
 
 class Facts(dict[str, bytes]):

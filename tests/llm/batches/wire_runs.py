@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from culturekit.llm.batches.answering import answer_batch, batches_of
-from culturekit.llm.batches.waiting import Clock, Pauses
+from culturekit.llm.batch_runner import answer_batch, batches_of
+from culturekit.llm.batches import Clock, Pauses
 from culturekit.llm.client import Request
 from culturekit.llm.engine import AskOptions
-from culturekit.llm.journal.journal import Journal
-from culturekit.llm.outcomes import Answered
+from culturekit.llm.journal import Journal
+from culturekit.llm.rows import Answered
 from tests.faults.llm_batch_asking import client_of
 
 __all__ = ["PROVIDERS", "ask"]

@@ -6,8 +6,8 @@ import pytest
 from culturekit.errors import ConfigError, IntegrityError, UsageError
 from culturekit.llm.client import FreeClient, Reply, Request
 from culturekit.llm.clients.clients import CLIENTS
-from culturekit.llm.journal.journal import Entry, Journal, Reading
-from culturekit.llm.journal.journal_entry import key_of
+from culturekit.llm.journal import Journal
+from culturekit.llm.journal_file import Entry, Reading, key_of
 from tests.llm.questions import client, question
 
 FAR = "openai:gpt-4o-mini"

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from culturekit.llm.client import Usage
-from culturekit.llm.journal.journal import Entry, Journal, Reading
+from culturekit.llm.journal import Journal
+from culturekit.llm.journal_file import Entry, Reading
 
 
 def entry(key: int, raw: bytes = b'{"a":1}', *, run: str = "one", kind: str = "reply", attempt: int = 1) -> Entry:

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culturekit.llm.client import Identity, Image, Outgoing, Request
-from culturekit.llm.journal.journal_entry import key_of
-from culturekit.llm.journal.run_tag import run_tag
+from culturekit.llm.journal import run_tag
+from culturekit.llm.journal_file import key_of
 from culturekit.records.work import Work
 from culturekit.storage.digests import canonical_json
 from culturekit.storage.stage_folder import Staging

@@ -3,14 +3,13 @@ from pathlib import Path
 
 import pytest
 
+from culturekit.llm.asking import Replay
 from culturekit.llm.client import Outgoing, Reply, Usage
-from culturekit.llm.journal.journal import Entry, Journal
-from culturekit.llm.journal.replaying import Replay
-from culturekit.llm.money.budget import Budget
-from culturekit.llm.money.purse import Purse
-from culturekit.llm.money.tokens import estimate
-from culturekit.llm.question import Question
-from culturekit.llm.row_automaton import Row
+from culturekit.llm.journal import Journal
+from culturekit.llm.journal_file import Entry
+from culturekit.llm.purse import Purse
+from culturekit.llm.rows import Question, Row
+from culturekit.llm.usage import Budget, estimate
 from tests.llm.fake_client import FakeClient, answer_for, questions
 
 

@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 
 from culturekit.llm.client import Identity, Outgoing, Rate, Reply, Request, Usage
-from culturekit.llm.journal.journal import Entry, Journal, Reading
-from culturekit.llm.journal.journal_entry import key_of
-from culturekit.llm.money.cost_plan import (
+from culturekit.llm.cost_plan import (
     LEAST_SHARED,
     CostPlan,
     RequestKind,
@@ -18,9 +16,11 @@ from culturekit.llm.money.cost_plan import (
     plan_cost,
     plan_requests,
 )
-from culturekit.llm.money.spending import Spent, read_spending
-from culturekit.llm.money.tokens import estimate, input_bound
-from culturekit.llm.repair import REPAIR_MARK, WORDING
+from culturekit.llm.journal import Journal
+from culturekit.llm.journal_file import Entry, Reading, key_of
+from culturekit.llm.ledger import Spent, read_spending
+from culturekit.llm.rows import REPAIR_MARK, WORDING
+from culturekit.llm.usage import estimate, input_bound
 from culturekit.stages.asking import Left
 from culturekit.storage.digests import canonical_json
 from tests.llm.fake_client import questions

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from culturekit.llm.client import Identity, Outgoing, Rate, Reply, Usage
 from culturekit.llm.clients import chat_completions, gemini_api, responses_api
-from culturekit.llm.money.counted_here import MOST_TOKENS, Counts, fully_counted, stated_usage, too_few
-from culturekit.llm.money.prices import picodollars_of
+from culturekit.llm.prices import picodollars_of
+from culturekit.llm.usage import MOST_TOKENS, Counts, fully_counted, stated_usage, too_few
 
 RATE = Rate(0.15, 0.60, cached=0.075)
 SAID = '{"id":"Q1","verdict":"keep"}'

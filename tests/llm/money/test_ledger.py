@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 
 from culturekit.errors import UsageError
 from culturekit.llm.client import Rate, Usage
-from culturekit.llm.journal.exchanges import latest_exchanges
-from culturekit.llm.journal.journal import Entry, Journal, Mode, Reading
-from culturekit.llm.journal.journal_places import JournalPlace, journals_below
-from culturekit.llm.money.ledger import read_ledger
-from culturekit.llm.money.prices import cost_of, picodollars_of
+from culturekit.llm.journal import Journal
+from culturekit.llm.journal_file import Entry, Mode, Reading
+from culturekit.llm.ledger import JournalPlace, journals_below, latest_exchanges, read_ledger
+from culturekit.llm.prices import cost_of, picodollars_of
 
 RATE = Rate(0.15, 0.6, cached=0.075)
 MODES: tuple[Mode, ...] = ("online", "batch")

@@ -10,9 +10,7 @@ from pydantic import ValidationError
 from culturekit.errors import MissingDependency, UsageError
 from culturekit.llm.client import Identity, Rate, Usage
 from culturekit.llm.clients.clients import CLIENTS
-from culturekit.llm.money.asking_price import check_asking
-from culturekit.llm.money.budget import Budget
-from culturekit.llm.money.prices import (
+from culturekit.llm.prices import (
     PriceList,
     cost_of,
     known_prices,
@@ -22,6 +20,8 @@ from culturekit.llm.money.prices import (
     rate_of,
     worst_cost,
 )
+from culturekit.llm.purse import check_asking
+from culturekit.llm.usage import Budget
 from tests.llm.fake_client import FakeClient
 
 

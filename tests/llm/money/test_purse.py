@@ -12,20 +12,21 @@ import pytest
 from culturekit.errors import BudgetReached
 from culturekit.llm.client import Quota, Rate, Reply, Usage
 from culturekit.llm.engine import AskEngine, AskOptions, Pass
-from culturekit.llm.journal.exchanges import latest_exchanges
-from culturekit.llm.journal.journal import Entry, Journal, Reading
-from culturekit.llm.journal.journal_entry import key_of
-from culturekit.llm.journal.journal_places import JournalPlace
-from culturekit.llm.money.budget import Budget, dollars, picodollars
-from culturekit.llm.money.counted_here import Counts
-from culturekit.llm.money.ledger import Ledger, read_ledger
-from culturekit.llm.money.purse import Purse, remember_rate
-from culturekit.llm.money.shared_budget import Unsure, spent_elsewhere, unsure_of
-from culturekit.llm.money.spending import read_spending
-from culturekit.llm.money.tokens import input_bound
-from culturekit.llm.outcomes import Answered
-from culturekit.llm.question import Question
-from culturekit.llm.row_automaton import Row
+from culturekit.llm.journal import Journal
+from culturekit.llm.journal_file import Entry, Reading, key_of
+from culturekit.llm.ledger import (
+    JournalPlace,
+    Ledger,
+    Unsure,
+    latest_exchanges,
+    read_ledger,
+    read_spending,
+    spent_elsewhere,
+    unsure_of,
+)
+from culturekit.llm.purse import Purse, remember_rate
+from culturekit.llm.rows import Answered, Question, Row
+from culturekit.llm.usage import Budget, Counts, dollars, input_bound, picodollars
 from culturekit.storage.manifest import JOURNAL
 from tests.conftest import HeardProgress
 from tests.llm.fake_client import FakeClient, answer_for, questions

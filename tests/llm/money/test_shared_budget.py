@@ -5,10 +5,11 @@ import pytest
 
 from culturekit.errors import UsageError
 from culturekit.llm.client import Identity, Rate, Usage
-from culturekit.llm.journal.journal import Entry, Journal, Reading
-from culturekit.llm.money.asking_price import check_price
-from culturekit.llm.money.budget import picodollars
-from culturekit.llm.money.shared_budget import journal_for, left_for, note_on_others, spent_elsewhere
+from culturekit.llm.journal import Journal
+from culturekit.llm.journal_file import Entry, Reading
+from culturekit.llm.ledger import journal_for, left_for, note_on_others, spent_elsewhere
+from culturekit.llm.purse import check_price
+from culturekit.llm.usage import picodollars
 from tests.llm.fake_client import FakeClient
 
 
@@ -70,6 +71,6 @@ def test_the_journal_of_an_unfinished_stage_goes_before_that_of_the_finished_one
 
 def test_without_a_budget_nobody_adds_up_what_others_spent(tmp_path: Path) -> None:
     bought(tmp_path / "filter", run="only", usd=1.0, key=b"1" * 32)
-    with mock.patch("culturekit.llm.money.shared_budget.spent_in_last_run", side_effect=AssertionError):
+    with mock.patch("culturekit.llm.ledger.spent_in_last_run", side_effect=AssertionError):
         assert left_for(None, [tmp_path / "filter"]) is None
         assert note_on_others(None, [tmp_path / "filter"]) == ""

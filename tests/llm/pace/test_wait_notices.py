@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from culturekit.llm.client import Failure
-from culturekit.llm.pace.wait_notices import WaitNotices
+from culturekit.llm.dispatch import WaitNotices
 from tests.llm.fake_client import answer_for, questions
 from tests.llm.simulated_wire import SimulatedWire, Turn
 

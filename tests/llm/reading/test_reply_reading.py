@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from culturekit.llm.client import Request
 from culturekit.llm.reading.reply_codes import CODES, ParseFailure, ReplyCode
-from culturekit.llm.row_automaton import Answer, read_reply
+from culturekit.llm.rows import Answer, read_reply
 
 
 class Note(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

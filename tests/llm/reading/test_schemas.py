@@ -15,7 +15,8 @@ from msgspec import Meta
 from pydantic import BaseModel
 
 from culturekit.errors import UsageError
-from culturekit.llm.reading.schemas import TARGETS, Target, check_shape, response_format, schema_of
+from culturekit.llm.reading.schema_checks import TARGETS, Target
+from culturekit.llm.reading.schemas import check_shape, response_format, schema_of
 
 LOCAL: tuple[Target, ...] = ("vllm", "llamacpp", "ollama")
 JSON: tuple[Target, ...] = ("openai", "google-json", *LOCAL)

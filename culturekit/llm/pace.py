@@ -1,21 +1,44 @@
-"""How much may be sent to a model: requests and tokens a minute, how many at once, and when nothing at all.
+"""When requests may go: limits that are stated or learnt, waits after failures, and hints that outlive a kill."""
 
-What the provider states is the ceiling; where it states nothing, its refusals teach one. Growth is slow, decrease is
-quick and once per event (additive increase, multiplicative decrease), and a hint to wait stops the whole model. No
-clock here: times come in, so schedules are tested without waiting.
-
-The tempo stays below a stated ceiling where there is one, and is learnt from refusals where that is not enough. Growth
-comes with success: quick where nothing was ever refused, slow about the mark where it was. So refusals are few and the
-tempo stays near the mark.
-"""
-
+import logging
 import math
+import time
+import zlib
 from collections import deque
 
-from culturekit.llm.client import Failure, Quota, Usage
-from culturekit.llm.pace.retry_waits import upward
+from culturekit.llm.client import Failure, Identity, Quota, Usage
+from culturekit.llm.journal import Journal
 
-__all__ = ["Limiter"]
+FIRST_WAIT = 1.0
+LONGEST_WAIT = 60.0
+
+JITTER = 0.25
+"""Waits are drawn out by up to this share, never shortened."""
+
+LATE = 0.002
+"""How many seconds later than a server's hint allows we begin, so that no rounding of a clock makes it too early."""
+
+
+def retry_wait(key: bytes, tries: int, *, hint: float | None = None) -> float:
+    """Give the seconds until the next try: doubled with each that failed, and never less than a server's hint.
+
+    The jitter comes from the key of the row, so that rows that failed together come back apart, and a schedule can be
+    repeated.
+    """
+    wait = min(FIRST_WAIT * 2.0 ** max(tries - 1, 0), LONGEST_WAIT)
+    drawn_out = wait * (1.0 + JITTER * fraction(key, tries))
+    return drawn_out if hint is None else upward(hint)
+
+
+def upward(hint: float) -> float:
+    """Give a server's hint with a little on top, because nothing may be sent before it has expired."""
+    return max(hint, 0.0) + LATE
+
+
+def fraction(key: bytes, tries: int) -> float:
+    """Draw a number from 0 to 1 that differs between rows and tries, and is the same each time."""
+    return zlib.crc32(key + tries.to_bytes(4, "big")) / 2**32
+
 
 A_STEP = 0.01
 A_STEP_AT_MOST = 0.03
@@ -126,7 +149,7 @@ LEARNING = 0.05
 OVERLOADED = frozenset({502, 503, 504, 529})
 """The statuses of servers that have too much to do, or a tired one behind them; a 500 is a matter of the request."""
 
-LONGEST_WAIT = 60.0
+LONGEST_PACE_WAIT = 60.0
 """Seconds; what is allowed a minute is allowed again by then, however much was sent at once."""
 
 MAKE_UP = 0.1
@@ -261,7 +284,7 @@ class Pace:
 
     def correct(self, units: float, now: float) -> None:
         """Count units on top, or take units back, that turned out to be more or fewer than thought."""
-        self.even = min(self.even + units / self.per_second, now + LONGEST_WAIT)
+        self.even = min(self.even + units / self.per_second, now + LONGEST_PACE_WAIT)
 
 
 class Throughput:
@@ -289,3 +312,59 @@ class Throughput:
         since = now if self.first is None else self.first
         counted = sum(count for second, count in self.seconds if second > now - seconds)
         return counted / (seconds if seconds == MINUTE else min(max(now - since, SHORTEST), seconds))
+
+
+WORTH_KEEPING = 0.25
+"""Seconds; a shorter hint has expired before anything could be started again."""
+
+logger = logging.getLogger(__name__)
+
+
+class DurableHold:
+    """When a model may be asked again: kept by the clock on the wall, which is believed as far as the hint goes."""
+
+    def __init__(self, journal: Journal, identity: Identity, patience: float) -> None:
+        """Name the model, and how long a run waits at most."""
+        self.journal = journal
+        self.model = identity.model
+        self.fact = f"held:{identity.base_url} {identity.model}"
+        self.patience = patience
+        self.until = -math.inf
+        self.passed_over = False
+
+    def keep(self, wait: float) -> None:
+        """Write down a hint that reaches further than those before."""
+        until = time.monotonic() + wait
+        if wait >= WORTH_KEEPING and until > self.until:
+            self.until = until
+            self.journal.remember(self.fact, f"{time.time() + wait!r} {wait!r}".encode())
+
+    def left(self) -> float:
+        """Give the seconds that are still to be waited for.
+
+        A clock that was ahead when the hint came, or is behind now, makes them no more than the hint itself. A hint
+        longer than patience ended the run that got it: the next run was started to see whether the server answers.
+        """
+        until, wait = hint_of(self.journal.recall(self.fact))
+        left = until - time.time()
+        wait = left if wait is None else wait
+        if left > 0.0 and wait > self.patience:
+            if not self.passed_over:
+                text = (
+                    "%s: earlier the server asked to be left alone for %.0f s more; it is asked whether it answers now"
+                )
+                logger.warning(text, self.model, left)
+            self.passed_over = True
+            return 0.0
+        return max(min(left, wait), 0.0)
+
+
+def hint_of(known: bytes | None) -> tuple[float, float | None]:
+    """Read a hint: until when, and how long it was, which earlier versions did not note; what is no hint has passed."""
+    try:
+        numbers = [float(part) for part in (known or b"").split()]
+    except ValueError:
+        numbers = []
+    if not numbers or not all(map(math.isfinite, numbers)):
+        return -math.inf, None
+    return numbers[0], numbers[1] if len(numbers) > 1 else None

@@ -8,13 +8,12 @@ its worst, and `llm cost` shows it.
 import json
 import logging
 
-from culturekit.llm.client import Identity, Rate, Usage
-from culturekit.llm.journal.journal import Journal
-from culturekit.llm.journal.journal_entry import Mode, Reading
-from culturekit.llm.journal.journal_writer import Fact
-from culturekit.llm.money.budget import Budget, dollars, picodollars
-from culturekit.llm.money.prices import cost_of, per_token, worst_cost
-from culturekit.llm.money.shared_budget import (
+from culturekit.errors import UsageError
+from culturekit.llm.client import Client, FreeClient, Identity, KeyHolder, Rate, Usage
+from culturekit.llm.journal import Journal
+from culturekit.llm.journal_file import Mode, Reading
+from culturekit.llm.journal_writer import Fact
+from culturekit.llm.ledger import (
     PROMISED,
     UNDER_WAY,
     UNSURE,
@@ -23,11 +22,39 @@ from culturekit.llm.money.shared_budget import (
     spent_in_run,
     unsure_of,
 )
-from culturekit.llm.money.tokens import input_bound
-from culturekit.llm.question import Question
+from culturekit.llm.prices import cost_of, per_token, worst_cost
+from culturekit.llm.rows import Question
+from culturekit.llm.usage import Budget, dollars, input_bound, picodollars
 from culturekit.storage.digests import canonical_json
 
-__all__ = ["Purse", "remember_rate"]
+
+def check_asking(client: Client | FreeClient) -> None:
+    """Make sure, before any other work, that a client could be asked: its price, its package and its key are there.
+
+    Raises:
+        UsageError: one of them is not.
+    """
+    if isinstance(client, FreeClient):
+        return
+    check_price(client)
+    if isinstance(client, KeyHolder):
+        client.ready()
+
+
+def check_price(client: Client) -> None:
+    """Refuse a client whose price is unknown; one that costs nothing says so in its SPEC.
+
+    Raises:
+        UsageError: neither the SPEC nor the price list says what the tokens of the model cost.
+    """
+    if client.rate is None:
+        raise UsageError(
+            f"the price of {client.model} is not known",
+            where=client.identity.base_url or client.model,
+            hint="State one in the SPEC, in US dollars per million tokens in/out, such as price=0.15/0.60, or "
+            "price=0/0 where nothing is charged.",
+        )
+
 
 RATES = "rates"
 """The fact of a journal that lists the prices it was bought at, oldest first; `verify` reckons by them."""

@@ -10,15 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from culturekit.llm.client import Client, FreeClient, Identity, Outgoing, Rate, Request
-from culturekit.llm.journal.journal_entry import Mode, key_of
-from culturekit.llm.journal.request_texts import shared_length
-from culturekit.llm.money.prices import worst_cost
-from culturekit.llm.money.spending import Spent
-from culturekit.llm.money.tokens import estimate, input_bound
-from culturekit.llm.repair import REPAIR_MARK
+from culturekit.llm.journal_file import Mode, key_of
+from culturekit.llm.journal_writer import shared_length
+from culturekit.llm.ledger import Spent
+from culturekit.llm.prices import worst_cost
+from culturekit.llm.rows import REPAIR_MARK
+from culturekit.llm.usage import estimate, input_bound
 from culturekit.stages.asking import Left
-
-__all__ = ["CostPlan", "amount", "cost_plan_lines", "plan_cost", "plan_requests"]
 
 LEAST_SHARED = 200
 """Bytes at both ends: the instructions and the schema. Requests that share less are known by their keys only."""

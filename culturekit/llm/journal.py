@@ -3,6 +3,7 @@
 It is one SQLite file in a folder of its own, `OUT/journal`. One process writes; others may read, also meanwhile.
 """
 
+import secrets
 import sqlite3
 import threading
 from collections.abc import Sequence
@@ -12,23 +13,52 @@ from types import TracebackType
 from typing import Any, Self
 from zlib import crc32
 
-from culturekit.llm.journal.journal_entry import Entry, Mode, Reading
-from culturekit.llm.journal.journal_file import (
+from culturekit.llm.journal_file import (
     FILE,
     SOUND,
+    Entry,
+    Reading,
     check_types,
     damaged,
     errors_explained,
     open_for_reading,
     open_for_writing,
 )
-from culturekit.llm.journal.journal_writer import Fact, JournalWriter
-from culturekit.llm.journal.request_texts import pieces
+from culturekit.llm.journal_writer import Fact, JournalWriter, pieces
 from culturekit.records.choices import ANSWERED
-from culturekit.storage.atomic import sync_folder
+from culturekit.records.work import Work
+from culturekit.storage.atomic import sync_folder, write_atomically
 from culturekit.storage.locks import hold
 
-__all__ = ["Entry", "Journal", "Mode", "Reading"]
+_TAG = "run_tag"
+_LAST = "SELECT tag, mode FROM runs JOIN replies ON replies.run = runs.number ORDER BY replies.number DESC LIMIT 1"
+
+
+def run_tag(work: Work) -> str:
+    """Give the tag of this run: a random one that lies in its scratch folder, and so lives as long as the run does."""
+    try:
+        return (work.scratch / _TAG).read_text(encoding="ascii")
+    except FileNotFoundError:
+        tag = secrets.token_hex(8)
+        go_on_as(tag, work.scratch)
+        return tag
+
+
+def last_run(journal: Path) -> tuple[str, str]:
+    """Give the tag and the mode of the run that a journal heard last; empty where it heard none."""
+    if not (journal / FILE).is_file():
+        return "", ""
+    with closing(open_for_reading(journal / FILE)) as connection:
+        row = connection.execute(_LAST).fetchone()
+    return ("", "") if row is None else (str(row[0]), str(row[1]))
+
+
+def go_on_as(tag: str, scratch: Path) -> None:
+    """Give a run the tag of another, whose failures then count as its own: nothing that failed is asked again."""
+    if tag:
+        write_atomically(scratch / _TAG, tag.encode("ascii"))
+        sync_folder(scratch)
+
 
 FOUND = f"""
 SELECT key, replies.run, attempt, mode, status, kind, raw, at, replies.number, outcome, checksum

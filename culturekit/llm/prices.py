@@ -9,24 +9,10 @@ from pydantic import Field
 
 from culturekit.errors import UsageError
 from culturekit.llm.client import Identity, Rate, Usage
-from culturekit.llm.journal.journal_entry import Mode
-from culturekit.llm.money.budget import dollars
+from culturekit.llm.journal_file import Mode
+from culturekit.llm.usage import dollars
 from culturekit.storage.package_data import shipped
 from culturekit.storage.yaml_model import StrictModel, load_model
-
-__all__ = [
-    "Price",
-    "PriceList",
-    "cost_of",
-    "image_sizes",
-    "known_prices",
-    "parse_price",
-    "per_token",
-    "picodollars_of",
-    "price_of",
-    "rate_of",
-    "worst_cost",
-]
 
 PICODOLLARS = 10**6
 """Millionths of a millionth of a dollar for one token, at one dollar per million tokens."""

@@ -1,24 +1,174 @@
-"""One row from its question to its end: what came back goes in, the next question or the end comes out.
+"""One row from its question to its end: how it may end, what a repair asks, and where it stands while it is asked.
 
 No clock, no network, no journal: whoever replays the journal and whoever listens to the wire take the same steps.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
-from culturekit.llm.client import Answers, Failure, FailureKind, Reply, Request, Stop
-from culturekit.llm.clients.token_listing import listing
-from culturekit.llm.outcomes import FENCED, Answered, RowOutcome
-from culturekit.llm.reading.reply_codes import ParseFailure, ReplyCode
+from culturekit.errors import UsageError
+from culturekit.llm.client import Answers, Failure, FailureKind, Outgoing, Reply, Request, Stop
+from culturekit.llm.journal_file import Reading
+from culturekit.llm.reading.json_values import record, records, text
+from culturekit.llm.reading.reply_codes import CODES, ParseFailure, ReplyCode
+from culturekit.llm.reading.shape import (
+    Choice,
+    Fields,
+    Flag,
+    Items,
+    Node,
+    Nothing,
+    Number,
+    OneOf,
+    OpenMap,
+    Recursion,
+    Text,
+)
 from culturekit.llm.reading.shape_checking import first_mistake
 from culturekit.llm.reading.shape_reading import shape_of
 from culturekit.llm.reading.strict_json import Fences, Unreadable, read_json
-from culturekit.llm.repair import repair_request
 
-__all__ = ["CLOSING", "Answer", "Row", "failed", "failure_text", "heard", "read_reply", "reading_of"]
+RowOutcome: TypeAlias = Literal[
+    "ok", "repaired", "refused", "blocked", "truncated", "invalid", "exhausted", "over-budget"
+]
+
+OUTCOMES: dict[RowOutcome, str] = {
+    "ok": "the first reply that could be read was an answer",
+    "repaired": "the answer came after the model was told what was wrong with its reply",
+    "refused": "the model declined to answer",
+    "blocked": "a filter of the provider stopped the question or the answer",
+    "truncated": "the reply ended at the limit of its tokens",
+    "invalid": "what came back is not an answer, also after one repair, or the provider rejected the request",
+    "exhausted": "no reply came in as many tries as are allowed",
+    "over-budget": "the money allowed would not have covered the question",
+}
+
+
+FENCED = "fenced"
+"""The detail of an answer whose code fence was taken off here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """How one request ended. `value` is there for `ok` and `repaired` only; `raw` is the text of the last reply.
+
+    `detail` says why there is no answer, or, as `fenced`, what was done here to read one.
+    """
+
+    outcome: RowOutcome
+    value: msgspec.Struct | None = None
+    detail: str = ""
+    raw: str = ""
+    bought: bool = False
+    """Whether anything was sent for it in this run; False when the journal had all of it."""
+
+
+MOST_LISTED = 20
+"""Tokens that a service lists at most."""
+
+MOST_TAKEN = 64
+LONGEST_TOKEN = 64
+
+
+class WeighedToken(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A beginning of a reply, and the natural logarithm of its probability."""
+
+    token: Annotated[str, msgspec.Meta(max_length=LONGEST_TOKEN)]
+    logprob: Annotated[float, msgspec.Meta(le=0.001)]
+
+
+class TokenListing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The likeliest beginnings of a reply, or those that were asked about."""
+
+    tokens: Annotated[list[WeighedToken], msgspec.Meta(min_length=1, max_length=MOST_TAKEN)]
+
+
+def listed_tokens(value: object) -> tuple[tuple[str, float], ...]:
+    """Read the tokens that could stand first, from `logprobs` of a choice; nothing where they are not listed.
+
+    Some servers leave the token that was drawn out of the listing of the likeliest.
+    """
+    places = records(record(value).get("content"))
+    if not places:
+        return ()
+    found: dict[str, float] = {}
+    for item in [*records(places[0].get("top_logprobs")), places[0]]:
+        logprob, token = item.get("logprob"), text(item.get("token"))
+        if 0 < len(token) <= LONGEST_TOKEN and isinstance(logprob, int | float) and math.isfinite(logprob):
+            found.setdefault(token, float(logprob))
+    return tuple(found.items())[:MOST_TAKEN]
+
+
+def listing(tokens: tuple[tuple[str, float], ...]) -> str:
+    """Write tokens as a reply of the closed shape, the likeliest first."""
+    ordered = sorted(tokens, key=lambda item: (-item[1], item[0]))
+    return msgspec.json.encode(
+        {"tokens": [{"token": token, "logprob": logprob} for token, logprob in ordered]}
+    ).decode()
+
+
+def refuse_weighing(request: Request, who: str) -> None:
+    """Refuse to ask somebody for probabilities who is not asked for them here."""
+    if request.weighed:
+        raise UsageError(
+            f"{who} is not asked for probabilities of tokens",
+            expected="openai:MODEL with chat completions, a server of that protocol, or local:FOLDER",
+            hint="The chat endpoint of the server must list `top_logprobs`.",
+        )
+
+
+WORDING = """
+
+An earlier reply to this could not be used.
+Error {code}: {sentence}
+Reply again, with nothing but one JSON object of this shape:
+{shape}
+"""
+
+REPAIR_MARK = WORDING.partition("Error")[0].replace("\n", "\\n").encode()
+"""What stands in the body of every repair, and of nothing else: line breaks of data are escaped twice."""
+
+
+def repair_request(request: Request, failure: ParseFailure) -> Request:
+    """Ask again, and quote the error code and the expected shape; nothing of the earlier reply is sent back.
+
+    The instructions differ from those of the first request, so the repair has a key of its own. For one shape there
+    are as many as there are codes.
+    """
+    shape = expected_shape(shape_of(request.schema_type).root)
+    note = WORDING.format(code=failure.code, sentence=CODES[failure.code], shape=shape)
+    return replace(request, instructions=request.instructions + note)
+
+
+def expected_shape(node: Node) -> str:
+    """Write a shape as people would sketch it: `{"id": text, "verdict": "keep" | "remove"}`."""
+    match node:
+        case Fields():
+            inside = ", ".join(f'"{field.name}": {expected_shape(field.node)}' for field in node.fields)
+            return f"{{{inside}}}"
+        case Items():
+            return f"[{expected_shape(node.item)}, ...]"
+        case OpenMap():
+            return f"{{text: {expected_shape(node.value)}, ...}}"
+        case OneOf():
+            return " | ".join(expected_shape(option) for option in node.options)
+        case Choice():
+            return " | ".join(f'"{value}"' if isinstance(value, str) else str(value) for value in node.values)
+        case Recursion():
+            return f"{node.name} again"
+        case Text():
+            return node.format or "text"
+        case Number():
+            return "whole number" if node.whole else "number"
+        case Flag():
+            return "true | false"
+        case Nothing():
+            return "null"
+
 
 STOPPED: Mapping[Stop, RowOutcome] = {"refusal": "refused", "blocked": "blocked", "length": "truncated"}
 
@@ -172,3 +322,40 @@ def problem_of_ids(found: Sequence[object], allowed: Sequence[str], *, each_once
     if len({str(item) for item in ids}) < len(ids):
         return "duplicate-id"
     return "missing-id" if each_once and len(ids) < len(set(allowed)) else None
+
+
+@dataclass(slots=True, eq=False)
+class Question:
+    """One row at work. It changes hands, never being in two at once: prepared here, sent there, and back.
+
+    `read` are the journal's numbers of the replies that brought the row where it is, with what they said; `twins` are
+    the same question again, further down, which are answered by what comes for this one.
+    """
+
+    place: int
+    row: Row
+    outgoing: Outgoing
+    key: bytes
+    read: list[tuple[int, Reading]] = field(default_factory=list)
+    twins: list["Question"] = field(default_factory=list)
+    bought: bool = False
+    ended: Answered | None = None
+    answered: Answered | None = None
+    """How the row ended; it may be given out once `answered` is set, by the thread that gives out."""
+
+    input_bound: int = 0
+    input_guess: int = 0
+    reserved: float = 0.0
+    ticket: str = ""
+    """The fact of the journal that says that it has left."""
+
+    expected_tokens: float = 0.0
+
+    failures: int = 0
+    first_sent: float = math.inf
+    sent: float = 0.0
+    ready: float = 0.0
+
+    def weight(self) -> int:
+        """Give the bytes that this question holds on to."""
+        return len(self.outgoing.body) + sum(len(image.content) for image in self.outgoing.images)

@@ -9,18 +9,6 @@ from culturekit.errors import MissingDependency
 from culturekit.llm.client import Identity
 from culturekit.llm.untrusted.redaction import Secret, key_from_environment
 
-__all__ = [
-    "GOOGLE",
-    "NO_KEY",
-    "OPENAI",
-    "Service",
-    "check_base_url",
-    "is_elsewhere",
-    "is_loopback",
-    "is_official",
-    "normal_base_url",
-]
-
 NO_KEY = "no-key"
 """What is sent to a server that needs none: some want to see a key all the same."""
 

@@ -1,0 +1,449 @@
+"""What journals hold, summed up and shown: exchanges, tokens, money spent, and money that may have been spent."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from culturekit.errors import UsageError
+from culturekit.llm.client import Usage
+from culturekit.llm.journal_file import FILE, PAID, SOUND, check_types, errors_explained, open_for_reading, paid
+from culturekit.llm.untrusted.redaction import redact
+from culturekit.llm.usage import dollars
+from culturekit.records.choices import ANSWERED
+from culturekit.storage.foreign_text import printable
+from culturekit.storage.manifest import JOURNAL
+
+PARTIAL = ".partial"
+PREVIOUS = ".previous"
+
+
+@dataclass(frozen=True, slots=True)
+class JournalPlace:
+    """A journal, the stage it belongs to, and whether that stage is finished."""
+
+    stage: str
+    path: Path
+    finished: bool
+
+
+def journals_below(folders: Sequence[Path]) -> list[JournalPlace]:
+    """Find the journals of runs, of stages, or of folders full of these, in the order of their stages' names.
+
+    The journal of an unfinished stage began as a copy of the finished one's, so only the former is listed.
+    """
+    found: dict[Path, JournalPlace] = {}
+    for folder in folders:
+        if not folder.exists():
+            partial = folder.with_name(f".{folder.name}{PARTIAL}")
+            if not partial.exists():
+                raise UsageError("there is no such folder", where=str(folder))
+        for path in files_below(folder):
+            place = place_of(path, folder)
+            stage = stage_folder(path)
+            if stage not in found or found[stage].finished:
+                found[stage] = place
+    if not found:
+        raise UsageError(
+            "no journal of replies lies below",
+            where=" ".join(str(folder) for folder in folders),
+            expected=f"a folder {JOURNAL} with {FILE}, which a stage that asks a paid model writes",
+            hint="Name the folder of a run, or the --out of a stage.",
+        )
+    return sorted(found.values(), key=lambda place: (place.stage, place.path))
+
+
+def files_below(folder: Path) -> list[Path]:
+    """List the files of journals in a folder, and in the unfinished one beside it."""
+    beside = folder.absolute().with_name(f".{folder.absolute().name}{PARTIAL}")
+    paths = [folder] if folder.name == FILE else [*folder.rglob(FILE), *beside.rglob(FILE)]
+    return [path for path in paths if path.parent.name == JOURNAL and not path.parent.parent.name.endswith(PREVIOUS)]
+
+
+def stage_folder(path: Path) -> Path:
+    """Give the folder in which the stage of a journal is, or will be, finished."""
+    for parent in path.absolute().parents:
+        if parent.name.startswith(".") and parent.name.endswith(PARTIAL):
+            return parent.with_name(parent.name[1 : -len(PARTIAL)])
+    return path.absolute().parent.parent
+
+
+def place_of(path: Path, folder: Path) -> JournalPlace:
+    """Describe a journal by its stage, as seen from the folder that was named."""
+    stage = stage_folder(path)
+    above = folder.absolute()
+    name = stage.relative_to(above).as_posix() if stage != above and stage.is_relative_to(above) else stage.name
+    return JournalPlace(name, path, finished=stage == path.absolute().parent.parent)
+
+
+UNREAD = "unread"
+"""The outcome of a reply that a kill left on disk before it was read."""
+
+OUTCOME = f"CASE WHEN kind = 'reply' THEN coalesce(outcome, '{UNREAD}') ELSE kind END"
+
+LATEST = f"""
+SELECT replies.number, key, tag, model, attempt, at, mode, status, {OUTCOME} AS ended, raw, head, middle, tail,
+       input_tokens, output_tokens, thinking_tokens, cached_tokens, counted, picodollars
+FROM replies
+JOIN requests ON requests.number = replies.request
+JOIN templates ON templates.number = requests.template
+JOIN runs ON runs.number = replies.run
+LEFT JOIN readings ON readings.number = replies.number AND {SOUND}
+WHERE ? IN ('', ended) AND {{mentions}}
+ORDER BY replies.number DESC LIMIT ?
+"""
+
+MENTIONS = "instr(head || middle || tail, ?)"
+
+DATA = re.compile(r"<untrusted-data-([0-9a-f]{16})>\n(.*)\n<untrusted-data-\1>")
+"""What was asked about, between its fences; no text from outside can write a fence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A request and what came of it; `outcome` is the kind of the failure where no reply came."""
+
+    number: int
+    key: str
+    run: str
+    model: str
+    attempt: int
+    at: float
+    mode: str
+    status: int
+    outcome: str
+    reply: bytes
+    request: bytes
+    usage: Usage | None
+    usd: float | None
+
+
+def latest_exchanges(path: Path, *, outcome: str = "", limit: int, mentions: Sequence[str] = ()) -> Iterator[Exchange]:
+    """Give the last exchanges of a journal with an outcome, or with any, in the order in which they came.
+
+    With `mentions`, only those in whose request one of these texts stands.
+    """
+    query = LATEST.format(mentions=f"({' OR '.join([MENTIONS] * len(mentions))})" if mentions else "1")
+    with errors_explained(path), closing(open_for_reading(path)) as connection:
+        rows = connection.execute(query, (outcome, *mentions, limit)).fetchall()
+    for row in reversed(rows):
+        check_types(path, f"exchange {row[0]}", [row[1], *row[9:13]], [bytes] * 5)
+        number, key, tag, model, attempt, at, mode, status, ended, raw, *request = row[:13]
+        *counted, picodollars = row[13:]
+        usage = None if counted[0] is None else Usage(*counted)
+        usd = None if picodollars is None else dollars(picodollars)
+        body = b"".join(request)
+        yield Exchange(number, key.hex(), tag, model, attempt, at, mode, status, ended, raw, body, usage, usd)
+
+
+def question_of(request: bytes) -> Mapping[str, Any]:
+    """Find the data that a request asks about; empty where it has none."""
+    try:
+        body = msgspec.json.decode(request)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return {}
+    for text in texts_in(body):
+        found = DATA.search(text)
+        if found is not None:
+            data = msgspec.json.decode(found[2])
+            return data if isinstance(data, dict) else {}
+    return {}
+
+
+def texts_in(value: object) -> Iterator[str]:
+    """Give all texts of a JSON value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for below in value.values() if isinstance(value, dict) else value:
+            yield from texts_in(below)
+
+
+def shown_text(text: str, *, longest: int, rest: str = "") -> str:
+    """Write what came from outside without secrets, and so that it cannot steer a terminal."""
+    plain = redact(text)
+    more = f" ... {len(plain) - longest:,} more characters{rest}" if len(plain) > longest else ""
+    return printable(plain[:longest]) + more
+
+
+OF_RUN = f"""
+SELECT {PAID}
+FROM readings JOIN replies ON replies.number = readings.number JOIN runs ON runs.number = replies.run
+WHERE tag = ? AND {SOUND}
+"""
+OF_ALL = f"SELECT {PAID} FROM readings WHERE {SOUND}"
+UNSOUND = f"SELECT count(*) FROM readings WHERE NOT {SOUND}"
+
+
+def spent_in_run(path: Path, run: str) -> float:
+    """Add up what the replies of a run cost, in US dollars."""
+    return dollars(picodollars_in_run(path, run))
+
+
+def picodollars_in_run(path: Path, run: str) -> int:
+    """Add up what the replies of a run cost, in picodollars."""
+    with errors_explained(path), closing(open_for_reading(path)) as connection:
+        return paid(*connection.execute(OF_RUN, (run,)).fetchone())
+
+
+def paid_in_journal(path: Path) -> int:
+    """Add up what all replies cost, in picodollars."""
+    with errors_explained(path), closing(open_for_reading(path)) as connection:
+        return paid(*connection.execute(OF_ALL).fetchone())
+
+
+def count_unsound(path: Path) -> int:
+    """Count the readings that cannot be true: what an earlier version took from a server as it came."""
+    with errors_explained(path), closing(open_for_reading(path)) as connection:
+        return int(connection.execute(UNSOUND).fetchone()[0])
+
+
+UNDER_WAY = "under-way:"
+"""Facts of requests that have left, by run and number: the most each can cost. What came of it takes it away."""
+
+UNSURE = "unsure:"
+"""The fact of a run that says how many requests died with its processes, and what it may owe beyond its replies."""
+
+PROMISED = "promised:"
+"""What versions before this wrote down in their place: the most that a run might have spent in all."""
+
+FACTS = "SELECT name, value FROM facts WHERE name >= ? AND name < ? || char(1114111)"
+FACT = "SELECT value FROM facts WHERE name = ?"
+
+
+@dataclass(frozen=True, slots=True)
+class Unsure:
+    """What may have been billed beside the replies in a journal: requests whose end nobody saw, and all their money.
+
+    `requests` counts those that left no exchange, since their process died; `open` are the facts that hold them.
+    `picodollars` is the most that they, requests without a reply and replies that nobody counted can have cost.
+    """
+
+    requests: int = 0
+    picodollars: int = 0
+    open: tuple[str, ...] = ()
+
+
+def unsure_of(path: Path, run: str) -> Unsure:
+    """Add up what a run may owe beyond what its replies cost."""
+    with errors_explained(path), closing(open_for_reading(path)) as connection:
+        under_way = connection.execute(FACTS, (f"{UNDER_WAY}{run}:",) * 2).fetchall()
+        settled = connection.execute(FACT, (UNSURE + run,)).fetchone()
+        promised = connection.execute(FACT, (PROMISED + run,)).fetchone()
+    requests, picodollars = map(int, settled[0].split()) if settled else (0, 0)
+    if promised and not count_unsound(path):
+        picodollars += max(int(promised[0]) - picodollars_in_run(path, run), 0)
+    return Unsure(
+        requests + len(under_way),
+        picodollars + sum(int(value) for _, value in under_way),
+        (*(name for name, _ in under_way), *([PROMISED + run] if promised else [])),
+    )
+
+
+def unsure_runs(path: Path) -> list[Unsure]:
+    """Say of each run of a journal what it may owe."""
+    with errors_explained(path), closing(open_for_reading(path)) as connection:
+        left = {name.rpartition(":")[0] for name, _ in connection.execute(FACTS, (UNDER_WAY,) * 2)}
+        others = {name for kind in (UNSURE, PROMISED) for name, _ in connection.execute(FACTS, (kind, kind))}
+    return [unsure_of(path, run) for run in sorted({name.partition(":")[2] for name in left | others})]
+
+
+LAST_RUN = "SELECT tag FROM runs ORDER BY number DESC LIMIT 1"
+
+
+def journal_for(final: Path) -> Path | None:
+    """Find the journal that the next run of a stage folder would go on with; None where nothing was bought yet."""
+    partial = final.with_name(f".{final.name}.partial")
+    places = (partial / "out" / JOURNAL, partial / JOURNAL, final / JOURNAL)
+    return next((place / FILE for place in places if (place / FILE).is_file()), None)
+
+
+def spent_elsewhere(stages: Iterable[Path]) -> float:
+    """Add up what the last run of each stage has spent, or may have spent, in US dollars."""
+    check_folders(stages)
+    journals = [journal for stage in stages if (journal := journal_for(stage)) is not None]
+    return sum(spent_in_last_run(journal) for journal in journals)
+
+
+def check_folders(stages: Iterable[Path]) -> None:
+    """Refuse a file where the folder of a paid stage is expected."""
+    if files := [stage for stage in stages if stage.is_file()]:
+        raise UsageError("a paid stage is a folder", where=str(files[0]), expected="its --out", found="a file")
+
+
+def spent_in_last_run(journal: Path) -> float:
+    """Give what the last run in a journal paid; replies that never came count as its budget counted them."""
+    with errors_explained(journal), closing(open_for_reading(journal)) as connection:
+        last = connection.execute(LAST_RUN).fetchone()
+    return 0.0 if last is None else spent_in_run(journal, last[0]) + dollars(unsure_of(journal, last[0]).picodollars)
+
+
+def left_for(budget: float | None, stages: Iterable[Path]) -> float | None:
+    """Give what a budget leaves after what other stages have spent."""
+    check_folders(stages)
+    return None if budget is None else max(0.0, budget - spent_elsewhere(stages))
+
+
+def note_on_others(budget: float | None, stages: Iterable[Path]) -> str:
+    """Say what of a budget others have spent; empty where they have spent nothing."""
+    spent = 0.0 if budget is None else spent_elsewhere(stages)
+    if not spent:
+        return ""
+    names = " and ".join(stage.name for stage in stages)
+    return f"${spent:.6f} of ${budget:g} spent by {names}, which comes on top of all sums here"
+
+
+LOOKED_INTO = 2_000
+"""Of so many requests, the last ones, the text is read: enough for an estimate, and little beside a large journal."""
+
+SPENT = f"""
+SELECT key, tag, sum(input_tokens), sum(output_tokens), max(outcome IN ({", ".join(repr(name) for name in ANSWERED)}))
+FROM readings
+JOIN replies ON replies.number = readings.number AND {SOUND}
+JOIN requests ON requests.number = replies.request
+JOIN runs ON runs.number = replies.run
+WHERE kind = 'reply'
+GROUP BY key, tag
+ORDER BY min(replies.number)
+"""
+
+TEXTS = """
+SELECT key, CAST(head || middle || tail AS BLOB) FROM requests JOIN templates ON templates.number = requests.template
+WHERE requests.number > (SELECT max(number) FROM requests) - ?
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What all replies to one request took in one run, and whether an answer is among them.
+
+    `body` is what was sent, of the last requests of a journal; empty of others.
+    """
+
+    key: bytes
+    run: str
+    input_tokens: int
+    output_tokens: int
+    answered: bool
+    body: bytes = field(default=b"", repr=False)
+
+
+def read_spending(path: Path | None) -> list[Spent]:
+    """Read what was spent, in the order in which it began; empty where there is no journal."""
+    if path is None or not path.exists():
+        return []
+    with errors_explained(path), closing(open_for_reading(path)) as connection:
+        bodies: dict[bytes, bytes] = dict(connection.execute(TEXTS, (LOOKED_INTO,)).fetchall())
+        return [
+            Spent(key, run, sent, came, bool(answered), bodies.get(key, b""))
+            for key, run, sent, came, answered in connection.execute(SPENT)
+        ]
+
+
+SUMS = f"""
+SELECT model, mode, {OUTCOME} AS ended, count(*),
+       coalesce(sum(input_tokens), 0), coalesce(sum(output_tokens), 0),
+       coalesce(sum(thinking_tokens), 0), coalesce(sum(cached_tokens), 0), {PAID},
+       coalesce(sum(counted = 'here'), 0), sum(counted IS NOT NULL AND picodollars IS NULL),
+       sum(kind = 'reply' AND counted IS NULL), sum(kind IN ('timeout', 'connection'))
+FROM replies
+JOIN runs ON runs.number = replies.run
+LEFT JOIN readings ON readings.number = replies.number AND {SOUND}
+GROUP BY model, mode, ended
+ORDER BY model, mode, ended
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerLine:
+    """The sums of all requests of a stage to a model that ended in one way.
+
+    Attributes:
+        outcome: The outcome of the replies, `unread` where a kill came before reading, or the kind of the failure.
+        requests: All that left, retries and repairs included.
+        counted_here: Replies whose usage the server did not tell, or not truly: their tokens were counted here.
+        unpriced: Replies of which the tokens are known and the price is not.
+        unread: Replies of which neither is known yet; the next run reads them, for nothing.
+        perhaps_billed: Requests whose reply never came; the provider may have made one, and billed it. In a total also
+            those that were under way when their process died, or are now.
+        picodollars_unsure: In a total, the most that may be billed beside `picodollars`, which a budget counts too.
+    """
+
+    stage: str
+    model: str
+    mode: str
+    outcome: str
+    requests: int
+    input_tokens: int
+    output_tokens: int
+    thinking_tokens: int
+    cached_tokens: int
+    picodollars: int
+    counted_here: int
+    unpriced: int
+    unread: int
+    perhaps_billed: int
+    picodollars_unsure: int = 0
+
+    @property
+    def usd(self) -> float:
+        """US dollars."""
+        return dollars(self.picodollars)
+
+    @property
+    def usd_unsure(self) -> float:
+        """US dollars that may be billed on top."""
+        return dollars(self.picodollars_unsure)
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """The lines of some journals, and their sum."""
+
+    lines: tuple[LedgerLine, ...]
+    total: LedgerLine
+
+
+def read_ledger(places: Sequence[JournalPlace]) -> Ledger:
+    """Add up journals, by stage, model, mode and outcome; a run may be writing to them meanwhile."""
+    lines = tuple(line for place in places for line in lines_of(place))
+    total, unsure = total_of(lines), [unsure for place in places for unsure in unsure_runs(place.path)]
+    billed = total.perhaps_billed + sum(each.requests for each in unsure)
+    picodollars = sum(each.picodollars for each in unsure)
+    return Ledger(lines, replace(total, perhaps_billed=billed, picodollars_unsure=picodollars))
+
+
+def lines_of(place: JournalPlace) -> list[LedgerLine]:
+    """Add up one journal."""
+    with errors_explained(place.path), closing(open_for_reading(place.path)) as connection:
+        rows = connection.execute(SUMS)
+        return [LedgerLine(place.stage, *(*row[:8], paid(*row[8:10]), *row[10:])) for row in rows]
+
+
+def total_of(lines: Iterable[LedgerLine]) -> LedgerLine:
+    """Add lines up."""
+    listed = list(lines)
+
+    def added(name: str) -> int:
+        return sum(getattr(line, name) for line in listed)
+
+    return LedgerLine(
+        "total",
+        "",
+        "",
+        "",
+        requests=added("requests"),
+        input_tokens=added("input_tokens"),
+        output_tokens=added("output_tokens"),
+        thinking_tokens=added("thinking_tokens"),
+        cached_tokens=added("cached_tokens"),
+        picodollars=added("picodollars"),
+        counted_here=added("counted_here"),
+        unpriced=added("unpriced"),
+        unread=added("unread"),
+        perhaps_billed=added("perhaps_billed"),
+    )

@@ -1,1 +1,0 @@
-"""What questions cost: planned, reserved, counted and summed."""

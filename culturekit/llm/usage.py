@@ -1,0 +1,323 @@
+"""Tokens and money: bounds and estimates of requests, what replies cost, and a budget that cannot be overshot."""
+
+import math
+import re
+from dataclasses import dataclass, replace
+
+from culturekit.errors import UsageError
+from culturekit.llm.client import Identity, Image, Outgoing, Reply, Usage
+from culturekit.llm.failures import shortened
+from culturekit.llm.reading.json_values import record
+
+PICO = 10**12
+
+
+def picodollars(usd: float) -> int:
+    """Turn US dollars into whole picodollars."""
+    return round(usd * PICO)
+
+
+def dollars(amount: int) -> float:
+    """Turn picodollars into US dollars."""
+    return amount / PICO
+
+
+class Budget:
+    """Money that is allowed, spent, and set aside for requests that are under way.
+
+    It reckons in whole picodollars, so that a million small sums add up to exactly what they are.
+    """
+
+    def __init__(self, limit: float | None, spent: float = 0.0) -> None:
+        """Begin with what earlier runs have spent already; without a limit everything is granted and counted."""
+        if limit is not None and not 0 <= limit < float("inf"):
+            raise UsageError("a budget is an amount of US dollars", expected="0 or more", found=str(limit))
+        self.limit = None if limit is None else picodollars(limit)
+        self.used = picodollars(spent)
+        self.aside = 0
+
+    def reserve(self, usd: float) -> bool:
+        """Set the worst case of a request aside; False means that it must not be sent."""
+        wanted = picodollars(usd)
+        if self.limit is not None and self.used + self.aside + wanted > self.limit:
+            return False
+        self.aside += wanted
+        return True
+
+    def settle(self, reserved: float, actual: float) -> None:
+        """Replace what was set aside by what it cost; for a reply that never came that may still be all of it."""
+        self.aside -= picodollars(reserved)
+        self.used += picodollars(actual)
+
+    @property
+    def spent(self) -> float:
+        """US dollars spent."""
+        return dollars(self.used)
+
+    @property
+    def reserved(self) -> float:
+        """US dollars set aside for requests under way."""
+        return dollars(self.aside)
+
+    @property
+    def left(self) -> float | None:
+        """US dollars that may still be set aside; None without a limit."""
+        return None if self.limit is None else dollars(self.limit - self.used - self.aside)
+
+
+ADDED_BY_SERVERS = 512
+"""Tokens that a server may put around what was sent: roles, a default system prompt, how a schema is introduced."""
+
+BYTES_PER_TOKEN = 4.2
+"""Of English text and JSON; other scripts below. Rules of thumb, close enough for a plan; a pilot measures."""
+
+CHARACTERS_PER_TOKEN: tuple[tuple[re.Pattern[str], float], ...] = (
+    (re.compile("[\u0080-\u024f\u1e00-\u1eff]"), 1.6),
+    (re.compile("[\u0370-\u03ff\u0400-\u052f\u10a0-\u10ff\u0530-\u058f]"), 2.4),
+    (re.compile("[\u0590-\u06ff\u0750-\u077f\ufb50-\ufdff\ufe70-\ufeff]"), 2.2),
+    (re.compile("[\u0900-\u0dff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]"), 2.0),
+    (re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]"), 1.2),
+)
+"""Latin with accents; Greek, Cyrillic, Georgian, Armenian; Hebrew, Arabic; scripts of India and the south-east; CJK."""
+
+OTHER_CHARACTERS_PER_TOKEN = 0.8
+
+OPENAI_TILES = {
+    "gpt-4o-mini": (2833, 5667),
+    "gpt-4o": (85, 170),
+    "gpt-4.1": (85, 170),
+    "gpt-5": (70, 140),
+    "o1": (75, 150),
+    "o3": (75, 150),
+}
+"""Tokens of the whole picture and of each tile of 512 pixels: https://platform.openai.com/docs/guides/images-vision."""
+
+OPENAI_PATCHES = {
+    "gpt-5-mini": 1.62,
+    "gpt-5-nano": 2.46,
+    "gpt-4.1-mini": 1.62,
+    "gpt-4.1-nano": 2.46,
+    "o4-mini": 1.72,
+}
+"""Tokens for each patch of 32 pixels, of which there are at most 1,536."""
+
+MOST_PATCHES = 1536
+PATCHES_AT_FULL_SIZE = 10_000
+GOOGLE_TILE = 258
+GOOGLE_HIGHEST = 2240
+"""The highest resolution of Gemini 3: https://ai.google.dev/gemini-api/docs/media-resolution."""
+SMALLEST_PATCH = 14
+"""Pixels; no open vision model that a server of one's own runs cuts finer."""
+LEAST_OF_OPEN_MODELS = 4096
+SIDE_WHEN_UNKNOWN = 4096
+
+
+def input_bound(outgoing: Outgoing, identity: Identity) -> int:
+    """Give the most input tokens that a request can be billed for.
+
+    No tokenizer in use makes more tokens than UTF-8 bytes of a text, and the body, names of keys and quotation marks
+    included, has more bytes than the text in it.
+    """
+    return len(outgoing.body) + ADDED_BY_SERVERS + sum(image_bound(image, identity) for image in outgoing.images)
+
+
+def estimate(outgoing: Outgoing, identity: Identity | None = None) -> int:
+    """Guess how many input tokens a request will be billed for; a pilot corrects it."""
+    images = sum(image_estimate(image, identity) for image in outgoing.images)
+    if outgoing.body.isascii():
+        return round(len(outgoing.body) / BYTES_PER_TOKEN) + images
+    text = outgoing.body.decode("utf-8", "replace")
+    beyond = re.sub("[\u0000-\u007f]+", "", text)
+    tokens = (len(text) - len(beyond)) / BYTES_PER_TOKEN
+    for script, characters in CHARACTERS_PER_TOKEN:
+        rest = script.sub("", beyond)
+        tokens += (len(beyond) - len(rest)) / characters
+        beyond = rest
+    return round(tokens + len(beyond) / OTHER_CHARACTERS_PER_TOKEN) + images
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Width and height in pixels."""
+
+    width: int
+    height: int
+
+    def tiles(self, side: int) -> int:
+        """Count the squares that cover this."""
+        return math.ceil(self.width / side) * math.ceil(self.height / side)
+
+    def within(self, *, longest: float, shortest: float) -> "Size":
+        """Shrink, keeping the shape, until both sides are within their limits."""
+        scale = min(1.0, longest / max(self.width, self.height))
+        scale = min(scale, shortest / min(self.width, self.height))
+        return Size(max(1, math.ceil(self.width * scale)), max(1, math.ceil(self.height * scale)))
+
+
+def size_of(image: Image) -> Size:
+    """Give the size of a picture, or a large one where it is not known."""
+    return Size(image.width or SIDE_WHEN_UNKNOWN, image.height or SIDE_WHEN_UNKNOWN)
+
+
+def image_bound(image: Image, identity: Identity) -> int:
+    """Give the most that a picture can cost: never less than what is billed."""
+    size = size_of(image)
+    if identity.provider == "google":
+        return max(google_tokens(size), GOOGLE_HIGHEST)
+    if "openai.com" not in identity.base_url:
+        return max(LEAST_OF_OPEN_MODELS, size.tiles(SMALLEST_PATCH), openai_most(identity.model))
+    return openai_most(identity.model)
+
+
+def image_estimate(image: Image, identity: Identity | None) -> int:
+    """Give what a picture will cost, as far as a formula says."""
+    size = size_of(image)
+    if identity is not None and identity.provider == "google":
+        return google_tokens(size)
+    model = "gpt-4o" if identity is None else identity.model
+    known = openai_model(model)
+    if known in OPENAI_PATCHES:
+        return math.ceil(min(size.tiles(32), MOST_PATCHES) * OPENAI_PATCHES[known])
+    whole, tile = OPENAI_TILES[known or "gpt-4o"]
+    return whole + tile * size.within(longest=2048, shortest=768).tiles(512)
+
+
+def openai_most(model: str) -> int:
+    """Give the most that OpenAI bills for one picture: eight tiles, or all patches."""
+    known = openai_model(model)
+    if known in OPENAI_PATCHES:
+        return math.ceil(MOST_PATCHES * OPENAI_PATCHES[known])
+    if known:
+        return OPENAI_TILES[known][0] + 8 * OPENAI_TILES[known][1]
+    largest = max(whole + 8 * tile for whole, tile in OPENAI_TILES.values())
+    return max(largest, math.ceil(PATCHES_AT_FULL_SIZE * max(OPENAI_PATCHES.values())))
+
+
+def openai_model(model: str) -> str:
+    """Find the model, or the model that this is a snapshot of; empty where there is none."""
+    known = (*OPENAI_TILES, *OPENAI_PATCHES)
+    return next((name for name in known if model == name or model.startswith(f"{name}-20")), "")
+
+
+def google_tokens(size: Size) -> int:
+    """Count the tiles of a picture as Gemini cuts it; a small one is a single tile."""
+    if max(size.width, size.height) <= 384:
+        return GOOGLE_TILE
+    unit = min(768, max(256, math.floor(min(size.width, size.height) / 1.5)))
+    return GOOGLE_TILE * size.tiles(unit)
+
+
+MOST_TOKENS = 10**8
+"""In one request or reply, ten times what any model takes: a larger count is a mistake of whoever counted."""
+
+MOST_CHARACTERS_PER_TOKEN = 32
+"""No tokenizer in use puts more into a token on average, runs of one character apart."""
+
+REPEATED = re.compile(r"(.)\1+", re.DOTALL)
+LOOKED_AT = 20_000
+LONGEST_SHOWN = 40
+NOT_COUNTED = "it counts no tokens"
+
+
+class Counts:
+    """The counts of one reply as a server stated them; the first that cannot be true is kept in `doubt`."""
+
+    def __init__(self, stated: object) -> None:
+        """Take whatever stands where counts should stand."""
+        self.stated = record(stated)
+        self.doubt = ""
+
+    def take(self, name: str, *, within: str = "") -> int | None:
+        """Give a count; None where it is absent, null, or no count."""
+        place = self.stated.get(within) if within else self.stated
+        value = record(place).get(name)
+        if within and place is not None and not isinstance(place, dict):
+            self.doubtful(f"{within} is {seen(place)}")
+        elif type(value) is int and 0 <= value <= MOST_TOKENS:
+            return value
+        elif value is not None:
+            self.doubtful(f"{name} is {seen(value)}")
+        return None
+
+    def doubtful(self, why: str) -> None:
+        """Note why counts cannot be believed, unless something is noted already."""
+        self.doubt = self.doubt or why
+
+    def usage(
+        self, text: str, *, sent: int | None, came: int | None, thought: int, cached: int, total: int | None
+    ) -> Usage:
+        """Put the counts of a reply together; what is missing, or cannot be true, is counted here or at full price."""
+        if came is None or too_few(came, text):
+            self.doubtful(f"{'no' if came is None else came} tokens for a reply of {len(text)} characters")
+            came, output = None, usage_of_text(text).output_tokens + thought
+        elif thought > came:
+            output = came + thought
+            if total != (sent or 0) + output:
+                self.doubtful(f"{thought} tokens of thought among {came}")
+        else:
+            output = came
+        if sent and total is not None and total > sent + output:
+            self.doubtful(f"{total} tokens in total, where the parts are {sent + output}")
+            came = None
+        if cached > (sent or 0):
+            self.doubtful(f"{cached} cached tokens among {sent or 0} sent")
+            cached = 0
+        counted = "provider" if sent and came is not None else "here"
+        return Usage(sent or 0, output, thought, cached, counted, self.doubt)  # type: ignore[arg-type]
+
+
+def stated_usage(value: object, text: str, *, sent: str, came: str) -> Usage:
+    """Read the counts of OpenAI's protocols, by the names they give to tokens sent and tokens that came."""
+    counts = Counts(value)
+    if not {sent, came} & counts.stated.keys():
+        return usage_of_text(text)
+    return counts.usage(
+        text,
+        sent=counts.take(sent),
+        came=counts.take(came),
+        thought=counts.take("reasoning_tokens", within=f"{came}_details") or 0,
+        cached=counts.take("cached_tokens", within=f"{sent}_details") or 0,
+        total=counts.take("total_tokens"),
+    )
+
+
+def too_few(tokens: int, text: str) -> bool:
+    """Tell whether a text cannot have been made of so few tokens."""
+    if len(text) <= tokens * MOST_CHARACTERS_PER_TOKEN:
+        return False
+    beginning = text[:LOOKED_AT]
+    share = len(REPEATED.sub(r"\1", beginning)) / len(beginning)
+    return len(text) * share > tokens * MOST_CHARACTERS_PER_TOKEN
+
+
+def usage_of_text(text: str) -> Usage:
+    """Estimate the tokens of a reply's text; those of the question cannot be known from a reply."""
+    tokens = estimate(Outgoing(text.encode("utf-8", "replace")))
+    return Usage(output_tokens=tokens, counted="here", doubt=NOT_COUNTED)
+
+
+def fully_counted(reply: Reply, outgoing: Outgoing, identity: Identity) -> Reply:
+    """Add the tokens of the question where the server did not count them, or counted fewer than it can have.
+
+    No more are counted here as output than were asked for.
+    """
+    usage, size = reply.usage, len(outgoing.body)
+    few = usage.input_tokens * MOST_CHARACTERS_PER_TOKEN < size
+    if usage.counted == "provider" and not (few and usage.input_tokens):
+        return reply
+    output = min(usage.output_tokens, outgoing.max_tokens)
+    usage = replace(usage, output_tokens=output, thinking_tokens=min(usage.thinking_tokens, output), counted="here")
+    if few:
+        doubt = usage.doubt or f"{usage.input_tokens} tokens for a request of {size} bytes"
+        tokens = max(usage.input_tokens, estimate(outgoing, identity))
+        usage = replace(usage, input_tokens=tokens, doubt=doubt)
+    return replace(reply, usage=usage)
+
+
+def seen(value: object) -> str:
+    """Write a value that a server sent, on one line and short."""
+    if isinstance(value, int) and abs(value) > 10**18:
+        return "a number beyond all bounds"
+    if isinstance(value, int | float | str):
+        return shortened(ascii(value[:LONGEST_SHOWN] if isinstance(value, str) else value))
+    return f"a {type(value).__name__}"
