@@ -13,7 +13,7 @@ from culturekit.pipeline.steps.report_stage import report_of
 from culturekit.pipeline.workers.local_engine import LocalEngine
 from culturekit.stages.run_stage import run_stage
 from tests.pipeline.shipped_recipes import SMALL, Finished, check_built_then_reused, run_small, verified
-from tests.report.test_site import RECORD, Links
+from tests.report.test_site import Links, schema
 
 pytestmark = pytest.mark.slow
 
@@ -58,7 +58,7 @@ def test_it_is_a_site_whose_records_hold_nothing_that_only_the_simulation_knows(
     assert len(pages) == 1 + 1 + 3
     showy = next((tmp_path / "site/models").glob("*showy*")).read_text(encoding="utf-8")
     for record in map(json.loads, map(Path.read_bytes, (tmp_path / "site/every-eval-ever").rglob("*.json"))):
-        jsonschema.validate(record, RECORD)
+        jsonschema.validate(record, schema("eval"))
         for one in record["evaluation_results"]:
             told = one["score_details"]["details"]
             row = pl.read_parquet(finished[0] / told["folder"] / "scores.parquet").row(int(told["row"]), named=True)
