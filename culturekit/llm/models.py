@@ -36,6 +36,14 @@ class Shutting(StrictModel):
     instead: Role
 
 
+class Pictures(StrictModel):
+    """What OpenAI bills for a picture as input, by model: a whole and each tile, or a factor on its patches."""
+
+    usual: str
+    tiles: Mapping[str, tuple[int, int]]
+    patches: Mapping[str, float]
+
+
 class Models(StrictModel):
     """The file as a whole."""
 
@@ -45,6 +53,7 @@ class Models(StrictModel):
     published: Mapping[str, Mapping[str, tuple[str, ...]]]
     shut: Mapping[str, Shutting]
     habits: Mapping[Provider, tuple[Habits, ...]]
+    pictures: Pictures
 
 
 @cache

@@ -145,8 +145,9 @@ def test_slots_with_the_same_words_are_different_questions() -> None:
 @pytest.mark.parametrize(
     ("size", "words"),
     [
-        ("848x1264", ("2:3", "1K")), ("896x1200", ("3:4", "1K")), ("768x1376", ("9:16", "1K")), ("512x512", ("1:1", "512")),
-        ("512x2048", ("1:4", "1K")), ("3072x384", ("8:1", "1K")), ("1696x2528", ("2:3", "2K")), ("864x1184", ("3:4", "1K")),
+        ("848x1264", ("2:3", "1K")), ("896x1200", ("3:4", "1K")), ("768x1376", ("9:16", "1K")),
+        ("512x512", ("1:1", "512")), ("512x2048", ("1:4", "1K")), ("3072x384", ("8:1", "1K")),
+        ("1696x2528", ("2:3", "2K")), ("864x1184", ("3:4", "1K")),
     ],
 )  # fmt: skip
 def test_the_pixels_of_every_generation_are_said_in_googles_words(size: str, words: tuple[str, str]) -> None:
