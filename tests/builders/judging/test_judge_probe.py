@@ -7,7 +7,7 @@ from culturekit.builders.judging.judge_probe import probe_judge
 from culturekit.cli.app import app
 from culturekit.errors import UsageError
 from tests.builders.judging.test_vqa_judgments import likely
-from tests.llm.server import Answer, Question, Script, running_server
+from tests.llm.server import Answer, Script, running_server
 
 pytest.importorskip("openai")
 
@@ -19,10 +19,6 @@ def spec(url: str) -> str:
 @pytest.fixture(autouse=True)
 def nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-
-
-def unlisted(question: Question) -> Answer | None:
-    return None if question.task == "schema.probe" else Answer("Yes", "length", logprobs=None)
 
 
 def test_a_server_that_lists_probabilities_and_holds_schemas_is_found_good() -> None:
