@@ -41,6 +41,9 @@ LITTLE_DISK, LITTLE_MEMORY = 2e9, 2e9
 
 def doctor(
     workdir: Annotated[Path, typer.Option(help="Where runs would lie, whose disk is looked at.")] = Path("runs"),
+    judge: Annotated[
+        str, typer.Option(metavar="SPEC", help="Also ask a server whether it can weigh yes against no: two questions.")
+    ] = "",
     as_json: AsJson = False,
 ) -> None:
     """Say what is installed, and whether it works.
@@ -48,6 +51,7 @@ def doctor(
     Which keys are set, which devices and how much room there are; ends with 1 if broken.
     """
     checks = list(all_checks(workdir))
+    checks += judge_checks(judge) if judge else ()
     broken = [check for check in checks if check.level == "broken"]
     if as_json:
         print(json.dumps({"ok": not broken, "checks": [asdict(check) for check in checks]}))
@@ -172,6 +176,14 @@ def keys() -> Iterator[Check]:
             yield Check("keys", name, "absent", "not set", f"needed for {use}")
         else:
             yield Check("keys", name, "ok", f"set, for {use}")
+
+
+def judge_checks(spec: str) -> Iterator[Check]:
+    """Ask a server whether VQAScore can be had from it."""
+    from culturekit.builders.judging.judge_probe import probe_judge
+
+    for one in probe_judge(spec):
+        yield Check("judge", one.name, one.level, one.found, one.hint)
 
 
 def programs() -> Iterator[Check]:

@@ -145,7 +145,7 @@ def ledger_lines(ledger: "Ledger") -> Iterator[str]:
         yield f"{total.unread:,} replies wait to be read; run the stage again, and they count."
 
 
-@llm_app.command(epilog="Example: culturekit llm prices gpt-4o-mini-2024-07-18")
+@llm_app.command(epilog="Example: culturekit llm prices --json")
 def prices(
     model: Annotated[str | None, typer.Argument(help="Id of a model, as a provider writes it. [all]")] = None,
     as_json: AsJson = False,

@@ -36,6 +36,7 @@ from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Request
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.ledger import journal_for, read_spending
+from culturekit.llm.models import quoted
 from culturekit.pipeline.steps.asking_stage import AskPlan, asking_stage, plan_to_ask, priced_ahead
 from culturekit.records.schemas import DROPS
 from culturekit.stages.stage import Stage
@@ -213,12 +214,12 @@ def asked_of_captions(
 
 EXPAND_CAPTIONS = AskingCommand(
     expand_stage,
-    "--culture chinese --llm 'openai:gpt-4o?temperature=1' --encoder sentence:LaBSE --out captions --budget 20",
+    f"--culture chinese --llm {quoted('text')} --encoder sentence:LaBSE --out captions --budget 20",
 )
 SAMPLE = StageCommand(sample_stage, "--captions captions/captions.parquet --out sample")
 STATS = StageCommand(caption_stats_stage, "--captions captions/captions.parquet --out stats")
 TRANSLATE_CAPTIONS = AskingCommand(
-    translate_stage, "--captions alt-texts.csv --llm 'openai:gpt-4o-mini' --out translations --budget 20"
+    translate_stage, f"--captions alt-texts.csv --llm {quoted('text-small')} --out translations --budget 20"
 )
 LIST_OBJECTS = AskingCommand(
     objects_stage, "--images images/images.parquet --detector owl:owlv2 --labels things.txt --out objects"
