@@ -192,7 +192,8 @@ def prices_update(
     source: Annotated[
         str,
         typer.Argument(
-            help="File or address: YAML as `prices.yaml`, or LiteLLM's model_prices_and_context_window.json."
+            metavar="SOURCE",
+            help="File or address: YAML as `prices.yaml`, or LiteLLM's model_prices_and_context_window.json.",
         ),
     ],
     as_json: AsJson = False,
