@@ -99,7 +99,7 @@ def expand_stage(given: CultureRead, options: ExpandOptions, llm: LlmOptions = D
         {"seed": options.seed},
         packages=("msgspec", "numpy", "polars"),
     )
-    return asking_stage(stage, options.proposer, client, unit="questions", plan=plan, ahead=True)
+    return asking_stage(stage, options.proposer, client, unit="questions", plan=plan, ahead=True, go_on=llm.go_on)
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +208,7 @@ def asked_of_captions(
         return plan_to_ask(client, "captions", map(request, captions.iter_rows(named=True)), out, llm)
 
     stage = replace(stage, options={**stage.options, "wording": wording_digest(words)})
-    made = asking_stage(stage, spec, client, unit="captions", plan=plan)
+    made = asking_stage(stage, spec, client, unit="captions", plan=plan, go_on=llm.go_on)
     return priced_ahead(made, client, lambda: [request({"id": "usual", "text": USUAL_CAPTION})], llm=llm)
 
 

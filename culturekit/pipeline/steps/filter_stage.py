@@ -96,7 +96,7 @@ def filter_stage(given: FilterReads, options: FilterOptions, llm: LlmOptions = D
         {"task": TASK, "wording": digest_bytes(wording().encode()), **judged_concepts(concepts)},
         packages=("msgspec", "polars"),
     )
-    return asking_stage(stage, options.judge, client, unit="candidates", plan=plan, pilot=pilot)
+    return asking_stage(stage, options.judge, client, unit="candidates", plan=plan, pilot=pilot, go_on=llm.go_on)
 
 
 FILTER = AskingCommand(
@@ -154,7 +154,9 @@ def complete_stage(given: CompletionInputs, options: CompletionOptions, llm: Llm
         },
         packages=("msgspec", "polars"),
     )
-    return asking_stage(stage, options.proposer, client, unit="pairs", plan=plan, pilot=pilot, ahead=True)
+    return asking_stage(
+        stage, options.proposer, client, unit="pairs", plan=plan, pilot=pilot, ahead=True, go_on=llm.go_on
+    )
 
 
 @dataclass(frozen=True, slots=True)

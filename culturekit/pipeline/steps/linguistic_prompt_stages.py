@@ -88,7 +88,7 @@ def dialects_stage(given: DialectReads, options: DialectOptions, llm: LlmOptions
 
     words = {"task": PROPOSE_PAIRS, "wording": wording_digest("dialects_propose")}
     stage = replace(stage, version=3, options={**decided, **words})
-    return asking_stage(stage, options.proposer, client, unit="questions", plan=plan, ahead=True)
+    return asking_stage(stage, options.proposer, client, unit="questions", plan=plan, ahead=True, go_on=llm.go_on)
 
 
 @dataclass(frozen=True, slots=True)

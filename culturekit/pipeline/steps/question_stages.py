@@ -75,7 +75,7 @@ def graphs_stage(given: GraphReads, options: GraphOptions, llm: LlmOptions = DEF
         },
         packages=("msgspec", "polars"),
     )
-    return asking_stage(stage, options.writer, client, unit="prompts", plan=plan)
+    return asking_stage(stage, options.writer, client, unit="prompts", plan=plan, go_on=llm.go_on)
 
 
 BUILD = AskingCommand(
