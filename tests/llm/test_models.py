@@ -4,12 +4,14 @@ from pathlib import Path
 import pytest
 
 from culturekit.errors import UsageError
+from culturekit.generation.services.image_client import IMAGE_SERVICES
 from culturekit.llm.client import Request
 from culturekit.llm.clients.client_options import GoogleOptions, OpenAIOptions
+from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.clients.gemini_api import settings_of as google_settings
 from culturekit.llm.clients.openai_settings import settings_of as openai_settings
 from culturekit.llm.endpoints import OPENAI
-from culturekit.llm.models import habits_of, known_models, model_for, published_models, shut_among
+from culturekit.llm.models import Role, habits_of, known_models, model_for, published_models, shut_among
 from culturekit.llm.probing import probe_request
 from culturekit.pipeline.cultivate.ground import AUTHORS
 
@@ -46,6 +48,12 @@ def test_pages_recipes_and_examples_name_models_that_live() -> None:
 
 def test_what_lives_is_not_listed_as_shut() -> None:
     assert not live() & known_models().shut.keys()
+
+
+@pytest.mark.parametrize("role", sorted(known_models().roles.keys() - {"weighing"}))
+def test_what_is_shown_has_a_price(role: Role) -> None:
+    client = (IMAGE_SERVICES if role.startswith("image") else CLIENTS).make(model_for(role))
+    assert getattr(client, "rate", None) is not None
 
 
 def test_published_models_keep_their_names_and_say_what_replaces_them() -> None:
