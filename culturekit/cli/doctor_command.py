@@ -40,10 +40,10 @@ LITTLE_DISK, LITTLE_MEMORY = 2e9, 2e9
 
 
 def doctor(
-    workdir: Annotated[Path, typer.Option(help="Where runs would lie, whose disk is looked at.")] = Path("runs"),
     judge: Annotated[
         str, typer.Option(metavar="SPEC", help="Also ask a server whether it can weigh yes against no: two questions.")
     ] = "",
+    workdir: Annotated[Path, typer.Option(help="Where runs would lie, whose disk is looked at.")] = Path("runs"),
     as_json: AsJson = False,
 ) -> None:
     """Say what is installed, and whether it works.
@@ -84,6 +84,14 @@ def all_checks(folder: Path) -> Iterator[Check]:
     yield from keys()
     yield from programs()
     yield from machine(folder)
+
+
+def judge_checks(spec: str) -> Iterator[Check]:
+    """Ask a server whether VQAScore can be had from it."""
+    from culturekit.builders.judging.judge_probe import probe_judge
+
+    for one in probe_judge(spec):
+        yield Check("judge", one.name, one.level, one.found, one.hint)
 
 
 def packages() -> Iterator[Check]:
@@ -176,14 +184,6 @@ def keys() -> Iterator[Check]:
             yield Check("keys", name, "absent", "not set", f"needed for {use}")
         else:
             yield Check("keys", name, "ok", f"set, for {use}")
-
-
-def judge_checks(spec: str) -> Iterator[Check]:
-    """Ask a server whether VQAScore can be had from it."""
-    from culturekit.builders.judging.judge_probe import probe_judge
-
-    for one in probe_judge(spec):
-        yield Check("judge", one.name, one.level, one.found, one.hint)
 
 
 def programs() -> Iterator[Check]:
