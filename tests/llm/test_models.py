@@ -4,12 +4,14 @@ from pathlib import Path
 import pytest
 
 from culturekit.errors import UsageError
+from culturekit.generation.services.image_client import IMAGE_SERVICES
 from culturekit.llm.client import Request
 from culturekit.llm.clients.client_options import GoogleOptions, OpenAIOptions
+from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.clients.gemini_api import settings_of as google_settings
 from culturekit.llm.clients.openai_settings import settings_of as openai_settings
 from culturekit.llm.endpoints import OPENAI
-from culturekit.llm.models import habits_of, known_models, model_for, published_models, shut_among
+from culturekit.llm.models import Role, habits_of, known_models, model_for, published_models, shut_among
 from culturekit.llm.probing import probe_request
 from culturekit.pipeline.cultivate.ground import AUTHORS
 
@@ -19,7 +21,10 @@ NAME = re.compile(
 )
 OFFICIAL = OPENAI.base_url("")
 GENERATED = {"commands.md", "specs.md", "keys.md"}
-"""Pages made from the code, which is looked at itself; the list of prices names models that are shut, too."""
+"""Pages made from the code, which is looked at itself."""
+
+OF_PRICES = {"llm-prices.md"}
+"""Pages about the list of prices, in which models that are shut stand, too."""
 
 
 def named_in(*paths: Path) -> dict[str, set[str]]:
@@ -36,7 +41,7 @@ def test_no_model_is_named_in_code() -> None:
 
 
 def test_pages_recipes_and_examples_name_models_that_live() -> None:
-    pages = [path for path in (ROOT / "docs").glob("*.md") if path.name not in GENERATED]
+    pages = [path for path in (ROOT / "docs").glob("*.md") if path.name not in GENERATED | OF_PRICES]
     files = [path for folder in ("culturekit/recipes", "recipes", "examples") for path in (ROOT / folder).rglob("*")]
     texts = [path for path in files if path.suffix in {".yaml", ".md", ".py"}]
     named = named_in(ROOT / "README.md", *pages, *texts)
@@ -46,6 +51,12 @@ def test_pages_recipes_and_examples_name_models_that_live() -> None:
 
 def test_what_lives_is_not_listed_as_shut() -> None:
     assert not live() & known_models().shut.keys()
+
+
+@pytest.mark.parametrize("role", sorted(known_models().roles.keys() - {"weighing"}))
+def test_what_is_shown_has_a_price(role: Role) -> None:
+    client = (IMAGE_SERVICES if role.startswith("image") else CLIENTS).make(model_for(role))
+    assert getattr(client, "rate", None) is not None
 
 
 def test_published_models_keep_their_names_and_say_what_replaces_them() -> None:

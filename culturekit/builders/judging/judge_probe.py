@@ -10,7 +10,7 @@ import numpy as np
 from culturekit.builders.judging.image_judge import probability_of_yes, vqa_request
 from culturekit.builders.wordings import wording
 from culturekit.errors import CultureKitError, UsageError
-from culturekit.llm.client import Client, Failure, FreeClient, KeyHolder, Reply, Request
+from culturekit.llm.client import Client, Failure, FreeClient, KeyHolder, Outgoing, Reply
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.clients.images import image_of
 from culturekit.llm.models import model_for
@@ -55,10 +55,11 @@ async def _all_findings(client: Client) -> list[Finding]:
     """Ask both questions; a server that does not answer the first is not asked the second."""
     picture = image_of(np.full((64, 64, 3), (255, 0, 0), np.uint8))
     try:
+        weighing = client.compose(vqa_request(picture, SHOWS, instructions=wording("vqascore")))
         if isinstance(client, KeyHolder):
             client.ready()
-        listed = await _reply(client, vqa_request(picture, SHOWS, instructions=wording("vqascore")))
-        held = await _reply(client, probe_request())
+        listed = await _reply(client, weighing)
+        held = await _reply(client, client.compose(probe_request()))
     except Failure as failure:
         hint = f"Is the server running at {client.identity.base_url}, and does it serve the model {client.model}?"
         return [Finding(client.model, "broken", f"no reply: {failure.detail or failure.kind}", hint)]
@@ -71,11 +72,11 @@ async def _all_findings(client: Client) -> list[Finding]:
     return [*_of_listing(listed), *_of_schema(client, held)]
 
 
-async def _reply(client: Client, request: Request) -> Reply:
+async def _reply(client: Client, outgoing: Outgoing) -> Reply:
     """Ask once."""
     try:
         async with asyncio.timeout(SECONDS):
-            return client.read(await client.send(client.compose(request)))
+            return client.read(await client.send(outgoing))
     except TimeoutError:
         raise Failure("timeout", f"nothing came in {SECONDS:g} s") from None
 
