@@ -221,7 +221,7 @@ def test_nothing_is_bought_at_an_unknown_price(backend: str, plan: ImagePlan, tm
     ("backend", "said"),
     [
         ("google:imagen-4.0-generate-001", "shut"),
-        ("google:gemini-2.5-flash-image?aspect_ratio=2:1", "wrong"),
+        ("google:gemini-2.5-flash-image?aspect_ratio=wide", "wrong"),
         ("openai:gpt-image-1?n=11", "wrong"),
         ("openai:gpt-image-1?api=responses&n=2", "wrong"),
         ("openai", "name of a model"),
