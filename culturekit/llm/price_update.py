@@ -6,7 +6,7 @@ import urllib.request
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 import yaml
@@ -19,6 +19,7 @@ from culturekit.llm.prices import (
     PriceList,
     ProviderPrices,
     configured_prices,
+    image_sizes,
     known_prices,
     price_list,
     prices_in,
@@ -34,7 +35,9 @@ LARGEST = 50_000_000
 
 SECONDS = 60.0
 
-PROVIDERS: Mapping[str, Literal["openai", "google"]] = {"openai": "openai", "gemini": "google"}
+Provider: TypeAlias = Literal["openai", "google"]
+
+PROVIDERS: Mapping[str, Provider] = {"openai": "openai", "gemini": "google"}
 """What LiteLLM calls providers; lists of Vertex fill gaps only, as it shuts models on days of its own."""
 
 VERTEX = "vertex_ai-language-models"
@@ -160,9 +163,12 @@ def _read_source(source: str) -> tuple[PriceList, int]:
 
 
 def _from_litellm(listed: Mapping[str, Any], source: str) -> tuple[PriceList, int]:
-    """Take what LiteLLM knows of the models of OpenAI and Google."""
-    models: dict[str, dict[str, ModelPrice]] = {"openai": {}, "google": {}}
-    images: dict[str, dict[str, dict[str, dict[str, int]]]] = {"openai": {}, "google": {}}
+    """Take what LiteLLM knows of the models of OpenAI and Google.
+
+    Its dollars an image become tokens only where no tokens are known: those are a provider's own numbers.
+    """
+    models: dict[Provider, dict[str, ModelPrice]] = {"openai": {}, "google": {}}
+    images: dict[Provider, dict[str, dict[str, dict[str, int]]]] = {"openai": {}, "google": {}}
     known = {(price.provider, price.model): price for price in known_prices()}
     left_out, sized = 0, []
     for name, entry in sorted(listed.items(), key=lambda item: _is_vertex(item[1])):
@@ -185,6 +191,10 @@ def _from_litellm(listed: Mapping[str, Any], source: str) -> tuple[PriceList, in
         line, size = models[provider].get(model), before[-1].replace("-x-", "x")
         if len(before) == 2 and each and line is not None and line.output:
             images[provider].setdefault(model, {}).setdefault(before[0], {})[size] = _tokens(each, line)
+    for service, pictures in images.items():
+        for model, told in pictures.items():
+            kept = image_sizes(model, provider=service)
+            told |= {quality: {**told.get(quality, {}), **sizes} for quality, sizes in kept.items()}
     if not any(models.values()):
         raise UsageError(
             "there are no prices of OpenAI or Google in it", where=source, expected="the list of LiteLLM, whole"
@@ -222,7 +232,7 @@ def _line_of(entry: Mapping[str, Any], known: Price | None) -> ModelPrice | None
     sent, came = _amount(entry, "input_cost_per_token"), _amount(entry, "output_cost_per_token")
     picture = _amount(entry, "output_cost_per_image_token")
     came = max((one for one in (came, picture) if one is not None), default=None)
-    if sent is None or came is None or entry.get("mode") not in PRICED:
+    if not sent or not came or entry.get("mode") not in PRICED:  # 0 stands there for what nobody looked up
         return None
     cached, source = _amount(entry, "cache_read_input_token_cost"), entry.get("source")
     told = entry.get("deprecation_date") if not _is_vertex(entry) else None

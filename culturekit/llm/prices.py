@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import AfterValidator, Field
 
@@ -138,15 +138,32 @@ def price_files() -> tuple[Path, ...]:
     return tuple(files)
 
 
+File: TypeAlias = tuple[Path, int, int]
+"""A file as it is now: its place, when it changed, its size."""
+
+
+def _as_it_is(path: Path) -> File:
+    found = path.stat()
+    return path, found.st_mtime_ns, found.st_size
+
+
 @cache
-def _read(path: Path, _: tuple[int, int]) -> PriceList:
-    return load_model(path, PriceList)
+def _read(file: File) -> PriceList:
+    return load_model(file[0], PriceList)
+
+
+@cache
+def _known(files: tuple[File, ...]) -> dict[tuple[str, str], Price]:
+    found: dict[tuple[str, str], Price] = {}
+    for file in files:
+        for price in prices_in(_read(file)):
+            found.setdefault((price.provider, price.model), price)
+    return found
 
 
 def read_prices(path: Path) -> PriceList:
     """Read a file of prices, once as long as it stays as it is."""
-    found = path.stat()
-    return _read(path, (found.st_mtime_ns, found.st_size))
+    return _read(_as_it_is(path))
 
 
 def price_list() -> PriceList:
@@ -179,11 +196,7 @@ def most_tokens(provider: Literal["openai", "google"]) -> int:
 
 def known_prices() -> tuple[Price, ...]:
     """List all prices, in the order of the files, a model once."""
-    found: dict[tuple[str, str], Price] = {}
-    for path in price_files():
-        for price in prices_in(read_prices(path)):
-            found.setdefault((price.provider, price.model), price)
-    return tuple(found.values())
+    return tuple(_known(tuple(map(_as_it_is, price_files()))).values())
 
 
 def prices_in(listed: PriceList) -> tuple[Price, ...]:
@@ -202,9 +215,10 @@ def prices_in(listed: PriceList) -> tuple[Price, ...]:
 
 def price_of(model: str, *, provider: str = "") -> Price | None:
     """Find the price of a model by its id, as sent; a snapshot without a line of its own costs what its model costs."""
-    name = model.removeprefix("models/")
-    by_name = {price.model: price for price in known_prices() if provider in {"", price.provider}}
-    return by_name.get(name) or by_name.get(SNAPSHOT.sub("", name))
+    name, known = model.removeprefix("models/"), _known(tuple(map(_as_it_is, price_files())))
+    providers = (provider,) if provider else ("openai", "google")
+    places = [(one, word) for word in (name, SNAPSHOT.sub("", name)) for one in providers]
+    return next((known[place] for place in places if place in known), None)
 
 
 def today() -> date:

@@ -117,6 +117,8 @@ def test_images_of_an_unknown_model_and_any_quality_are_planned_with_a_stated_pr
     unknown = generating(tmp_path, "openai:gpt-image-9?quality=max&size=3000x1000&price=5/30", "--json")
     assert unknown.exit_code == 0, unknown.exception
     assert json.loads(unknown.stdout)["each"] == pytest.approx(7050 * 30 / 1e6)
+    ended = generating(tmp_path, "google:gemini-9-image?aspect_ratio=1:8&image_size=8K&price=1/60")
+    assert ended.exit_code == 0, ended.exception
     ended = generating(tmp_path, "openai:gpt-image-9?quality=max")
     assert isinstance(ended.exception, UsageError) and "is not known" in str(ended.exception)
 

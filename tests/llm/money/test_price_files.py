@@ -174,6 +174,10 @@ def test_the_list_of_litellm_is_read(tmp_path: Path) -> None:
         ),
         "gpt-image-8": entry(5, 30, mode="image_generation"),
         "xhigh/1024-x-1024/gpt-image-8": {"litellm_provider": "openai", "output_cost_per_image": 0.3},
+        "gpt-image-1-mini": entry(2, 8, mode="image_generation", cache_read_input_token_cost=2e-7),
+        "low/1024-x-1024/gpt-image-1-mini": {"litellm_provider": "openai", "output_cost_per_image": 0.9},
+        "low/99-x-99/gpt-image-1-mini": {"litellm_provider": "openai", "output_cost_per_image": 0.08},
+        "gemma-of-a-test": entry(0, 0, "gemini"),
         "azure/gpt-8": entry(99, 99, "azure"),
         "gemini-8-vertex": entry(1, 2, "vertex_ai-language-models", deprecation_date="2026-01-01"),
         "text-embedding-9": entry(1, 0, mode="embedding"),
@@ -181,13 +185,16 @@ def test_the_list_of_litellm_is_read(tmp_path: Path) -> None:
     }
     source.write_text(json.dumps(listed))
     renewed = update_prices(str(source))
-    assert renewed.alike == 1 and renewed.left_out == 1
+    assert renewed.alike == 2 and renewed.left_out == 2
     eight, picture, known = price_of("gpt-8"), price_of("gemini-9-image"), price_of("gpt-4o")
     assert eight is not None and (eight.input, eight.output, eight.shuts) == (0.3, 7.0, "2028-01-01")
     assert (eight.source, eight.date) == ("https://example.org/gpt-8", "2026-01-15")
     assert picture is not None and picture.output == 60.0
     assert image_sizes("gemini-9-image", provider="google") == {"standard": {"1K": 1120}}
     assert image_sizes("gpt-image-8", provider="openai") == {"xhigh": {"1024x1024": 10_000}}
+    mini = image_sizes("gpt-image-1-mini", provider="openai")
+    assert (mini["low"]["1024x1024"], mini["low"]["99x99"], mini["high"]["1024x1024"]) == (625, 10_000, 4500)
+    assert price_of("gemma-of-a-test") is None, "0 is what nobody looked up"
     vertex = price_of("gemini-8-vertex")
     assert vertex is not None and vertex.shuts is None
     assert known is not None and known.shuts == "2027-01-14"
