@@ -6,7 +6,8 @@ import inspect
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -97,15 +98,45 @@ def kind(column: Column) -> str:
 
 
 def benchmarks_page() -> str:
-    """Give the last recorded benchmark results."""
-    parts = ["# Benchmarks\n", NOTE, "Recorded by `make bench`; each result names its command and its machine.\n"]
-    parts.append((RESULTS.parent / "not_reached.md").read_text(encoding="utf-8"))
-    for path in sorted(RESULTS.glob("*.json")):
-        result = json.loads(path.read_text(encoding="utf-8"))
-        parts.append(f"## {result['title']}\n\n`{result['command']}`, {result['machine']}.\n")
-        head, *rows = [f"| {' | '.join(row)} |" for row in result["table"]]
-        parts.append("\n".join([head, f"|{'---|' * len(result['table'][0])}", *rows]) + "\n")
-    return "\n".join(parts)
+    """Give the newest figure of each benchmark, what it compares with and its command, a table an area."""
+    parts = ["# Benchmarks\n", NOTE, "`benchmarks/results/` holds the whole tables and the machine of each run.\n"]
+    head = "| What | Figure | Compared with | Command |\n|---|---|---|---|"
+    for line in (RESULTS.parent / "page.md").read_text(encoding="utf-8").splitlines():
+        cells = line.split(" | ")
+        if line.startswith("What | "):
+            parts.append(head)
+        elif len(cells) > 1:
+            result = json.loads((RESULTS / f"{cells[-1]}.json").read_text(encoding="utf-8"))
+            filled = re.sub(r"\[\[(.*?)\]\]", partial(figure, result["table"]), " | ".join(cells[:-1]))
+            parts.append(f"| {filled} | `{result['command']}` |")
+        else:
+            parts.append(line)
+    return "\n".join(parts) + "\n\n" + (RESULTS.parent / "not_reached.md").read_text(encoding="utf-8")
+
+
+def figure(table: Sequence[Sequence[str]], reference: re.Match[str]) -> str:
+    """Return the cell of a recorded table that `[[term; term :: column]]` names.
+
+    The row is the only one that has each term as a cell; a term with `; ` in it stands alone. The column is the one
+    whose head begins as named (`column#2` is the second). `min;` and `max;` give an extreme of all rows that match.
+    """
+    wanted = reference[1]
+    where, _, name = wanted.rpartition(":: ")
+    whole = any(where.strip() in row for row in table[1:])
+    terms = [where.strip()] if whole else [term for term in where.strip().split("; ") if term]
+    extreme = terms.pop(0) if terms and terms[0] in {"min", "max"} else None
+    start, _, nth = name.partition("#")
+    columns = [at for at, title in enumerate(table[0]) if title.strip() == start] or [
+        at for at, title in enumerate(table[0]) if title.startswith(start)
+    ]
+    column = columns[int(nth or 1) - 1]
+    rows = [row[column] for row in table[1:] if set(terms) <= set(row)]
+    if extreme is None:
+        if len(rows) != 1:
+            raise ValueError(f"[[{wanted}]] matches {len(rows)} rows of a record and must match one")
+        return rows[0].strip()
+    numbers = [found[0] for row in rows if (found := re.match(r"[-+]?[\d.]+", row)) and found[0] != "-"]
+    return (min if extreme == "min" else max)(numbers, key=float)
 
 
 SCHEMAS = {

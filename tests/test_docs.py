@@ -143,6 +143,31 @@ def test_pages_by_hand_are_short() -> None:
     assert sum(guides.values()) <= 25_000, "say it once, and shorter; what comes from the code is generated"
 
 
+def test_benchmarks_are_short_and_show_every_record() -> None:
+    assert len((ROOT / "docs/benchmarks.md").read_text(encoding="utf-8").split()) <= 4_000, "the newest figures only"
+    layout = (ROOT / "benchmarks/page.md").read_text(encoding="utf-8").splitlines()
+    shown = {line.rpartition(" | ")[2] for line in layout if " | " in line and not line.startswith("What | ")}
+    assert shown == {path.stem for path in (ROOT / "benchmarks/results").glob("*.json")}
+
+
+@pytest.mark.parametrize(
+    ("reference", "cell"),
+    [("a; 2 :: ms", "5"), ("x; y :: ms", "8"), ("min; a :: ms", "4.5"), ("max :: ms", "8"), ("a; 2 :: ms#2", "60%")],
+)
+def test_a_reference_finds_a_recorded_figure(reference: str, cell: str) -> None:
+    table = [["what", "n", "ms", "ms "], ["a", "1", "4.5", "-"], ["a", "2", "5", "60%"], ["x; y", "2", "8", "-"]]
+    found = re.search(r"\[\[(.*)\]\]", f"[[{reference}]]")
+    assert found is not None
+    assert generator().figure(table, found) == cell
+
+
+@pytest.mark.parametrize("reference", ["a :: ms", "b :: ms"])
+def test_a_reference_has_to_match_one_row(reference: str) -> None:
+    found = re.search(r"\[\[(.*)\]\]", f"[[{reference}]]")
+    with pytest.raises(ValueError, match="must match one"):
+        generator().figure([["what", "n", "ms"], ["a", "1", "4"], ["a", "2", "5"]], found)
+
+
 def test_the_first_screen_of_the_readme_says_the_two_commands() -> None:
     screen = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()[:24]
     said = [line.split("#")[0].split() for line in screen if line.startswith("$ ")]
