@@ -29,18 +29,23 @@ from culturekit.builders.simulated import simulated_model
 from culturekit.builders.simulated.form_answers import scene_answers
 from culturekit.builders.simulated.simulated_model import SimulatedModel, make
 from culturekit.families.ahead import AheadInput, AheadOptions, PhraseVectors, score_ahead
-from culturekit.families.handles.country_groups import country_groups
+from culturekit.families.handles.image_levels import country_groups
 from culturekit.families.judged import JudgedOptions, score_judged
-from culturekit.generation.simulated.scenes.scene import Scene, scene_of
-from culturekit.generation.simulated.scenes.scenes_backend import Options
-from culturekit.generation.simulated.scenes.vocabulary import DIMENSIONS, world
+from culturekit.generation.simulated.scenes.scenes_backend import DIMENSIONS, Options, Scene, scene_of, world
 from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
 from culturekit.llm.client import Image, Request
-from culturekit.pipeline.cultivate.people import CORRECTED
+from culturekit.pipeline.cultivate import CORRECTED
 from culturekit.pipeline.steps.index_stages import embed_stage
-from culturekit.pipeline.steps.scene_people_stages import SCALE, answers_of, scene_items_stage, write_marks
-from culturekit.pipeline.steps.scene_score_stages import gaps_in, grouped_values_stage
-from culturekit.pipeline.steps.scene_stages import candidates, said_of
+from culturekit.pipeline.steps.scene_stages import (
+    SCALE,
+    answers_of,
+    candidates,
+    gaps_in,
+    grouped_values_stage,
+    said_of,
+    scene_items_stage,
+    write_marks,
+)
 from culturekit.records.schemas import (
     ANNOTATIONS,
     AUDIT_SAMPLE,

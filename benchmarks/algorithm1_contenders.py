@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from culturekit.kg.statement_flags import COUNTRY_PROPERTIES, EDGE_PROPERTIES, mask_of
+from culturekit.kg.concepts import COUNTRY_PROPERTIES, EDGE_PROPERTIES, mask_of
 from culturekit.kg.store import Graph, load_graph
-from culturekit.kg.walk.searches import Search
+from culturekit.kg.walk.walk import Search
 
 EDGE_MASK = mask_of(EDGE_PROPERTIES, EDGE_PROPERTIES)
 COUNTRY_MASK = mask_of(COUNTRY_PROPERTIES, COUNTRY_PROPERTIES)
@@ -26,7 +26,7 @@ def searches_of(roots: list[int], hops: int) -> list[Search]:
 
 def ours(graph: Graph, roots: list[int], hops: int) -> Prepared:
     """Walk all roots in one pass; count pairs of concept and artifact."""
-    from culturekit.kg.walk.candidate_rows import reached_by
+    from culturekit.kg.walk.extract import reached_by
     from culturekit.kg.walk.walk import walk
 
     def run() -> int:

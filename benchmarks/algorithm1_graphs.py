@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from culturekit.kg.statement_flags import COUNTRY_PROPERTIES, EDGE_PROPERTIES, mask_of
+from culturekit.kg.concepts import COUNTRY_PROPERTIES, EDGE_PROPERTIES, mask_of
 
 __all__ = ["ROOTS", "make_graph"]
 

@@ -16,22 +16,18 @@ import numpy as np
 import polars as pl
 from recording import record
 
-from culturekit.builders.captions.selecting import SelectOptions, select_pairs
+from culturekit.builders.captions.pairs import SelectOptions, select_pairs
 from culturekit.builders.judging.simulated_people import SimulatedPeople
-from culturekit.builders.simulated.knowing import CAPTIONING
-from culturekit.builders.simulated.manner import Manner, Options
 from culturekit.builders.simulated.simulated_encoder import SimulatedEncoder, things_of
-from culturekit.builders.simulated.simulated_model import LOOKING
+from culturekit.builders.simulated.simulated_model import CAPTIONING, LOOKING, Manner, Options
 from culturekit.families.c3 import C3Options, score_c3
-from culturekit.families.handles.vector_files import LabelledVectors
-from culturekit.generation.simulated.scenes.captions import all_named, spoken
-from culturekit.generation.simulated.scenes.scene import scene_of
+from culturekit.families.handles.inputs import LabelledVectors
 from culturekit.generation.simulated.scenes.scenes_backend import Options as Dials
-from culturekit.generation.simulated.scenes.vocabulary import world
+from culturekit.generation.simulated.scenes.scenes_backend import all_named, scene_of, spoken, world
 from culturekit.llm.client import Image
-from culturekit.pipeline.c3.recipe import EVERY
+from culturekit.pipeline.c3 import EVERY
+from culturekit.pipeline.steps.caption_stages import worth_of
 from culturekit.pipeline.steps.caption_world_stages import alt_text, pair_truth, ratings_of
-from culturekit.pipeline.steps.pair_stages import worth_of
 from culturekit.records.schemas import ANNOTATIONS
 from culturekit.records.schemas import VALUES as VALUES_TABLE
 

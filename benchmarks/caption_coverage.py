@@ -22,17 +22,13 @@ from culturekit.annotate.rated_sample import rated_sample
 from culturekit.builders.judging.image_judge import vqa_request
 from culturekit.builders.judging.simulated_people import SimulatedPeople
 from culturekit.builders.simulated import simulated_model
-from culturekit.builders.simulated.knowing import composed
-from culturekit.builders.simulated.manner import Manner, Options
-from culturekit.builders.simulated.simulated_model import make
+from culturekit.builders.simulated.simulated_model import Manner, Options, composed, make
 from culturekit.config.load import find_recipe, load_any_recipe
 from culturekit.families.judged import JudgedOptions, score_judged
-from culturekit.generation.simulated.scenes.captions import named_in
-from culturekit.generation.simulated.scenes.scene import Scene, scene_of
 from culturekit.generation.simulated.scenes.scenes_backend import Options as Dials
+from culturekit.generation.simulated.scenes.scenes_backend import Scene, named_in, scene_of
 from culturekit.llm.client import Image
-from culturekit.pipeline.c3.recipe import C3
-from culturekit.pipeline.c3.wiring import PRESENCE, VQASCORE
+from culturekit.pipeline.c3 import C3, PRESENCE, VQASCORE
 from culturekit.pipeline.steps.caption_world_stages import image_truth, ratings_of
 from culturekit.records.schemas import ANNOTATIONS, IMAGES, PROMPTS, VALUES
 from culturekit.registry import parse_spec

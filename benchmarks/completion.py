@@ -19,11 +19,11 @@ import polars as pl
 from recording import record
 
 from culturekit.builders.completing.completion import CompletionInputs, complete
-from culturekit.builders.completing.completion_questions import CompletionLimits
+from culturekit.builders.completing.completion_names import CompletionLimits
 from culturekit.kg.concepts import load_concept
 from culturekit.kg.countries import by_qid
 from culturekit.llm.client import Reply, Request
-from culturekit.pipeline.workers.local_engine import LocalEngine
+from culturekit.pipeline.workers.engines import LocalEngine
 from culturekit.records.schemas import CANDIDATES, DROPS, ITEMS, KEPT, STATEMENTS
 from culturekit.records.work import Work
 from culturekit.storage.tables import save_parquet, write_table

@@ -22,9 +22,9 @@ from recording import record
 from scipy.stats import ttest_ind
 from simulated_worlds import WORLDS, draw_images, matches_of, shares_of_models
 
-from culturekit.families.ranks import RankOptions, score_ranks
+from culturekit.families.compare import RankOptions, score_ranks
 from culturekit.metrics import vendi_batches
-from culturekit.metrics.diversity.kernels import STANDARD_KERNELS
+from culturekit.metrics.diversity.kernel_diversity import STANDARD_KERNELS
 from culturekit.records.schemas import SCORES
 
 KERNEL = "country"

@@ -12,7 +12,7 @@ from scipy.stats import binomtest, kendalltau
 from simulated_worlds import WORLDS
 
 from culturekit.families.qvs import WITH_AUDITS
-from culturekit.metrics.diversity.kernels import STANDARD_KERNELS
+from culturekit.metrics.diversity.kernel_diversity import STANDARD_KERNELS
 
 __all__ = ["HEAD", "SUMS", "added", "recorded", "rows_of", "seeds_of", "sums_of"]
 

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from culturekit.metrics.corrected.audited_counts import NONE, AuditedCounts
-from culturekit.metrics.corrected.imputed_labels import Findings
+from culturekit.metrics.corrected.imputed_prompts import Findings
 
 COUNTRIES, CONTINENTS, SIZE, IMAGES, AUDITED = 20, 5, 8, 100_000, 150
 PARENTS = np.append(np.repeat(np.arange(CONTINENTS), COUNTRIES // CONTINENTS), CONTINENTS)

@@ -14,9 +14,9 @@ from scipy.stats import kendalltau
 
 from culturekit.config.load import find_recipe, load_any_recipe
 from culturekit.pipeline.run_recipe import run_recipe
-from culturekit.pipeline.workers.local_engine import LocalEngine
+from culturekit.pipeline.workers.engines import LocalEngine
+from culturekit.report.charts import ModelLine, model_lines
 from culturekit.report.headline import headline_lines
-from culturekit.report.model_lines import ModelLine, model_lines
 from culturekit.report.run_folders import RunFolders
 
 

@@ -25,7 +25,7 @@ from recording import record
 from culturekit.index.embedding.embedding import embed
 from culturekit.index.embedding.embedding_encoders import encoder_of, encoding_pool
 from culturekit.index.encoder import ImageEncoder, Prepared
-from culturekit.pipeline.workers.local_engine import LocalEngine, available_cores
+from culturekit.pipeline.workers.engines import LocalEngine, available_cores
 from culturekit.records.schemas import IMAGES
 from culturekit.storage.digests import digest_file
 from culturekit.storage.picture_reading import ReadPicture, picture_from

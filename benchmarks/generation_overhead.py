@@ -24,10 +24,9 @@ from tiny_pipeline import save_pipeline
 
 from culturekit.generation.backend import ImageRequest, Picture
 from culturekit.generation.diffusion.diffusers_backend import DiffusersBackend, Sources
-from culturekit.generation.diffusion.diffusers_folder import find_pipeline
-from culturekit.generation.diffusion.diffusers_options import Options
+from culturekit.generation.diffusion.diffusers_folder import Options, find_pipeline
 from culturekit.generation.held_runner import held_shards, make_held
-from culturekit.generation.image_rows import Maker
+from culturekit.generation.picture_store import Maker
 from culturekit.generation.runner import ImagePlan, list_requests
 from culturekit.records.schemas import PROMPTS
 from culturekit.records.work import Work

@@ -72,7 +72,7 @@ def search_one(bench: Bench, vectors: Vectors, kind: str, dtype: Any) -> None:  
     """Search one set of vectors in one kind of numbers."""
     from search_vectors import draw_queries
 
-    from culturekit.index.search.flat_gpu import GpuSearcher, floor_seconds
+    from culturekit.index.search.flat_torch import GpuSearcher, floor_seconds
     from culturekit.index.search.search import best_by_hand
 
     torch = importlib.import_module("torch")
@@ -97,7 +97,7 @@ def encoders(bench: Bench) -> None:
     from embedding import measured, pictures, vision_model
 
     from culturekit.index.embedding.embedding_encoders import encoder_of
-    from culturekit.index.models.torch_device import same_bits
+    from culturekit.torch_places import same_bits
 
     files = bench.folder / "pictures"
     files.mkdir()
@@ -127,7 +127,7 @@ def agreement(bench: Bench, name: str, spec: str, files: Path, names: list[str])
     """Hold the device's vectors against the CPU's."""
     from PIL import Image
 
-    from culturekit.index.encoders import ENCODERS
+    from culturekit.index.encoder import ENCODERS
 
     shown = [np.asarray(Image.open(files / one).convert("RGB")) for one in names]
     plain: Any = ENCODERS.make(spec.replace("device=auto", "device=cpu"))
@@ -145,8 +145,8 @@ def spread(bench: Bench) -> None:
     """Measure LPIPS with an AlexNet of the real widths: pairs a second, the network alone, and the CPU's distances."""
     from lpips_weights import save_alexnet
 
-    from culturekit.index.models.torch_device import same_bits
-    from culturekit.index.spread.pair_measures import PAIR_MEASURES
+    from culturekit.index.spread.picture_spread import PAIR_MEASURES
+    from culturekit.torch_places import same_bits
 
     weights = save_alexnet(bench.folder / "alexnet.safetensors")
     rng = np.random.default_rng(0)

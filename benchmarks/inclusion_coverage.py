@@ -28,13 +28,11 @@ from culturekit.builders.simulated.object_encoder import ObjectEncoder
 from culturekit.builders.simulated.object_encoder import Options as Sight
 from culturekit.config.load import find_recipe, load_any_recipe
 from culturekit.families.judged import JudgedOptions, score_judged
-from culturekit.generation.simulated.objects.object_scene import ObjectScene, scene_of
-from culturekit.generation.simulated.objects.objects_backend import Options, marks_of
+from culturekit.generation.simulated.scenes.objects import ObjectScene, Options, marks_of, scene_of
 from culturekit.metrics import prdc
 from culturekit.metrics.realism.clip_scores import clip_score, nearest_own
-from culturekit.pipeline.inclusion.recipe import Inclusion
-from culturekit.pipeline.steps.inclusion_stages import drawn_images
-from culturekit.pipeline.steps.inclusion_world_stages import JUDGES, OBJECT, REGION, seen_marks
+from culturekit.pipeline.inclusion import Inclusion
+from culturekit.pipeline.steps.inclusion_stages import JUDGES, OBJECT, REGION, drawn_images, seen_marks
 from culturekit.records.schemas import AUDIT_SAMPLE, TASK2, VALUES
 from culturekit.registry import parse_spec
 from culturekit.stages.roles import REAL_IMAGES

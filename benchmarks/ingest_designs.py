@@ -24,8 +24,7 @@ from dump_generator import generated_lines
 from isal import igzip, igzip_lib, isal_zlib
 from recording import record
 
-from culturekit.kg.dump.entities import ENTITY_STATEMENTS, Item, decoder_for, entity_type
-from culturekit.kg.dump.item_batches import ItemBatch
+from culturekit.kg.dump.entities import ENTITY_STATEMENTS, Item, ItemBatch, decoder_for, entity_type
 
 ENTITIES = 12_000
 ROUNDS = 5

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from recording import record
 
 from culturekit.errors import UsageError
-from culturekit.metrics.corrected.judged_gates import FEWEST_OTHERWISE
-from culturekit.metrics.corrected.judged_means import JudgedMean, judged_mean
+from culturekit.metrics.corrected.judged_means import FEWEST_OTHERWISE, JudgedMean, judged_mean
 
 RUNS = 600
 SEED = 20261123

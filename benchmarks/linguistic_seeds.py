@@ -14,7 +14,7 @@ from recording import record
 
 from culturekit.config.load import find_recipe, load_any_recipe
 from culturekit.pipeline.run_recipe import run_recipe
-from culturekit.pipeline.workers.local_engine import LocalEngine
+from culturekit.pipeline.workers.engines import LocalEngine
 
 SEEDS = range(101, 111)
 STATED = ("prompts.nouns=1", "prompts.kinds=[dialects, specific]")

@@ -22,11 +22,10 @@ import numpy as np
 import polars as pl
 from recording import record
 
-from culturekit.index.embedding.vector_folder import save_vectors
+from culturekit.index.embedding.embedding_encoders import save_vectors
 from culturekit.index.encoder import Vectors
 from culturekit.records.schemas import ARTIFACTS, DROPS, IMAGES
-from culturekit.storage.digests import digest_file
-from culturekit.storage.manifest import InputRecord, Manifest, describe_outputs
+from culturekit.storage.digests import InputRecord, Manifest, describe_outputs, digest_file
 from culturekit.storage.tables import write_table
 from tests.index.picture_world import ENCODER, write_built
 

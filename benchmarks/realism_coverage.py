@@ -22,8 +22,7 @@ from culturekit.metrics import (
     tone_spread_interval,
 )
 from culturekit.metrics.realism.clip_scores import consistency_interval
-from culturekit.metrics.realism.image_means import mean_interval, share_interval
-from culturekit.metrics.realism.manifolds import coverage_interval
+from culturekit.metrics.realism.manifolds import coverage_interval, mean_interval, share_interval
 from culturekit.metrics.statistics.intervals import Target
 
 RUNS = 1000

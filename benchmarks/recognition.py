@@ -20,10 +20,8 @@ from numpy.typing import NDArray
 from PIL import Image
 from recording import record
 
-from culturekit.generation.backend import ImageRequest, Picture
-from culturekit.generation.backends import BACKENDS
-from culturekit.generation.simulated.attraction import Attraction, Drawing, rows_of
-from culturekit.generation.simulated.simulated_dial import Dial, drawn_share, knob_for
+from culturekit.generation.backend import BACKENDS, ImageRequest, Picture
+from culturekit.generation.simulated.simulated_backend import Attraction, Dial, Drawing, drawn_share, knob_for, rows_of
 from culturekit.index.encoder import Vectors
 from culturekit.index.models.embedded_encoder import EmbeddedEncoder
 from culturekit.records.schemas import CSPACE

@@ -9,7 +9,7 @@ from recording import record
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from culturekit.report.render import render
+from culturekit.report.write import render
 from tests.chromium import Tab, browser
 from tests.report.large import MODELS, large_page
 

@@ -130,7 +130,7 @@ def gpu_floor(vectors: Vectors, queries: int) -> float:
     """Say how long the GPU needs at the least, from what it can do at its best."""
     from gpu_floor import measured_rates
 
-    from culturekit.index.search.flat_gpu import floor_seconds
+    from culturekit.index.search.flat_torch import floor_seconds
 
     flops, moved = measured_rates()
     rows, dim = vectors.shape

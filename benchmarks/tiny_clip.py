@@ -20,8 +20,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from culturekit.generation.simulated.render import DRAWING_NUMBERS, Subject, draw
-from culturekit.index.encoder import ImageEncoder, TextEncoder
-from culturekit.index.encoders import ENCODERS
+from culturekit.index.encoder import ENCODERS, ImageEncoder, TextEncoder
 from culturekit.records.schemas import CSPACE
 from culturekit.storage.tables import write_table
 from culturekit.torch_places import mend_torchvision

@@ -18,8 +18,8 @@ import polars as pl
 from dump_generator import generate_dump
 from recording import record
 
-from culturekit.kg.dump.gzip_ranges import GzipRange
-from culturekit.kg.dump.read_line import read_line
+from culturekit.kg.dump.members import GzipRange
+from culturekit.kg.dump.read_dump import read_line
 from culturekit.records.schemas import STARTS
 
 MEMBERS = 60

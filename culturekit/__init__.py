@@ -24,14 +24,12 @@ if TYPE_CHECKING:
         vendi_corrected,
     )
     from culturekit.pipeline.run_recipe import run_recipe
-    from culturekit.pipeline.workers.local_engine import LocalEngine
+    from culturekit.pipeline.workers.engines import LocalEngine
     from culturekit.records.schemas import TABLES
-    from culturekit.stages.run import Run
-    from culturekit.stages.run_stage import run_stage
+    from culturekit.stages.run import Run, run_stage
     from culturekit.stages.stage import Stage
     from culturekit.storage.tables import read_table
-    from culturekit.trail.find_score import find_score
-    from culturekit.trail.walk_back import walk_back
+    from culturekit.trail.walk_back import find_score, walk_back
 
 __all__ = [
     "TABLES",
@@ -59,8 +57,8 @@ __all__ = [
 
 HOMES = {
     "TABLES": "culturekit.records.schemas",
-    "LocalEngine": "culturekit.pipeline.workers.local_engine",
-    "find_score": "culturekit.trail.find_score",
+    "LocalEngine": "culturekit.pipeline.workers.engines",
+    "find_score": "culturekit.trail.walk_back",
     "Run": "culturekit.stages.run",
     "Stage": "culturekit.stages.stage",
     "frechet_distance": "culturekit.metrics",
@@ -71,7 +69,7 @@ HOMES = {
     "qvs": "culturekit.metrics",
     "read_table": "culturekit.storage.tables",
     "run_recipe": "culturekit.pipeline.run_recipe",
-    "run_stage": "culturekit.stages.run_stage",
+    "run_stage": "culturekit.stages.run",
     "searcher": "culturekit.index.search.search",
     "vendi": "culturekit.metrics",
     "vendi_batches": "culturekit.metrics",

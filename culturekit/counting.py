@@ -1,7 +1,5 @@
 """Numbers with what they count, one of a thing in the singular."""
 
-__all__ = ["counted", "counted_reason"]
-
 ONE = (("ies", "y"), ("ches", "ch"), ("sses", "ss"), ("shes", "sh"), ("xes", "x"), ("s", ""))
 """How words for many end, and how the word for one does."""
 

@@ -1,23 +1,5 @@
 """The numbers that many places share: each stands here once, with its unit and its reason."""
 
-__all__ = [
-    "BATCHES_PER_SHARD",
-    "BATCH_SIZE",
-    "BLOCKS_PER_SHARD",
-    "CHEAP_RESAMPLES",
-    "CONFIDENCE",
-    "COPIES_PER_SHARD",
-    "MATCHES_PER_SHARD",
-    "PERMUTATIONS",
-    "PICTURES_PER_SHARD",
-    "RATERS",
-    "REQUESTS_PER_SHARD",
-    "RESAMPLES",
-    "SHORTLIST",
-    "TEXTS_PER_SHARD",
-    "TONES_PER_SHARD",
-]
-
 CONFIDENCE = 0.95
 """How often intervals are to hold the truth: what readers expect of an interval that says nothing else."""
 

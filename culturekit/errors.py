@@ -25,21 +25,6 @@ from typing import Self
 
 from culturekit.counting import counted, counted_reason
 
-__all__ = [
-    "BudgetReached",
-    "ConfigError",
-    "CultureKitError",
-    "FolderInUse",
-    "IntegrityError",
-    "MissingDependency",
-    "NothingScored",
-    "PluginFailure",
-    "Problem",
-    "UnusableReplies",
-    "UpstreamUnavailable",
-    "UsageError",
-]
-
 
 class CultureKitError(Exception):
     """Something culturekit can explain: what is wrong, where, and what to do next.

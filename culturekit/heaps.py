@@ -4,8 +4,6 @@ import ctypes
 import os
 from functools import cache
 
-__all__ = ["settle_heaps"]
-
 LARGE_BLOCK = 4 * 2**20
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
 """What glibc's mallopt calls the number of free bytes from which on the end of a heap is given back, and the number

@@ -17,8 +17,6 @@ from culturekit.errors import UsageError
 from culturekit.plugins import KINDS, OF_RECIPE, POINTS, RETIRED, Plugin, digest_of_code
 from culturekit.records.work import Engine
 
-__all__ = ["carrying", "typed_plugins", "use_plugins", "use_plugins_of_recipe"]
-
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 

@@ -19,14 +19,11 @@ from urllib.parse import parse_qsl, quote
 
 import msgspec
 
-from culturekit.contract import Contract
 from culturekit.errors import MissingDependency, UsageError
-from culturekit.plugins import Plugin, plugins_of
+from culturekit.plugins import Contract, Plugin, plugins_of
 from culturekit.records.literal_keys import LIKE_KEY, masked, refuse_key
 from culturekit.records.unchanged import state_of
 from culturekit.version import install_line
-
-__all__ = ["Entry", "Registry", "Spec", "needing", "parse_spec"]
 
 Thing = TypeVar("Thing")
 Options = TypeVar("Options")

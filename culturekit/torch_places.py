@@ -20,16 +20,6 @@ from typing import Any, Literal, TypeAlias
 from culturekit.errors import UsageError
 from culturekit.registry import needing
 
-__all__ = [
-    "Precision",
-    "Torchvision",
-    "chosen_device",
-    "chosen_dtype",
-    "mend_torchvision",
-    "needed_package",
-    "same_bits",
-]
-
 Torchvision: TypeAlias = Literal["absent", "whole", "mended", "hidden"]
 """`mended`: imports work, its own operators do not; `hidden`: beyond mending, so that it counts as not installed."""
 

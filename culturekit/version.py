@@ -3,8 +3,6 @@
 import shlex
 from pathlib import Path
 
-__all__ = ["VERSION", "install_line"]
-
 VERSION = "0.1.0"
 """The version, as manifests state it."""
 

@@ -16,7 +16,7 @@ import typer.main
 import culturekit
 from culturekit.annotate.scheme import Scheme, load_scheme, scheme_names
 from culturekit.cli.app import app
-from culturekit.config.schema import described, schema_of
+from culturekit.config.load import described, schema_of
 from culturekit.metrics.catalog import CATALOG
 from culturekit.records.schemas import TABLES
 from culturekit.records.tables import Column, Table

@@ -16,7 +16,7 @@ from unittest import mock
 
 from culturekit.cli import main
 from culturekit.kg.countries import use_countries
-from culturekit.pipeline.workers.local_engine import LocalEngine
+from culturekit.pipeline.workers.engines import LocalEngine
 from culturekit.recipe_plugins import use_plugins
 
 __all__ = ["culturekit"]

@@ -16,11 +16,11 @@ from culturekit.config.kinds import AnyRecipe, wired
 from culturekit.config.load import load_recipe
 from culturekit.config.recipe import Recipe
 from culturekit.pipeline.run_recipe import run_recipe
-from culturekit.pipeline.workers.local_engine import LocalEngine
+from culturekit.pipeline.workers.engines import LocalEngine
 from culturekit.records.work import Work
-from culturekit.stages.run_stage import StageRun, run_stage
+from culturekit.stages.run import StageRun, run_stage
 from culturekit.stages.stage import Stage
-from culturekit.storage.locks import hold
+from culturekit.storage.stage_folder import hold
 from tests.effort import PROFILE
 
 Item = TypeVar("Item")

@@ -49,7 +49,7 @@ def test_help_loads_nothing_heavy() -> None:
 
 def test_a_recipe_needs_no_package_of_an_extra() -> None:
     of_extras = HEAVY | {"SPARQLWrapper", "qwikidata", "zstandard", "sentence_transformers", "safetensors", "dask"}
-    assert loaded_by("import culturekit.pipeline.run_recipe, culturekit.pipeline.cube.wiring").isdisjoint(of_extras)
+    assert loaded_by("import culturekit.pipeline.run_recipe, culturekit.pipeline.cube").isdisjoint(of_extras)
 
 
 def test_public_names_resolve_and_nothing_else_leaks() -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from culturekit.generation.runner import ImagePlan
 from culturekit.pipeline.steps.generate_stage import generate_stage
-from culturekit.pipeline.workers.local_engine import LocalEngine
-from culturekit.stages.run_stage import run_stage
+from culturekit.pipeline.workers.engines import LocalEngine
+from culturekit.stages.run import run_stage
 from tests.command_line import culturekit
 from tests.typed_pages import ROOT, typed
 

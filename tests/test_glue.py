@@ -8,11 +8,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from culturekit.builders.filtering.candidate_verdicts import FilterReply
-from culturekit.generation.backend import ImageRequest
-from culturekit.generation.backends import BACKENDS
-from culturekit.index.encoders import ENCODERS
-from culturekit.index.raters.scorers import SCORERS
+from culturekit.builders.filtering.cspace_filter import FilterReply
+from culturekit.generation.backend import BACKENDS, ImageRequest
+from culturekit.index.encoder import ENCODERS
+from culturekit.index.raters.quality import SCORERS
 from culturekit.llm.client import Request
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.recipe_plugins import use_plugins
@@ -77,7 +76,7 @@ from dataclasses import dataclass
 from typing import Annotated
 from pydantic import Field
 from culturekit.families.family import Family, kept
-from culturekit.families.family_stage import family_stage
+from culturekit.families.family import family_stage
 from culturekit.families.handles.inputs import Files, roles_of
 from culturekit.metrics.catalog import Metric
 from culturekit.metrics.scoring.score_rows import scored, statistic_row, value_rows

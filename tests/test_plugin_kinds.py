@@ -9,13 +9,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from culturekit.builders.filtering.candidate_verdicts import FilterReply
+from culturekit.builders.filtering.cspace_filter import FilterReply
 from culturekit.builders.popularity import SOURCES
 from culturekit.errors import PluginFailure
-from culturekit.generation.backend import HeldBackend, ImageRequest
-from culturekit.generation.backends import BACKENDS
+from culturekit.generation.backend import BACKENDS, HeldBackend, ImageRequest
 from culturekit.index.search.search import searcher
-from culturekit.index.spread.pair_measures import PAIR_MEASURES
+from culturekit.index.spread.picture_spread import PAIR_MEASURES
 from culturekit.llm.client import Client, Failure, FreeClient, Request
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.pipeline.workers.engines import engine_for

@@ -10,24 +10,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from culturekit.builders.filtering.candidate_verdicts import FilterReply
-from culturekit.builders.judging.image_questions import ImageQuestion
+from culturekit.builders.filtering.cspace_filter import FilterReply
+from culturekit.builders.judging.image_judge import ImageQuestion
 from culturekit.errors import MissingDependency, PluginFailure, UsageError
-from culturekit.families.handles.behind_specs import behind
-from culturekit.generation.backend import ImageRequest
-from culturekit.generation.backends import BACKENDS
+from culturekit.families.handles.provenance import behind
+from culturekit.generation.backend import BACKENDS, ImageRequest
 from culturekit.generation.runner import ImagePlan
 from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
-from culturekit.index.encoder import ImageEncoder, TextEncoder
-from culturekit.index.encoders import ENCODERS
-from culturekit.index.raters.score_pictures import QualityOptions
-from culturekit.index.raters.scorers import SCORERS
+from culturekit.index.encoder import ENCODERS, ImageEncoder, TextEncoder
+from culturekit.index.raters.quality import SCORERS, QualityOptions
 from culturekit.llm.client import FreeClient, Request
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.pipeline.steps.generate_stage import generate_stage
 from culturekit.pipeline.steps.index_stages import embed_stage
-from culturekit.pipeline.steps.judge_stage import JudgeOptions, JudgeReads, judge_stage
-from culturekit.pipeline.steps.quality_stage import QualityReads, quality_stage
+from culturekit.pipeline.steps.judge_stage import JudgeOptions, JudgeReads, QualityReads, judge_stage, quality_stage
 from culturekit.plugins import POINTS, digest_of_code, installed
 from culturekit.stages.stage import Stage
 from tests.command_line import culturekit

@@ -12,9 +12,9 @@ import pytest
 from culturekit.config.load import load_any_recipe
 from culturekit.errors import ConfigError, UsageError
 from culturekit.families.listing import all_metrics
-from culturekit.generation.backends import BACKENDS
-from culturekit.index.encoders import ENCODERS
-from culturekit.pipeline.workers.local_engine import LocalEngine
+from culturekit.generation.backend import BACKENDS
+from culturekit.index.encoder import ENCODERS
+from culturekit.pipeline.workers.engines import LocalEngine
 from culturekit.plugins import digest_of_code
 from culturekit.recipe_plugins import carrying, use_plugins
 from tests.command_line import culturekit

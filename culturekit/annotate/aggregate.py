@@ -1,41 +1,172 @@
 """Answers to tables: ratings and shares by model, concept and country, agreement, and metrics held against people."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated
+from dataclasses import dataclass, field
+from typing import Annotated, Any
 
 import polars as pl
+from markupsafe import Markup
 from pydantic import Field
 
-from culturekit.annotate.care import known_flags
-from culturekit.annotate.rating_page import rating_page
-from culturekit.annotate.set_aside import NOTHING_ASIDE, SetAside
+from culturekit.annotate.export import page_template, template_text
+from culturekit.annotate.importing import known_flags
 from culturekit.defaults import CONFIDENCE, RESAMPLES
 from culturekit.errors import UsageError
 from culturekit.families.agreement import AgreementOptions, score_agreement
 from culturekit.families.family import Confidence
 from culturekit.families.meta import MetaOptions, score_meta
 from culturekit.metrics.linguistic.human_tables import likert_table, relevance_rates
-from culturekit.metrics.scoring.careful_answers import FLAGS
-from culturekit.metrics.scoring.rating_pools import PoolsBy, pool_of
+from culturekit.metrics.scoring.rating_pools import FLAGS, PoolsBy, pool_of
 from culturekit.metrics.scoring.score_rows import Scored
 from culturekit.records.schemas import ANNOTATIONS, CHOICE_TABLE, RATING_TABLE, SCORES, VALUES
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage_command import Seed, Typed
 from culturekit.storage.atomic import write_atomically
-from culturekit.storage.digests import canonical_json
+from culturekit.storage.digests import canonical_json, source_hash
 from culturekit.storage.tables import write_table
 
-__all__ = [
-    "PAGE",
-    "AggregateOptions",
-    "aggregate_answers",
-    "careful",
-    "choice_table",
-    "named",
-    "rating_table",
-    "values_of_quality",
-]
+# Mean ratings as a page to look at: models by concept down, countries across, low cells shaded.
+
+ALL = "all concepts"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What one cell says: its text, its mark, and how much stands behind it."""
+
+    text: str
+    mark: str
+    behind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """One table of the page.
+
+    Attributes:
+        title: what is rated, and by whom.
+        countries: the columns.
+        rows: concept, model and a cell per column; None where nobody rated.
+    """
+
+    title: str
+    countries: tuple[str, ...]
+    rows: tuple[tuple[str, str, tuple[Cell | None, ...]], ...]
+
+
+def rating_page(ratings: pl.DataFrame, choices: pl.DataFrame, *, scheme: str, notes: Sequence[str]) -> str:
+    """Write the page; it runs nothing and loads nothing."""
+    style = template_text("ratings.css")
+    policy = f"default-src 'none'; style-src '{source_hash(style)}'; base-uri 'none'; form-action 'none'"
+    page = page_template("ratings.html").render(
+        scheme=scheme, grids=grids(ratings, choices), notes=notes, policy=policy, style=Markup(style)
+    )
+    return page + "\n"
+
+
+def grids(ratings: pl.DataFrame, choices: pl.DataFrame) -> list[Grid]:
+    """Lay out every criterion; where each country has its own people, all countries share one table."""
+    found = []
+    for part in ratings.partition_by("scheme", "criterion", maintain_order=True):
+        found += [grid(one, f"{part['criterion'][0]}{who}", mean_cell) for one, who in by_people(part)]
+    for part in choices.partition_by("scheme", "criterion", "choice", maintain_order=True):
+        name = f"{part['criterion'][0]}: share of {part['choice'][0]}"
+        found += [grid(one, f"{name}{who}", share_cell) for one, who in by_people(part)]
+    return found
+
+
+def by_people(part: pl.DataFrame) -> list[tuple[pl.DataFrame, str]]:
+    """Part a table so that each of its cells is of one pool: people at home, and then each pool apart."""
+    home = pl.col("country").eq_missing(pl.col("pool"))
+    own, others = part.filter(home), part.filter(~home)
+    pools = others.sort("pool").partition_by("pool", maintain_order=True)
+    return [
+        *([(own, ", by people of each country")] if own.height else []),
+        *((one, f", by people of the pool {one['pool'][0]}") for one in pools),
+    ]
+
+
+def grid(part: pl.DataFrame, title: str, cell: Callable[[dict[str, Any]], Cell]) -> Grid:
+    """Lay out one table."""
+    countries = sorted({text or "–" for text in part["country"]})
+    cells = {(row["concept"], row["model"], row["country"] or "–"): cell(row) for row in part.iter_rows(named=True)}
+    heads = sorted(
+        {(concept, model) for concept, model, _ in cells}, key=lambda head: (head[0] is None, head[0], head[1])
+    )
+    rows = tuple(
+        (concept or ALL, model, tuple(cells.get((concept, model, country)) for country in countries))
+        for concept, model in heads
+    )
+    return Grid(title, tuple(countries), rows)
+
+
+def mean_cell(row: dict[str, Any]) -> Cell:
+    """Write a mean and its deviation."""
+    spread = "" if row["sd"] is None else f" ± {row['sd']:.1f}"
+    return Cell(f"{row['mean']:.1f}{spread}", str(row["mark"] or "").replace(" ", "-"), behind(row))
+
+
+def share_cell(row: dict[str, Any]) -> Cell:
+    """Write a share."""
+    return Cell(f"{row['rate']:.0%}".replace("%", "\N{NO-BREAK SPACE}%"), "", behind(row))
+
+
+def behind(row: dict[str, Any]) -> str:
+    """Say how much stands behind a cell."""
+    return f"{row['items']} items, {row['answers']} answers"
+
+
+# What was set aside before answers are put together, counted: it thins out the tables.
+
+
+@dataclass(frozen=True, slots=True)
+class SetAside:
+    """What is in no average.
+
+    Attributes:
+        quarantine: annotations that were not taken over, by reason; one with several is under the first.
+        notes: how checks and repeats went, and whose answers these are.
+    """
+
+    quarantine: Mapping[str, int] = field(default_factory=dict)
+    notes: Mapping[str, object] = field(default_factory=dict)
+
+
+NOTHING_ASIDE = SetAside()
+
+
+def set_aside(quarantine: Sequence[pl.DataFrame], checks: Sequence[pl.DataFrame], answers: pl.DataFrame) -> SetAside:
+    """Count what importing set aside.
+
+    Args:
+        quarantine: each conforms to QUARANTINE.
+        checks: each conforms to ANNOTATION_CHECKS.
+        answers: conforms to ANNOTATIONS: says who answered.
+    """
+    reasons: Counter[str] = Counter()
+    for table in quarantine:
+        firsts = table.unique(["file", "task_number", "annotation_number"], keep="first", maintain_order=True)
+        for reason in firsts["reason"]:
+            reasons[f"in quarantine: {reason}"] += 1
+    if not quarantine and not checks:
+        return NOTHING_ASIDE
+    asked = {kind: counted(checks, kind) for kind in ("check", "repeat")}
+    people = answers.select("annotator", "annotator_region").unique()
+    simulated = bool(people.height) and bool(people["annotator"].str.starts_with("simulated-").all())
+    notes: dict[str, object] = {"checks": asked["check"], "repeats": asked["repeat"]}
+    if simulated:
+        notes["caveat"] = "The ratings are by simulated people, who know what the simulated models drew."
+    return SetAside(reasons, notes)
+
+
+def counted(checks: Sequence[pl.DataFrame], kind: str) -> dict[str, int]:
+    """Count the tasks of a kind that were answered, and those whose answers did not hold."""
+    rows = [row for table in checks for row in table.filter(kind=kind).iter_rows(named=True)]
+    tasks = {(row["task"], row["annotator"]) for row in rows}
+    failed = {(row["task"], row["annotator"]) for row in rows if row["held"] is False}
+    return {"answered": len(tasks), "failed": len(failed)}
+
 
 PAGE = "ratings.html"
 

@@ -1,34 +1,212 @@
 """A project on disk: what is handed out, and the key that stays."""
 
 import itertools
+import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote, urlsplit
 
 import orjson
 import polars as pl
+from jinja2 import Environment, StrictUndefined, Template
+from markupsafe import Markup
 from pydantic import Field
 
-from culturekit.annotate.bare_pictures import BarePicture, copy_bare
-from culturekit.annotate.blinding import project_id
-from culturekit.annotate.form import form_page, sheet_name
 from culturekit.annotate.items import Item
-from culturekit.annotate.label_studio import label_studio_tasks, template
-from culturekit.annotate.quotas import Quotas, shares
 from culturekit.annotate.scheme import Scheme
-from culturekit.annotate.tasks import Part, Project, Task, make_parts
-from culturekit.errors import UsageError
+from culturekit.annotate.tasks import (
+    Part,
+    Project,
+    Quotas,
+    Task,
+    fixed_options,
+    label_studio_tasks,
+    make_parts,
+    project_id,
+    shares,
+    subject_of,
+    template,
+)
+from culturekit.errors import IntegrityError, UsageError
 from culturekit.records.schemas import ANNOTATION_KEY
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage_command import Typed
 from culturekit.storage.atomic import write_atomically
+from culturekit.storage.digests import source_hash
+from culturekit.storage.picture_files import NoPicture, encoded
+from culturekit.storage.picture_reading import read_inside
 from culturekit.storage.spreadsheet_cells import csv_text
 from culturekit.storage.tables import write_drops, write_table
 
-__all__ = ["HAND_OUT", "PROJECT_FILE", "ExportOptions", "export_project", "plan_project"]
+# Pictures as annotators get them: pixels and nothing else, under names that tell nothing.
+
+
+@dataclass(frozen=True, slots=True)
+class BarePicture:
+    """A picture to copy: where it lies, the hash it must have, and where it goes."""
+
+    image_id: str
+    root: Path
+    relative: str
+    sha256: str
+    to: Path
+
+
+def copy_bare(picture: BarePicture) -> str | None:
+    """Write the pixels of a picture again, as PNG: no text, date, format or profile of the file goes along.
+
+    Returns why it could not be read, or None.
+    """
+    found = read_inside(picture.root, picture.relative, sha256=picture.sha256 or None)
+    if isinstance(found, NoPicture):
+        return f"{found.reason}: {found.detail}" if found.detail else found.reason
+    write_atomically(picture.to, encoded(found.pixels))
+    return None
+
+
+# The tasks as one HTML page that works from a disk: it loads nothing but pictures, and runs only its own script.
+
+CONTENT = re.compile(r'<script type="application/json" id="content">(.*?)</script>', re.DOTALL)
+
+
+def form_page(project: Project, parts: Sequence[Part], *, completion: str = "") -> str:
+    """Write the page that works from a disk.
+
+    Args:
+        project: what all tasks share.
+        parts: all of them; every slot is a sheet.
+        completion: the address that ends a Prolific study, shown after the answers were saved; empty for none.
+    """
+    return page_of(project.scheme, content_of_form(project, parts, completion))
+
+
+def page_of(scheme: Scheme, content: Mapping[str, object], *, served: bool = False) -> str:
+    """Write the page; the policy in its head allows exactly the style and the script that it carries.
+
+    A `served` one gives each answer to the server it came from, which hands out the sheets; others connect to nothing.
+    """
+    style, script = template_text("form.css"), template_text("form.js")
+    policy = (
+        f"default-src 'none'; script-src '{source_hash(script)}'; style-src '{source_hash(style)}'; "
+        "img-src 'self' file:; base-uri 'none'; form-action 'none'" + ("; connect-src 'self'" if served else "")
+    )
+    page = page_template("form.html").render(
+        scheme=scheme,
+        style=Markup(style),
+        script=Markup(script),
+        policy=policy,
+        content=Markup(in_script({**content, "served": True} if served else content)),
+        served=served,
+    )
+    return page + "\n"
+
+
+def content_in(page: str) -> dict[str, Any]:
+    """Read from a page what its script was given."""
+    found = CONTENT.search(page)
+    if found is None:
+        raise IntegrityError("not the form that `annotate export` wrote", expected="a page with its tasks in it")
+    content: dict[str, Any] = json.loads(found[1])
+    return content
+
+
+def sheet_name(part: Part, slot: int) -> str:
+    """Name the sheet of one slot of a part."""
+    return f"{part.name}-{slot + 1}"
+
+
+def content_of_form(project: Project, parts: Sequence[Part], completion: str) -> dict[str, object]:
+    """Give everything the script needs: questions, tasks, and which sheet holds which tasks in which order."""
+    scheme = project.scheme
+    starts: dict[str, int] = {}
+    tasks: list[object] = []
+    lists: dict[str, int] = {}
+    for part in parts:
+        starts[part.name] = len(tasks)
+        tasks += [with_lists(task.data, lists) for task in part.tasks]
+    sheets = [
+        {"name": sheet_name(part, slot), "tasks": [starts[part.name] + place for place in order]}
+        for part in parts
+        for slot, order in enumerate(part.orders)
+    ]
+    return {
+        "project": project.name,
+        "scheme": scheme.name,
+        "to": subject_of(scheme),
+        "pictures": len(scheme.pictures),
+        "fields": dict(scheme.fields),
+        "shows": list(scheme.shows),
+        "questions": [question(scheme, number) for number in range(len(scheme.criteria))],
+        "tasks": tasks,
+        "lists": [json.loads(text) for text in lists],
+        "sheets": sheets,
+        "completion": completion,
+    }
+
+
+def with_lists(data: Mapping[str, object], lists: dict[str, int]) -> dict[str, object]:
+    """Put a number in place of each list of options; many tasks share one."""
+
+    def short(value: object) -> object:
+        return lists.setdefault(json.dumps(value), len(lists)) if isinstance(value, list) else value
+
+    return {name: short(value) for name, value in data.items()}
+
+
+def question(scheme: Scheme, number: int) -> dict[str, object]:
+    """Describe one question for the script."""
+    criterion = scheme.criteria[number]
+    comment = criterion.comment
+    return {
+        "name": criterion.name,
+        "text": criterion.question,
+        "type": criterion.type,
+        "several": criterion.several,
+        "options": [] if criterion.type == "text" else [list(pair) for pair in plain_options(scheme, number)],
+        "ends": list(criterion.ends or ()),
+        "from": criterion.options_from,
+        "alone": list(criterion.alone),
+        "when": {name: list(values) for name, values in criterion.when.items()},
+        "required": criterion.required,
+        "shows": list(criterion.shows),
+        "comment": None
+        if comment is None
+        else {"name": criterion.comment_name, "text": comment.question, "when": list(comment.when),
+              "required": comment.required},
+    }  # fmt: skip
+
+
+def plain_options(scheme: Scheme, number: int) -> list[tuple[str, str]]:
+    """List the options of a question; the ends of a scale are written beside it, not into its steps."""
+    criterion = scheme.criteria[number]
+    if criterion.type == "scale":
+        return [(value, value) for value in criterion.fixed_values]
+    return fixed_options(criterion, scheme)
+
+
+def in_script(value: object) -> str:
+    """Write JSON so that nothing in it can end the element that holds it."""
+    text = json.dumps(value, ensure_ascii=True, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+@cache
+def page_template(name: str) -> Template:
+    """Compile a template of this package once; all that is put into it is escaped."""
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return environment.from_string(template_text(name))
+
+
+def template_text(name: str) -> str:
+    """Read a file of the page's template."""
+    return files("culturekit").joinpath(f"annotate/templates/{name}").read_text(encoding="utf-8").strip()
+
 
 HAND_OUT = "hand-out"
 """The folder that annotators may see."""

@@ -6,11 +6,9 @@ from typing import Any
 import polars as pl
 
 from culturekit.errors import UsageError
-from culturekit.metrics.inclusion.region_names import NO_REGION, region_code
+from culturekit.metrics.inclusion.region_rates import NO_REGION, region_code
 from culturekit.records.schemas import TASK1, TASK2
 from culturekit.storage.spreadsheet_cells import csv_text
-
-__all__ = ["TASK1_SCHEME", "TASK2_SCHEME", "public_task2", "task1_table", "task2_table"]
 
 TASK1_SCHEME, TASK2_SCHEME = "inclusion_task1", "inclusion_task2"
 

@@ -1,7 +1,7 @@
 """What is to be judged: images with the texts of their prompts, or rows that name several images each."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,11 +9,16 @@ from typing import Any
 import polars as pl
 
 from culturekit.annotate.scheme import Scheme
-from culturekit.errors import UsageError
+from culturekit.builders.country_names import country_code, folded
+from culturekit.errors import ConfigError, Problem, UsageError
+from culturekit.generation.folder.folder_list import FILE_COLUMNS, Row, bounded, name_problem, plain_name, rows_of
+from culturekit.kg.countries import countries
+from culturekit.metrics.scoring.image_collections import own_generator
+from culturekit.records.schemas import IMAGES, PROMPTS
+from culturekit.storage.atomic import raise_system_error
+from culturekit.storage.digests import digest_file
 from culturekit.storage.spreadsheet_cells import read_csv_texts
-from culturekit.storage.system_errors import raise_system_error
-
-__all__ = ["Item", "items_of_images", "items_of_rows", "read_rows"]
+from culturekit.storage.tables import read_table
 
 ABSENT = "image not made or not known"
 OF_IMAGE = ("model", "concept", "country", "group", "prompt_id")
@@ -154,3 +159,172 @@ def read_rows(path: Path) -> pl.DataFrame:
     except (pl.exceptions.PolarsError, OSError) as error:
         raise_system_error(error, path)
         raise UsageError("not a readable table of items", where=str(path), found=str(error)) from error
+
+
+# Gold items: pictures of which it is known what they show, put among the others so that raters can be held to them.
+
+SEVERAL = "known picture of an artifact of several countries, or of none in the space"
+LABELS = ("artifact_id", "country", "continent")
+
+
+def gold_items(pictures: pl.DataFrame, space: pl.DataFrame, scheme: Scheme, left_out: Counter[str]) -> list[Item]:
+    """Make an item of every known picture, in the order of the ids.
+
+    Args:
+        pictures: IMAGES with `truth_artifact_id` and `truth_country`: the first is null where only the country is
+            known, both where a picture shows no culture; an artifact of several countries needs both.
+        space: conforms to CSPACE.
+        scheme: shows one picture and no fields.
+        left_out: counts to add to.
+    """
+    if "truth_artifact_id" not in pictures.columns:
+        raise UsageError(
+            "nobody knows what these pictures show",
+            expected="gold pictures with a column truth_artifact_id, or a list with image, artifact, country",
+            found=", ".join(pictures.columns),
+        )
+    if len(scheme.pictures) != 1 or scheme.fields:
+        raise UsageError(
+            f"the scheme {scheme.name} shows more than one picture", expected="a scheme without fields for gold items"
+        )
+    places = space.select("artifact_id", "concept", "country", "continent").unique().sort(pl.all()).to_dicts()
+    concepts = sorted({place["concept"] for place in places})
+    found = []
+    for row in pictures.filter(status="ok").sort("image_id").iter_rows(named=True):
+        place = place_of(row, places)
+        if place is None:
+            left_out[SEVERAL] += 1
+            continue
+        drawn = concepts[int(own_generator(0, "concept", row["image_id"]).integers(len(concepts)))]
+        about = {"model": row["model"], "concept": place.get("concept") or row.get("concept") or drawn}
+        known = {name: str(place[name]) for name in LABELS if name in place}
+        found.append(Item(row["image_id"], {scheme.pictures[0]: row["image_id"]}, {}, None, about, known))
+    return found
+
+
+def place_of(row: Mapping[str, Any], places: Sequence[Mapping[str, str]]) -> Mapping[str, str] | None:
+    """Find where what a picture shows belongs in the space: nowhere if it shows no culture, None if not clear."""
+    country = row.get("truth_country")
+    if row["truth_artifact_id"] is None:
+        return {} if country is None else of_country(country, places)
+    found = [
+        place
+        for place in places
+        if place["artifact_id"] == row["truth_artifact_id"] and (country is None or place["country"] == country)
+    ]
+    return found[0] if len({(place["country"], place["continent"]) for place in found}) == 1 else None
+
+
+def of_country(country: str, places: Sequence[Mapping[str, str]]) -> Mapping[str, str]:
+    """Give a country, in the space or not, and where it lies."""
+    found = {place["continent"] for place in places if place["country"] == country}
+    lies_in = min(found, default=None) or (countries()[country].continent if country in countries() else None)
+    return {"country": country} | ({} if lies_in is None else {"continent": lies_in})
+
+
+def lookalikes(item: Item, items: Sequence[Item], near: Mapping[str, Sequence[str]], seed: int) -> list[str]:
+    """Let a gold item that was not mapped be mapped as another picture is, what it shows among that."""
+    own = [item.known["artifact_id"]] if item.known and "artifact_id" in item.known else []
+    others = [one.item_id for one in items if one.about["concept"] == item.about["concept"]]
+    lists = [near[one] for one in others if one in near]
+    alike = [one for one in lists if set(own) <= set(one)] or lists
+    if not alike:
+        return own
+    chosen = alike[int(own_generator(seed, "lookalikes", item.item_id).integers(len(alike)))]
+    return list(dict.fromkeys([*own, *chosen]))
+
+
+# Gold pictures that a user lists: files beside the list, and the artifact or country that each is known to show.
+
+COLUMNS = ("artifact", "country")
+SCHEMA = {
+    name: pl.String()
+    for name in ("image_id", "path", "sha256", "status", "model", "truth_artifact_id", "truth_country")
+}  # fmt: skip
+
+Place = Mapping[str, str]
+
+
+def listed_files(path: Path) -> list[Path]:
+    """Name the pictures of a list that are there; a table of images knows the hashes of its own."""
+    if path.suffix == ".parquet":
+        return []
+    names = (str(row[file_column(row, path)]) for _, row in rows_of(path))
+    files = (path.parent / plain_name(name) for name in names if not name_problem(name))
+    return [file for file in files if file.is_file()]
+
+
+def known_pictures(path: Path, space: pl.DataFrame, prompts: Path | None = None) -> pl.DataFrame:
+    """Read a table of images, or a list of files with the name or id of an artifact, a country, or neither.
+
+    Of a list the id of a picture is its file's name; a row without artifact and country shows no culture.
+
+    Args:
+        path: IMAGES with `truth_artifact_id`, or a list in CSV, TSV or JSON.
+        space: conforms to CSPACE.
+        prompts: PROMPTS that name what each of the images shows, where these do not say it themselves.
+
+    Raises:
+        ConfigError: all problems of a list, each with its line.
+    """
+    if path.suffix == ".parquet":
+        pictures = read_table(path, IMAGES)
+        if "truth_artifact_id" in pictures.columns or prompts is None:
+            return pictures
+        named = read_table(prompts, PROMPTS).select("prompt_id", truth_artifact_id="artifact_id").drop_nulls()
+        return pictures.join(named, on="prompt_id", maintain_order="left")
+    places = space.select("artifact_id", "name", "country").unique().sort(pl.all()).to_dicts()
+    problems: list[Problem] = []
+    found: dict[str, tuple[str | None, ...]] = {}
+    for line, row in rows_of(path):
+        name = str(row[file_column(row, path)] or "")
+        known = shown(row, places)
+        problem = file_problem(name, path.parent, found) or (known if isinstance(known, str) else "")
+        if problem:
+            problems.append(Problem(problem, str(path), line))
+        elif not isinstance(known, str):
+            file = plain_name(name)
+            found[file] = file, file, digest_file(path.parent / file), "ok", "gold", *known
+    if problems:
+        raise ConfigError(bounded(problems, str(path)))
+    return pl.DataFrame(list(found.values()), schema=SCHEMA, orient="row")
+
+
+def file_column(row: Row, path: Path) -> str:
+    """Find the column of the files; those of what they show must be there too."""
+    column = next((name for name in FILE_COLUMNS if name in row), None)
+    if column is None or not set(COLUMNS) <= set(row):
+        raise UsageError(
+            "the list does not say what gold pictures show", where=str(path),
+            expected="columns image, artifact, country; both cells empty for no culture", found=", ".join(row),
+        )  # fmt: skip
+    return column
+
+
+def file_problem(name: str, folder: Path, found: Mapping[str, object]) -> str:
+    """Say why a picture cannot be taken; an empty text where it can."""
+    if not name:
+        return "names no file"
+    if problem := name_problem(name):
+        return problem
+    if plain_name(name) in found:
+        return f"{name!r} is listed already"
+    return "" if (folder / plain_name(name)).is_file() else f"there is no file {name!r} beside the list"
+
+
+def shown(row: Row, places: Sequence[Place]) -> tuple[str | None, str | None] | str:
+    """Give the artifact and the country that a row names, or say what is wrong with it."""
+    artifact, said = (str(row.get(name) or "").strip() for name in COLUMNS)
+    country = country_code(said) if said else None
+    if said and country is None:
+        return f"unknown country {said!r}: expected its name or its code"
+    if not artifact:
+        return None, country
+    named = [one for one in places if artifact == one["artifact_id"] or folded(artifact) == folded(one["name"])]
+    ids = sorted({one["artifact_id"] for one in named if country in (None, one["country"])})
+    if len(ids) == 1 and (country or len({one["country"] for one in named}) == 1):
+        return ids[0], country
+    if ids:
+        return f"{artifact!r} is several artifacts, or one of several countries: give the id, and the country"
+    where = f" of {said}" if named else ""
+    return f"the space has no artifact {artifact!r}{where}: leave the cell empty, and the country alone is asked"

@@ -11,8 +11,8 @@ import numpy as np
 import orjson
 import polars as pl
 
-from culturekit.annotate.label_studio import subject_of
 from culturekit.annotate.scheme import Scheme
+from culturekit.annotate.tasks import subject_of
 from culturekit.builders.judging.simulated_people import (
     AskedFor,
     Shown,
@@ -23,8 +23,6 @@ from culturekit.builders.judging.simulated_people import (
 )
 from culturekit.errors import UsageError
 from culturekit.records.schemas import AUDIT_SAMPLE
-
-__all__ = ["Answering", "rated_sample", "rating_by_truth", "simulated_export"]
 
 Answering: TypeAlias = Callable[[str, Mapping[str, Any]], Mapping[str, str | Sequence[str]]]
 """What a person answers about a row of the key, by question; comments by their own names."""

@@ -14,9 +14,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from culturekit.errors import UsageError
 from culturekit.storage.package_data import shipped, shipped_names
-from culturekit.storage.yaml_model import StrictModel, load_model, not_empty
-
-__all__ = ["Criterion", "Filters", "Scheme", "load_scheme", "scheme_names"]
+from culturekit.storage.yaml_source import StrictModel, load_model, not_empty
 
 QuestionType: TypeAlias = Literal["scale", "choice", "choices", "picture", "pictures", "text"]
 """A number from low to high; one or several of some options, or of the pictures shown; free text."""

@@ -1,31 +1,320 @@
 """The audit of a file: read, held against what is known, told, and mended into a copy."""
 
+import gzip
+import html
+import json
+import re
+import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from importlib.util import find_spec
+from itertools import pairwise
+from math import ceil
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import msgspec
 import numpy as np
+import orjson
 import polars as pl
 from numpy.typing import NDArray
 
-from culturekit.audit.all_checks import counted, inspect
-from culturekit.audit.findings import Finding
-from culturekit.audit.knowledge import Knowledge, known_from_graph, known_from_space
-from culturekit.audit.mend import Mended, change_log_path, mend, write_log, write_sheet
+from culturekit.audit import (
+    check_characters,
+    check_items,
+    check_names,
+    check_places,
+    check_prompts,
+    check_repeats,
+    check_templates,
+)
+from culturekit.audit.findings import Change, Check, Code, Finding, Knowledge, Turn, known_from_graph, known_from_space
 from culturekit.audit.sheet import LAYOUTS, Form, Layout, Row, Sheet, layout_of
-from culturekit.audit.token_counts import clip_tokens
 from culturekit.errors import UsageError
-from culturekit.index.embedding.vector_folder import load_vectors
+from culturekit.index.embedding.embedding_encoders import load_vectors
 from culturekit.kg.countries import countries, use_countries_beside
 from culturekit.records.schemas import ARTIFACTS
-from culturekit.storage.spreadsheet_cells import read_csv_texts
-from culturekit.storage.system_errors import raise_system_error
-from culturekit.storage.tables import read_table
+from culturekit.records.unchanged import once_per_state
+from culturekit.storage.atomic import raise_system_error, write_atomically
+from culturekit.storage.spreadsheet_cells import frame_as_csv, read_csv_texts
+from culturekit.storage.tables import read_table, save_parquet
 
-__all__ = ["Audit", "audit_file"]
+# Every check, in the order in which mends are made, and an audit of a file that has been read.
+
+CHECKS: tuple[Check, ...] = (
+    check_characters.UNICODE_SLIPS,
+    check_characters.WHITE_SPACES,
+    check_places.COUNTRIES_NAMED,
+    check_places.CONCEPTS_NAMED,
+    check_items.IDENTIFIERS,
+    check_items.STATEMENTS,
+    check_prompts.NEGATIVE_PROMPTS,
+    check_names.NAMES_USABLE,
+    check_names.NAME_CONCEPTS,
+    check_items.ITEM_COUNTRIES,
+    check_templates.TEMPLATES_FIT,
+    check_repeats.REPEATED_ROWS,
+    check_names.TWO_CONCEPTS,
+    check_prompts.PROMPT_LENGTHS,
+    check_repeats.NEAR_DUPLICATES,
+    check_places.BALANCE,
+)
+
+CODES: tuple[Code, ...] = tuple(code for check in CHECKS for code in check.codes)
+
+
+def inspect(sheet: Sheet, knowledge: Knowledge, turn: Turn | None = None) -> list[Finding]:
+    """Run every check, or those of one turn; findings stand in the order of the checks, then of the rows."""
+    return [
+        finding for check in CHECKS if turn is None or check.turn == turn for finding in check.find(sheet, knowledge)
+    ]
+
+
+def counted(finding: Finding) -> bool:
+    """Tell whether a finding counts for the exit code: notes do not."""
+    return finding.severity != "note"
+
+
+# Mending a file by what it says itself, round by round, and writing the mended copy with a log.
+
+MOST_ROUNDS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """One thing that was changed; `field` is empty where a row was set aside, and `before` then holds it whole."""
+
+    row: int
+    action: str
+    code: str
+    field: str
+    before: str
+    after: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mended:
+    """A mended file, what was changed, and what is left: notes."""
+
+    sheet: Sheet
+    log: tuple[LogLine, ...]
+    left: tuple[Finding, ...]
+
+
+def mend(sheet: Sheet, knowledge: Knowledge) -> Mended:
+    """Mend a file. Cells come first, then rows as a whole, and repeated rows when all else is mended.
+
+    Each round changes a row by one kind of finding only: what the next would say may no longer be so.
+    A finding that comes back, or that no rule can mend, sets its row aside.
+    """
+    log: list[LogLine] = []
+    tried: set[tuple[str, int, str, str]] = set()
+    for _ in range(MOST_ROUNDS):
+        open_ones = next((found for turn in Turn if (found := mendable(sheet, knowledge, turn))), None)
+        if open_ones is None:
+            return Mended(sheet, tuple(log), tuple(inspect(sheet, knowledge)))
+        sheet = one_round(sheet, open_ones, log, tried)
+    return last_resort(sheet, knowledge, log)
+
+
+def mendable(sheet: Sheet, knowledge: Knowledge, turn: Turn) -> list[Finding]:
+    """List what counts and can be mended in a turn."""
+    return [finding for finding in inspect(sheet, knowledge, turn) if counted(finding) and finding.changes]
+
+
+def one_round(
+    sheet: Sheet,
+    findings: Sequence[Finding],
+    log: list[LogLine],
+    tried: set[tuple[str, int, str, str]],
+) -> Sheet:
+    """Make the changes of one turn, at most one kind to a row."""
+    rows = {row.number: row for row in sheet.rows}
+    touched: dict[int, str] = {}
+    for finding in findings:
+        for change in finding.changes:
+            if change.row in rows and touched.setdefault(change.row, finding.code) == finding.code:
+                attempt = (finding.code, change.row, finding.field, finding.value)
+                again = finding.row is not None and attempt in tried
+                tried.add(attempt)
+                apply(rows, Change(change.row) if again else change, finding, log)
+    return sheet.with_rows([rows[row.number] for row in sheet.rows if row.number in rows])
+
+
+def apply(rows: dict[int, Row], change: Change, finding: Finding, log: list[LogLine]) -> None:
+    """Make a change and write it down."""
+    row = rows[change.row]
+    if change.cells is None:
+        whole = orjson.dumps(dict(row.cells), default=str).decode()
+        log.append(LogLine(row.number, "set aside", finding.code, "", whole, "", finding.message))
+        del rows[change.row]
+        return
+    log += [
+        LogLine(row.number, "changed", finding.code, field, shown(row.cells.get(field)), shown(after), finding.message)
+        for field, after in change.cells.items()
+        if row.cells.get(field) != after
+    ]
+    rows[change.row] = Row(row.number, {**row.cells, **change.cells})
+
+
+def shown(value: object) -> str:
+    """Write a cell for the log."""
+    return value if isinstance(value, str) else "" if value is None else str(value)
+
+
+def last_resort(sheet: Sheet, knowledge: Knowledge, log: list[LogLine]) -> Mended:
+    """Set aside every row that still has an error or a warning; a row less can only bring notes."""
+    findings = inspect(sheet, knowledge)
+    bad = {change.row: finding for finding in findings if counted(finding) for change in finding.changes}
+    rows = {row.number: row for row in sheet.rows}
+    for number, finding in sorted(bad.items()):
+        apply(rows, Change(number), finding, log)
+    sheet = sheet.with_rows([rows[row.number] for row in sheet.rows if row.number in rows])
+    return Mended(sheet, tuple(log), tuple(inspect(sheet, knowledge)))
+
+
+LOG_COLUMNS = ("row", "action", "code", "field", "before", "after", "message")
+
+
+def change_log_path(out: Path) -> Path:
+    """Name the change log beside a mended copy."""
+    return out.with_name(f"{out.name}.changes.csv")
+
+
+def write_sheet(sheet: Sheet, source: Path, out: Path) -> None:
+    """Write a copy; it must have the suffix of its source, and never replaces it."""
+    if out.suffix.lower() != source.suffix.lower():
+        raise UsageError("a mended copy keeps its layout", expected=f"--fix NAME{source.suffix}", found=out.name)
+    if out.exists() and out.samefile(source):
+        raise UsageError("a mended copy is another file", where=str(out), hint="Name another file after --fix.")
+    if out.exists() and not change_log_path(out).is_file():
+        raise UsageError(
+            "a mended copy replaces an earlier one only", where=str(out),
+            expected="a new file, or one with its .changes.csv",
+            found="a file that no audit wrote", hint="Name another file after --fix.",
+        )  # fmt: skip
+    rows = [dict(row.cells) for row in sheet.rows]
+    out.parent.mkdir(parents=True, exist_ok=True)
+    if sheet.form == "json":
+        write_atomically(out, (json.dumps(rows, ensure_ascii=False, indent=1) + "\n").encode())
+    elif sheet.form == "csv":
+        frame = pl.DataFrame(rows, schema=dict.fromkeys(sheet.columns, pl.String))
+        write_atomically(out, frame_as_csv(frame).encode())
+    else:
+        schema = pl.read_parquet_schema(source)
+        save_parquet(pl.DataFrame(rows, schema=schema).sort(sheet.layout.key, maintain_order=True), out)
+
+
+def write_log(log: Sequence[LogLine], path: Path) -> None:
+    """Write what was changed, one line a cell or row, safe for spreadsheets."""
+    columns = {name: pl.Int64 if name == "row" else pl.String for name in LOG_COLUMNS}
+    frame = pl.DataFrame([asdict(line) for line in log], schema=columns)
+    write_atomically(path, frame_as_csv(frame).encode())
+
+
+# Counting a text's tokens as CLIP does: exactly with the vocabulary of an installed open_clip, else by estimate.
+#
+# The vocabulary is read from the package's folder; the package, and torch with it, is never imported.
+
+VOCABULARY = "bpe_simple_vocab_16e6.txt.gz"
+MERGES = 49_152 - 256 - 2
+LONGEST_COUNTED = 20_000
+"""Characters of a text that are counted; what is longer has too many tokens anyway."""
+
+NUMERALS = "".join(chr(code) for code in range(0xB2, 0x3400) if unicodedata.category(chr(code)) in {"No", "Nl"})
+"""Fractions and their like: numbers to CLIP, letters to Python's patterns."""
+
+CLIP_WORD = re.compile(rf"'s|'t|'re|'ve|'m|'ll|'d|[^\W\d_{NUMERALS}]+|[\d{NUMERALS}]|(?:[^\s\w]|_)+", re.IGNORECASE)
+LETTERS_PER_TOKEN = 7
+BYTES_PER_TOKEN = 3
+"""With these, prompts of some twelve tokens on names of many languages are estimated within five of the exact count."""
+
+
+def clip_tokens() -> tuple[Callable[[str], int], bool]:
+    """Give the best count at hand, and whether it is exact; without the marks of beginning and end."""
+    path = vocabulary_file()
+    if path is None:
+        return estimated_tokens, False
+    ranks = read_ranks(path)
+    known: dict[str, int] = {}
+
+    def count(text: str) -> int:
+        words = words_of(text)
+        for word in words:
+            if word not in known:
+                known[word] = pieces(word, ranks)
+        return sum(known[word] for word in words)
+
+    return count, True
+
+
+def vocabulary_file() -> Path | None:
+    """Find the vocabulary of an installed open_clip."""
+    spec = find_spec("open_clip")
+    folders = [] if spec is None else spec.submodule_search_locations or []
+    return next((path for folder in folders if (path := Path(folder) / VOCABULARY).is_file()), None)
+
+
+def words_of(text: str) -> list[str]:
+    """Clean a text and cut it into words as CLIP's tokenizer does."""
+    plain = html.unescape(html.unescape(unicodedata.normalize("NFC", text[:LONGEST_COUNTED])))
+    return CLIP_WORD.findall(" ".join(plain.split()).lower())
+
+
+def estimated_tokens(text: str) -> int:
+    """Estimate tokens from the lengths of words."""
+    return sum(
+        ceil(len(word) / LETTERS_PER_TOKEN) if word.isascii() else ceil(len(word.encode()) / BYTES_PER_TOKEN)
+        for word in words_of(text)
+    )
+
+
+@once_per_state
+def read_ranks(path: Path) -> Mapping[tuple[str, str], int]:
+    """Read which pairs of pieces are joined, and in which order."""
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        lines = file.read().split("\n")[1 : MERGES + 1]
+    return {(first, second): rank for rank, (first, second) in enumerate(line.split() for line in lines)}
+
+
+@cache
+def byte_letters() -> Mapping[int, str]:
+    """Name each byte by a printable letter, as the vocabulary does."""
+    plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [byte for byte in range(256) if byte not in plain]
+    return {byte: chr(byte) for byte in plain} | {byte: chr(256 + place) for place, byte in enumerate(others)}
+
+
+def pieces(word: str, ranks: Mapping[tuple[str, str], int]) -> int:
+    """Count the pieces that a word is cut into."""
+    letters = byte_letters()
+    parts = [letters[byte] for byte in word.encode()]
+    parts[-1] += "</w>"
+    while len(parts) > 1:
+        pairs = list(pairwise(parts))
+        best = min(pairs, key=lambda pair: ranks.get(pair, MERGES))
+        if best not in ranks:
+            break
+        parts = joined(parts, best)
+    return len(parts)
+
+
+def joined(parts: list[str], pair: tuple[str, str]) -> list[str]:
+    """Join every occurrence of a pair."""
+    result: list[str] = []
+    place = 0
+    while place < len(parts):
+        if tuple(parts[place : place + 2]) == pair:
+            result.append(parts[place] + parts[place + 1])
+            place += 2
+        else:
+            result.append(parts[place])
+            place += 1
+    return result
+
 
 NEAR = 0.98
 """The cosine from which two artifacts are worth a look."""

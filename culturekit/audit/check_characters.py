@@ -5,13 +5,9 @@ import unicodedata
 from collections.abc import Iterator
 from functools import cache, lru_cache
 
-from culturekit.audit.findings import Check, Code, Finding, Turn, quoted
-from culturekit.audit.folding import tidy
-from culturekit.audit.knowledge import Knowledge
-from culturekit.audit.sheet import Sheet
+from culturekit.audit.findings import Check, Code, Finding, Knowledge, Turn, quoted
+from culturekit.audit.sheet import Sheet, tidy
 from culturekit.llm.untrusted.hidden_characters import reveal, without_hidden_characters
-
-__all__ = ["UNICODE_SLIPS", "WHITE_SPACES"]
 
 HIDDEN = Code(
     "hidden-character",

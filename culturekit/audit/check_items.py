@@ -3,17 +3,13 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from culturekit.audit.findings import Change, Check, Code, Finding, Turn, quoted
-from culturekit.audit.folding import EMPTY, QID, fold, items_of, parts_of, written
-from culturekit.audit.knowledge import Knowledge
-from culturekit.audit.sheet import Row, Sheet
+from culturekit.audit.findings import Change, Check, Code, Finding, Knowledge, Turn, quoted
+from culturekit.audit.sheet import EMPTY, QID, Row, Sheet, fold, items_of, parts_of, written
 from culturekit.builders.space.public_cube import slug
 from culturekit.counting import counted
+from culturekit.kg.concepts import COUNTRY_PROPERTIES
 from culturekit.kg.countries import by_qid, countries
-from culturekit.kg.statement_flags import COUNTRY_PROPERTIES
 from culturekit.records.artifact_ids import has_no_item
-
-__all__ = ["IDENTIFIERS", "ITEM_COUNTRIES", "STATEMENTS"]
 
 NO_ITEM = "LLM"
 

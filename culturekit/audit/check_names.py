@@ -2,14 +2,10 @@
 
 from collections.abc import Iterator
 
-from culturekit.audit.findings import Check, Code, Finding, Turn, quoted
-from culturekit.audit.folding import fold, item_of, same_artifact
-from culturekit.audit.knowledge import Knowledge, Source
-from culturekit.audit.sheet import Row, Sheet
-from culturekit.builders.filtering.name_rules import name_problem
+from culturekit.audit.findings import Check, Code, Finding, Knowledge, Source, Turn, quoted
+from culturekit.audit.sheet import Row, Sheet, fold, item_of, same_artifact
+from culturekit.builders.filtering.cspace_filter import name_problem
 from culturekit.llm.untrusted.hidden_characters import without_hidden_characters
-
-__all__ = ["NAMES_USABLE", "NAME_CONCEPTS", "TWO_CONCEPTS"]
 
 UNUSABLE = Code(
     "name-unusable",

@@ -9,16 +9,12 @@ from typing import Any
 
 import pycountry
 
-from culturekit.audit.findings import Change, Check, Code, Finding, Turn, quoted
-from culturekit.audit.folding import fold
-from culturekit.audit.knowledge import Knowledge
-from culturekit.audit.sheet import Row, Sheet
+from culturekit.audit.findings import Change, Check, Code, Finding, Knowledge, Turn, quoted
+from culturekit.audit.sheet import Row, Sheet, fold
 from culturekit.builders.country_names import country_code
 from culturekit.builders.space.public_cube import CONCEPTS
 from culturekit.counting import counted
 from culturekit.kg.countries import Country, countries
-
-__all__ = ["BALANCE", "CONCEPTS_NAMED", "COUNTRIES_NAMED"]
 
 COUNTRY_UNKNOWN = Code(
     "country-unknown", "error", "a country that countries.yaml does not know, or none at all", "the row is set aside"

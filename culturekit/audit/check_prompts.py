@@ -4,13 +4,9 @@ import re
 from collections.abc import Iterator, Set
 from functools import cache
 
-from culturekit.audit.findings import Check, Code, Finding, Turn, quoted
-from culturekit.audit.folding import fold, tidy
-from culturekit.audit.knowledge import Knowledge
-from culturekit.audit.sheet import Row, Sheet
+from culturekit.audit.findings import Check, Code, Finding, Knowledge, Turn, quoted
+from culturekit.audit.sheet import Row, Sheet, fold, tidy
 from culturekit.builders.prompt_templates import templates
-
-__all__ = ["NEGATIVE_PROMPTS", "PROMPT_LENGTHS"]
 
 LEAK = Code(
     "negative-leak",

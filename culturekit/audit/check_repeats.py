@@ -2,13 +2,9 @@
 
 from collections.abc import Callable, Hashable, Iterator
 
-from culturekit.audit.findings import Change, Check, Code, Finding, Turn, quoted
-from culturekit.audit.folding import fold, item_of, same_artifact, tidy
-from culturekit.audit.knowledge import Knowledge
-from culturekit.audit.sheet import Row, Sheet
-from culturekit.builders.folded_names import folded, without_accents
-
-__all__ = ["NEAR_DUPLICATES", "REPEATED_ROWS"]
+from culturekit.audit.findings import Change, Check, Code, Finding, Knowledge, Turn, quoted
+from culturekit.audit.sheet import Row, Sheet, fold, item_of, same_artifact, tidy
+from culturekit.builders.country_names import folded, without_accents
 
 DROPPED = "rows after the first are set aside"
 PROMPT = Code("duplicate-prompt", "error", "a prompt is given more than once", DROPPED)

@@ -2,14 +2,23 @@
 
 from collections.abc import Iterator
 
-from culturekit.audit.findings import Change, Check, Code, Finding, Turn, quoted
-from culturekit.audit.folding import fold, tidy
-from culturekit.audit.knowledge import Knowledge
-from culturekit.audit.prompt_slips import Frame, Slip, Slots, frames, frames_of, slips_of
-from culturekit.audit.sheet import Row, Sheet
+from culturekit.audit.findings import (
+    Change,
+    Check,
+    Code,
+    Finding,
+    Frame,
+    Knowledge,
+    Slip,
+    Slots,
+    Turn,
+    frames,
+    frames_of,
+    quoted,
+    slips_of,
+)
+from culturekit.audit.sheet import Row, Sheet, fold, tidy
 from culturekit.kg.countries import Country
-
-__all__ = ["TEMPLATES_FIT"]
 
 REBUILT = "the prompt is rebuilt from the row's own name and country by the released template"
 

@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib.resources import files
 from typing import Annotated, Any, Generic, TypeVar, get_args, get_type_hints
 
 import msgspec
@@ -14,10 +15,8 @@ from culturekit.llm.client import Client, FreeClient, Request
 from culturekit.llm.reply_watch import ReplyWatch
 from culturekit.records.choices import ANSWERED
 from culturekit.records.work import QUARANTINED, Outcome, Work
-from culturekit.storage.digests import digest
+from culturekit.storage.digests import digest, digest_bytes
 from culturekit.storage.tables import write_drops
-
-__all__ = ["AskedRows", "bounded", "row_id", "sifted", "unanswered"]
 
 ID_LETTERS = 16
 LONGEST_DETAIL = 2000
@@ -135,3 +134,17 @@ class AskedRows(Generic[Row]):
                 **notes,
             },
         )
+
+
+# The instructions that models are given, each a file of `wording/`, and the hashes that decide their answers.
+
+
+@cache
+def wording(name: str) -> str:
+    """Read the instructions of a task."""
+    return files("culturekit.builders").joinpath(f"wording/{name}.txt").read_text(encoding="utf-8")
+
+
+def wording_digest(name: str) -> str:
+    """Hash the instructions of a task: part of what decides the answers."""
+    return digest_bytes(wording(name).encode())

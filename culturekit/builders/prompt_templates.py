@@ -1,27 +1,29 @@
 """The prompt templates, shipped or translated by people: read, checked, and filled in."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
+from typing import Annotated, Any
 
-from culturekit.kg.concept_words import ConceptWords
-from culturekit.kg.countries import Country
+import polars as pl
+from pydantic import Field
+
+from culturekit.errors import ConfigError, Problem, UsageError
+from culturekit.kg.concepts import (
+    ENGLISH,
+    UNVERIFIED,
+    ConceptWords,
+    Language,
+    TemplatePart,
+    Verified,
+    template_problems,
+)
+from culturekit.kg.countries import Country, country
 from culturekit.records.choices import TemplateSetName
+from culturekit.storage.digests import digest
 from culturekit.storage.package_data import shipped
-from culturekit.storage.yaml_model import StrictModel, load_model
-
-__all__ = [
-    "NOTHING_ADDED",
-    "OTHER",
-    "AddedTemplates",
-    "TemplateFile",
-    "TemplateSet",
-    "added_templates",
-    "open_templates",
-    "spoken",
-    "templates",
-    "worded",
-]
+from culturekit.storage.yaml_source import StrictModel, load_model, read_yaml, validate
 
 OTHER = "other"
 """Under this name stand the open templates of concepts that have none of their own."""
@@ -100,3 +102,248 @@ def worded(template: str, *, name: str = "", country: Country | None = None, con
         return template.format(name=name, concept=spoken(concept))
     place = country.name if name else country.in_a_sentence
     return template.format(name=name, country=place, adjective=country.adjective, concept=spoken(concept))
+
+
+# Templates that are not shipped: in another language, or for other concepts, verified by a person who speaks it.
+
+
+class Place(StrictModel):
+    """The forms of a country: as the templates need it after their own words, and as an adjective."""
+
+    name: Annotated[str, Field(min_length=1)]
+    adjective: Annotated[str, Field(min_length=1)]
+
+
+class Translation(StrictModel):
+    """The templates of one language; `names` are those of artifacts, by id, where they have one in it."""
+
+    language: Language
+    verified: Verified | None = None
+    templates: TemplateSetName = "released"
+    artifact: Mapping[str, str] = {}
+    underspecified: Mapping[str, tuple[str, ...]] = {}
+    within_country: Mapping[str, tuple[str, ...]] = {}
+    negative: str | None = None
+    countries: Mapping[str, Place] = {}
+    names: Mapping[str, str] = {}
+
+    def artifact_set(self) -> TemplateSet:
+        """Give the templates that name an artifact, as the shipped ones are given."""
+        return TemplateSet(templates=self.artifact, negative=self.negative)
+
+
+def load_translations(
+    paths: Sequence[Path], languages: Sequence[str], set_name: TemplateSetName
+) -> Mapping[str, Translation]:
+    """Read the translations of the wanted languages; one that nobody verified is refused."""
+    found: dict[str, Translation] = {}
+    for path in paths:
+        translation = load_translation(path)
+        if translation.language in found:
+            raise UsageError(f"a second translation to {translation.language}", where=str(path))
+        if translation.templates != set_name:
+            raise UsageError(
+                "a translation of other templates",
+                where=str(path),
+                expected=f"templates: {set_name}",
+                found=translation.templates,
+            )
+        found[translation.language] = translation
+    idle = sorted(set(found) - set(languages))
+    if idle:
+        raise UsageError(
+            f"a translation to {', '.join(idle)}, in which no prompt is asked for",
+            found=f"prompts in {', '.join(languages)}",
+            hint="Name the language with --language, or `languages` in a recipe.",
+        )
+    missing = [language for language in languages if language != ENGLISH and language not in found]
+    if missing:
+        raise UsageError(
+            f"there are no templates in {', '.join(missing)}",
+            expected="a translation that a speaker has verified",
+            found=" and ".join(sorted(found)) or "no translation",
+            hint="Give its YAML file with --translations.",
+        )
+    return found
+
+
+def load_translation(path: Path) -> Translation:
+    """Read one translation, and say everything that is wrong with it."""
+    source = read_yaml(path)
+    translation = validate(source, Translation)
+    problems = []
+    if translation.verified is None:
+        problems.append(Problem(UNVERIFIED, str(path), 0, "verified"))
+    if translation.language == ENGLISH:
+        idle = [key for key in ("countries", "names", "negative") if getattr(translation, key)]
+        said = "English forms of countries and names of artifacts come with the space; write templates alone"
+        problems += [Problem(said, str(path), source.place((key,)).line, key) for key in idle]
+    shipped = templates()
+    same: Mapping[TemplatePart, Any] = {
+        "artifact": (shipped.artifact[translation.templates].templates, singles(translation.artifact)),
+        "underspecified": (shipped.underspecified, translation.underspecified),
+        "within_country": (shipped.within_country, translation.within_country),
+    }
+    for part, (known, translated) in same.items():
+        for key, texts in translated.items():
+            line = source.place((part, key)).line
+            about = f"{part}.{key}"
+            problems += [Problem(said, str(path), line, about) for said in template_problems(part, texts)]
+            if key in known and part != "artifact" and len(known[key]) != len(texts):
+                said = f"{len(texts)} templates for the {len(known[key])} of the original: they go in pairs"
+                problems.append(Problem(said, str(path), line, about))
+    if problems:
+        raise ConfigError(problems)
+    return translation
+
+
+def singles(texts: Mapping[str, str]) -> Mapping[str, tuple[str, ...]]:
+    """Give each template as a list of one."""
+    return {key: (text,) for key, text in texts.items()}
+
+
+# Rows of the prompts table, in English or in a language that a speaker has verified.
+
+BENCHMARK = "cube"
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """The words of one language; `added` are those of concepts that bring their own."""
+
+    set_name: TemplateSetName
+    translation: Translation | None = None
+    added: AddedTemplates = NOTHING_ADDED
+
+    @property
+    def language(self) -> str:
+        """The language."""
+        return self.translation.language if self.translation else ENGLISH
+
+    @property
+    def artifact(self) -> TemplateSet:
+        """The templates that name an artifact."""
+        known = self.translation.artifact_set() if self.translation else templates().artifact[self.set_name]
+        own = self.added.artifact
+        return known.model_copy(update={"templates": {**known.templates, **own}}) if own else known
+
+    @property
+    def underspecified(self) -> Mapping[str, tuple[str, ...]]:
+        """The templates that name neither artifact nor country."""
+        return {**(self.translation or templates()).underspecified, **self.added.underspecified}
+
+    def leaving_open(self, concept: str) -> tuple[str, ...]:
+        """Find the templates that name neither a concept's artifact nor a country."""
+        return open_templates(self.underspecified, concept)
+
+    @property
+    def within_country(self) -> Mapping[str, tuple[str, ...]]:
+        """The templates that name a country."""
+        return {**(self.translation or templates()).within_country, **self.added.within_country}
+
+    def name_of(self, row: Mapping[str, Any]) -> str:
+        """Call an artifact by its name in the language, where it has one."""
+        own = self.translation.names.get(row["artifact_id"]) if self.translation else None
+        return str(own or row["name"])
+
+    def place(self, iso: str) -> Country | None:
+        """Find the forms of a country; None where a translation has none."""
+        known = country(iso)
+        if self.translation is None:
+            return known
+        forms = self.translation.countries.get(iso)
+        if forms is None:
+            return None
+        return known.model_copy(update={"name": forms.name, "article": "", "adjective": forms.adjective})
+
+
+def artifact_prompt(row: Mapping[str, Any], wording: Wording) -> dict[str, Any]:
+    """Write the prompt that names an artifact; without a template or a country's form, the row of `drops`."""
+    chosen = wording.artifact
+    found = chosen.find(row["concept"], row["subconcept"])
+    if found is None:
+        what = wording.set_name if wording.translation is None else wording.language
+        return without_words(row["artifact_id"], row["concept"], f"no {what} template", row["subconcept"])
+    key, template = found
+    place = wording.place(row["country"])
+    if place is None:
+        return without_form(row["artifact_id"], row["concept"], row["country"], wording)
+    return prompt_row(
+        worded(template, name=wording.name_of(row), country=place, concept=row["concept"]),
+        wording,
+        kind="cube",
+        template_id=f"{wording.set_name}/{key}",
+        negative=chosen.negative,
+        concept=row["concept"],
+        country=row["country"],
+        artifact_id=row["artifact_id"],
+    )
+
+
+def underspecified_prompts(space: pl.DataFrame, wording: Wording) -> Iterator[dict[str, Any]]:
+    """Write the prompts that name neither an artifact nor a country, for the concepts of the space."""
+    for concept in space["concept"].unique().sort():
+        found = wording.leaving_open(concept)
+        if not found:
+            yield without_words(concept, concept, f"no {wording.language} template", "underspecified")
+        for number, template in enumerate(found):
+            template_id = f"underspecified/{concept}/{number}"
+            text = worded(template, concept=concept)
+            yield prompt_row(text, wording, kind="underspecified", template_id=template_id, concept=concept)
+
+
+def within_country_prompts(space: pl.DataFrame, wording: Wording) -> Iterator[dict[str, Any]]:
+    """Write the prompts that name a country and leave the artifact open."""
+    for concept, iso in space.select("concept", "country").unique().sort("concept", "country").iter_rows():
+        found, place = open_templates(wording.within_country, concept), wording.place(iso)
+        if not found:
+            yield without_words(f"{concept} {iso}", concept, f"no {wording.language} template", "within-country")
+        elif place is None:
+            yield without_form(f"{concept} {iso}", concept, iso, wording)
+        else:
+            for number, template in enumerate(found):
+                text = worded(template, country=place, concept=concept)
+                template_id = f"within-country/{concept}/{number}"
+                yield prompt_row(
+                    text, wording, kind="within-country", template_id=template_id, concept=concept, country=iso
+                )
+
+
+def prompt_row(
+    text: str,
+    wording: Wording,
+    *,
+    kind: str,
+    template_id: str,
+    concept: str,
+    negative: str | None = None,
+    country: str | None = None,
+    artifact_id: str | None = None,
+) -> dict[str, Any]:
+    """Make a prompt row; its id depends on what it is about, not on where it stands."""
+    pair = [BENCHMARK, kind, template_id, concept, country, artifact_id]
+    about = [*pair, text] if wording.translation is None else [*pair, text, wording.language]
+    return {
+        "prompt_id": f"{kind}-{concept}-{digest(about)[:10]}",
+        "text": text,
+        "negative_text": negative,
+        "benchmark": BENCHMARK,
+        "kind": kind,
+        "concept": concept,
+        "country": country,
+        "group": None,
+        "artifact_id": artifact_id,
+        "language": wording.language,
+        "template_id": template_id,
+        "pair_id": f"pair-{digest(pair)[:12]}",
+    }
+
+
+def without_words(key: str, concept: str, reason: str, detail: str | None) -> dict[str, Any]:
+    """Say that something has no prompt."""
+    return {"key": key, "concept": concept, "stage": "prompts", "reason": reason, "detail": detail}
+
+
+def without_form(key: str, concept: str, iso: str, wording: Wording) -> dict[str, Any]:
+    """Say that a translation does not say what a country is called."""
+    return without_words(key, concept, f"no {wording.language} form of the country", iso)

@@ -3,12 +3,22 @@
 import shutil
 from pathlib import Path
 
-from culturekit.cards.card_tables import FILES, described_files, write_splits
 from culturekit.cards.croissant import CROISSANT, croissant_bytes
-from culturekit.cards.facts import FACTS, Facts, facts_of
+from culturekit.cards.facts import (
+    FACTS,
+    FILES,
+    OWN,
+    SUMS,
+    Facts,
+    carry_manifests,
+    described_files,
+    facts_of,
+    plain_files,
+    release_files,
+    write_splits,
+)
 from culturekit.cards.hand import FIELDS_FILE, TEXT_FILE, Hand, empty_fields, read_hand
 from culturekit.cards.pages import PAGES, rendered
-from culturekit.cards.release_files import OWN, SUMS, carry_manifests, plain_files, release_files
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.atomic import copy_file, write_atomically
 from culturekit.storage.digests import digest_file

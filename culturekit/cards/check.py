@@ -12,18 +12,27 @@ import orjson
 import polars as pl
 
 from culturekit.cards.build import HAND, generated, outcome
-from culturekit.cards.card_tables import DATA, FILES, scan
-from culturekit.cards.check_content import check_content
+from culturekit.cards.check_content import PLAIN_PATH, CardFinding, check_content, differences, is_plain
 from culturekit.cards.croissant import CROISSANT
-from culturekit.cards.facts import FACTS, Facts, facts_of
-from culturekit.cards.findings import PLAIN_PATH, CardFinding, differences, is_plain
+from culturekit.cards.facts import (
+    DATA,
+    FACTS,
+    FILES,
+    MANIFESTS,
+    OWN,
+    SUMS,
+    Facts,
+    carried_manifests,
+    facts_of,
+    hash_of,
+    plain_files,
+    scan,
+)
 from culturekit.cards.hand import FIELDS_FILE, TEXT_FILE, Hand, empty_fields, read_hand
 from culturekit.cards.pages import BLOCK, README
-from culturekit.cards.release_files import MANIFESTS, OWN, SUMS, carried_manifests, hash_of, plain_files
 from culturekit.counting import counted
 from culturekit.errors import ConfigError, IntegrityError, UsageError
-from culturekit.storage.digests import digest_file
-from culturekit.storage.manifest import MANIFEST, RUN_RECORD, Manifest, read_manifest
+from culturekit.storage.digests import MANIFEST, RUN_RECORD, Manifest, digest_file, read_manifest
 from culturekit.storage.yaml_source import parse_yaml
 
 _CARRIED = {DATA, FILES, MANIFESTS}  # folders whose bytes come from the release

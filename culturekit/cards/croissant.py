@@ -7,8 +7,7 @@ from typing import Any
 
 import orjson
 
-from culturekit.cards.card_tables import CardTable, ColumnFacts, FileFacts, meaning_of
-from culturekit.cards.facts import Facts
+from culturekit.cards.facts import CardTable, ColumnFacts, Facts, FileFacts, meaning_of
 from culturekit.cards.hand import MARKER, Hand
 from culturekit.cards.pages import under_review_sentence
 

@@ -12,7 +12,7 @@ from pydantic import field_validator
 
 from culturekit.errors import ConfigError, Problem, UsageError
 from culturekit.storage.atomic import write_atomically
-from culturekit.storage.yaml_model import StrictModel, load_model
+from culturekit.storage.yaml_source import StrictModel, load_model
 
 MARKER = "FILL IN"
 """Stands where only the publisher can know; `card check` fails while it is there."""

@@ -8,8 +8,7 @@ from typing import Any, TypeAlias
 
 import yaml
 
-from culturekit.cards.card_tables import NOTHING, CardTable, ColumnFacts, described_files, meaning_of
-from culturekit.cards.facts import Facts
+from culturekit.cards.facts import NOTHING, CardTable, ColumnFacts, Facts, described_files, meaning_of
 from culturekit.cards.hand import MARKER, Fields, Hand
 from culturekit.counting import counted
 from culturekit.storage.foreign_text import printable

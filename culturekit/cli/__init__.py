@@ -27,7 +27,7 @@ def main() -> None:
         raise
     except BaseException as error:  # libraries in Rust panic with what is no Exception
         from culturekit.plugins import failure_within
-        from culturekit.storage.system_errors import outside_failure
+        from culturekit.storage.atomic import outside_failure
 
         if failure := outside_failure(error) or failure_within(error):
             leave(f"error: {failure}", failure.exit_code)

@@ -14,14 +14,12 @@ from culturekit.cli.showing.progress import progress_for
 from culturekit.cli.stages import run_one
 from culturekit.errors import UsageError
 
-__all__ = ["annotate_app"]
-
 ELSEWHERE = {
     "export": CommandAt(
         "culturekit.cli.export_command:export",
         "cube --images a/images.parquet --images b/images.parquet --prompts prompts/prompts.parquet --out to-rate",
     ),
-    "aggregate": CommandAt("culturekit.pipeline.steps.aggregate_stage:AGGREGATE"),
+    "aggregate": CommandAt("culturekit.pipeline.steps.annotate_stages:AGGREGATE"),
 }
 
 annotate_app = typer.Typer(
@@ -86,11 +84,12 @@ def serve(
 
     It keeps every answer, and ends with Ctrl-C.
     """
+    from culturekit.annotate.answer_desk import FormServer
     from culturekit.annotate.export import PROJECT_FILE
-    from culturekit.annotate.form_server import FormServer
     from culturekit.pipeline.served_audit import AuditSize, Narrowing, audit_desk, form_desk
-    from culturekit.pipeline.steps.report_stage import RECIPE_RECORD, folders_of
+    from culturekit.pipeline.steps.report_stage import folders_of
     from culturekit.pipeline.workers.engines import engine_for
+    from culturekit.stages.run import RECIPE_RECORD
 
     form = (run / PROJECT_FILE).is_file()
     if form and (images, people, gold, intervals) != (None, None, None, False):

@@ -11,8 +11,6 @@ import typer
 from culturekit.cli.lazy import CommandAt, lazy_group
 from culturekit.version import VERSION
 
-__all__ = ["StderrLines", "app"]
-
 
 def at(place: str, example: str = "") -> CommandAt:
     """Say where a command is, or a group of commands, which has no example."""
@@ -33,11 +31,11 @@ COMMANDS = {
     ),
     "tag": CommandAt("culturekit.pipeline.steps.judge_stage:TAG"),
     "judge": CommandAt("culturekit.pipeline.steps.judge_stage:JUDGE"),
-    "judge extract": CommandAt("culturekit.pipeline.steps.scene_judge_stages:EXTRACT"),
-    "judge likert": CommandAt("culturekit.pipeline.steps.scene_judge_stages:LIKERT"),
-    "judge stereotypes": CommandAt("culturekit.pipeline.steps.scene_judge_stages:STEREOTYPES"),
-    "quality": CommandAt("culturekit.pipeline.steps.quality_stage:QUALITY"),
-    "vqascore": CommandAt("culturekit.pipeline.steps.question_stages:VQASCORE"),
+    "judge extract": CommandAt("culturekit.pipeline.steps.scene_stages:EXTRACT"),
+    "judge likert": CommandAt("culturekit.pipeline.steps.scene_stages:LIKERT"),
+    "judge stereotypes": CommandAt("culturekit.pipeline.steps.scene_stages:STEREOTYPES"),
+    "quality": CommandAt("culturekit.pipeline.steps.judge_stage:QUALITY"),
+    "vqascore": CommandAt("culturekit.pipeline.steps.judge_stage:VQASCORE"),
     "report": at("run_commands:report", "runs/cube --out page"),
     "site": at("run_commands:site", "runs/cube --out site"),
     "publish": at("publish_command:publish", "runs/cube --to hub:USER/NAME"),
@@ -52,10 +50,10 @@ COMMANDS = {
     "cspace": at("groups:cspace"),
     "prompts": at("groups:prompts"),
     "questions": at("groups:questions"),
-    "select": CommandAt("culturekit.pipeline.steps.pair_stages:SELECT"),
-    "select export": CommandAt("culturekit.pipeline.steps.pair_stages:EXPORT"),
+    "select": CommandAt("culturekit.pipeline.steps.caption_stages:SELECT"),
+    "select export": CommandAt("culturekit.pipeline.steps.caption_stages:EXPORT"),
     "finetune": at("finetune_command:finetune", "--pairs pairs --model diffusers:sdxl-base --size 1024 --out tuned"),
-    "references choose": CommandAt("culturekit.pipeline.steps.scene_judge_stages:CHOOSE"),
+    "references choose": CommandAt("culturekit.pipeline.steps.scene_stages:CHOOSE"),
     "activities": at("groups:activities"),
     "descriptors": at("groups:descriptors"),
     "triplets": CommandAt("culturekit.pipeline.steps.inclusion_stages:TRIPLETS_OF"),

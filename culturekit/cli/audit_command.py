@@ -16,7 +16,6 @@ from culturekit.counting import counted
 if TYPE_CHECKING:
     from culturekit.audit.audit_file import Audit
 
-__all__ = ["audit"]
 
 FINDINGS = 1
 GRAVITY: dict[Severity, int] = {"error": 0, "warning": 1, "note": 2}
@@ -53,7 +52,7 @@ def audit(
 
 def table_lines(findings: Sequence[Finding]) -> Iterator[str]:
     """Write one block a code, the gravest first: its count, then findings with row, field and what to do."""
-    from culturekit.audit.all_checks import CODES
+    from culturekit.audit.audit_file import CODES
 
     order = {code.name: (GRAVITY[code.severity], place) for place, code in enumerate(CODES)}
     says = {code.name: code.says for code in CODES}
@@ -70,7 +69,7 @@ def table_lines(findings: Sequence[Finding]) -> Iterator[str]:
 
 def closing_lines(audit: "Audit") -> Iterator[str]:
     """Sum up: what was looked at, what was found, and what a mend did."""
-    from culturekit.audit.mend import change_log_path
+    from culturekit.audit.audit_file import change_log_path
 
     counts = Counter(finding.severity for finding in audit.findings)
     numbers = ", ".join(counted(counts[severity], f"{severity}s") for severity in GRAVITY)

@@ -7,9 +7,7 @@ from typing import Annotated
 import typer
 
 from culturekit.cli.options import AsJson
-from culturekit.pipeline.planning.audit_plan import AuditWish, as_data, audit_plan, audit_plan_lines
-
-__all__ = ["audit_plan_command"]
+from culturekit.pipeline.planning import AuditWish, as_data, audit_plan, audit_plan_lines
 
 
 def audit_plan_command(

@@ -10,8 +10,6 @@ from culturekit.cli.options import AsJson, Out, Wait
 from culturekit.cli.stages import run_one
 from culturekit.counting import counted
 
-__all__ = ["card_app"]
-
 card_app = typer.Typer(no_args_is_help=True, help="Data cards: half by hand, half from the data, and checked.")
 
 
@@ -45,7 +43,7 @@ def build(
     """
     from culturekit.config.checks import hand_path
     from culturekit.pipeline.steps.report_stage import card_stage
-    from culturekit.storage.manifest import RUN_RECORD, read_manifest
+    from culturekit.storage.digests import RUN_RECORD, read_manifest
 
     run_one(card_stage(release, hand_path(str(hand))), out, wait=wait, as_json=as_json)
     (out / RUN_RECORD).unlink(missing_ok=True)  # it names this machine, and the folder is to be published
@@ -72,7 +70,7 @@ def check(
     Leave with 1 where it differs, with 4 where bytes are damaged.
     """
     from culturekit.cards.check import check_card
-    from culturekit.cards.findings import exit_code
+    from culturekit.cards.check_content import exit_code
 
     findings = check_card(folder, sources=source or (), hand=hand)
     if as_json:

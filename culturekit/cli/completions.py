@@ -3,8 +3,6 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-__all__ = ["complete_metric", "complete_recipe", "spec_completer"]
-
 YAML = (".yaml", ".yml")
 
 

@@ -9,8 +9,6 @@ from culturekit.cli.options import AsJson
 from culturekit.errors import UsageError
 from culturekit.records.choices import SchemaKind
 
-__all__ = ["config_app"]
-
 config_app = typer.Typer(no_args_is_help=True, help="Recipes as a format.")
 
 
@@ -27,7 +25,7 @@ def schema(
     For editors; with --json on one line.
     """
     from culturekit.config.kinds import recipe_kind
-    from culturekit.config.schema import described, schema_of
+    from culturekit.config.load import described, schema_of
 
     if recipe is not None:
         if kind != "recipe":

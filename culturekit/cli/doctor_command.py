@@ -18,8 +18,6 @@ from culturekit.cli.options import AsJson, Prices
 from culturekit.errors import CultureKitError, MissingDependency, UsageError
 from culturekit.version import VERSION, install_line
 
-__all__ = ["Check", "Level", "all_checks", "doctor"]
-
 MARKS = {"ok": "ok", "absent": "-", "broken": "BROKEN"}
 
 Level: TypeAlias = Literal["ok", "absent", "broken"]

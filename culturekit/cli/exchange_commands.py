@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from culturekit.kg.exchange.graph_query import Answer
     from culturekit.kg.web.live_entity import LiveEntity
 
-__all__ = ["entity", "export", "import_command", "query"]
 
 Around = Annotated[str, typer.Option(help="Item in the middle, such as Q746549.")]
 Hops = Annotated[int, typer.Option(min=0, max=40, help="How far to go along P31 and P279.")]
@@ -48,7 +47,7 @@ def export(
 
     As triples, GraphML or node-link JSON.
     """
-    from culturekit.kg.looking.neighbourhood import neighbourhood
+    from culturekit.kg.inspection.neighbourhood import neighbourhood
     from culturekit.storage.atomic import write_atomically
 
     with needing("kg", "culturekit kg export"):
@@ -107,7 +106,7 @@ def query(
     with needing("kg", "culturekit kg query"):
         from culturekit.kg.exchange.graph_files import rdf_graph, read_triples
         from culturekit.kg.exchange.graph_query import ask_graph
-    from culturekit.kg.looking.neighbourhood import neighbourhood
+    from culturekit.kg.inspection.neighbourhood import neighbourhood
 
     if (file is None) == (graph is None) or (graph is None) != (around is None):
         raise UsageError("nothing to ask, or two things", expected="--graph and --around, or --file")

@@ -10,8 +10,6 @@ from culturekit.cli.stages import run_one
 from culturekit.defaults import SHORTLIST
 from culturekit.pipeline.steps.annotate_stages import ExportFiles, export_stage
 
-__all__ = ["export"]
-
 
 def export(
     scheme: Annotated[str, typer.Argument(help="A shipped scheme, such as cube or audit, or the path of a YAML file.")],

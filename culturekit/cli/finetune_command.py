@@ -9,11 +9,8 @@ import typer
 from culturekit.cli.options import AsJson, Out, Wait
 from culturekit.cli.showing.progress import progress_for
 from culturekit.cli.stages import run_one, stoppable
-from culturekit.generation.finetuning.training_pairs import pairs_in
-from culturekit.generation.finetuning.tuning_plan import TuningOptions, plan_tuning
-from culturekit.pipeline.steps.finetune_stage import FinetuneReads, finetune_stage, pilot_of
-
-__all__ = ["finetune"]
+from culturekit.generation.diffusion.training import TuningOptions, pairs_in, plan_tuning
+from culturekit.pipeline.steps.generate_stage import FinetuneReads, finetune_stage, pilot_of
 
 
 def finetune(
@@ -34,7 +31,7 @@ def finetune(
         return
     found = plan_tuning(options, len(pairs_in(given.pairs)))
     if pilot:
-        from culturekit.pipeline.workers.local_engine import LocalEngine
+        from culturekit.pipeline.workers.engines import LocalEngine
 
         with stoppable(), progress_for(as_json=as_json) as progress, LocalEngine(1) as engine:
             found = pilot_of(given, options, out, engine=engine, progress=progress, wait=wait)

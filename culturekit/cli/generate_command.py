@@ -22,10 +22,9 @@ from culturekit.registry import parse_spec
 from culturekit.stages.stage_command import Typed
 
 if TYPE_CHECKING:
-    from culturekit.pipeline.steps.folder_stage import ImageFolder
+    from culturekit.pipeline.steps.generate_stage import ImageFolder
     from culturekit.stages.stage import Stage
 
-__all__ = ["generate"]
 
 ONE_EACH = ImagePlan()
 
@@ -35,7 +34,7 @@ def generate(
         str,
         typer.Option(
             help="Who makes the images, as a SPEC; `folder:DIR` takes images that exist already.",
-            autocompletion=spec_completer("culturekit.generation.backends:BACKENDS"),
+            autocompletion=spec_completer("culturekit.generation.backend:BACKENDS"),
         ),
     ],
     out: Out,
@@ -74,8 +73,8 @@ def generate(
 
     What could not be made is a row with its reason.
     """
-    from culturekit.generation.backends import is_paid
-    from culturekit.generation.folder.folder_options import FOLDER
+    from culturekit.generation.backend import is_paid
+    from culturekit.generation.folder.folder_backend import FOLDER
 
     paid = is_paid(backend)
     if not paid and (plan or llm != DEFAULTS):
@@ -83,7 +82,7 @@ def generate(
     if paid and pilot:
         raise UsageError("a pilot times a local model", found=backend, hint="Write --plan to see what images cost.")
     if parse_spec(backend).name == FOLDER:
-        from culturekit.pipeline.steps.folder_stage import image_folder, stage_of
+        from culturekit.pipeline.steps.generate_stage import image_folder, stage_of
 
         if pilot:
             raise UsageError("a pilot times a model, and these images exist already", hint="Leave --pilot away.")
@@ -124,7 +123,7 @@ def stage_of_backend(
     llm: LlmOptions,
 ) -> "Stage":
     """Describe the stage of a backend that makes images."""
-    from culturekit.generation.backends import BACKENDS
+    from culturekit.generation.backend import BACKENDS
     from culturekit.pipeline.steps.generate_stage import cspace_behind, generate_stage
 
     BACKENDS.check(backend)
@@ -155,7 +154,7 @@ def try_out(
 ) -> None:  # fmt: skip
     """Make two images and say how long the rest would take."""
     from culturekit.pipeline.steps.generate_stage import run_pilot
-    from culturekit.pipeline.workers.local_engine import LocalEngine
+    from culturekit.pipeline.workers.engines import LocalEngine
 
     with stoppable(), progress_for(as_json=as_json) as progress, LocalEngine(workers) as engine:
         pace = run_pilot(prompts, plan, stage, out, seed=seed, engine=engine, progress=progress, wait=wait)

@@ -11,14 +11,13 @@ from culturekit.cli.options import Also, AsJson, Wait
 from culturekit.cli.showing.foreign_lines import show_lines
 from culturekit.cli.stages import run_one
 from culturekit.errors import UsageError
-from culturekit.kg.looking.preview import PreviewOptions
+from culturekit.kg.inspection.preview import PreviewOptions
 from culturekit.kg.walk.root_choice import RootChoice
 from culturekit.registry import needing
 
 if TYPE_CHECKING:
-    from culturekit.kg.looking.explanation import Explanation
+    from culturekit.kg.inspection.explain import Explanation
 
-__all__ = ["diff", "explain", "preview", "stats"]
 
 Graph = Annotated[Path, typer.Option(help="Graph store that `kg ingest` wrote.")]
 Price = Annotated[float | None, typer.Option(min=0, help="Price of a million tokens; without it no money is said.")]
@@ -42,9 +41,9 @@ def explain(
 
     It shows paths, lines of the dump, verdicts and replies.
     """
-    from culturekit.kg.looking.explain import explain as explained
-    from culturekit.kg.looking.looking_text import explain_lines
-    from culturekit.trail.stage_verdicts import stages_beside, verdict_lines, verdicts_on
+    from culturekit.kg.inspection.explain import explain as explained
+    from culturekit.kg.inspection.text import explain_lines
+    from culturekit.trail.evidence import stages_beside, verdict_lines, verdicts_on
 
     if qid.startswith("LLM:"):
         raise UsageError(
@@ -90,9 +89,9 @@ def preview(
 
     It shows samples, explosions and the cost of filtering.
     """
-    from culturekit.builders.filtering.candidate_verdicts import wording
-    from culturekit.kg.looking.looking_text import preview_lines
-    from culturekit.kg.looking.preview import preview as previewed
+    from culturekit.builders.filtering.cspace_filter import wording
+    from culturekit.kg.inspection.preview import preview as previewed
+    from culturekit.kg.inspection.text import preview_lines
 
     prices = prices_of(price_per_million_input, price_per_million_output)
     if prices is not None and llm is not None:
@@ -155,7 +154,7 @@ def diff(
         return
     if also is not None or wait:
         raise UsageError("--also and --wait are about a folder", expected="--out as well")
-    from culturekit.kg.looking.compare import compare, diff_totals
+    from culturekit.kg.inspection.compare import compare, diff_totals
 
     rows = compare(before, after)
     totals = {"differences": rows.height, **diff_totals(rows)}
@@ -177,8 +176,8 @@ def stats(graph: Graph, as_json: AsJson = False) -> None:
 
     Also targets that dangle.
     """
-    from culturekit.kg.looking.graph_stats import graph_stats
-    from culturekit.kg.looking.looking_text import stats_lines
+    from culturekit.kg.inspection.graph_stats import graph_stats
+    from culturekit.kg.inspection.text import stats_lines
 
     numbers = graph_stats(graph)
     if as_json:

@@ -6,8 +6,6 @@ import typer
 
 from culturekit.cli.lazy import CommandAt, lazy_group
 
-__all__ = ["activities", "captions", "cspace", "descriptors", "index", "kg", "prompts", "questions"]
-
 CLI, STEPS = "culturekit.cli", "culturekit.pipeline.steps"
 
 
@@ -59,8 +57,8 @@ descriptors = group(
         "propose": "descriptor_stages:PROPOSE_DESCRIPTORS",
         "refine": "descriptor_stages:REFINE_DESCRIPTORS",
         "stereotypes": "descriptor_stages:STEREOTYPES",
-        "import": "published_stages:IMPORT",
-        "export": "published_stages:EXPORT",
+        "import": "descriptor_stages:IMPORT",
+        "export": "descriptor_stages:EXPORT",
     },
     help="What pictures of activities should show, and overdo.",
 )
@@ -69,12 +67,12 @@ index = group(
     {
         "build": "index_stages:BUILD",
         "embed": "index_stages:EMBED",
-        "map": "mapping_stages:MAP",
-        "diagnose": "mapping_stages:DIAGNOSE",
-        "shuffle": "mapping_stages:SHUFFLE",
-        "append": "index_change_stages:APPEND",
-        "remove": "index_change_stages:REMOVE",
-        "compact": "index_change_stages:COMPACT",
+        "map": "index_stages:MAP",
+        "diagnose": "index_stages:DIAGNOSE",
+        "shuffle": "index_stages:SHUFFLE",
+        "append": "index_stages:APPEND",
+        "remove": "index_stages:REMOVE",
+        "compact": "index_stages:COMPACT",
     },
     help="The index: artifacts as vectors, and images mapped to them.",
 )
@@ -82,7 +80,7 @@ kg = group(
     "kg",
     {
         "ingest": CommandAt(f"{CLI}.ingest_command:ingest", "latest-all.json.gz --out graph"),
-        "extract": "extract_stages:EXTRACT",
+        "extract": "filter_stage:EXTRACT",
         "explain": CommandAt(f"{CLI}.graph_commands:explain", "Q2065278 --graph graph --roots cuisine"),
         "preview": CommandAt(f"{CLI}.graph_commands:preview", "--graph graph --roots landmarks --hops 6"),
         "diff": CommandAt(f"{CLI}.graph_commands:diff", "graph-2024 graph-2025 --out changes"),
@@ -105,15 +103,15 @@ prompts = group(
             f"{CLI}.cspace.prompts_command:build",
             "cube --cspace cspace/cspace.parquet --quota 10 --review sheet.csv --out prompts",
         ),
-        "build dialects": "linguistic_prompt_stages:DIALECTS",
-        "build neutral": "linguistic_prompt_stages:NEUTRAL",
-        "build specific": "linguistic_prompt_stages:SPECIFIC",
-        "wordnet": "linguistic_prompt_stages:MEND",
+        "build dialects": "linguistic_stages:DIALECTS",
+        "build neutral": "linguistic_stages:NEUTRAL",
+        "build specific": "linguistic_stages:SPECIFIC",
+        "wordnet": "linguistic_stages:MEND",
     },
     help="Prompts: of the space, of dialects, nouns and groups.",
 )
 questions = group(
     "questions",
-    {"build": "question_stages:BUILD", "ask": "question_stages:ASK"},
+    {"build": "judge_stage:BUILD", "ask": "judge_stage:ASK"},
     help="Yes/no questions about what a prompt asks for, and answers.",
 )

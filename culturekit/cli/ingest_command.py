@@ -10,8 +10,6 @@ from culturekit.cli.stages import run_one
 from culturekit.kg.dump.ingest import IngestOptions
 from culturekit.pipeline.steps.ingest_stage import ingest_stage
 
-__all__ = ["ingest"]
-
 
 def ingest(
     dump: Annotated[

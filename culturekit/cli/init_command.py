@@ -14,8 +14,6 @@ from culturekit.errors import UsageError
 if TYPE_CHECKING:
     from culturekit.pipeline.begin_evaluation import Begun
 
-__all__ = ["init"]
-
 
 def init(
     pictures: Annotated[Path, typer.Argument(help="Folder with a folder of images for each model.")],
@@ -44,7 +42,7 @@ def init(
         str | None,
         typer.Option(
             help="Who tells what images show: transformers:MODEL, or embedded for simulated images.",
-            autocompletion=spec_completer("culturekit.index.encoders:ENCODERS"),
+            autocompletion=spec_completer("culturekit.index.encoder:ENCODERS"),
         ),
     ] = None,
     quality: Annotated[str, typer.Option(help="Who scores the quality of images.")] = "embedded",
@@ -80,7 +78,7 @@ def init(
 
 def folder_or_backend(references: str | None) -> Path | str | None:
     """Take what is no folder for a backend where there is one of its name."""
-    from culturekit.generation.backends import BACKENDS
+    from culturekit.generation.backend import BACKENDS
 
     if references is None or Path(references).exists() or references.partition("?")[0] not in BACKENDS.names():
         return None if references is None else Path(references)

@@ -18,8 +18,6 @@ from typer.models import CommandInfo, TyperInfo
 from culturekit.cli.replacing import add_replace_option, commands_of, replacing
 from culturekit.errors import UsageError
 
-__all__ = ["CommandAt", "described_at", "lazy_group"]
-
 logger = logging.getLogger(__name__)
 
 

@@ -16,7 +16,6 @@ from culturekit.llm.untrusted.redaction import redact
 if TYPE_CHECKING:
     from culturekit.llm.ledger import Exchange, Ledger, LedgerLine
 
-__all__ = ["llm_app"]
 
 llm_app = typer.Typer(
     no_args_is_help=True,
@@ -48,7 +47,7 @@ def log(
     Also while the run is going on.
     """
     from culturekit.llm.ledger import journals_below, latest_exchanges, read_ledger
-    from culturekit.trail.stage_verdicts import exchanges_about
+    from culturekit.trail.evidence import exchanges_about
 
     places, shows_any = journals_below([run]), False
     for place in places:

@@ -9,8 +9,6 @@ import typer
 from culturekit.cli.completions import complete_metric
 from culturekit.cli.options import AsJson
 
-__all__ = ["metrics_app"]
-
 metrics_app = typer.Typer(no_args_is_help=True, help="What each metric means, measures and misses.")
 
 

@@ -8,8 +8,6 @@ import typer
 
 from culturekit.records.choices import SEED, ExportChoice
 
-__all__ = ["Also", "AsJson", "EngineSpec", "GoOn", "Out", "Prices", "Seed", "Wait", "Workers"]
-
 
 def use_prices(ctx: typer.Context, path: Path | None) -> Path | None:
     """Let the prices of a file win until the command ends; processes that it starts see them too."""

@@ -12,8 +12,6 @@ from culturekit.cli.options import AsJson
 from culturekit.errors import UsageError
 from culturekit.plugins import POINTS, Plugin, Point, installed
 
-__all__ = ["plugins_command"]
-
 
 @dataclass(frozen=True, slots=True)
 class Listed:

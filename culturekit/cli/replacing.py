@@ -8,8 +8,6 @@ from typing import Annotated, Any
 
 import typer
 
-__all__ = ["REPLACE", "add_replace_option", "commands_of", "replacing"]
-
 REPLACE: ContextVar[bool] = ContextVar("replace", default=False)
 """Whether the command under way may replace a finished folder that was made from something else."""
 

@@ -10,8 +10,6 @@ from culturekit.cli.options import AsJson
 from culturekit.counting import counted
 from culturekit.errors import UsageError
 
-__all__ = ["app"]
-
 MISTAKES = 2
 
 app = typer.Typer(no_args_is_help=True, help="Roots: the classes a concept grows from, and countries.")
@@ -32,7 +30,7 @@ def validate(
 
     Leave with 2 when something is wrong.
     """
-    from culturekit.kg.dump.redirects import read_redirects
+    from culturekit.kg.dump.ingest import read_redirects
     from culturekit.kg.rootcheck.validate import validate_roots
 
     known = None if redirects is None else read_redirects(redirects)
@@ -66,8 +64,8 @@ def init(
     A person finishes it.
     """
     from culturekit.builders.country_names import country_code, named_country
-    from culturekit.kg.qids import QID
-    from culturekit.kg.rootcheck.drafts import draft_concept, draft_countries, draft_country, name_in_graph
+    from culturekit.kg.countries import QID
+    from culturekit.kg.rootcheck.validate import draft_concept, draft_countries, draft_country, name_in_graph
 
     if (concept is None) == (not country):
         raise UsageError("one thing is drafted at a time", expected="the name of a concept, or --country NAME")
@@ -97,7 +95,7 @@ def init(
 
 def checked(qid: str) -> str:
     """Accept a QID from the command line."""
-    from culturekit.kg.qids import check_qid
+    from culturekit.kg.countries import check_qid
 
     try:
         return check_qid(qid)

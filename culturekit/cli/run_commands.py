@@ -16,9 +16,8 @@ from culturekit.records.work import QUARANTINED
 
 if TYPE_CHECKING:
     from culturekit.config.kinds import AnyRecipe
-    from culturekit.stages.run_stage import StageRun
+    from culturekit.stages.run import StageRun
 
-__all__ = ["demo", "plan", "report", "run", "site"]
 
 RUNS = Path("runs")
 NAME_WIDTH = 18
@@ -177,8 +176,8 @@ def plan(
     Nothing is sent, and without a pilot nothing is written.
     """
     from culturekit.config.load import find_recipe, load_any_recipe
-    from culturekit.pipeline.planning.plan import pilot_models, plan_lines, plan_recipe
-    from culturekit.pipeline.workers.local_engine import LocalEngine
+    from culturekit.pipeline.planning import pilot_models, plan_lines, plan_recipe
+    from culturekit.pipeline.workers.engines import LocalEngine
 
     path = find_recipe(str(recipe))
     wanted, folder = load_any_recipe(path, settings or ()).going_on(go_on), workdir or RUNS / path.stem

@@ -7,8 +7,6 @@ import typer
 from culturekit.cli.lazy import CommandAt, lazy_group
 from culturekit.families.listing import FAMILIES, family_named, outside_names
 
-__all__ = ["score_app"]
-
 
 def outside() -> dict[str, CommandAt]:
     """Say how the families of other packages are imported."""

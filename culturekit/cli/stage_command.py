@@ -28,8 +28,6 @@ from culturekit.families.handles.inputs import Input
 from culturekit.llm.answers import LlmOptions
 from culturekit.stages.stage_command import AskingCommand, StageCommand
 
-__all__ = ["command_function", "spread_out", "unstated"]
-
 Flags: TypeAlias = dict[str, tuple[Any, Any]]
 """Options that every stage has, by name: what is typed, and what it is where nothing is."""
 

@@ -16,10 +16,9 @@ from culturekit.records.choices import ExportChoice, ExportFormat
 from culturekit.records.work import MARKED, NOT_COMPARABLE, QUARANTINED
 
 if TYPE_CHECKING:
-    from culturekit.stages.run_stage import StageRun
+    from culturekit.stages.run import StageRun
     from culturekit.stages.stage import Stage
 
-__all__ = ["as_data", "few_malformed", "line_about", "run_one", "set_aside", "stoppable", "waiting_rows"]
 
 MALFORMED = "malformed"
 """How the reasons begin that set rows aside for a person to look at."""
@@ -50,7 +49,7 @@ def run_one(
 ) -> "StageRun":
     """Run a stage into a folder; leave with 1 when rows were set aside."""
     from culturekit.pipeline.workers.engines import engine_for
-    from culturekit.stages.run_stage import run_stage
+    from culturekit.stages.run import run_stage
 
     hands = engine_for(engine, workers=workers, folder=out.parent)
     with stoppable(), progress_for(as_json=as_json) as progress, hands as at_work:

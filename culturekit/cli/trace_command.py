@@ -11,15 +11,10 @@ import typer
 
 from culturekit.cli.options import AsJson
 from culturekit.errors import UsageError
-from culturekit.kg.qids import QID
-from culturekit.trail.evidence import ArtifactEvidence, EvidenceTables, PathNode, Said
-from culturekit.trail.find_score import find_score
-from culturekit.trail.people_behind import people_lines
-from culturekit.trail.space_behind import space_file
-from culturekit.trail.stage_verdicts import verdict_lines
-from culturekit.trail.walk_back import Neighbour, Trail, walk_back, walk_images
-
-__all__ = ["trace", "trail_lines"]
+from culturekit.kg.countries import QID
+from culturekit.trail.evidence import ArtifactEvidence, EvidenceTables, PathNode, Said, verdict_lines
+from culturekit.trail.space_causes import space_file
+from culturekit.trail.walk_back import Neighbour, Trail, find_score, people_lines, walk_back, walk_images
 
 SHOWN_OF_LINE = 400
 """How many characters of a dump line are printed; `--json` gives all."""
@@ -167,7 +162,7 @@ def near_text(near: Neighbour) -> str:
 
 def interval_text(trail: Trail) -> str:
     """Write the interval, where there is one."""
-    from culturekit.report.figures import ALIKE
+    from culturekit.report.run_folders import ALIKE
 
     low, high = trail.score["ci_low"], trail.score["ci_high"]
     if low is None or high is None:

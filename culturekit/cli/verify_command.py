@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from culturekit.verify.chain import Finding
     from culturekit.verify.verify_run import Verification
 
-__all__ = ["verify"]
 
 SHOWN = 40
 """Findings of a kind that are printed; `--json` and `--out` give all."""

@@ -12,7 +12,6 @@ from culturekit.cli.options import AsJson
 if TYPE_CHECKING:
     from culturekit.index.weights.weight_conversion import ConvertedWeights
 
-__all__ = ["weights_app"]
 
 weights_app = typer.Typer(no_args_is_help=True, help="Model weights as files that hold nothing but numbers.")
 

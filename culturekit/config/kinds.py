@@ -10,16 +10,14 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, BaseModel, Field
 
 from culturekit.errors import UsageError
-from culturekit.generation.backends import is_paid
+from culturekit.generation.backend import is_paid
 from culturekit.kg.countries import use_countries_of_recipe
 from culturekit.plugins import OF_RECIPE, Plugin
 from culturekit.recipe_plugins import use_plugins_of_recipe
 from culturekit.registry import Entry, Registry
 from culturekit.stages.run import Run
 from culturekit.stages.stage import Stage
-from culturekit.storage.yaml_model import StrictModel
-
-__all__ = ["RECIPES", "AnyRecipe", "RecipeKind", "recipe_kind", "wired"]
+from culturekit.storage.yaml_source import StrictModel
 
 EMPTY = CellType()
 """A name that a function closes over, and that nothing has yet."""
@@ -111,13 +109,11 @@ class RecipeKind:
 RECIPES: Registry[RecipeKind] = Registry(
     "kind of recipe",
     [
-        Entry("cube", "culturekit.pipeline.cube.wiring:CUBE", "how diverse what models show is"),
-        Entry("c3", "culturekit.pipeline.c3.wiring:C3_KIND", "how well models draw what is hard about a culture"),
-        Entry(
-            "inclusion", "culturekit.pipeline.inclusion.wiring:INCLUSION", "what people of each region see in objects"
-        ),
-        Entry("linguistic", "culturekit.pipeline.linguistic.wiring:LINGUISTIC", "dialects, skin tones and old places"),
-        Entry("cultivate", "culturekit.pipeline.cultivate.wiring:CULTIVATE", "how well models know social activities"),
+        Entry("cube", "culturekit.pipeline.cube:CUBE", "how diverse what models show is"),
+        Entry("c3", "culturekit.pipeline.c3:C3_KIND", "how well models draw what is hard about a culture"),
+        Entry("inclusion", "culturekit.pipeline.inclusion:INCLUSION", "what people of each region see in objects"),
+        Entry("linguistic", "culturekit.pipeline.linguistic:LINGUISTIC", "dialects, skin tones and old places"),
+        Entry("cultivate", "culturekit.pipeline.cultivate:CULTIVATE", "how well models know social activities"),
     ],
     point="recipe",
     wanted=f"{__name__}:RecipeKind",

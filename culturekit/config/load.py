@@ -6,21 +6,40 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 from urllib.parse import unquote_plus
 
+from pydantic import BaseModel
+
+from culturekit.builders.captions.expanding import CaptionCulture
+from culturekit.builders.prompt_templates import TemplateFile
+from culturekit.config.checks import MAKING
 from culturekit.config.kinds import RECIPES, AnyRecipe, recipe_kind
-from culturekit.config.published import MAKING
 from culturekit.config.recipe import Recipe
 from culturekit.errors import ConfigError, Problem, UsageError
+from culturekit.generation.linguistic_lists import Lists, PlaceList
+from culturekit.generation.simulated.scenes.scenes_backend import Vocabulary
+from culturekit.index.folder.artifact_names import TextTemplates
+from culturekit.kg.concepts import Concept
+from culturekit.kg.countries import CountryFile
+from culturekit.llm.models import Models
+from culturekit.llm.prices import PriceList
 from culturekit.recipe_plugins import use_plugins, use_plugins_of_recipe
+from culturekit.records.choices import SchemaKind
 from culturekit.records.literal_keys import key_problem, masked
 from culturekit.stages.run import RECIPE_RECORD
 from culturekit.storage.package_data import shipped, shipped_names
-from culturekit.storage.yaml_model import closest, validate
-from culturekit.storage.yaml_source import KeyPath, Place, YamlSource, YamlValue, dotted, parse_yaml, read_yaml
-
-__all__ = ["find_recipe", "load_any_recipe", "load_recipe", "shipped_recipes", "use_plugins_in"]
+from culturekit.storage.yaml_source import (
+    KeyPath,
+    Place,
+    YamlSource,
+    YamlValue,
+    closest,
+    dotted,
+    parse_yaml,
+    read_yaml,
+    validate,
+)
 
 ENVIRONMENT = re.compile(r"\$\{[^}]*\}")
 CLIENT_KEY = re.compile(r"(?<=[?&]api_key=)\$\{[A-Za-z_][A-Za-z0-9_]*\}(?=&|$)")
@@ -204,3 +223,52 @@ def replaced(tree: YamlValue, path: KeyPath, value: YamlValue, where: str) -> Ya
         mapping[str(first)] = replaced(mapping.get(str(first)), rest, value, where)
         return mapping
     raise ConfigError([Problem(f"there is nothing at {first!r} to set", where)])
+
+
+# JSON Schemas of the YAML files people write, draft 7, which is what YAML editors read.
+
+DRAFT_7 = "http://json-schema.org/draft-07/schema#"
+
+
+SHIPPED: Mapping[SchemaKind, tuple[type[BaseModel], str]] = {
+    "recipe": (Recipe, "recipes/recipe.schema.json"),
+    "concept": (Concept, "kg/concepts/concept.schema.json"),
+    "countries": (CountryFile, "kg/countries.schema.json"),
+    "templates": (TemplateFile, "builders/wording/templates.schema.json"),
+    "texts": (TextTemplates, "index/folder/texts.schema.json"),
+    "prices": (PriceList, "llm/prices.schema.json"),
+    "models": (Models, "llm/models.schema.json"),
+    "scenes": (Vocabulary, "generation/simulated/scenes/vocabulary.schema.json"),
+    "captions": (CaptionCulture, "builders/captions/cultures/culture.schema.json"),
+    "linguistic": (Lists, "generation/linguistic_lists.schema.json"),
+    "places": (PlaceList, "generation/places/places.schema.json"),
+}
+"""What a kind of file may say, and where in the package its schema lies, beside the files whose first line names it."""
+
+
+def schema_of(kind: SchemaKind) -> dict[str, Any]:
+    """Describe a kind of file for editors."""
+    return described(kind, SHIPPED[kind][0])
+
+
+def described(kind: SchemaKind, model: type[BaseModel]) -> dict[str, Any]:
+    """Describe a kind of file whose model is not known here."""
+    schema = as_draft_7(model.model_json_schema())
+    return {"$schema": DRAFT_7, "title": f"culturekit {kind}", **{k: v for k, v in schema.items() if k != "title"}}
+
+
+def as_draft_7(node: Any) -> Any:  # noqa: ANN401 - any JSON value
+    """Rewrite the words of later drafts: `$defs`, `prefixItems`, and keys beside a `$ref`."""
+    if isinstance(node, list):
+        return [as_draft_7(item) for item in node]
+    if isinstance(node, str) and node.startswith("#/$defs/"):
+        return node.replace("#/$defs/", "#/definitions/", 1)
+    if not isinstance(node, dict):
+        return node
+    renamed = {"definitions" if key == "$defs" else key: as_draft_7(value) for key, value in node.items()}
+    if "prefixItems" in renamed:
+        renamed["items"] = renamed.pop("prefixItems")
+        renamed["additionalItems"] = False
+    if "$ref" in renamed and len(renamed) > 1:
+        return {"allOf": [{"$ref": renamed.pop("$ref")}], **renamed}
+    return renamed

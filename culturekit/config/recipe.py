@@ -3,24 +3,132 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Annotated, Any, Literal
 
-from pydantic import model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from culturekit.builders.prompt_rows import Wording
+from culturekit.builders.completing.completion_names import CompletionLimits
+from culturekit.builders.popularity import SOURCES
+from culturekit.builders.prompt_templates import Wording
 from culturekit.builders.prompting.prompts import check_words, wordings_of
+from culturekit.builders.space.cspace import ReleaseOptions
 from culturekit.builders.space.space_files import read_space
-from culturekit.config.checks import knows_truth
-from culturekit.config.published import check_sources
-from culturekit.config.recipe_fields import RecipeFields
+from culturekit.config.checks import (
+    RecipePrompts,
+    check_sources,
+    checked_prompts,
+    checked_spec,
+    existing_concept,
+    existing_dump,
+    existing_hand,
+    existing_space,
+    knows_truth,
+    scorable_metrics,
+    unique_names,
+)
+from culturekit.config.kinds import AnyRecipe
+from culturekit.config.recipe_parts import (
+    Annotations,
+    Audit,
+    Diagnosis,
+    Faithfulness,
+    Gaps,
+    Instrument,
+    Llm,
+    Model,
+    Realism,
+    References,
+    Review,
+    Tags,
+    Within,
+)
 from culturekit.errors import CultureKitError
-from culturekit.families.collection_scores import QvsOptions
-from culturekit.generation.folder.folder_options import FOLDER
-from culturekit.kg.concepts import Concept, load_concepts
+from culturekit.families.corrected import QvsOptions
+from culturekit.families.family import rules_of
+from culturekit.generation.folder.folder_backend import FOLDER
+from culturekit.generation.runner import ImagePlan
+from culturekit.index.encoder import ENCODERS
+from culturekit.index.folder.build import IndexOptions
+from culturekit.index.matching.comparison import MappingOptions
+from culturekit.index.raters.quality import SCORERS, QualityOptions
+from culturekit.kg.concepts import Concept, CountryCode, load_concepts
 from culturekit.kg.countries import countries
+from culturekit.kg.dump.ingest import IngestOptions
+from culturekit.llm.clients.clients import CLIENTS
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS
+from culturekit.records.choices import Included, ReleaseFormat
 from culturekit.registry import parse_spec
+from culturekit.storage.yaml_source import each_once, not_empty
 
-__all__ = ["Recipe"]
+# What a recipe says, key by key.
+
+
+class RecipeFields(AnyRecipe):
+    """The keys of a recipe; each is checked by itself, and `Recipe` that they fit together."""
+
+    recipe: Annotated[Literal["cube"], Field(description="Which published system.")]
+    cspace: Annotated[
+        Annotated[str, AfterValidator(existing_space)] | None,
+        Field(description="A cultural space: .parquet, .csv or public CUBE .json, in place of all that makes one."),
+    ] = None
+    dump: Annotated[
+        tuple[Annotated[str, AfterValidator(existing_dump)], ...],
+        AfterValidator(not_empty),
+        Field(description="Dump files, or `sample` for the bundled one."),
+    ] = ()
+    ingest: IngestOptions = IngestOptions()
+    concepts: Annotated[
+        tuple[Annotated[str, AfterValidator(existing_concept)], ...],
+        AfterValidator(not_empty),
+        Field(description="Root configs: shipped ones by name, others by path."),
+    ] = ()
+    countries: Annotated[
+        Annotated[tuple[CountryCode, ...], AfterValidator(not_empty), AfterValidator(each_once)] | None,
+        Field(description="ISO codes, in place of those of the root configs."),
+    ] = None
+    judge: Annotated[
+        str,
+        AfterValidator(checked_spec(CLIENTS)),
+        Field(description="Who decides what belongs to the cultural space, as a SPEC."),
+    ] = "rules"
+    llm: Llm = Llm()
+    completion: CompletionLimits | None = None
+    review: Review | None = None
+    include: Annotated[Included | None, rules_of(ReleaseOptions, "include")] = None
+    popularity: Annotated[str, AfterValidator(checked_spec(SOURCES)), rules_of(ReleaseOptions, "popularity")] = (
+        "sitelinks"
+    )
+    release: Annotated[tuple[ReleaseFormat, ...], rules_of(ReleaseOptions, "formats")] = ()
+    card: Annotated[
+        Annotated[str, AfterValidator(existing_hand)] | None,
+        Field(description="The hand-written half of a data card: a folder, or `cspace` for the shipped one."),
+    ] = None
+    prompts: Annotated[RecipePrompts, AfterValidator(checked_prompts)] = RecipePrompts(kinds=("cube", "underspecified"))
+    references: References | None = None
+    encoder: Annotated[str, AfterValidator(checked_spec(ENCODERS)), rules_of(IndexOptions, "encoder")] = "embedded"
+    mapping: MappingOptions = MappingOptions()
+    images: ImagePlan = ImagePlan(repeats=50, slots=8, kinds=("underspecified",))
+    models: Annotated[tuple[Model, ...], AfterValidator(not_empty), AfterValidator(unique_names)] = ()
+    quality: Annotated[str, AfterValidator(checked_spec(SCORERS)), rules_of(QualityOptions, "scorer")] = "embedded"
+    faithfulness: Faithfulness | None = None
+    tags: Tags | None = None
+    audit: Audit | None = None
+    annotations: Annotations | None = None
+    diagnosis: Diagnosis | None = None
+    instruments: Annotated[tuple[Instrument, ...], AfterValidator(unique_names)] = ()
+    scores: QvsOptions = QvsOptions()
+    realism: Realism | None = None
+    within: Within | None = None
+    gaps: Gaps | None = None
+    metrics: Annotated[
+        dict[str, dict[str, Any]],
+        AfterValidator(scorable_metrics),
+        Field(
+            default_factory=dict,
+            description="Further families of scores by name, each with its options; other packages may bring some.",
+        ),
+    ]
+
 
 PICTURES_ONLY = ("embedded", "inception")
 """Encoders that cannot read the names of artifacts."""

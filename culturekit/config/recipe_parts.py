@@ -1,10 +1,14 @@
 """The parts of a recipe that are more than one value: models, references, audit, and how answers are bought."""
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
+from culturekit.builders.judging.image_judge import WeighOptions
+from culturekit.builders.judging.simulated_people import SimulatedPeople
 from culturekit.config.checks import (
+    BLIND,
     checked_spec,
     existing_file,
     existing_folder,
@@ -13,41 +17,29 @@ from culturekit.config.checks import (
     unique_names,
 )
 from culturekit.config.kinds import AnyRecipe
+from culturekit.defaults import CONFIDENCE, RATERS, RESAMPLES
 from culturekit.families.corrected import Correction
+from culturekit.families.faithfulness import QuestionOptions
 from culturekit.families.family import rules_of
 from culturekit.families.gaps import GapOptions
-from culturekit.generation.backends import BACKENDS, is_paid
+from culturekit.families.judged import JudgedOptions
+from culturekit.families.meta import MetaOptions
+from culturekit.families.realism import RealismMeans, RealismOptions
+from culturekit.generation.backend import BACKENDS, is_paid
 from culturekit.generation.runner import ImagePlan
-from culturekit.index.diagnosis.diagnosis import DiagnosisOptions
-from culturekit.index.encoders import ENCODERS
+from culturekit.index.encoder import ENCODERS
 from culturekit.index.folder.build import IndexOptions
-from culturekit.index.raters.scorers import SCORERS
+from culturekit.index.matching.diagnosis import DiagnosisOptions
+from culturekit.index.raters.quality import SCORERS
 from culturekit.index.raters.simulated_raters import SimulatedRaters
+from culturekit.index.spread.picture_spread import PAIR_MEASURES
 from culturekit.llm.answers import LlmOptions
 from culturekit.llm.clients.clients import CLIENTS
-from culturekit.metrics.corrected.audit_design import Design
-from culturekit.records.choices import ChannelsName
-from culturekit.storage.yaml_model import StrictModel, not_empty
-
-__all__ = [
-    "AskingRecipe",
-    "Audit",
-    "BackendSpec",
-    "Buying",
-    "Diagnosis",
-    "EncoderSpec",
-    "File",
-    "Gaps",
-    "Instrument",
-    "JudgeSpec",
-    "Llm",
-    "Model",
-    "ModelName",
-    "References",
-    "Review",
-    "ScorerSpec",
-    "Tags",
-]
+from culturekit.metrics.corrected.audit_gates import Design
+from culturekit.metrics.scoring.rating_pools import InRegion, OutOfRegion, PoolsBy
+from culturekit.records.choices import ChannelsName, PromptKind
+from culturekit.registry import parse_spec
+from culturekit.storage.yaml_source import StrictModel, not_empty
 
 ModelName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
 BackendSpec = Annotated[str, AfterValidator(checked_spec(BACKENDS)), AfterValidator(existing_folder)]
@@ -203,3 +195,207 @@ class AskingRecipe(AnyRecipe):
 
     models: Annotated[tuple[Model, ...], AfterValidator(not_empty), AfterValidator(unique_names)]
     llm: Llm = Llm()
+
+
+# The part of a recipe about people who rate images.
+
+
+class Annotations(StrictModel):
+    """What people say of the images: forms out, answers in, tables of ratings, and metrics held against them.
+
+    Without `files` the forms are handed out and wait; with `simulated` people answer them who know what simulated
+    models drew. `files` are exports of Label Studio or of the form, whose tasks are those of `project` or, without it,
+    of the run itself; or tables `annotations.parquet` that `annotate import` wrote.
+
+    `prompts` are drawn that name a country, and of each model the first image of each is judged, by `in_region` people
+    of the country and `out_of_region` others. Pools are never merged, and with `only` the others are left out. `keep`
+    names flags whose answers count all the same. The share of annotators who chose one of `choices` is a rating that
+    metrics are held against. `judged` names the question that asks people what the judges of `faithfulness` were asked:
+    their scores are then put right by what people at home say.
+    """
+
+    scheme: str = "cube"
+    prompts: Annotated[int, Field(ge=1, le=1_000_000)] = 120
+    in_region: InRegion = RATERS
+    out_of_region: OutOfRegion = 0
+    files: tuple[File, ...] = ()
+    project: Annotated[str, AfterValidator(existing_project)] | None = None
+    simulated: SimulatedPeople | None = None
+    pools: Annotated[PoolsBy, rules_of(MetaOptions, "by")] = "region"
+    only: tuple[str, ...] = ()
+    keep: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ("yes",)
+    judged: JudgedOptions | None = None
+    confidence: Annotated[float, Field(ge=0.5, lt=1)] = CONFIDENCE
+    resamples: Annotated[int, rules_of(MetaOptions, "resamples"), Field(le=1_000_000)] = RESAMPLES
+
+    @property
+    def tables(self) -> bool:
+        """Tell whether answers come as tables that were imported already."""
+        return any(name.endswith(".parquet") for name in self.files)
+
+    @model_validator(mode="after")
+    def parts_fit_together(self) -> "Annotations":
+        """Make sure that answers come from one place."""
+        if self.tables and not all(name.endswith(".parquet") for name in self.files):
+            raise ValueError("annotations.files are either exports (JSON) or imported tables (parquet), not both")
+        if self.tables and self.project is not None:
+            raise ValueError("annotations.project is for exports; a table annotations.parquet was imported already")
+        if self.project is not None and not self.files:
+            raise ValueError("annotations.project has tasks, but annotations.files has no answers to them")
+        if self.simulated is not None and self.files:
+            raise ValueError("annotations has both simulated people and files of answers; give one of them")
+        if self.simulated is not None and self.scheme != "cube":
+            raise ValueError("simulated people fill in the scheme cube only")
+        if self.in_region + self.out_of_region == 0:
+            raise ValueError("annotations.in_region and out_of_region are both 0: nobody is to judge anything")
+        return self
+
+
+# What a recipe says of faithfulness: who writes questions, who answers them, who else compares images and texts.
+
+
+def writing(spec: str) -> str:
+    """Accept a client that could write questions."""
+    if parse_spec(spec).name == BLIND:
+        raise ValueError(f"{BLIND} has no rules for writing questions: name a language model")
+    return spec
+
+
+class Faithfulness(StrictModel):
+    """Whether images show what their prompts ask for; every part is optional, and at least one is named.
+
+    `questions` turns prompts into questions, `answers` looks at the images and answers them (DSG); `vqascore` says how
+    probable it finds Yes; `scorers` compare image and text, such as `clipscore:SPEC`. `per_prompt` is how many images
+    of each model and prompt the models look at; `denominator` and `of` are those of `score questions` and `vqascore`.
+    """
+
+    questions: Annotated[JudgeSpec, AfterValidator(writing)] | None = None
+    answers: Annotated[JudgeSpec, AfterValidator(seeing)] | None = None
+    vqascore: Annotated[JudgeSpec, AfterValidator(seeing)] | None = None
+    scorers: tuple[ScorerSpec, ...] = ()
+    per_prompt: Annotated[int | None, rules_of(WeighOptions, "per_prompt")] = None
+    denominator: Annotated[Literal["all", "valid"], rules_of(QuestionOptions, "denominator")] = "all"
+    of: Annotated[Literal["yes-no", "vocabulary"], rules_of(WeighOptions, "of")] = "yes-no"
+
+    @model_validator(mode="after")
+    def parts_fit_together(self) -> "Faithfulness":
+        """Refuse questions that nobody answers, answers to no questions, and nothing at all."""
+        if (self.questions is None) != (self.answers is None):
+            raise ValueError("questions and answers belong together: one model writes them, one looks at the images")
+        if self.questions is None and self.vqascore is None and not self.scorers:
+            raise ValueError("name at least one of questions with answers, vqascore, and scorers")
+        if len(set(self.scorers)) < len(self.scorers):
+            raise ValueError("a scorer is named twice")
+        return self
+
+
+# The parts of a recipe that say how realism, variety and diversity within countries are scored.
+
+INCEPTION = "inception"
+FOLDER = "folder:"
+
+
+def real_images(text: str) -> str:
+    """Accept a table of images, a folder that has one, a folder of pictures, or a SPEC of such a folder."""
+    if text.startswith(FOLDER):
+        return existing_folder(checked_spec(BACKENDS)(text))
+    path = Path(text)
+    if not path.is_dir() and not (path.is_file() and path.suffix == ".parquet"):
+        raise ValueError(f"there is neither a folder nor a table of real images at {text!r}")
+    return text
+
+
+def classifier(spec: str) -> str:
+    """Accept an encoder that gives class probabilities."""
+    checked_spec(ENCODERS)(spec)
+    if parse_spec(spec).name != INCEPTION:
+        raise ValueError(f"class probabilities come from inception:FILE alone, not from {spec}")
+    return spec
+
+
+def lpips_of(text: str) -> str:
+    """Write the weights of LPIPS as a SPEC: a path stands for `lpips:PATH`."""
+    return text if text.startswith("lpips:") else f"lpips:{text}"
+
+
+def pair_measure(text: str) -> str:
+    """Accept weights of LPIPS that are there."""
+    spec = lpips_of(text)
+    checked_spec(PAIR_MEASURES)(spec)
+    parsed = parse_spec(spec)
+    for name in filter(None, (parsed.target, parsed.options.get("backbone", ""))):
+        if not Path(name).is_file():
+            raise ValueError(f"there is no file of weights {name!r}")
+    return text
+
+
+def features_of(spec: str) -> str:
+    """Let InceptionV3 give its features as they are: FID and KID are defined on these."""
+    parsed = parse_spec(spec)
+    if parsed.name != INCEPTION:
+        return spec
+    return str(type(parsed)(parsed.name, parsed.target, {**parsed.options, "give": "features"}))
+
+
+class Realism(StrictModel):
+    """Generated images beside real ones, and how unlike the images of a prompt look.
+
+    Attributes:
+        real: real images: a table, a stage folder with one, a folder of pictures, or `folder:DIR?pattern=...`;
+            without it the references of the run.
+        encoder: who turns pictures into vectors; `inception:FILE` gives FID and KID, and with DINOv2 or DINOv3
+            `transformers:FOLDER?give=features` distances on these.
+        classes: `inception:FILE`, for the inception score; where the encoder is one, it is not needed.
+        lpips: weights of LPIPS, a safetensors file or `lpips:HEADS?backbone=FILE`.
+        images: of each model at most, each prompt giving as many; sets larger than this cost time and say little more.
+        per_concept: whether each concept is scored, too.
+        fewest: images, real and generated, without which a concept is not scored.
+    """
+
+    real: Annotated[str, AfterValidator(real_images)] | None = None
+    encoder: Annotated[str, AfterValidator(checked_spec(ENCODERS))] = "embedded"
+    classes: Annotated[str, AfterValidator(classifier)] | None = None
+    lpips: Annotated[str, AfterValidator(pair_measure)] | None = None
+    k: Annotated[int, rules_of(RealismOptions, "k"), Field(le=1000)] = 5
+    splits: Annotated[int, rules_of(RealismOptions, "splits"), Field(le=1000)] = 10
+    images: Annotated[int, Field(ge=2)] = 10_000
+    per_concept: bool = True
+    fewest: Annotated[int, Field(ge=2)] = 50
+
+    @model_validator(mode="after")
+    def encoder_gives_features(self) -> "Realism":
+        """Refuse an encoder that is told to give something else."""
+        parsed = parse_spec(self.encoder)
+        if parsed.name == INCEPTION and parsed.options.get("give", "features") != "features":
+            raise ValueError(f"realism compares pool3 features as they are: leave give={parsed.options['give']} out")
+        return self
+
+    def scoring(self, *, seed: int, confidence: float) -> RealismOptions:
+        """Say how the images of a run are scored: references are drawn evenly, regions are not looked at."""
+        by = (("concept",),) if self.per_concept else ()
+        means = RealismMeans(by, scheme="", groups={}, confidence=confidence)
+        return RealismOptions(
+            k=self.k, splits=self.splits, means=means, most=self.images, balanced=True, fewest=self.fewest, seed=seed
+        )
+
+
+class Within(StrictModel):
+    """Diversity within countries: images of prompts that name a country, made beside the others.
+
+    Attributes:
+        kinds: of prompts that name a country; where images of these are made already, those are scored.
+        repeats: of each prompt.
+        slots: images of a repeat.
+    """
+
+    kinds: tuple[PromptKind, ...] = ("within-country",)
+    repeats: Annotated[int, rules_of(ImagePlan, "repeats")] = 5
+    slots: Annotated[int, rules_of(ImagePlan, "slots")] = 8
+
+    @model_validator(mode="after")
+    def kinds_name_a_country(self) -> "Within":
+        """Refuse prompts that name no country."""
+        if not self.kinds or "underspecified" in self.kinds:
+            raise ValueError("within.kinds are kinds of prompts that name a country: within-country, cube")
+        return self

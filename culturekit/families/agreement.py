@@ -16,19 +16,19 @@ from pydantic import Field
 from culturekit.defaults import CONFIDENCE, RESAMPLES
 from culturekit.errors import NothingScored
 from culturekit.families.compare import Found, correct_families
-from culturekit.families.family import Confidence, Correction, Family, check_choices, described, kept
-from culturekit.families.family_stage import family_stage
+from culturekit.families.family import Confidence, Correction, Family, check_choices, described, family_stage, kept
 from culturekit.families.handles.form_answers import read_answers
 from culturekit.families.handles.inputs import Numbered, roles_of
 from culturekit.metrics.arguments import check_count
-from culturekit.metrics.scoring.automatic_values import judge_rows
-from culturekit.metrics.scoring.rating_pools import PoolRatings, PoolsBy, pooled_ratings
+from culturekit.metrics.scoring.image_collections import own_generator
+from culturekit.metrics.scoring.rating_pools import PoolRatings, PoolsBy, judge_rows, pooled_ratings
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row, value_rows, with_reason
-from culturekit.metrics.scoring.value_sets import own_generator
 from culturekit.metrics.statistics.chance_corrected import (
     MOST_CHOICES,
     Level,
+    agreeing_pairs,
     cohen_kappa,
+    counts_of,
     drawn_alpha,
     drawn_cohen,
     drawn_fleiss,
@@ -36,24 +36,16 @@ from culturekit.metrics.statistics.chance_corrected import (
     drawn_unanimous,
     fleiss_kappa,
     krippendorff_alpha,
-)
-from culturekit.metrics.statistics.correlations import FEWEST_CLUSTERS
-from culturekit.metrics.statistics.draws import Drawn
-from culturekit.metrics.statistics.intervals import Interval
-from culturekit.metrics.statistics.pools import pool_divergence
-from culturekit.metrics.statistics.rating_tables import (
-    agreeing_pairs,
-    counts_of,
     pairwise_agreement,
     unanimous_agreement,
 )
-from culturekit.metrics.statistics.resampling import Statistic, bootstrap
+from culturekit.metrics.statistics.correlations import FEWEST_CLUSTERS, Statistic, bootstrap
+from culturekit.metrics.statistics.intervals import Drawn, Interval
+from culturekit.metrics.statistics.pools import pool_divergence
 from culturekit.records.schemas import JUDGMENTS
 from culturekit.records.work import Work
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import Seed, Typed
-
-__all__ = ["AGREEMENT", "PEOPLE", "AgreementOptions", "AgreementReads", "agreement", "score_agreement"]
 
 PEOPLE = "people"
 """What stands in the column model where nobody's pictures are scored, but the people who judged them."""

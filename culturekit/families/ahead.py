@@ -13,17 +13,21 @@ from pydantic import Field
 
 from culturekit.defaults import CONFIDENCE
 from culturekit.errors import NothingScored, UsageError
-from culturekit.families.family import Family, check_choices, described, kept
-from culturekit.families.family_stage import family_stage
-from culturekit.families.handles.country_groups import GroupsGiven, country_groups
-from culturekit.families.handles.inputs import AnyImages, NamedVectors, Numbered, asked, roles_of
-from culturekit.families.handles.vector_files import vector_inputs
-from culturekit.metrics.ahead.composite import Reduce, faithfulness
-from culturekit.metrics.ahead.descriptor_scores import Aggregate
-from culturekit.metrics.ahead.dimensions import DEFAULT_TAU, calibrate_tau, check_tau
+from culturekit.families.family import Family, check_choices, described, family_stage, kept
+from culturekit.families.handles.image_levels import GroupsGiven, country_groups
+from culturekit.families.handles.inputs import AnyImages, NamedVectors, Numbered, asked, roles_of, vector_inputs
+from culturekit.metrics.ahead.descriptor_scores import Aggregate, Reduce, faithfulness
+from culturekit.metrics.ahead.matching import DEFAULT_TAU, calibrate_tau, check_tau
 from culturekit.metrics.arguments import argument_error
-from culturekit.metrics.scoring.ahead_cells import Cells, compare_images, descriptor_matches, variety_of_prompts
-from culturekit.metrics.scoring.ahead_tables import described_images, excess_of_images, pictured
+from culturekit.metrics.scoring.ahead_cells import (
+    Cells,
+    compare_images,
+    described_images,
+    descriptor_matches,
+    excess_of_images,
+    pictured,
+    variety_of_prompts,
+)
 from culturekit.metrics.scoring.ladder import ITEMS_SCHEMA, Climb, climbed
 from culturekit.metrics.scoring.score_rows import Scored
 from culturekit.metrics.statistics.intervals import Target
@@ -31,8 +35,6 @@ from culturekit.records.schemas import DESCRIPTOR_MATCHES, DESCRIPTORS, EXAGGERA
 from culturekit.records.work import Work
 from culturekit.stages.stage import Stage
 from culturekit.storage.tables import read_table, write_table
-
-__all__ = ["AHEAD", "AheadInput", "AheadOptions", "AheadReads", "AheadScores", "ahead", "how_scored", "score_ahead"]
 
 PER_PROMPT = ("ddiv", "sdiv")
 """The scores whose items are prompts; those of the others are images."""

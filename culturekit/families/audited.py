@@ -15,24 +15,22 @@ from pydantic import Field
 
 from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
-from culturekit.families.audit_table import answers_about_others, checked_answers
-from culturekit.families.family import Confidence, Family, described, kept
-from culturekit.families.family_stage import family_stage
-from culturekit.families.handles.country_labels import tables_of_matches
-from culturekit.families.handles.inputs import Files, roles_of
-from culturekit.families.handles.refusals import Refusals
+from culturekit.families.corrected import answers_about_others, checked_answers
+from culturekit.families.family import Confidence, Family, described, family_stage, kept
+from culturekit.families.handles.form_answers import Refusals
+from culturekit.families.handles.inputs import Files, roles_of, tables_of_matches
 from culturekit.families.qvs import ONCE, answers_of, samples_of
-from culturekit.metrics.corrected.audit_design import Design
-from culturekit.metrics.corrected.audit_gates import audited_answers
-from culturekit.metrics.corrected.audit_marks import marks_of
-from culturekit.metrics.corrected.audited_shares import AuditedShare, audited_rate, audited_share
-from culturekit.metrics.diversity.kernels import Weights
+from culturekit.metrics.corrected.audit_gates import Design, audited_answers, marks_of
+from culturekit.metrics.corrected.audit_sampling import Per, audit_sample
+from culturekit.metrics.corrected.audited_counts import AuditedShare, audited_rate, audited_share
+from culturekit.metrics.diversity.kernel_diversity import Weights
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row
 from culturekit.metrics.statistics.intervals import Interval
-from culturekit.records.work import Work
+from culturekit.records.schemas import AUDIT_SAMPLE, MATCHES
+from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
-
-__all__ = ["AUDITED", "AuditedOptions", "AuditedReads", "audited", "score_audited"]
+from culturekit.stages.stage_command import Seed, Typed
+from culturekit.storage.tables import table_outcome
 
 LEVELS: Mapping[str, tuple[str, Weights]] = {
     "continent": ("continent", (1.0, 0.0, 0.0)),
@@ -195,3 +193,44 @@ def votes(part: pl.DataFrame, labels: pl.Series) -> NDArray[np.float64]:
     """Give the part of each image's answers that name a label, float64 (n_images,)."""
     pairs = zip(part["found"].to_list(), labels.to_list(), strict=True)
     return np.array([sum(one is not None and one == label for one in found) / len(found) for found, label in pairs])
+
+
+# From matches to the images that people should look at, so that their answers correct the diversity.
+
+
+@dataclass(frozen=True, slots=True)
+class ToAuditReads:
+    """What images were mapped to."""
+
+    matches: Annotated[Files, Field(description="Table that `index map` wrote; repeatable.")]
+
+
+@dataclass(frozen=True, slots=True)
+class ToAuditOptions:
+    """How many images are drawn."""
+
+    images: Annotated[
+        int, Field(ge=10, description="Images to draw of each model; each of its concepts gets 30 or more."), Typed("n")
+    ] = 150
+    per: Annotated[
+        Per, Field(description="Of what so many are drawn: of a model in all, or of each concept of a model.")
+    ] = "model"
+    seed: Seed = 0
+
+
+def draw_audit_sample(given: ToAuditReads, options: ToAuditOptions, *, name: str = "audit-sample") -> Stage:
+    """Draw the images whose audit corrects the diversity.
+
+    Spread evenly over what they were mapped to.
+    """
+
+    def run(work: Work) -> Outcome:
+        rng = np.random.default_rng(options.seed)
+        sample = audit_sample(given.matches.together(MATCHES), n=options.images, rng=rng, per=options.per)
+        return table_outcome(work, AUDIT_SAMPLE, sample)
+
+    but = ("seed", "per") if options.per == "concept" else ("seed",)  # a sample of each concept is known without it
+    return Stage(name, "audit-sample", 3, run, roles_of(given), kept(options, but=but), {"sample": options.seed})
+
+
+TO_AUDIT = Family(draw_audit_sample, metrics=(), example="--matches matches/matches.parquet --n 150 --out to-audit")

@@ -6,16 +6,13 @@ from dataclasses import MISSING, replace
 from functools import wraps
 from typing import Any
 
-from culturekit.contract import Broken, broken_by, hold, shown
 from culturekit.families.family import Family, dataclasses_of, declared, is_group
 from culturekit.metrics.catalog import Metric
-from culturekit.plugins import Plugin
+from culturekit.plugins import Broken, Plugin, broken_by, hold, shown
 from culturekit.records.schemas import SCORES
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
 from culturekit.storage.tables import read_table
-
-__all__ = ["held_family"]
 
 ROUNDING = 1e-9
 """By so much arithmetic may pass a bound."""

@@ -12,12 +12,10 @@ from pydantic import Field
 
 from culturekit.defaults import CONFIDENCE
 from culturekit.errors import NothingScored, UsageError
-from culturekit.families.family import Family, check_options, described, kept
-from culturekit.families.family_stage import family_stage
-from culturekit.families.handles.inputs import VectorFolder, roles_of
-from culturekit.families.handles.vector_files import LabelledVectors, one_identity_of_all
+from culturekit.families.family import Family, check_options, described, family_stage, kept
+from culturekit.families.handles.inputs import LabelledVectors, VectorFolder, one_identity_of_all, roles_of
 from culturekit.metrics.arguments import argument_error
-from culturekit.metrics.captions.caption_alignment import STRATEGIES, C3Alignment, alignment_c3, keep_best
+from culturekit.metrics.captions import STRATEGIES, C3Alignment, alignment_c3, keep_best
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row, value_rows
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, interval
 from culturekit.records.schemas import SELECTION
@@ -25,8 +23,6 @@ from culturekit.records.work import Work
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import Typed
 from culturekit.storage.tables import write_table
-
-__all__ = ["C3", "ROLES", "C3Options", "C3Reads", "C3Scores", "c3", "score_c3"]
 
 SPACES = (("source", "target", "objects"), ("image", "image_target"))
 """The roles whose vectors are compared with each other."""

@@ -11,19 +11,16 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.errors import NothingScored, UsageError
-from culturekit.families.family import Family, check_choices, described, kept
-from culturekit.families.family_stage import answers_in, family_stage
-from culturekit.families.handles.image_levels import (
-    MeanOptions,
-    Rows,
-    cells_of,
-    mean_rows,
-    placed,
-    target_of,
+from culturekit.families.family import Family, answers_in, check_choices, described, family_stage, kept
+from culturekit.families.handles.form_answers import bucket_row, yes_or_no
+from culturekit.families.handles.image_levels import MeanOptions, Rows, cells_of, mean_rows, placed, target_of
+from culturekit.families.handles.inputs import (
+    LabelledVectors,
+    VectorFolder,
+    images_with_prompts,
+    one_identity,
+    roles_of,
 )
-from culturekit.families.handles.inputs import VectorFolder, roles_of
-from culturekit.families.handles.vector_files import LabelledVectors, images_with_prompts, one_identity
-from culturekit.families.handles.yes_answers import bucket_row, yes_or_no
 from culturekit.metrics.arguments import argument_error
 from culturekit.metrics.realism.clip_scores import (
     PRESENCE_THRESHOLDS,
@@ -33,7 +30,7 @@ from culturekit.metrics.realism.clip_scores import (
     objects_present,
     yes_by_score,
 )
-from culturekit.metrics.scoring.careful_answers import careful_answers, of_criterion
+from culturekit.metrics.scoring.rating_pools import careful_answers, of_criterion
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row
 from culturekit.metrics.statistics.intervals import Target
 from culturekit.records.schemas import YES_BY_SCORE
@@ -41,8 +38,6 @@ from culturekit.records.work import Work
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import Typed
 from culturekit.storage.tables import write_table
-
-__all__ = ["CLIP", "TEXTS", "ClipOptions", "ClipReads", "ClipScores", "clip", "score_clip"]
 
 TEXTS: Mapping[str, tuple[str, str, float]] = {
     "prompt": ("clip_score", "prompt_id", 100.0),

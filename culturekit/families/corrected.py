@@ -4,40 +4,258 @@ import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 import polars as pl
-from pydantic import Field
+from numpy.typing import NDArray
+from pydantic import BeforeValidator, Field
 
+from culturekit.builders.country_names import country_code
 from culturekit.counting import counted
+from culturekit.defaults import BATCH_SIZE, CONFIDENCE
 from culturekit.errors import UsageError
-from culturekit.families.audit_table import answers_about_others, checked_answers
-from culturekit.families.collection_scores import QvsOptions
-from culturekit.families.handles.refusals import Refusals
-from culturekit.metrics.corrected.audit_design import Design
-from culturekit.metrics.corrected.audit_gates import answers_about, closest_level, unplaced_answers
-from culturekit.metrics.corrected.audit_marks import FEW_RATED, marks_of
+from culturekit.families.family import check_choices
+from culturekit.families.handles.form_answers import Refusals
+from culturekit.metrics.arguments import argument_error, check_count, check_order
+from culturekit.metrics.corrected.audit_gates import (
+    FEW_RATED,
+    SUPPOSED,
+    Design,
+    answers_about,
+    answers_if,
+    closest_level,
+    in_places,
+    marks_of,
+    unplaced_answers,
+)
+from culturekit.metrics.corrected.audited_counts import RatedInterval, over_concepts
 from culturekit.metrics.corrected.corrected_diversity import CorrectedImages
-from culturekit.metrics.corrected.raters import RatedInterval, over_concepts
-from culturekit.metrics.corrected.untold_answers import SUPPOSED, answers_if
-from culturekit.metrics.diversity.kernels import Weights, check_weights, kernel_name
-from culturekit.metrics.scoring.image_collections import checked, quality_by_scorer
+from culturekit.metrics.diversity.batch_diversity import Batches, Partial
+from culturekit.metrics.diversity.kernel_diversity import STANDARD_KERNELS, Weights, check_weights, kernel_name
+from culturekit.metrics.diversity.labels import Missing
+from culturekit.metrics.scoring.image_collections import (
+    Answer,
+    ImageCollection,
+    checked,
+    over_repeats,
+    quality_by_scorer,
+    whole_diversity,
+    whole_quality,
+)
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row
-from culturekit.metrics.statistics.intervals import Interval
-from culturekit.records.schemas import MATCHES
-from culturekit.stages.stage_command import Seed
+from culturekit.metrics.statistics.intervals import Interval, Target
+from culturekit.records.schemas import AUDITS, MATCHES
+from culturekit.stages.stage_command import Seed, Typed
 
-__all__ = [
-    "KERNELS",
-    "NOT_CORRECTED",
-    "NO_CORRECTION",
-    "PAIRS_ORDER",
-    "UNRATED",
-    "Correction",
-    "score_corrected",
+# The answers of an audit as scores take them: places by their codes, and counted where they are about other images.
+
+
+def checked_answers(audits: pl.DataFrame, matches: pl.DataFrame) -> pl.DataFrame:
+    """Accept a table of answers; refuse names where the matches have codes, which would be labels of their own.
+
+    What is named alone lies where the matches have it.
+
+    Raises:
+        UsageError: the table does not conform to AUDITS, or calls a country or an artifact by its name.
+    """
+    said = checked(audits, AUDITS)
+    said = said.with_columns(audits[name] for name in AUDITS.optional if name in audits.columns)
+    ids, named = set(matches["artifact_id"]), dict(matches.select("artifact", "artifact_id").unique().iter_rows())
+    codes = set(matches["country"])
+    for column, known, code in (("country", codes, country_code), ("artifact_id", ids, named.get)):
+        for place in said[column].drop_nulls().unique().sort():
+            if place not in known and code(place) not in (None, place):
+                raise UsageError(
+                    f"an audit names what its column {column} has codes for",
+                    where=f"image {said.filter(pl.col(column) == place)['image_id'][0]!r}",
+                    expected=str(code(place)),
+                    found=repr(place),
+                    hint="Answers that name one place in two ways would look like two.",
+                )
+    return in_places(said, matches)
+
+
+def answers_about_others(audits: pl.DataFrame, matches: pl.DataFrame) -> Mapping[str, int]:
+    """Count the answers about images that were not mapped; gold items are none of them."""
+    others = audits.join(matches.select("image_id").unique(), on="image_id", how="anti")
+    if "gold" in others.columns:
+        others = others.filter(~pl.col("gold").fill_null(value=False))
+    return {"answers about images that are not among the matches": others.height} if others.height else {}
+
+
+# How the images of one model and concept are scored: the options, and their quality, their diversity and both.
+
+Values: TypeAlias = NDArray[np.float64]
+
+Within: TypeAlias = Literal["none", "country"]
+"""Whether diversity is also scored within each country that prompts name."""
+
+
+def named_weights(stated: object) -> object:
+    """Take a kernel by its name where weights may stand; what is no name is left as it is."""
+    return check_weights(stated) if isinstance(stated, str) else stated
+
+
+Kernels: TypeAlias = tuple[
+    Annotated[Weights, BeforeValidator(named_weights, json_schema_input_type=Literal[*STANDARD_KERNELS] | Weights)], ...
 ]
+
+
+def weights_of(text: str) -> Weights:
+    """Read a kernel: a name, or three numbers with commas; a number may be a fraction such as 1/3."""
+    if text in STANDARD_KERNELS:
+        return STANDARD_KERNELS[text]
+    try:
+        return check_weights([float(Fraction(part.strip())) for part in text.split(",")])
+    except (ValueError, ZeroDivisionError) as error:
+        names = ", ".join(STANDARD_KERNELS)
+        raise argument_error("--kernel", f"three numbers with commas, or one of {names}", text) from error
+
+
+@dataclass(frozen=True, slots=True)
+class QvsOptions:
+    """What to score, and how; `other_orders` stand beside `q`, and scores under the name of the `benchmark`."""
+
+    kernels: Annotated[
+        Kernels,
+        Field(description="Each a name, or weights of continent, country and artifact."),
+        Typed(
+            "kernel",
+            weights_of,
+            help="Weights of continent, country and artifact, such as 0,0.5,0.5, or a name: continent, country, "
+            "artifact, hierarchical, uniform; repeatable. [the five named ones]",
+        ),
+    ] = tuple(STANDARD_KERNELS.values())
+    q: Annotated[
+        float,
+        Field(description="Order of the Vendi score; infinity is one."),
+        Typed(help="Order of the Vendi score; repeatable, inf is one. [1]", others="other_orders"),
+    ] = 1.0
+    other_orders: tuple[float, ...] = ()
+    size: Annotated[int, Field(ge=2, description="Images per batch.")] = BATCH_SIZE
+    missing: Annotated[Missing, Field(description="Missing labels: each unlike all others, or all the same.")] = (
+        "distinct"
+    )
+    partial: Annotated[
+        Partial, Field(description="Incomplete batches: dropped, or divided by the full size as in CUBE's notebook.")
+    ] = "drop"
+    target: Annotated[
+        Target, Field(description="Intervals speak about these prompts, or about all that at least 20 stand for.")
+    ] = "these"
+    confidence: Annotated[float, Field(description="How often intervals are to hold the truth.")] = CONFIDENCE
+    within: Annotated[Within, Field(description="Also score within each country that prompts name, by artifact.")] = (
+        "none"
+    )
+    benchmark: str = "cube"
+
+    @property
+    def orders(self) -> tuple[float, ...]:
+        """All orders, the main one first."""
+        return (self.q, *self.other_orders)
+
+    def __post_init__(self) -> None:
+        """Refuse options that break their rules, before any work is done."""
+        for order in self.orders:
+            check_order(order)
+        if len(set(self.orders)) < len(self.orders):
+            raise argument_error("other_orders", "orders other than q, each given once", self.other_orders)
+        check_count("size", self.size)
+        check_choices(self)
+        if not 0 < self.confidence < 1:
+            raise argument_error("confidence", "between 0 and 1", self.confidence)
+        kernels = [check_weights(weights) for weights in self.kernels]
+        if not kernels or len(set(kernels)) < len(kernels):
+            raise argument_error("kernels", "triples of weights, each given once", self.kernels)
+
+
+def collection_answers(
+    images: ImageCollection, scorers: Mapping[str, pl.DataFrame], options: QvsOptions
+) -> Iterator[Answer]:
+    """Score one model and concept in all ways asked for."""
+    quality = {scorer: images.quality(scores) for scorer, scores in scorers.items()}
+    for scorer, values in quality.items():
+        yield quality_answer(images, values, options, scorer=scorer)
+    diversity_of = images.scorer()
+    for q in options.orders:
+        for weights in options.kernels:
+            diversity = diversity_of(weights, q)
+            params = kernel_params(images, weights, q, options)
+            yield diversity_answer(images, diversity, None, params, options)
+            for scorer, values in quality.items():
+                yield diversity_answer(images, diversity, values, {**params, "scorer": scorer}, options)
+
+
+def batch_means(values: Values, batches: Batches) -> Values:
+    """Average the values of the images of each batch, float64 (n_batches,); NaN where one is missing."""
+    filled = np.where(batches.present, values[batches.rows], 0.0)
+    return np.asarray(filled.sum(axis=1) / batches.present.sum(axis=1))
+
+
+def kernel_params(images: ImageCollection, weights: Weights, q: float, options: QvsOptions) -> dict[str, object]:
+    """Say how a diversity was computed; JSON has no infinity, so that order is a text."""
+    return {
+        "kernel": kernel_name(weights),
+        "weights": list(weights),
+        "q": "inf" if math.isinf(q) else float(q),
+        "size": "whole" if images.repeats is None else options.size,
+        "method": images.method,
+        "partial": options.partial,
+        "missing": options.missing,
+        **interval_params(images, options),
+    }
+
+
+def interval_params(images: ImageCollection, options: QvsOptions) -> dict[str, object]:
+    """Say what an interval speaks about, and of which labels and prompts the images are."""
+    inside = {} if images.country is None else {"within": "country"}
+    return {"labels": images.label_kind, "target": options.target, "confidence": options.confidence, **inside}
+
+
+def quality_answer(images: ImageCollection, values: Values, options: QvsOptions, *, scorer: str) -> Answer:
+    """Average the quality of each image; images that the scorer lacks are not in `n`."""
+    params = {**interval_params(images, options), "scorer": scorer}
+    if images.repeats is None:
+        return whole_quality(images, values, params, confidence=options.confidence)
+    entered = int(np.isfinite(values).sum())
+    image = np.arange(len(values))
+    return over_repeats(
+        images, values, image, ("quality", params), entered, target=options.target, confidence=options.confidence
+    )
+
+
+def diversity_answer(
+    images: ImageCollection,
+    diversity: Values,
+    quality: Values | None,
+    params: Mapping[str, object],
+    options: QvsOptions,
+) -> Answer:
+    """Average VS/N of each batch, multiplied by the quality of its images where that is given.
+
+    A batch with an image that the scorer lacks has no value, and is left out.
+    """
+    metric = "vs" if quality is None else "qvs"
+    values = diversity if quality is None else diversity * batch_means(quality, images.batches)
+    entered = int(images.batches.present[np.isfinite(values)].sum())
+    params = {**params, "images_left_out": len(images.codes) - entered}
+    if images.repeats is None:
+        return whole_diversity(images, float(values[0]), quality, (metric, params), confidence=options.confidence)
+    firsts = images.batches.rows[:, 0]
+    answer = over_repeats(
+        images, values, firsts, (metric, params), entered, target=options.target, confidence=options.confidence
+    )
+    return answer if metric == "qvs" else replace(answer, interval=between(answer.interval, 1 / options.size, 1.0))
+
+
+def between(found: Interval, lowest: float, highest: float) -> Interval:
+    """Keep limits where a score can lie."""
+    if math.isnan(found.low):
+        return found
+    return replace(found, low=max(found.low, min(lowest, found.value)), high=min(found.high, max(highest, found.value)))
+
 
 KERNELS = "kernels of models and concepts"
 """What reasons are counted of: no images."""

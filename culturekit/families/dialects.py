@@ -11,21 +11,25 @@ from pydantic import Field
 
 from culturekit.defaults import CONFIDENCE, PERMUTATIONS
 from culturekit.errors import NothingScored, UsageError
-from culturekit.families.family import Confidence, Family, Pair, check_options, described, kept
-from culturekit.families.family_stage import answers_in, family_stage
+from culturekit.families.family import (
+    Confidence,
+    Family,
+    Pair,
+    answers_in,
+    check_options,
+    described,
+    family_stage,
+    kept,
+)
 from culturekit.families.handles.inputs import AnyImages, GroupedPrompts, Numbered, asked, roles_of
-from culturekit.metrics.linguistic.dialects import dialect_gap
-from culturekit.metrics.scoring.careful_answers import careful_answers, of_criterion
-from culturekit.metrics.scoring.image_collections import checked
-from culturekit.metrics.scoring.prompted_images import Place, mean_rows, prompted_images
+from culturekit.metrics.linguistic.human_tables import dialect_gap
+from culturekit.metrics.scoring.image_collections import Place, checked, mean_rows, own_generator, prompted_images
+from culturekit.metrics.scoring.rating_pools import careful_answers, of_criterion
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row
-from culturekit.metrics.scoring.value_sets import own_generator
 from culturekit.records.schemas import IMAGES, QUALITY
 from culturekit.records.work import Work
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import Seed
-
-__all__ = ["CORRECT", "DIALECTS", "DialectOptions", "DialectReads", "dialects", "score_dialects"]
 
 CORRECT = "correct"
 """What people say of a picture: yes or no."""

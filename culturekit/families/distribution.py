@@ -9,16 +9,14 @@ from pydantic import Field
 from culturekit.errors import NothingScored
 from culturekit.families.family import Family
 from culturekit.families.handles.inputs import Files, roles_of
-from culturekit.metrics.diversity import label_shares
-from culturekit.metrics.diversity.label_shares import share_limits
+from culturekit.metrics.diversity import label_diversity as label_shares
+from culturekit.metrics.diversity.label_diversity import share_limits
 from culturekit.metrics.diversity.labels import LEVELS, spell
 from culturekit.metrics.scoring.image_collections import nearest_of
 from culturekit.records.schemas import DISTRIBUTIONS, MATCHES
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
 from culturekit.storage.tables import table_outcome
-
-__all__ = ["DISTRIBUTION", "DistributionReads", "distribution", "label_distributions"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,19 +11,15 @@ from pydantic import Field
 from culturekit.defaults import CONFIDENCE
 from culturekit.errors import NothingScored
 from culturekit.families.compare import Found, correct_families
-from culturekit.families.family import Confidence, Correction, Family, check_options, described, kept
-from culturekit.families.family_stage import family_stage
-from culturekit.families.handles.country_groups import GroupsGiven, country_groups
+from culturekit.families.family import Confidence, Correction, Family, check_options, described, family_stage, kept
+from culturekit.families.handles.image_levels import GroupsGiven, country_groups
 from culturekit.families.handles.inputs import AnyValues, roles_of
+from culturekit.metrics.scoring.image_collections import known_values, own_generator, parsed
 from culturekit.metrics.scoring.score_rows import Scored, scored
-from culturekit.metrics.scoring.value_sets import known_values, own_generator, parsed
-from culturekit.metrics.statistics.comparisons import Comparison, compare
-from culturekit.metrics.statistics.group_gaps import group_gap
+from culturekit.metrics.statistics.comparisons import Comparison, compare, group_gap
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, Target
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import Seed
-
-__all__ = ["GAPS", "GapOptions", "GapReads", "gaps", "score_gaps"]
 
 GapTarget: TypeAlias = Literal["auto", "population", "these"]
 

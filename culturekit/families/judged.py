@@ -11,10 +11,10 @@ from pydantic import Field
 
 from culturekit.defaults import CONFIDENCE
 from culturekit.errors import NothingScored, UsageError
-from culturekit.families.family import Confidence, Family, check_options, described, kept
-from culturekit.families.family_stage import family_stage
+from culturekit.families.family import Confidence, Family, check_options, described, family_stage, kept
 from culturekit.families.handles.form_answers import (
     Ends,
+    Refusals,
     check_ends,
     check_offered,
     check_on_scale,
@@ -22,22 +22,17 @@ from culturekit.families.handles.form_answers import (
     read_answers,
 )
 from culturekit.families.handles.inputs import AnyValues, Files, roles_of
-from culturekit.families.handles.refusals import Refusals
 from culturekit.families.qvs import samples_of
 from culturekit.metrics.arguments import argument_error
-from culturekit.metrics.corrected.audit_design import Design
-from culturekit.metrics.corrected.judged_gates import MOST_GRADES, marked_items, marks_of_answers
-from culturekit.metrics.corrected.judged_means import judged_mean
-from culturekit.metrics.scoring.careful_answers import careful_answers
-from culturekit.metrics.scoring.rating_pools import PoolsBy, pool_of
+from culturekit.metrics.corrected.audit_gates import Design
+from culturekit.metrics.corrected.judged_means import MOST_GRADES, judged_mean, marked_items, marks_of_answers
+from culturekit.metrics.scoring.image_collections import known_values, parsed
+from culturekit.metrics.scoring.rating_pools import PoolsBy, careful_answers, pool_of
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row
-from culturekit.metrics.scoring.value_sets import known_values, parsed
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, Interval
 from culturekit.records.work import Work
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import Typed
-
-__all__ = ["JUDGED", "JudgedOptions", "JudgedReads", "judged", "score_judged"]
 
 Alike: TypeAlias = Literal["items", "prompts", "countries"]
 

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from culturekit.families.family import Family
     from culturekit.metrics.catalog import Metric
 
-__all__ = ["FAMILIES", "all_metrics", "family_named", "outside_names"]
 
 logger = logging.getLogger(__name__)
 
@@ -25,7 +24,7 @@ FAMILIES = {
     "gaps": "culturekit.families.gaps:GAPS",
     "meta": "culturekit.families.meta:META",
     "agreement": "culturekit.families.agreement:AGREEMENT",
-    "audit-sample": "culturekit.families.to_audit:TO_AUDIT",
+    "audit-sample": "culturekit.families.audited:TO_AUDIT",
     "audited": "culturekit.families.audited:AUDITED",
     "judged": "culturekit.families.judged:JUDGED",
     "distribution": "culturekit.families.distribution:DISTRIBUTION",
@@ -36,11 +35,11 @@ FAMILIES = {
     "dialects": "culturekit.families.dialects:DIALECTS",
     "neutral": "culturekit.families.neutral:NEUTRAL",
     "question-pairs": "culturekit.families.question_pairs:QUESTION_PAIRS",
-    "ranks": "culturekit.families.ranks:RANKS",
+    "ranks": "culturekit.families.compare:RANKS",
     "ratings": "culturekit.families.ratings:RATINGS",
     "realism": "culturekit.families.realism:REALISM",
     "clip": "culturekit.families.clip:CLIP",
-    "questions": "culturekit.families.questions:ASKED",
+    "questions": "culturekit.families.faithfulness:ASKED",
     "pairs": "culturekit.families.spread:PAIRS",
     "spread": "culturekit.families.spread:SPREAD",
     "within": "culturekit.families.within:WITHIN",

@@ -12,18 +12,14 @@ from pydantic import Field
 
 from culturekit.defaults import CONFIDENCE, RESAMPLES
 from culturekit.errors import NothingScored, UsageError
-from culturekit.families.family import Confidence, Family, check_choices, described, kept
-from culturekit.families.family_stage import family_stage
-from culturekit.families.handles.country_groups import GroupsGiven, country_groups
-from culturekit.families.handles.country_labels import tables_of_matches
+from culturekit.families.family import Confidence, Family, check_choices, described, family_stage, kept
 from culturekit.families.handles.form_answers import read_answers
-from culturekit.families.handles.inputs import Numbered, ValueTables, roles_of
+from culturekit.families.handles.image_levels import GroupsGiven, country_groups
+from culturekit.families.handles.inputs import Numbered, ValueTables, roles_of, tables_of_matches
 from culturekit.metrics.arguments import argument_error, check_count
-from culturekit.metrics.scoring.automatic_values import automatic_values
-from culturekit.metrics.scoring.item_series import Series, items_of, metric_series
-from culturekit.metrics.scoring.rating_pools import PoolsBy, pooled_ratings
+from culturekit.metrics.scoring.image_collections import Series, items_of, known_values, metric_series, own_generator
+from culturekit.metrics.scoring.rating_pools import PoolsBy, automatic_values, pooled_ratings
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row, with_reason
-from culturekit.metrics.scoring.value_sets import known_values, own_generator
 from culturekit.metrics.statistics.correlations import (
     CORRELATIONS,
     FEWEST_CLUSTERS,
@@ -35,8 +31,6 @@ from culturekit.records.schemas import PROMPTS, QUALITY, VALUES
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import Seed, Typed
 from culturekit.storage.tables import read_table
-
-__all__ = ["META", "MetaOptions", "MetaReads", "meta", "score_meta"]
 
 ALL = "all"
 """What stands in the column model where the items of all models are taken together."""

@@ -13,8 +13,6 @@ from culturekit.families.handles.inputs import Files
 from culturekit.families.listing import family_named
 from culturekit.stages.stage import Stage
 
-__all__ = ["TABLES_OF_A_RUN", "bound_stage", "check_named"]
-
 TABLES_OF_A_RUN = ("images", "matches", "prompts", "quality", "values")
 """The fields that a family in a recipe can read: tables of all models, the prompts, the values behind the scores."""
 

@@ -12,19 +12,16 @@ from pydantic import Field
 
 from culturekit.defaults import CONFIDENCE
 from culturekit.errors import NothingScored, UsageError
-from culturekit.families.family import Confidence, Family, Pair, described, kept
-from culturekit.families.family_stage import family_stage
+from culturekit.families.family import Confidence, Family, Pair, described, family_stage, kept
 from culturekit.families.handles.inputs import AnyImages, GroupedPrompts, NamedVectors, asked, roles_of
 from culturekit.metrics.linguistic.neutral_groups import NeutralSpread, neutral_similarity, neutral_spread
-from culturekit.metrics.scoring.prompted_images import Place, plain_row, prompted_images
+from culturekit.metrics.scoring.image_collections import Place, plain_row, prompted_images
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row, value_rows
 from culturekit.metrics.statistics.comparisons import mean_interval
 from culturekit.metrics.statistics.intervals import Interval, simple_mean
 from culturekit.records.schemas import IMAGES
 from culturekit.records.work import Work
 from culturekit.stages.stage import Stage
-
-__all__ = ["NEUTRAL", "NeutralOptions", "NeutralReads", "neutral", "score_neutral", "vector_rows", "with_vectors"]
 
 Vectors = NDArray[np.floating]
 

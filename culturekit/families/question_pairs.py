@@ -12,28 +12,17 @@ from pydantic import Field
 
 from culturekit.defaults import CONFIDENCE
 from culturekit.errors import NothingScored, UsageError
-from culturekit.families.family import Confidence, Family, described, kept
-from culturekit.families.family_stage import family_stage
-from culturekit.families.handles.inputs import AnyImages, GroupedPrompts, NamedVectors, asked, roles_of
-from culturekit.families.handles.vector_files import one_identity
+from culturekit.families.family import Confidence, Family, described, family_stage, kept
+from culturekit.families.handles.inputs import AnyImages, GroupedPrompts, NamedVectors, asked, one_identity, roles_of
 from culturekit.families.neutral import with_vectors
 from culturekit.metrics.arguments import argument_error
 from culturekit.metrics.linguistic.neutral_groups import LOGIT_SCALE, question_pair
-from culturekit.metrics.scoring.prompted_images import Place, mean_rows, parts_by_group, plain_row, prompted_images
+from culturekit.metrics.scoring.image_collections import Place, mean_rows, parts_by_group, plain_row, prompted_images
 from culturekit.metrics.scoring.score_rows import Scored, scored
 from culturekit.records.schemas import IMAGES
 from culturekit.records.work import Work
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import Typed
-
-__all__ = [
-    "CAPTION_PAIRS",
-    "QUESTION_PAIRS",
-    "QuestionPairOptions",
-    "QuestionPairReads",
-    "question_pairs",
-    "score_question_pairs",
-]
 
 CAPTION_PAIRS = (
     ("a traditional environment", "a modern environment"),

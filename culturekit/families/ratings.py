@@ -11,21 +11,18 @@ from pydantic import Field
 
 from culturekit.defaults import CONFIDENCE
 from culturekit.errors import NothingScored, UsageError
-from culturekit.families.family import Confidence, Family, described, kept
-from culturekit.families.family_stage import family_stage
+from culturekit.families.family import Confidence, Family, described, family_stage, kept
 from culturekit.families.handles.form_answers import Ends, check_ends, check_on_scale, read_answers
 from culturekit.families.handles.inputs import Numbered, asked, roles_of
 from culturekit.metrics.arguments import check_choice
 from culturekit.metrics.linguistic.human_tables import item_scores, likert_table
-from culturekit.metrics.scoring.careful_answers import careful_answers
-from culturekit.metrics.scoring.prompted_images import Place, mean_rows, plain_row, prompted_images
+from culturekit.metrics.scoring.image_collections import Place, mean_rows, plain_row, prompted_images
+from culturekit.metrics.scoring.rating_pools import careful_answers
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored
 from culturekit.records.schemas import IMAGES
 from culturekit.records.work import Work
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import Typed
-
-__all__ = ["NO_MODEL", "RATINGS", "RatingOptions", "RatingReads", "ratings", "score_ratings"]
 
 NO_MODEL = "items"
 """What stands in the column model where nothing says which model made an item."""

@@ -9,27 +9,23 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.errors import NothingScored
-from culturekit.families.collection_scores import Kernels, QvsOptions, Within, weights_of
-from culturekit.families.family import Family, described, kept
-from culturekit.families.family_stage import scored_in, write_scored
-from culturekit.families.handles.country_labels import check_countries
-from culturekit.families.handles.inputs import Files, check_apart, roles_of
+from culturekit.families.corrected import Kernels, QvsOptions, Within, weights_of
+from culturekit.families.family import Family, described, kept, scored_in, write_scored
+from culturekit.families.handles.inputs import Files, check_apart, check_countries, roles_of
 from culturekit.families.qvs import over_all_prompts, score_qvs, without_quality
 from culturekit.families.stability import score_stability
-from culturekit.metrics.diversity.kernels import STANDARD_KERNELS
+from culturekit.metrics.diversity.kernel_diversity import STANDARD_KERNELS
 from culturekit.metrics.diversity.labels import LEVELS
+from culturekit.metrics.scoring.image_collections import params_without
 from culturekit.metrics.scoring.route_labels import Route, common_images, counted, read_route, side_by_side
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row, with_reason
-from culturekit.metrics.scoring.value_sets import params_without
+from culturekit.metrics.statistics.chance_corrected import equal_share, kappa_interval
 from culturekit.metrics.statistics.intervals import Interval
-from culturekit.metrics.statistics.two_labellings import equal_share, kappa_interval
 from culturekit.records.schemas import DISAGREEMENTS, JUDGMENTS, MATCHES, QUALITY, SCORES, VALUES
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import Typed
 from culturekit.storage.tables import write_table
-
-__all__ = ["ROUTES", "RouteOptions", "RouteReads", "Routes", "routes", "score_routes"]
 
 NO_SCATTER = "a single batch, or batches that all agree alike: nothing says how much the routes' agreement scatters"
 ONE_LABEL = "both routes give one and the same label to every image: chance alone would agree"

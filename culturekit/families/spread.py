@@ -14,16 +14,13 @@ from pydantic import Field
 
 from culturekit.defaults import BATCH_SIZE, CONFIDENCE
 from culturekit.errors import UsageError
-from culturekit.families.family import Family, check_options, described, kept
-from culturekit.families.family_stage import family_stage
-from culturekit.families.handles.behind_specs import behind, check_ready
+from culturekit.families.family import Family, check_options, described, family_stage, kept
 from culturekit.families.handles.image_levels import MeanOptions, placed
-from culturekit.families.handles.inputs import ImageTables, PairFolders, VectorFolders, roles_of
-from culturekit.families.handles.vector_files import LabelledVectors
-from culturekit.index.spread.pair_measures import PAIR_MEASURES
-from culturekit.index.spread.picture_spread import measure_spread
+from culturekit.families.handles.inputs import ImageTables, LabelledVectors, PairFolders, VectorFolders, roles_of
+from culturekit.families.handles.provenance import behind, check_ready
+from culturekit.index.spread.picture_spread import PAIR_MEASURES, measure_spread
 from culturekit.metrics.diversity.kernel_diversity import mean_cosine
-from culturekit.metrics.realism.extractors import licence_of
+from culturekit.metrics.realism.features import licence_of
 from culturekit.metrics.scoring.score_rows import (
     Row,
     Scored,
@@ -35,23 +32,11 @@ from culturekit.metrics.scoring.score_rows import (
     with_reason,
 )
 from culturekit.metrics.statistics.intervals import Target
-from culturekit.records.slots import check_slots
+from culturekit.records.tables import check_slots
 from culturekit.records.work import Work
 from culturekit.registry import parse_spec
 from culturekit.stages.stage import Stage
 from culturekit.storage.digests import digest_file
-
-__all__ = [
-    "PAIRS",
-    "SPREAD",
-    "PairOptions",
-    "PairReads",
-    "SpreadOptions",
-    "SpreadReads",
-    "pairs",
-    "score_spread",
-    "spread",
-]
 
 FEW_REPEATS = "a prompt with one repeat does not say how much it scatters"
 NO_PROMPT = "images that name no prompt or repeat"

@@ -13,19 +13,15 @@ from pydantic import Field
 from scipy import stats
 
 from culturekit.errors import UsageError
-from culturekit.families.family import Family, described
-from culturekit.families.family_stage import family_stage
+from culturekit.families.family import Family, described, family_stage
 from culturekit.families.handles.inputs import Files, check_apart, roles_of
-from culturekit.metrics.scoring.image_collections import checked
+from culturekit.metrics.scoring.image_collections import COUNTS, PLACE, checked, params_without, parsed
 from culturekit.metrics.scoring.score_rows import Row, Scored, check_ranges, scored, statistic_row
-from culturekit.metrics.scoring.value_sets import COUNTS, PLACE, params_without, parsed
 from culturekit.metrics.statistics.intervals import Interval
 from culturekit.records.schemas import SCORES
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import Typed
 from culturekit.storage.tables import read_table
-
-__all__ = ["ALL_MODELS", "STABILITY", "STABLE", "StabilityReads", "score_stability", "stability"]
 
 ALL_MODELS = "all"
 STABLE = 0.8

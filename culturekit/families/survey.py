@@ -9,20 +9,16 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.defaults import CONFIDENCE
-from culturekit.families.family import Confidence, Family, described, kept
-from culturekit.families.family_stage import family_stage
+from culturekit.families.family import Confidence, Family, described, family_stage, kept
 from culturekit.families.handles.inputs import roles_of
-from culturekit.metrics.inclusion.survey_themes import CODERS, LEAST_KAPPA, survey_themes
-from culturekit.metrics.scoring.image_collections import checked
-from culturekit.metrics.scoring.prompted_images import Place
+from culturekit.metrics.inclusion.region_rates import CODERS, LEAST_KAPPA, survey_themes
+from culturekit.metrics.scoring.image_collections import Place, checked
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row, value_rows
 from culturekit.metrics.statistics.intervals import Interval, proportion_interval
 from culturekit.records.schemas import SURVEY_CODES
 from culturekit.records.work import Work
 from culturekit.stages.stage import Stage
 from culturekit.storage.tables import read_table
-
-__all__ = ["RESPONDENTS", "SURVEY", "SurveyOptions", "SurveyReads", "score_survey", "survey"]
 
 RESPONDENTS = "people"
 """What stands in the column model: no model's pictures are scored here."""

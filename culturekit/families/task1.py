@@ -14,39 +14,25 @@ from pydantic import Field
 
 from culturekit.defaults import CONFIDENCE
 from culturekit.errors import NothingScored, UsageError
-from culturekit.families.family import Confidence, Family, described, kept
-from culturekit.families.family_stage import family_stage
-from culturekit.families.handles.extractors import Extractor, check_extractors, extractor, told_apart
-from culturekit.families.handles.inputs import roles_of
-from culturekit.metrics.inclusion.annotator_quality import LEAST_ACCURACY, Reliable, drop_unreliable
-from culturekit.metrics.inclusion.manifold_appeal import appealing_inside, both_criteria
-from culturekit.metrics.inclusion.task_agreement import item_agreement, task1_answers
-from culturekit.metrics.inclusion.triplet_combos import check_triplets
-from culturekit.metrics.inclusion.triplet_distances import Features, binned_choices
+from culturekit.families.family import Confidence, Family, described, family_stage, kept
+from culturekit.families.handles.inputs import Extractor, check_extractors, extractor, roles_of, told_apart
+from culturekit.metrics.inclusion.region_rates import item_agreement, task1_answers
+from culturekit.metrics.inclusion.task2_files import LEAST_ACCURACY, Reliable, drop_unreliable
+from culturekit.metrics.inclusion.triplet_distances import (
+    Features,
+    appealing_inside,
+    binned_choices,
+    both_criteria,
+    check_triplets,
+)
 from culturekit.metrics.scoring.image_collections import checked
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row, value_rows, with_reason
-from culturekit.metrics.statistics.clustered_shares import clustered_share
-from culturekit.metrics.statistics.intervals import proportion_interval
+from culturekit.metrics.statistics.intervals import clustered_share, proportion_interval
 from culturekit.records.schemas import TASK1
 from culturekit.records.work import Work
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import Typed
 from culturekit.storage.tables import read_table
-
-__all__ = [
-    "TASK_1",
-    "UNCHECKED",
-    "UNRELIABLE",
-    "Least",
-    "RealFeatures",
-    "Task1Options",
-    "Task1Reads",
-    "agreement_rows",
-    "reliable_answers",
-    "score_task1",
-    "share_rows",
-    "task1",
-]  # fmt: skip
 
 UNRELIABLE = "annotations of unreliable annotators"
 UNCHECKED = "kept unchecked, for want of photographs"

@@ -11,15 +11,11 @@ from pydantic import Field
 
 from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
-from culturekit.families.family import Confidence, Family, described, kept
-from culturekit.families.family_stage import family_stage
-from culturekit.families.handles.extractors import name_and_value
-from culturekit.families.handles.inputs import roles_of
+from culturekit.families.family import Confidence, Family, described, family_stage, kept
+from culturekit.families.handles.inputs import name_and_value, roles_of
 from culturekit.families.task1 import Least, agreement_rows, reliable_answers, share_rows
-from culturekit.metrics.inclusion.annotator_quality import LEAST_ACCURACY
-from culturekit.metrics.inclusion.region_rates import representation_answers
-from culturekit.metrics.inclusion.task2_files import read_task2_file
-from culturekit.metrics.inclusion.task_agreement import item_agreement, kappa_of, task2_answers
+from culturekit.metrics.inclusion.region_rates import item_agreement, kappa_of, representation_answers, task2_answers
+from culturekit.metrics.inclusion.task2_files import LEAST_ACCURACY, read_task2_file
 from culturekit.metrics.scoring.image_collections import checked
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row
 from culturekit.metrics.statistics.intervals import Interval
@@ -28,8 +24,6 @@ from culturekit.records.work import Work
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import Typed
 from culturekit.storage.tables import read_table, write_drops
-
-__all__ = ["TASK_2", "Task2Options", "Task2Reads", "score_task2", "task2"]
 
 CELLS = ((), ("region",), ("object",), ("region", "object"))
 """By what images are parted, besides who made them; first all together."""

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Annotated
 
@@ -14,25 +15,93 @@ from pydantic import Field
 
 from culturekit.defaults import CONFIDENCE, TONES_PER_SHARD
 from culturekit.errors import NothingScored, UsageError
-from culturekit.families.family import Confidence, Family, described, kept
-from culturekit.families.family_stage import answers_in, family_stage
+from culturekit.families.family import Confidence, Family, answers_in, described, family_stage, kept
 from culturekit.families.handles.inputs import AnyImages, Files, asked, roles_of
 from culturekit.families.qvs import samples_of
-from culturekit.families.tones_put_right import ANSWERS, KINDS, NAMED, SCALE, WEIGHTS, corrected_rows, sees
-from culturekit.index.embedding.pictures import load_picture
-from culturekit.metrics.linguistic.picture_tones import TONE_WARNINGS, skin_tone
-from culturekit.metrics.linguistic.skin_pixels import Detector
-from culturekit.metrics.linguistic.tone_histograms import tone_spread_interval
-from culturekit.metrics.scoring.careful_answers import careful_answers, of_criterion
-from culturekit.metrics.scoring.prompted_images import Place, mean_rows, parts_by_group, prompted_images
+from culturekit.generation.simulated.scenes.portraits import LIGHTS, draw_face
+from culturekit.index.embedding.embedding import load_picture
+from culturekit.metrics.corrected.audit_gates import ONE_RATER
+from culturekit.metrics.linguistic.picture_tones import DETECTORS, TONE_WARNINGS, Detector, skin_tone
+from culturekit.metrics.linguistic.tone_histograms import (
+    MISSED,
+    MONK_TONES,
+    SpreadKind,
+    corrected_tones,
+    tone_spread_interval,
+)
+from culturekit.metrics.scoring.image_collections import Place, mean_rows, parts_by_group, prompted_images
+from culturekit.metrics.scoring.rating_pools import careful_answers, of_criterion
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row, with_reason
-from culturekit.metrics.statistics.clustered_shares import clustered_share
+from culturekit.metrics.statistics.intervals import clustered_share
 from culturekit.records.schemas import IMAGES
 from culturekit.records.work import Work
 from culturekit.stages.stage import Stage
 from culturekit.storage.tables import read_table
 
-__all__ = ["PEOPLE", "TONES", "TONE_CRITERION", "ToneOptions", "ToneReads", "score_tones", "tones"]
+# What a rule for skin sees, and what people who named the tones of drawn pictures make of its answers.
+
+SCALE = len(MONK_TONES)
+WEIGHTS = [f"tone_{number}" for number in range(1, SCALE + 1)]
+ANSWERS, NAMED = "answers", "named"
+"""The column of how many people answered about a picture."""
+
+KINDS: tuple[SpreadKind, ...] = ("std", "mad")
+
+ANSWERED = 0.8
+"""The share of drawn pictures that people have to look at before they put anything right."""
+
+FACE, HALF = 48, 0.5
+"""Pixels along each side of a face that a rule is tried on, and how much of its skin the rule has to find."""
+
+
+def corrected_rows(
+    part: pl.DataFrame, rule: pl.DataFrame, pool: str, sample: pl.DataFrame, left_out: Counter[str],
+    *, detector: Detector, confidence: float, benchmark: str,
+) -> Iterator[Row]:  # fmt: skip
+    """Put the rule right by what a pool says of the pictures that were drawn for it, where enough of them were seen."""
+    seen_part = pl.col(NAMED) / pl.col(ANSWERS)  # who saw nobody disagrees with who named a tone
+    said = part.select("image_id", ANSWERS, pl.col(WEIGHTS).fill_null(0.0) * seen_part)
+    model, group = part["model"][0], part["group"][0]
+    every = rule.filter(pl.col("model") == model)
+    every = every if group is None else every.filter(pl.col("group") == group)
+    drawn = every.join(sample, on="image_id", how="semi")
+    seen = drawn.select("image_id").join(said, on="image_id")
+    left_out["answers about pictures that were not drawn"] += said.height - seen.height
+    if seen.height < ANSWERED * drawn.height:
+        left_out["tones not put right: too many of the drawn pictures have no answer"] += 1
+        return
+    people = every.select("image_id").join(seen, on="image_id", how="left", maintain_order="left")
+    try:
+        found = corrected_tones(
+            every.select(pl.col(WEIGHTS).fill_null(0.0)).to_numpy(),
+            people.select(pl.col(WEIGHTS).fill_null(float("nan"))).to_numpy(),
+            answers=people[ANSWERS].fill_null(0).to_numpy(), confidence=confidence,
+        )  # fmt: skip
+    except UsageError as error:
+        left_out[f"tones not put right: {error.problem}"] += 1
+        return
+    params = {"detector": detector, "labels": "corrected", "pool": pool, "people": found.people, "trust": found.trust,
+              "sees": sees(detector), **({} if found.held else {"marked": [ONE_RATER], "missed": MISSED})}  # fmt: skip
+    place = {"model": model, "benchmark": benchmark, "group": group}
+    yield statistic_row("tone_std", answer=found.std, params=params, **place)
+    yield statistic_row("tone_mad", answer=found.mad, params=params, **place)
+    for number, share in enumerate(found.shares, start=1):
+        yield statistic_row("tone_share", answer=share, params={**params, "tone": number}, **place)
+
+
+@cache
+def sees(detector: Detector) -> dict[str, object]:
+    """Measure what a rule sees: Monk swatches, and at least half of the skin of faces of our own under five lights."""
+    planes = np.ascontiguousarray(MONK_TONES.T)
+    swatches = (np.flatnonzero(DETECTORS[detector](planes)) + 1).tolist()
+    seen: Counter[int] = Counter()
+    for tone in range(1, SCALE + 1):
+        for light in LIGHTS.values():
+            pixels, skin = draw_face(tone, size=FACE, light=light)
+            seen[tone] += int(DETECTORS[detector](np.ascontiguousarray(pixels[skin].T)).mean() >= HALF)
+    return {"swatches": swatches, "faces": seen.total(), "of_faces": SCALE * len(LIGHTS),
+            "by_tone": [seen[tone] for tone in range(1, SCALE + 1)]}  # fmt: skip
+
 
 PEOPLE = "people"
 """The detector of tones that people named."""

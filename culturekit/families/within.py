@@ -11,23 +11,18 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.errors import NothingScored
-from culturekit.families.collection_scores import QvsOptions, Within, collection_answers
-from culturekit.families.family import Family, described, kept
-from culturekit.families.family_stage import family_stage
-from culturekit.families.handles.inputs import Files, roles_of
-from culturekit.families.handles.public_files import prompts_table
+from culturekit.families.corrected import QvsOptions, Within, collection_answers
+from culturekit.families.family import Family, described, family_stage, kept
+from culturekit.families.handles.inputs import Files, prompts_table, roles_of
 from culturekit.families.qvs import ARTIFACT
-from culturekit.metrics.diversity.kernels import Weights, kernel_name
-from culturekit.metrics.scoring.collection_answers import Answer, answer_rows
-from culturekit.metrics.scoring.image_collections import image_collections, images_of_no_country
+from culturekit.metrics.diversity.kernel_diversity import Weights, kernel_name
+from culturekit.metrics.scoring.image_collections import Answer, answer_rows, image_collections, images_of_no_country
 from culturekit.metrics.scoring.score_rows import Row, Scored, equal_means, no_interval, scored, statistic_row
 from culturekit.metrics.statistics.intervals import Mean, Target, by_prompt, mean_of_these
 from culturekit.records.schemas import MATCHES, PROMPTS
 from culturekit.records.work import Work
 from culturekit.stages.stage import Stage
 from culturekit.storage.tables import read_table
-
-__all__ = ["NO_BATCH", "NO_IMAGES", "WITHIN", "WithinOptions", "WithinReads", "score_within", "within"]
 
 NO_IMAGES = "countries of prompts without an image of the model"
 NO_BATCH = "countries of which no repeat of a prompt has a full batch"

@@ -9,8 +9,6 @@ import polars as pl
 
 from culturekit.counting import counted
 
-__all__ = ["Slot", "Traits", "differ_in", "not_comparable", "traits_of"]
-
 UNKNOWN = "unknown"
 
 Slot: TypeAlias = tuple[str, int, int]

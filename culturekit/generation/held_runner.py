@@ -18,12 +18,12 @@ import polars as pl
 from culturekit.defaults import REQUESTS_PER_SHARD
 from culturekit.generation.backend import HeldBackend, ImageReply, ImageRequest, Lane
 from culturekit.generation.comparability import Slot
-from culturekit.generation.image_rows import Maker, Shard, batches, image_row, part_schema
+from culturekit.generation.picture_store import Maker, Shard, batches, image_row, part_schema
 from culturekit.records.choices import PictureFormat
 from culturekit.records.work import Work
+from culturekit.storage.atomic import explained_outside
 from culturekit.storage.digests import digest_file
-from culturekit.storage.seals import is_sealed, seal_pictures
-from culturekit.storage.system_errors import explained_outside
+from culturekit.storage.stage_folder import is_sealed, seal_pictures
 from culturekit.storage.tables import save_parquet
 
 PILOT = 2

@@ -7,8 +7,6 @@ import msgspec
 
 from culturekit.llm.clients.client_options import ServiceOptions
 
-__all__ = ["GoogleImageOptions", "ImageOptions", "OpenAIImageOptions", "Rewriter", "ServiceImageOptions"]
-
 Rewriter: TypeAlias = Literal["on", "off", "unknown"]
 Amount: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1000)]
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]

@@ -12,11 +12,10 @@ from pydantic import Field
 
 from culturekit.defaults import REQUESTS_PER_SHARD
 from culturekit.errors import UsageError
-from culturekit.generation.backend import HeldBackend, ImageBackend, ImageRequest
-from culturekit.generation.backends import BACKENDS
+from culturekit.generation.backend import BACKENDS, HeldBackend, ImageBackend, ImageRequest
 from culturekit.generation.comparability import traits_of
 from culturekit.generation.held_runner import Pace, held_shards, make_held, pilot_held
-from culturekit.generation.image_rows import (
+from culturekit.generation.picture_store import (
     Maker,
     Shard,
     batches,
@@ -29,14 +28,10 @@ from culturekit.generation.image_rows import (
 from culturekit.records.choices import PictureFormat, PromptKind
 from culturekit.records.schemas import IMAGES, PROMPTS
 from culturekit.records.work import Outcome, Work
-from culturekit.storage.atomic import write_atomically
+from culturekit.storage.atomic import explained_outside, write_atomically
 from culturekit.storage.digests import canonical_json, digest
-from culturekit.storage.seals import seal_pictures
-from culturekit.storage.shard_runs import run_shards
-from culturekit.storage.system_errors import explained_outside
+from culturekit.storage.stage_folder import run_shards, seal_pictures
 from culturekit.storage.tables import merge_parts, read_table, save_parquet, write_table
-
-__all__ = ["SIZE", "ImagePlan", "Maker", "derive_seed", "generate", "known_pace", "pilot", "wanted"]
 
 PACE = "pace.json"
 SIZE = r"^[1-9][0-9]{0,4}x[1-9][0-9]{0,4}$"

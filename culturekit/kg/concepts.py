@@ -1,31 +1,189 @@
 """Root-node configs: which classes a concept grows from, how far, and for which countries."""
 
+import re
+import string
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
+import polars as pl
 from pydantic import AfterValidator, Field
 
 from culturekit.errors import UsageError
-from culturekit.kg.concept_words import ConceptWords, Language, check_verified
-from culturekit.kg.countries import OWN_FILE, by_qid, countries, not_in_use, whole_world
-from culturekit.kg.qids import Qid
-from culturekit.kg.statement_flags import COUNTRY_PROPERTIES, EDGE_PROPERTIES, mask_of
+from culturekit.kg.countries import OWN_FILE, Qid, by_qid, countries, not_in_use, whole_world
 from culturekit.records.choices import CountryChoice, Ended, Ranks
 from culturekit.storage.package_data import shipped, shipped_names
-from culturekit.storage.yaml_model import StrictModel, closest, each_once, load_model, not_empty
+from culturekit.storage.yaml_source import StrictModel, closest, each_once, load_model, not_empty, past_day
 
-__all__ = [
-    "Concept",
-    "CountryCode",
-    "Exclusions",
-    "Root",
-    "concept_path",
-    "load_concept",
-    "load_concepts",
-    "shipped_concepts",
-    "with_hops",
-]
+# The words in which prompts speak of a concept: templates, and what is wrong with one.
+
+ENGLISH = "en"
+Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$")]
+
+UNVERIFIED = "nobody has verified this translation; a speaker adds `verified: {by: NAME, on: YEAR-MONTH-DAY}`"
+
+TemplatePart = Literal["artifact", "underspecified", "within_country"]
+
+FIELDS: Mapping[TemplatePart, frozenset[str]] = {
+    "artifact": frozenset({"name", "country", "adjective"}),
+    "underspecified": frozenset({"concept"}),
+    "within_country": frozenset({"country", "adjective", "concept"}),
+}
+"""What a template may ask for."""
+
+
+def template_problems(part: TemplatePart, texts: Iterable[str]) -> list[str]:
+    """Say what stands in a template that cannot be filled in, or is missing from it."""
+    problems = []
+    for text in texts:
+        try:
+            parsed = list(string.Formatter().parse(text))
+        except ValueError as error:
+            problems.append(f"{text!r} cannot be filled in: {error}")
+            continue
+        named = {name for _, name, _, _ in parsed if name is not None}
+        odd = sorted(named - FIELDS[part])
+        if odd or any(spec or conversion for _, _, spec, conversion in parsed):
+            accepted = ", ".join(sorted(FIELDS[part]))
+            problems.append(f"{text!r} asks for {', '.join(odd) or 'a format'}; accepted: {accepted}")
+        if part == "artifact" and "name" not in named:
+            problems.append(f"{text!r} does not name the artifact")
+        if part == "within_country" and not named & {"country", "adjective"}:
+            problems.append(f"{text!r} does not name the country")
+        if not re.search(r"\w", text):
+            problems.append("an empty template")
+    return problems
+
+
+def check_one(text: str) -> str:
+    """Refuse a template that names no artifact, or cannot be filled in."""
+    return checked("artifact", (text,))[0]
+
+
+def check_open(texts: tuple[str, ...]) -> tuple[str, ...]:
+    """Refuse a template that leaves the culture open and cannot be filled in."""
+    return checked("underspecified", texts)
+
+
+def check_within(texts: tuple[str, ...]) -> tuple[str, ...]:
+    """Refuse a template that names no country, or cannot be filled in."""
+    return checked("within_country", texts)
+
+
+def checked(part: TemplatePart, texts: tuple[str, ...]) -> tuple[str, ...]:
+    """Refuse templates with all that is wrong with them."""
+    problems = template_problems(part, texts)
+    if problems:
+        raise ValueError("; ".join(problems))
+    return texts
+
+
+Named = Annotated[str, AfterValidator(check_one)]
+
+
+class Verified(StrictModel):
+    """Who checked a translation, and when."""
+
+    by: Annotated[str, Field(min_length=1)]
+    on: Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$"), AfterValidator(past_day)]
+
+
+class ConceptWords(StrictModel):
+    """How prompts of one language speak of a concept."""
+
+    artifact: Annotated[
+        Named | None,
+        Field(description="Names an artifact: {name}, and {country} or {adjective}, as in `A photo of {name}, …`."),
+    ] = None
+    subconcepts: Annotated[
+        Mapping[str, Named], Field(description="The same for artifacts of a subconcept, by its name.")
+    ] = {}
+    underspecified: Annotated[
+        tuple[str, ...], AfterValidator(check_open), Field(description="Leave artifact and country open.")
+    ] = ()
+    within_country: Annotated[
+        tuple[str, ...], AfterValidator(check_within), Field(description="Name {country} or {adjective} alone.")
+    ] = ()
+    verified: Annotated[Verified | None, Field(description="Who checked words that are not English, and when.")] = None
+
+    def artifact_templates(self, concept: str) -> Mapping[str, str]:
+        """Give the templates that name an artifact, by concept, or concept and subconcept."""
+        own = {} if self.artifact is None else {concept: self.artifact}
+        return own | {f"{concept}/{name}": text for name, text in self.subconcepts.items()}
+
+
+def check_verified(words: Mapping[str, ConceptWords]) -> Mapping[str, ConceptWords]:
+    """Refuse words in another language that no speaker has verified."""
+    unverified = sorted(language for language, said in words.items() if language != ENGLISH and said.verified is None)
+    if unverified:
+        raise ValueError(f"{', '.join(unverified)}: {UNVERIFIED}")
+    return words
+
+
+# How a statement is made, in one bit, so that a walk can choose which statements count.
+#
+# Each property has six kinds of statements: of best rank, of another rank that is not deprecated, deprecated; and
+# each of these with or without an end (qualifier P582). An edge or a node carries the bits of all its statements.
+
+EDGE_PROPERTIES = ("P31", "P279")
+COUNTRY_PROPERTIES = ("P495", "P17")
+
+BEST, OTHER, DEPRECATED = range(3)
+ALLOWED: dict[str, tuple[int, ...]] = {
+    "truthy": (BEST,),
+    "not-deprecated": (BEST, OTHER),
+    "all": (BEST, OTHER, DEPRECATED),
+}
+KINDS = 6
+
+
+def mask_of(
+    properties: Sequence[str], family: Sequence[str], *, ranks: Ranks = "not-deprecated", ended: Ended = "keep"
+) -> int:
+    """Give the bits of the statements that count; `family` is EDGE_PROPERTIES or COUNTRY_PROPERTIES."""
+    ends = (0, 1) if ended == "keep" else (0,)
+    return sum(
+        1 << (KINDS * family.index(name) + 2 * rank + end)
+        for name in properties
+        for rank in ALLOWED[ranks]
+        for end in ends
+    )
+
+
+def flags_of(statements: pl.DataFrame, family: Sequence[str]) -> pl.DataFrame:
+    """Give the statements of a family of properties that have a value: number, value and flags (u16).
+
+    The best rank of an item for a property is `preferred` where any statement has it, also one without a value.
+    """
+    own = with_preference(statements.filter(pl.col("property").is_in(list(family))))
+    rank = (
+        pl.when(pl.col("rank") == "deprecated")
+        .then(DEPRECATED)
+        .when((pl.col("rank") == "preferred") | ~pl.col("preference"))
+        .then(BEST)
+        .otherwise(OTHER)
+    )
+    place = pl.col("property").replace_strict({name: n for n, name in enumerate(family)}, return_dtype=pl.UInt16)
+    kind = place * KINDS + 2 * rank.cast(pl.UInt16) + pl.col("ended").cast(pl.UInt16)
+    bits = pl.lit(2, pl.UInt32).pow(kind).cast(pl.UInt16)
+    return own.select("number", "value", flags=bits).filter(pl.col("value").is_not_null())
+
+
+def is_truthy() -> pl.Expr:
+    """Tell which of all statements of some items are of the best rank of their item and property."""
+    preferred = pl.col("rank") == "preferred"
+    return preferred | ((pl.col("rank") == "normal") & ~preferred.any().over("number", "property"))
+
+
+def with_preference(statements: pl.DataFrame) -> pl.DataFrame:
+    """Say of each statement whether its item prefers any of that property; few do, so that these are looked for."""
+    preferred = statements.filter(pl.col("rank") == "preferred").select("number", "property").unique()
+    if preferred.is_empty():
+        return statements.with_columns(preference=False)
+    marked = preferred.with_columns(preference=True)
+    joined = statements.join(marked, on=["number", "property"], how="left", maintain_order="left")
+    return joined.with_columns(pl.col("preference").fill_null(value=False))
+
 
 FOLDER = "kg/concepts"
 

@@ -7,6 +7,7 @@ what OpenStreetMap's country-coder has.
 """
 
 import csv
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -16,32 +17,33 @@ import yaml
 from pydantic import AfterValidator, Field
 
 from culturekit.errors import ConfigError, Problem, UsageError
-from culturekit.kg.qids import Qid
 from culturekit.storage.package_data import shipped
-from culturekit.storage.yaml_model import StrictModel, closest, validate
-from culturekit.storage.yaml_source import YamlSource, read_yaml
+from culturekit.storage.yaml_source import StrictModel, YamlSource, closest, read_yaml, validate
 
-__all__ = [
-    "CARRIED",
-    "OWN_FILE",
-    "UN_REGIONS",
-    "WORLD",
-    "Country",
-    "CountryFile",
-    "by_qid",
-    "countries",
-    "countries_text",
-    "country",
-    "country_files",
-    "file_of",
-    "not_in_use",
-    "own_countries",
-    "read_countries",
-    "use_countries",
-    "use_countries_beside",
-    "use_countries_of_recipe",
-    "whole_world",
-]
+# Item identifiers, checked once at the border.
+
+ADDRESS = re.compile(r"wd:|https?://www\.wikidata\.org/(?:wiki|entity)/")
+"""What may stand before an item."""
+
+QID = re.compile(r"^Q[1-9][0-9]*\Z")
+
+
+def check_qid(text: str) -> str:
+    """Accept a QID."""
+    if not QID.match(text) or int(text[1:]) >= 2**32:
+        raise ValueError(f"a QID is Q and a number, found {text[:40]!r}")
+    return text
+
+
+Qid = Annotated[str, AfterValidator(check_qid)]
+
+
+def number_of_item(qid: str) -> int:
+    """Read a QID that a user typed: `Q42` is 42."""
+    if not QID.match(qid) or int(qid[1:]) >= 2**32:
+        raise UsageError("not an item", expected="a QID such as Q42", found=repr(qid))
+    return int(qid[1:])
+
 
 UN_REGIONS: Mapping[str, str] = {
     "Antarctica": "Antarctica",

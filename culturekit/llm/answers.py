@@ -13,7 +13,7 @@ from culturekit.llm.reply_watch import ReplyWatch
 from culturekit.llm.rows import Answered
 from culturekit.records.work import Work
 from culturekit.stages.stage_command import Typed
-from culturekit.storage.manifest import JOURNAL
+from culturekit.storage.digests import JOURNAL
 
 if TYPE_CHECKING:
     from culturekit.llm.engine import AskOptions

@@ -16,7 +16,7 @@ from culturekit.llm.ledger import Spent
 from culturekit.llm.prices import worst_cost
 from culturekit.llm.rows import REPAIR_MARK
 from culturekit.llm.usage import estimate, input_bound
-from culturekit.stages.asking import Left
+from culturekit.stages.stage import Left
 
 LEAST_SHARED = 200
 """Bytes at both ends: the instructions and the schema. Requests that share less are known by their keys only."""

@@ -28,7 +28,7 @@ from culturekit.llm.journal_writer import Fact, JournalWriter, pieces
 from culturekit.records.choices import ANSWERED
 from culturekit.records.work import Work
 from culturekit.storage.atomic import sync_folder, write_atomically
-from culturekit.storage.locks import hold
+from culturekit.storage.stage_folder import hold
 
 _TAG = "run_tag"
 _LAST = "SELECT tag, mode FROM runs JOIN replies ON replies.run = runs.number ORDER BY replies.number DESC LIMIT 1"

@@ -15,8 +15,8 @@ from culturekit.llm.journal_file import FILE, PAID, SOUND, check_types, errors_e
 from culturekit.llm.untrusted.redaction import redact
 from culturekit.llm.usage import dollars
 from culturekit.records.choices import ANSWERED
+from culturekit.storage.digests import JOURNAL
 from culturekit.storage.foreign_text import printable
-from culturekit.storage.manifest import JOURNAL
 
 PARTIAL = ".partial"
 PREVIOUS = ".previous"

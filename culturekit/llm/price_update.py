@@ -27,8 +27,7 @@ from culturekit.llm.prices import (
     today,
 )
 from culturekit.storage.atomic import write_atomically
-from culturekit.storage.yaml_model import validate
-from culturekit.storage.yaml_source import parse_yaml
+from culturekit.storage.yaml_source import parse_yaml, validate
 
 LARGEST = 50_000_000
 """Bytes of a source; LiteLLM's list is under two million."""

@@ -21,7 +21,7 @@ from culturekit.llm.endpoints import is_elsewhere
 from culturekit.llm.journal_file import Mode
 from culturekit.llm.usage import dollars
 from culturekit.storage.package_data import shipped
-from culturekit.storage.yaml_model import StrictModel, load_model
+from culturekit.storage.yaml_source import StrictModel, load_model
 
 logger = logging.getLogger(__name__)
 

@@ -1,5 +1,3 @@
-from culturekit.metrics.ahead.composite import exaggeration as exaggeration
-from culturekit.metrics.ahead.composite import faithfulness as faithfulness
 from culturekit.metrics.ahead.descriptor_scores import (
     DimensionScore as DimensionScore,
 )
@@ -12,6 +10,8 @@ from culturekit.metrics.ahead.descriptor_scores import (
 from culturekit.metrics.ahead.descriptor_scores import (
     descriptor_diversity as descriptor_diversity,
 )
+from culturekit.metrics.ahead.descriptor_scores import exaggeration as exaggeration
+from culturekit.metrics.ahead.descriptor_scores import faithfulness as faithfulness
 from culturekit.metrics.ahead.descriptor_scores import (
     hallucination as hallucination,
 )
@@ -21,14 +21,11 @@ from culturekit.metrics.ahead.descriptor_scores import (
 from culturekit.metrics.ahead.descriptor_scores import (
     semantic_diversity as semantic_diversity,
 )
-from culturekit.metrics.ahead.dimensions import (
+from culturekit.metrics.ahead.matching import (
     DEFAULT_TAU as DEFAULT_TAU,
 )
-from culturekit.metrics.ahead.dimensions import (
+from culturekit.metrics.ahead.matching import (
     PUBLISHED_TAUS as PUBLISHED_TAUS,
-)
-from culturekit.metrics.ahead.dimensions import (
-    calibrate_tau as calibrate_tau,
 )
 from culturekit.metrics.ahead.matching import BestMatches as BestMatches
 from culturekit.metrics.ahead.matching import (
@@ -36,99 +33,98 @@ from culturekit.metrics.ahead.matching import (
 )
 from culturekit.metrics.ahead.matching import best_matches as best_matches
 from culturekit.metrics.ahead.matching import (
+    calibrate_tau as calibrate_tau,
+)
+from culturekit.metrics.ahead.matching import (
     normalise_phrase as normalise_phrase,
 )
 from culturekit.metrics.ahead.matching import (
     phrase_lists as phrase_lists,
 )
-from culturekit.metrics.captions.caption_alignment import C3Alignment as C3Alignment
-from culturekit.metrics.captions.caption_alignment import alignment_c3 as alignment_c3
-from culturekit.metrics.captions.caption_alignment import keep_best as keep_best
+from culturekit.metrics.captions import C3Alignment as C3Alignment
+from culturekit.metrics.captions import alignment_c3 as alignment_c3
+from culturekit.metrics.captions import keep_best as keep_best
 from culturekit.metrics.catalog import CATALOG as CATALOG
 from culturekit.metrics.catalog import Metric as Metric
 from culturekit.metrics.corrected.audit_sampling import audit_sample as audit_sample
+from culturekit.metrics.corrected.audited_counts import rater_model as rater_model
 from culturekit.metrics.corrected.corrected_diversity import vendi_corrected as vendi_corrected
 from culturekit.metrics.corrected.judged_means import JudgedMean as JudgedMean
 from culturekit.metrics.corrected.judged_means import judged_mean as judged_mean
-from culturekit.metrics.corrected.raters import rater_model as rater_model
 from culturekit.metrics.corrected.references import homogeneity_test as homogeneity_test
 from culturekit.metrics.diversity.batch_diversity import vendi_batches as vendi_batches
-from culturekit.metrics.diversity.bounds import vendi_bounds as vendi_bounds
+from culturekit.metrics.diversity.batch_diversity import (
+    vendi_jackknife as vendi_jackknife,
+)
+from culturekit.metrics.diversity.batch_diversity import (
+    vendi_rarefied as vendi_rarefied,
+)
+from culturekit.metrics.diversity.kernel_diversity import STANDARD_KERNELS as STANDARD_KERNELS
 from culturekit.metrics.diversity.kernel_diversity import mean_cosine as mean_cosine
 from culturekit.metrics.diversity.kernel_diversity import vendi_features as vendi_features
 from culturekit.metrics.diversity.kernel_diversity import vendi_kernel as vendi_kernel
-from culturekit.metrics.diversity.kernels import STANDARD_KERNELS as STANDARD_KERNELS
 from culturekit.metrics.diversity.label_diversity import (
     QVS as QVS,
 )
+from culturekit.metrics.diversity.label_diversity import distribution as distribution
 from culturekit.metrics.diversity.label_diversity import (
     qvs as qvs,
 )
 from culturekit.metrics.diversity.label_diversity import (
     vendi as vendi,
 )
+from culturekit.metrics.diversity.label_diversity import vendi_bounds as vendi_bounds
 from culturekit.metrics.diversity.label_diversity import (
     vendi_table as vendi_table,
 )
-from culturekit.metrics.diversity.label_shares import distribution as distribution
-from culturekit.metrics.diversity.rarefaction import (
-    vendi_jackknife as vendi_jackknife,
-)
-from culturekit.metrics.diversity.rarefaction import (
-    vendi_rarefied as vendi_rarefied,
-)
-from culturekit.metrics.inclusion.annotator_quality import drop_unreliable as drop_unreliable
-from culturekit.metrics.inclusion.manifold_appeal import (
-    appeal_and_similarity as appeal_and_similarity,
-)
-from culturekit.metrics.inclusion.manifold_appeal import (
-    appeal_in_manifold as appeal_in_manifold,
-)
+from culturekit.metrics.inclusion.region_rates import Themes as Themes
 from culturekit.metrics.inclusion.region_rates import (
     consistency_and_representation as consistency_and_representation,
 )
 from culturekit.metrics.inclusion.region_rates import (
     in_region_rates as in_region_rates,
 )
-from culturekit.metrics.inclusion.survey_themes import Themes as Themes
-from culturekit.metrics.inclusion.survey_themes import survey_themes as survey_themes
+from culturekit.metrics.inclusion.region_rates import survey_themes as survey_themes
+from culturekit.metrics.inclusion.region_rates import (
+    task2_agreement as task2_agreement,
+)
+from culturekit.metrics.inclusion.region_rates import (
+    triplet_agreement as triplet_agreement,
+)
 from culturekit.metrics.inclusion.task2_files import (
     Task2File as Task2File,
 )
+from culturekit.metrics.inclusion.task2_files import drop_unreliable as drop_unreliable
 from culturekit.metrics.inclusion.task2_files import (
     read_task2 as read_task2,
 )
 from culturekit.metrics.inclusion.task2_files import (
     read_task2_file as read_task2_file,
 )
-from culturekit.metrics.inclusion.task_agreement import (
-    task2_agreement as task2_agreement,
-)
-from culturekit.metrics.inclusion.task_agreement import (
-    triplet_agreement as triplet_agreement,
-)
-from culturekit.metrics.inclusion.triplet_combos import (
+from culturekit.metrics.inclusion.triplet_distances import (
     ImageSet as ImageSet,
 )
-from culturekit.metrics.inclusion.triplet_combos import (
-    image_set as image_set,
+from culturekit.metrics.inclusion.triplet_distances import (
+    appeal_and_similarity as appeal_and_similarity,
 )
-from culturekit.metrics.inclusion.triplet_combos import (
-    triplets as triplets,
+from culturekit.metrics.inclusion.triplet_distances import (
+    appeal_in_manifold as appeal_in_manifold,
 )
 from culturekit.metrics.inclusion.triplet_distances import (
     closer_rates as closer_rates,
 )
 from culturekit.metrics.inclusion.triplet_distances import (
+    image_set as image_set,
+)
+from culturekit.metrics.inclusion.triplet_distances import (
     triplet_distance as triplet_distance,
 )
-from culturekit.metrics.linguistic.corrected_tones import CorrectedTones as CorrectedTones
-from culturekit.metrics.linguistic.corrected_tones import corrected_tones as corrected_tones
-from culturekit.metrics.linguistic.dialects import dialect_gap as dialect_gap
+from culturekit.metrics.inclusion.triplet_distances import (
+    triplets as triplets,
+)
+from culturekit.metrics.linguistic.human_tables import dialect_gap as dialect_gap
 from culturekit.metrics.linguistic.human_tables import likert_table as likert_table
 from culturekit.metrics.linguistic.human_tables import relevance_rates as relevance_rates
-from culturekit.metrics.linguistic.monk_scale import MONK_TONES as MONK_TONES
-from culturekit.metrics.linguistic.monk_scale import nearest_tone as nearest_tone
 from culturekit.metrics.linguistic.neutral_groups import (
     NeutralSpread as NeutralSpread,
 )
@@ -141,9 +137,13 @@ from culturekit.metrics.linguistic.neutral_groups import (
 from culturekit.metrics.linguistic.neutral_groups import question_pair as question_pair
 from culturekit.metrics.linguistic.picture_tones import SkinTone as SkinTone
 from culturekit.metrics.linguistic.picture_tones import skin_tone as skin_tone
+from culturekit.metrics.linguistic.tone_histograms import MONK_TONES as MONK_TONES
+from culturekit.metrics.linguistic.tone_histograms import CorrectedTones as CorrectedTones
 from culturekit.metrics.linguistic.tone_histograms import (
     Spread as Spread,
 )
+from culturekit.metrics.linguistic.tone_histograms import corrected_tones as corrected_tones
+from culturekit.metrics.linguistic.tone_histograms import nearest_tone as nearest_tone
 from culturekit.metrics.linguistic.tone_histograms import (
     tone_histogram as tone_histogram,
 )
@@ -151,9 +151,9 @@ from culturekit.metrics.linguistic.tone_histograms import (
     tone_spread as tone_spread,
 )
 from culturekit.metrics.linguistic.tone_histograms import tone_spread_interval as tone_spread_interval
-from culturekit.metrics.questions.graph_scores import DSGScore as DSGScore
-from culturekit.metrics.questions.graph_scores import dsg_score as dsg_score
-from culturekit.metrics.questions.yes_probabilities import vqa_score as vqa_score
+from culturekit.metrics.questions import DSGScore as DSGScore
+from culturekit.metrics.questions import dsg_score as dsg_score
+from culturekit.metrics.questions import vqa_score as vqa_score
 from culturekit.metrics.realism.clip_scores import (
     PRESENCE_THRESHOLDS as PRESENCE_THRESHOLDS,
 )
@@ -170,6 +170,7 @@ from culturekit.metrics.realism.clip_scores import (
 from culturekit.metrics.realism.clip_scores import (
     yes_by_score as yes_by_score,
 )
+from culturekit.metrics.realism.features import squared_radii as squared_radii
 from culturekit.metrics.realism.features import unduplicated as unduplicated
 from culturekit.metrics.realism.manifolds import (
     PRDC as PRDC,
@@ -187,7 +188,6 @@ from culturekit.metrics.realism.manifolds import (
 from culturekit.metrics.realism.manifolds import (
     prdc as prdc,
 )
-from culturekit.metrics.realism.neighbours import squared_radii as squared_radii
 from culturekit.metrics.realism.set_distances import InceptionScore as InceptionScore
 from culturekit.metrics.realism.set_distances import frechet_distance as frechet_distance
 from culturekit.metrics.realism.set_distances import inception_score as inception_score
@@ -206,17 +206,27 @@ from culturekit.metrics.statistics.chance_corrected import (
 from culturekit.metrics.statistics.chance_corrected import (
     krippendorff_alpha as krippendorff_alpha,
 )
-from culturekit.metrics.statistics.clustered_shares import clustered_share as clustered_share
+from culturekit.metrics.statistics.chance_corrected import (
+    pairwise_agreement as pairwise_agreement,
+)
+from culturekit.metrics.statistics.chance_corrected import (
+    rating_counts as rating_counts,
+)
+from culturekit.metrics.statistics.chance_corrected import (
+    unanimous_agreement as unanimous_agreement,
+)
 from culturekit.metrics.statistics.comparisons import Comparison as Comparison
+from culturekit.metrics.statistics.comparisons import benjamini_hochberg as benjamini_hochberg
 from culturekit.metrics.statistics.comparisons import compare as compare
-from culturekit.metrics.statistics.corrections import benjamini_hochberg as benjamini_hochberg
-from culturekit.metrics.statistics.corrections import holm as holm
+from culturekit.metrics.statistics.comparisons import compare_models as compare_models
+from culturekit.metrics.statistics.comparisons import group_gap as group_gap
+from culturekit.metrics.statistics.comparisons import holm as holm
+from culturekit.metrics.statistics.correlations import bootstrap as bootstrap
 from culturekit.metrics.statistics.correlations import correlate as correlate
-from culturekit.metrics.statistics.group_gaps import group_gap as group_gap
 from culturekit.metrics.statistics.intervals import Interval as Interval
+from culturekit.metrics.statistics.intervals import clustered_share as clustered_share
 from culturekit.metrics.statistics.intervals import interval as interval
 from culturekit.metrics.statistics.intervals import proportion_interval as proportion_interval
-from culturekit.metrics.statistics.model_comparisons import compare_models as compare_models
 from culturekit.metrics.statistics.pools import (
     JudgeCalibration as JudgeCalibration,
 )
@@ -225,16 +235,6 @@ from culturekit.metrics.statistics.pools import (
     calibrate_judge as calibrate_judge,
 )
 from culturekit.metrics.statistics.pools import pool_divergence as pool_divergence
-from culturekit.metrics.statistics.rating_tables import (
-    pairwise_agreement as pairwise_agreement,
-)
-from culturekit.metrics.statistics.rating_tables import (
-    rating_counts as rating_counts,
-)
-from culturekit.metrics.statistics.rating_tables import (
-    unanimous_agreement as unanimous_agreement,
-)
-from culturekit.metrics.statistics.resampling import bootstrap as bootstrap
 
 MODULES: dict[str, str]
 __all__: list[str]

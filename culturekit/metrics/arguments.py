@@ -11,15 +11,6 @@ from culturekit.errors import UsageError
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = [
-    "argument_error",
-    "check_choice",
-    "check_confidence",
-    "check_count",
-    "check_order",
-    "finite_vector",
-    "polars_frame",
-]
 
 LONGEST_SHOWN = 80
 NUMBERS = (int, float, np.integer, np.floating)

@@ -24,7 +24,7 @@ from culturekit.pipeline.steps.report_stage import folders_of, recorded
 from culturekit.records.schemas import IMAGES, PROMPTS, SCORES, VALUES
 from culturekit.records.work import Progress
 from culturekit.report.run_folders import RunFolders
-from culturekit.report.site.results import model_id
+from culturekit.report.site.pages import model_id
 from culturekit.stages import roles
 from culturekit.version import VERSION, install_line
 

@@ -6,17 +6,15 @@ from pathlib import Path
 
 from culturekit.config.kinds import AnyRecipe, wired
 from culturekit.errors import ConfigError, Problem, UsageError
-from culturekit.pipeline.planning.refusals import refusals
-from culturekit.pipeline.steps.report_stage import RECIPE_RECORD, recorded
+from culturekit.pipeline.planning import refusals
+from culturekit.pipeline.steps.report_stage import recorded
 from culturekit.records.work import Engine, Progress, Quiet
 from culturekit.stages import roles
-from culturekit.stages.run_stage import StageRun, run_stage
+from culturekit.stages.run import RECIPE_RECORD, StageRun, run_stage
 from culturekit.stages.stage import Stage
 from culturekit.storage.atomic import write_atomically
 from culturekit.storage.digests import canonical_json
-from culturekit.storage.locks import hold
-
-__all__ = ["run_recipe", "stages_until"]
+from culturekit.storage.stage_folder import hold
 
 LOCK = ".lock"
 

@@ -16,36 +16,30 @@ import msgspec
 import polars as pl
 
 from culturekit.annotate.answer_desk import AnswerDesk, open_desk
-from culturekit.annotate.answer_journal import AnswerJournal, journal_in
-from culturekit.annotate.audit_answers import AUDIT
+from culturekit.annotate.answers import AnswerJournal, journal_in
 from culturekit.annotate.export import ExportOptions
-from culturekit.annotate.importing import import_answers
-from culturekit.annotate.quotas import Quotas
+from culturekit.annotate.importing import AUDIT, import_answers
+from culturekit.annotate.tasks import Quotas
 from culturekit.config.recipe import Recipe
 from culturekit.config.recipe_parts import Audit
 from culturekit.counting import counted, counted_reason
 from culturekit.defaults import SHORTLIST
 from culturekit.errors import CultureKitError, UsageError
-from culturekit.families.collection_scores import QvsOptions
-from culturekit.families.corrected import Correction, score_corrected
+from culturekit.families.audited import ToAuditOptions, ToAuditReads, draw_audit_sample
+from culturekit.families.corrected import Correction, QvsOptions, score_corrected
 from culturekit.families.handles.inputs import Files
-from culturekit.families.to_audit import ToAuditOptions, ToAuditReads, draw_audit_sample
-from culturekit.metrics.diversity.kernels import STANDARD_KERNELS
+from culturekit.metrics.diversity.kernel_diversity import STANDARD_KERNELS
 from culturekit.pipeline.steps.annotate_stages import ExportFiles, export_stage, import_stage
-from culturekit.pipeline.steps.report_stage import RECIPE_RECORD, folders_of
+from culturekit.pipeline.steps.report_stage import folders_of
 from culturekit.records.schemas import AUDITS, IMAGES, MATCHES
 from culturekit.records.work import Engine, Progress, Quiet, Work
-from culturekit.report.looks import shown_by
 from culturekit.report.run_folders import HEADLINE_KERNEL, RunFolders
+from culturekit.report.shots import shown_by
 from culturekit.stages import roles
-from culturekit.stages.run import Run
-from culturekit.stages.run_stage import run_stage
-from culturekit.storage.digests import digest_file
-from culturekit.storage.locks import hold
-from culturekit.storage.manifest import read_manifest
+from culturekit.stages.run import RECIPE_RECORD, Run, run_stage
+from culturekit.storage.digests import digest_file, read_manifest
+from culturekit.storage.stage_folder import hold
 from culturekit.storage.tables import read_table
-
-__all__ = ["AuditSize", "Narrowing", "audit_desk", "form_desk", "journal_of", "with_answers"]
 
 logger = logging.getLogger(__name__)
 

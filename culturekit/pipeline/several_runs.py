@@ -17,27 +17,27 @@ from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS
 from culturekit.pipeline.steps.report_stage import CUBE, SECTION_REPORTS, folders_of, recorded
 from culturekit.records.schemas import SCORES
 from culturekit.records.work import Outcome, Work
-from culturekit.report.inert import plain
-from culturekit.report.render import template_text
-from culturekit.report.run_folders import RunFolders, with_comparison
-from culturekit.report.several.ground import ground_of, same_ground
-from culturekit.report.several.page import SeveralData, collect_several, render_several
-from culturekit.report.site.pages import STYLE, SiteRun, write_artifact_pages, write_model_pages
-from culturekit.report.site.results import (
+from culturekit.report.run_folders import RunFolders, plain, with_comparison
+from culturekit.report.several import SeveralData, collect_several, ground_of, render_several, same_ground
+from culturekit.report.shots import NO_COPY, copies, small_copy
+from culturekit.report.site.pages import (
+    STYLE,
+    ScoredRun,
+    SiteRun,
     every_eval_ever,
     exported,
     filed_under,
     hub_results,
     samples_of,
     scored_when,
+    write_artifact_pages,
+    write_model_pages,
+    write_scored_runs,
 )
-from culturekit.report.site.scored_pages import ScoredRun, write_scored_runs
-from culturekit.report.thumbnails import NO_COPY, copies, small_copy
+from culturekit.report.write import template_text
 from culturekit.stages.stage import Stage
 from culturekit.storage.atomic import write_atomically
 from culturekit.storage.tables import write_table
-
-__all__ = ["several_runs_stage", "site_stage"]
 
 COMPARED = ("vs", "qvs")
 

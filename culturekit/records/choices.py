@@ -3,32 +3,6 @@
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
-__all__ = [
-    "ANSWERED",
-    "SEED",
-    "TRIPLE_SUFFIXES",
-    "Aggregate",
-    "ChannelName",
-    "ChannelsName",
-    "CountryChoice",
-    "DrawName",
-    "Ended",
-    "ExportChoice",
-    "ExportFormat",
-    "GraphDirection",
-    "GraphFormat",
-    "Included",
-    "KgSource",
-    "PictureFormat",
-    "PromptKind",
-    "Ranks",
-    "ReleaseFormat",
-    "SchemaKind",
-    "Semantics",
-    "TemplateSetName",
-    "VerdictWord",
-]
-
 ANSWERED = ("ok", "repaired")
 """How a reply, or a judgment, ends that is an answer."""
 
@@ -110,3 +84,50 @@ TRIPLE_SUFFIXES: Mapping[GraphFormat, str] = {"ntriples": ".nt", "turtle": ".ttl
 
 KgSource: TypeAlias = Literal["dump", "sparql"]
 """Where facts about items come from: a graph made of a dump, or an endpoint."""
+
+
+# The keys that a task, an annotation, a result and a person have in exports of Label Studio and of the form.
+
+
+def words(text: str) -> frozenset[str]:
+    """Read a list of keys."""
+    return frozenset(text.split())
+
+
+TASK_KEYS = words("""
+    id data annotations predictions drafts meta created_at updated_at inner_id total_annotations cancelled_annotations
+    total_predictions comment_count unresolved_comment_count last_comment_updated_at project updated_by comment_authors
+    file_upload allow_skip overlap is_labeled agreement avg_lead_time draft_exists precomputed_agreement state
+""")
+ANNOTATION_KEYS = words("""
+    id completed_by result was_cancelled ground_truth created_at updated_at draft_created_at lead_time prediction
+    result_count unique_id import_id last_action bulk_created task project updated_by parent_prediction
+    parent_annotation last_created_by created_username created_ago state
+""")
+RESULT_KEYS = words("id from_name to_name type value origin meta score readonly hidden")
+PERSON_KEYS = words("id email first_name last_name username avatar initials last_activity phone")
+
+STUDY_KEYS = ("prolific_pid", "study_id", "session_id")
+"""The ids that links of Prolific carry into the form."""
+
+LONGEST_TEXT = 20_000
+"""Characters of a written answer; a longer one is set aside."""
+
+LONGEST_RAW = 20_000
+"""Characters that are kept of an annotation that is set aside."""
+
+
+# The published swatches of the Monk scale.
+
+MONK_SWATCHES = ("f6ede4", "f3e7db", "f7ead0", "eadaba", "d7bd96", "a07e56", "825c43", "604134", "3a312a", "292420")
+"""sRGB as hexadecimal digits, the lightest tone first."""
+
+
+# What people mean who name no place: the audit form tells them apart, since only the first are alike.
+
+NO_CULTURE = "no culture shown"
+CANNOT_TELL = "cannot tell"
+NOT_IN_LIST = "not in the list"
+
+NONE_MEANS = (NO_CULTURE, CANNOT_TELL, NOT_IN_LIST)
+"""The values of `none_means` in a table of audits."""

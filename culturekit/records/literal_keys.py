@@ -4,8 +4,6 @@ import re
 
 from culturekit.errors import UsageError
 
-__all__ = ["LIKE_KEY", "NAMED_KEY", "is_key_name", "key_problem", "masked", "refuse_key"]
-
 NAMED_KEY = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 """A key by the name of the environment variable that holds it, such as `${OPENAI_API_KEY}`."""
 

@@ -6,8 +6,6 @@ from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
-__all__ = ["once_per_state", "state_of"]
-
 MANY = 256
 """Files of a folder that are looked at; of one with more the folder alone is."""
 

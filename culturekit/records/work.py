@@ -5,8 +5,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-__all__ = ["MARKED", "NOT_COMPARABLE", "QUARANTINED", "UNDER_REVIEW", "Engine", "Outcome", "Progress", "Quiet", "Work"]
-
 QUARANTINED = "quarantined"
 """Under this name a stage counts rows that stay in its tables, but that a person has to look at."""
 

@@ -1,14 +1,22 @@
 """Which differences between models are more than chance."""
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from html import escape
+from typing import Any
 
 import polars as pl
 
-from culturekit.report.figures import Figure, larger_first
-from culturekit.report.run_folders import RunFolders
-
-__all__ = ["DifferenceLine", "difference_lines", "lines_of"]
+from culturekit.families.listing import all_metrics
+from culturekit.metrics.catalog import Metric
+from culturekit.metrics.diversity.kernel_diversity import STANDARD_KERNELS
+from culturekit.metrics.scoring.image_collections import parsed
+from culturekit.records.schemas import SCORES
+from culturekit.report.charts import drawing
+from culturekit.report.countries import over_all_concepts
+from culturekit.report.run_folders import Figure, RunFolders, figure, figure_in, inert, larger_first
+from culturekit.stages import roles
 
 COMPARED = ("vs", "qvs")
 
@@ -91,3 +99,296 @@ def lines_of(table: pl.DataFrame, *, kernel: str, labels: str = "mapped") -> Ite
             left_out=row["left_out"] or 0,
             differ_in=tuple(row["differ_in"] or ()),
         )
+
+
+# Gaps between groups of countries, such as the Global North and South, read from their scores.
+
+METRICS = {"vs": "diversity within countries, VS", "qvs": "quality times diversity, qVS", "quality": "quality"}
+
+PARAMS = pl.Struct(
+    [
+        *(pl.Field(name, pl.String) for name in ("a", "b", "metric", "scheme", "target")),
+        pl.Field("of", pl.Struct({"labels": pl.String, "kernel": pl.String})),
+        pl.Field("prompts", pl.Int64),
+        pl.Field("p_corrected", pl.Float64),
+    ]
+)
+
+FULL = {"GN": "Global North", "GS": "Global South"}
+
+WIDTH, LEFT, RIGHT, ROW, FOOT = 680, 230, 30, 40, 40
+
+NAME = 30
+"""Letters of a model's name that the chart has room for; the table has all."""
+
+
+@dataclass(frozen=True, slots=True)
+class GapLine:
+    """How much more the countries of one group score than those of another, for one model.
+
+    Attributes:
+        gap: first less second.
+        p: corrected for the number of gaps; None where nothing says how much values scatter.
+        prompts: of both groups.
+        countries: of the first group, and of the second.
+        target: whether it speaks about other prompts (`population`) or about `these`.
+    """
+
+    model: str
+    metric: str
+    concept: str | None
+    labels: str
+    first: str
+    second: str
+    scheme: str
+    gap: Figure
+    p: float | None
+    prompts: int
+    countries: tuple[tuple[str, ...], tuple[str, ...]]
+    target: str
+
+    @property
+    def beyond_chance(self) -> bool:
+        """Tell whether the gap is more than chance."""
+        return self.p is not None and self.p < 0.05
+
+
+def gaps_in(run: RunFolders) -> tuple[GapLine, ...] | None:
+    """Read the gaps of a run; None for one that was not asked for them."""
+    found = run.read(roles.GAPS, SCORES)
+    return None if found is None else tuple(gap_lines(run, found))
+
+
+def gap_lines(run: RunFolders, scores: pl.DataFrame) -> Iterator[GapLine]:
+    """Give the gaps of each model, over all concepts where there are several."""
+    found = scores.with_row_index("row").filter(pl.col("metric") == "group_gap", pl.col("model").is_in(run.models))
+    about = found.drop("metric").with_columns(p=pl.col("params").str.json_decode(PARAMS)).unnest("p")
+    about = about.with_columns(labels=pl.col("of").struct.field("labels"), kernel=pl.col("of").struct.field("kernel"))
+    about = about.filter(pl.col("metric").is_in(list(METRICS)), pl.col("labels") != "truth")
+    shown = over_all_concepts(about, "model", "metric", "labels", "group")
+    places = {metric: place for place, metric in enumerate(METRICS)}
+    order = pl.col("metric").replace_strict(places), "scheme", "group", "labels", "concept", "model", "row"
+    for row in shown.sort(*order, nulls_last=True).to_dicts():
+        said = parsed(row["params"])
+        a, b = said["a"], said["b"]
+        yield GapLine(
+            model=row["model"],
+            metric=METRICS[row["metric"]],
+            concept=row["concept"],
+            labels=row["labels"],
+            first=FULL.get(a, a),
+            second=FULL.get(b, b),
+            scheme=row["scheme"],
+            gap=figure_in(row),
+            p=row["p_corrected"],
+            prompts=row["prompts"],
+            countries=(tuple(said["countries"][a]), tuple(said["countries"][b])),
+            target=row["target"],
+        )
+
+
+def gap_chart(lines: Sequence[GapLine]) -> str:
+    """Draw each gap as a dot with its interval on a scale around 0."""
+    ends = [abs(end) for line in lines for end in (line.gap.value, line.gap.low, line.gap.high) if end is not None]
+    widest = max([end for end in ends if end == end], default=0.0) * 1.1 or 1.0
+    height = ROW * len(lines) + FOOT
+    rows = (mark for number, line in enumerate(lines) for mark in row_of(line, ROW * number + ROW / 2, widest))
+    title, marks = "Gaps between groups of countries; the table below has the numbers", [*axis(widest, height - FOOT)]
+    marks += rows
+    return drawing("gap-chart-title", title, (WIDTH, height), marks, kind="chart gaps")
+
+
+def axis(widest: float, bottom: float) -> Iterator[str]:
+    """Draw the scale, with 0 in its middle."""
+    for tick in (-widest, -widest / 2, 0.0, widest / 2, widest):
+        kind = "zero" if tick == 0 else "grid"
+        yield f'<line class="{kind}" x1="{x(tick, widest):.1f}" x2="{x(tick, widest):.1f}" y1="0" y2="{bottom}"/>'
+        shown = f"{tick:+.2f}".replace("-", "\N{MINUS SIGN}") if tick else "0"
+        yield f'<text class="tick" x="{x(tick, widest):.1f}" y="{bottom + 16}" text-anchor="middle">{shown}</text>'
+
+
+def row_of(line: GapLine, y: float, widest: float) -> Iterator[str]:
+    """Draw one gap."""
+    name = line.model if len(line.model) <= NAME else f"{line.model[: NAME - 1]}…"
+    yield f'<text x="{LEFT - 12}" y="{y - 2:.1f}" text-anchor="end">{escape(inert(name))}</text>'
+    what = escape(inert(line.metric.partition(",")[0]))
+    yield f'<text class="tick" x="{LEFT - 12}" y="{y + 12:.1f}" text-anchor="end">{what}</text>'
+    if line.gap.value != line.gap.value:
+        return
+    kind = "mapped" if line.beyond_chance else "open"
+    if line.gap.low is not None and line.gap.high is not None:
+        ends = x(line.gap.low, widest), x(line.gap.high, widest)
+        yield f'<line class="mapped" x1="{ends[0]:.1f}" x2="{ends[1]:.1f}" y1="{y:.1f}" y2="{y:.1f}"/>'
+    yield f'<circle class="{kind}" cx="{x(line.gap.value, widest):.1f}" cy="{y:.1f}" r="5"/>'
+
+
+def x(value: float, widest: float) -> float:
+    """Place a gap on the scale."""
+    return LEFT + (WIDTH - LEFT - RIGHT) * (value / widest + 1) / 2
+
+
+# Heat maps of models by concepts, one for each kernel and metric, with floor and ceiling below.
+
+LABELS = ("corrected", "mapped", "truth")
+"""The kinds of labels, in the order in which their scores stand: what people put right leads."""
+
+TITLES = {"vs": "Diversity VS/{size}", "qvs": "Quality times diversity, qVS"}
+
+LIMITS = {
+    "ceiling": "ceiling: every artifact equally often",
+    "floor-culture-free": "floor: pictures of nothing",
+    "floor-shuffled": "floor: shuffled images",
+}
+"""The models in the scores that nobody is asked to judge, and how the page calls them."""
+
+Beside = tuple[Figure | None, Figure | None]
+"""The score that leads, and the mapped one where another leads."""
+
+Cells = tuple[tuple[Figure | None, ...], ...]
+"""For each concept a score per kind of labels."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelTable:
+    """One metric under one kernel: models down, concepts across, and for each concept a score per kind of labels.
+
+    Attributes:
+        concepts: across; None stands for all prompts together.
+        top: the end of the scale of colours, which begins at 0.
+        limits: floor and ceiling: what pictures that show nothing score, and pictures that show everything.
+    """
+
+    kernel: str
+    metric: str
+    title: str
+    concepts: tuple[str | None, ...]
+    labels: tuple[str, ...]
+    rows: tuple[tuple[str, Cells], ...]
+    top: float
+    limits: tuple[tuple[str, tuple[Figure | None, ...]], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Breakdown:
+    """Quality, diversity and their product: models down, concepts across.
+
+    Attributes:
+        rows: by model and concept, for each metric its score, corrected where people looked, and the mapped one beside.
+    """
+
+    concepts: tuple[str | None, ...]
+    metrics: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[tuple[Beside, ...], ...]], ...]
+
+
+def kernel_tables(scores: pl.DataFrame, models: Sequence[str], *, size: int) -> Iterator[KernelTable]:
+    """Give the heat maps of batches of a size, diversity first, kernel by kernel, the standard ones first."""
+    labels = tuple(label for label in LABELS if label in set(scores["labels"].drop_nulls()))
+    concepts = concepts_of(scores)
+    for kernel in dict.fromkeys([*STANDARD_KERNELS, *scores["kernel"].drop_nulls()]):
+        for metric in ("vs", "qvs"):
+            about = scores.filter(pl.col("kernel") == kernel, pl.col("metric") == metric, pl.col("country").is_null())
+            rows = []
+            for model in models:
+                own = about.filter(pl.col("model") == model)
+                cells = tuple(
+                    tuple(figure(own, concept=concept, labels=each) for each in labels) for concept in concepts
+                )
+                if any(score is not None for cell in cells for score in cell):
+                    rows.append((model, cells))
+            if rows:
+                limits = tuple(limits_of(about, concepts))
+                title = f"{TITLES[metric].format(size=size)}{order_of(about)}"
+                yield KernelTable(kernel, metric, title, concepts, labels, tuple(rows), top_of(rows), limits)
+
+
+def order_of(about: pl.DataFrame) -> str:
+    """Name the order of some scores, where it is not that of Shannon."""
+    orders = about["params"].str.json_path_match("$.q").drop_nulls().unique().to_list()
+    named = [f"{float(order):g}" for order in orders]
+    return "" if named in ([], ["1"]) else f", order q = {' and '.join(sorted(named))}"
+
+
+def concepts_of(scores: pl.DataFrame) -> tuple[str | None, ...]:
+    """List the concepts that were scored, all together first where that was scored too."""
+    named = tuple(scores["concept"].drop_nulls().unique().sort())
+    return (None, *named) if scores.filter(pl.col("metric") == "vs")["concept"].null_count() else named
+
+
+def top_of(rows: Sequence[tuple[str, Cells]]) -> float:
+    """Find the first tenth above every score."""
+    found = [each.value for _, cells in rows for cell in cells for each in cell if each is not None]
+    known = [value for value in found if not math.isnan(value)]
+    return max(math.ceil(max(known, default=1.0) * 10 - 1e-9), 1) / 10
+
+
+def limits_of(about: pl.DataFrame, concepts: Sequence[str | None]) -> Iterator[tuple[str, tuple[Figure | None, ...]]]:
+    """Give floor and ceiling below the scores of a kernel, concept by concept."""
+    for model, title in LIMITS.items():
+        own = about.filter(pl.col("model") == model)
+        if own.is_empty():
+            continue
+        yield title, tuple(figure(own, concept=concept) for concept in concepts)
+
+
+def breakdown_of(scores: pl.DataFrame, models: Sequence[str], *, kernel: str) -> Breakdown:
+    """Put quality, diversity and their product side by side."""
+    concepts = concepts_of(scores)
+    about = scores.filter(pl.col("country").is_null())
+    metrics = ("quality", "vs", "qvs")
+
+    def cell(model: str, concept: str | None, metric: str) -> Beside:
+        own = about.filter(pl.col("model") == model, pl.col("metric") == metric)
+        of = {"concept": concept, "kernel": None if metric == "quality" else kernel}
+        mapped, corrected = (figure(own, labels=labels, **of) for labels in ("mapped", "corrected"))
+        return (mapped, None) if corrected is None else (corrected, mapped)
+
+    rows = (
+        (model, tuple(tuple(cell(model, concept, metric) for metric in metrics) for concept in concepts))
+        for model in models
+    )
+    return Breakdown(concepts, metrics, tuple(rows))
+
+
+# Metrics that a recipe names, each as a table: what is only a table needs no section of its own.
+
+
+@dataclass(frozen=True, slots=True)
+class MetricLine:
+    """One score: whose, of what, and how it was scored."""
+
+    model: str
+    metric: str
+    place: str
+    params: str
+    figure: Figure
+
+
+@dataclass(frozen=True, slots=True)
+class MetricTable:
+    """The scores of one family, the folder they lie in, and what its metrics are."""
+
+    name: str
+    folder: str
+    lines: tuple[MetricLine, ...]
+    metrics: tuple[Metric, ...]
+
+
+def metric_tables(run: RunFolders) -> Iterator[MetricTable]:
+    """Read the scores of every family that the recipe of a run names under `metrics`."""
+    names = run.variants(roles.METRIC)
+    known = all_metrics() if names else {}
+    for name in names:
+        rows = run.needed(roles.METRIC, SCORES, variant=name).with_row_index("row").to_dicts()
+        metrics = [known[metric] for metric in dict.fromkeys(row["metric"] for row in rows) if metric in known]
+        yield MetricTable(name, roles.METRIC.folder(variant=name), tuple(metric_lines(rows, known)), tuple(metrics))
+
+
+def metric_lines(rows: Sequence[Mapping[str, Any]], known: Mapping[str, Metric]) -> Iterator[MetricLine]:
+    """Give a line per score; a metric whose package is not here goes by its name."""
+    for row in rows:
+        title = known[row["metric"]].title if row["metric"] in known else row["metric"]
+        place = ", ".join(row[name] for name in ("concept", "country", "group") if row[name] is not None)
+        params = parsed(row["params"]).items()
+        said = ", ".join(f"{key} {value}" for key, value in params if not isinstance(value, dict | list))
+        yield MetricLine(row["model"], title, place or "all", said, figure_in(row))

@@ -3,25 +3,241 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
+from culturekit.metrics.scoring.image_collections import parsed
 from culturekit.records.schemas import ANSWER_COUNTS, QUESTION_RATES
-from culturekit.report.faithfulness_judges import (
-    Apart,
-    Judge,
-    faithfulness_differences,
-    judges_in,
-    scorers_of,
-    title_of,
-)
-from culturekit.report.figures import Figure, figure_in
-from culturekit.report.judged import JudgedScores, judged_in
-from culturekit.report.run_folders import RunFolders
+from culturekit.report.run_folders import Figure, RunFolders, figure_in, larger_first
 from culturekit.stages import roles
-from culturekit.storage.manifest import Manifest
+from culturekit.storage.digests import Manifest
 
-__all__ = ["Faithfulness", "Instrument", "LookedAt", "QuestionLine", "faithfulness_in"]
+# Who judged, under which licence and with what it misses, and how far models are apart by each of them.
+
+TITLES: Mapping[str, str] = {
+    "dsg": "DSG",
+    "vqascore": "VQAScore",
+    "clipscore": "CLIPScore",
+    "hpsv2": "HPS v2",
+    "pickscore": "PickScore",
+    "embedded": "clarity (embedded)",
+}
+
+LICENCES: Mapping[str, str] = {
+    "embedded": "no weights",
+    "hpsv2": "that of the weights as published; it does not stand in the files",
+    "pickscore": "that of the weights as published; it does not stand in the files",
+    "clipscore": "that of the encoder's weights",
+    "replay": "no model was asked: its replies are replayed",
+    "local": "that of the model in its folder",
+    "openai": "the terms of the service; a server of one's own: that of the model it serves",
+    "google": "the terms of the service",
+}
+
+BIASES: Mapping[str, str] = {
+    "questions": "What it leaves out of a prompt is never asked; it knows words better than cultures.",
+    "answers": "A vision model that does not know a dish or a garment answers no, and the picture is blamed; it knows "
+    "the things of some countries far better than those of others.",
+    "vqascore": "P(Yes) is a model's confidence, and two models are on two scales; what it has rarely seen, it doubts.",
+    "clipscore": "Trained on mostly English captions of mostly Western pictures; it reads single words rather than how "
+    "they stand to each other, and texts only up to a length.",
+    "hpsv2": "Tuned on which pictures English-speaking raters preferred: it likes polish, whatever the culture.",
+    "pickscore": "Tuned on choices of the users of one web page: it likes polish, whatever the culture.",
+    "embedded": "Sees sharp edges, contrast and noise, and nothing of what an image shows.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Somebody who judged, for what, and what a reader must know about them."""
+
+    task: str
+    name: str
+    made_by: str
+    licence: str
+    bias: str
+    caveat: str
+
+
+def title_of(metric: str, by: str) -> str:
+    """Name an instrument as people do."""
+    name = by.partition(":")[0] if metric == "quality" else metric
+    return TITLES.get(name, name)
+
+
+def judges_in(run: RunFolders, models: Sequence[str]) -> Iterator[Judge]:
+    """List everybody who judged, once each."""
+    judged = [("questions", run.found(roles.QUESTIONS))]
+    for model in models:
+        judged += [("answers", run.found(roles.ANSWERS, model)), ("vqascore", run.found(roles.VQASCORE, model))]
+        judged += [("scorer", manifest) for manifest in scorers_of(run, model)]
+    yield from dict.fromkeys(judge_of(task, manifest) for task, manifest in judged if manifest is not None)
+
+
+def scorers_of(run: RunFolders, model: str) -> Iterator[Manifest]:
+    """Give the manifests of everything that compared a model's images with texts, or rated them."""
+    if run.has(roles.QUALITY, model):
+        yield run.manifest(roles.QUALITY, model)
+    for variant in run.variants(roles.SCORER, model):
+        yield run.manifest(roles.SCORER, model, variant)
+
+
+def judge_of(task: str, manifest: Manifest) -> Judge:
+    """Describe a judge by the manifest of what it said."""
+    notes, caveat = manifest.notes, str(manifest.notes.get("caveat", ""))
+    if task == "scorer":
+        parameters: Mapping[str, Any] = notes.get("parameters", {})
+        name = str(parameters.get("name") or manifest.options.get("scorer"))
+        weights = str(parameters.get("weights") or "none")
+        encoder = f"{parameters['encoder']}, " if parameters.get("encoder") else ""
+        made_by = "no weights" if weights == "none" else f"{encoder}weights {weights[:16]}"
+        kind = name.partition(":")[0]
+        return Judge(
+            TITLES.get(kind, name), name, made_by, LICENCES.get(kind, "not known"), BIASES.get(kind, ""), caveat
+        )
+    said = manifest.options.get("judge")
+    identity: Mapping[str, Any] = said if isinstance(said, Mapping) else {"provider": str(said).partition(":")[0]}
+    provider = str(identity.get("provider", ""))
+    place = f" at {identity['base_url']}" if identity.get("base_url") else ""
+    wording = str(manifest.options.get("wording", ""))[:8]
+    made_by = f"{provider}{place}, wording {wording}"
+    return Judge(task, str(notes.get("judge")), made_by, LICENCES.get(provider, "not known"), BIASES[task], caveat)
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """How far the first model is above the second by one judge.
+
+    Attributes:
+        title: of the instrument.
+        judge: who scored.
+        first: the model with the larger score.
+        second: the other.
+        difference: on the common prompts.
+        p: corrected for the number of comparisons; None where nothing says how much values scatter.
+        common: prompts that both answered.
+        left_out: prompts that only one answered.
+    """
+
+    title: str
+    judge: str
+    first: str
+    second: str
+    difference: Figure
+    p: float | None
+    common: int
+    left_out: int
+
+
+def faithfulness_differences(run: RunFolders, models: Sequence[str]) -> Iterator[Apart]:
+    """Give the differences of every two models over all their prompts, judge by judge, the largest first."""
+    table = run.numbered(roles.FAITHFULNESS_COMPARISON)
+    if table is None:
+        return
+    of = pl.Struct(dict.fromkeys(("judge", "scorer"), pl.String))
+    params = pl.Struct(
+        [
+            pl.Field("of", of),
+            *(pl.Field(name, pl.String) for name in ("a", "b", "metric")),
+            *(pl.Field(name, pl.Int64) for name in ("common", "left_out")),
+            pl.Field("p_corrected", pl.Float64),
+        ]
+    )
+    rows = table.drop("metric").with_columns(p=pl.col("params").str.json_decode(params)).unnest("p")
+    over_all = rows.filter(pl.col("concept").is_null(), pl.col("country").is_null())
+    found = [apart(row) for row in over_all.to_dicts() if {row["a"], row["b"]} <= set(models)]
+    yield from sorted(found, key=lambda one: (one.title, one.judge, -one.difference.value, one.first, one.second))
+
+
+def apart(row: Mapping[str, Any]) -> Apart:
+    """Read one comparison; the larger score stands first."""
+    judge = row["of"]["judge"] or row["of"]["scorer"] or ""
+    title = title_of(row["metric"], judge)
+    return Apart(title, judge, *larger_first(row), row["p_corrected"], row["common"], row["left_out"])
+
+
+# What judges say beside what it is once people have put them right.
+
+PLACES = ("concept", "country", "group")
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedLine:
+    """A score as the judge has it, and put right by a pool of people.
+
+    Attributes:
+        model: whose images.
+        place: concept, country or group; `all` for all images.
+        title: of the metric.
+        judge: who judged.
+        judged: what the judge alone says.
+        corrected: what people would say of all images.
+        people: how many images they marked.
+        trust: how far the judge counts, from 0 to 1.
+        pool: of the people.
+        marked: what a reader must know of their answers.
+    """
+
+    model: str
+    place: str
+    title: str
+    judge: str
+    judged: Figure
+    corrected: Figure
+    people: int
+    trust: float
+    pool: str
+    marked: str
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedScores:
+    """All of them, what people were asked, and what could not be put right, counted by reason."""
+
+    lines: tuple[JudgedLine, ...]
+    question: str
+    left_out: Mapping[str, int]
+
+
+def judged_in(run: RunFolders, models: Sequence[str]) -> JudgedScores | None:
+    """Read the scores that people put right; None for a run in which nobody was to."""
+    scores = run.numbered(roles.JUDGED)
+    if scores is None:
+        return None
+    manifest = run.manifest(roles.JUDGED)
+    rows = [{**row, "about": parsed(row["params"])} for row in scores.to_dicts()]
+    lines = sorted(lines_of(rows), key=lambda line: (line.title, line.judge, line.place != "all", line.place))
+    shown = tuple(line for model in models for line in lines if line.model == model)
+    asked = " ".join(str(manifest.options[name]) for name in ("criterion", "choice") if manifest.options.get(name))
+    return JudgedScores(shown, asked, dict(manifest.drops))
+
+
+def lines_of(rows: Sequence[Mapping[str, Any]]) -> Iterator[JudgedLine]:
+    """Put each corrected score beside what its judge says alone."""
+    alone = {key_of(row): row for row in rows if row["about"]["labels"] == "judged"}
+    for row in rows:
+        about = row["about"]
+        if about["labels"] != "corrected":
+            continue
+        judge = str(about.get("judge") or about.get("scorer") or "")
+        place = ", ".join(row[name] for name in PLACES if row[name])
+        yield JudgedLine(
+            row["model"], place or "all", title_of(row["metric"], judge), judge,
+            figure_in(alone[key_of(row)]), figure_in(row), about["people"], about["trust"], about["pool"],
+            ", ".join(about.get("marked", ())),
+        )  # fmt: skip
+
+
+def key_of(row: Mapping[str, Any]) -> tuple[object, ...]:
+    """Name the score that a row is about, whoever says it."""
+    about = row["about"]
+    own = {name: value for name, value in about.items() if name not in OF_PEOPLE}
+    return (row["metric"], row["model"], *(row[name] for name in PLACES), repr(sorted(own.items())))
+
+
+OF_PEOPLE = frozenset(("labels", "criterion", "pool", "pools_by", "people", "trust", "choice", "marked"))
+
 
 OUTCOMES: Mapping[str, str] = {
     "ok": "answered",

@@ -1,25 +1,201 @@
 """Where the numbers come from: the stages of a run, what they cost, and what its parts say must be known about them."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+
+import polars as pl
 
 from culturekit.counting import counted, counted_reason
 from culturekit.families.corrected import KERNELS, NOT_CORRECTED, UNRATED
+from culturekit.generation.comparability import Traits, traits_of
 from culturekit.llm.journal_file import FILE
 from culturekit.llm.ledger import JournalPlace, read_ledger
-from culturekit.metrics.corrected.audit_marks import MARKS
+from culturekit.metrics.corrected.audit_gates import MARKS
+from culturekit.records.schemas import JUDGMENTS, QUALITY
 from culturekit.records.work import NOT_COMPARABLE
 from culturekit.report.run_folders import RunFolders
 from culturekit.stages import roles
 from culturekit.stages.roles import Role
-from culturekit.storage.manifest import JOURNAL, Manifest
-from culturekit.trail.upstream import manifest_of
+from culturekit.storage.digests import JOURNAL, Manifest
+from culturekit.trail.evidence import manifest_of
 
-__all__ = [
-    "Paid", "Party", "StageLine", "caveats", "every_caveat", "not_put_right", "paid_lines", "parties", "stage_line",
-    "withheld",
-]  # fmt: skip
+# How the images of each model were made, side by side: what differs besides the model.
+
+ROWS = (
+    ("rewriter", "prompts rewritten"),
+    ("seeds", "seeds honoured"),
+    ("sizes", "sizes in pixels"),
+    ("negatives", "negative prompts without effect"),
+    ("cut", "prompts longer than an encoder reads"),
+    ("left_out", "images that were not made"),
+    ("asked", "asked"),
+)
+"""What is told of each model, in the order in which it stands."""
+
+MADE_ALIKE = ("rewriter", "seeds", "sizes", "negatives", "cut")
+"""Of these a difference is marked: a score may rest on it."""
+
+
+@dataclass(frozen=True, slots=True)
+class MakingLine:
+    """One thing that is told of every model; `apart` where it is not the same for all and scores may rest on it."""
+
+    what: str
+    cells: tuple[str, ...]
+    apart: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Making:
+    """How images were made: a column for each model, with what answered, and a line for each thing told."""
+
+    models: tuple[str, ...]
+    backends: tuple[str, ...]
+    versions: tuple[tuple[str, ...], ...]
+    lines: tuple[MakingLine, ...]
+
+    @property
+    def apart(self) -> bool:
+        """Tell whether anything is not the same for all."""
+        return any(line.apart for line in self.lines)
+
+
+def making_in(run: RunFolders, models: Sequence[str]) -> Making | None:
+    """Read how the images of each model were made; None where all are simulated."""
+    if set(models) <= set(run.truthful):
+        return None
+    told, versions = [], []
+    for model in models:
+        images = run.images(model)
+        traits = traits_of(images)
+        told.append(facts(images, traits))
+        versions.append(tuple(traits.versions))
+    lines = tuple(lines_of(told))
+    backends = tuple(str(run.manifest(roles.IMAGES, model).options["backend"]) for model in models)
+    return Making(tuple(models), backends, tuple(versions), lines)
+
+
+def lines_of(told: Sequence[Mapping[str, str]]) -> Iterator[MakingLine]:
+    """Turn what is told of each model into lines; one that says nothing of any model is left away."""
+    for key, what in ROWS:
+        cells = tuple(facts[key] for facts in told)
+        if any(cells):
+            yield MakingLine(what, cells, key in MADE_ALIKE and len(set(cells)) > 1)
+
+
+def facts(images: pl.DataFrame, traits: Traits) -> dict[str, str]:
+    """Say in words how the images of one model were made."""
+    failed = images.filter(pl.col("status") != "ok")["status"].value_counts(sort=False).sort("status")
+    days = images["requested_at"].drop_nulls().dt.date()
+    first, last = (str(days.min()), str(days.max())) if days.len() else ("", "")
+    return {
+        "rewriter": shown(traits.rewriter, {"on": "yes", "off": "no", "unknown": "not known"}),
+        "seeds": shown(traits.seeds, {"yes": "yes", "no": "no", "unknown": "not known"}),
+        "sizes": shown(traits.sizes, {}),
+        "negatives": f"{traits.unsent_negatives:,}" if traits.unsent_negatives else "",
+        "cut": f"{traits.cut_prompts:,}" if traits.cut_prompts else "",
+        "left_out": ", ".join(f"{count:,} {status}" for status, count in failed.iter_rows()),
+        "asked": first if first == last else f"{first} to {last}",
+    }
+
+
+def shown(counts: Mapping[str, int], words: Mapping[str, str]) -> str:
+    """Write the values of a trait, the most frequent first, with their counts where there are several."""
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    if len(ordered) == 1:
+        return words.get(ordered[0][0], ordered[0][0])
+    first = [f"{words.get(value, value)} ({count:,})" for value, count in ordered[:4]]
+    return ", ".join(first) + (f" and {len(ordered) - 4} more" if len(ordered) > 4 else "")
+
+
+# What is missing from the numbers of a run: images, prompts, labels, ratings and answers, counted for each model.
+
+READ = ("ok", "repaired")
+
+
+@dataclass(frozen=True, slots=True)
+class MissingLine:
+    """What of one model is missing.
+
+    Attributes:
+        model: its name.
+        asked: images asked for.
+        not_made: those of them that are not there, by status.
+        prompts: that enter its diversity over all prompts: there is a full batch of each.
+        prompts_asked: of which any model has an image.
+        unmapped: images made that were mapped to nothing.
+        abstained: images of which the mapping is not sure.
+        unrated: images made without a quality.
+        batchless: images mapped that enter no diversity, since their batch is incomplete.
+        unanswered: images about which the tagger gave no answer that could be read; None where nothing was tagged.
+    """
+
+    model: str
+    asked: int
+    not_made: Mapping[str, int]
+    prompts: int
+    prompts_asked: int
+    unmapped: int
+    abstained: int
+    unrated: int
+    batchless: int
+    unanswered: int | None
+
+    @property
+    def whole(self) -> bool:
+        """Tell whether nothing is missing."""
+        counts = (self.unmapped, self.abstained, self.unrated, self.batchless, self.unanswered or 0)
+        return not self.not_made and not any(counts) and self.prompts == self.prompts_asked
+
+
+def missing_lines(run: RunFolders, scores: pl.DataFrame) -> Iterator[MissingLine]:
+    """Count what is missing of each model; nothing where nothing is missing of any."""
+    images = {model: run.images(model) for model in run.models}
+    asked = {prompt for table in images.values() for prompt in table["prompt_id"].drop_nulls()}
+    scored = prompts_scored(run.values())
+    lines = [line_of(run, model, table, (scored.get(model, 0), len(asked)), scores) for model, table in images.items()]
+    if not all(line.whole for line in lines):
+        yield from lines
+
+
+def prompts_scored(values: pl.DataFrame) -> dict[str, int]:
+    """Count the prompts of each model of which a batch was scored."""
+    known = values.filter(pl.col("metric") == "vs", pl.col("labels") == "mapped").drop_nulls(["prompt_id", "value"])
+    return dict(known.group_by("model").agg(pl.col("prompt_id").n_unique()).iter_rows())
+
+
+def line_of(
+    run: RunFolders, model: str, images: pl.DataFrame, prompts: tuple[int, int], scores: pl.DataFrame
+) -> MissingLine:
+    """Count what is missing of one model; `prompts` are those that are scored, and all."""
+    made = images.filter(pl.col("status") == "ok")
+    lost = images.filter(pl.col("status") != "ok").group_by("status").len().sort("status")
+    nearest = run.matches(model).filter(pl.col("rank") == 1)
+    rated = run.read(roles.QUALITY, QUALITY, model)
+    said = run.read(roles.TAGS, JUDGMENTS, model)
+    return MissingLine(
+        model,
+        images.height,
+        dict(lost.iter_rows()),
+        *prompts,
+        made.join(nearest, on="image_id", how="anti").height,
+        nearest.filter("abstained").height,
+        0 if rated is None else made.join(rated, on="image_id", how="anti").height,
+        left_out_of_batches(scores.filter(pl.col("model") == model)),
+        None if said is None else said.filter(~pl.col("outcome").is_in(READ)).height,
+    )
+
+
+def left_out_of_batches(scores: pl.DataFrame) -> int:
+    """Add up over concepts the mapped images that entered no diversity."""
+    about = scores.filter(pl.col("metric") == "vs", pl.col("labels") == "mapped", pl.col("country").is_null())
+    counted = about.with_columns(
+        left=pl.col("params").str.json_decode(pl.Struct({"images_left_out": pl.Int64})).struct.field("images_left_out")
+    )
+    parts = counted.filter(pl.col("concept").is_not_null())
+    chosen = parts if parts.height else counted
+    return int(chosen.group_by("concept").agg(pl.col("left").max())["left"].sum())
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,20 +1,152 @@
 """A finished run as the report reads it: which models, which tables, which manifests."""
 
+import hashlib
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
+from markupsafe import Markup
 
 from culturekit.records.schemas import CSPACE, IMAGES, MATCHES, PROMPTS, SCORES, VALUES
 from culturekit.records.tables import Table
 from culturekit.stages import roles
 from culturekit.stages.roles import Role
 from culturekit.stages.run import Run
-from culturekit.storage.manifest import Manifest
+from culturekit.storage.digests import Manifest
 from culturekit.storage.tables import read_table
-from culturekit.trail.upstream import manifest_of
+from culturekit.trail.evidence import manifest_of
 
-__all__ = ["HEADLINE_KERNEL", "RunFolders", "with_comparison"]
+# Numbers of the page, read from the scores, and how they are written in words.
+
+FEW = "too few batches"
+"""What stands for a number that is none, and for limits that tell nothing."""
+
+ALIKE = "all alike"
+"""What stands for limits of no width: no batch, or no image, differed, which does not say that others would not."""
+
+TELLS_NOTHING = 0.5
+"""Limits of a share that are further apart tell nothing: they come of two batches or so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One score as it stands in the scores table, and the row it stands in."""
+
+    value: float
+    low: float | None
+    high: float | None
+    n: int
+    row: int
+
+
+def figure(rows: pl.DataFrame, **conditions: str | None) -> Figure | None:
+    """Look up the score that meets all conditions; None where there is none or several."""
+    for column, value in conditions.items():
+        rows = rows.filter(pl.col(column).eq_missing(pl.lit(value, pl.String)))
+    if rows.height != 1:
+        return None
+    return figure_in(rows.row(0, named=True))
+
+
+def figure_in(row: Mapping[str, Any], *, suffix: str = "") -> Figure:
+    """Read a score with its interval, its count and where it stands; a joined row has a second with a suffix."""
+    value, low, high, count, place = (row[name + suffix] for name in ("value", "ci_low", "ci_high", "n", "row"))
+    return Figure(value, low, high, count, place)
+
+
+def larger_first(row: Mapping[str, Any]) -> tuple[str, str, Figure]:
+    """Read how far two are apart, `a` less `b`: first the one that scores more, then the other."""
+    found = figure_in(row)
+    if not found.value < 0:
+        return row["a"], row["b"], found
+    low, high = (None if end is None else -end for end in (found.high, found.low))
+    return row["b"], row["a"], Figure(-found.value, low, high, found.n, found.row)
+
+
+def limits_of(found: Figure | None, *, between: str = ", ") -> str:
+    """Write the limits of a score; words where they tell nothing, nothing where there are none."""
+    if found is None or math.isnan(found.value) or found.low is None or found.high is None:
+        return ""
+    if found.high - found.low > TELLS_NOTHING:
+        return FEW
+    if found.high == found.low:
+        return ALIKE
+    return f"{found.low:.3f}{between}{found.high:.3f}"
+
+
+def text_of(found: Figure | None) -> str:
+    """Write a figure with its interval."""
+    if found is None:
+        return "not known"
+    if math.isnan(found.value):
+        return FEW
+    limits = limits_of(found)
+    if not limits:
+        return f"{found.value:.3f}"
+    return f"{found.value:.3f} {limits if limits in {ALIKE, FEW} else f'[{limits}]'}"
+
+
+def span(found: Figure, *, percent: bool = False) -> str:
+    """Write the limits of a share in words, such as 93 to 98 %."""
+    if found.low is None or found.high is None:
+        return f"{found.value:.0%}" if percent else f"{found.value:.3f}"
+    if percent:
+        return f"{found.low * 100:.0f} to {found.high * 100:.0f} %"
+    return f"{found.low:.3f} to {found.high:.3f}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Write names one after the other, such as a, b and c."""
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def ordinal_span(place: Figure) -> str:
+    """Write a rank with the ranks that it may have, such as 2nd to 3rd."""
+    low = int(place.value if place.low is None else place.low)
+    high = int(place.value if place.high is None else place.high)
+    return ordinal(low) if low == high else f"{ordinal(low)} to {ordinal(high)}"
+
+
+def ordinal(number: int) -> str:
+    """Write an ordinal number."""
+    ending = "th" if number // 10 % 10 == 1 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
+
+
+# Text of strangers on the page: what it says is shown, what it could do to the page is taken out.
+
+LONGEST = 400
+"""Characters of one text that are shown; labels of Wikidata have at most 250."""
+
+CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff\ud800-\udfff]")
+DIRECTIONS = re.compile("[\u202a-\u202e\u2066-\u2069\u200e\u200f\u061c]")
+"""Marks and overrides of direction: the page isolates each text and finds its direction itself."""
+
+PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+def inert(text: str) -> str:
+    """Replace what no font draws, drop what turns the text around it, and shorten what is too long to read."""
+    shown = CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text[: LONGEST * 4])
+    shown = DIRECTIONS.sub("", shown)
+    if len(text) <= LONGEST:
+        return shown
+    return f"{shown[:LONGEST]}… ({len(text):,} characters)"
+
+
+def inert_value(value: object) -> object:
+    """Make a value of a template inert; markup of the page's own is left alone."""
+    return inert(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def plain(text: str) -> str:
+    """Give a text as part of an id or a file name: plain words as they are, all else by hash."""
+    return text if PLAIN.fullmatch(text) else f"x{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:16]}"
+
 
 HEADLINE_KERNEL = "country"
 

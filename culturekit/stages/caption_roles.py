@@ -2,8 +2,6 @@
 
 from culturekit.stages.roles import Role
 
-__all__ = ["OF_MODELS", "PAIRS", "WEB"]
-
 PAIRS, OF_MODELS, WEB = "pairs", "images", "web"
 """What stands in the place of a model where pairs of captions and pictures from elsewhere are aligned and rated, where
 images of all models are rated, and where pictures are from the web."""

@@ -2,10 +2,6 @@
 
 from culturekit.stages.roles import Role
 
-__all__ = ["ANSWERS", "EXTRACTORS", "FORMS", "IMPORTED", "ITEMS", "JUDGED", "LISTED", "MARKS", "OBJECTS", "PEOPLE",
-           "PLAIN", "PLAIN_PROMPTS", "PUBLISHED", "REALISM", "REGIONS", "TASKS", "TEXTS", "TRIPLETS", "TRUTH",
-           "VECTORS"]  # fmt: skip
-
 LISTED = Role("listed-{variant}", "prompts")
 PLAIN_PROMPTS, PLAIN = Role("plain-prompts", "prompts"), Role("plain-images-{model}", "images")
 VECTORS, TEXTS = Role("vectors-{variant}-{model}"), Role("names-of-{variant}")

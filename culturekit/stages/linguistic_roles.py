@@ -2,12 +2,6 @@
 
 from culturekit.stages.roles import Role
 
-__all__ = [
-    "ANSWERS", "CAPTIONS", "CLIPSCORE", "DIALECTS", "DRAWN", "FORMS", "IMPORTED", "JUDGED", "KNOWN", "NEUTRAL",
-    "NEUTRAL_TRUTH", "OF_KIND", "QUESTIONS", "QUESTION_VECTORS", "RATINGS", "TONES", "TRUE_DIALECTS", "TRUE_RATINGS",
-    "TRUE_TONES", "VECTORS",
-]  # fmt: skip
-
 OF_KIND, CAPTIONS = Role("prompts-{variant}", "prompts"), Role("question-captions", "captions")
 CLIPSCORE, VECTORS = Role("clipscore-{model}", "quality"), Role("vectors-{variant}-{model}")
 QUESTION_VECTORS = Role("vectors-of-questions")

@@ -5,8 +5,6 @@ from contextlib import contextmanager
 
 from culturekit.errors import UsageError
 
-__all__ = ["SendingRefused", "check_sending", "offline"]
-
 
 class SendingRefused(UsageError):
     """Something would be asked or fetched while nothing may be."""

@@ -8,8 +8,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-__all__ = ["CULTURE_FREE", "FLOORS", "REAL_IMAGES", "SHUFFLED", "Role", "shows_nothing"]
-
 FLOOR = "floor-"
 """How the names of models begin that nobody evaluates: their pictures show nothing, which says what nothing scores."""
 

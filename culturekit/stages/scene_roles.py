@@ -2,28 +2,6 @@
 
 from culturekit.stages.roles import Role
 
-__all__ = [
-    "AHEAD",
-    "AHEAD_TRUTH",
-    "BREAKDOWN",
-    "BY_GROUP",
-    "CANDIDATES",
-    "CANDIDATE_SCORES",
-    "CORRECTED_GAPS",
-    "DESCRIPTORS",
-    "EXTRACTED",
-    "ITEMS",
-    "JUDGED_BY",
-    "LIKERT",
-    "MARKS",
-    "OTHERS",
-    "PHRASES",
-    "RATERS",
-    "STEREOTYPED",
-    "STEREOTYPES",
-    "TRUTH",
-]
-
 DESCRIPTORS, STEREOTYPES = Role("descriptors", "descriptors"), Role("stereotypes", "stereotypes")
 CANDIDATES, CANDIDATE_SCORES = Role("real-candidates", "images"), Role("real-scores")
 EXTRACTED, STEREOTYPED = Role("extracted-{model}", "judgments"), Role("stereotyped-{model}", "judgments")

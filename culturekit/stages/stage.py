@@ -1,18 +1,84 @@
 """A stage: finished inputs and options in, one folder out."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from culturekit.errors import IntegrityError, UsageError
 from culturekit.records.choices import ExportFormat
 from culturekit.records.work import Outcome, Work
-from culturekit.stages.asking import Asking
-from culturekit.storage.digests import digest, digest_file
-from culturekit.storage.manifest import MANIFEST, InputRecord, Manifest, read_manifest
+from culturekit.storage.digests import MANIFEST, InputRecord, Manifest, digest, digest_file, read_manifest
 
-__all__ = ["Stage", "check_expected", "check_sizes", "input_records", "key_of"]
+# What a stage that asks a model would ask, and what that costs: said, and tried on a few rows, before it is done.
+
+
+class Left(NamedTuple):
+    """What is left to ask, and what it takes; None is what is not known."""
+
+    requests: int | None = 0
+    tokens: int | None = 0
+    dollars: float | None = 0.0
+
+
+class Told(Protocol):
+    """Something that a command says before a stage is done."""
+
+    def lines(self) -> Iterator[str]:
+        """Say it in words."""
+        ...
+
+    def as_data(self) -> dict[str, object]:
+        """Give it as data."""
+        ...
+
+
+class AskedPlan(Told, Protocol):
+    """What a stage would ask."""
+
+    @property
+    def units(self) -> int:
+        """What is asked about."""
+        ...
+
+    @property
+    def left(self) -> Left:
+        """What is left to ask."""
+        ...
+
+
+class Tried(Told, Protocol):
+    """What a pilot brought: a few rows of a stage, asked for before the rest."""
+
+    @property
+    def to_mend(self) -> str:
+        """Why a person has to look at the replies before the rest is asked; empty where nobody has to."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """How a stage asks.
+
+    Attributes:
+        judge: who is asked, as a SPEC.
+        unit: what is asked about.
+        free: whether nobody is paid.
+        plan: says what would be asked for a folder, after a pilot where there was one; nothing is sent.
+        pilot: asks about so many units, where the stage will find the answers.
+        ahead: whether it can be planned before what it reads is there.
+        each: says what one of what is asked about costs in US dollars; None where that is not known.
+    """
+
+    judge: str
+    unit: str
+    free: bool
+    plan: Callable[[Path, Any], AskedPlan]
+    pilot: Callable[[Work, int], Tried] | None = None
+    ahead: bool = False
+    each: Callable[[], float] | None = None
+
 
 HASHED = 32 << 20
 """Bytes of a file up to which what an input holds is hashed each time: so much takes some hundredths of a second."""
@@ -127,3 +193,60 @@ def key_of(stage: Stage, inputs: Mapping[str, InputRecord]) -> str:
             **({"exports": sorted(stage.exports)} if stage.exports else {}),
         }
     )
+
+
+# What a stage would take, as its plan says it: how many units, bytes, seconds, requests, tokens and dollars.
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedStage:
+    """One stage of a plan; None is what cannot be known before the stages in front have run.
+
+    `lacks` is what this machine has to be given before a run, such as a key.
+    """
+
+    name: str
+    state: str
+    units: int | None = None
+    unit: str = ""
+    bytes: int | None = None
+    seconds: float | None = None
+    requests: int | None = 0
+    tokens: int | None = 0
+    dollars: float | None = 0.0
+    lacks: str = ""
+
+    def as_data(self) -> dict[str, object]:
+        """Give the stage as data."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """A stage in front of another, and how many units, such as images, it has or will have, as far as that is known."""
+
+    stage: Stage
+    units: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ToPlan:
+    """A stage that is not done.
+
+    Attributes:
+        stage: what is to be done.
+        state: how far it is.
+        out: its folder.
+        settled: whether all it reads is there and will stay as it is.
+        ahead: the stages of the run that it reads, by the role of the input.
+    """
+
+    stage: Stage
+    state: str
+    out: Path
+    settled: bool
+    ahead: Mapping[str, Ahead]
+
+
+Slot: TypeAlias = Callable[[ToPlan], PlannedStage]
+"""What stands beside a stage in a run, and plans it."""

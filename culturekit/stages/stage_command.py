@@ -9,8 +9,6 @@ from pydantic import Field
 from culturekit.records.choices import SEED
 from culturekit.stages.stage import Stage
 
-__all__ = ["PLAIN", "AskingCommand", "Seed", "StageCommand", "Typed"]
-
 Seed: TypeAlias = Annotated[int, Field(ge=0, description=SEED)]
 
 

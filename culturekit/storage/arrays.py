@@ -9,8 +9,6 @@ from numpy.typing import DTypeLike, NDArray
 
 from culturekit.storage.atomic import whole_file
 
-__all__ = ["save_array", "save_rows"]
-
 
 def save_array(path: Path, array: NDArray[Any]) -> None:
     """Write an array durably and in one piece."""

@@ -1,7 +1,5 @@
 """Texts that others wrote: what no UTF-8 can hold, and what a terminal would obey."""
 
-__all__ = ["JOINERS", "printable", "without_halves"]
-
 JOINERS = "\u200c\u200d"
 """Letters of Persian, Hindi and others join by these, and emoji; a terminal obeys neither."""
 

@@ -5,8 +5,6 @@ from pathlib import Path
 
 from culturekit.errors import UsageError
 
-__all__ = ["found_or_shipped", "shipped", "shipped_names"]
-
 
 def shipped(relative: str) -> Path:
     """Find a shipped file or folder by its path inside the package."""

@@ -11,8 +11,6 @@ import polars as pl
 from culturekit.records.choices import ExportFormat
 from culturekit.storage.atomic import write_atomically
 
-__all__ = ["csv_text", "export_table", "frame_as_csv", "guarded", "read_csv_texts", "unguarded"]
-
 
 def export_table(parquet: Path, form: ExportFormat) -> Path:
     """Write a table a second time beside itself; Parquet stays the one that stages read."""

@@ -5,17 +5,206 @@ and the folder that is replaced. There is one line of it: the unfinished folder'
 one's, and takes its place when it is published.
 """
 
+import fcntl
+import os
 import shutil
-from collections.abc import Iterator
+import socket
+import sys
+import time
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
-from culturekit.errors import UsageError
+import msgspec
+
+from culturekit.errors import FolderInUse, UsageError
+from culturekit.records.literal_keys import masked
+from culturekit.records.work import Work
 from culturekit.storage.atomic import copy_folder, remove_strays, sync_folder, write_atomically
-from culturekit.storage.locks import hold
-from culturekit.storage.manifest import JOURNAL, MANIFEST, RUN_RECORD, Manifest, read_manifest
+from culturekit.storage.digests import JOURNAL, MANIFEST, RUN_RECORD, Manifest, read_manifest
 
-__all__ = ["Staging", "staging"]
+# One run at a time in a folder; the second learns who the first is.
+
+POLL_SECONDS = 0.2
+
+
+class Holder(msgspec.Struct, frozen=True):
+    """Who holds a lock."""
+
+    pid: int
+    host: str
+    since: str
+    command: str
+
+    def __str__(self) -> str:
+        """Name the run as its user would recognise it."""
+        return f"process {self.pid} on {self.host}, since {self.since}: {self.command}"
+
+
+@contextmanager
+def hold(lock: Path, *, wait: bool = False) -> Iterator[None]:
+    """Hold a lock file for the length of a block; the kernel frees it when the process dies.
+
+    A lock that somebody else holds is waited for, or refused with the holder's name.
+    """
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = acquire(lock, wait=wait)
+    try:
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, msgspec.json.encode(this_process()))
+        yield
+    finally:
+        lock.unlink(missing_ok=True)
+        os.close(descriptor)
+
+
+def acquire(lock: Path, *, wait: bool) -> int:
+    """Open and lock the file, and make sure that the name still points to what was locked."""
+    while True:
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(descriptor, 10_000, 0)
+            os.close(descriptor)
+            if not wait:
+                raise in_use(lock, holder) from None
+            time.sleep(POLL_SECONDS)
+            continue
+        if same_file(descriptor, lock):
+            return descriptor
+        os.close(descriptor)
+
+
+def same_file(descriptor: int, path: Path) -> bool:
+    """Tell whether an open file is still the one at a path: the last holder may have removed it."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def in_use(lock: Path, holder: bytes) -> FolderInUse:
+    """Say which run holds the lock."""
+    try:
+        name = str(msgspec.json.decode(holder, type=Holder))
+    except msgspec.DecodeError:
+        name = "a run that is just starting"
+    return FolderInUse(
+        "another run is working here",
+        where=str(lock.parent),
+        found=name,
+        hint="Wait for it (--wait does), stop it, or work in another folder.",
+    )
+
+
+def this_process() -> Holder:
+    """Describe the running process."""
+    since = datetime.now(UTC).isoformat(timespec="seconds")
+    command = masked(" ".join([Path(sys.argv[0]).name, *sys.argv[1:]]))
+    return Holder(os.getpid(), socket.gethostname(), since, command)
+
+
+# Seals: what vouches for files of an unfinished stage, so that a later run trusts no file that a power cut damaged.
+#
+# Whatever a seal names is on disk, name included, before the seal is; content that `whole_file` wrote is there
+# already. A file that has another size or checksum than its seal says, for whatever reason, counts as not made.
+
+SEAL = ".seal"
+PIECE = 1 << 20
+
+
+def seal(part: Path, others: Sequence[Path] = ()) -> None:
+    """Vouch for a finished part and for other files that it speaks of; from here on they outlive a power cut."""
+    seals = {os.path.relpath(path, part.parent): size_and_checksum(path) for path in (part, *others)}
+    for folder in sorted({(part.parent / name).parent for name in seals}):
+        sync_folder(folder)
+    write_atomically(seal_path(part), msgspec.json.encode(seals))
+
+
+def seal_pictures(part: Path, out: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Vouch for a part of a table of images, and for the files below `out` that its rows name."""
+    seal(part, [out / row["path"] for row in rows if row["path"]])
+
+
+def is_sealed(part: Path) -> bool:
+    """Tell whether a part, and all that was sealed with it, is there as it was written."""
+    try:
+        seals = msgspec.json.decode(seal_path(part).read_bytes(), type=dict[str, tuple[int, int]])
+    except (FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError):
+        return False
+    return part.name in seals and unbroken(part.parent, seals)
+
+
+def seal_path(part: Path) -> Path:
+    """Name the file that vouches for a part."""
+    return part.with_name(part.name + SEAL)
+
+
+def unbroken(folder: Path, seals: Mapping[str, tuple[int, int]]) -> bool:
+    """Tell whether files are there with the size and the CRC-32 that they had, by their path from a folder."""
+    try:
+        return all(
+            (folder / name).stat().st_size == size and size_and_checksum(folder / name) == (size, checksum)
+            for name, (size, checksum) in seals.items()
+        )
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
+def size_and_checksum(path: Path) -> tuple[int, int]:
+    """Read a file for what it is known by."""
+    size = checksum = 0
+    with path.open("rb") as file:
+        while piece := file.read(PIECE):
+            size += len(piece)
+            checksum = zlib.crc32(piece, checksum)
+    return size, checksum
+
+
+# Work in shards that leave a part file each: what an earlier, cut run has finished is not done again.
+
+
+class HasPart(Protocol):
+    """A work item that is done when its part file is there and sealed."""
+
+    @property
+    def part(self) -> Path:
+        """What it writes."""
+        ...
+
+
+Shard = TypeVar("Shard", bound=HasPart)
+
+
+def run_shards(
+    work: Work,
+    shards: Sequence[Shard],
+    do: Callable[[Shard], int],
+    *,
+    size: Callable[[Shard], int],
+    unit: str,
+    hands: Callable[[Callable[[Shard], int], Sequence[Shard]], Iterator[int]] | None = None,
+) -> None:
+    """Do the shards that are not done.
+
+    Args:
+        work: Whose progress hears of every shard.
+        shards: All of them.
+        do: Does one, seals its part and says how many units it was.
+        size: Says how many units a shard is before it is done.
+        unit: What the units are called.
+        hands: Who does them in place of the engine's workers.
+    """
+    todo = [shard for shard in shards if not is_sealed(shard.part)]
+    total = sum(size(shard) for shard in shards)
+    work.progress.begin(total, unit)
+    work.progress.advance(total - sum(size(shard) for shard in todo))
+    for done in (hands or work.engine.map)(do, todo):
+        work.progress.advance(done)
 
 
 class Staging:

@@ -1,6 +1,7 @@
 """Reading and writing tables: the only place where Parquet is made, and each table is checked there."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from os import SEEK_END
 from pathlib import Path
 
@@ -11,24 +12,7 @@ from culturekit.errors import CultureKitError, IntegrityError, UsageError
 from culturekit.records.schemas import DROPS, TABLES
 from culturekit.records.tables import Table, doubtful_names
 from culturekit.records.work import Outcome, Work
-from culturekit.storage.atomic import whole_file
-from culturekit.storage.system_errors import raise_system_error, system_errors
-
-__all__ = [
-    "check_names",
-    "merge_parts",
-    "no_such_table",
-    "read_part",
-    "read_table",
-    "read_together",
-    "save_parquet",
-    "save_part",
-    "table_outcome",
-    "unreadable",
-    "write_drops",
-    "write_frames",
-    "write_table",
-]
+from culturekit.storage.atomic import raise_system_error, system_errors, whole_file
 
 ROWS_PER_GROUP = 131_072
 
@@ -271,3 +255,73 @@ def merge_parts(paths: Sequence[Path], schema: Mapping[str, pl.DataType]) -> pl.
     """Join part files in the order given; no part gives an empty table."""
     parts = [part_of_table(path) for path in paths]
     return pl.concat(parts) if parts else pl.DataFrame(schema=schema)
+
+
+# Tables larger than memory should hold: read in key order, some rows at a time.
+
+ROWS_PER_SLICE = 16_384
+
+
+@dataclass(frozen=True, slots=True)
+class TableSlices:
+    """A table file whose rows stand in key order; `table` declares the columns that it really has."""
+
+    path: Path
+    table: Table
+    rows: int
+
+    def slices(self, columns: Sequence[str] = ()) -> Iterator[pl.DataFrame]:
+        """Read the rows in order, all columns or those named; each row is held to the declaration."""
+        declared = {**self.table.columns, **self.table.optional}
+        names = list(columns or declared)
+        key = self.table.key if set(self.table.key) <= set(names) else ()
+        own = Table(self.table.name, key, {name: declared[name] for name in names}, {})
+        scan = pl.scan_parquet(self.path).select(names)
+        for start in range(0, self.rows, ROWS_PER_SLICE):
+            try:
+                frame = scan.slice(start, ROWS_PER_SLICE).collect()
+            except (pl.exceptions.PolarsError, OSError) as error:
+                raise unreadable(self.path, self.table, error) from error
+            refuse(self.path, own.name, own.problems(frame))
+            yield frame
+
+    def in_order(self) -> bool:
+        """Tell whether every key comes after the one before."""
+        last: tuple[object, ...] | None = None
+        for frame in self.slices(self.table.key):
+            first = frame.row(0)
+            if (last is not None and not last < first) or not frame.sort(self.table.key).equals(frame):
+                return False
+            last = frame.row(-1)
+        return True
+
+
+def slices_of(path: Path, table: Table, *, scratch: Path) -> TableSlices:
+    """Open a table for reading by slices; one whose rows stand in another order is sorted into `scratch` first."""
+    if not path.is_file():
+        raise no_such_table(path, table)
+    try:
+        scan = pl.scan_parquet(path)
+        schema = scan.collect_schema()
+        rows = int(scan.select(pl.len()).collect().item())
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise unreadable(path, table, error) from error
+    known = {name: dtype for name, dtype in schema.items() if name in table.columns or name in table.optional}
+    refuse(path, table.name, table.problems(pl.DataFrame(schema=known)))
+    own = replace(table, optional={name: column for name, column in table.optional.items() if name in known})
+    opened = TableSlices(path, own, rows)
+    return opened if opened.in_order() else replace(opened, path=sorted_copy(path, table, scratch))
+
+
+def sorted_copy(path: Path, table: Table, scratch: Path) -> Path:
+    """Write a table again in key order."""
+    ordered = scratch / f"{table.name}.parquet"
+    if not ordered.is_file():
+        save_parquet(read_table(path, table).sort(table.key, nulls_last=False, maintain_order=True), ordered)
+    return ordered
+
+
+def refuse(path: Path, name: str, problems: Sequence[str]) -> None:
+    """Refuse a table that departs from its declaration."""
+    if problems:
+        raise IntegrityError(f"not a {name} table: {'; '.join(problems)}", where=str(path))

@@ -1,27 +1,291 @@
 """Why an artifact is in the cultural space: its path of statements, each with its line of the dump."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from culturekit.errors import IntegrityError
-from culturekit.kg.countries import by_qid
-from culturekit.kg.dump.entities import ENTITY_STATEMENTS, Item, Malformed, decode
-from culturekit.kg.dump.item_batches import LARGEST
-from culturekit.kg.dump.read_line import read_line
-from culturekit.kg.facts import Facts
-from culturekit.kg.qids import number_of_item
+from culturekit.errors import IntegrityError, UsageError
+from culturekit.kg.countries import by_qid, number_of_item
+from culturekit.kg.dump.entities import ENTITY_STATEMENTS, LARGEST, Item, Malformed, decode
+from culturekit.kg.dump.read_dump import read_line
+from culturekit.kg.store import Facts
+from culturekit.llm.journal_file import FILE
+from culturekit.llm.ledger import Exchange, latest_exchanges, question_of, shown_text
 from culturekit.records.schemas import CSPACE, KEPT, STARTS
+from culturekit.storage.digests import JOURNAL, RUN_RECORD, Manifest, canonical_json, digest_file, read_manifest
 from culturekit.storage.tables import read_table
-from culturekit.trail.stage_verdicts import StageVerdict, judging_stages, verdicts_on
-from culturekit.trail.upstream import manifest_of, recorded, upstream
 
-__all__ = ["ArtifactEvidence", "DumpPlace", "EvidenceTables", "PathNode", "Said"]
+# From a finished stage to the folders and files it was made from, checked by hash.
+
+
+class RunRecord(msgspec.Struct):
+    """The part of a run record that says where inputs were.
+
+    `inputs` are paths from the stage's folder, which hold when a tree is moved as a whole; `outside` are the
+    full paths of what lay outside the run, which hold when the run alone is moved.
+    """
+
+    inputs: dict[str, str]
+    outside: dict[str, str] = {}
+
+
+def manifest_of(folder: Path) -> Manifest:
+    """Read the manifest of a finished stage."""
+    manifest = read_manifest(folder)
+    if manifest is None:
+        raise UsageError("not a finished stage folder", where=str(folder), expected="a folder with a manifest.json")
+    return manifest
+
+
+def upstream(folder: Path, role: str) -> Path:
+    """Find an input of a stage where the stage's run found it, and make sure that it is still the same."""
+    manifest = manifest_of(folder)
+    if role not in manifest.inputs:
+        raise UsageError(
+            f"the stage has no input {role!r}", where=str(folder), expected=", ".join(sorted(manifest.inputs))
+        )
+    path = recorded(folder, role)
+    expected = manifest.inputs[role].sha256
+    if not path.exists():
+        raise IntegrityError(
+            f"the {role} of this stage is no longer where its run found it",
+            where=str(path),
+            expected=f"content with SHA-256 {expected}",
+        )
+    check_same(folder, role, path, expected, manifest_of(path).sha256 if path.is_dir() else digest_file(path))
+    return path
+
+
+def check_same(folder: Path, role: str, path: Path, expected: str, found: str) -> None:
+    """Refuse an input that is not the one a stage was made from."""
+    if found != expected:
+        raise IntegrityError(
+            f"the {role} is not the one that {folder.name} was made from",
+            where=str(path),
+            expected=f"SHA-256 {expected}",
+            found=found,
+            hint="Run the recipe again, so that everything fits together.",
+        )
+
+
+def check_together(root: Path, stages: Sequence[str]) -> None:
+    """Make sure that the stages of a run were made from one another, as their manifests say.
+
+    They are not where a run of a changed recipe was stopped early: what came after is from before the change.
+    """
+    for folder in [root / name for name in stages]:
+        stages_read = {role: record for role, record in manifest_of(folder).inputs.items() if record.stage}
+        for role, record in stages_read.items():
+            path = recorded(folder, role)
+            upper = path if path.parent == root.resolve() else path.parent
+            if upper.parent == root.resolve():
+                there = manifest_of(upper)
+                hashes = {name: output.sha256 for name, output in there.outputs.items()}
+                found = there.sha256 if upper == path else hashes.get(path.name, "no such file")
+                check_same(folder, role, path, record.sha256, found)
+
+
+def recorded(folder: Path, role: str) -> Path:
+    """Read from the run record where an input was."""
+    path = folder / RUN_RECORD
+    try:
+        record = msgspec.json.decode(path.read_bytes(), type=RunRecord)
+        beside = (folder / record.inputs[role]).resolve()
+    except (FileNotFoundError, KeyError, ValueError) as error:
+        raise IntegrityError(f"the run record does not say where the {role} was", where=str(path)) from error
+    return beside if beside.exists() or role not in record.outside else Path(record.outside[role])
+
+
+# What models said of an artifact: the verdict in a table of a stage, the question, and the reply in its journal.
+
+SHOWN_LETTERS = 600
+MOST_EXCHANGES = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class StoredReply:
+    """A reply as it came, by its number in a journal, and the data that it was asked about."""
+
+    journal: str
+    number: int
+    outcome: str
+    question: Mapping[str, Any]
+    reply: str
+
+
+JUDGING = ("filter", "completion", "review")
+"""The stages that decide what is in a cultural space."""
+
+REVIEWED = ("review:", "rejected in review")
+"""How the reasons begin that a review gives."""
+
+
+@dataclass(frozen=True, slots=True)
+class StageVerdict:
+    """What a stage made of an artifact, why, and the replies behind that; `unstored` says why there are none."""
+
+    stage: str
+    verdict: str
+    reason: str
+    replies: tuple[StoredReply, ...]
+    unstored: str = ""
+
+
+def judging_stages(folder: Path) -> Iterator[Path]:
+    """Give the stages that decided what is in a table, the last first: reviews, a completion, the filter."""
+    manifest = manifest_of(folder)
+    if manifest.stage == "release":
+        for role in sorted(role for role in manifest.inputs if role.startswith("kept")):
+            yield from judging_stages(upstream(folder, role).parent)
+    elif manifest.stage in JUDGING:
+        yield folder
+        if manifest.stage != "filter" and manifest.inputs["kept"].stage:
+            yield from judging_stages(upstream(folder, "kept").parent)
+
+
+def verdicts_on(stages: Sequence[Path], artifact_id: str, concept: str) -> tuple[StageVerdict, ...]:
+    """Collect what each stage made of an artifact, the first stage first."""
+    return tuple(verdict for folder in reversed(stages) for verdict in verdicts_in(folder, artifact_id, concept))
+
+
+def verdicts_in(folder: Path, artifact_id: str, concept: str) -> Iterator[StageVerdict]:
+    """Give the verdict of a filter or of people, or what became of each proposal of a completion."""
+    manifest = manifest_of(folder)
+    if manifest.stage not in JUDGING:
+        raise UsageError(
+            "no stage that judges candidates", where=str(folder), expected=f"a folder of {' or '.join(JUDGING)}",
+            found=f"the stage {manifest.stage}",
+        )  # fmt: skip
+    if manifest.stage == "review":
+        for row in filter_rows(folder, artifact_id, concept):
+            if row["reason"].startswith(REVIEWED):
+                yield StageVerdict(folder.name, row["verdict"], reason_text(row), (), "people decided")
+        return
+    told = told_by(folder, manifest.options.get("judge"))
+    if manifest.stage == "filter":
+        for row in filter_rows(folder, artifact_id, concept):
+            asked = row["reason"].startswith("judge ")
+            replies = last_replies(folder, [(artifact_id, None)], concept) if asked and not told else ()
+            yield StageVerdict(folder.name, row["verdict"], reason_text(row), replies, told if asked else "")
+        return
+    for row in proposals_of(folder, artifact_id, concept):
+        cell = f"{row['concept']}/{row['country']}"
+        replies = () if told else last_replies(folder, [(cell, row["round"]), (row["proposal_id"], None)], concept)
+        reason = f"proposed for {row['country']} in round {row['round']} as {row['name']!r}"
+        detail = f": {row['detail']}" if row["detail"] else ""
+        yield StageVerdict(folder.name, row["outcome"], reason + detail, replies, told)
+
+
+def told_by(folder: Path, judge: object) -> str:
+    """Say why a stage has no stored replies; empty where it has a journal of its judge."""
+    if isinstance(judge, str):
+        return f"{judge} answers for nothing and says the same again: no reply is stored"
+    return "" if (folder / JOURNAL / FILE).is_file() else f"there is no journal in {folder.name}"
+
+
+def filter_rows(folder: Path, artifact_id: str, concept: str) -> Iterator[dict[str, Any]]:
+    """Find an item among the kept and the dropped."""
+    kept = pl.scan_parquet(folder / "kept.parquet").filter(pl.col("qid") == artifact_id, pl.col("concept") == concept)
+    yield from kept.select("verdict", "reason", detail=pl.lit(None, pl.String)).collect().to_dicts()
+    drops = pl.scan_parquet(folder / "drops.parquet").filter(pl.col("key") == artifact_id, pl.col("concept") == concept)
+    yield from drops.select("reason", "detail", verdict=pl.lit("remove")).collect().to_dicts()
+
+
+def reason_text(row: Mapping[str, Any]) -> str:
+    """Write a reason with its detail."""
+    return f"{row['reason']}: {row['detail']}" if row["detail"] else str(row["reason"])
+
+
+def proposals_of(folder: Path, artifact_id: str, concept: str | None = None) -> list[dict[str, Any]]:
+    """Find the proposals that a completion took to mean an artifact."""
+    path = folder / "proposals.parquet"
+    if not path.is_file():
+        return []
+    rows = pl.scan_parquet(path).filter(pl.col("artifact_id") == artifact_id)
+    wanted = rows if concept is None else rows.filter(pl.col("concept") == concept)
+    return wanted.sort("round", "position").collect().to_dicts()
+
+
+def last_replies(folder: Path, asked: Sequence[tuple[str, int | None]], concept: str) -> tuple[StoredReply, ...]:
+    """Give the last reply to each question of a stage: its id, and the round where one id is asked in several.
+
+    A candidate is asked about once a country; all of these are told.
+    """
+    path, model = folder / JOURNAL / FILE, manifest_of(folder).options.get("model")
+    found: dict[tuple[str, int | None], dict[object, StoredReply]] = {}
+    for exchange, question in asked_about(path, [row for row, _ in asked]):
+        for row, number in asked:
+            of_round = number is None or question.get("round") == number
+            if exchange.model == model and question["id"] == row and of_round and question.get("concept") == concept:
+                reply = exchange.reply.decode("utf-8", "replace")
+                journal = f"{folder.name}/{JOURNAL}"
+                stored = StoredReply(journal, exchange.number, exchange.outcome, question, reply)
+                found.setdefault((row, number), {})[question.get("country") if number is None else None] = stored
+    return tuple(reply for key in asked for reply in found.get(key, {}).values())
+
+
+def asked_about(path: Path, rows: Sequence[str]) -> Iterator[tuple[Exchange, Mapping[str, Any]]]:
+    """Give the exchanges whose question is about one of some rows, in the order in which they came."""
+    for exchange in latest_exchanges(path, limit=MOST_EXCHANGES, mentions=rows):
+        question = question_of(exchange.request)
+        if question.get("id") in rows:
+            yield exchange, question
+
+
+def exchanges_about(path: Path, artifact_id: str, *, outcome: str, limit: int) -> list[Exchange]:
+    """Give the last exchanges of a journal about an artifact: its own row, and its proposals in a completion."""
+    proposals = proposals_of(path.parent.parent, artifact_id)
+    rounds = {(f"{row['concept']}/{row['country']}", row["round"]) for row in proposals}
+    rows = {artifact_id, *(row["proposal_id"] for row in proposals)}
+    found = []
+    for exchange, question in asked_about(path, [*sorted(rows), *sorted(cell for cell, _ in rounds)]):
+        is_about = question["id"] in rows or (question["id"], question.get("round")) in rounds
+        if is_about and outcome in {"", exchange.outcome}:
+            found.append(exchange)
+    return found[-limit:]
+
+
+def stages_beside(graph: Path) -> list[Path]:
+    """Find the filters and completions beside a graph that were made from it, completions first."""
+    content = manifest_of(graph).sha256
+    beside = (path for path in graph.absolute().parent.iterdir() if path.is_dir() and not path.name.startswith("."))
+    made = [folder for folder in sorted(beside) if graph_behind(folder) == content]
+    found = [folder for folder in made if manifest_of(folder).stage in JUDGING]
+    return sorted(found, key=lambda folder: manifest_of(folder).stage == "filter")
+
+
+def graph_behind(folder: Path) -> str:
+    """Give the hash of the graph that a filter or a completion comes from; empty where that cannot be told."""
+    above = {"completion": "kept", "filter": "candidates"}
+    try:
+        manifest = read_manifest(folder)
+        while manifest is not None and manifest.stage in above:
+            folder = recorded(folder, above[manifest.stage]).parent
+            manifest = read_manifest(folder)
+    except (IntegrityError, OSError):
+        return ""
+    return manifest.inputs["graph"].sha256 if manifest is not None and manifest.stage == "extract" else ""
+
+
+def verdict_lines(verdicts: Sequence[StageVerdict]) -> Iterator[str]:
+    """Tell verdicts, each with what was asked and answered."""
+    for verdict in verdicts:
+        yield f"verdict    {verdict.verdict}, by {verdict.stage}: {shown_text(verdict.reason, longest=SHOWN_LETTERS)}"
+        if verdict.unstored:
+            yield f"  reply    {verdict.unstored}"
+        for reply in verdict.replies:
+            yield f"  asked    {shown_text(canonical_json(reply.question).decode(), longest=SHOWN_LETTERS)}"
+            text = shown_text(reply.reply, longest=SHOWN_LETTERS)
+            yield f"  answered {reply.journal} entry {reply.number} ({reply.outcome}): {text}"
+        if not verdict.replies and not verdict.unstored and verdict.reason.startswith("judge "):
+            yield "  reply    none is in the journal"
+
 
 PUBLISHED = "published"
 """The role of the file in the manifest of a cultural space that was taken in as it was."""

@@ -1,23 +1,183 @@
 """Two cultural spaces compared: which rows differ, at which stage first, and what differs in its inputs or options."""
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
 import polars as pl
 
-from culturekit.builders.filtering.candidate_verdicts import COLUMNS
-from culturekit.builders.folded_names import folded
-from culturekit.builders.space.space_diff import space_changes, untold_changes
-from culturekit.kg.graph_tables import GraphTables, Place, among
-from culturekit.records.schemas import DIFF
+from culturekit.builders.country_names import folded
+from culturekit.builders.filtering.cspace_filter import COLUMNS
+from culturekit.builders.space.space_diff import CHANGES, space_changes, untold_changes
+from culturekit.builders.space.space_files import read_space
+from culturekit.counting import counted
+from culturekit.errors import IntegrityError, UsageError
+from culturekit.kg.store import GraphTables, Place, among
+from culturekit.records.schemas import CANDIDATES, DECISIONS, DIFF, DROPS, KEPT
+from culturekit.records.tables import Table
 from culturekit.records.work import Work
-from culturekit.storage.digests import canonical_json
-from culturekit.storage.manifest import Manifest
-from culturekit.trail.space_behind import ENTERED, Row, SpaceBehind
+from culturekit.storage.digests import Manifest, canonical_json, digest_file, read_manifest
+from culturekit.storage.tables import read_table
+from culturekit.trail.evidence import reason_text, recorded
+
+# What lies behind a cultural space: its finished stages, found one from the other and known by their hashes.
+
+_NEEDED = ("release", "filter", "extract", "ingest")
+"""Kinds of stages without which a row cannot be walked back to the dump."""
+
+_WITHIN = ("cspace.parquet", "cspace/cspace.parquet", "release/cspace.parquet")
+
+ENTERED = frozenset({"added", "country added"})
+"""Outcomes of proposals that made a row."""
+
+Row: TypeAlias = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceBehind:
+    """A cultural space and the stages behind it by kind; `missing` says what of them could not be found, and why."""
+
+    file: Path
+    folders: Mapping[str, Path] = field(default_factory=dict)
+    manifests: Mapping[str, Manifest] = field(default_factory=dict)
+    missing: tuple[str, ...] = ()
+
+    @classmethod
+    def found_at(cls, path: Path) -> Self:
+        """Find a space from its table, its folder or the folder of its run, and what lies behind it."""
+        file = space_file(path)
+        folders: dict[str, Path] = {}
+        missing: list[str] = []
+        _walk_from(file, folders, missing)
+        missing += [f"no {kind} stage" for kind in _NEEDED if kind not in folders and not missing]
+        manifests = {kind: manifest for kind, folder in folders.items() if (manifest := read_manifest(folder))}
+        return cls(file, folders, manifests, tuple(missing))
+
+    @property
+    def space(self) -> pl.DataFrame:
+        """The cultural space itself."""
+        return read_space(self.file)[0]
+
+    @property
+    def graph(self) -> Path:
+        """The graph that the candidates come from."""
+        return self.folders["ingest"]
+
+    def candidates(self, qids: Iterable[str]) -> dict[tuple[str, str], Row]:
+        """Read candidates by item and concept."""
+        return _rows_of(self.folders["extract"] / "candidates.parquet", CANDIDATES, "qid", qids)
+
+    def decisions(self, qids: Iterable[str]) -> dict[tuple[str, str], str]:
+        """Read what people decided about candidates, as verdicts, by item and concept."""
+        if "review" not in self.folders:
+            return {}
+        wanted = pl.Series(sorted(set(qids)), dtype=pl.String).implode()
+        table = read_table(self.folders["review"] / "decisions.parquet", DECISIONS)
+        decided = table.filter(pl.col("counts"), pl.col("qid").is_in(wanted))
+        verdict = pl.when(pl.col("decision") == "accept").then(pl.lit("keep")).otherwise(pl.lit("remove"))
+        rows = decided.select("qid", "concept", verdict.alias("verdict")).iter_rows()
+        return {(qid, concept): word for qid, concept, word in rows}
+
+    def verdicts(self, qids: Iterable[str]) -> dict[tuple[str, str], tuple[str, str]]:
+        """Read what became of candidates, and why, by item and concept."""
+        folder, wanted = self.folders["filter"], list(qids)
+        kept = _rows_of(folder / "kept.parquet", KEPT, "qid", wanted)
+        dropped = _rows_of(folder / "drops.parquet", DROPS, "key", wanted)
+        found = {key: ("remove", reason_text(row)) for key, row in dropped.items()}
+        return found | {key: (row["verdict"], row["reason"]) for key, row in kept.items()}
+
+    def proposals(self, cells: Iterable[tuple[str, str]]) -> dict[tuple[str, str, str], Row]:
+        """Read proposals for some cells, by identifier and by folded name: the one that entered, or the last."""
+        if "completion" not in self.folders:
+            return {}
+        wanted = pl.LazyFrame(sorted(set(cells)), schema={"concept": pl.String, "country": pl.String}, orient="row")
+        rows = pl.scan_parquet(self.folders["completion"] / "proposals.parquet").join(wanted, on=["concept", "country"])
+        found: dict[tuple[str, str, str], Row] = {}
+        for row in rows.collect().sort("round", "name", maintain_order=True).iter_rows(named=True):
+            for known_by in filter(None, (row["artifact_id"], folded(row["name"]))):
+                place = (row["concept"], row["country"], known_by)
+                if place not in found or found[place]["outcome"] not in ENTERED:
+                    found[place] = row
+        return found
+
+
+def space_file(path: Path) -> Path:
+    """Find the table of a cultural space in what a user names."""
+    if path.is_file():
+        return path
+    found = next((path / name for name in _WITHIN if (path / name).is_file()), None)
+    if found is None:
+        raise UsageError(
+            "there is no cultural space here",
+            where=str(path),
+            expected=f"a run folder, or a folder with {_WITHIN[0]}",
+            found="a folder without one" if path.is_dir() else "nothing",
+        )
+    return found
+
+
+def _walk_from(file: Path, folders: dict[str, Path], missing: list[str]) -> None:
+    """Begin at the table itself; it must be what its stage wrote."""
+    manifest = read_manifest(file.parent)
+    record = manifest.outputs.get(file.name) if manifest else None
+    if record is None:
+        missing.append(f"no manifest tells what {file.name} was made from")
+        return
+    found = digest_file(file)
+    if found != record.sha256:
+        raise IntegrityError(
+            "not the cultural space that its stage wrote",
+            where=str(file),
+            expected=f"SHA-256 {record.sha256}",
+            found=found,
+            hint="Remove the folder and release again, or compare a copy that lies in a folder of its own.",
+        )
+    _walk(file.parent, folders, missing)
+
+
+def _walk(folder: Path, folders: dict[str, Path], missing: list[str]) -> None:
+    """Go from a stage to those it was made from, as far as they are there and still the same."""
+    manifest = read_manifest(folder)
+    if manifest is None:
+        missing.append(f"{folder.name} has no manifest")
+        return
+    folders.setdefault(manifest.stage, folder)
+    for role, record in sorted(manifest.inputs.items()):
+        if not record.stage:
+            continue
+        try:
+            place = recorded(folder, role)
+        except IntegrityError as error:
+            missing.append(f"{manifest.stage}: {error.problem}")
+            continue
+        above = place if place.is_dir() else place.parent
+        if _hash_now(place) != record.sha256:
+            missing.append(f"the {role} that {manifest.stage} was made from is no longer there, or is another one")
+        elif above not in folders.values():
+            _walk(above, folders, missing)
+
+
+def _hash_now(place: Path) -> str:
+    """Read from its manifest what a stage, or a file of one, is."""
+    manifest = read_manifest(place if place.is_dir() else place.parent)
+    if manifest is None:
+        return ""
+    if place.is_dir():
+        return manifest.sha256
+    record = manifest.outputs.get(place.name)
+    return record.sha256 if record and place.is_file() else ""
+
+
+def _rows_of(file: Path, table: Table, column: str, qids: Iterable[str]) -> dict[tuple[str, str], Row]:
+    """Read the rows of some items by item and concept."""
+    wanted = pl.Series(sorted(set(qids)), dtype=pl.String).implode()
+    names = [name for name in table.columns if name not in {"aliases", "image", "lat", "lon"}]
+    rows = pl.scan_parquet(file).filter(pl.col(column).is_in(wanted)).select(names).collect()
+    return {(row[column], row["concept"]): row for row in rows.iter_rows(named=True)}
+
 
 Cause: TypeAlias = Literal["dump", "config", "wording", "model", "code"]
 
@@ -381,3 +541,58 @@ def _records_of(tables: GraphTables, numbers: Sequence[int]) -> Mapping[int, _It
         number: _ItemRecord((own.label, own.description), frozenset(stated[number]), own.place)
         for number, own in facts.items()
     }
+
+
+# Two compared cultural spaces in lines of text.
+
+_UNDECIDED = "undecided: "
+
+
+def _cause_of(row: Mapping[str, Any]) -> str:
+    """Write the causes of a row, and what is left undecided."""
+    sure, open_ones = "+".join(row["causes"]), " or ".join(row["undecided"])
+    if sure and open_ones:
+        return f"{sure}, {_UNDECIDED}{open_ones}"
+    return sure or (f"{_UNDECIDED}{open_ones}" if open_ones else "nothing recorded")
+
+
+def cause_totals(rows: pl.DataFrame) -> dict[str, dict[str, int]]:
+    """Count the changes of each kind by their causes, most frequent causes first."""
+    counted = Counter((_cause_of(row), row["change"]) for row in rows.iter_rows(named=True))
+    totals = Counter({cause: 0 for cause, _ in counted})
+    for (cause, _), count in counted.items():
+        totals[cause] += count
+    ordered = sorted(totals, key=lambda cause: (-totals[cause], cause))
+    return {
+        cause: {change: counted[cause, change] for change in CHANGES if counted[cause, change]} for cause in ordered
+    }
+
+
+def diff_lines(rows: pl.DataFrame, notes: Mapping[str, Any], *, show: int) -> Iterator[str]:
+    """Tell what differs between two runs, how many rows it made others, and the first rows with their evidence."""
+    yield f"what differs: {', '.join(notes['factors']) or 'nothing that is recorded'}"
+    for text in notes["missing"]:
+        yield f"not to be walked back: {text}"
+    counts = Counter(rows["change"])
+    yield ", ".join(f"{counts[change]:,} {change}" for change in CHANGES)
+    if notes["untold"]:
+        others = ", ".join(f"{name} in {counted(count, 'rows')}" for name, count in notes["untold"].items())
+        yield f"not told row by row: {others}"
+    if rows.height:
+        yield f"{'cause':<40} " + " ".join(f"{change:>12}" for change in CHANGES)
+        for cause, own in cause_totals(rows).items():
+            yield f"{cause:<40} " + " ".join(f"{own.get(change, 0):>12,}" for change in CHANGES)
+    for row in rows.head(show).iter_rows(named=True):
+        yield from _row_lines(row)
+    if rows.height > show:
+        yield f"... and {rows.height - show:,} more; --out writes all of them"
+
+
+def _row_lines(row: Mapping[str, Any]) -> Sequence[str]:
+    """Tell a change, its cause, and the evidence below it."""
+    name = {"added": row["after"], "removed": row["before"]}.get(row["change"])
+    what = name or f"{row['part']} {row['before']} -> {row['after']}"
+    head = (
+        f"{row['change']} {row['concept']} {row['value']} {row['qid']} {what}: {_cause_of(row)} ({row['stage'] or '?'})"
+    )
+    return [head, *(f"    {line}" for line in row["because"].splitlines())]

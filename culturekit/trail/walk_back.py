@@ -1,24 +1,231 @@
 """One score walked back: batches, one image of them, its match, the artifact, its path, the line of the dump."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import polars as pl
 
 from culturekit.errors import IntegrityError, UsageError
-from culturekit.records.schemas import IMAGES, MATCHES, PROMPTS
+from culturekit.metrics.corrected.audit_gates import anchoring_seen, unanchored
+from culturekit.records.choices import NO_CULTURE
+from culturekit.records.schemas import AUDITS, IMAGES, MATCHES, PROMPTS, SCORES
 from culturekit.storage.digests import digest_file
 from culturekit.storage.tables import read_table
-from culturekit.trail.evidence import ArtifactEvidence, DumpPlace, EvidenceTables
-from culturekit.trail.find_score import described, labels_of
-from culturekit.trail.people_behind import People, people_behind
-from culturekit.trail.stage_verdicts import StageVerdict
-from culturekit.trail.upstream import manifest_of, upstream
+from culturekit.trail.evidence import ArtifactEvidence, DumpPlace, EvidenceTables, StageVerdict, manifest_of, upstream
 
-__all__ = ["Behind", "Neighbour", "Trail", "walk_back", "walk_images"]
+# Finding one score by a reference that people can type.
+
+
+def find_score(reference: Path | str) -> tuple[Path, dict[str, Any]]:
+    """Find the score that a reference names, and the folder it lies in.
+
+    A reference is a `scores.parquet`, or a folder with one, and either `#ROW`, the row counted from 0,
+    or `?column=value&...`, which must fit exactly one row. Conditions also look into the parameters;
+    without one on `labels` the truth is left aside, and mapped scores where a corrected one fits;
+    without one on `q` all orders but the main one, where that fits.
+
+    Example:
+        >>> folder, score = ck.find_score("runs/cube#0")
+        >>> folder.name, score["n"] > 0
+        ('scores', True)
+    """
+    reference = str(reference)
+    location, hash_mark, number = reference.partition("#")
+    location, _, query = location.partition("?")
+    folder = scores_folder(Path(location))
+    scores = read_table(folder / "scores.parquet", SCORES).with_row_index("row")
+    if hash_mark:
+        if not number.isdecimal() or int(number) >= scores.height:
+            raise UsageError("no such row", where=reference, expected=f"#0 to #{scores.height - 1}")
+        return folder, scores.row(int(number), named=True)
+    fitting = [row for row in scores.iter_rows(named=True) if fits(row, query)]
+    if "labels=" not in query:
+        fitting = [row for row in fitting if labels_of(row) != "truth"]
+        fitting = [row for row in fitting if labels_of(row) == "corrected"] or fitting
+    if "q=" not in query and len(fitting) > 1:
+        main = manifest_of(folder).options.get("q", 1.0)
+        fitting = [row for row in fitting if msgspec.json.decode(row["params"]).get("q") in (main, None)] or fitting
+    if not fitting:
+        raise nothing_fits(reference, query, list(scores.iter_rows(named=True)))
+    if len(fitting) != 1:
+        raise UsageError(
+            "the reference must fit one score",
+            where=reference,
+            expected="more conditions, such as ?metric=vs&model=NAME&concept=NAME&kernel=artifact&labels=mapped",
+            found=f"{len(fitting)} scores" + "".join(f"\n  {folder}#{described(row)}" for row in fitting[:10]),
+        )
+    return folder, fitting[0]
+
+
+def nothing_fits(reference: str, query: str, scores: Sequence[Mapping[str, Any]]) -> UsageError:
+    """Name the conditions that no score meets, and what they could say instead."""
+    every = [values_of(row) for row in scores]
+    alone = [(key, value) for key, value in conditions(query) if all(str(row.get(key)) != value for row in every)]
+    choices = [f"{key} {accepted(key, every)}" for key, _ in alone]
+    return UsageError(
+        "no score fits the reference",
+        where=reference,
+        expected="; ".join(choices) or "conditions that hold for one score together",
+        found=", ".join(f"{key}={value}" for key, value in alone) or "0 scores",
+    )
+
+
+def accepted(key: str, rows: Sequence[Mapping[str, Any]]) -> str:
+    """List the values of a column, or say that there is no such column."""
+    values = sorted({str(row[key]) for row in rows if key in row})
+    return " or ".join(values) if values else "left out: scores have no such column"
+
+
+def scores_folder(path: Path) -> Path:
+    """Find the folder of a scores table from the table, its folder, or the run's folder."""
+    for folder in (path.parent if path.suffix == ".parquet" else path, path / "scores"):
+        if (folder / "scores.parquet").is_file():
+            return folder
+    raise UsageError("there are no scores", where=str(path), expected="scores.parquet, or a run folder with scores")
+
+
+def conditions(query: str) -> list[tuple[str, str]]:
+    """Take the conditions of a reference apart."""
+    return [(key, value) for key, _, value in (part.partition("=") for part in query.split("&"))] if query else []
+
+
+def values_of(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the columns of a score and, beside them, its parameters."""
+    return {**msgspec.json.decode(row["params"]), **row}
+
+
+def fits(row: Mapping[str, Any], query: str) -> bool:
+    """Tell whether a score meets all conditions of a reference."""
+    values = values_of(row)
+    return all(str(values.get(key)) == value for key, value in conditions(query))
+
+
+def labels_of(score: Mapping[str, Any]) -> object:
+    """Tell whether a score is of mapped labels or of the truth."""
+    return msgspec.json.decode(score["params"]).get("labels")
+
+
+def described(row: Mapping[str, Any]) -> str:
+    """Describe a score in a line of a list."""
+    place = " ".join(str(row[name]) for name in ("metric", "model", "concept", "country") if row[name] is not None)
+    return f"{row['row']}  {place} {row['params']} = {row['value']:.4f}"
+
+
+# Behind a corrected score: what people said of which images, how much each counted, and the images it spoke for.
+
+NOTHING = "no culture"
+CELLS_SHOWN = 8
+"""Mapped labels that are told; `--json` has all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one person said of an image: labels as far as they were named, or what none of them means."""
+
+    annotator: str
+    pool: str
+    artifact_id: str | None
+    country: str | None
+    continent: str | None
+    said: str
+
+
+@dataclass(frozen=True, slots=True)
+class MappedCell:
+    """The images mapped to one label, how many of them people looked at, and what they said, most often first."""
+
+    label: str
+    images: int
+    audited: tuple[str, ...]
+    said: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class People:
+    """The answers behind a corrected score.
+
+    Attributes:
+        images: of the score.
+        weights: by audited image, for how many images of its concept it stands.
+        cells: by mapped label, the most frequent first.
+        answers: by audited image.
+    """
+
+    images: int
+    weights: Mapping[str, float]
+    cells: tuple[MappedCell, ...]
+    answers: Mapping[str, tuple[Answer, ...]]
+
+    def cell_of(self, image_id: str) -> MappedCell | None:
+        """Find the images that an audited image speaks for."""
+        return next((cell for cell in self.cells if image_id in cell.audited), None)
+
+
+class Told(msgspec.Struct):
+    """What the parameters of a corrected score say of its people."""
+
+    weights: tuple[float, float, float]
+    labels: str = ""
+    pool: str | None = None
+
+
+def people_behind(folder: Path, score: Mapping[str, Any], matches: pl.DataFrame) -> People | None:
+    """Gather the answers behind a score by its folder and its matches; None for a score that is not corrected."""
+    if '"labels":"corrected"' not in score["params"] or '"weights"' not in score["params"]:
+        return None
+    told = msgspec.json.decode(score["params"], type=Told)
+    level = "artifact_id" if told.weights[2] > 0 else "country" if told.weights[1] > 0 else "continent"
+    nearest = matches.filter(pl.col("rank") == 1)
+    roles = [role for role in sorted(manifest_of(folder).inputs) if role.partition("-")[0] in {"audit", "audits"}]
+    said = pl.concat([read_table(upstream(folder, role), AUDITS) for role in roles], how="diagonal")
+    said = said if told.pool is None else said.filter(pool=told.pool)
+    said = unanchored(said) if anchoring_seen(said) else said
+    said = said.join(nearest.select("image_id"), on="image_id", how="semi").sort("image_id", "annotator")
+    answers: dict[str, tuple[Answer, ...]] = {}
+    for row in said.iter_rows(named=True):
+        answers[row["image_id"]] = (*answers.get(row["image_id"], ()), answer_of(row, level))
+    audited = nearest.filter(pl.col("image_id").is_in(list(answers)))
+    of_concept = dict(nearest.group_by("concept").len().iter_rows())
+    seen_of_concept = dict(audited.group_by("concept").len().iter_rows())
+    weights = {
+        image: of_concept[concept] / seen_of_concept[concept]
+        for image, concept in audited.select("image_id", "concept").iter_rows()
+    }
+    return People(nearest.height, weights, tuple(cells_of(nearest, answers, level)), answers)
+
+
+def answer_of(row: Mapping[str, Any], level: str) -> Answer:
+    """Read one answer, and say it at a level."""
+    none = row.get("none_means") or NO_CULTURE
+    said = none if row["none_of_these"] else row[level] or row["country"] or row["continent"] or "nothing"
+    return Answer(row["annotator"], row["pool"], row["artifact_id"], row["country"], row["continent"], str(said))
+
+
+def cells_of(nearest: pl.DataFrame, answers: Mapping[str, tuple[Answer, ...]], level: str) -> Iterator[MappedCell]:
+    """Part images by what they are mapped to."""
+    labelled = nearest.with_columns(label=pl.col(level).fill_null("nothing"))
+    for own in sorted(labelled.partition_by("label"), key=lambda each: (-each.height, each["label"][0])):
+        audited = [image for image in own["image_id"] if image in answers]
+        said = Counter(one.said for image in audited for one in answers[image])
+        yield MappedCell(own["label"][0], own.height, tuple(audited), tuple(said.most_common()))
+
+
+def people_lines(people: People) -> Iterator[str]:
+    """Tell whom a corrected score rests on."""
+    weights = sorted(set(people.weights.values()))
+    spans = f"{weights[0]:.1f}" if len(weights) == 1 else f"{weights[0]:.1f} to {weights[-1]:.1f}"
+    yield f"people     looked at {len(people.answers):,} of these {people.images:,} images; each stands for {spans}"
+    for cell in people.cells[:CELLS_SHOWN]:
+        said = ", ".join(f"{label} {count}" for label, count in cell.said) or "nobody looked"
+        yield f"           {cell.images:,} mapped to {cell.label}, {len(cell.audited):,} looked at: {said}"
+    if len(people.cells) > CELLS_SHOWN:
+        yield f"           and {len(people.cells) - CELLS_SHOWN:,} more labels"
+
 
 MOST_COMMON = 5
 """So many artifacts and countries are named of what is behind a score."""

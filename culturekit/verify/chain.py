@@ -12,20 +12,22 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 import polars as pl
 
-from culturekit.cards.release_files import keys_behind
+from culturekit.cards.facts import keys_behind
 from culturekit.errors import CultureKitError, UsageError
 from culturekit.llm.journal_file import FILE as JOURNAL_FILE
 from culturekit.records.choices import ExportFormat
 from culturekit.stages.roles import REPORT
 from culturekit.stages.run import RECIPE_RECORD
-from culturekit.storage.digests import digest, digest_file, digest_tree
-from culturekit.storage.manifest import (
+from culturekit.storage.digests import (
     JOURNAL,
     MANIFEST,
     RUN_RECORD,
     InputRecord,
     Manifest,
     OutputRecord,
+    digest,
+    digest_file,
+    digest_tree,
     read_manifest,
 )
 

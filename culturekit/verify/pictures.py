@@ -9,7 +9,8 @@ import polars as pl
 
 from culturekit.records.schemas import IMAGES
 from culturekit.storage.digests import digest_file
-from culturekit.storage.picture_reading import NoPicture, read_inside
+from culturekit.storage.picture_files import NoPicture
+from culturekit.storage.picture_reading import read_inside
 from culturekit.verify.chain import FinishedStage, Ledger, RunTree
 
 IMAGES_FILE = f"{IMAGES.name}.parquet"

@@ -31,9 +31,9 @@ from culturekit.families.family import dataclasses_of, declared
 from culturekit.families.handles.inputs import Files, NamedVectors, PairFolders, VectorFolder, VectorFolders
 from culturekit.families.listing import FAMILIES, family_named, outside_names
 from culturekit.families.named_in_recipe import options_made
-from culturekit.index.encoders import ENCODERS
-from culturekit.index.raters.scorers import SCORERS
-from culturekit.index.spread.pair_measures import PAIR_MEASURES
+from culturekit.index.encoder import ENCODERS
+from culturekit.index.raters.quality import SCORERS
+from culturekit.index.spread.picture_spread import PAIR_MEASURES
 from culturekit.kg.concepts import Concept, load_concept
 from culturekit.llm.journal import go_on_as, last_run
 from culturekit.pipeline import steps
@@ -44,13 +44,11 @@ from culturekit.records.work import Engine, Quiet, Work
 from culturekit.registry import Registry, Spec, parse_spec
 from culturekit.stages.offline import SendingRefused, offline
 from culturekit.stages.roles import REPORT
-from culturekit.stages.run import RECIPE_RECORD
-from culturekit.stages.run_stage import make_manifest, what_differs
+from culturekit.stages.run import RECIPE_RECORD, make_manifest, what_differs
 from culturekit.stages.stage import Stage, key_of, record_of
 from culturekit.stages.stage_command import AskingCommand, StageCommand
 from culturekit.storage.atomic import remove_strays
-from culturekit.storage.digests import canonical_json
-from culturekit.storage.manifest import JOURNAL, MANIFEST, InputRecord, Manifest, read_manifest
+from culturekit.storage.digests import JOURNAL, MANIFEST, InputRecord, Manifest, canonical_json, read_manifest
 from culturekit.storage.spreadsheet_cells import export_table
 from culturekit.verify.chain import (
     Finding,

@@ -11,7 +11,7 @@ import polars as pl
 from culturekit.annotate.export import ExportOptions
 from culturekit.pipeline.steps.annotate_stages import ExportFiles, export_stage, import_stage
 from culturekit.records.schemas import IMAGES, PROMPTS
-from culturekit.stages.run_stage import StageRun
+from culturekit.stages.run import StageRun
 from culturekit.stages.stage import Stage
 from culturekit.storage.digests import digest_bytes
 from culturekit.storage.picture_files import encoded

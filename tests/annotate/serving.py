@@ -10,9 +10,8 @@ from typing import Any
 
 import orjson
 
-from culturekit.annotate.answer_desk import AnswerDesk, open_desk
-from culturekit.annotate.answer_journal import AnswerJournal
-from culturekit.annotate.form_server import FormServer
+from culturekit.annotate.answer_desk import AnswerDesk, FormServer, open_desk
+from culturekit.annotate.answers import AnswerJournal
 from tests.annotate.projects import Answers, form_tasks, key_of, result_of
 
 __all__ = ["answer_sheet", "ask", "desk_of", "entry", "right_answer", "serving"]

@@ -16,12 +16,12 @@ from culturekit.annotate.aggregate import (
     careful,
     choice_table,
     named,
+    rating_page,
     rating_table,
     values_of_quality,
 )
-from culturekit.annotate.rating_page import rating_page
 from culturekit.errors import UsageError
-from culturekit.pipeline.steps.aggregate_stage import AggregateFiles, aggregate_stage
+from culturekit.pipeline.steps.annotate_stages import AggregateFiles, aggregate_stage
 from culturekit.records.schemas import ANNOTATIONS, QUALITY, RATED_ITEMS
 from culturekit.storage.tables import write_table
 from tests.annotate.projects import run

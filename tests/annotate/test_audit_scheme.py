@@ -9,9 +9,8 @@ import polars as pl
 import pytest
 
 from culturekit.errors import UsageError
-from culturekit.families.collection_scores import QvsOptions
-from culturekit.families.corrected import score_corrected
-from culturekit.metrics.corrected.audit_design import drawing_of
+from culturekit.families.corrected import QvsOptions, score_corrected
+from culturekit.metrics.corrected.audit_gates import drawing_of
 from culturekit.pipeline.steps.annotate_stages import ExportFiles
 from culturekit.records.schemas import AUDIT_SAMPLE, AUDITS, CSPACE, MATCHES
 from culturekit.storage.tables import read_table, write_table

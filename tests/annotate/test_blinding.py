@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from culturekit.annotate.aggregate import AggregateOptions
-from culturekit.annotate.quotas import Quotas
-from culturekit.pipeline.steps.aggregate_stage import AggregateFiles, AggregateReads, aggregate_stage
-from culturekit.pipeline.steps.annotate_stages import ExportFiles
+from culturekit.annotate.tasks import Quotas
+from culturekit.pipeline.steps.annotate_stages import AggregateFiles, AggregateReads, ExportFiles, aggregate_stage
 from tests.annotate.projects import (
     Answers,
     answer_all,

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from PIL import Image, PngImagePlugin
 
-from culturekit.annotate.quotas import Quotas
+from culturekit.annotate.tasks import Quotas
 from culturekit.errors import UsageError
 from culturekit.pipeline.steps.annotate_stages import ExportFiles
 from culturekit.records.schemas import IMAGES

@@ -10,8 +10,7 @@ import polars as pl
 import pytest
 
 from culturekit.annotate.aggregate import AggregateOptions
-from culturekit.pipeline.steps.aggregate_stage import AggregateFiles, aggregate_stage
-from culturekit.pipeline.steps.annotate_stages import ExportFiles
+from culturekit.pipeline.steps.annotate_stages import AggregateFiles, ExportFiles, aggregate_stage
 from tests.annotate.projects import (
     export,
     form_tasks,

@@ -12,7 +12,7 @@ from unittest import mock
 import orjson
 import pytest
 
-from culturekit.annotate.answer_journal import answers_in
+from culturekit.annotate.answers import answers_in
 from culturekit.errors import IntegrityError, UsageError
 from culturekit.pipeline.steps.annotate_stages import ExportFiles
 from culturekit.records.schemas import ANNOTATIONS
@@ -37,7 +37,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("served")
     images = write_images(folder / "images", [image_row(name, name[0], "p") for name in SAID])
     prompts = write_prompts(folder / "prompts", [prompt_row("p", "Image of food from India", "cuisine", "IN")])
-    from culturekit.annotate.quotas import Quotas
+    from culturekit.annotate.tasks import Quotas
 
     export(folder / "project", ExportFiles([images], prompts), quotas=Quotas(2), per_sheet=4, checks=1, repeats=1)
     return folder / "project"

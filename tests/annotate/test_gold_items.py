@@ -9,8 +9,7 @@ import polars as pl
 import pytest
 
 from culturekit.errors import ConfigError, UsageError
-from culturekit.families.collection_scores import QvsOptions
-from culturekit.families.corrected import score_corrected
+from culturekit.families.corrected import QvsOptions, score_corrected
 from culturekit.metrics.corrected.audit_gates import gold_answers
 from culturekit.pipeline.steps.annotate_stages import ExportFiles
 from culturekit.records.schemas import AUDITS, MATCHES

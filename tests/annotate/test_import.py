@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from culturekit.annotate.exported_json import annotator_of
+from culturekit.annotate.answers import annotator_of
 from culturekit.errors import IntegrityError, UsageError
 from culturekit.families.handles.form_answers import check_offered
 from culturekit.pipeline.steps.annotate_stages import ExportFiles
@@ -293,8 +293,7 @@ json_values = st.recursive(
 @given(data=st.data())
 def test_no_export_breaks_the_importer(tmp_path: Path, project: Path, data: st.DataObject) -> None:
     """Whatever stands anywhere in an export, every annotation ends in a table or in quarantine."""
-    from culturekit.annotate.exported_answers import read_exports
-    from culturekit.annotate.exported_json import TaskRecord
+    from culturekit.annotate.answers import TaskRecord, read_exports
     from culturekit.annotate.importing import read_project
 
     name, scheme, key = read_project(project)
@@ -317,8 +316,7 @@ def test_no_export_breaks_the_importer(tmp_path: Path, project: Path, data: st.D
 
 @pytest.mark.parametrize("odd", [[], {}, 0, "false"])
 def test_a_cancellation_that_is_no_truth_value_sets_the_answer_aside(project: Path, odd: object) -> None:
-    from culturekit.annotate.exported_answers import read_exports
-    from culturekit.annotate.exported_json import TaskRecord
+    from culturekit.annotate.answers import TaskRecord, read_exports
     from culturekit.annotate.importing import read_project
 
     name, scheme, key = read_project(project)

@@ -10,13 +10,12 @@ import pytest
 
 from culturekit.annotate.aggregate import AggregateOptions
 from culturekit.annotate.inclusion_tables import public_task2
-from culturekit.annotate.quotas import Quotas
+from culturekit.annotate.tasks import Quotas
 from culturekit.errors import UsageError
 from culturekit.families.task1 import Task1Options, score_task1
 from culturekit.families.task2 import Task2Options, score_task2
 from culturekit.metrics.inclusion.task2_files import read_task2_file
-from culturekit.pipeline.steps.aggregate_stage import AggregateFiles, AggregateReads, aggregate_stage
-from culturekit.pipeline.steps.annotate_stages import ExportFiles
+from culturekit.pipeline.steps.annotate_stages import AggregateFiles, AggregateReads, ExportFiles, aggregate_stage
 from culturekit.records.schemas import TASK1, TASK2
 from culturekit.storage.tables import read_table
 from tests.annotate.projects import Answers, answer_all, export, image_row, key_of, run, write_images

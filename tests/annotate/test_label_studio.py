@@ -11,9 +11,8 @@ import pytest
 from culturekit.annotate.aggregate import AggregateOptions
 from culturekit.config.load import load_any_recipe
 from culturekit.pipeline.run_recipe import run_recipe
-from culturekit.pipeline.steps.aggregate_stage import AggregateFiles, aggregate_stage
-from culturekit.pipeline.steps.annotate_stages import ExportFiles
-from culturekit.pipeline.workers.local_engine import LocalEngine
+from culturekit.pipeline.steps.annotate_stages import AggregateFiles, ExportFiles, aggregate_stage
+from culturekit.pipeline.workers.engines import LocalEngine
 from tests.annotate.label_studio_server import ENVIRONMENT, Studio, running_studio
 from tests.annotate.projects import (
     export,

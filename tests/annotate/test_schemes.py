@@ -8,9 +8,9 @@ from xml.etree import ElementTree
 import pytest
 from typer.testing import CliRunner
 
-from culturekit.annotate.check_answers import answer_mistakes
-from culturekit.annotate.label_studio import template
+from culturekit.annotate.answers import answer_mistakes
 from culturekit.annotate.scheme import Scheme, load_scheme, scheme_names
+from culturekit.annotate.tasks import template
 from culturekit.cli.app import app
 from culturekit.errors import ConfigError, UsageError
 from culturekit.storage.package_data import shipped

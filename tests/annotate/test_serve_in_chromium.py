@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from culturekit.annotate.answer_journal import answers_in
+from culturekit.annotate.answers import answers_in
 from tests.annotate.projects import key_of
 from tests.annotate.serving import right_answer
 from tests.chromium import Tab, needs_chromium, somebody

@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 
 from culturekit.audit.audit_file import audit_file
-from culturekit.index.embedding.vector_folder import save_vectors
+from culturekit.index.embedding.embedding_encoders import save_vectors
 from culturekit.kg.countries import countries
 from culturekit.records.schemas import ARTIFACTS, CANDIDATES
 from culturekit.storage.tables import read_table, write_table

@@ -5,8 +5,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.audit.all_checks import CODES, counted
-from culturekit.audit.audit_file import audit_file
+from culturekit.audit.audit_file import CODES, audit_file, counted
 from culturekit.audit.check_places import meanings
 from culturekit.builders.prompting.prompts import PromptOptions, build_prompts
 from culturekit.errors import UsageError

@@ -6,8 +6,7 @@ from tempfile import TemporaryDirectory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from culturekit.audit.all_checks import counted
-from culturekit.audit.audit_file import audit_file
+from culturekit.audit.audit_file import audit_file, counted
 from tests.audit.cases import CASES
 from tests.audit.sheets import audited, clean_rows, codes, dish, write
 

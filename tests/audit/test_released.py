@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from culturekit.audit.all_checks import counted
-from culturekit.audit.audit_file import Audit, audit_file
+from culturekit.audit.audit_file import Audit, audit_file, counted
 from culturekit.builders.space.public_cube import read_public_cube
 
 FOODS = {

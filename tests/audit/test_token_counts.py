@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from culturekit.audit import token_counts
-from culturekit.audit.token_counts import clip_tokens, estimated_tokens, read_ranks, vocabulary_file
+from culturekit.audit import audit_file as token_counts
+from culturekit.audit.audit_file import clip_tokens, estimated_tokens, read_ranks, vocabulary_file
 
 MERGES = ["#version", "c a", "ca t</w>", "s </w>", "d o", "do g</w>"]
 

@@ -12,7 +12,7 @@ from culturekit.builders.completing.completion import CompletionInputs
 from culturekit.kg.concepts import Concept, Root
 from culturekit.llm.client import Reply, Request
 from culturekit.records.schemas import CANDIDATES, DROPS, ITEMS, KEPT, STATEMENTS
-from culturekit.storage.manifest import MANIFEST, Manifest, describe_outputs
+from culturekit.storage.digests import MANIFEST, Manifest, describe_outputs
 from culturekit.storage.tables import write_table
 from tests.builders.spaces import rows_of
 

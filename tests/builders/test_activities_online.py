@@ -192,7 +192,7 @@ def test_outages_change_no_byte_and_refusals_are_counted(
 
 def grid(folder: Path) -> None:
     """Write the prompts of 16 countries and 36 activities."""
-    from culturekit.builders.descriptors.activity_rows import whole_grid
+    from culturekit.builders.descriptors.proposing import whole_grid
 
     isos = sorted(iso for iso, each in countries().items() if "cultivate" in each.groups)
     rows = [(iso, category, f"{category}, {name}") for _, category, iso, name in whole_grid(isos).rows()]

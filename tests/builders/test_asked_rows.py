@@ -7,12 +7,10 @@ import pytest
 
 from culturekit.builders.activities.extracting import AT_MOST, Section
 from culturekit.builders.asked_rows import bounded
-from culturekit.builders.captions.cultures import culture_file, load_culture
-from culturekit.builders.captions.expanding import SAMPLED, Question
-from culturekit.builders.descriptors.activity_rows import ActivityDimension
-from culturekit.builders.descriptors.proposing import proposal_request
-from culturekit.builders.descriptors.stereotypes import stereotype_request
-from culturekit.builders.prompting.dialect_pairs import PER_QUESTION, DialectOptions, pair_requests
+from culturekit.builders.captions.expanding import SAMPLED, Question, culture_file, load_culture
+from culturekit.builders.descriptors.proposing import ActivityDimension, proposal_request
+from culturekit.builders.descriptors.refining import stereotype_request
+from culturekit.builders.prompting.dialects import PER_QUESTION, DialectOptions, pair_requests
 from culturekit.llm.client import Request
 from culturekit.llm.reading.schema_checks import TARGETS, Target
 from culturekit.llm.reading.schemas import schema_of

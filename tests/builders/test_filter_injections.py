@@ -14,8 +14,7 @@ from culturekit.llm.client import Reply, Request
 from culturekit.llm.untrusted.untrusted import cleaned
 from culturekit.records.schemas import CANDIDATES
 from culturekit.records.work import Work
-from culturekit.storage.table_slices import slices_of
-from culturekit.storage.tables import write_table
+from culturekit.storage.tables import slices_of, write_table
 from tests.builders.spaces import candidates
 from tests.llm.injections import INJECTIONS, LABEL
 

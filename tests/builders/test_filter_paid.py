@@ -11,8 +11,7 @@ from culturekit.kg.concepts import Concept, Root
 from culturekit.llm.answers import LlmOptions
 from culturekit.records.schemas import CANDIDATES
 from culturekit.records.work import Outcome, Work
-from culturekit.storage.table_slices import slices_of
-from culturekit.storage.tables import write_table
+from culturekit.storage.tables import slices_of, write_table
 from tests.builders.paid_judge import PaidJudge
 from tests.builders.spaces import candidates
 from tests.conftest import HeardProgress

@@ -8,8 +8,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import polars as pl
 import pytest
 
-from culturekit.builders.popularity import SOURCES, Ratings, Sitelinks
-from culturekit.builders.popularity_pageviews import months, wikis
+from culturekit.builders.popularity import SOURCES, Ratings, Sitelinks, months, wikis
 from culturekit.builders.space.cspace import ReleaseOptions
 from culturekit.errors import IntegrityError, MissingDependency, UpstreamUnavailable, UsageError
 from culturekit.kg.concepts import Concept, Root

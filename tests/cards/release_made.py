@@ -11,7 +11,7 @@ from culturekit.cards.hand import FIELDS_FILE, SECTIONS, TEXT_FILE
 from culturekit.pipeline.steps.report_stage import card_stage
 from culturekit.records.schemas import CSPACE, DROPS, KEPT
 from culturekit.records.work import Outcome, Work
-from culturekit.stages.run_stage import StageRun
+from culturekit.stages.run import StageRun
 from culturekit.stages.stage import Stage
 from culturekit.storage.tables import write_table
 from tests.conftest import stage_here

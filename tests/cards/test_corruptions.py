@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from culturekit.cards.check import check_card
-from culturekit.cards.findings import CODES, exit_code
+from culturekit.cards.check_content import CODES, exit_code
 
 CROISSANT = "croissant.json"
 

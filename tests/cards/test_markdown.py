@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culturekit.cards.findings import differences, is_plain
+from culturekit.cards.check_content import differences, is_plain
 from culturekit.cards.pages import BLOCK, block, code, escaped, table
 
 JSON = st.recursive(

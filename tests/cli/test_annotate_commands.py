@@ -9,7 +9,7 @@ import orjson
 import polars as pl
 from typer.testing import CliRunner
 
-from culturekit.annotate.form_server import FormServer
+from culturekit.annotate.answer_desk import FormServer
 from culturekit.cli.app import app
 from tests.annotate.projects import image_row, key_of, labelled, prompt_row, studio_tasks, write_images, write_prompts
 from tests.annotate.serving import entry

@@ -39,9 +39,9 @@ def test_recipes_are_offered_by_name_and_by_path(here: Path) -> None:
 
 def test_specs_and_metrics_are_offered() -> None:
     assert complete_metric("frech") == ["frechet_distance"]
-    assert spec_completer("culturekit.index.encoders:ENCODERS")("e") == ["embedded"]
-    assert "simulated" in spec_completer("culturekit.generation.backends:BACKENDS")("")
-    assert spec_completer("culturekit.index.raters.scorers:SCORERS")("hps") == ["hpsv2"]
+    assert spec_completer("culturekit.index.encoder:ENCODERS")("e") == ["embedded"]
+    assert "simulated" in spec_completer("culturekit.generation.backend:BACKENDS")("")
+    assert spec_completer("culturekit.index.raters.quality:SCORERS")("hps") == ["hpsv2"]
 
 
 TYPED = "culturekit run ev"

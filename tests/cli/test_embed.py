@@ -9,12 +9,12 @@ from typer.testing import CliRunner
 
 from culturekit.cli.app import app
 from culturekit.errors import UsageError
-from culturekit.families.handles.vector_files import labelled, vector_inputs
+from culturekit.families.handles.inputs import labelled, vector_inputs
 from culturekit.index.embedding.embed_table import EmbedSource, TextColumns, embed_table, texts_of
-from culturekit.index.embedding.vector_folder import load_vectors
+from culturekit.index.embedding.embedding_encoders import load_vectors
 from culturekit.records.schemas import DROPS
 from culturekit.records.work import Work
-from culturekit.storage.manifest import read_manifest
+from culturekit.storage.digests import read_manifest
 from culturekit.storage.tables import read_table
 from tests.builders.counting_encoder import CountingEncoder, drawn, register
 from tests.builders.picture_tables import image_row, images_table, save_picture

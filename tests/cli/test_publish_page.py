@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from culturekit.records.schemas import CSPACE, DECISIONS, QUOTAS
-from culturekit.storage.manifest import read_manifest
+from culturekit.storage.digests import read_manifest
 from culturekit.storage.tables import read_table
 from tests.command_line import culturekit
 

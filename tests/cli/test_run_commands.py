@@ -13,7 +13,7 @@ from culturekit.registry import Entry
 from culturekit.stages.roles import Role
 from culturekit.stages.run import Run
 from culturekit.stages.stage import Stage
-from culturekit.storage.yaml_model import StrictModel
+from culturekit.storage.yaml_source import StrictModel
 from tests.command_line import culturekit
 
 

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from culturekit.errors import IntegrityError
-from culturekit.index.embedding.vector_folder import load_vectors, save_vectors
+from culturekit.index.embedding.embedding_encoders import load_vectors, save_vectors
 from culturekit.records.schemas import (
     DESCRIPTOR_MATCHES,
     DESCRIPTORS,
@@ -19,7 +19,7 @@ from culturekit.records.schemas import (
     PROMPTS,
     SCORES,
 )
-from culturekit.storage.manifest import Manifest
+from culturekit.storage.digests import Manifest
 from culturekit.storage.tables import read_table, write_table
 from tests.command_line import culturekit
 from tests.metrics.scoring.ahead_world import World, world

@@ -11,9 +11,9 @@ import yaml
 from culturekit.config.load import load_recipe
 from culturekit.errors import UsageError
 from culturekit.pipeline.begin_evaluation import EvaluationFiles, begin_evaluation
-from culturekit.pipeline.planning.plan import plan_recipe
+from culturekit.pipeline.planning import plan_recipe
 from culturekit.records.schemas import CSPACE
-from culturekit.storage.manifest import read_manifest
+from culturekit.storage.digests import read_manifest
 from culturekit.storage.tables import read_table
 from tests.cli.evaluation_folder import lay_out
 from tests.command_line import culturekit
@@ -219,7 +219,7 @@ def test_prompts_without_images_or_with_too_few_are_named_with_one(mistaken: Pat
 
 
 def test_plugins_of_the_command_line_stand_in_the_recipe(mistaken: Path) -> None:
-    code = "def mine(spec):\n    from culturekit.index.encoders import ENCODERS\n    return ENCODERS.make('embedded')\n"
+    code = "def mine(spec):\n    from culturekit.index.encoder import ENCODERS\n    return ENCODERS.make('embedded')\n"
     (mistaken / "mine_encoder.py").write_text(code, encoding="utf-8")
     (mistaken / "plugins.yaml").write_text("plugins: {encoder.mine: 'mine_encoder.py:mine'}\n", encoding="utf-8")
     done = culturekit(

@@ -8,11 +8,10 @@ import polars as pl
 import pytest
 from PIL import Image
 
-from culturekit.index.embedding.vector_folder import save_vectors
+from culturekit.index.embedding.embedding_encoders import save_vectors
 from culturekit.metrics import MONK_TONES
 from culturekit.records.schemas import ANNOTATIONS, DROPS, IMAGES, PROMPTS, QUALITY, SCORES, SURVEY_CODES, TASK1, TASK2
-from culturekit.storage.digests import digest_file
-from culturekit.storage.manifest import Manifest
+from culturekit.storage.digests import Manifest, digest_file
 from culturekit.storage.tables import read_table, write_table
 from tests.command_line import culturekit
 from tests.metrics.inclusion.task_worlds import drawn_task1, drawn_task2, line, write_csv

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from culturekit.cli.app import app
 from culturekit.errors import UsageError
 from culturekit.records.schemas import ANNOTATIONS, JUDGMENTS, SCORES, VALUES
-from culturekit.storage.manifest import read_manifest
+from culturekit.storage.digests import read_manifest
 from culturekit.storage.tables import read_table, write_table
 from tests.metrics.scoring.value_tables import annotations, judgments, values
 

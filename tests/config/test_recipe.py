@@ -5,8 +5,7 @@ import pytest
 
 from culturekit.config.checks import dump_path
 from culturekit.config.kinds import RECIPES, AnyRecipe, RecipeKind
-from culturekit.config.load import find_recipe, load_any_recipe, load_recipe, shipped_recipes
-from culturekit.config.schema import SHIPPED, schema_of
+from culturekit.config.load import SHIPPED, find_recipe, load_any_recipe, load_recipe, schema_of, shipped_recipes
 from culturekit.errors import ConfigError, UsageError
 from culturekit.records.choices import SchemaKind
 from culturekit.registry import Entry

@@ -35,7 +35,7 @@ from culturekit.metrics import (
     interval,
     semantic_diversity,
 )
-from culturekit.metrics.ahead.dimensions import DEFAULT_TAU
+from culturekit.metrics.ahead.matching import DEFAULT_TAU
 from culturekit.records.schemas import DESCRIPTOR_MATCHES, EXAGGERATIONS, SCORES, VALUES
 from culturekit.records.work import Work
 from culturekit.storage.tables import read_table, write_table

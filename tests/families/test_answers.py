@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from culturekit.families.answers import answer_counts, question_rates
-from culturekit.metrics.questions.graph_scores import dsg_score
+from culturekit.families.faithfulness import answer_counts, question_rates
+from culturekit.metrics.questions import dsg_score
 from culturekit.records.schemas import ANSWER_COUNTS, JUDGMENTS, QUESTION_RATES, QUESTIONS
 
 PARENTS = {"q1": list[str](), "q2": ["q1"], "q3": ["q1", "q2"]}

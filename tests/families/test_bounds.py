@@ -7,9 +7,8 @@ import polars as pl
 import pytest
 
 from culturekit.errors import UsageError
-from culturekit.families.bounds import score_bounds
-from culturekit.families.collection_scores import QvsOptions
-from culturekit.families.qvs import score_qvs
+from culturekit.families.corrected import QvsOptions
+from culturekit.families.qvs import score_bounds, score_qvs
 from culturekit.metrics import CATALOG, vendi_bounds
 from culturekit.records.schemas import IMAGES, MATCHES, SCORES
 from tests.families.test_qvs import match_rows, match_table

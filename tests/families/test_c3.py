@@ -11,7 +11,7 @@ import pytest
 
 from culturekit.errors import UsageError
 from culturekit.families.c3 import ROLES, C3Options, C3Scores, score_c3
-from culturekit.families.handles.vector_files import LabelledVectors
+from culturekit.families.handles.inputs import LabelledVectors
 from culturekit.metrics import CATALOG, alignment_c3, interval
 from culturekit.records.schemas import SCORES, SELECTION, VALUES
 

@@ -12,7 +12,7 @@ from culturekit.families.agreement import AgreementOptions, score_agreement
 from culturekit.families.judged import JudgedOptions, score_judged
 from culturekit.families.meta import MetaOptions, score_meta
 from culturekit.families.ratings import RatingOptions, score_ratings
-from culturekit.metrics.scoring.careful_answers import CARELESS, FLAGS, careful_answers
+from culturekit.metrics.scoring.rating_pools import CARELESS, FLAGS, careful_answers
 from culturekit.metrics.scoring.score_rows import Scored
 from culturekit.records.schemas import ANNOTATIONS, VALUES
 

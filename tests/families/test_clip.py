@@ -5,7 +5,7 @@ import pytest
 
 from culturekit.errors import UsageError
 from culturekit.families.clip import ClipOptions, score_clip, thresholds_of
-from culturekit.families.handles.vector_files import LabelledVectors
+from culturekit.families.handles.inputs import LabelledVectors
 from tests.metrics.scoring.picture_tables import pictured
 
 

@@ -8,15 +8,14 @@ import pytest
 
 from culturekit.errors import UsageError
 from culturekit.families.audited import score_audited
-from culturekit.families.collection_scores import QvsOptions
-from culturekit.families.corrected import Correction, score_corrected
+from culturekit.families.corrected import Correction, QvsOptions, score_corrected
 from culturekit.metrics import audit_sample
 from culturekit.metrics.corrected import corrected_diversity, imputed_prompts
-from culturekit.metrics.corrected.audit_design import drawing_of
+from culturekit.metrics.corrected.audit_gates import drawing_of
 from culturekit.metrics.corrected.rectified import parted
 from culturekit.metrics.scoring.score_rows import Scored
 from culturekit.records.schemas import AUDIT_SAMPLE, QUALITY, SCORES, VALUES
-from culturekit.storage.manifest import read_manifest
+from culturekit.storage.digests import read_manifest
 from culturekit.verify.verify_run import verify_run
 from tests.command_line import culturekit
 from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, mapped_with_error, matches_of

@@ -9,16 +9,15 @@ import pytest
 
 from culturekit.errors import NothingScored
 from culturekit.families.c3 import C3Options, score_c3
-from culturekit.families.family_stage import family_stage
-from culturekit.families.handles.vector_files import LabelledVectors
+from culturekit.families.family import family_stage
+from culturekit.families.handles.inputs import LabelledVectors
 from culturekit.families.ratings import RatingOptions, score_ratings
 from culturekit.families.task1 import Task1Options, score_task1
 from culturekit.families.task2 import Task2Options, score_task2
 from culturekit.metrics.scoring.score_rows import Scored, scored
 from culturekit.records.schemas import ANNOTATIONS, MATCHES, SCORES, TASK1, TASK2
 from culturekit.stages.roles import Role
-from culturekit.stages.run import Run
-from culturekit.stages.run_stage import run_stage
+from culturekit.stages.run import Run, run_stage
 from culturekit.storage.tables import read_table, write_table
 from tests.command_line import culturekit
 from tests.conftest import HereEngine, stage_here

@@ -14,7 +14,7 @@ import pytest
 from culturekit.errors import NothingScored, UsageError
 from culturekit.families.handles.inputs import Files, ValueTables
 from culturekit.families.judged import JudgedOptions, JudgedReads, judged, score_judged
-from culturekit.metrics.corrected.judged_gates import marked_items
+from culturekit.metrics.corrected.judged_means import marked_items
 from culturekit.records.schemas import ANNOTATIONS, AUDIT_SAMPLE, VALUES
 from culturekit.storage.tables import write_table
 from culturekit.verify.verify_run import verify_run

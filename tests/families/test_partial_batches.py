@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from culturekit.families.collection_scores import QvsOptions
 from culturekit.families.compare import ComparisonOptions, score_comparisons
+from culturekit.families.corrected import QvsOptions
 from culturekit.families.qvs import score_qvs
 from culturekit.metrics import vendi
 from culturekit.records.schemas import QUALITY

@@ -4,7 +4,7 @@ import pytest
 
 from culturekit.errors import UsageError
 from culturekit.families.clip import thresholds_of
-from culturekit.families.questions import QuestionInput, QuestionOptions, score_questions
+from culturekit.families.faithfulness import QuestionInput, QuestionOptions, score_questions
 from tests.metrics.scoring.linguistic_world import images, quality
 
 

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from culturekit.errors import UsageError
-from culturekit.families.collection_scores import QvsOptions
+from culturekit.families.corrected import QvsOptions
 from culturekit.families.qvs import score_qvs, without_quality
 from culturekit.metrics import CATALOG, STANDARD_KERNELS, Metric, interval, qvs, vendi, vendi_jackknife
 from culturekit.metrics.catalog.diversity import DIVERSITY

@@ -7,11 +7,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from culturekit.families.collection_scores import QvsOptions
-from culturekit.families.corrected import NO_CORRECTION, Correction
+from culturekit.families.corrected import NO_CORRECTION, Correction, QvsOptions
 from culturekit.families.handles.inputs import Files
 from culturekit.families.qvs import QvsReads, qvs
-from culturekit.metrics.corrected.audit_marks import marks_of
+from culturekit.metrics.corrected.audit_gates import marks_of
 from culturekit.records.schemas import AUDITS, IMAGES, MATCHES, PROMPTS, QUALITY
 from culturekit.records.tables import Table
 from culturekit.storage.tables import write_table

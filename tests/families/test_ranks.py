@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 from culturekit.errors import UsageError
+from culturekit.families.compare import RankOptions, RankReads, difference_of, ranks, score_ranks
 from culturekit.families.handles.inputs import Numbered
-from culturekit.families.ranks import RankOptions, RankReads, difference_of, ranks, score_ranks
 from culturekit.metrics import audit_sample, vendi_corrected
 from culturekit.metrics.statistics.intervals import Interval
 from culturekit.records.schemas import SCORES

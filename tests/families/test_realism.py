@@ -10,12 +10,11 @@ import polars as pl
 import pytest
 
 from culturekit.errors import UsageError
-from culturekit.families.handles.vector_files import LabelledVectors
-from culturekit.families.realism import RealismInput, score_realism
-from culturekit.families.realism_cells import RealismMeans, RealismOptions
-from culturekit.metrics.realism.extractors import called, check_extractor, licence_of
+from culturekit.families.handles.inputs import LabelledVectors
+from culturekit.families.realism import RealismInput, RealismMeans, RealismOptions, score_realism
+from culturekit.metrics.realism.features import called, check_extractor, licence_of
 from culturekit.metrics.realism.set_distances import frechet_distance
-from culturekit.metrics.scoring.equal_images import balanced_references, equal_images
+from culturekit.metrics.scoring.image_collections import balanced_references, equal_images
 from tests.metrics.scoring.picture_tables import image_table, pictured
 
 UNEQUAL = {"a": {"p": 12, "q": 12}, "b": {"p": 12, "q": 7}, "c": {"p": 9, "q": 12}}

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from culturekit.errors import UsageError
-from culturekit.families.collection_scores import QvsOptions
+from culturekit.families.corrected import QvsOptions
 from culturekit.families.qvs import score_qvs
 from culturekit.families.routes import Routes, score_routes
 from culturekit.metrics import CATALOG, cohen_kappa

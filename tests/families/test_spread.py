@@ -11,10 +11,10 @@ from scipy import stats
 from culturekit.errors import UsageError
 from culturekit.families.handles.inputs import ImageTables, PairFolders
 from culturekit.families.spread import SpreadOptions, score_spread
-from culturekit.pipeline.workers.local_engine import LocalEngine
+from culturekit.pipeline.workers.engines import LocalEngine
 from culturekit.records.schemas import IMAGES, PAIR_DISTANCES, SCORES, VALUES
 from culturekit.records.work import Outcome, Work
-from culturekit.stages.run_stage import run_stage
+from culturekit.stages.run import run_stage
 from culturekit.stages.stage import Stage
 from culturekit.storage.tables import write_table
 from tests.metrics.scoring.picture_tables import pictured

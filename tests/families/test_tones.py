@@ -9,10 +9,9 @@ import pytest
 
 from culturekit.errors import UsageError
 from culturekit.families.handles.inputs import Files, Numbered
-from culturekit.families.tones import ToneOptions, ToneReads, score_tones
-from culturekit.families.tones_put_right import sees
+from culturekit.families.tones import ToneOptions, ToneReads, score_tones, sees
 from culturekit.metrics import CATALOG, tone_histogram, tone_spread
-from culturekit.metrics.linguistic.corrected_tones import corrected_tones
+from culturekit.metrics.linguistic.tone_histograms import corrected_tones
 from culturekit.metrics.scoring.score_rows import Scored
 from culturekit.records.schemas import SCORES, VALUES
 from tests.metrics.scoring.linguistic_world import annotations, images, prompts

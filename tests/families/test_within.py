@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from culturekit.errors import UsageError
-from culturekit.families.collection_scores import QvsOptions
+from culturekit.families.corrected import QvsOptions
 from culturekit.families.qvs import score_qvs
 from culturekit.families.within import NO_BATCH, NO_IMAGES, score_within
 from culturekit.records.schemas import MATCHES, SCORES, VALUES

@@ -97,7 +97,7 @@ def alive() -> bool:
 def generate_logged(run: Run, out: Path) -> None:
     """Run the command in this process, and log every slot that the pipeline has made."""
     from culturekit.cli.app import app
-    from culturekit.generation.diffusion.diffusers_lane import DiffusersLane
+    from culturekit.generation.diffusion.diffusers_backend import DiffusersLane
 
     make = DiffusersLane.generate
 
@@ -124,7 +124,7 @@ def lay_ready(run: Run) -> None:
     from culturekit.cli import app, stages  # noqa: F401
     from culturekit.generation.runner import backend_of
     from culturekit.pipeline.steps import generate_stage  # noqa: F401
-    from culturekit.stages import run_stage  # noqa: F401
+    from culturekit.stages import run as run_stage  # noqa: F401
 
     backend: Any = backend_of(str(parse_spec(run.backend)), None)
     with backend.lanes(run.workers):

@@ -26,9 +26,9 @@ from culturekit.config.load import load_recipe
 from culturekit.generation.runner import ImagePlan
 from culturekit.pipeline.run_recipe import run_recipe
 from culturekit.pipeline.steps.generate_stage import generate_stage
-from culturekit.stages.run_stage import run_stage
+from culturekit.stages.run import run_stage
 from culturekit.storage.digests import digest_file
-from culturekit.storage.picture_reading import NoPicture
+from culturekit.storage.picture_files import NoPicture
 from tests.conftest import HeardProgress, HereEngine, recipe_here
 from tests.faults.asking_kills import PRICE, ROOT, environment
 from tests.faults.evaluating_model import SEEN

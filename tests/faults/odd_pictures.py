@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from culturekit.storage.picture_reading import REASONS, NoPicture, ReadPicture, picture_from
+from culturekit.storage.picture_files import REASONS, NoPicture
+from culturekit.storage.picture_reading import ReadPicture, picture_from
 from tests.peak_memory import peak_mebibytes
 from tests.storage.hostile_pictures import HOSTILE, hostile_picture
 from tests.storage.odd_pictures import KINDS, odd_picture

@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any
 
-from culturekit.builders.simulated.knowing import CAPTIONING, KNOWING
-from culturekit.builders.simulated.manner import Manner, Options
-from culturekit.generation.simulated.scenes.vocabulary import world
+from culturekit.builders.simulated.simulated_model import CAPTIONING, KNOWING, Manner, Options
+from culturekit.generation.simulated.scenes.scenes_backend import world
 from tests.llm.server import Answer, Question
 
 __all__ = ["knows"]

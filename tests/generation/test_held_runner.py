@@ -10,8 +10,8 @@ import pytest
 from culturekit.errors import CultureKitError
 from culturekit.generation import runner
 from culturekit.generation.backend import Failure, HeldBackend, ImageReply, ImageRequest, Lane, Picture
-from culturekit.generation.image_rows import FINDINGS
-from culturekit.generation.runner import ImagePlan, Maker, generate, known_pace, pilot
+from culturekit.generation.picture_store import FINDINGS, Maker
+from culturekit.generation.runner import ImagePlan, generate, known_pace, pilot
 from culturekit.records.work import Work
 from culturekit.storage.digests import digest_file
 from tests.generation.folder.folder_worlds import prompts

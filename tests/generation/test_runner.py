@@ -11,9 +11,8 @@ from PIL import Image
 from culturekit.errors import UpstreamUnavailable
 from culturekit.generation import runner
 from culturekit.generation.backend import Failure, ImageReply, ImageRequest, Picture, Pixels
-from culturekit.generation.image_rows import batches, image_id_of
-from culturekit.generation.picture_store import folder_of_prompt
-from culturekit.generation.runner import ImagePlan, Maker, derive_seed, generate, list_requests
+from culturekit.generation.picture_store import Maker, batches, folder_of_prompt, image_id_of
+from culturekit.generation.runner import ImagePlan, derive_seed, generate, list_requests
 from culturekit.records.choices import PictureFormat
 from culturekit.records.schemas import PROMPTS
 from culturekit.records.work import Work

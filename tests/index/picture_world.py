@@ -13,8 +13,7 @@ from PIL import Image
 from culturekit.index.folder.index_folder import write_index
 from culturekit.index.models.embedded_encoder import EmbeddedEncoder
 from culturekit.records.schemas import ARTIFACTS, IMAGES
-from culturekit.storage.digests import digest_file
-from culturekit.storage.manifest import Manifest, describe_outputs
+from culturekit.storage.digests import Manifest, describe_outputs, digest_file
 from culturekit.storage.tables import write_table
 from tests.generation.simulated.simulated_models import model, portraits, space
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from culturekit.kg import edge_sweep
+from culturekit.kg import store as edge_sweep
 from culturekit.kg.concepts import Concept, Exclusions, Root
 from culturekit.kg.walk.extract import ExtractOptions, extract
 from culturekit.records.schemas import AUTHORS_ROWS, CANDIDATES, DROPS

@@ -13,7 +13,7 @@ from culturekit.llm.clients.openai_settings import settings_of as openai_setting
 from culturekit.llm.endpoints import OPENAI
 from culturekit.llm.models import Role, habits_of, known_models, model_for, published_models, shut_among
 from culturekit.llm.probing import probe_request
-from culturekit.pipeline.cultivate.ground import AUTHORS
+from culturekit.pipeline.cultivate import AUTHORS
 
 ROOT = Path(__file__).parents[2]
 NAME = re.compile(

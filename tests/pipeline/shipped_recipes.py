@@ -6,9 +6,9 @@ from typing import TypeAlias
 
 from culturekit.config.load import find_recipe, load_any_recipe
 from culturekit.pipeline.run_recipe import run_recipe
-from culturekit.pipeline.workers.local_engine import LocalEngine
-from culturekit.stages.run_stage import StageRun
-from culturekit.storage.locks import hold
+from culturekit.pipeline.workers.engines import LocalEngine
+from culturekit.stages.run import StageRun
+from culturekit.storage.stage_folder import hold
 from culturekit.verify.verify_run import Verification, verify_run
 
 __all__ = ["SMALL", "Finished", "check_built_then_reused", "run_small", "shared_small", "verified"]

@@ -7,9 +7,9 @@ import pytest
 
 from culturekit.config.load import load_recipe
 from culturekit.errors import ConfigError, UsageError
-from culturekit.index.encoders import ENCODERS
-from culturekit.pipeline.planning.plan import plan_lines, plan_recipe, total_of
-from culturekit.stages.planned import PlannedStage
+from culturekit.index.encoder import ENCODERS
+from culturekit.pipeline.planning import plan_lines, plan_recipe, total_of
+from culturekit.stages.stage import PlannedStage
 from tests.conftest import SMALL, recipe_here
 
 MISSING = {

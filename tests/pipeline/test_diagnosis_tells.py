@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from culturekit.config.load import load_recipe
-from culturekit.families.collection_scores import QvsOptions
+from culturekit.families.corrected import QvsOptions
 from culturekit.families.qvs import score_qvs
 from tests.conftest import SMALL, recipe_here
 

@@ -9,7 +9,7 @@ import pytest
 
 from culturekit.config.recipe import Recipe
 from culturekit.errors import BudgetReached, ConfigError
-from culturekit.pipeline.planning.plan import plan_recipe
+from culturekit.pipeline.planning import plan_recipe
 from culturekit.storage.digests import digest_file
 from culturekit.verify.verify_run import verify_run
 from tests.conftest import recipe_here

@@ -5,7 +5,7 @@ import polars as pl
 
 from culturekit.families.compare import CompareReads, ComparisonOptions, compare
 from culturekit.families.handles.inputs import Numbered, ValueTables
-from culturekit.families.handles.made_alike import traits_by_model
+from culturekit.families.handles.provenance import traits_by_model
 from culturekit.records.schemas import IMAGES, VALUES
 from culturekit.storage.tables import write_table
 from tests.conftest import stage_here

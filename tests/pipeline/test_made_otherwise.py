@@ -6,9 +6,9 @@ import pytest
 
 from culturekit.errors import UsageError
 from culturekit.records.work import Outcome, Work
-from culturekit.stages.run_stage import StageRun, run_stage
+from culturekit.stages.run import StageRun, run_stage
 from culturekit.stages.stage import Stage
-from culturekit.storage.manifest import JOURNAL
+from culturekit.storage.digests import JOURNAL
 from tests.conftest import HeardProgress, HereEngine
 
 

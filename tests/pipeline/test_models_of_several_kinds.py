@@ -15,10 +15,10 @@ import pytest
 from culturekit.config.load import load_recipe
 from culturekit.config.recipe import Recipe
 from culturekit.errors import UsageError
-from culturekit.pipeline.planning.plan import pilot_models, plan_recipe
+from culturekit.pipeline.planning import pilot_models, plan_recipe
 from culturekit.pipeline.run_recipe import run_recipe
-from culturekit.stages.planned import PlannedStage
-from culturekit.storage.manifest import read_manifest
+from culturekit.stages.stage import PlannedStage
+from culturekit.storage.digests import read_manifest
 from tests.conftest import HeardProgress, HereEngine
 from tests.generation.diffusion.tiny_pipelines import tiny
 from tests.generation.services.paid_images import KEY, google, openai

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import polars as pl
 
-from culturekit.families.collection_scores import QvsOptions
 from culturekit.families.compare import CompareReads, ComparisonOptions, compare
+from culturekit.families.corrected import QvsOptions
 from culturekit.families.handles.inputs import Files, ValueTables
 from culturekit.families.qvs import QvsReads, qvs
 from culturekit.records.schemas import MATCHES
-from culturekit.stages.run_stage import run_stage
+from culturekit.stages.run import run_stage
 from culturekit.storage.tables import write_table
 from culturekit.verify.verify_run import verify_run
 from tests.conftest import HeardProgress, HereEngine

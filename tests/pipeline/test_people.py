@@ -12,9 +12,9 @@ import pytest
 from culturekit.config.load import load_recipe
 from culturekit.config.recipe import Recipe
 from culturekit.errors import CultureKitError, UsageError
-from culturekit.stages.run_stage import run_stage
+from culturekit.stages.run import run_stage
 from culturekit.stages.stage import Stage
-from culturekit.storage.manifest import read_manifest
+from culturekit.storage.digests import read_manifest
 from culturekit.verify.verify_run import verify_run
 from tests.conftest import HeardProgress, HereEngine, recipe_here, stage_here, stages_of
 from tests.verify.forging import change_table, renew_inputs

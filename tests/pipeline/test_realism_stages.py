@@ -9,9 +9,9 @@ import pytest
 
 from culturekit.config.load import load_recipe
 from culturekit.errors import ConfigError
-from culturekit.pipeline.planning.plan import plan_recipe
+from culturekit.pipeline.planning import plan_recipe
 from culturekit.pipeline.run_recipe import run_recipe
-from culturekit.pipeline.workers.local_engine import LocalEngine
+from culturekit.pipeline.workers.engines import LocalEngine
 from culturekit.storage.digests import digest_file
 from culturekit.verify.verify_run import verify_run
 from tests.conftest import SMALL, HeardProgress, stages_of

@@ -9,7 +9,7 @@ import pytest
 
 from culturekit.config.load import find_recipe, load_any_recipe
 from culturekit.pipeline.run_recipe import run_recipe
-from culturekit.pipeline.workers.local_engine import LocalEngine
+from culturekit.pipeline.workers.engines import LocalEngine
 from culturekit.verify.verify_run import verify_run
 from tests.builders.test_activities_online import OUTAGES
 from tests.faults.kill_and_resume import content

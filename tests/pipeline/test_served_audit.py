@@ -18,7 +18,7 @@ from culturekit.errors import FolderInUse, UsageError
 from culturekit.pipeline.served_audit import AuditSize, Narrowing, audit_desk, journal_of
 from culturekit.pipeline.steps.report_stage import folders_of
 from culturekit.records.schemas import ANNOTATION_KEY, AUDIT_SAMPLE, AUDITS, IMAGES, MATCHES, PROMPTS
-from culturekit.report.by_prompt import corrected_prompts
+from culturekit.report.shots import corrected_prompts
 from culturekit.stages.run import Run
 from culturekit.storage.tables import read_table
 from culturekit.verify.verify_run import verify_run

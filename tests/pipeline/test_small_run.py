@@ -13,16 +13,15 @@ from culturekit.config.kinds import wired
 from culturekit.config.load import load_recipe
 from culturekit.config.recipe import Recipe
 from culturekit.errors import UsageError
-from culturekit.pipeline.planning.plan import plan_recipe
+from culturekit.pipeline.planning import plan_recipe
 from culturekit.pipeline.run_recipe import run_recipe
-from culturekit.pipeline.workers.local_engine import LocalEngine
+from culturekit.pipeline.workers.engines import LocalEngine
 from culturekit.records.schemas import MATCHES, TABLES
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.run import Run
-from culturekit.storage.digests import digest_file
-from culturekit.storage.manifest import read_manifest
+from culturekit.storage.digests import digest_file, read_manifest
 from culturekit.storage.tables import read_table
-from culturekit.trail.upstream import manifest_of
+from culturekit.trail.evidence import manifest_of
 from tests.conftest import SMALL, HeardProgress
 
 

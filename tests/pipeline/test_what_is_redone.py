@@ -10,12 +10,12 @@ import polars as pl
 import pytest
 import yaml
 
-from culturekit.builders.filtering import candidate_verdicts
+from culturekit.builders.filtering import cspace_filter as candidate_verdicts
 from culturekit.config.load import load_recipe
 from culturekit.config.recipe import Recipe
 from culturekit.index.folder.build import IndexFiles, IndexOptions
 from culturekit.kg.concepts import concept_path
-from culturekit.pipeline.planning.plan import plan_recipe
+from culturekit.pipeline.planning import plan_recipe
 from culturekit.pipeline.steps import filter_stage as filter_stages
 from culturekit.pipeline.steps import graph_stages, index_stages
 from culturekit.stages.stage import input_records, key_of

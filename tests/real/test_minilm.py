@@ -49,7 +49,7 @@ def cosines(encoder: Any, left: list[str], right: list[str]) -> NDArray[np.float
 
 @pytest.fixture(scope="module")
 def encoder() -> Any:
-    from culturekit.index.encoders import ENCODERS
+    from culturekit.index.encoder import ENCODERS
 
     return ENCODERS.make(f"sentence:{MINILM}?device=cpu")
 

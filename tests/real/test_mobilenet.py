@@ -54,7 +54,7 @@ def in_node(pictures: NDArray[np.uint8], folder: Path) -> NDArray[np.float32]:
 
 
 def test_features_are_those_of_tensorflow(tmp_path: Path) -> None:
-    from culturekit.index.encoders import ENCODERS
+    from culturekit.index.encoder import ENCODERS
 
     made = ENCODERS.make(f"mobilenet:{WEIGHTS}")
     flags = [np.asarray(Image.fromarray(one).resize((SIDE, SIDE))) for one in references()[:3]]

@@ -4,10 +4,10 @@ import polars as pl
 import pytest
 
 from culturekit.errors import UsageError
-from culturekit.families.collection_scores import QvsOptions
+from culturekit.families.corrected import QvsOptions
 from culturekit.families.qvs import score_qvs
 from culturekit.index.spread.picture_spread import repeat_batches
-from culturekit.records.slots import check_slots
+from culturekit.records.tables import check_slots
 from tests.metrics.corrected.audits_by_hand import matches_of
 
 ONE = matches_of(["FR", "JP"] * 8)

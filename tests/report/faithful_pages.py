@@ -1,9 +1,16 @@
 """The section on faithfulness made by hand, harmless and hostile."""
 
-from culturekit.report.faithfulness import Faithfulness, Instrument, LookedAt, QuestionLine
-from culturekit.report.faithfulness_judges import Apart, Judge
-from culturekit.report.figures import Figure
-from culturekit.report.judged import JudgedLine, JudgedScores
+from culturekit.report.faithfulness import (
+    Apart,
+    Faithfulness,
+    Instrument,
+    Judge,
+    JudgedLine,
+    JudgedScores,
+    LookedAt,
+    QuestionLine,
+)
+from culturekit.report.run_folders import Figure
 
 __all__ = ["faithfulness"]
 

@@ -2,11 +2,19 @@
 
 from dataclasses import replace
 
-from culturekit.report.by_prompt import PER_MODEL, PROMPTS_SHOWN, PromptImages, PromptLine
-from culturekit.report.data import ReportData
-from culturekit.report.looks import Tile
-from culturekit.report.mosaic import ARTIFACTS, TILES, Mosaic, MosaicModel
-from culturekit.report.shots import SHOTS
+from culturekit.report.shots import (
+    ARTIFACTS,
+    PER_MODEL,
+    PROMPTS_SHOWN,
+    SHOTS,
+    TILES,
+    Mosaic,
+    MosaicModel,
+    PromptImages,
+    PromptLine,
+    Tile,
+)
+from culturekit.report.write import ReportData
 from tests.report.pages import figure, line, page
 
 __all__ = ["MODELS", "large_page"]

@@ -4,22 +4,15 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
-from culturekit.report.by_prompt import PromptImages, PromptLine
-from culturekit.report.countries import CountryShares, Share
-from culturekit.report.data import ReportData
-from culturekit.report.differences import DifferenceLine
-from culturekit.report.extremes import ArtifactShares, Extremes
-from culturekit.report.figures import Figure
-from culturekit.report.gaps import GapLine
-from culturekit.report.kernels import Breakdown, KernelTable
-from culturekit.report.looks import Tile
-from culturekit.report.making import Making, MakingLine
-from culturekit.report.model_lines import ModelLine, Rank, Seen, in_order
-from culturekit.report.mosaic import Mosaic, MosaicModel
-from culturekit.report.provenance import Paid, Party, StageLine
-from culturekit.report.shots import Near, Shot
+from culturekit.report.charts import ModelLine, Rank, Seen, in_order
+from culturekit.report.countries import ArtifactShares, CountryShares, Extremes, Share
+from culturekit.report.differences import Breakdown, DifferenceLine, GapLine, KernelTable
+from culturekit.report.headline import verdict_on
+from culturekit.report.provenance import Making, MakingLine, Paid, Party, StageLine
+from culturekit.report.run_folders import Figure
+from culturekit.report.shots import Mosaic, MosaicModel, Near, PromptImages, PromptLine, Shot, Tile
 from culturekit.report.trust import BoundLine, CountryLine, HubLine, StabilityLine, Trust
-from culturekit.report.verdict import verdict_on
+from culturekit.report.write import ReportData
 from culturekit.trail.evidence import ArtifactEvidence, DumpPlace, PathNode, Said
 from tests.report.faithful_pages import faithfulness
 from tests.report.realism_pages import hostile_realism

@@ -2,9 +2,16 @@
 
 from typing import Any
 
-from culturekit.report.figures import Figure
-from culturekit.report.realism import Cell, RealismColumn, RealismTable, RealismTables
-from culturekit.report.variety import Variety, VarietyColumn, WithinCountries
+from culturekit.report.realism import (
+    Cell,
+    RealismColumn,
+    RealismTable,
+    RealismTables,
+    Variety,
+    VarietyColumn,
+    WithinCountries,
+)
+from culturekit.report.run_folders import Figure
 
 __all__ = ["hostile_realism"]
 

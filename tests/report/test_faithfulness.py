@@ -5,8 +5,8 @@ import pytest
 
 from culturekit.report.charts import instrument_chart, top_of
 from culturekit.report.faithfulness import Faithfulness
-from culturekit.report.figures import Figure
-from culturekit.report.render import render
+from culturekit.report.run_folders import Figure
+from culturekit.report.write import render
 from tests.report.faithful_pages import faithfulness
 from tests.report.pages import HOSTILE, page, with_text
 from tests.report.test_report import Elements

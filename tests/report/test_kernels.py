@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from culturekit.report.render import breakable, render
+from culturekit.report.write import breakable, render
 from tests.report.pages import page
 from tests.report.report_tables import columns_of, tables_of
 

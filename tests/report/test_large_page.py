@@ -2,7 +2,7 @@
 
 import pytest
 
-from culturekit.report.render import render
+from culturekit.report.write import render
 from tests.report.large import large_page
 
 

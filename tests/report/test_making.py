@@ -6,8 +6,8 @@ import pytest
 
 from culturekit.generation.comparability import traits_of
 from culturekit.records.schemas import IMAGES
-from culturekit.report import metric_tables
-from culturekit.report.making import Making, facts, lines_of
+from culturekit.report import differences as metric_tables
+from culturekit.report.provenance import Making, facts, lines_of
 from culturekit.report.run_folders import RunFolders
 
 

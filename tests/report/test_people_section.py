@@ -10,14 +10,15 @@ from culturekit.records.schemas import CHOICE_TABLE, RATING_TABLE
 from culturekit.report.people import (
     AgreementLine,
     DivergenceLine,
+    MetricLine,
     People,
     RatingCell,
     RatingGrid,
     ThinnedLine,
+    correlation_chart,
     grids,
 )
-from culturekit.report.people_metrics import MetricLine, correlation_chart
-from culturekit.report.render import render
+from culturekit.report.write import render
 from tests.report.pages import HOSTILE, page
 
 

@@ -9,21 +9,17 @@ import polars as pl
 import pytest
 
 from culturekit.config.load import load_recipe
-from culturekit.metrics.corrected.audit_marks import MARKS, ONE_RATER
+from culturekit.metrics.corrected.audit_gates import MARKS, ONE_RATER
 from culturekit.pipeline.run_recipe import run_recipe
 from culturekit.pipeline.steps.report_stage import folders_of
-from culturekit.pipeline.workers.local_engine import LocalEngine
+from culturekit.pipeline.workers.engines import LocalEngine
 from culturekit.records.schemas import SCORES
-from culturekit.report.by_prompt import PromptLine
-from culturekit.report.charts import diversity_chart
-from culturekit.report.figures import Figure, text_of
-from culturekit.report.headline import headline_lines
-from culturekit.report.inert import LONGEST
-from culturekit.report.model_lines import ModelLine, in_order
+from culturekit.report.charts import ModelLine, diversity_chart, in_order
+from culturekit.report.headline import Floor, headline_lines, question_about, verdict_on
 from culturekit.report.provenance import parts_of
-from culturekit.report.render import environment, render, template_text
-from culturekit.report.verdict import Floor, question_about, verdict_on
-from culturekit.report.write import collect
+from culturekit.report.run_folders import LONGEST, Figure, text_of
+from culturekit.report.shots import PromptLine
+from culturekit.report.write import collect, environment, render, template_text
 from culturekit.stages import roles
 from culturekit.storage.digests import source_hash
 from tests.conftest import SMALL, HeardProgress
@@ -51,7 +47,7 @@ def test_the_page_is_the_golden_one(request: pytest.FixtureRequest) -> None:
     text = render(page())
     assert GOLDEN.read_text(encoding="utf-8") == text, (
         "look at the difference; if it is meant: "
-        'python -c "from tests.report.pages import page; from culturekit.report.render import render; '
+        'python -c "from tests.report.pages import page; from culturekit.report.write import render; '
         "open('tests/golden/report.html', 'w').write(render(page()))\""
     )
 

@@ -4,11 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from culturekit.report.data import ReportData
-from culturekit.report.figures import Figure
-from culturekit.report.missing import MissingLine
-from culturekit.report.render import render
-from culturekit.report.routes import AgreementLine, Parting, RankLine, RouteTable, TwoRoutes
+from culturekit.report.provenance import MissingLine
+from culturekit.report.run_folders import Figure
+from culturekit.report.trust import AgreementLine, Parting, RankLine, RouteTable, TwoRoutes
+from culturekit.report.write import ReportData, render
 from tests.report.pages import HOSTILE, page
 from tests.report.test_report import Elements
 

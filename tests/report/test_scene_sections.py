@@ -15,12 +15,15 @@ from culturekit.errors import IntegrityError
 from culturekit.records.schemas import SCORES
 from culturekit.records.work import Outcome, Work
 from culturekit.report.provenance import every_caveat
-from culturekit.report.recipes.scene_sections import ablations, followed, gaps, headline
-from culturekit.report.recipes.scene_tables import (
+from culturekit.report.recipes.scenes import (
     Cell,
     Grid,
     Section,
+    ablations,
     explained,
+    followed,
+    gaps,
+    headline,
     looked_up,
     score_grid,
     side_by_side,

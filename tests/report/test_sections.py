@@ -12,12 +12,10 @@ from PIL import Image
 from culturekit.families.gaps import GapOptions, score_gaps
 from culturekit.pipeline.steps.report_stage import folders_of
 from culturekit.records.schemas import IMAGES, VALUES
-from culturekit.report.data import ReportData
-from culturekit.report.gaps import gap_chart, gap_lines
-from culturekit.report.inert import LONGEST, inert, plain
-from culturekit.report.run_folders import RunFolders
-from culturekit.report.thumbnails import LARGEST_SIDE, Copied, copies, small_copy, thumbnail_name
-from culturekit.report.write import collect
+from culturekit.report.differences import gap_chart, gap_lines
+from culturekit.report.run_folders import LONGEST, RunFolders, inert, plain
+from culturekit.report.shots import LARGEST_SIDE, Copied, copies, small_copy, thumbnail_name
+from culturekit.report.write import ReportData, collect
 from culturekit.storage.tables import read_table
 
 

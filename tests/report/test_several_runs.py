@@ -11,8 +11,7 @@ from culturekit.errors import UsageError
 from culturekit.pipeline.several_runs import several_runs_stage, write_page
 from culturekit.pipeline.steps.report_stage import folders_of
 from culturekit.records.work import Work
-from culturekit.report.several.ground import apart, ground_of, same_ground
-from culturekit.report.several.page import collect_several, render_several
+from culturekit.report.several import apart, collect_several, ground_of, render_several, same_ground
 
 
 @pytest.fixture

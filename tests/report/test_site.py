@@ -22,9 +22,8 @@ from jinja2 import Template
 from culturekit.errors import UsageError
 from culturekit.pipeline.several_runs import named, site_stage, write_site
 from culturekit.records.work import Work
-from culturekit.report.render import environment
-from culturekit.report.site.pages import POLICY, STYLE, ArtifactInRun, ModelLook
-from culturekit.report.site.results import model_id
+from culturekit.report.site.pages import POLICY, STYLE, ArtifactInRun, ModelLook, model_id
+from culturekit.report.write import environment
 from culturekit.storage.digests import digest_tree
 from tests.chromium import browser, needs_chromium
 from tests.cli.test_help import CONTRACT

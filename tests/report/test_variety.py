@@ -9,9 +9,8 @@ import pytest
 from culturekit.families.handles.inputs import Files
 from culturekit.families.within import WithinOptions, WithinReads, within
 from culturekit.records import schemas
-from culturekit.report.realism import Cell, significant, words
+from culturekit.report.realism import Cell, VarietyColumn, disagreements, ranks, significant, within_in, words
 from culturekit.report.run_folders import RunFolders
-from culturekit.report.variety import VarietyColumn, disagreements, ranks, within_in
 from tests.conftest import stage_here
 from tests.families.test_within import PROMPTS, matches
 

@@ -3,7 +3,7 @@ import re
 import pytest
 
 from culturekit.kg.countries import countries
-from culturekit.report.world_map import HEIGHT, WIDTH, country_paths, equal_earth, projected
+from culturekit.report.countries import HEIGHT, WIDTH, country_paths, equal_earth, projected
 
 CAPITALS = {
     "BR": (-47.9, -15.8), "IN": (77.2, 28.6), "NG": (7.5, 9.1), "TR": (32.9, 39.9), "RU": (37.6, 55.8),

@@ -4,8 +4,9 @@ from pathlib import Path
 import pytest
 
 from culturekit.records.work import Outcome, Work
-from culturekit.stages import known_inputs, stage
-from culturekit.stages.run_stage import run_stage
+from culturekit.stages import run as known_inputs
+from culturekit.stages import stage
+from culturekit.stages.run import run_stage
 from culturekit.stages.stage import Stage
 from culturekit.storage.digests import digest_file
 from tests.conftest import HeardProgress, HereEngine

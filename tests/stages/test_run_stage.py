@@ -9,7 +9,7 @@ import pytest
 
 from culturekit.errors import IntegrityError, UpstreamUnavailable, UsageError
 from culturekit.records.work import Outcome, Work
-from culturekit.stages.run_stage import StageRun, run_stage
+from culturekit.stages.run import StageRun, run_stage
 from culturekit.stages.stage import Stage
 from tests.conftest import HeardProgress, HereEngine
 

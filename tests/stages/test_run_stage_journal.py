@@ -7,7 +7,7 @@ import pytest
 from culturekit.llm.journal import Journal, run_tag
 from culturekit.llm.journal_file import Entry
 from culturekit.records.work import Outcome, Work
-from culturekit.stages.run_stage import StageRun, run_stage
+from culturekit.stages.run import StageRun, run_stage
 from culturekit.stages.stage import Stage
 from tests.conftest import HeardProgress, HereEngine
 

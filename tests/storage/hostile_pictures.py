@@ -8,13 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from PIL import Image
 
-from culturekit.storage.picture_limits import (
-    BROKEN,
-    EMPTY,
-    TOO_COSTLY,
-    TOO_MANY_PIXELS,
-    UNKNOWN_FORMAT,
-)
+from culturekit.storage.picture_files import BROKEN, EMPTY, TOO_COSTLY, TOO_MANY_PIXELS, UNKNOWN_FORMAT
 from tests.storage import odd_pictures
 from tests.storage.odd_kinds import packed_zeros, saved
 from tests.storage.odd_pictures import odd_picture

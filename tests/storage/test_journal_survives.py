@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from culturekit.storage.manifest import describe_outputs
+from culturekit.storage.digests import describe_outputs
 from culturekit.storage.stage_folder import Staging, staging
 from tests.storage.test_stage_folder import finish
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from culturekit.errors import FolderInUse
-from culturekit.storage.locks import hold
+from culturekit.storage.stage_folder import hold
 
 
 def hold_and_tell(lock: Path, pipe: Connection) -> None:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culturekit.errors import IntegrityError
-from culturekit.storage.manifest import MANIFEST, InputRecord, Manifest, describe_outputs, read_manifest
+from culturekit.storage.digests import MANIFEST, InputRecord, Manifest, describe_outputs, read_manifest
 
 
 def manifest(folder: Path) -> Manifest:

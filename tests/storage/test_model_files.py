@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from culturekit.errors import IntegrityError
-from culturekit.storage.manifest import MANIFEST, read_manifest
+from culturekit.storage.digests import MANIFEST, read_manifest
 from culturekit.storage.model_files import check_safetensors, read_header, read_json
 
 DEEP = 100_000

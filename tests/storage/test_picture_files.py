@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from culturekit.storage.picture_files import read_bytes_inside
-from culturekit.storage.picture_limits import (
+from culturekit.storage.picture_files import (
     ABSENT,
     EMPTY,
     IRREGULAR,
@@ -16,6 +15,7 @@ from culturekit.storage.picture_limits import (
     UNOPENED,
     NoPicture,
     PictureLimits,
+    read_bytes_inside,
 )
 
 

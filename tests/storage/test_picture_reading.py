@@ -10,15 +10,18 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from culturekit.storage.digests import digest_bytes
-from culturekit.storage.picture_limits import BROKEN, CHANGED, EMPTY, TOO_COSTLY, TOO_MANY_BYTES, TOO_MANY_PIXELS
-from culturekit.storage.picture_reading import (
+from culturekit.storage.picture_files import (
+    BROKEN,
+    CHANGED,
+    EMPTY,
     REASONS,
+    TOO_COSTLY,
+    TOO_MANY_BYTES,
+    TOO_MANY_PIXELS,
     NoPicture,
     PictureLimits,
-    ReadPicture,
-    picture_from,
-    read_inside,
 )
+from culturekit.storage.picture_reading import ReadPicture, picture_from, read_inside
 from tests.storage.hostile_pictures import HOSTILE, hostile_picture
 from tests.storage.odd_kinds import saved
 from tests.storage.odd_pictures import KINDS, odd_picture
@@ -162,7 +165,7 @@ def test_several_threads_read_without_a_warning_and_leave_the_filters_as_they_we
 def test_a_strip_boundary_leaves_no_seam(monkeypatch: pytest.MonkeyPatch) -> None:
     pixels = noise(50, 7, 4)
     whole = picture_from(saved(pixels, "PNG"))
-    monkeypatch.setattr("culturekit.storage.picture_pixels.STRIP_PIXELS", 20)
+    monkeypatch.setattr("culturekit.storage.picture_reading.STRIP_PIXELS", 20)
     strips = picture_from(saved(pixels, "PNG"))
     assert isinstance(whole, ReadPicture)
     assert isinstance(strips, ReadPicture)

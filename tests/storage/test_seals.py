@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 
 from culturekit.generation import runner
-from culturekit.generation.runner import ImagePlan, Maker, generate
+from culturekit.generation.picture_store import Maker
+from culturekit.generation.runner import ImagePlan, generate
 from culturekit.index.embedding.embedding import embed
 from culturekit.kg.dump import ingest as ingesting
 from culturekit.kg.dump import read_dump
@@ -17,7 +18,7 @@ from culturekit.kg.dump.ingest import IngestOptions, ingest
 from culturekit.records.schemas import IMAGES
 from culturekit.records.work import Work
 from culturekit.storage.digests import digest_tree
-from culturekit.storage.seals import is_sealed, seal
+from culturekit.storage.stage_folder import is_sealed, seal
 from culturekit.storage.tables import read_table
 from tests.builders.picture_tables import image_row, images_table, save_picture
 from tests.conftest import HeardProgress, HereEngine

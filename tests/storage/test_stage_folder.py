@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from culturekit.errors import UsageError
-from culturekit.storage.manifest import MANIFEST, Manifest, describe_outputs, read_manifest
+from culturekit.storage.digests import MANIFEST, Manifest, describe_outputs, read_manifest
 from culturekit.storage.stage_folder import Staging, staging
 
 

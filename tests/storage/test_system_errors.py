@@ -14,9 +14,14 @@ import pytest
 from culturekit.errors import IntegrityError, UpstreamUnavailable, UsageError
 from culturekit.records.tables import declare
 from culturekit.storage.arrays import save_array, save_rows
-from culturekit.storage.atomic import write_atomically
+from culturekit.storage.atomic import (
+    explained_outside,
+    outside_failure,
+    raise_system_error,
+    system_error,
+    write_atomically,
+)
 from culturekit.storage.spreadsheet_cells import export_table
-from culturekit.storage.system_errors import explained_outside, outside_failure, raise_system_error, system_error
 from culturekit.storage.tables import read_part, read_table, save_parquet, save_part, write_frames
 
 ROWS = pl.DataFrame({"row": np.arange(200_000, dtype=np.uint32), "id": [f"{n * 7919:x}" for n in range(200_000)]})

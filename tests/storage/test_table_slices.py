@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 
 from culturekit.errors import IntegrityError, UsageError
 from culturekit.records.tables import declare
-from culturekit.storage import table_slices
-from culturekit.storage.table_slices import slices_of
-from culturekit.storage.tables import save_parquet, write_table
+from culturekit.storage import tables as table_slices
+from culturekit.storage.tables import save_parquet, slices_of, write_table
 
 TABLE = declare("things", key="kind name", columns="kind str, name str, size i64?", optional="note str")
 

@@ -5,8 +5,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict
 
 from culturekit.errors import ConfigError
-from culturekit.storage.yaml_model import StrictModel, validate
-from culturekit.storage.yaml_source import parse_yaml
+from culturekit.storage.yaml_source import StrictModel, parse_yaml, validate
 
 
 @dataclass(frozen=True, slots=True)

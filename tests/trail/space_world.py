@@ -8,21 +8,26 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.builders.filtering import candidate_verdicts
-from culturekit.builders.filtering.candidate_verdicts import questions_about
+from culturekit.builders.filtering import cspace_filter as candidate_verdicts
+from culturekit.builders.filtering.cspace_filter import questions_about
 from culturekit.builders.space.cspace import ReleaseOptions
 from culturekit.kg.concepts import Concept, Root
 from culturekit.kg.dump.ingest import IngestOptions
-from culturekit.kg.graph_tables import GraphTables
+from culturekit.kg.store import GraphTables
 from culturekit.llm.client import Client
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.journal_file import key_of
 from culturekit.pipeline.steps import filter_stage as filter_stages
-from culturekit.pipeline.steps.extract_stages import extract_stage
-from culturekit.pipeline.steps.filter_stage import FilterOptions, FilterReads, filter_stage
+from culturekit.pipeline.steps.filter_stage import (
+    FilterOptions,
+    FilterReads,
+    ReviewFiles,
+    extract_stage,
+    filter_stage,
+    review_stage,
+)
 from culturekit.pipeline.steps.graph_stages import release_stage
 from culturekit.pipeline.steps.ingest_stage import ingest_stage
-from culturekit.pipeline.steps.review_stages import ReviewFiles, review_stage
 from culturekit.records.choices import Included
 from culturekit.records.schemas import CANDIDATES, KEPT
 from culturekit.records.work import Outcome, Work

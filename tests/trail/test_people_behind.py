@@ -6,14 +6,12 @@ import polars as pl
 import pytest
 
 from culturekit.cli.trace_command import trail_lines
-from culturekit.families.collection_scores import QvsOptions
-from culturekit.families.corrected import Correction
+from culturekit.families.corrected import Correction, QvsOptions
 from culturekit.families.handles.inputs import Files
 from culturekit.families.qvs import QvsReads, qvs
 from culturekit.records.schemas import AUDITS, MATCHES
 from culturekit.storage.tables import read_table, write_table
-from culturekit.trail.find_score import find_score
-from culturekit.trail.walk_back import walk_back
+from culturekit.trail.walk_back import find_score, walk_back
 from tests.verify.test_families import made
 
 

@@ -5,15 +5,14 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.builders.filtering import candidate_verdicts
-from culturekit.builders.filtering.candidate_verdicts import wording
+from culturekit.builders.filtering import cspace_filter as candidate_verdicts
+from culturekit.builders.filtering.cspace_filter import wording
 from culturekit.pipeline.steps import filter_stage as filter_stages
 from culturekit.records.schemas import DIFF
 from culturekit.records.work import Work
 from culturekit.stages.stage import Stage
 from culturekit.storage.digests import digest_bytes
-from culturekit.trail.space_behind import SpaceBehind
-from culturekit.trail.space_causes import SpaceDiff, compare_spaces
+from culturekit.trail.space_causes import SpaceBehind, SpaceDiff, compare_spaces
 from tests.llm.server.questions import Question
 from tests.llm.server.running import running_server
 from tests.trail.space_world import BRAZIL, DISH, DRINK, STEW, Completion, World, make_run, statements

@@ -11,8 +11,7 @@ import polars as pl
 import pytest
 
 from culturekit.records.work import Work
-from culturekit.trail.space_behind import SpaceBehind
-from culturekit.trail.space_causes import compare_spaces
+from culturekit.trail.space_causes import SpaceBehind, compare_spaces
 from tests.trail.space_world import BRAZIL, DISH, DRINK, ITALY, ITEMS, JAPAN, STEW, World, make_run
 
 FACTORS = {"items": "dump", "roots": "config", "hops": "config", "countries": "config", "verdicts": "model"}

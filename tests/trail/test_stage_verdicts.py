@@ -14,19 +14,18 @@ from culturekit.cli.app import app
 from culturekit.errors import UsageError
 from culturekit.kg.concepts import load_concept
 from culturekit.kg.dump.ingest import IngestOptions
-from culturekit.pipeline.steps.extract_stages import extract_stage
 from culturekit.pipeline.steps.filter_stage import (
     CompletionOptions,
     FilterOptions,
     FilterReads,
     complete_stage,
+    extract_stage,
     filter_stage,
 )
 from culturekit.pipeline.steps.graph_stages import release_stage
 from culturekit.pipeline.steps.ingest_stage import ingest_stage
 from culturekit.stages.stage import Stage
-from culturekit.trail.evidence import EvidenceTables
-from culturekit.trail.stage_verdicts import verdict_lines
+from culturekit.trail.evidence import EvidenceTables, verdict_lines
 from tests.builders import completing_model
 from tests.conftest import stage_here
 from tests.llm.server import Answer, Fault, Question, Rule, RunningServer, Script, When, running_server

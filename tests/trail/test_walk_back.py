@@ -9,16 +9,15 @@ from typer.testing import CliRunner
 from culturekit.cli.app import app
 from culturekit.cli.trace_command import trail_lines
 from culturekit.errors import IntegrityError, UsageError
-from culturekit.families.collection_scores import QvsOptions
+from culturekit.families.corrected import QvsOptions
 from culturekit.families.handles.inputs import Files
 from culturekit.families.qvs import QvsReads, qvs
 from culturekit.pipeline.steps.report_stage import folders_of
 from culturekit.records.schemas import MATCHES
 from culturekit.storage.tables import read_table, save_parquet
 from culturekit.trail import evidence
-from culturekit.trail.find_score import find_score
-from culturekit.trail.upstream import upstream
-from culturekit.trail.walk_back import walk_back, walk_images
+from culturekit.trail.evidence import upstream
+from culturekit.trail.walk_back import find_score, walk_back, walk_images
 from tests.conftest import stage_here
 from tests.verify.forging import change_table, reseal
 

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from culturekit.cli.app import app
 from culturekit.errors import IntegrityError, UsageError
-from culturekit.storage.system_errors import outside_failure
-from culturekit.trail.upstream import recorded
+from culturekit.storage.atomic import outside_failure
+from culturekit.trail.evidence import recorded
 from culturekit.verify.verify_run import verify_run
 from tests.verify.forging import change_table
 from tests.verify.tamperings import edit_cell

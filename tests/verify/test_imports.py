@@ -9,7 +9,7 @@ import orjson
 import polars as pl
 import pytest
 
-from culturekit.annotate.quotas import Quotas
+from culturekit.annotate.tasks import Quotas
 from culturekit.pipeline.steps.annotate_stages import ExportFiles
 from culturekit.verify.verify_run import verify_run
 from tests.annotate.projects import (

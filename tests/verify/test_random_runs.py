@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from culturekit.config.load import load_recipe
-from culturekit.metrics.diversity.kernels import STANDARD_KERNELS
+from culturekit.metrics.diversity.kernel_diversity import STANDARD_KERNELS
 from culturekit.verify.verify_run import verify_run
 from tests.conftest import recipe_here
 from tests.effort import THOROUGH

@@ -14,10 +14,8 @@ import pytest
 
 from culturekit.builders.completing.completion import CompletionInputs
 from culturekit.builders.judging.geo_tag import TagOptions, TagReads
-from culturekit.builders.judging.image_judge import WeighOptions, WeighReads
-from culturekit.builders.judging.image_questions import ImageQuestion
-from culturekit.builders.judging.question_answers import AnswerOptions, AnswerReads
-from culturekit.builders.judging.question_graph import GraphOptions
+from culturekit.builders.judging.image_judge import ImageQuestion, WeighOptions, WeighReads
+from culturekit.builders.judging.question_graph import AnswerOptions, AnswerReads, GraphOptions
 from culturekit.kg.concepts import load_concept
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.pipeline.steps.filter_stage import (
@@ -27,8 +25,16 @@ from culturekit.pipeline.steps.filter_stage import (
     complete_stage,
     filter_stage,
 )
-from culturekit.pipeline.steps.judge_stage import JudgeOptions, JudgeReads, judge_stage, tag_stage
-from culturekit.pipeline.steps.question_stages import GraphReads, answers_stage, graphs_stage, vqascore_stage
+from culturekit.pipeline.steps.judge_stage import (
+    GraphReads,
+    JudgeOptions,
+    JudgeReads,
+    answers_stage,
+    graphs_stage,
+    judge_stage,
+    tag_stage,
+    vqascore_stage,
+)
 from culturekit.stages.stage import Stage
 from culturekit.verify.verify_run import Verification, verify_run
 from tests.builders import completing_model

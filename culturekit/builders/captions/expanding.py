@@ -6,20 +6,18 @@ small. All of them see the captions of earlier rounds only: what comes does not 
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
 import polars as pl
-from pydantic import Field
+from pydantic import AfterValidator, Field, model_validator
 
-from culturekit.builders.asked_rows import AskedRows, bounded, row_id
-from culturekit.builders.captions.cultures import CaptionCulture, load_culture
-from culturekit.builders.captions.earlier import KEPT, Earlier
-from culturekit.builders.wordings import wording
+from culturekit.builders.asked_rows import AskedRows, bounded, row_id, wording
+from culturekit.builders.country_names import folded
 from culturekit.errors import UsageError
 from culturekit.index.embedding.embedding_encoders import encoding_pool, text_encoder_of
 from culturekit.index.encoder import Vectors
@@ -29,9 +27,126 @@ from culturekit.llm.untrusted.untrusted import strip_hidden
 from culturekit.records.schemas import CAPTION_PROPOSALS, CAPTIONS
 from culturekit.records.work import QUARANTINED, Outcome, Work
 from culturekit.stages.stage_command import Seed, Typed
+from culturekit.storage.package_data import found_or_shipped
 from culturekit.storage.tables import write_table
+from culturekit.storage.yaml_source import StrictModel, closest, load_model, not_empty
 
-__all__ = ["EXPAND", "SAMPLED", "ExpandOptions", "ProposedCaptions", "expand_captions", "expansion_requests"]
+# A culture that captions are about: its seed captions and categories of error, from YAML.
+
+FOLDER = "builders/captions/cultures"
+
+
+class SeedCaption(StrictModel):
+    """A caption to begin with, which a person should have checked."""
+
+    caption: Annotated[str, Field(min_length=1, description="What a picture should show, in one sentence.")]
+    category: Annotated[str, Field(description="The category of error that it leads to.")]
+
+
+class CaptionCulture(StrictModel):
+    """A culture, what models get wrong about it, and captions that show it."""
+
+    culture: Annotated[str, Field(min_length=1, description="The adjective of the culture, such as Chinese.")]
+    language: Annotated[str, Field(pattern="^[a-z]{2,3}$", description="Language of the captions, ISO 639.")] = "en"
+    categories: Annotated[
+        Mapping[Annotated[str, Field(pattern="^[a-z][a-z-]*$")], Annotated[str, Field(min_length=1)]],
+        AfterValidator(not_empty),
+        Field(description="Categories of error, each with what it means."),
+    ]
+    seeds: Annotated[tuple[SeedCaption, ...], Field(min_length=5, description="Captions to begin with, five or more.")]
+
+    @model_validator(mode="after")
+    def belong_together(self) -> "CaptionCulture":
+        """Refuse seeds that are the same, or of no category."""
+        for seed in self.seeds:
+            if seed.category not in self.categories:
+                raise ValueError(f"{seed.category!r} is no category{closest(seed.category, list(self.categories))}")
+        if len({folded(seed.caption) for seed in self.seeds}) < len(self.seeds):
+            raise ValueError("two seeds are the same but for case and punctuation")
+        return self
+
+    @property
+    def slug(self) -> str:
+        """How ids of its captions begin."""
+        return "-".join(folded(self.culture).split())
+
+
+def culture_file(said: str) -> Path:
+    """Find the file of a culture: one of the user's, or the shipped one of that name."""
+    return found_or_shipped(said, FOLDER, "culture")
+
+
+def load_culture(path: Path) -> CaptionCulture:
+    """Read a culture; every mistake is said at once."""
+    return load_model(path, CaptionCulture)
+
+
+# Captions that are kept, and which of them a new one is most like: by its words, then by an encoder.
+
+KEPT, SAME, ALIKE, TOO_MANY = "kept", "same as an earlier caption", "like an earlier caption", "more than were wanted"
+
+TIE = 1e-5
+"""Cosines as near as this are one, in whatever order their numbers were added: the first of such captions is named."""
+
+DIGITS = 6
+
+Encode: TypeAlias = Callable[[Sequence[str]], Vectors]
+
+
+class Fate(NamedTuple):
+    """What became of a caption; `nearest` is the place of the earlier one that it is most like."""
+
+    outcome: str
+    nearest: int | None = None
+    similarity: float | None = None
+
+
+@dataclass
+class Earlier:
+    """Keeps captions, each of which says something new.
+
+    Attributes:
+        encode: makes unit vectors of texts; without it only the same words are found again.
+        similarity: the cosine from which two captions say the same.
+        most: how many are kept.
+    """
+
+    encode: Encode | None
+    similarity: float
+    most: int
+    places: dict[str, int] = field(default_factory=dict)
+    vectors: Vectors | None = None
+
+    def sort_out(self, texts: Sequence[str]) -> list[Fate]:
+        """Keep of some texts what is new, in their order, and say what became of each."""
+        if not texts:
+            return []
+        found = self.encode(texts) if self.encode else np.zeros((len(texts), 0), np.float32)
+        if self.vectors is None:
+            self.vectors = np.zeros((self.most, found.shape[1]), np.float32)
+        start, fates = len(self.places), []
+        before = found @ self.vectors[:start].T
+        for vector, known, text in zip(found, before, texts, strict=True):
+            here = self.vectors[start : len(self.places)] @ vector
+            fate = self.fate(folded(text), vector, np.concatenate([known, here]))
+            if fate.outcome == KEPT:
+                self.vectors[len(self.places)] = vector
+                self.places[folded(text)] = len(self.places)
+            fates.append(fate)
+        return fates
+
+    def fate(self, words: str, vector: Vectors, cosines: Vectors) -> Fate:
+        """Decide about one caption, by its cosines with all that are kept."""
+        if words in self.places:
+            return Fate(SAME, self.places[words], 1.0)
+        nearest, cosine = None, None
+        if vector.size and cosines.size and self.vectors is not None:
+            nearest = int(np.flatnonzero(cosines >= cosines.max() - TIE)[0])
+            cosine = round(float((vector.astype(np.float64) * self.vectors[nearest]).sum()), DIGITS)
+            if cosine >= self.similarity:
+                return Fate(ALIKE, nearest, cosine)
+        return Fate(TOO_MANY if len(self.places) == self.most else KEPT, nearest, cosine)
+
 
 EXPAND = "captions.expand"
 SAMPLED = 5
@@ -78,7 +193,7 @@ class ExpandOptions:
     encoder: Annotated[
         str | None,
         Field(description="Encoder of texts that tells near-duplicates, as a SPEC. [the same words only]"),
-        Typed(offers="culturekit.index.encoders:ENCODERS"),
+        Typed(offers="culturekit.index.encoder:ENCODERS"),
     ] = None
     similarity: Annotated[
         float,

@@ -1,44 +1,183 @@
 """What a collection lacks, named by a model, checked by a second question, and reconciled with what is known."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from itertools import chain, islice, repeat
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 import polars as pl
 from pydantic import Field
 
-from culturekit.builders.completing.completion_additions import Additions, ProposalRow
 from culturekit.builders.completing.completion_lookup import KnownItem, KnownTables
-from culturekit.builders.completing.completion_names import SLUG
-from culturekit.builders.completing.completion_questions import Cell, CompletionLimits, cells_of, names_there, wordings
-from culturekit.builders.completing.completion_rounds import Ask, CompletionRounds
-from culturekit.builders.completing.completion_state import CellState
-from culturekit.builders.completing.completion_tables import (
-    GAINS,
-    drop_rows,
-    write_completed,
-    write_proposals,
-    write_rounds,
+from culturekit.builders.completing.completion_names import (
+    LONGEST_WHAT,
+    MOST_CHARACTERS,
+    MOST_OTHER_NAMES,
+    MOST_REPEATED,
+    PROPOSE,
+    SLUG,
+    VERIFY,
+    Cell,
+    CompletionLimits,
+    Proposal,
+    Shown,
+    cells_of,
+    drawn_cells,
+    names_there,
+    proposal_request,
+    verification_request,
+    wordings,
 )
-from culturekit.builders.completing.item_facts import ItemNames
+from culturekit.builders.completing.completion_rounds import (
+    ADDED,
+    Additions,
+    Ask,
+    CellState,
+    CompletionRounds,
+    ProposalRow,
+    Round,
+)
+from culturekit.builders.completing.item_facts import LONGEST_CLASS, ItemNames
+from culturekit.builders.filtering.cspace_filter import MOST_LISTED
+from culturekit.errors import UnusableReplies
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import by_qid
-from culturekit.kg.facts import Facts
-from culturekit.kg.walk.candidate_rows import candidate_rows
+from culturekit.kg.store import Facts
+from culturekit.kg.walk.extract import candidate_rows
 from culturekit.llm.answers import DEFAULTS, LlmOptions, answers
 from culturekit.llm.client import Client, FreeClient, Request
-from culturekit.llm.reply_watch import ReplyWatch
+from culturekit.llm.cost_plan import CostPlan, cost_plan_lines, plan_requests
+from culturekit.llm.ledger import read_spending
+from culturekit.llm.reply_watch import RepliesSeen, ReplyWatch
 from culturekit.llm.rows import Answered
-from culturekit.records.schemas import CANDIDATES, COMPLETED, KEPT
+from culturekit.records.schemas import CANDIDATES, COMPLETED, KEPT, PROPOSALS, ROUNDS
 from culturekit.records.work import QUARANTINED, Outcome, Work
+from culturekit.stages.stage import Left
 from culturekit.stages.stage_command import Typed
-from culturekit.storage.table_slices import TableSlices, slices_of
-from culturekit.storage.tables import write_drops
+from culturekit.storage.tables import ROWS_PER_SLICE, TableSlices, slices_of, write_drops, write_frames, write_table
 
-__all__ = ["CompletionInputs", "asking", "complete", "prepare"]
+# The tables of a completion: the collection as it is now, every proposal, every round, and what was left out.
+
+FATES = (*ADDED, "known", "repeated", "refused", "left out")
+"""How proposals end, in the order of the columns that count them."""
+
+ADDED_COLUMNS = ("source", "round", "proposer", "gained")
+GAINS = {
+    "concept": pl.String(),
+    "qid": pl.String(),
+    "more": pl.List(pl.String()),
+    "by_round": pl.UInt8(),
+    "by": pl.String(),
+    "isos": pl.List(pl.String()),
+}
+
+
+def write_completed(folder: Path, kept: TableSlices, new: pl.DataFrame, gains: pl.DataFrame) -> int:
+    """Write the kept rows, some of them with more countries, and the new ones between them, in the order of the key."""
+    optional = {name: column for name, column in kept.table.optional.items() if name not in ADDED_COLUMNS}
+    table = replace(COMPLETED, optional=optional)
+    names = [*COMPLETED.columns, *optional]
+    written = 0
+
+    def frames() -> Iterator[pl.DataFrame]:
+        nonlocal written
+        rest = with_columns(new, names)
+        for frame in kept.slices():
+            last = pl.lit(frame["concept"][-1]), pl.lit(frame["qid"][-1])
+            comes = (pl.col("concept") < last[0]) | ((pl.col("concept") == last[0]) & (pl.col("qid") < last[1]))
+            joined = pl.concat([with_gains(frame, gains).select(names), rest.filter(comes)]).sort("concept", "qid")
+            rest = rest.filter(~comes)
+            written += joined.height
+            yield joined
+        written += rest.height
+        yield rest
+
+    write_frames(folder, table, frames(), rows_per_group=ROWS_PER_SLICE)
+    return written
+
+
+def with_columns(new: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
+    """Give new rows the columns of the table, in the order of its key."""
+    missing = [pl.lit([], dtype=pl.List(pl.String())).alias(name) for name in names if name not in new.columns]
+    return new.with_columns(missing).select(names).sort("concept", "qid")
+
+
+def with_gains(frame: pl.DataFrame, gains: pl.DataFrame) -> pl.DataFrame:
+    """Add countries to kept rows; a table that was completed before keeps what it says of that."""
+    blank = {
+        "source": pl.lit("wikidata"),
+        "round": pl.lit(0, dtype=pl.UInt8),
+        "proposer": pl.lit(None, dtype=pl.String),
+        "gained": pl.lit([], dtype=pl.List(pl.String())),
+    }
+    whole = frame.with_columns(value.alias(name) for name, value in blank.items() if name not in frame.columns)
+    joined = whole.join(gains, on=["concept", "qid"], how="left", maintain_order="left")
+    more, isos = (pl.col(name).fill_null([]) for name in ("more", "isos"))
+    return joined.with_columns(
+        country_qids=pl.col("country_qids").list.concat(more),
+        gained=pl.col("gained").list.concat(isos),
+        round=pl.coalesce("by_round", "round"),
+        proposer=pl.coalesce("by", "proposer"),
+    )
+
+
+def write_proposals(folder: Path, proposals: Sequence[ProposalRow]) -> int:
+    """Write every proposal as it was made."""
+    rows = [
+        (
+            row.id, row.cell.concept.concept, row.cell.country.iso, row.round, row.position, row.name,
+            row.proposal.other_names, row.proposal.kind, row.proposal.what, row.artifact_id, row.outcome,
+            ": ".join(filter(None, (row.reason, row.detail))) or None,
+        )
+        for row in proposals
+    ]  # fmt: skip
+    write_table(folder, PROPOSALS, pl.DataFrame(rows, schema=PROPOSALS.schema, orient="row"))
+    return len(rows)
+
+
+def write_rounds(folder: Path, rounds: Sequence[Round], *, proposer: str) -> int:
+    """Write what came of every question to the proposer."""
+    rows = [
+        (
+            each.cell.concept.concept, each.cell.country.iso, each.number, proposer, each.outcome, each.counts.total(),
+            *(each.counts[fate] for fate in FATES), each.taken_back, each.ended or None, each.raw,
+        )
+        for each in rounds
+    ]  # fmt: skip
+    write_table(folder, ROUNDS, pl.DataFrame(rows, schema=ROUNDS.schema, orient="row"))
+    return len(rows)
+
+
+def drop_rows(completion: CompletionRounds) -> list[tuple[str | None, ...]]:
+    """List what was proposed and is not there, and replies that could not be used."""
+    proposals = [
+        (
+            row.id,
+            row.cell.concept.concept,
+            "completion",
+            row.reason,
+            f"{row.name}: {row.detail}" if row.detail else row.name,
+        )
+        for row in completion.proposals
+        if row.outcome not in {*ADDED, "known", "repeated"}
+    ]
+    replies = [
+        (
+            f"{each.cell.id}/{each.number}",
+            each.cell.concept.concept,
+            "completion",
+            f"no proposals: {each.outcome}",
+            None,
+        )
+        for each in completion.rounds
+        if each.set_aside
+    ]
+    return [*proposals, *replies]
+
 
 Added = dict[str, ProposalRow]
 LIST = pl.List(pl.String)
@@ -250,3 +389,219 @@ def completed_row(base: Mapping[str, Any], own: Added, item: KnownItem, model: s
         root = proposal.cell.root_of(proposal.proposal.kind)
         row |= {"description": proposal.proposal.what or None, "aliases": list(dict.fromkeys(aliases)), "roots": [root]}
     return row
+
+
+# What completing a collection can take at most, and what a pilot says of it.
+
+SAMPLED = 40
+"""Proposals of a pilot that are shown."""
+
+
+USUAL_NAME, USUAL_TEXT = "Name of a usual length", "a dish of the region, made of rice and beans, on feast days"
+LONGEST_NAME, WORST_TEXT = "\U00010348" * MOST_CHARACTERS, "~"
+"""A letter of four bytes, and a mark that is written with an escape: nothing takes more room."""
+
+USUAL_ITEM = KnownItem("Q1", "x", USUAL_NAME, USUAL_TEXT, frozenset(), ("Q155",), ("Q746549", "Q2095"), "kept")
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionPilot:
+    """What one round of a few cells brought: what became of the proposals, and what of the replies could be used."""
+
+    tried: CompletionRounds
+    replies: RepliesSeen
+
+    @property
+    def to_mend(self) -> str:
+        """Why a person has to look at the replies first."""
+        return self.replies.to_mend
+
+    @property
+    def fates(self) -> dict[str, int]:
+        """How many proposals ended in which way."""
+        return dict(sorted(Counter(row.outcome for row in self.tried.proposals).items()))
+
+    def as_data(self) -> dict[str, object]:
+        """Give it as data."""
+        return {
+            "asked": len(self.tried.rounds),
+            "outcomes": dict(self.tried.ended_in()),
+            "proposals": self.fates,
+            "samples": [(row.outcome, row.name, row.cell.id) for row in self.tried.proposals[:SAMPLED]],
+            "replies": asdict(self.replies),
+        }
+
+    def lines(self) -> Iterator[str]:
+        """Say it in words."""
+        ended = ", ".join(f"{count:,} {outcome}" for outcome, count in self.tried.ended_in().items())
+        yield f"pilot: one round of {len(self.tried.rounds):,} pairs ({ended}); the answers are kept for the run"
+        yield f"  proposals: {', '.join(f'{count:,} {fate}' for fate, count in self.fates.items()) or 'none'}"
+        yield from self.replies.lines()
+        for row in self.tried.proposals[:SAMPLED]:
+            yield f"  {row.cell.id}: {row.name[:60]!r} {row.outcome} {row.reason}".rstrip()
+
+
+def try_cells(
+    work: Work,
+    inputs: CompletionInputs,
+    concepts: Sequence[Concept],
+    client: Client | FreeClient,
+    *,
+    size: int,
+    limits: CompletionLimits,
+    llm: LlmOptions = DEFAULTS,
+) -> CompletionPilot:
+    """Do the first round of a few cells; the answers lie in the journal for the run to come."""
+    cells = drawn_cells(cells_of(concepts), size)
+    completion = prepare(inputs.open(work.scratch), concepts, cells, limits)
+    watch, stopped = ReplyWatch(go_on=llm.go_on), ""
+    try:
+        completion.run(asking(work, client, llm, watch), rounds=1)
+    except UnusableReplies as error:
+        stopped = str(error)
+    return CompletionPilot(completion, watch.seen(stopped=stopped))
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedCells:
+    """What is to be completed; `known` says whether the names that are there could be read yet."""
+
+    states: Sequence[CellState]
+    limits: CompletionLimits
+    names: ItemNames
+    known: bool = True
+
+    def there(self, state: CellState, name: str) -> list[str]:
+        """Give the names that go along with a question, or as many as can."""
+        return list(state.there) if self.known else [name] * self.limits.shown
+
+    @property
+    def checks(self) -> int:
+        """How many proposals of one cell are checked at most."""
+        return self.limits.rounds * min(self.limits.per_round, self.limits.per_cell)
+
+
+class Questions(Protocol):
+    """Writes all questions of one kind that a completion can come to."""
+
+    def __call__(self, planned: PlannedCells, *, worst: bool) -> Iterator[Request]:
+        """Write them, of the usual size or of the largest."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionPlan:
+    """Cells, and the most that asking about them, and checking what comes of it, can take in so many rounds."""
+
+    judge: str
+    cells: int
+    rounds: int
+    proposals: CostPlan
+    checks: CostPlan
+
+    @property
+    def units(self) -> int:
+        """What is asked about."""
+        return self.cells
+
+    @property
+    def left(self) -> Left:
+        """What is left to ask at most."""
+        parts = self.proposals.left, self.checks.left
+        requests, tokens = (sum(part[place] or 0 for part in parts) for place in (0, 1))
+        return Left(int(requests), int(tokens), added(self.proposals.usd, self.checks.usd))
+
+    @property
+    def most(self) -> float | None:
+        """US dollars that surely suffice when nothing has to be asked twice."""
+        return added(self.proposals.most, self.checks.most)
+
+    def as_data(self) -> dict[str, object]:
+        """Give it as data."""
+        sums = dict(zip(("requests", "tokens", "usd"), self.left, strict=True))
+        return {**asdict(self), **sums, "most": self.most}
+
+    def lines(self) -> Iterator[str]:
+        """Say it in words."""
+        yield (
+            f"{self.cells:,} pairs of concept and country, at most {self.rounds} rounds: {self.proposals.requests:,} "
+            f"questions to {self.judge}, and a check of at most {self.checks.requests:,} proposals"
+        )
+        if self.most == 0.0 and self.left.tokens == 0 and self.left.requests:
+            yield f"{self.judge} answers in this process and costs nothing"
+            return
+        for name, part in (("questions", self.proposals), ("checks", self.checks)):
+            yield from (f"{name}: {line}" for line in cost_plan_lines(part))
+
+
+def added(one: float | None, other: float | None) -> float | None:
+    """Add two sums, where both are known."""
+    return None if one is None or other is None else one + other
+
+
+def plan_completion(
+    planned: PlannedCells,
+    client: Client | FreeClient,
+    *,
+    journal: Path | None,
+    batch: bool,
+    pilot: Sequence[Request] = (),
+) -> CompletionPlan:
+    """Plan, offline; `pilot` are checks that a pilot asked, from which those to come are reckoned."""
+    cells, rounds = len(planned.states), planned.limits.rounds
+    cost = partial(plan_requests, client, spent=read_spending(journal), batch=batch)
+
+    def both(kind: Questions, asked: Sequence[Request] = ()) -> CostPlan:
+        usual = cost(chain(asked, islice(kind(planned, worst=False), len(asked), None)))
+        worst = cost(kind(planned, worst=True))
+        times = usual.requests // worst.requests if worst.requests else 1
+        return replace(usual, most=None if worst.most is None else worst.most * times)
+
+    return CompletionPlan(client.model, cells, rounds, both(asked_at_most), both(checked_at_most, pilot))
+
+
+def asked_at_most(planned: PlannedCells, *, worst: bool) -> Iterator[Request]:
+    """Write questions as large as they can become: the first round as it is, the others full of names."""
+    name, limits = LONGEST_NAME if worst else USUAL_NAME, planned.limits
+    most, wording = min(limits.per_round, limits.per_cell), wordings()[PROPOSE]
+    for state in planned.states:
+        for number in range(1, limits.rounds + 1):
+            earlier = min(most * (number - 1), limits.per_cell)
+            last = min(most, earlier)
+            others = MOST_REPEATED if number > 1 and worst else 0
+            shown = Shown(
+                number,
+                [*planned.there(state, name), *[name] * (earlier - last)],
+                {str(place + 1): name for place in range(last)},
+                [name] * others,
+                [name] * others,
+            )
+            yield proposal_request(state.cell, shown, limits, instructions=wording)
+
+
+def checked_at_most(planned: PlannedCells, *, worst: bool) -> Iterator[Request]:
+    """Write a check for each proposal that can come; of the largest, which are all the same, one for each cell."""
+    wording = wordings()[VERIFY]
+    item = planned.names.describe([largest_item() if worst else USUAL_ITEM])[0]
+    for state in planned.states:
+        one = check_of(state, item, worst=worst)
+        request = verification_request(*one, instructions=wording)
+        yield from repeat(request, 1 if worst else planned.checks)
+
+
+def check_of(
+    state: CellState, item: Mapping[str, object] | None, *, worst: bool
+) -> tuple[str, Proposal, Cell, Mapping[str, object] | None]:
+    """Make up a proposal."""
+    name = LONGEST_NAME if worst else USUAL_NAME
+    others = [name] * (MOST_OTHER_NAMES if worst else 1)
+    kind = max(state.cell.kinds, key=len)
+    proposal = Proposal(name, others, kind, WORST_TEXT * LONGEST_WHAT if worst else USUAL_TEXT)
+    return f"{state.cell.id}/00/000", proposal, state.cell, item
+
+
+def largest_item() -> KnownItem:
+    """Make up an item of which nothing more can be shown."""
+    long = WORST_TEXT * 10_000
+    names = tuple(f"Q{WORST_TEXT * LONGEST_CLASS}{number}" for number in range(MOST_LISTED))
+    return KnownItem("Q1", "x", long, long, frozenset(), names, names, "dropped", long)

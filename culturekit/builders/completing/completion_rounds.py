@@ -4,30 +4,249 @@ What is asked in a round depends on nothing but the answers of the rounds before
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
-from culturekit.builders.completing.completion_additions import Additions, ProposalRow
-from culturekit.builders.completing.completion_lookup import KnownItem, KnownTables
-from culturekit.builders.completing.completion_names import accents_agree
-from culturekit.builders.completing.completion_questions import (
+from culturekit.builders.completing.completion_lookup import KnownItem, KnownTables, Standing
+from culturekit.builders.completing.completion_names import (
     PROPOSE,
     VERIFY,
     Cell,
     CompletionLimits,
+    Proposal,
     ProposalReply,
+    Shown,
     VerificationReply,
+    accents_agree,
+    artifact_slug,
+    proposal_problem,
     proposal_request,
+    stripped_name,
     verification_request,
 )
-from culturekit.builders.completing.completion_state import CellState, Round
 from culturekit.builders.completing.item_facts import ItemNames
-from culturekit.builders.folded_names import folded, loose_key_of
+from culturekit.builders.country_names import folded, loose_key_of
 from culturekit.llm.client import Request
 from culturekit.llm.rows import Answered
+from culturekit.records.choices import ANSWERED
 
-__all__ = ["Ask", "CompletionRounds", "Found", "reconcile"]
+# What a completion has added so far, known by name from then on, and taken back where it was wrong.
+
+
+@dataclass(slots=True, eq=False)
+class ProposalRow:
+    """One proposal and what has become of it; `item` is what its name was found to mean, where that was found."""
+
+    cell: Cell
+    round: int
+    position: int
+    proposal: Proposal
+    name: str
+    outcome: str = ""
+    reason: str = ""
+    detail: str = ""
+    artifact_id: str | None = None
+    item: KnownItem | None = None
+    aliases: tuple[str, ...] = ()
+    set_aside: bool = False
+
+    @property
+    def id(self) -> str:
+        """The cell, the round, and the place in the reply."""
+        return f"{self.cell.id}/{self.round}/{self.position}"
+
+    def as_checked(self) -> Proposal:
+        """Give the proposal with those of its names that can be used."""
+        return Proposal(self.name, list(self.aliases), self.proposal.kind, self.proposal.what)
+
+    def end(self, outcome: str, reason: str = "", detail: str = "") -> None:
+        """Say what became of it."""
+        self.outcome, self.reason, self.detail = outcome, reason, detail
+
+
+@dataclass(slots=True)
+class Additions:
+    """Artifacts and the countries they were added for; `rows` has the proposal behind each, by artifact and country."""
+
+    rows: dict[tuple[str, str], dict[str, ProposalRow]] = field(default_factory=dict)
+    items: dict[tuple[str, str], KnownItem] = field(default_factory=dict)
+    minted: set[str] = field(default_factory=set)
+    called: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+
+    def also(self, keys: Iterable[str], found: Sequence[KnownItem]) -> list[KnownItem]:
+        """Put what was added by now into what the tables say of some names."""
+        as_added = [self.current(item) for item in found]
+        own = {key for name in keys for key in self.called.get(name, ()) if key in self.rows}
+        new = [self.current(self.items[key]) for key in sorted(own)]
+        listed = {(item.concept, item.qid) for item in as_added}
+        return as_added + [item for item in new if (item.concept, item.qid) not in listed]
+
+    def current(self, item: KnownItem) -> KnownItem:
+        """Give an item of the tables as it stands now."""
+        own = self.rows.get((item.concept or "", item.qid))
+        if not own:
+            return item
+        gained = [row.cell.country.qids[0] for row in own.values()]
+        return replace(item, standing="kept", country_qids=tuple(dict.fromkeys([*item.country_qids, *gained])))
+
+    def namesake(self, name: str, concept: str) -> KnownItem | None:
+        """Find an artifact of no graph that was added under the same name."""
+        key = folded(name)
+        ids = sorted(own for own in self.called.get(loose_key_of(name), ()) if own in self.rows and own[0] == concept)
+        named = [self.items[own] for own in ids if key in self.items[own].names and self.items[own].qid in self.minted]
+        return self.current(named[0]) if named else None
+
+    def add(self, row: ProposalRow, item: KnownItem | None) -> None:
+        """Add a verified proposal: a new artifact, or a country to one that is known."""
+        concept, country = row.cell.concept.concept, row.cell.country
+        if item is None:
+            slug = artifact_slug(row.name, concept=concept, country=country.iso, taken=self.minted)
+            self.minted.add(slug)
+            names = frozenset(filter(None, map(folded, (row.name, *row.aliases))))
+            item = KnownItem(slug, concept, row.name, row.proposal.what or None, names, (), (), "in the graph")
+        key = (concept, item.qid)
+        gains = item.concept == concept and item.standing == "kept"
+        row.artifact_id = item.qid
+        row.end("country added" if gains else "added")
+        self.rows.setdefault(key, {})[country.iso] = row
+        own_standing: Standing = item.standing if item.concept == concept else "in the graph"
+        self.items.setdefault(key, replace(item, concept=concept, standing=own_standing))
+        for name in set(map(loose_key_of, item.names)):
+            own = self.called.setdefault(name, [])
+            if key not in own:
+                own.append(key)
+
+    def take_back(self, row: ProposalRow, round_number: int) -> None:
+        """Remove what the proposer says was wrong; an artifact without any country of its own is gone."""
+        key = (row.cell.concept.concept, row.artifact_id or "")
+        own = self.rows.get(key, {})
+        own.pop(row.cell.country.iso, None)
+        if not own:
+            self.rows.pop(key, None)
+        row.end("taken back", "taken back by the proposer", f"in round {round_number}")
+
+
+# Where one cell of a completion stands between its rounds, and what its next question shows.
+
+ADDED = ("added", "country added")
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What came of one question to the proposer."""
+
+    cell: Cell
+    number: int
+    outcome: str
+    ended: str
+    counts: Counter[str]
+    taken_back: int
+    raw: str | None
+
+    @property
+    def set_aside(self) -> bool:
+        """Whether the reply could not be used."""
+        return self.outcome not in ANSWERED
+
+
+@dataclass(slots=True)
+class CellState:
+    """A cell; `there` is named in each question, `seen` are the folded names that were proposed."""
+
+    cell: Cell
+    there: Sequence[str]
+    limits: CompletionLimits
+    round: int = 0
+    earlier: list[str] = field(default_factory=list)
+    last: dict[str, ProposalRow] = field(default_factory=dict)
+    repeated: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+    seen: set[str] = field(default_factory=set)
+    rows: list[ProposalRow] = field(default_factory=list)
+    taken_back: int = 0
+    ended: str = ""
+
+    def next_question(self) -> Shown:
+        """Begin a round, and say what its question shows."""
+        self.round += 1
+        added = {number: row.name for number, row in self.last.items()}
+        return Shown(self.round, [*self.there, *self.earlier], added, self.repeated, self.refused)
+
+    @property
+    def room(self) -> int:
+        """How many artifacts may still be added."""
+        return self.limits.per_cell - len(self.earlier) - len(self.last)
+
+    def take(self, reply: ProposalReply, additions: Additions) -> list[ProposalRow]:
+        """Read a reply: what was wrong goes, and what is proposed is held to what a name must be."""
+        self.criticise(reply.wrong, additions)
+        languages = self.cell.concept.languages
+        self.rows = [
+            ProposalRow(
+                self.cell, self.round, position, proposal, stripped_name(proposal.name),
+                aliases=usable_aliases(proposal, languages),
+            )
+            for position, proposal in enumerate(reply.artifacts, start=1)
+        ]  # fmt: skip
+        opened: list[ProposalRow] = []
+        for row in self.rows:
+            self.look_at(row, room=self.room - len(opened))
+            if not row.outcome:
+                self.seen.add(folded(row.name))
+                opened.append(row)
+        return opened
+
+    def criticise(self, wrong: Sequence[str], additions: Additions) -> None:
+        """Take back what the proposer found wrong in its last round."""
+        self.taken_back = len(wrong)
+        for number in wrong:
+            row = self.last.pop(number)
+            additions.take_back(row, self.round)
+            self.refused.append(row.name)
+        self.earlier += [row.name for row in self.last.values()]
+        self.last = {}
+
+    def look_at(self, row: ProposalRow, *, room: int) -> None:
+        """End a proposal that needs no verification."""
+        problem = proposal_problem(row.name, languages=self.cell.concept.languages)
+        if row.position > self.limits.per_round:
+            row.end("left out", "over the limit of a round")
+        elif problem is not None:
+            row.end("left out", *problem)
+        elif row.proposal.kind not in self.cell.kinds:
+            row.end("left out", "kind that was not offered", row.proposal.kind)
+        elif folded(row.name) in self.seen:
+            row.end("repeated")
+        elif room <= 0:
+            row.end("left out", "over the limit of a cell")
+
+    def close(self, answered: Answered) -> Round:
+        """End a round, and with it the cell where nothing more may or need be asked."""
+        added = [row for row in self.rows if row.outcome in ADDED]
+        self.last = {str(number): row for number, row in enumerate(added, start=1)}
+        self.repeated = [row.name for row in self.rows if row.outcome in {"known", "repeated"}]
+        self.refused += [row.name for row in self.rows if row.outcome == "refused"]
+        usable = isinstance(answered.value, ProposalReply)
+        if not usable:
+            self.ended = "no answer"
+        elif not added:
+            self.ended = "dry"
+        elif self.room <= 0:
+            self.ended = "limit of artifacts"
+        elif self.round >= self.limits.rounds:
+            self.ended = "limit of rounds"
+        counts = Counter(row.outcome for row in self.rows)
+        raw = None if usable else answered.raw.encode("utf-8", "replace").decode()
+        return Round(self.cell, self.round, answered.outcome, self.ended, counts, self.taken_back, raw)
+
+
+def usable_aliases(proposal: Proposal, languages: Sequence[str]) -> tuple[str, ...]:
+    """Give the other names of a proposal that are names."""
+    said = [stripped_name(name) for name in proposal.other_names]
+    usable = [name for name in said if proposal_problem(name, languages=languages) is None]
+    return tuple(name for name in dict.fromkeys(usable) if name != stripped_name(proposal.name))
+
 
 Ask = Callable[[Sequence[Request], str], list[Answered]]
 """Answers a list of requests; the text says what they are, for the progress."""

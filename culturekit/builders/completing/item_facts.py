@@ -5,12 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from culturekit.builders.completing.completion_lookup import KnownItem
-from culturekit.builders.filtering.candidate_verdicts import MOST_CHARACTERS, MOST_LISTED, named
+from culturekit.builders.filtering.cspace_filter import MOST_CHARACTERS, named
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import by_qid
-from culturekit.kg.graph_tables import GraphTables
-
-__all__ = ["LONGEST_CLASS", "MOST_LISTED", "ItemNames"]
+from culturekit.kg.store import GraphTables
 
 LONGEST_CLASS = 100
 """Characters of the name of a class or a country that are shown."""

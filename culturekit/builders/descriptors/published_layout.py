@@ -11,14 +11,11 @@ from typing import Any, TypeAlias
 
 import polars as pl
 
-from culturekit.builders.country_names import country_code
-from culturekit.builders.folded_names import folded
+from culturekit.builders.country_names import country_code, folded
 from culturekit.errors import ConfigError, Problem, UsageError
 from culturekit.kg.countries import Country, countries
-from culturekit.metrics.ahead.dimensions import DIMENSIONS, NOT_EXTRACTED, dimension_name
+from culturekit.metrics.ahead.matching import DIMENSIONS, NOT_EXTRACTED, dimension_name
 from culturekit.records.schemas import DESCRIPTORS, PUBLISHED_DESCRIPTORS
-
-__all__ = ["LaidOut", "descriptors_of", "read_published", "written_files"]
 
 Layout: TypeAlias = dict[str, dict[str, dict[str, list[dict[str, str]]]]]
 

@@ -8,39 +8,17 @@ from typing import Any, Literal, TypeAlias
 
 import polars as pl
 
-from culturekit.builders.filtering.country_verdicts import (
-    REFUSED,
-    WAITING,
-    code_of,
-    country_name,
-    parted,
-    words_of,
-)
-from culturekit.builders.folded_names import folded
-from culturekit.builders.prompting.review_sheet import Mistakes, decided_rows
-from culturekit.builders.space.spreadsheet_rows import SheetRow, sheet_bytes
+from culturekit.builders.country_names import folded
+from culturekit.builders.filtering.country_verdicts import REFUSED, WAITING, code_of, country_name, parted, words_of
+from culturekit.builders.prompting.quotas import Mistakes, decided_rows
+from culturekit.builders.space.space_files import SheetRow, sheet_bytes
 from culturekit.counting import counted
 from culturekit.errors import UsageError
 from culturekit.records.choices import VerdictWord
 from culturekit.records.schemas import DECISIONS, KEPT, REMOVED
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.tables import read_table, write_drops, write_table
-from culturekit.storage.yaml_model import past_day
-
-__all__ = [
-    "CANDIDATE_SHEET",
-    "CandidateDecision",
-    "CandidateKey",
-    "DecisionWord",
-    "candidate_sheet",
-    "check_day",
-    "day_problem",
-    "known_candidates",
-    "read_candidate_sheet",
-    "review_candidates",
-    "shown_candidate",
-    "waiting",
-]
+from culturekit.storage.yaml_source import past_day
 
 CANDIDATE_SHEET = "review.csv"
 

@@ -10,10 +10,6 @@ from typing import Any
 from culturekit.kg.countries import by_qid, countries
 from culturekit.records.choices import VerdictWord
 
-__all__ = [
-    "REFUSED", "WAITING", "best_word", "code_of", "country_key", "country_name", "parted", "words_of",
-]  # fmt: skip
-
 BEST_FIRST: tuple[VerdictWord, ...] = ("keep", "review", "remove")
 
 WAITING, REFUSED = "waiting_qids", "refused_qids"

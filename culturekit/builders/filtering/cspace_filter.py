@@ -1,36 +1,317 @@
 """Candidates to artifacts: rules first, then a judge with two questions; every drop has a reason."""
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+import heapq
+import re
+import unicodedata
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
+from hashlib import blake2b
 from pathlib import Path
 from types import MappingProxyType
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
+import msgspec
 import polars as pl
 
-from culturekit.builders.filtering.candidate_verdicts import (
-    WORDING,
-    CandidateVerdicts,
-    Verdict,
-    candidate_rows,
-    questions_about,
-)
-from culturekit.builders.filtering.country_verdicts import REFUSED, WAITING
-from culturekit.builders.filtering.pilot import draw_pilot, left_to_the_judge, questions_left
+from culturekit.builders import asked_rows as wordings
+from culturekit.builders.filtering.country_verdicts import REFUSED, WAITING, best_word, parted
 from culturekit.counting import counted
 from culturekit.errors import UnusableReplies
 from culturekit.kg.concepts import Concept
+from culturekit.kg.countries import countries
 from culturekit.llm.answers import DEFAULTS, LlmOptions, answers
-from culturekit.llm.client import Client, FreeClient
+from culturekit.llm.client import Client, FreeClient, Request
+from culturekit.llm.cost_plan import CostPlan, cost_plan_lines, plan_requests
+from culturekit.llm.ledger import read_spending
 from culturekit.llm.reply_watch import RepliesSeen, ReplyWatch
+from culturekit.llm.rows import Answered
+from culturekit.records.choices import ANSWERED, VerdictWord
 from culturekit.records.schemas import DROPS, KEPT, REMOVED
 from culturekit.records.work import QUARANTINED, Outcome, Work
-from culturekit.storage.table_slices import ROWS_PER_SLICE, TableSlices
-from culturekit.storage.tables import write_drops, write_frames
+from culturekit.stages.stage import Left
+from culturekit.storage.tables import ROWS_PER_SLICE, TableSlices, write_drops, write_frames
 
-__all__ = ["PilotOutcome", "ask_pilot", "filter_candidates"]
+# Reasons, visible in a name alone, why a candidate cannot be an artifact.
+
+MAX_NAME = 200
+UNREADABLE = {"Cc", "Co", "Cn", "Cs"}
+"""Unicode categories of characters that no name has; none of them is printable."""
+
+BARE_QID = re.compile(r"^Q[0-9]+$")
+NOT_AN_ITEM = re.compile(r"^(list of|lists of|category:|template:|wikipedia:|portal:|module:)", re.IGNORECASE)
+DISAMBIGUATION = re.compile(r"\bdisambiguation\b", re.IGNORECASE)
+LATIN_LANGUAGES = frozenset(
+    "af de en es fi fil fr ha id ig it nl no pl pt ro sv sw tr vi xh yo zu".split()  # noqa: SIM905 - one line to read
+)
+"""Languages, of those culturekit knows words of, that are written in Latin letters."""
+
+
+def name_problem(name: str | None, *, languages: Sequence[str]) -> tuple[str, str] | None:
+    """Give the reason and the detail why a name is unusable; None when it will do."""
+    if name is None or not name.strip():
+        return "no usable label", ""
+    if BARE_QID.match(name.strip()):
+        return "label is only a QID", name
+    if len(name) > MAX_NAME:
+        return "malformed name", f"{len(name)} characters"
+    if not name.isprintable() and any(unicodedata.category(character) in UNREADABLE for character in name):
+        return "malformed name", "control or unassigned characters"
+    if not any(map(str.isalpha, name)):
+        return "malformed name", "no letters"
+    if NOT_AN_ITEM.match(name) or DISAMBIGUATION.search(name):
+        return "list, category, template or disambiguation", name
+    if name.isascii():
+        return None
+    letters = [character for character in name if character.isalpha()]
+    only_latin = all(language.split("-")[0] in LATIN_LANGUAGES for language in languages)
+    if only_latin and not any("LATIN" in unicodedata.name(letter, "") for letter in letters):
+        return "name in a script of none of the languages", name
+    return None
+
+
+# The verdicts of candidates: by rules, by what the judge is asked about the rest, and all in their order.
+
+
+class FilterReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the judge answers about one candidate and country."""
+
+    id: str
+    verdict: VerdictWord
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of a candidate; `outcome` says how asking the judge ended, and is empty where a rule decided.
+
+    `by_country` has the verdict on each country that the judge was asked about, by its code.
+    """
+
+    verdict: VerdictWord
+    reason: str
+    detail: str = ""
+    outcome: str = ""
+    by_country: tuple[tuple[str, VerdictWord], ...] = ()
+
+    @property
+    def set_aside(self) -> bool:
+        """Whether no answer came of it, so that a person has to look."""
+        return self.outcome not in {"", *ANSWERED}
+
+
+def rule_verdict(row: Mapping[str, Any], concept: Concept | None) -> Verdict | None:
+    """Remove what needs no judge; None leaves the candidate to the judge."""
+    if concept is None:
+        return Verdict("remove", "concept not in the root configs given", row["concept"])
+    problem = name_problem(row["label"], languages=concept.languages)
+    if problem is not None:
+        return Verdict("remove", *problem)
+    if not concept.codes_of(row["country_qids"]):
+        return Verdict("remove", "country out of scope")
+    return None
+
+
+def verdict_of(answered: Answered, *, model: str) -> Verdict:
+    """Follow the judge's answer; where none came, the candidate is left for people to review."""
+    if isinstance(answered.value, FilterReply):
+        return Verdict(answered.value.verdict, f"judge {model}", outcome=answered.outcome)
+    return Verdict("review", f"judge {model}: {answered.outcome}", outcome=answered.outcome)
+
+
+def combined(by_country: Mapping[str, Verdict]) -> Verdict:
+    """Make one verdict on a candidate of those on its countries; one that no answer came for is told."""
+    words = tuple((iso, verdict.verdict) for iso, verdict in by_country.items())
+    verdict, several = best_word(word for _, word in words), list(by_country.values())
+    alike = [each for each in several if each.verdict == verdict]
+    worst = next((each for each in several if each.set_aside), several[0])
+    reason = next((each for each in alike if each.set_aside), alike[0]).reason
+    return Verdict(verdict, reason, outcome=worst.outcome, by_country=words)
+
+
+TASK = "cspace.filter"
+WORDING = "cspace_filter.txt"
+COLUMNS = ("concept", "qid", "label", "description", "country_qids", "roots", "p31", "p279")
+"""What of a candidate the rules and the judge look at."""
+
+MOST_LISTED = 20
+MOST_CHARACTERS = 600
+"""No honest description comes near; a dishonest one costs no more than this."""
+
+REPLY_TOKENS = 256
+
+
+def wording() -> str:
+    """Read the judge's instructions; their hash is part of what decides a verdict."""
+    return wordings.wording(WORDING.removesuffix(".txt"))
+
+
+@dataclass(frozen=True, slots=True)
+class FilterQuestions:
+    """What all questions share: the instructions, the names of classes by QID, and those of countries by code."""
+
+    instructions: str
+    classes: Mapping[str, str]
+    countries: Mapping[str, str]
+
+    def about(self, row: Mapping[str, Any], concept: Concept) -> Iterator[Request]:
+        """Write the questions about one candidate, one for each country in scope."""
+        return (self.about_country(row, iso) for iso in concept.codes_of(row["country_qids"]))
+
+    def about_country(self, row: Mapping[str, Any], iso: str) -> Request:
+        """Write the question about a candidate and a country."""
+        description = row["description"]
+        data = {
+            "id": row["qid"],
+            "label": row["label"],
+            "description": None if description is None else description[:MOST_CHARACTERS],
+            "concept": row["concept"],
+            "roots": named(row["roots"], self.classes),
+            "classes": named([*row["p31"], *row["p279"]], self.classes),
+            "country": self.countries[iso],
+        }
+        allowed = {"id": (str(row["qid"]),)}
+        return Request(TASK, self.instructions, data, FilterReply, allowed=allowed, max_tokens=REPLY_TOKENS)
+
+
+def questions_about(concepts: Sequence[Concept], labels: Mapping[str, str]) -> FilterQuestions:
+    """Prepare the questions; `labels` names classes, those of the roots apart, which their configs name."""
+    roots = {root.qid: root.label for concept in concepts for root in concept.roots}
+    names = {iso: country.name for iso, country in countries().items()}
+    return FilterQuestions(wording(), {**labels, **roots}, names)
+
+
+def named(qids: Sequence[str], names: Mapping[str, str]) -> list[str]:
+    """Name items, each once; one without a name is known by its QID."""
+    return list(dict.fromkeys(names.get(qid, qid) for qid in qids[:MOST_LISTED]))
+
+
+def candidate_rows(source: TableSlices) -> Iterator[Mapping[str, Any]]:
+    """Read what rules and judge look at, row by row."""
+    for frame in source.slices(COLUMNS):
+        yield from frame.iter_rows(named=True)
+
+
+class CandidateVerdicts:
+    """Rules decide while requests are drawn from it; answers are put in their places as they come, in that order."""
+
+    def __init__(self, concepts: Sequence[Concept], questions: FilterQuestions, *, model: str) -> None:
+        """Start with no candidate."""
+        self.concepts = {concept.concept: concept for concept in concepts}
+        self.questions = questions
+        self.model = model
+        self.all: list[Verdict | None] = []
+        self.open: deque[tuple[int, str, bool]] = deque()
+        self.begun: dict[str, Verdict] = {}
+        self.known: dict[Verdict, Verdict] = {}
+
+    def requests(self, rows: Iterator[Mapping[str, Any]]) -> Iterator[Request]:
+        """Give the questions about each candidate that the rules leave open."""
+        for row in rows:
+            concept = self.concepts.get(row["concept"])
+            verdict = rule_verdict(row, concept)
+            place = len(self.all)
+            self.all.append(verdict and self.shared(verdict))
+            if verdict is None and concept is not None:
+                codes = concept.codes_of(row["country_qids"])
+                self.open.extend((place, iso, iso == codes[-1]) for iso in codes)
+                yield from self.questions.about(row, concept)
+
+    def settle(self, answered: Answered) -> bool:
+        """Take the answer to the first question that is still open; tell whether its candidate is settled with it."""
+        place, iso, is_last = self.open.popleft()
+        self.begun[iso] = verdict_of(answered, model=self.model)
+        if is_last:
+            self.all[place] = self.shared(combined(self.begun))
+            self.begun = {}
+        return is_last
+
+    def shared(self, verdict: Verdict) -> Verdict:
+        """Keep equal verdicts once: there are few, for many candidates."""
+        return verdict if verdict.detail else self.known.setdefault(verdict, verdict)
+
+    def columns(self, start: int, stop: int) -> list[pl.Series]:
+        """Give the verdicts of some candidates, all settled, as columns."""
+        own = [verdict for verdict in self.all[start:stop] if verdict is not None]
+        return [
+            pl.Series("verdict", [verdict.verdict for verdict in own], dtype=pl.String),
+            pl.Series("reason", [verdict.reason for verdict in own], dtype=pl.String),
+            pl.Series("detail", [verdict.detail or None for verdict in own], dtype=pl.String),
+        ]
+
+    def country_columns(self, start: int, stated: Sequence[Sequence[str]]) -> list[pl.Series]:
+        """Give the countries that each verdict is about, those that wait beside them, and those that were refused."""
+        own: list[list[list[str]]] = [[], [], []]
+        for place, qids in enumerate(stated, start):
+            verdict = self.all[place]
+            words = dict(verdict.by_country) if verdict is not None else {}
+            _, *parts = parted(qids, words) if words else ("", list(qids), [], [])
+            for column, part in zip(own, parts, strict=True):
+                column.append(part)
+        names = ("country_qids", WAITING, REFUSED)
+        return [pl.Series(name, rows, dtype=pl.List(pl.String)) for name, rows in zip(names, own, strict=True)]
+
+    def outcomes(self) -> dict[str, int]:
+        """Count how asking ended."""
+        ended = Counter(verdict.outcome for verdict in self.all if verdict is not None and verdict.outcome)
+        return dict(sorted(ended.items()))
+
+    def set_aside(self) -> int:
+        """Count the candidates that no answer came for."""
+        return sum(verdict is not None and verdict.set_aside for verdict in self.all)
+
+
+# A pilot: a few candidates to ask about first, drawn by hash and spread over the concepts.
+
+
+def left_to_the_judge(
+    rows: Iterable[Mapping[str, Any]], concepts: Mapping[str, Concept]
+) -> Iterator[Mapping[str, Any]]:
+    """Give the candidates that no rule decides."""
+    return (row for row in rows if rule_verdict(row, concepts.get(row["concept"])) is None)
+
+
+def questions_left(rows: Iterable[Mapping[str, Any]], concepts: Mapping[str, Concept]) -> int:
+    """Count the questions to a judge: one a candidate and country in scope."""
+    left = left_to_the_judge(rows, concepts)
+    return sum(len(concepts[row["concept"]].codes_of(row["country_qids"])) for row in left)
+
+
+def draw_pilot(rows: Iterable[Mapping[str, Any]], size: int) -> frozenset[tuple[str, str]]:
+    """Draw candidates, as (concept, qid): the same ones each time, whatever order the rows come in.
+
+    Each concept gives as many as its share of all candidates, and at least one where there is room.
+    """
+    drawn: dict[str, list[tuple[int, str]]] = {}
+    counts: dict[str, int] = {}
+    for row in rows:
+        concept, qid = row["concept"], row["qid"]
+        counts[concept] = counts.get(concept, 0) + 1
+        place = int.from_bytes(blake2b(f"{concept} {qid}".encode(), digest_size=8).digest(), "big")
+        smallest = drawn.setdefault(concept, [])
+        if len(smallest) < size:
+            heapq.heappush(smallest, (-place, qid))
+        elif -place > smallest[0][0]:
+            heapq.heapreplace(smallest, (-place, qid))
+    wanted = shares(counts, size)
+    return frozenset(
+        (concept, qid) for concept, smallest in drawn.items() for _, qid in heapq.nlargest(wanted[concept], smallest)
+    )
+
+
+def shares(counts: Mapping[str, int], size: int) -> dict[str, int]:
+    """Share out places by largest remainder, one to each first, none with more than it can fill."""
+    names: Sequence[str] = sorted(counts)
+    total = sum(counts.values())
+    if total <= size:
+        return dict(counts)
+    given = {name: int(position < size) for position, name in enumerate(names)}
+    exact = {name: size * counts[name] / total for name in names}
+    while sum(given.values()) < size:
+        open_names = [name for name in names if given[name] < counts[name]]
+        given[max(open_names, key=lambda name: exact[name] - given[name])] += 1
+    return given
+
 
 SAMPLED = 20
 """Verdicts of a pilot that are shown with what they are about."""
@@ -184,3 +465,70 @@ def as_drops(removed: pl.DataFrame) -> pl.DataFrame:
     """Write removed candidates as drops."""
     rows = removed.select("concept", "reason", "detail", key="qid", stage=pl.lit("filter"))
     return rows.select(list(DROPS.columns))
+
+
+# What filtering candidates would take: how many the rules decide, what is left to the judge, and its price.
+
+
+@dataclass(frozen=True, slots=True)
+class FilterPlan:
+    """Candidates, how many of them the rules drop, and what asking about the rest takes."""
+
+    judge: str
+    candidates: int
+    dropped_by_rules: int
+    cost: CostPlan
+
+    @property
+    def judged(self) -> int:
+        """How many candidates are left to the judge; each is asked about once a country in scope."""
+        return self.candidates - self.dropped_by_rules
+
+    @property
+    def units(self) -> int:
+        """What is asked about."""
+        return self.candidates
+
+    @property
+    def left(self) -> Left:
+        """What is left to ask."""
+        return self.cost.left
+
+    def as_data(self) -> dict[str, object]:
+        """Give it as data."""
+        return asdict(self)
+
+    def lines(self) -> Iterator[str]:
+        """Say it in words."""
+        yield (
+            f"{self.candidates:,} candidates: rules drop {self.dropped_by_rules:,}, "
+            f"{self.judged:,} are left to {self.judge}, in {self.cost.requests:,} requests: one a country in scope"
+        )
+        if self.cost.most == 0.0 and self.cost.input_tokens == 0 and self.cost.bought < self.cost.requests:
+            yield f"{self.judge} answers in this process and costs nothing"
+        else:
+            yield from cost_plan_lines(self.cost)
+
+
+def plan_filter(
+    source: TableSlices,
+    concepts: Sequence[Concept],
+    client: Client | FreeClient,
+    *,
+    labels: Mapping[str, str],
+    journal: Path | None,
+    batch: bool,
+) -> FilterPlan:
+    """Plan, offline; `journal` is the file of what was bought already."""
+    by_name = {concept.concept: concept for concept in concepts}
+    questions = questions_about(concepts, labels)
+    judged = 0
+
+    def requests() -> Iterator[Request]:
+        nonlocal judged
+        for row in left_to_the_judge(candidate_rows(source), by_name):
+            judged += 1
+            yield from questions.about(row, by_name[row["concept"]])
+
+    cost = plan_requests(client, requests(), spent=read_spending(journal), batch=batch)
+    return FilterPlan(client.model, source.rows, source.rows - judged, cost)

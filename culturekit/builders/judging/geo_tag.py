@@ -11,12 +11,20 @@ import msgspec
 import polars as pl
 from pydantic import Field
 
-from culturekit.builders.completing.known_artifacts import KnownArtifact, KnownArtifacts, Reconciling
-from culturekit.builders.country_names import country_code
-from culturekit.builders.folded_names import folded
-from culturekit.builders.judging.image_sample import EVERY_IMAGE, ImageSample, drawn, sample_note
-from culturekit.builders.judging.shown_images import AskedImages, ImagesToShow, ShownImages, Verdict, judged
-from culturekit.builders.wordings import wording
+from culturekit.builders.asked_rows import wording
+from culturekit.builders.completing.completion_lookup import KnownArtifact, KnownArtifacts, Reconciling
+from culturekit.builders.country_names import country_code, folded
+from culturekit.builders.judging.shown_images import (
+    EVERY_IMAGE,
+    AskedImages,
+    ImageSample,
+    ImagesToShow,
+    ShownImages,
+    Verdict,
+    drawn,
+    judged,
+    sample_note,
+)
 from culturekit.kg.countries import countries
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient, Image, Request
@@ -25,17 +33,6 @@ from culturekit.records.schemas import IMAGES, MATCHES
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage_command import Typed
 from culturekit.storage.tables import read_table, write_table
-
-__all__ = [
-    "STAGE",
-    "TASK",
-    "GeoTag",
-    "TagOptions",
-    "TagReads",
-    "TaggedImages",
-    "image_rows",
-    "tag_images",
-]
 
 TASK = "image.geo-tag"
 MOST_NAMED = 5

@@ -3,15 +3,18 @@
 The latter is VQAScore. There is one row per image and question, whatever came of it.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import msgspec
+import polars as pl
 from pydantic import Field
 
-from culturekit.builders.judging.image_questions import ImageQuestion, image_request, number_and_choice
+from culturekit.builders.asked_rows import wording
 from culturekit.builders.judging.shown_images import (
     ID_LETTERS,
     AskedImages,
@@ -20,31 +23,120 @@ from culturekit.builders.judging.shown_images import (
     ShownImages,
     Verdict,
 )
-from culturekit.builders.wordings import wording
 from culturekit.errors import UsageError
-from culturekit.llm.client import Image, Request
+from culturekit.llm.client import Answers, Image, Request
 from culturekit.llm.rows import Answered, TokenListing, WeighedToken
-from culturekit.metrics.questions.yes_probabilities import Share, vqa_score
-from culturekit.records.schemas import IMAGES, PROMPTS
+from culturekit.metrics.questions import Share, vqa_score
+from culturekit.records.schemas import IMAGES, JUDGMENTS, PROMPTS, QUALITY
+from culturekit.records.work import Outcome, Work
+from culturekit.stages.roles import REAL_IMAGES
 from culturekit.stages.stage_command import Typed
+from culturekit.storage.atomic import write_atomically
 from culturekit.storage.digests import digest_bytes
-from culturekit.storage.tables import read_table
+from culturekit.storage.picture_files import NoPicture, read_bytes_inside
+from culturekit.storage.tables import read_table, write_drops, write_table
+from culturekit.storage.yaml_source import StrictModel, load_model
 
-__all__ = [
-    "REQUEST",
-    "TASK",
-    "JudgedImages",
-    "WeighOptions",
-    "WeighReads",
-    "WeighedImages",
-    "judge_name",
-    "probability_of_yes",
-    "texts_of",
-    "vqa_digest",
-    "vqa_request",
-    "weighed",
-    "weighed_images",
-]
+# Questions about images: what is asked, of which images, and which answers count.
+
+REPLY_TOKENS = 256
+NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class ImageQuestion:
+    """One question, put to every image, or to the images of one prompt.
+
+    It allows either some `answers`, or any number `between` two. `task`, `item` and `dimension` are where the judgment
+    stands in its table: such as the scheme `alignment`, the criterion `region`, the descriptor dimension `clothing`.
+    """
+
+    task: str
+    item: str
+    question: str
+    dimension: str | None = None
+    answers: tuple[str, ...] = ()
+    between: tuple[float, float] | None = None
+    prompt_id: str | None = None
+
+
+class QuestionFile(StrictModel):
+    """A file of questions."""
+
+    questions: tuple[ImageQuestion, ...]
+
+
+def load_questions(paths: Sequence[str]) -> tuple[ImageQuestion, ...]:
+    """Read files of questions."""
+    return tuple(question for path in paths for question in load_model(Path(path), QuestionFile).questions)
+
+
+def check_questions(questions: Sequence[ImageQuestion]) -> None:
+    """Make sure that each question can be answered, and that no two would stand in the same place."""
+    if not questions:
+        raise UsageError("no question is asked", expected="at least one question about the images")
+    seen = set()
+    for question in questions:
+        place = f"question {question.task}/{question.item}/{question.dimension or '-'}"
+        if bool(question.answers) == (question.between is not None):
+            raise UsageError("a question allows either some answers or a range of numbers", where=place)
+        if len(set(question.answers)) != len(question.answers):
+            raise UsageError("an answer is allowed twice", where=place)
+        if question.between is not None and not question.between[0] < question.between[1]:
+            raise UsageError("a range goes from the smaller to the larger number", where=place)
+        key = (question.prompt_id, question.task, question.item, question.dimension)
+        if key in seen or ((None, *key[1:]) in seen):
+            raise UsageError("this question is asked twice of the same images", where=place)
+        seen.add(key)
+
+
+def image_request(question: ImageQuestion, image_id: str, image: Image, *, instructions: str) -> Request:
+    """Put a question about an image; the image goes with it."""
+    data: Mapping[str, object] = {
+        "id": image_id,
+        "item": question.item,
+        "dimension": question.dimension,
+        "question": question.question,
+        "answers": list(question.answers or question.between or ()),
+    }
+    return Request(
+        f"image.{question.task}",
+        instructions,
+        data,
+        choice_reply(question.answers) if question.between is None else number_reply(*question.between),
+        allowed={"id": (image_id,)},
+        images=(image,),
+        max_tokens=REPLY_TOKENS,
+    )
+
+
+@cache
+def choice_reply(answers: tuple[str, ...]) -> Answers:
+    """Describe a reply that is one of some answers."""
+    fields: list[tuple[str, Any]] = [("id", str), ("choice", Literal[answers])]
+    return msgspec.defstruct("ChoiceReply", fields, frozen=True, forbid_unknown_fields=True)
+
+
+@cache
+def number_reply(low: float, high: float) -> Answers:
+    """Describe a reply that is a number between two."""
+    value = Annotated[float, msgspec.Meta(ge=low, le=high)]
+    fields: list[tuple[str, Any]] = [("id", str), ("value", value)]
+    return msgspec.defstruct("NumberReply", fields, frozen=True, forbid_unknown_fields=True)
+
+
+def number_and_choice(answer: msgspec.Struct | None) -> tuple[float | None, str | None]:
+    """Read number and choice from an answer; neither where there is none.
+
+    A choice that is a number, such as a step of a Likert scale, is given as both.
+    """
+    if answer is None:
+        return None, None
+    choice: str | None = getattr(answer, "choice", None)
+    if choice is None:
+        return float(answer.value), None  # type: ignore[attr-defined]
+    return (float(choice) if NUMBER.fullmatch(choice) else None), choice
+
 
 TASK = "vqascore"
 """The task under which probabilities stand among judgments."""
@@ -211,3 +303,128 @@ def weighed(task: str, item: str, answered: Answered, *, of: Share) -> Verdict:
     if yes is None:
         return Verdict(task, item, choice=NEITHER, outcome="invalid")
     return Verdict(task, item, value=yes)
+
+
+# Real images of activities: of the candidates of each prompt those that show it best, and why the others went.
+
+STAGE = "choose"
+NAME_LETTERS = 16
+"""Letters of a picture's hash that its file is named by."""
+
+SUFFIX = r"(\.[^./]*)$"
+NO_PROMPT, NO_SCORE, TWICE = "no known prompt", "no score", "the same picture as a better one"
+
+
+@dataclass(frozen=True, slots=True)
+class ChooseReads:
+    """Candidates, what they are candidates for, and how well they show it."""
+
+    images: Annotated[Path, Field(description="Images table of candidates; its pictures lie beside it.")]
+    prompts: Annotated[
+        Path,
+        Field(description="Prompts of the candidates; a translation is a row with the pair_id of the English one."),
+    ]
+    scores: Annotated[
+        Path, Field(description="How well each shows its prompt: what `quality` (clipscore) or `vqascore` wrote.")
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class ChooseOptions:
+    """How many are looked at and kept."""
+
+    per_language: Annotated[
+        int, Field(ge=1, description="Candidates of a prompt that count, in each language it was asked in.")
+    ] = 10
+    at_least: Annotated[float, Field(description="Score that an image must reach.")] = 0.0
+    keep: Annotated[int, Field(ge=1, description="Images of each prompt that are kept: the best.")] = 5
+
+
+def choose_references(work: Work, given: ChooseReads, options: ChooseOptions) -> Outcome:
+    """Write the chosen images as those of the model `real`, and every other one with its reason."""
+    table = read_table(given.images, IMAGES)
+    placed = table.join(languages(read_table(given.prompts, PROMPTS)), on="prompt_id", how="left")
+    judged = ranked(placed.join(scores_of(given.scores), on="image_id", how="left"), options)
+    kept, gone = judged.filter(pl.col("gone").is_null()), judged.filter(pl.col("gone").is_not_null())
+    dropped = gone.select(
+        key="image_id", concept=pl.lit(None, pl.String), stage=pl.lit(STAGE), reason="gone",
+        detail=pl.col("score").round(4).cast(pl.String),
+    )  # fmt: skip
+    reasons = write_drops(work.out, dropped)
+    if kept.is_empty():
+        raise UsageError(
+            "no candidate is kept", where=str(given.images), expected="images that reach at_least",
+            found=", ".join(f"{count} {why}" for why, count in reasons.items()) or "no candidates",
+        )  # fmt: skip
+    for path, sha256 in kept.select("path", "sha256").iter_rows():
+        copied(given.images.parent, path, sha256, work.out)
+    chosen = kept.with_columns(
+        model=pl.lit(REAL_IMAGES), prompt_id="about", path=file_of(), repeat=pl.lit(0, pl.UInt16),
+        slot=(pl.col("place") - 1).cast(pl.UInt8),
+    )  # fmt: skip
+    write_table(work.out, IMAGES, chosen.select(table.columns))
+    without = placed.drop_nulls("about")["about"].n_unique() - kept["about"].n_unique()
+    counts = {"images": kept.height, "prompts": kept["about"].n_unique(), "drops": gone.height}
+    return Outcome(counts, reasons, {"prompts_without_images": without} if without else {})
+
+
+def languages(prompts: pl.DataFrame) -> pl.DataFrame:
+    """Say of each prompt which English one it asks for, and in which language."""
+    if "pair_id" not in prompts.columns:
+        return prompts.select("prompt_id", "language", about="prompt_id")
+    english = prompts.filter(language="en").select("pair_id", about="prompt_id").drop_nulls()
+    paired = prompts.join(english.unique("pair_id"), on="pair_id", how="left")
+    return paired.select("prompt_id", "language", about=pl.coalesce("about", "prompt_id"))
+
+
+def scores_of(path: Path) -> pl.DataFrame:
+    """Read one score an image: of a scorer of pictures and texts, or of a model's probability of yes."""
+    columns = pl.read_parquet_schema(path)
+    if "scorer" in columns:
+        found = read_table(path, QUALITY).select("image_id", "value", by="scorer")
+    else:
+        found = read_table(path, JUDGMENTS).filter(task=TASK).select("image_id", "value", by="judge")
+    if found["by"].n_unique() != 1:
+        raise UsageError("candidates are compared by one score", where=str(path), expected="one scorer",
+                         found=", ".join(found["by"].unique().sort()) or "none")  # fmt: skip
+    return found.select("image_id", score="value")
+
+
+def ranked(placed: pl.DataFrame, options: ChooseOptions) -> pl.DataFrame:
+    """Add `gone`, why a candidate is not kept, and its `place` among those of its prompt."""
+    unscored = (
+        pl.when(pl.col("status") != "ok").then(pl.concat_str(pl.lit("no picture: "), "status"))
+        .when(pl.col("about").is_null()).then(pl.lit(NO_PROMPT))
+        .when(pl.col("score").is_null()).then(pl.lit(NO_SCORE))
+    )  # fmt: skip
+    table = placed.with_columns(gone=unscored).sort("prompt_id", "repeat", "slot", "image_id", nulls_last=True)
+    turn = pl.int_range(pl.len()).over("about", "language")
+    late = pl.when(turn >= options.per_language).then(pl.lit(f"beyond the first {options.per_language} of a language"))
+    table = table.with_columns(gone=pl.coalesce("gone", late))
+    low = pl.when(pl.col("score") < options.at_least).then(pl.lit(f"score below {options.at_least:g}"))
+    table = table.with_columns(gone=pl.coalesce("gone", low))
+    table = table.sort("about", "score", "image_id", descending=[False, True, False], nulls_last=True)
+    again = pl.col("gone").is_null() & (pl.int_range(pl.len()).over("gone", "about", "sha256") > 0)
+    table = table.with_columns(gone=pl.when(again).then(pl.lit(TWICE)).otherwise("gone"))
+    place = pl.col("gone").is_null().cast(pl.Int64).cum_sum().over("about")
+    table = table.with_columns(place=place)
+    beyond = pl.when(pl.col("gone").is_null() & (pl.col("place") > options.keep))
+    return table.with_columns(gone=beyond.then(pl.lit(f"not among the best {options.keep}")).otherwise("gone"))
+
+
+def copied(root: Path, path: str, sha256: str, out: Path) -> None:
+    """Copy a picture, if it is the one that the table lists."""
+    content = read_bytes_inside(root, path)
+    if isinstance(content, NoPicture) or digest_bytes(content) != sha256:
+        why = content.reason if isinstance(content, NoPicture) else "another picture than when it was listed"
+        raise UsageError(
+            "a candidate cannot be copied", where=str(root / path), found=why, expected=f"SHA-256 {sha256}"
+        )
+    target = out / "files" / f"{sha256[:NAME_LETTERS]}{Path(path).suffix}"
+    target.parent.mkdir(exist_ok=True)
+    write_atomically(target, content)
+
+
+def file_of() -> pl.Expr:
+    """Say where a copied picture lies."""
+    return pl.concat_str(pl.lit("files/"), pl.col("sha256").str.head(NAME_LETTERS), pl.col("path").str.extract(SUFFIX))

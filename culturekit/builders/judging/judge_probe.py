@@ -7,8 +7,8 @@ from typing import Literal
 
 import numpy as np
 
+from culturekit.builders.asked_rows import wording
 from culturekit.builders.judging.image_judge import probability_of_yes, vqa_request
-from culturekit.builders.wordings import wording
 from culturekit.errors import CultureKitError, UsageError
 from culturekit.llm.client import Client, Failure, FreeClient, KeyHolder, Outgoing, Reply
 from culturekit.llm.clients.clients import CLIENTS

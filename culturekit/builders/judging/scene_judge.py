@@ -12,6 +12,7 @@ import msgspec
 import polars as pl
 from pydantic import Field
 
+from culturekit.builders.asked_rows import wording, wording_digest
 from culturekit.builders.judging.image_judge import judge_name, vqa_digest, vqa_request, weighed
 from culturekit.builders.judging.shown_images import (
     ID_LETTERS,
@@ -22,31 +23,15 @@ from culturekit.builders.judging.shown_images import (
     Verdict,
     WhoLooks,
 )
-from culturekit.builders.wordings import wording, wording_digest
 from culturekit.errors import UsageError
 from culturekit.kg.countries import countries
 from culturekit.llm.client import Image, Request
 from culturekit.llm.rows import Answered
 from culturekit.llm.untrusted.untrusted import strip_hidden
-from culturekit.metrics.ahead.dimensions import DIMENSIONS
-from culturekit.metrics.ahead.matching import normalise_phrase
+from culturekit.metrics.ahead.matching import DIMENSIONS, normalise_phrase
 from culturekit.records.schemas import PROMPTS, STEREOTYPES
 from culturekit.stages.stage_command import Typed
 from culturekit.storage.tables import read_table
-
-__all__ = [
-    "LIKERT",
-    "MOST_STEREOTYPES",
-    "DescribedScenes",
-    "ExtractReads",
-    "RateReads",
-    "RatedScenes",
-    "SceneOptions",
-    "StereotypeReads",
-    "StereotypedScenes",
-    "scenes_of",
-    "wording_digest_of",
-]
 
 LIKERT = ("alignment", "hallucination", "exaggeration")
 """What the published judges rate."""

@@ -8,8 +8,6 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-__all__ = ["AskedFor", "Shown", "SimulatedPeople", "answers_of", "is_careless", "person_draws", "step"]
-
 Share = Annotated[float, Field(ge=0, le=1)]
 
 DESERVED = {"artifact": 4.6, "country": 3.2, "continent": 2.3, "elsewhere": 1.5, "nothing": 1.1}

@@ -1,53 +1,326 @@
 """From the cultural space to prompts: one per artifact, or such that leave the artifact open."""
 
+import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import polars as pl
+from pydantic import Field
 
-from culturekit.builders.prompt_rows import (
-    BENCHMARK,
-    Wording,
-    artifact_prompt,
-    underspecified_prompts,
-    within_country_prompts,
-)
+from culturekit.builders.country_names import folded, without_accents
 from culturekit.builders.prompt_templates import (
     NOTHING_ADDED,
     AddedTemplates,
+    Wording,
     added_templates,
+    artifact_prompt,
+    load_translations,
     open_templates,
+    underspecified_prompts,
+    within_country_prompts,
 )
-from culturekit.builders.prompting.prompt_options import PromptOptions
-from culturekit.builders.prompting.quotas import Group, Quotas, read_quotas
-from culturekit.builders.prompting.review_sheet import Decisions, read_decisions, review_sheet
-from culturekit.builders.prompting.selection import Selection, drop_of, fresh_quotas, select, unmet, without_public
+from culturekit.builders.prompting.quotas import (
+    Decisions,
+    Group,
+    Quotas,
+    as_number,
+    read_decisions,
+    read_quotas,
+    review_sheet,
+)
+from culturekit.builders.space.cspace import PUBLIC
 from culturekit.builders.space.public_cube import (
     Key,
     Row,
     is_public_cube,
     key_of,
     keyed_rows,
+    public_rows,
     read_public_cube,
     read_rows,
+    statements_of_file,
+    write_public,
 )
-from culturekit.builders.space.public_layout import public_rows, statements_of_file, write_public
-from culturekit.builders.space.release_files import PUBLIC
 from culturekit.builders.space.space_files import read_space
-from culturekit.builders.translations import load_translations
 from culturekit.counting import counted
-from culturekit.errors import UsageError
-from culturekit.kg.concept_words import ENGLISH
-from culturekit.kg.concepts import Concept
-from culturekit.records.choices import PromptKind
+from culturekit.errors import IntegrityError, UsageError
+from culturekit.kg.concepts import ENGLISH, Concept
+from culturekit.records.choices import DrawName, PromptKind, TemplateSetName
 from culturekit.records.schemas import DIFFERENCES, PROMPTS, QUOTAS
 from culturekit.records.work import Outcome, Work
+from culturekit.stages.stage_command import Typed
 from culturekit.storage.atomic import write_atomically
+from culturekit.storage.digests import digest_bytes
 from culturekit.storage.tables import write_drops, write_table
 
-__all__ = ["BENCHMARK", "REVIEW", "PromptOptions", "build_prompts", "check_words", "wordings_of"]
+# Which prompts to build, and from which files a person's choices come.
+
+FILES = ("public", "decisions", "translations", "statements")
+
+
+@dataclass(frozen=True, slots=True)
+class PromptOptions:
+    """Which prompts to build; `review` asks for a sheet that people fill in."""
+
+    kinds: tuple[PromptKind, ...] = ("cube",)
+    templates: Annotated[TemplateSetName, Field(description="Template set.")] = "released"
+    per: Annotated[
+        int | None,
+        Field(ge=1, description="At most so many artifacts per country and concept, by popularity. [all]"),
+    ] = None
+    quota: Annotated[
+        str | None,
+        Field(description="So many artifacts per country and concept: a number, or a YAML or CSV table of quotas."),
+    ] = None
+    draw: Annotated[DrawName, Field(description="The seed's draw, or a fresh one beside a public one.")] = "seeded"
+    public: Annotated[
+        str | None, Field(description="Published draw, in the public layout, that a fresh one has nothing of.")
+    ] = None
+    review: bool = False
+    decisions: Annotated[
+        tuple[str, ...],
+        Field(
+            description="Review sheet that was filled in; the next draw replaces what it rejects. "
+            "Repeatable; a later sheet counts more."
+        ),
+    ] = ()
+    languages: Annotated[
+        tuple[str, ...],
+        Field(description="Language of the prompts, en or one with a translation. Repeatable. [en]"),
+        Typed("language"),
+    ] = (ENGLISH,)
+    translations: Annotated[
+        tuple[str, ...], Field(description="YAML file of templates in a language, verified by a speaker. Repeatable.")
+    ] = ()
+    public_layout: Annotated[
+        bool,
+        Field(description="Write cube.json too, in the layout that CUBE-1K was released in."),
+        Typed("public-layout"),
+    ] = False
+    statements: Annotated[str | None, Field(description="Kept candidates, whose statements go into cube.json.")] = None
+
+    def check(self) -> None:
+        """Refuse options that contradict each other, or would do nothing."""
+        if self.per is not None and self.quota is not None:
+            raise UsageError("per and quota both limit the draw", hint="Give one of them.")
+        if self.quota is not None:
+            as_number(self.quota)
+        if self.public is not None and self.draw != "fresh":
+            raise UsageError("a public draw is left out of a fresh one only", hint="Add --draw fresh.")
+        if self.draw == "fresh" and not self.draws:
+            raise UsageError(
+                "a fresh draw needs to know how many artifacts to take",
+                expected="the draw it follows, or a quota",
+                hint="Give the published file with --public, or numbers with --quota.",
+            )
+        if self.public is not None and not is_public_cube(Path(self.public)):
+            raise UsageError("the public draw is a file in the public CUBE layout", found=self.public, expected=".json")
+        if "cube" not in self.kinds and (self.draws or self.decisions or self.review or self.public_layout):
+            raise UsageError("only prompts that name an artifact are drawn and reviewed", expected="the kind cube")
+        if self.statements is not None and not self.public_layout:
+            raise UsageError("statements stand in the public layout only", hint="Add --public-layout.")
+        if not self.languages or len(set(self.languages)) != len(self.languages):
+            raise UsageError("each language stands once", found=", ".join(self.languages) or "none")
+
+    @property
+    def draws(self) -> bool:
+        """Whether chance decides which artifacts are taken."""
+        return self.per is not None or self.quota is not None or self.public is not None
+
+    def inputs(self) -> Mapping[str, Path]:
+        """Name the files that these options point to, by the part they play."""
+        files = {f"decisions-{number:02}": Path(path) for number, path in enumerate(self.decisions, 1)}
+        files |= {f"translation-{number:02}": Path(path) for number, path in enumerate(self.translations, 1)}
+        if self.public is not None:
+            files["public"] = Path(self.public)
+        if self.statements is not None:
+            files["statements"] = Path(self.statements)
+        if self.quota is not None and as_number(self.quota) is None:
+            files["quotas"] = Path(self.quota)
+        return files
+
+    def settings(self) -> Mapping[str, object]:
+        """Give what stands in a manifest: everything but the names of files, which stand there by content."""
+        settings = {name: value for name, value in asdict(self).items() if name not in FILES}
+        if self.quota is not None and as_number(self.quota) is None:
+            settings["quota"] = "table"
+        return settings
+
+
+# Which artifacts a benchmark takes: quotas, a seeded draw, what people decided, and what another draw has already.
+
+PLACE = "draw_place"
+GROUP = ("concept", "country")
+
+LEAST_WEIGHT = 1e-9
+"""The weight of an artifact of unknown popularity: drawn only when nothing else is left."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What was taken, under the names people gave; what was seen on the way; quotas beside what they got; and drops."""
+
+    taken: pl.DataFrame
+    seen: pl.DataFrame
+    quotas: pl.DataFrame
+    drops: tuple[Mapping[str, Any], ...] = ()
+
+
+def select(
+    space: pl.DataFrame,
+    quotas: Quotas | None,
+    decisions: Decisions,
+    *,
+    seed: int,
+    draw: str = "",
+    groups: Collection[Group] = (),
+) -> Selection:
+    """Take the quota of each group in the order of the draw; a rejected artifact gives way to the next.
+
+    Without quotas everything is taken that is not rejected. `groups` have quotas also where nothing is left of them.
+    """
+    ordered = in_draw_order(space, seed=seed, draw=draw)
+    verdicts = [decisions.decision_about(row) for row in ordered.select(*GROUP, "artifact_id").iter_rows(named=True)]
+    names = [verdict.name if verdict else None for verdict in verdicts]
+    rejected = [verdict is not None and verdict.verdict == "reject" for verdict in verdicts]
+    allowed = quota_table(space, quotas, groups)
+    marked = ordered.with_columns(
+        rejected=pl.Series(rejected, dtype=pl.Boolean), edited=pl.Series(names, dtype=pl.String)
+    ).join(allowed.select(*GROUP, "quota"), on=GROUP, how="left", maintain_order="left")
+    standing = (~pl.col("rejected")).cum_sum().over(GROUP)
+    marked = marked.with_columns(standing=standing)
+    taken = marked.filter(~pl.col("rejected") & (pl.col("standing") <= pl.col("quota")))
+    displaced = marked.filter(pl.col("rejected") & (pl.col("standing") < pl.col("quota")))
+    seen = pl.concat([taken, displaced]).sort(*GROUP, PLACE).select(*space.columns, PLACE)
+    drops = tuple(drop_of(row, "rejected in review", row["name"]) for row in displaced.iter_rows(named=True))
+    renamed = taken.with_columns(name=pl.coalesce("edited", "name")).select(*space.columns, PLACE)
+    return Selection(renamed, seen, with_counts(allowed, marked, taken, quotas), drops)
+
+
+def quota_table(space: pl.DataFrame, quotas: Quotas | None, others: Collection[Group]) -> pl.DataFrame:
+    """List the quota of each group of the space, and of groups that are asked for and not in it."""
+    sizes: dict[Group, int] = {
+        (concept, country): size for concept, country, size in space.group_by(GROUP).len().iter_rows()
+    }
+    groups = {*sizes, *others, *(quotas.named() if quotas else ())}
+    rows = [
+        (concept, country, sizes.get((concept, country), 0) if quotas is None else quotas.quota_of((concept, country)))
+        for concept, country in sorted(groups)
+    ]
+    schema = {name: QUOTAS.schema[name] for name in ("concept", "country", "quota")}
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def with_counts(
+    allowed: pl.DataFrame, marked: pl.DataFrame, taken: pl.DataFrame, quotas: Quotas | None
+) -> pl.DataFrame:
+    """Set beside each quota how many artifacts there were, and how many were taken; empty where nothing was asked."""
+    if quotas is None:
+        return pl.DataFrame(schema=QUOTAS.schema)
+    there = marked.filter(~pl.col("rejected")).group_by(GROUP).agg(available=pl.len().cast(pl.UInt32))
+    got = taken.group_by(GROUP).agg(drawn=pl.len().cast(pl.UInt32))
+    counted = allowed.join(there, on=GROUP, how="left").join(got, on=GROUP, how="left")
+    return counted.with_columns(pl.col("available", "drawn").fill_null(0)).select(*QUOTAS.schema)
+
+
+def unmet(quotas: Quotas, table: pl.DataFrame) -> list[str]:
+    """Say which quotas could not be met, the number found beside the number asked for."""
+    short = table.filter(pl.col("drawn") < pl.col("quota")).sort(*GROUP)
+    said = [f"{concept} in {country}: {drawn} of {quota}" for concept, country, quota, _, drawn in short.iter_rows()]
+    concepts, places = set(table["concept"]), set(table["country"])
+    for (concept, country), quota in quotas.table.items():
+        if quota and concept is not None and country is None and concept not in concepts:
+            said.append(f"{concept}: none in the space, {quota} asked for in each country")
+        if quota and concept is None and country is not None and country not in places:
+            said.append(f"{country}: nothing in the space, {quota} asked for of each concept")
+    return said
+
+
+def without_public(space: pl.DataFrame, public: pl.DataFrame) -> tuple[pl.DataFrame, list[Mapping[str, Any]]]:
+    """Leave out what a public draw has: by its item, or by its name or an alias within the concept, accents aside."""
+    items = set(public["artifact_id"])
+    names = {(concept, bare(name)) for concept, name in public.select("concept", "name").iter_rows()}
+    keep, drops = [], []
+    for row in space.iter_rows(named=True):
+        known = row["artifact_id"] in items
+        same = [name for name in names_of(row) if (row["concept"], bare(name)) in names]
+        keep.append(not known and not same)
+        if known or same:
+            drops.append(drop_of(row, "in the public draw", row["name"] if known else same[0]))
+    return space.filter(pl.Series(keep, dtype=pl.Boolean)), drops
+
+
+def names_of(row: Mapping[str, Any]) -> Sequence[str]:
+    """List what an artifact is called."""
+    return [row["name"], *(row.get("aliases") or ())]
+
+
+def bare(name: str) -> str:
+    """Fold a name as far as two ways of writing the same one can differ."""
+    return without_accents(folded(name))
+
+
+def fresh_quotas(public: pl.DataFrame) -> Quotas:
+    """Ask for as many artifacts of each country and concept as a public draw has."""
+    return Quotas({(concept, country): size for concept, country, size in public.group_by(GROUP).len().iter_rows()})
+
+
+def drop_of(row: Mapping[str, Any], reason: str, detail: str) -> Mapping[str, Any]:
+    """Say why an artifact is not taken."""
+    return {
+        "key": f"{row['artifact_id']} {row['country']}",
+        "concept": row["concept"],
+        "stage": "prompts",
+        "reason": reason,
+        "detail": detail,
+    }
+
+
+def in_draw_order(space: pl.DataFrame, *, seed: int, draw: str = "") -> pl.DataFrame:
+    """Give each row its place in the draw of its country and concept, from 1.
+
+    Each row gets the key log(u) / weight with u uniform from a hash of seed and row; the largest keys win, and what is
+    left out of a group leaves the order of the others as it is (Efraimidis and Spirakis 2006). `draw` names a draw
+    that is independent of others of the same seed.
+    """
+    check_weights(space)
+    begin = f"{seed}|{draw}|" if draw else f"{seed}|"
+    keys = [
+        draw_key(f"{begin}{concept}|{country}|{artifact_id}", popularity)
+        for concept, country, artifact_id, popularity in space.select(
+            "concept", "country", "artifact_id", "popularity"
+        ).iter_rows()
+    ]
+    ordered = space.with_columns(draw_key=pl.Series(keys, dtype=pl.Float64)).sort(
+        [*GROUP, "draw_key", "artifact_id"], descending=[False, False, True, False]
+    )
+    return ordered.with_columns(pl.int_range(1, pl.len() + 1, dtype=pl.UInt32).over(GROUP).alias(PLACE)).drop(
+        "draw_key"
+    )
+
+
+def draw_key(identity: str, weight: float | None) -> float:
+    """Turn a row's identity and weight into its place in the draw."""
+    uniform = (int(digest_bytes(identity.encode())[:13], 16) + 1) / (16**13 + 1)
+    return math.log(uniform) / max(weight or 0.0, LEAST_WEIGHT)
+
+
+def check_weights(space: pl.DataFrame) -> None:
+    """Make sure that popularity can weigh a draw: no minus, no infinity, no not-a-number."""
+    known = pl.col("popularity").is_not_null()
+    wrong = space.filter(known & ~(pl.col("popularity").is_finite() & (pl.col("popularity") >= 0)).fill_null(True))
+    if wrong.height:
+        row = wrong.row(0, named=True)
+        raise IntegrityError(
+            f"{wrong.height} artifacts have a popularity that cannot weigh a draw",
+            where=f"{row['artifact_id']} in {row['country']}",
+            expected="a finite number, 0 or above, or none where it is unknown",
+            found=str(row["popularity"]),
+        )
+
 
 REVIEW = "review.csv"
 """The sheet of a draw, in the stage's folder."""

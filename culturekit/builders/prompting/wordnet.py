@@ -10,8 +10,6 @@ from culturekit.errors import UsageError
 from culturekit.registry import needing
 from culturekit.storage.atomic import write_atomically
 
-__all__ = ["DEBIAN", "GET", "MEND", "Noun", "lacking", "mend_wordnet", "nouns_below", "wordnet_folder"]
-
 PARTS = {"noun": 1, "verb": 2, "adj": 3, "adv": 4}
 TYPES = {"n": 1, "v": 2, "a": 3, "r": 4, "s": 5}
 """How files and kinds of senses are numbered in keys of senses."""

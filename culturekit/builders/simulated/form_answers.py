@@ -9,7 +9,7 @@ import numpy as np
 import orjson
 
 from culturekit.builders.judging.simulated_people import SimulatedPeople, is_careless, person_draws, step
-from culturekit.generation.simulated.objects.object_scene import (
+from culturekit.generation.simulated.scenes.objects import (
     FLAWS,
     LOOKS,
     PLACES,
@@ -18,11 +18,9 @@ from culturekit.generation.simulated.objects.object_scene import (
     known_regions,
     look_of,
 )
-from culturekit.generation.simulated.scenes.vocabulary import world
+from culturekit.generation.simulated.scenes.scenes_backend import world
 from culturekit.metrics.ahead.matching import normalise_phrase
-from culturekit.metrics.inclusion.region_names import region_code
-
-__all__ = ["compares", "looks_at", "names_region", "scene_answers", "sees_object"]
+from culturekit.metrics.inclusion.region_rates import region_code
 
 
 def scene_answers(

@@ -10,12 +10,20 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from culturekit.builders.simulated.scene_reader import BLANK, looks_of_marks, nearest
-from culturekit.builders.simulated.simulated_encoder import DIMENSIONS, SimulatedEncoder, direction
+from culturekit.builders.simulated.simulated_encoder import (
+    BLANK,
+    ENCODED_DIMENSIONS,
+    SimulatedEncoder,
+    direction,
+    looks_of_marks,
+    nearest,
+)
 from culturekit.generation.backend import Pixels
-from culturekit.generation.simulated.objects.object_scene import (
+from culturekit.generation.simulated.scenes.objects import (
     FLAWS,
     LOOKS,
+    OBJECT,
+    ROWS,
     anywhere,
     asked_of,
     cliches_of,
@@ -23,12 +31,9 @@ from culturekit.generation.simulated.objects.object_scene import (
     known_regions,
     look_of,
 )
-from culturekit.generation.simulated.objects.objects_backend import OBJECT, ROWS
-from culturekit.generation.simulated.scenes.scene import CELLS, STEREOTYPES, cell_slices
+from culturekit.generation.simulated.scenes.scenes_backend import CELLS, STEREOTYPES, cell_slices
 from culturekit.index.encoder import EncoderIdentity, Vectors
 from culturekit.registry import Spec
-
-__all__ = ["ObjectEncoder", "Options", "make", "read_object"]
 
 COLUMNS = {OBJECT: 1, STEREOTYPES: 5}
 """How many marks a row has; the others have room for four."""
@@ -68,7 +73,7 @@ class ObjectEncoder(SimulatedEncoder):
         told = f"blur {options.blur:g}, flaws {options.flaws:g}, cliches {options.cliches:g}"
         self.identity = EncoderIdentity(
             "simulated-objects", "none", "1", f"objects in regions, {told}, looks {options.looks:g}",
-            "float32", DIMENSIONS,
+            "float32", ENCODED_DIMENSIONS,
         )  # fmt: skip
 
     def encode_images(self, pictures: Sequence[NDArray[np.uint8]]) -> Vectors:
@@ -84,7 +89,7 @@ class ObjectEncoder(SimulatedEncoder):
     def weighed(self, marks: Sequence[tuple[str, str]], content: str) -> NDArray[np.float64]:
         """Add up marks, each as much as its kind counts, and the noise that belongs to what was read."""
         parts = [(self.flaws if name in FLAWS else self.counts[kind]) * direction(name) for kind, name in sorted(marks)]
-        clear = np.sum(parts or [np.zeros(DIMENSIONS)], axis=0)
+        clear = np.sum(parts or [np.zeros(ENCODED_DIMENSIONS)], axis=0)
         length = float(np.linalg.norm(clear))
         noise = direction(f"noise of {self.blur:g} in {content}")
         found = clear / length + self.blur * noise if length else noise

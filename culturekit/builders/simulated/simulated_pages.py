@@ -8,11 +8,9 @@ from pathlib import Path
 import yaml
 
 from culturekit.errors import UsageError
-from culturekit.generation.simulated.scenes.vocabulary import world
+from culturekit.generation.simulated.scenes.scenes_backend import world
 from culturekit.kg.countries import country
 from culturekit.storage.atomic import write_atomically
-
-__all__ = ["PAGES", "write_pages"]
 
 PAGES = "pages.yaml"
 

@@ -9,9 +9,10 @@
 | `prompt` | a prompt; of an art row also the subconcept, by the released template it fits |
 """
 
+import json
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -23,21 +24,10 @@ from culturekit.builders.prompt_templates import templates
 from culturekit.errors import ConfigError, Problem, UsageError
 from culturekit.kg.countries import Country, countries
 from culturekit.records.artifact_ids import OF_A_MODEL, has_no_item
-from culturekit.records.schemas import CSPACE, DROPS, PROMPTS
+from culturekit.records.schemas import CSPACE, DROPS, KEPT, PROMPTS
+from culturekit.storage.atomic import whole_file
 from culturekit.storage.digests import digest
-
-__all__ = [
-    "Key",
-    "PublicCube",
-    "Row",
-    "is_public_cube",
-    "key_of",
-    "keyed_rows",
-    "read_public_cube",
-    "read_rows",
-    "slug",
-    "space_row",
-]
+from culturekit.storage.tables import read_table
 
 QID = re.compile(r"^Q[1-9][0-9]*$")
 CONCEPTS = {"cuisine": "cuisine", "art": "art", "landmarks": "landmarks", "landscapes": "landmarks"}
@@ -207,3 +197,70 @@ def prompt_of(row: Mapping[str, str | None], artifact: Mapping[str, Any]) -> dic
 def drop(number: int, row: Mapping[str, str | None], reason: str) -> dict[str, Any]:
     """Say why a row is left out; its place tells it apart from others of its name."""
     return {"key": f"row {number}", "concept": row["domain"], "stage": "read", "reason": reason, "detail": row["name"]}
+
+
+# Writing the public CUBE layout: a JSON array of rows with text in every field, lists as Python writes them.
+
+STATEMENTS = ("P31", "P279", "P495", "P17", "P2012", "P361")
+
+Statements = Mapping[str, Mapping[str, str]]
+"""The statement cells of artifacts, by their id."""
+
+
+def write_public(path: Path, rows: Iterable[Mapping[str, str]]) -> int:
+    """Write rows as they come, whole or not at all, and count them."""
+    count = 0
+    with whole_file(path) as file:
+        for row in rows:
+            text = json.dumps(row, ensure_ascii=False, indent=1).replace("\n", "\n ")
+            file.write(f"{',' if count else '['}\n {text}".encode())
+            count += 1
+        file.write(b"\n]\n" if count else b"[]\n")
+    return count
+
+
+def public_rows(
+    artifacts: Iterable[Mapping[str, Any]], prompts: Mapping[Key, str], statements: Statements
+) -> list[dict[str, str]]:
+    """Give a row per artifact and country of CUBE's concepts; other concepts have no place in this layout."""
+    return [
+        {
+            **dict.fromkeys(STATEMENTS, NOTHING),
+            **statements.get(row["artifact_id"], {}),
+            "id": public_id(row),
+            "name": row["name"],
+            "country": row["country_name"],
+            "domain": row["concept"],
+            "prompt": prompts.get(key_of(row), NOTHING),
+        }
+        for row in artifacts
+        if row["concept"] in CONCEPTS
+    ]
+
+
+def public_id(row: Mapping[str, Any]) -> str:
+    """Write an id as released: the item, or LLM; a slug that the name does not give is written out."""
+    if row["qid"]:
+        return str(row["qid"])
+    plain = row["artifact_id"] == f"LLM:{slug(row['name'])}"
+    return "LLM" if plain else str(row["artifact_id"])
+
+
+def statements_of(kept: pl.DataFrame) -> dict[str, dict[str, str]]:
+    """Write the statements of kept candidates as cells; what no graph knows has none."""
+    columns = [name.lower() for name in STATEMENTS]
+    known = kept.filter(pl.col("qid").str.starts_with("Q")).select("qid", *columns)
+    return {
+        qid: {name: str(cell) for name, cell in zip(STATEMENTS, cells, strict=True)} for qid, *cells in known.rows()
+    }
+
+
+def statements_of_file(path: Path) -> dict[str, dict[str, str]]:
+    """Read the statement cells of a kept table, or of a file in the public layout as they stand there."""
+    if not is_public_cube(path):
+        return statements_of(read_table(path, KEPT))
+    cells: dict[str, dict[str, str]] = {}
+    for key, row in keyed_rows(read_rows(path)):
+        if key is not None:
+            cells.setdefault(key[2], {name: row.get(name) or NOTHING for name in STATEMENTS})
+    return cells

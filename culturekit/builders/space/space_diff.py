@@ -5,10 +5,8 @@ from typing import Self
 
 import polars as pl
 
-from culturekit.builders.folded_names import folded
-from culturekit.kg.looking.compare import text_of
-
-__all__ = ["CHANGES", "KEY", "space_changes", "untold_changes"]
+from culturekit.builders.country_names import folded
+from culturekit.kg.inspection.compare import text_of
 
 KEY = ("concept", "country", "artifact_id")
 PAIRED = {name: f"{name}_after" for name in KEY}

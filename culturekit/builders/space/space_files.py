@@ -1,17 +1,331 @@
 """A cultural space from a file: a table of ours, the public CUBE layout, or artifacts typed into a CSV file."""
 
-from pathlib import Path
+import csv
+import io
+import re
+import unicodedata
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
 
+import msgspec
 import polars as pl
 
-from culturekit.builders.space.foreign_space import KEPT, item_of, read_list
-from culturekit.builders.space.public_cube import is_public_cube, read_public_cube
-from culturekit.errors import ConfigError, Problem
-from culturekit.records.artifact_ids import has_no_item
-from culturekit.records.schemas import CSPACE, DROPS
-from culturekit.storage.tables import read_table
+from culturekit.builders.country_names import countries_in
+from culturekit.builders.prompt_templates import templates
+from culturekit.builders.space.public_cube import (
+    CONCEPTS,
+    NOTHING,
+    QID,
+    is_public_cube,
+    read_public_cube,
+    slug,
+    space_row,
+)
+from culturekit.errors import ConfigError, Problem, UsageError
+from culturekit.kg.countries import ADDRESS, CARRIED, countries_text, own_countries, whole_world
+from culturekit.records.artifact_ids import OF_A_LIST, has_no_item
+from culturekit.records.schemas import CSPACE, DROPS, PROMPTS
+from culturekit.records.work import Outcome, Work
+from culturekit.storage.digests import digest
+from culturekit.storage.spreadsheet_cells import csv_text, unguarded
+from culturekit.storage.tables import read_table, write_drops, write_table
 
-__all__ = ["read_space"]
+if TYPE_CHECKING:
+    from _csv import Reader
+
+
+# Rows of a CSV file as spreadsheets save it: with or without a byte-order mark, comma, semicolon or tab.
+
+LARGEST = 64 * 1024 * 1024
+NAMED_DIVIDER = re.compile(r"sep=(.)\r?\n", re.IGNORECASE)
+"""A first line by which some spreadsheets say what divides the cells."""
+
+
+@dataclass(frozen=True, slots=True)
+class SheetRow:
+    """A row, the line it begins on, and its cells by column name: no white space around them, no guard before them."""
+
+    line: int
+    cells: Mapping[str, str]
+
+
+def read_sheet_rows(path: Path, needed: Sequence[str]) -> list[SheetRow]:
+    """Read the rows of a sheet that has at least the needed columns; wholly empty rows are nothing."""
+    text = text_of(path)
+    named = NAMED_DIVIDER.match(text)
+    first = next((line for line in text.splitlines() if line.strip()), "")
+    divider = named[1] if named else max(",;\t", key=first.count)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=divider, strict=True)
+    try:
+        rows = [(line, cells) for line, cells in numbered(reader) if any(cell.strip() for cell in cells)]
+    except csv.Error as error:
+        raise UsageError(f"not a CSV file: {error}", where=f"{path}:{reader.line_num}") from error
+    rows = rows[1:] if named else rows
+    header = [cell.strip().lower() for cell in rows[0][1]] if rows else []
+    missing = [name for name in needed if name not in header]
+    twice = sorted({name for name in header if name and header.count(name) > 1})
+    if missing or twice:
+        problem = f"lacks the column {', '.join(missing)}" if missing else f"has the column {', '.join(twice)} twice"
+        found = ", ".join(header) or "an empty file"
+        raise UsageError(f"the sheet {problem}", where=str(path), expected=", ".join(needed), found=found)
+    width = len(header)
+    longer = [
+        Problem(f"{len(cells)} cells under {width} columns", str(path), line)
+        for line, cells in rows
+        if any(cell.strip() for cell in cells[width:])
+    ]
+    if longer:
+        raise ConfigError(longer)
+    return [
+        SheetRow(
+            line, {name: unguarded(cell.strip()) for name, cell in zip(header, padded(cells, width), strict=False)}
+        )
+        for line, cells in rows[1:]
+    ]
+
+
+def numbered(reader: "Reader") -> Iterator[tuple[int, list[str]]]:
+    """Give each row with the line it begins on; a quoted cell can run over several."""
+    begins = 1
+    for cells in reader:
+        yield begins, cells
+        begins = reader.line_num + 1
+
+
+def padded(cells: list[str], width: int) -> list[str]:
+    """Fill up a row whose last cells a spreadsheet left out."""
+    return cells + [""] * (width - len(cells))
+
+
+def text_of(path: Path) -> str:
+    """Read UTF-8, with or without its mark."""
+    try:
+        if path.stat().st_size > LARGEST:
+            raise UsageError("the sheet is too large", where=str(path), expected=f"at most {LARGEST:,} bytes")
+        return path.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError as error:
+        raise UsageError("there is no such file", where=str(path)) from error
+    except IsADirectoryError as error:
+        raise UsageError("a folder, not a sheet", where=str(path), expected="a CSV file") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            "the sheet is not in UTF-8",
+            where=str(path),
+            found=f"byte {error.start} is {error.object[error.start]:#04x}",
+            hint="Save it from the spreadsheet as `CSV UTF-8`.",
+        ) from error
+
+
+def sheet_bytes(columns: Sequence[str], rows: Sequence[Mapping[str, str]]) -> bytes:
+    """Write a sheet that spreadsheets open as text: UTF-8 with its mark, formulas guarded."""
+    return csv_text(columns, rows, line_end="\r\n").encode("utf-8-sig")
+
+
+# A cultural space of somebody else: names, concepts and countries as people write them, brought into our form.
+
+LIST = "list"
+"""The source of artifacts that a person's file names."""
+
+ONLY_BETWEEN = set(".,:;/\\'\"·")
+"""Signs that tell no two names apart, though others of their kind do, such as those of `C#` and `Wham!`."""
+
+
+def id_of(stated: str, name: str) -> str:
+    """Give the identifier of an artifact without an item, from the one that its list states, or from its name."""
+    return stated if has_no_item(stated) else f"{OF_A_LIST}{slug_of(stated or name)}"
+
+
+def slug_of(name: str) -> str:
+    """Make an identifier of a name; what it has no room for, and tells names apart, is told by a hash."""
+    plain = " ".join(unicodedata.normalize("NFC", name).casefold().split())
+    is_whole = slug(name) and not any(map(is_telling, plain))
+    return slug(name) if is_whole else f"{slug(name)}~{digest(plain)[:8]}"
+
+
+def is_telling(character: str) -> bool:
+    """Tell the signs that can tell two names apart, as in `C++` and `C#`, and the vowels that some scripts write so."""
+    kind = unicodedata.category(character)
+    return kind[0] == "M" or kind in {"Sm", "Sc", "So"} or (kind == "Po" and character not in ONLY_BETWEEN)
+
+
+def item_of(text: str) -> str | None:
+    """Read the item that a text names, if it is nothing else."""
+    item = ADDRESS.sub("", text.strip(), count=1).upper()
+    return item if QID.fullmatch(item) else None
+
+
+STAGE = "cspace.import"
+READ = {"name", "concept", "domain", "country", "continent", "id", "subconcept"}
+"""The columns that mean something; `domain` is what the public CUBE layout calls a concept."""
+
+KEPT = {"duplicate", "column not read", "continent set aside"}
+"""Reasons for which nothing is lost but words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of the file: its number, from 1, its cells, its line where there is one; a cell of JSON may be a list."""
+
+    number: int
+    cells: Mapping[str, Any]
+    line: int = 0
+
+    def text(self, column: str) -> str:
+        """Give a cell as text without white space around it; several countries with semicolons, other lists as none."""
+        value = self.cells.get(column)
+        if column == "country" and isinstance(value, list | tuple):
+            value = "; ".join(str(one) for one in value if one is not None)
+        if value is None or value != value or isinstance(value, list | tuple | dict):  # NaN is what is not there
+            return ""
+        return str(value).strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What is left out: where it stands, why, and what it says; the country, where that is what nobody knows."""
+
+    row: Row | None
+    reason: str
+    detail: str
+    country: str = ""
+
+    def as_drop(self) -> dict[str, Any]:
+        """Make a row of `drops`."""
+        key = f"row {self.row.number:06}{f': {self.country}' if self.country else ''}" if self.row else self.detail
+        return {"key": key, "concept": None, "stage": STAGE, "reason": self.reason, "detail": self.detail}
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A list as it was read: its artifacts, what is left out, and its rows."""
+
+    space: pl.DataFrame
+    left: Sequence[Left]
+    rows: Sequence[Row]
+
+    @property
+    def drops(self) -> pl.DataFrame:
+        """What is left out, as a table."""
+        return pl.DataFrame([one.as_drop() for one in self.left], schema=DROPS.schema).sort(DROPS.key)
+
+
+def import_foreign(work: Work, path: Path, concept: str) -> Outcome:
+    """Write the space, the countries that it needs, and every row or country that is left out with its reason.
+
+    Args:
+        work: where to.
+        path: a CSV, JSON, JSON Lines or Parquet file with the columns name, concept and country.
+        concept: of rows that name none; may be empty.
+    """
+    found = read_list(path, concept)
+    if found.space.is_empty():
+        raise UsageError(
+            "no row names an artifact, a concept and a country", where=str(path), found=f"{len(found.rows)} rows"
+        )
+    write_table(work.out, CSPACE, found.space)
+    reasons = write_drops(work.out, found.drops)
+    used = found.space["country"].unique().sort()
+    own = own_countries(used)
+    (work.out / CARRIED).write_text(countries_text(own) if own else "countries: []\n", encoding="utf-8")
+    counts = {
+        CSPACE.name: found.space.height, DROPS.name: len(found.left), "rows": len(found.rows), "countries": len(used),
+    }  # fmt: skip
+    return Outcome(
+        counts, reasons, {"caveat": f"Taken from {path.name}; who chose its artifacts, and how, is not known here."}
+    )
+
+
+def read_list(path: Path, concept: str = "") -> Listed:
+    """Read a list of artifacts, each under its countries, with what is left out of it."""
+    rows = read_rows(path)
+    check_columns(rows, path, concept)
+    artifacts: dict[tuple[str, ...], dict[str, Any]] = {}
+    left = [
+        Left(None, "column not read", column) for column in sorted({name for row in rows for name in row.cells} - READ)
+    ]
+    elsewhere: set[str] = set()
+    for row in rows:
+        for found in artifacts_in(row, concept):
+            if isinstance(found, Left):
+                left.append(found)
+                continue
+            key, stated = tuple(found[name] for name in CSPACE.key), row.text("continent")
+            if key in artifacts:
+                left.append(Left(row, "duplicate", f"{found['name']} in {found['country_name']}", found["country"]))
+            if stated and stated.casefold() != found["continent"].casefold():
+                elsewhere.add(f"{found['country_name']}: {stated}, in the table of countries {found['continent']}")
+            artifacts.setdefault(key, found)
+    left += [Left(None, "continent set aside", words) for words in sorted(elsewhere)]
+    return Listed(pl.DataFrame(list(artifacts.values()), schema=CSPACE.schema).sort(CSPACE.key), left, rows)
+
+
+def artifacts_in(row: Row, concept: str) -> Iterator[dict[str, Any] | Left]:
+    """Give an artifact for each country of a row, and what cannot be read."""
+    name, stated, about = row.text("name"), row.text("id"), row.text("concept") or row.text("domain") or concept
+    said = {"name": name, "concept": about, "country": row.text("country")}
+    lacking = [column for column, value in said.items() if not value]
+    if lacking:
+        yield Left(row, f"no {lacking[0]}", "; ".join(map(str, row.cells.values())))
+        return
+    for place in countries_in(said["country"]):
+        if place.problem:
+            yield Left(row, place.problem, f"{name}: {place.text}", place.text)
+            continue
+        country, qid = whole_world()[place.iso], item_of(stated)
+        artifact_id = qid or id_of("" if stated.casefold() == NOTHING else stated, name)
+        yield {
+            **space_row(artifact_id, qid, country, source=LIST),
+            "name": name,
+            "concept": CONCEPTS.get(about.casefold(), about.casefold()),
+            "subconcept": row.text("subconcept") or None,
+        }
+
+
+def read_rows(path: Path) -> list[Row]:
+    """Read a file by the end of its name.
+
+    Raises:
+        UsageError: it is not there, or is not what its name says.
+    """
+    if path.suffix.lower() in {".csv", ".tsv"}:
+        sheet = read_sheet_rows(path, ("name", "country"))
+        return [Row(number, row.cells, row.line) for number, row in enumerate(sheet, 1)]
+    try:
+        if path.suffix.lower() == ".parquet":
+            found: Any = pl.read_parquet(path).to_dicts()
+        elif path.suffix.lower() == ".jsonl":
+            found = [msgspec.json.decode(line) for line in path.read_bytes().splitlines() if line.strip()]
+        elif path.suffix.lower() == ".json":
+            found = msgspec.json.decode(path.read_bytes())
+        else:
+            raise UsageError("unknown kind of file", where=str(path), expected=".csv, .tsv, .json, .jsonl or .parquet")
+    except (FileNotFoundError, IsADirectoryError) as error:
+        raise UsageError("there is no such file", where=str(path)) from error
+    except (msgspec.DecodeError, pl.exceptions.PolarsError) as error:
+        raise UsageError(f"not a {path.suffix} file", where=str(path), found=str(error)) from error
+    if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
+        raise UsageError("not a list of rows", where=str(path), expected='[{"name": ..., "country": ...}, ...]')
+    return [
+        Row(number, {str(key).casefold(): value for key, value in row.items()}) for number, row in enumerate(found, 1)
+    ]
+
+
+def check_columns(rows: Sequence[Row], path: Path, concept: str) -> None:
+    """Make sure that there are names, countries and a concept."""
+    if not rows:
+        raise UsageError("the list has no rows", where=str(path), expected="name, concept, country, and rows of them")
+    columns = {column for row in rows for column in row.cells}
+    missing = [name for name in ("name", "country") if name not in columns]
+    if not concept and not columns & {"concept", "domain"}:
+        missing.append("concept")
+    if missing:
+        raise UsageError(
+            f"there is no column {' and no column '.join(missing)}", where=str(path), expected="name, concept, country",
+            found=", ".join(sorted(columns)),
+            hint="--concept names that of all rows." if missing == ["concept"] else "",
+        )  # fmt: skip
 
 
 def read_space(path: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -44,3 +358,208 @@ def read_typed(path: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
     if problems:
         raise ConfigError(sorted(problems, key=lambda problem: problem.line))
     return found.space, found.drops
+
+
+# Prompts that a person typed: a CSV file of sentences and what each is about, or the names of their pictures.
+
+BENCHMARK = "prompts"
+NEEDED = ("prompt", "concept")
+OPTIONAL = ("id", "country", "language")
+COUNTED = re.compile(r"(?:[\s_.-]+|(?<=\D))\(?\d+(?:[-_.]\d+)*\)?$")
+"""The number that tells the pictures of a prompt apart, at the end of a name."""
+
+
+SHORTEST = 4
+"""Letters of a word that tells a concept: `a` and `of` tell none."""
+
+
+def is_typed(path: Path) -> bool:
+    """Tell by its suffix whether a file of prompts was typed by hand."""
+    return path.suffix.lower() == ".csv"
+
+
+def read_typed_prompts(path: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Read sentences, each with its concept, and what is left out: repetitions, and columns that mean nothing.
+
+    Raises:
+        ConfigError: all problems, each with its line.
+    """
+    rows = read_sheet_rows(path, NEEDED)
+    columns = sorted({name for row in rows for name in row.cells} - {*NEEDED, *OPTIONAL, ""})
+    drops = [dropped(name, None, "column not read", None) for name in columns]
+    found: dict[str, dict[str, Any]] = {}
+    problems: list[Problem] = []
+    for row in rows:
+        read = prompt_of(row)
+        if isinstance(read, str):
+            problems.append(Problem(read, str(path), row.line))
+        elif read["prompt_id"] not in found:
+            found[read["prompt_id"]] = read
+        elif found[read["prompt_id"]] == read:
+            drops.append(dropped(f"line {row.line}", read["concept"], "duplicate", read["text"]))
+        else:
+            problems.append(
+                Problem(f"the id {read['prompt_id']!r} stands for another prompt above", str(path), row.line)
+            )
+    if not rows:
+        problems.append(Problem("there is no prompt: expected a row for each, under prompt,concept", str(path), 1))
+    if problems:
+        raise ConfigError(problems)
+    return pl.DataFrame(list(found.values()), schema=PROMPTS.schema), pl.DataFrame(drops, schema=DROPS.schema)
+
+
+def prompt_of(row: SheetRow) -> dict[str, Any] | str:
+    """Make a row of the table of prompts, or say what is wrong with it."""
+    text, concept = row.cells["prompt"], row.cells["concept"].casefold()
+    if not text or not concept:
+        return f"there is no {'concept' if text else 'prompt'}"
+    stated = row.cells.get("country", "")
+    places = countries_in(stated) if stated else []
+    if len(places) > 1 or any(place.problem for place in places):
+        problem = places[0].problem if len(places) == 1 else "several countries"
+        return f"{problem} {stated!r}: expected the name, code or item of one"
+    concept, country = CONCEPTS.get(concept, concept), places[0].iso if places else None
+    language = row.cells.get("language") or "en"
+    return {
+        "prompt_id": row.cells.get("id") or f"{concept}-{digest([text, concept, country, language])[:10]}",
+        "text": text,
+        "negative_text": None,
+        "benchmark": BENCHMARK,
+        "kind": "within-country" if country else "underspecified",
+        "concept": concept,
+        "country": country,
+        "group": None,
+        "artifact_id": None,
+        "language": language,
+        "template_id": "typed",
+    }
+
+
+def dropped(key: str, concept: str | None, reason: str, detail: str | None) -> dict[str, Any]:
+    """Make a row of what is left out."""
+    return {"key": key, "concept": concept, "stage": "read", "reason": reason, "detail": detail}
+
+
+def sentences_in(names: Iterable[str]) -> list[str]:
+    """Read the prompts off the names of their pictures: `Image of a bowl of soup__3.jpg`, or a folder for each."""
+    found = set()
+    for name in names:
+        path = PurePosixPath(name)
+        text = words_of(COUNTED.sub("", path.stem))
+        found.add(text if any(map(str.isalpha, text)) else words_of(path.parent.name))
+    return sorted(text for text in found if " " in text)
+
+
+def words_of(name: str) -> str:
+    """Write a part of a name as words."""
+    return " ".join(re.sub(r"[_\s]+", " ", name).split())
+
+
+def concept_of(text: str, concepts: Collection[str]) -> str | None:
+    """Tell which concept of a space a sentence is about, by its words; None where none or several may be meant."""
+    if len(concepts) == 1:
+        return next(iter(concepts))
+    said = text.casefold()
+    whole = [one for one in concepts if any(said == known.casefold() for known in spoken_of(one))]
+    named = whole or [one for one in concepts if re.search(rf"\b{re.escape(one)}\b", said)]
+    named = named or [one for one in concepts if any(word in said for word in words_about(one))]
+    return named[0] if len(named) == 1 else None
+
+
+def spoken_of(concept: str) -> Sequence[str]:
+    """Give the shipped prompts that leave a concept's artifact open."""
+    return templates().underspecified.get(concept, ())
+
+
+def words_about(concept: str) -> Sequence[str]:
+    """Give the word of a concept's shipped prompts that no other concept's have, such as `food`."""
+    everywhere: Mapping[str, set[str]] = {
+        name: {word for text in texts for word in text.casefold().split() if len(word) >= SHORTEST}
+        for name, texts in templates().underspecified.items()
+    }
+    others = set().union(*(words for name, words in everywhere.items() if name != concept))
+    return sorted(everywhere.get(concept, set()) - others)
+
+
+def typed_bytes(rows: Sequence[tuple[str, str]]) -> bytes:
+    """Write sentences and their concepts as a CSV file for a person to read and change."""
+    return sheet_bytes(NEEDED, [dict(zip(NEEDED, row, strict=True)) for row in rows])
+
+
+# A published cultural space, and prompts from a file, taken into a run as they are.
+
+TAKEN = "The cultural space was taken from {name} as it was: how its artifacts were chosen is no part of this run."
+
+SHOWN = 3
+"""So many prompts are named as examples in a message."""
+
+
+def import_space(work: Work, path: Path) -> Outcome:
+    """Write a cultural space that somebody released as a table of ours; what cannot be read is listed."""
+    space, drops = read_space(path)
+    if space.is_empty():
+        raise UsageError(
+            "the cultural space has no artifact",
+            where=str(path),
+            expected="at least one row that can be read",
+            found=f"{drops.height:,} rows that cannot" if drops.height else "no rows",
+        )
+    write_table(work.out, CSPACE, space)
+    reasons = write_drops(work.out, drops)
+    return Outcome(counted(CSPACE.name, space, drops), reasons, {"caveat": TAKEN.format(name=path.name)})
+
+
+def import_prompts(work: Work, path: Path, space_path: Path, kinds: Iterable[str]) -> Outcome:
+    """Write prompts that somebody published as a table of ours, and say which of them the space knows nothing of.
+
+    Raises:
+        UsageError: no prompt is of the kinds that images were made for.
+    """
+    prompts, drops = read_prompts(path)
+    wanted = sorted(kinds)
+    if prompts.filter(pl.col("kind").is_in(wanted)).is_empty():
+        raise UsageError(
+            "no prompt is of the kinds that images.kinds asks for",
+            where=str(path),
+            expected=" or ".join(wanted),
+            found=", ".join(prompts["kind"].unique().sort()) or "no prompts",
+            hint="Name the kinds of the file in images.kinds.",
+        )
+    findings = list(strangers(prompts, read_table(space_path, CSPACE)))
+    write_table(work.out, PROMPTS, prompts)
+    reasons = write_drops(work.out, drops)
+    notes = {"findings": findings} if findings else {}
+    return Outcome(counted(PROMPTS.name, prompts, drops), reasons, notes)
+
+
+def count_of_kinds(path: Path, kinds: Sequence[str]) -> int:
+    """Count the prompts of some kinds in a file; of all, where none is named."""
+    prompts, _ = read_prompts(path)
+    return prompts.filter(pl.col("kind").is_in(list(kinds))).height if kinds else prompts.height
+
+
+def read_prompts(path: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Read prompts from our table, from the public layout or as typed by hand, with what could not be read."""
+    if is_typed(path):
+        return read_typed_prompts(path)
+    if is_public_cube(path):
+        public = read_public_cube(path)
+        return public.prompts, public.drops
+    return read_table(path, PROMPTS), pl.DataFrame(schema=DROPS.schema)
+
+
+def strangers(prompts: pl.DataFrame, space: pl.DataFrame) -> Iterable[str]:
+    """Say of which concepts and artifacts prompts speak that the space does not have."""
+    for column, what in (("concept", "concepts"), ("artifact_id", "artifacts")):
+        known = space[column].unique()
+        unknown = prompts.filter(pl.col(column).is_not_null(), ~pl.col(column).is_in(known.implode()))
+        if unknown.height:
+            named = ", ".join(unknown[column].unique().sort().head(SHOWN))
+            more = ", ..." if unknown[column].n_unique() > SHOWN else ""
+            count = f"{unknown.height:,} prompts are" if unknown.height > 1 else "1 prompt is"
+            yield f"{count} about {what} that the cultural space lacks: {named}{more}"
+
+
+def counted(name: str, table: pl.DataFrame, drops: pl.DataFrame) -> dict[str, int]:
+    """Count the rows of a table and of what is left out."""
+    return {name: table.height, DROPS.name: drops.height}

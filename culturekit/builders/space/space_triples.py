@@ -8,8 +8,6 @@ from rdflib import RDFS, XSD, Literal, Namespace
 
 from culturekit.kg.exchange.graph_files import ENTITY, new_graph, written_rdf
 
-__all__ = ["COLUMN", "ROW", "space_triples"]
-
 COLUMN, ROW = Namespace("urn:culturekit:column:"), Namespace("urn:culturekit:artifact:")
 
 

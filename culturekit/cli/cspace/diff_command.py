@@ -17,9 +17,8 @@ from culturekit.errors import UsageError
 
 if TYPE_CHECKING:
     from culturekit.records.choices import ExportChoice
-    from culturekit.stages.run_stage import StageRun
+    from culturekit.stages.run import StageRun
 
-__all__ = ["diff"]
 
 FINDINGS = 1
 
@@ -53,8 +52,8 @@ def run_diff(
 ) -> "StageRun":
     """Compare as a stage, into a folder."""
     from culturekit.pipeline.steps.graph_stages import space_diff_stage
-    from culturekit.pipeline.workers.local_engine import LocalEngine
-    from culturekit.stages.run_stage import run_stage
+    from culturekit.pipeline.workers.engines import LocalEngine
+    from culturekit.stages.run import run_stage
 
     stage = replace(space_diff_stage(before, after), exports=EXPORTS[also])
     with stoppable(), progress_for(as_json=as_json) as progress, LocalEngine(1) as engine:
@@ -66,7 +65,7 @@ def tell(run: "StageRun", before: Path, after: Path, *, show: int, as_json: bool
     """Print what was found."""
     from culturekit.records.schemas import DIFF
     from culturekit.storage.tables import read_table
-    from culturekit.trail.space_lines import diff_lines
+    from culturekit.trail.space_causes import diff_lines
 
     rows = read_table(run.folder / "diff.parquet", DIFF)
     notes = run.manifest.notes

@@ -7,9 +7,7 @@ import typer
 
 from culturekit.cli.options import Also, AsJson, Out, Wait
 from culturekit.cli.stages import run_one
-from culturekit.pipeline.steps.taken_stages import foreign_space_stage
-
-__all__ = ["import_space"]
+from culturekit.pipeline.steps.graph_stages import foreign_space_stage
 
 
 def import_space(

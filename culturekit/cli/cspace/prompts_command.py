@@ -6,13 +6,11 @@ from typing import Annotated
 
 import typer
 
-from culturekit.builders.prompting.prompt_options import PromptOptions
+from culturekit.builders.prompting.prompts import PromptOptions
 from culturekit.cli.cspace.review_file import review_file
 from culturekit.cli.options import Also, AsJson, Out, Seed, Wait
 from culturekit.cli.stages import run_one
 from culturekit.records.choices import PromptKind
-
-__all__ = ["build"]
 
 
 def build(

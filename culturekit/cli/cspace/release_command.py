@@ -6,13 +6,10 @@ from typing import Annotated
 
 import typer
 
-from culturekit.builders.space.cspace import ReleaseOptions
-from culturekit.builders.space.release_files import read_formats
+from culturekit.builders.space.cspace import ReleaseOptions, read_formats
 from culturekit.cli.options import Also, AsJson, Out, Wait
 from culturekit.cli.stages import run_one
 from culturekit.pipeline.steps.graph_stages import release_stage
-
-__all__ = ["release"]
 
 
 def release(

@@ -12,7 +12,6 @@ from culturekit.errors import UsageError
 if TYPE_CHECKING:
     from culturekit.records.choices import VerdictWord
 
-__all__ = ["review_app"]
 
 review_app = typer.Typer(no_args_is_help=True, help="Candidates that wait for a person: forms out, answers in.")
 
@@ -46,7 +45,7 @@ def export(
     As review.csv, for Label Studio, and as one offline form.
     """
     from culturekit.cli.cspace.review_file import review_file
-    from culturekit.pipeline.steps.review_stages import removed_beside, review_export_stage
+    from culturekit.pipeline.steps.filter_stage import removed_beside, review_export_stage
 
     verdicts = [verdict_word(text) for text in verdict or ["review"]]
     refused = (removed or removed_beside(kept)) if "remove" in verdicts else removed
@@ -91,7 +90,7 @@ def import_command(
 
     Nothing is taken in while a row is wrong.
     """
-    from culturekit.pipeline.steps.review_stages import ReviewFiles, removed_beside, review_stage
+    from culturekit.pipeline.steps.filter_stage import ReviewFiles, removed_beside, review_stage
 
     stage = review_stage(kept, ReviewFiles(tuple(answers), project, by, on), removed=removed or removed_beside(kept))
     run_one(stage, out, also=also, wait=wait, as_json=as_json)

@@ -8,8 +8,6 @@ import typer
 
 from culturekit.errors import UsageError
 
-__all__ = ["review_file"]
-
 
 @contextmanager
 def review_file(out: Path, sheet: Path | None) -> Iterator[None]:

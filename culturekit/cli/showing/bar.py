@@ -10,8 +10,6 @@ from rich.text import Text
 
 from culturekit.cli.showing.durations import duration, rate_text
 
-__all__ = ["BarProgress", "fitted"]
-
 WIDEST_BAR, NARROWEST_BAR = 30, 8
 
 

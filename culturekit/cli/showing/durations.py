@@ -1,7 +1,5 @@
 """Times and rates as people read them."""
 
-__all__ = ["duration", "rate_text"]
-
 
 def duration(seconds: float) -> str:
     """Write a time in the unit that fits."""

@@ -4,8 +4,6 @@ from collections.abc import Iterable
 
 from culturekit.storage.foreign_text import JOINERS, printable
 
-__all__ = ["show_lines"]
-
 
 def show_lines(lines: Iterable[str]) -> None:
     """Print lines, each as one line in which nothing steers the terminal."""

@@ -10,8 +10,6 @@ from typing import Protocol, Self
 
 from culturekit.cli.showing.durations import duration, rate_text
 
-__all__ = ["CommandProgress", "LineProgress", "progress_for"]
-
 LINE_SECONDS = 5.0
 """How often a log hears of a stage that is still at work."""
 

@@ -2,22 +2,24 @@
 
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import numpy as np
 import polars as pl
 
-from culturekit.errors import UsageError
+from culturekit.errors import CultureKitError, NothingScored, UsageError
 from culturekit.metrics.arguments import argument_error
 from culturekit.metrics.catalog import CATALOG
+from culturekit.metrics.realism.clip_scores import YesBucket
+from culturekit.metrics.scoring.score_rows import Row
 from culturekit.records.schemas import ANNOTATIONS
-from culturekit.storage.manifest import read_manifest
+from culturekit.storage.digests import read_manifest
 from culturekit.storage.package_data import shipped, shipped_names
 from culturekit.storage.tables import read_table
 from culturekit.storage.yaml_source import read_yaml
-
-__all__ = ["NO_ENDS", "Ends", "check_ends", "check_offered", "check_on_scale", "common_range", "read_answers"]
 
 Ends: TypeAlias = tuple[float | None, float | None]
 """The lowest and the highest rating that people could give; none where that is not known."""
@@ -127,3 +129,65 @@ def scale_of(offered: Sequence[str]) -> Ends:
         return (float(offered[0]), float(offered[-1])) if offered else NO_ENDS
     except ValueError:
         return NO_ENDS
+
+
+# Why numbers could not be had: counted by reason, with the first case of each told whole.
+
+
+class Refusals:
+    """Gathers what was refused, case by case."""
+
+    def __init__(self) -> None:
+        """Begin with nothing refused."""
+        self.counts: Counter[str] = Counter()
+        self.cases: dict[str, str] = {}
+        self.hint = ""
+
+    def note(self, error: CultureKitError, *whose: str | None) -> None:
+        """Count a refusal; `whose` numbers it concerns is said of the first of its kind."""
+        self.counts[error.problem] += 1
+        said = [f"expected {error.expected}" if error.expected else "", f"found {error.found}" if error.found else ""]
+        case = ": ".join(filter(None, (", ".join(filter(None, (*whose, error.where))), ", ".join(filter(None, said)))))
+        self.cases.setdefault(error.problem, f"{error.problem} ({case})" if case else error.problem)
+        self.hint = self.hint or error.hint
+
+    def left_out(self, prefix: str) -> dict[str, int]:
+        """Count by reason, as manifests do."""
+        return {f"{prefix}{self.cases[why]}": self.counts[why] for why in sorted(self.counts)}
+
+    def refusal(self, problem: str, counted: Callable[[int], str], *, expected: str = "") -> NothingScored:
+        """Say that nothing could be had, with every reason."""
+        found = "; ".join(f"{self.cases[why]}: {counted(self.counts[why])}" for why in self.counts)
+        return NothingScored(problem, expected=expected, found=found or "nothing", hint=self.hint)
+
+
+# Answers of people that say yes or no, and how often they say yes, as rows.
+
+YES, NO = ("yes", "y", "true", "1"), ("no", "n", "false", "0")
+
+
+def yes_or_no() -> pl.Expr:
+    """Read an answer from the value (1 or 0) or the choice (yes or no); null for anything else."""
+    choice = pl.col("choice").str.strip_chars().str.to_lowercase()
+    return (
+        pl.when(pl.col("value").is_in([0.0, 1.0]))
+        .then(pl.col("value") == 1)
+        .when(choice.is_in(YES))
+        .then(statement=True)
+        .when(choice.is_in(NO))
+        .then(statement=False)
+        .otherwise(None)
+    )
+
+
+def bucket_row(bucket: YesBucket) -> Row:
+    """Write a bucket; a limit that is not known is null."""
+    return {
+        "low": bucket.low,
+        "score": bucket.score,
+        "rate": bucket.rate,
+        "ci_low": None if np.isnan(bucket.ci_low) else bucket.ci_low,
+        "ci_high": None if np.isnan(bucket.ci_high) else bucket.ci_high,
+        "images": bucket.images,
+        "answers": bucket.answers,
+    }

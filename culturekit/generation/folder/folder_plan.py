@@ -6,13 +6,25 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from culturekit.errors import UsageError
-from culturekit.generation.folder.folder_listing import Listing, PictureFile, shown
-from culturekit.generation.folder.folder_naming import NameReading, Naming, absent_files, read_name
-from culturekit.generation.folder.folder_patterns import bare, folded, natural_order, spaced, words_of
-from culturekit.generation.folder.folder_prompts import KnownPrompts, Names
+from culturekit.generation.folder.folder_detection import (
+    KnownPrompts,
+    NameReading,
+    Names,
+    Naming,
+    absent_files,
+    read_name,
+)
+from culturekit.generation.folder.folder_listing import (
+    Listing,
+    PictureFile,
+    bare,
+    folded,
+    natural_order,
+    shown,
+    spaced,
+    words_of,
+)
 from culturekit.storage.digests import canonical_json, digest
-
-__all__ = ["UNMATCHED", "FolderPlan", "Layout", "Row", "plan_folder"]
 
 UNMATCHED = "unmatched"
 MISSING = "missing"

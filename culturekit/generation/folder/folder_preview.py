@@ -5,14 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from culturekit.counting import counted
-from culturekit.generation.folder.folder_hashes import hash_file
+from culturekit.generation.folder.folder_detection import KnownPrompts, Naming, read_name
 from culturekit.generation.folder.folder_listing import Listing, PictureFile
-from culturekit.generation.folder.folder_naming import Naming, read_name
 from culturekit.generation.folder.folder_plan import UNMATCHED, FolderPlan, Row
-from culturekit.generation.folder.folder_prompts import KnownPrompts
-from culturekit.generation.folder.folder_run import findings_of, other_kinds
-
-__all__ = ["Example", "Preview", "Unmatched", "preview_lines", "preview_of"]
+from culturekit.generation.folder.folder_run import findings_of, hash_file, other_kinds
 
 EXAMPLES = 5
 

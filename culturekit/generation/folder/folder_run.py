@@ -1,34 +1,328 @@
 """A folder of images imported at once: shards through the engine, one table, an account of everything found."""
 
+import hashlib
+import io
+import os
+import time
+import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from itertools import islice
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
 
+import msgspec
 import polars as pl
+from PIL import Image
 
 from culturekit.counting import counted
 from culturekit.defaults import COPIES_PER_SHARD
-from culturekit.generation.folder.folder_intake import (
-    FOLDER_SCHEMA,
-    Handling,
-    Intake,
-    Shard,
-    duplicates_of,
-    image_id_of,
-    table_row,
-    take_shard,
-)
-from culturekit.generation.folder.folder_listing import Listing, shown, unreadable_folders
-from culturekit.generation.folder.folder_naming import Naming
-from culturekit.generation.folder.folder_plan import UNMATCHED, FolderPlan
-from culturekit.generation.image_rows import statuses_of
+from culturekit.errors import IntegrityError
+from culturekit.generation.folder.folder_detection import Naming
+from culturekit.generation.folder.folder_listing import Listing, PictureFile, shown, unreadable_folders
+from culturekit.generation.folder.folder_plan import UNMATCHED, FolderPlan, Row
+from culturekit.generation.picture_store import linked, placed, statuses_of
+from culturekit.records.choices import PictureFormat
 from culturekit.records.schemas import IMAGES
 from culturekit.records.work import Outcome, Work
-from culturekit.storage.shard_runs import run_shards
-from culturekit.storage.tables import check_names, merge_parts, write_drops, write_table
+from culturekit.storage.atomic import machine_fails, write_atomically
+from culturekit.storage.digests import digest, digest_bytes
+from culturekit.storage.picture_files import NoPicture, encoded, read_bytes_inside
+from culturekit.storage.picture_reading import picture_from
+from culturekit.storage.stage_folder import run_shards, seal_pictures
+from culturekit.storage.tables import check_names, merge_parts, save_parquet, write_drops, write_table
 
-__all__ = ["findings_of", "other_kinds", "take_folder"]
+# A folder of images named by its content; what has been hashed once, at the same size and time, is remembered.
+
+WORTH_REMEMBERING = 64_000_000
+"""Bytes of a folder from which hashing it takes longer than a reader would like to wait."""
+
+FILES_AT_ONCE = 4_096
+SECONDS_BETWEEN_NOTES = 20.0
+MOST_THREADS = 8
+
+
+class Noted(msgspec.Struct, array_like=True, frozen=True):
+    """A file as it was when it was hashed."""
+
+    name: bytes
+    size: int
+    changed: int
+    sha256: str
+
+
+Memory = Mapping[str, Noted]
+
+
+def hashed(listing: Listing, memory: Path | None = None) -> Listing:
+    """Add the hash of every picture; `memory` is a file in which hashes are kept for the next time.
+
+    Hashing that is cut goes on where it was, as far as the memory had been written.
+    """
+    if memory is not None and sum(file.size for file in listing.pictures) < WORTH_REMEMBERING:
+        memory = None
+    known = {} if memory is None else read_memory(memory)
+    done: list[PictureFile] = []
+    fresh, spoke = False, time.monotonic()
+    with ThreadPoolExecutor(min(MOST_THREADS, os.cpu_count() or 1)) as threads:
+        for start in range(0, len(listing.pictures), FILES_AT_ONCE):
+            some = listing.pictures[start : start + FILES_AT_ONCE]
+            before = [noted_hash(file, known) for file in some]
+            hashes = iter(
+                threads.map(hash_file, [(listing.root, f) for f, h in zip(some, before, strict=True) if not h])
+            )
+            done += [with_hash(file, own or next(hashes)) for file, own in zip(some, before, strict=True)]
+            fresh = fresh or not all(before)
+            if memory is not None and fresh and time.monotonic() - spoke > SECONDS_BETWEEN_NOTES:
+                write_memory(memory, done)
+                spoke = time.monotonic()
+    if memory is not None and (fresh or len(known) != len(done)):
+        write_memory(memory, done)
+    return replace(listing, pictures=tuple(done))
+
+
+def content_of(listing: Listing) -> str:
+    """Hash what a folder holds: names and bytes of its pictures, and the names of everything else."""
+    return digest(
+        {
+            "pictures": [[shown(file.name), file.sha256 or file.problem] for file in listing.pictures],
+            "others": [[shown(other.name), other.reason] for other in listing.others],
+        }
+    )
+
+
+def noted_hash(file: PictureFile, known: Memory) -> str:
+    """Give the hash of a file that has not changed since it was noted; a file not to be opened has none to find."""
+    if file.problem:
+        return f"!{file.problem}"
+    note = known.get(file.name)
+    return note.sha256 if note is not None and (note.size, note.changed) == (file.size, file.changed) else ""
+
+
+def hash_file(place: tuple[Path, PictureFile]) -> str:
+    """Hash a file; one that cannot be read gives an exclamation mark and the reason."""
+    root, file = place
+    try:
+        with (root / file.name).open("rb") as opened:
+            state = os.fstat(opened.fileno())
+            if (state.st_size, state.st_mtime_ns) != (file.size, file.changed):
+                raise changed_meanwhile(root, file.name)
+            return hashlib.file_digest(opened, "sha256").hexdigest()
+    except FileNotFoundError as error:
+        raise changed_meanwhile(root, file.name) from error
+    except OSError as error:
+        if machine_fails(error):
+            raise
+        return f"!file cannot be read: {error.strerror}"
+
+
+def with_hash(file: PictureFile, found: str) -> PictureFile:
+    """Put a hash, or the reason why there is none, to a file."""
+    return replace(file, problem=found[1:]) if found.startswith("!") else replace(file, sha256=found)
+
+
+def changed_meanwhile(root: Path, name: str) -> IntegrityError:
+    """Say that somebody else is at work in the folder."""
+    return IntegrityError(
+        "the folder of images changed while it was read",
+        where=str(root),
+        found=f"another file, or none, at {shown(name)!r}",
+        hint="Wait until nothing writes there, and run the same command again: it goes by what the folder holds then.",
+    )
+
+
+def read_memory(path: Path) -> Memory:
+    """Read what was noted; a memory that cannot be read is none."""
+    try:
+        notes = msgspec.msgpack.decode(path.read_bytes(), type=list[Noted])
+    except (OSError, msgspec.DecodeError):
+        return {}
+    return {os.fsdecode(note.name): note for note in notes}
+
+
+def write_memory(path: Path, files: Sequence[PictureFile]) -> None:
+    """Note the files hashed so far."""
+    notes = [Noted(os.fsencode(f.name), f.size, f.changed, f.sha256) for f in files if f.sha256]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, msgspec.msgpack.encode(notes))
+
+
+# Importing the pictures of a folder: each read once, copied as it is or written again, or a row with the reason.
+
+DEFAULTS: Mapping[str, Any] = {
+    "path": "",
+    "rewriter": "unknown",
+    "provider_params": "{}",
+    "sha256": "",
+    "width": 0,
+    "height": 0,
+}
+"""What stands of an image of which nobody says more; all else is empty."""
+
+
+def image_id_of(row: Row) -> str:
+    """Name an image: the same file under the same name and model has the same id, wherever the folder lies."""
+    model = row.cells["model"]
+    if row.source is None:
+        return digest([model, row.cells["prompt_id"], row.cells["repeat"], row.cells["slot"], "missing"])[:16]
+    return digest([model, row.source, row.file.sha256 if row.file else ""])[:16]
+
+
+def table_row(row: Row, *, duplicate_of: str | None = None) -> dict[str, Any]:
+    """Write a row as the table has it; what only reading the picture tells is still to come."""
+    return {
+        **DEFAULTS,
+        **row.cells,
+        "image_id": image_id_of(row),
+        "status": row.status,
+        "reason": row.reason,
+        "source": row.source,
+        "source_sha256": row.file.sha256 if row.file and row.file.sha256 else None,
+        "duplicate_of": duplicate_of,
+    }
+
+
+def duplicates_of(plan: FolderPlan) -> dict[int, int]:
+    """Find files with the same bytes: for each further one, by its place among the rows, the place of the first."""
+    first: dict[str, int] = {}
+    found: dict[int, int] = {}
+    for place, row in enumerate(plan.rows):
+        if row.file is not None and row.file.sha256:
+            original = first.setdefault(row.file.sha256, place)
+            if original != place:
+                found[place] = original
+    return found
+
+
+def label_of(row: Row) -> str:
+    """Call a row by its file, for people."""
+    return row.source if row.source is not None else shown(str(row.cells["prompt_id"]))
+
+
+Taking: TypeAlias = Literal["link", "copy"]
+"""How a file that can stay as it is comes into the new folder: as a second name of the same file, or as a copy."""
+
+SUFFIXES = {"JPEG": "jpg", "TIFF": "tif"}
+FOLDER_OPTIONAL = ("concept", "country", "source", "source_sha256", "duplicate_of")
+FOLDER_SCHEMA: Mapping[str, pl.DataType] = {
+    **IMAGES.schema,
+    **{name: IMAGES.optional[name].dtype for name in FOLDER_OPTIONAL},
+}
+"""The columns of an images table made from a folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class Handling:
+    """How files are copied, and in which format the others are written again; the first decides no byte."""
+
+    files: Taking = "link"
+    format: PictureFormat = "png"
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """A picture to import: its row to be, and the image whose bytes it repeats."""
+
+    row: Row
+    duplicate_of: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """A run of pictures, as a work item."""
+
+    root: Path
+    out: Path
+    part: Path
+    handling: Handling
+    pictures: tuple[Intake, ...]
+
+
+def take_shard(shard: Shard) -> int:
+    """Import the pictures of a shard, then write its part of the table."""
+    rows = []
+    for intake in shard.pictures:
+        row = table_row(intake.row, duplicate_of=intake.duplicate_of)
+        rows.append({**row, **taken(intake.row, row["image_id"], shard)})
+    save_parquet(pl.DataFrame(rows, schema=FOLDER_SCHEMA), shard.part)
+    seal_pictures(shard.part, shard.out, rows)
+    return len(rows)
+
+
+def taken(row: Row, image_id: str, shard: Shard) -> dict[str, Any]:
+    """Import one picture; give what its row says of it.
+
+    Raises:
+        IntegrityError: the file is no longer the one that was hashed.
+    """
+    file = row.file
+    assert file is not None
+    path = shard.root / file.name
+    content = read_bytes_inside(shard.root, file.name)
+    if not unchanged(path, file):
+        raise changed_meanwhile(shard.root, file.name)
+    if isinstance(content, NoPicture):
+        return failed(content)
+    if digest_bytes(content) != file.sha256:
+        raise changed_meanwhile(shard.root, file.name)
+    picture = picture_from(content)
+    if isinstance(picture, NoPicture):
+        return failed(picture)
+    changed = picture.changed or other_colours(content, picture.format)
+    form = shard.handling.format if changed else SUFFIXES.get(picture.format, picture.format.lower())
+    relative = f"files/{image_id[:2]}/{image_id}.{form}"
+    to = shard.out / relative
+    if changed:
+        content = encoded(picture.pixels, shard.handling.format)
+        placed(content, to)
+    else:
+        take_over(content, file, to, shard)
+    height, width, _ = picture.pixels.shape
+    reasons = [*filter(None, [row.reason]), *changed]
+    return {
+        "path": relative,
+        "sha256": digest_bytes(content),
+        "width": width,
+        "height": height,
+        "status": "ok",
+        "reason": "; ".join(reasons) or None,
+    }
+
+
+def other_colours(content: bytes, form: str) -> tuple[str, ...]:
+    """Say in words what a picture is stored as that shows as it is, but not as three colours: grey, a palette."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with Image.open(io.BytesIO(content), formats=[form]) as opened:
+                return () if opened.mode == "RGB" else (f"{opened.mode} to RGB",)
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
+        return (f"{form} written anew",)
+
+
+def take_over(content: bytes, file: PictureFile, to: Path, shard: Shard) -> None:
+    """Link a file that can stay as it is, or write its bytes."""
+    to.parent.mkdir(parents=True, exist_ok=True)
+    if shard.handling.files == "copy" or not linked(shard.root / file.name, to):
+        placed(content, to)
+    elif not unchanged(to, file):
+        raise changed_meanwhile(shard.root, file.name)
+
+
+def unchanged(path: Path, file: PictureFile) -> bool:
+    """Tell whether a file still has the size and the time that it was listed with."""
+    try:
+        state = os.stat(path)  # noqa: PTH116
+    except OSError:
+        return False
+    return (state.st_size, state.st_mtime_ns) == (file.size, file.changed)
+
+
+def failed(why: NoPicture) -> dict[str, Any]:
+    """Say why there is no picture."""
+    return {"status": "failed", "reason": f"{why.reason}: {why.detail}" if why.detail else why.reason}
 
 
 def findings_of(plan: FolderPlan, listing: Listing, *, failed: int) -> Iterator[str]:

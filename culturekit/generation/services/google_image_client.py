@@ -8,8 +8,15 @@ from typing import Any
 
 from culturekit.errors import UsageError
 from culturekit.generation.image_options import GoogleImageOptions
-from culturekit.generation.services.image_client import ImageClient, ImagePrice, price_of_images
-from culturekit.generation.services.image_question import KEPT, Candidate, reply_with, reply_without
+from culturekit.generation.picture_store import KEPT
+from culturekit.generation.services.image_client import (
+    Candidate,
+    ImageClient,
+    ImagePrice,
+    price_of_images,
+    reply_with,
+    reply_without,
+)
 from culturekit.generation.services.openai_image_client import body_as_it_is
 from culturekit.llm.batches import BatchClient, BatchLimits, BatchResult, Job
 from culturekit.llm.client import Identity, Outgoing, Reply, Request, Usage
@@ -22,8 +29,6 @@ from culturekit.llm.models import habits_of, model_for
 from culturekit.llm.reading.json_values import decoded, record, records, text, why_no_object
 from culturekit.registry import Spec
 from culturekit.storage.digests import canonical_json
-
-__all__ = ["GoogleImageClient", "make", "shape_of_size"]
 
 ROWS_OF_A_JOB = 100
 ROOM_TO_THINK = 2048

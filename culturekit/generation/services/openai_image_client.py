@@ -7,8 +7,16 @@ from typing import Any
 
 from culturekit.errors import UsageError
 from culturekit.generation.image_options import OpenAIImageOptions
-from culturekit.generation.services.image_client import ImageClient, ImagePrice, price_of_images
-from culturekit.generation.services.image_question import KEPT, URL, Candidate, reply_with, reply_without
+from culturekit.generation.picture_store import KEPT
+from culturekit.generation.services.image_client import (
+    URL,
+    Candidate,
+    ImageClient,
+    ImagePrice,
+    price_of_images,
+    reply_with,
+    reply_without,
+)
 from culturekit.llm.batches import BatchClient, BatchLimits, BatchResult, Job
 from culturekit.llm.client import Identity, Outgoing, Reply, Request
 from culturekit.llm.clients.openai_client import OpenAIBatches, OpenAIClient, OpenAIConnection
@@ -20,8 +28,6 @@ from culturekit.llm.reading.json_values import decoded, record, records, text, w
 from culturekit.llm.usage import stated_usage
 from culturekit.registry import Spec
 from culturekit.storage.digests import canonical_json
-
-__all__ = ["OpenAIImageClient", "make"]
 
 ENDPOINTS = {"images": "/images/generations", "responses": "/responses"}
 DEFAULT_SIZE = "1024x1024"

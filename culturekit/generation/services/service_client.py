@@ -27,10 +27,16 @@ from pydantic import AfterValidator, Field, model_validator
 
 from culturekit.errors import MissingDependency, UsageError
 from culturekit.generation.image_options import Rewriter, ServiceImageOptions
-from culturekit.generation.picture_store import PictureStore
-from culturekit.generation.services.image_client import ImageClient, ImagePrice
-from culturekit.generation.services.image_question import KEPT, URL, Candidate, reply_with, reply_without
-from culturekit.generation.services.picture_fetch import (
+from culturekit.generation.picture_store import KEPT, PictureStore
+from culturekit.generation.services.image_client import (
+    URL,
+    Candidate,
+    ImageClient,
+    ImagePrice,
+    reply_with,
+    reply_without,
+)
+from culturekit.generation.services.paid_runner import (
     FetchLimits,
     Refused,
     connected,
@@ -52,7 +58,7 @@ from culturekit.records.literal_keys import key_problem
 from culturekit.registry import Spec
 from culturekit.storage.atomic import sync_folder, write_atomically
 from culturekit.storage.digests import canonical_json, digest
-from culturekit.storage.yaml_model import StrictModel, load_model, not_empty
+from culturekit.storage.yaml_source import StrictModel, load_model, not_empty
 
 JOBS = "jobs"
 """The folder beside a journal that holds what was bought and is not in the journal yet, a file for each call."""

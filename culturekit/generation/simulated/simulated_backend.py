@@ -1,26 +1,179 @@
 """A text-to-image model with known bias: what it draws, how often, and what each picture truly shows."""
 
 import hashlib
-from collections import defaultdict
-from collections.abc import Sequence
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Literal, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from culturekit.errors import UsageError
 from culturekit.generation.backend import Failure, ImageBackend, ImageReply, ImageRequest, Picture, Pixels
-from culturekit.generation.simulated.attraction import PULL_NUMBERS, Attraction, Drawing, Pool, Row, rows_of
-from culturekit.generation.simulated.canvas import Numbers
-from culturekit.generation.simulated.render import DRAWING_NUMBERS, Subject, draw
+from culturekit.generation.simulated.render import DRAWING_NUMBERS, Numbers, Pull, Subject, draw
 from culturekit.records.schemas import CSPACE
 from culturekit.registry import Spec
 from culturekit.storage.tables import read_table
 
-__all__ = ["CHOICE_NUMBERS", "Bias", "BiasedChoice", "Options", "make"]
+# Which artifacts a simulated model draws from, and where it is drawn to: the looks of a few hubs, or countries.
+
+
+class Row(NamedTuple):
+    """A row of the CSpace, as far as a choice needs it; `place` counts the rows of its concept."""
+
+    artifact_id: str
+    concept: str
+    country: str
+    popularity: float | None
+    place: int
+
+
+class Pool:
+    """Rows of which one is drawn, the popular ones more often."""
+
+    def __init__(self, rows: Sequence[Row], temperature: float) -> None:
+        """Weigh the rows once; there is at least one."""
+        self.rows = rows
+        self.cumulative = np.cumsum(weights(rows, temperature))
+
+    def draw(self, number: float) -> Row:
+        """Draw a row by a number in [0, 1)."""
+        return self.rows[int(self.cumulative.searchsorted(number * self.cumulative[-1], side="right"))]
+
+
+def weights(rows: Sequence[Row], temperature: float) -> NDArray[np.float64]:
+    """Weigh rows by popularity ** temperature; what has no popularity counts as the least popular."""
+    least = min((row.popularity for row in rows if row.popularity is not None), default=1.0)
+    popularity = np.array([least if row.popularity is None else row.popularity for row in rows])
+    most = popularity.max()
+    return np.asarray((popularity / most) ** temperature) if most > 0 else np.ones(len(rows))
+
+
+def rows_of(cspace: pl.DataFrame) -> Iterator[Row]:
+    """Read the rows of a CSpace, in its order."""
+    wrong = cspace.filter(~(pl.col("popularity").is_finite() & (pl.col("popularity") >= 0)))
+    if not wrong.is_empty():
+        artifact_id, popularity = wrong.select("artifact_id", "popularity").row(0)
+        raise UsageError(
+            f"the popularity of {artifact_id} cannot weigh it", expected="a number of 0 or more", found=str(popularity)
+        )
+    place = pl.int_range(pl.len()).over("concept").alias("place")
+    yield from map(Row._make, cspace.select("artifact_id", "concept", "country", "popularity", place).iter_rows())
+
+
+PULL_NUMBERS = 2
+"""How many numbers decide the pulls on a picture: how far it gives in to its hub, and to another country."""
+
+DOMINANT = 2
+"""How many countries dominate where none are named; never more than half of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """How strongly pictures are drawn away; the backend's options say what the fields mean."""
+
+    hub_skew: float
+    hubs: int
+    drift: float
+    drift_to: tuple[str, ...]
+
+
+class Attraction:
+    """Knows the hubs and the dominant countries of a CSpace, and what each artifact is drawn towards."""
+
+    def __init__(self, rows: Iterable[Row], drawing: Drawing) -> None:
+        """Find the hubs of each concept and the artifacts of the dominant countries."""
+        self.drawing = drawing
+        rows = list(rows)
+        self.countries = drawing.drift_to or largest(rows)
+        missing = sorted(set(self.countries) - {row.country for row in rows})
+        if missing:
+            raise UsageError(
+                f"the CSpace has no artifact of {' or '.join(missing)}, which drift_to names",
+                expected=" or ".join(sorted({row.country for row in rows})),
+            )
+        if drawing.drift and not self.countries:
+            raise UsageError(
+                "drift has nowhere to draw pictures to",
+                found=f"a CSpace of {' and '.join(sorted({row.country for row in rows})) or 'no country'} alone",
+                expected="artifacts of two countries or more, or drift_to",
+            )
+        of_concept: dict[str, set[str]] = defaultdict(set)
+        dominant: dict[str, dict[str, str]] = defaultdict(dict)
+        for row in rows:
+            of_concept[row.concept].add(row.artifact_id)
+            if row.country in self.countries:
+                dominant[row.concept].setdefault(row.artifact_id, row.country)
+        self.at_home = {artifact_id for own in dominant.values() for artifact_id in own}
+        if drawing.drift and all(row.artifact_id in self.at_home for row in rows):
+            raise UsageError(
+                "drift has nothing to draw away: every artifact is from there",
+                found=f"drift_to={','.join(self.countries)}",
+                expected="countries of which some artifacts are not",
+            )
+        self.hubs = {concept: hubs_among(artifacts, drawing.hubs) for concept, artifacts in of_concept.items()}
+        self.abroad = {concept: sorted(own.items()) for concept, own in dominant.items()}
+
+    def pulls(self, row: Row, hub_number: float, drift_number: float) -> tuple[Pull, ...]:
+        """Give what draws a picture of this row away, and how strongly; nothing draws where a knob is 0."""
+        drift = self.drift(row, strength(self.drawing.drift, drift_number))
+        hub = self.to_hub(row, strength(self.drawing.hub_skew, hub_number))
+        return tuple(pull for pull in (drift, hub) if pull is not None)
+
+    def to_hub(self, row: Row, pull: float) -> Pull | None:
+        """Pull an artifact to the hub that is its own; hubs stay what they are."""
+        hubs = self.hubs[row.concept]
+        if pull == 0 or not hubs or row.artifact_id in hubs:
+            return None
+        return Pull(pull, hubs[chosen(f"hub of {row.artifact_id}", len(hubs))])
+
+    def drift(self, row: Row, pull: float) -> Pull | None:
+        """Pull an artifact to its counterpart in a dominant country, border and all.
+
+        Where the concept has nothing of these countries, the border alone is pulled.
+        """
+        if pull == 0 or row.artifact_id in self.at_home:
+            return None
+        others = self.abroad.get(row.concept)
+        place = f"counterpart of {row.artifact_id}"
+        if not others:
+            return Pull(pull, None, self.countries[chosen(place, len(self.countries))])
+        return Pull(pull, *others[chosen(place, len(others))])
+
+
+def strength(knob: float, number: float) -> float:
+    """Say how strongly one picture is pulled, by its own number in [0, 1).
+
+    The odds of the pull are the odds of the number times the odds of the knob, to the third power. So at any
+    knob but 0 and 1 most pictures hardly move and the others are drawn nearly all the way, with few in between;
+    and the share of those that are drawn more than half-way is the knob.
+    """
+    yields, resists = knob * number, (1 - knob) * (1 - number)
+    yields, resists = yields * yields * yields, resists * resists * resists
+    return yields / (yields + resists) if yields else 0.0
+
+
+def hubs_among(artifacts: Iterable[str], count: int) -> tuple[str, ...]:
+    """Choose the hubs of a concept: the first by the SHA-256 of `hub ARTIFACT_ID`, never more than half."""
+    ordered = sorted(artifacts, key=lambda artifact_id: hashlib.sha256(f"hub {artifact_id}".encode()).digest())
+    return tuple(ordered[: min(count, len(ordered) // 2)])
+
+
+def largest(rows: Sequence[Row]) -> tuple[str, ...]:
+    """Name the countries with the most artifacts; of equals, those that come first by their code."""
+    counts = Counter(country for _, country in {(row.artifact_id, row.country) for row in rows})
+    return tuple(sorted(counts, key=lambda country: (-counts[country], country))[: min(DOMINANT, len(counts) // 2)])
+
+
+def chosen(name: str, count: int) -> int:
+    """Choose evenly among a number of things, for ever by a name."""
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") % count
+
 
 CHOICE_NUMBERS = 3
 """How many numbers decide a choice: whether the model slips into a habit, whether it favours, and which row."""
@@ -258,3 +411,91 @@ def make(spec: Spec, *, cspace: Path | None = None) -> ImageBackend:
         )
     space = read_table(path, CSPACE)
     return SimulatedBackend(options, BiasedChoice(space, options.bias), Attraction(rows_of(space), options.drawing))
+
+
+# Which knob of a simulated model gives which accuracy: an error of the mapping that is chosen, not met.
+#
+# The accuracy is the share of pictures that the embedded encoder maps to what they show, when every artifact is
+# drawn equally often at 64 pixels and the index holds four pictures of each, drawn with all knobs at 0. The curves
+# were fitted to four sets each of 100, 300, 1,000 and 3,000 artifacts; fresh sets are measured against them by
+# `python benchmarks/recognition.py --full`, and docs/simulated-models.md shows what comes of it.
+
+Dial: TypeAlias = Literal["confusability", "hub_skew", "drift"]
+"""The knobs that make pictures hard to map."""
+
+ALIKE_AT_HALF, ALIKE_PER_SIZE, ALIKE_SLOPE, ALIKE_BEND = 2.511, -0.65, -30.21, 21.64
+"""Log odds of a right match among 1,000 artifacts at confusability 0.5; their change with the logarithm of the
+number of artifacts, with confusability, and with the square of its distance from 0.5."""
+
+RESISTANCE: Mapping[Dial, tuple[float, float]] = {"hub_skew": (-0.187, -0.0337), "drift": (-0.212, -0.0332)}
+"""Logarithm of the odds at which a pull turns a match, among 1,000 artifacts; its change with the logarithm of
+their number. Without a third artifact that comes between it would be 0."""
+
+LEAST_ACCURACY, MOST_ACCURACY = 0.6, 0.97
+FEWEST, MOST = 100, 10_000
+
+
+def knob_for(dial: Dial, accuracy: float, *, artifacts: int, drawn: float = 1.0) -> float:
+    """Give the value of a knob at which a share `accuracy` of the pictures is mapped right.
+
+    Args:
+        dial: Which knob; the others stay at 0.
+        accuracy: From 0.6 to 0.97.
+        artifacts: How many artifacts the index holds, from 100 to 10,000.
+        drawn: What share of the pictures the knob can draw away at all, see `drawn_share`.
+    """
+    check_range("accuracy", accuracy, LEAST_ACCURACY, MOST_ACCURACY)
+    check_range("artifacts", artifacts, FEWEST, MOST)
+    if dial == "confusability":
+        missing = alike_at_half(artifacts) - math.log(accuracy / (1 - accuracy))
+        root = math.sqrt(ALIKE_SLOPE**2 - 4 * ALIKE_BEND * missing)
+        return 0.5 + (-ALIKE_SLOPE - root) / (2 * ALIKE_BEND)
+    wrong = (1 - accuracy) / drawn if drawn > 1 - accuracy else 1.0
+    if wrong == 1:
+        raise UsageError(
+            f"{dial} cannot bring the accuracy down to {accuracy}",
+            expected=f"more than {max(0.0, 1 - drawn):.2f}, the share of pictures that it cannot draw away",
+        )
+    return wrong * resistance(dial, artifacts) / (1 - wrong + wrong * resistance(dial, artifacts))
+
+
+def accuracy_at(dial: Dial, knob: float, *, artifacts: int, drawn: float = 1.0) -> float:
+    """Give the accuracy that a knob leaves; the inverse of `knob_for`, and good in the same range."""
+    check_range("artifacts", artifacts, FEWEST, MOST)
+    if dial == "confusability":
+        beyond = knob - 0.5
+        return 1 / (1 + math.exp(-(alike_at_half(artifacts) + beyond * (ALIKE_SLOPE + ALIKE_BEND * beyond))))
+    return 1 - drawn * knob / (knob + resistance(dial, artifacts) * (1 - knob)) if knob else 1.0
+
+
+def drawn_share(dial: Dial, cspace: pl.DataFrame, *, hubs: int = 3, drift_to: tuple[str, ...] = ()) -> float:
+    """Give the share of a CSpace's rows that a knob can draw away: no hub is drawn to a hub, no one drifts at home."""
+    rows = list(rows_of(cspace))
+    attraction = Attraction(rows, Drawing(hub_skew=0.0, hubs=hubs, drift=0.0, drift_to=drift_to))
+    away: Mapping[Dial, Callable[[str, str], bool]] = {
+        "confusability": lambda artifact_id, concept: True,
+        "hub_skew": lambda artifact_id, concept: artifact_id not in attraction.hubs[concept],
+        "drift": lambda artifact_id, concept: artifact_id not in attraction.at_home,
+    }
+    return sum(away[dial](row.artifact_id, row.concept) for row in rows) / max(len(rows), 1)
+
+
+def alike_at_half(artifacts: int) -> float:
+    """Give the log odds of a right match at confusability 0.5."""
+    return ALIKE_AT_HALF + ALIKE_PER_SIZE * math.log(artifacts / 1000)
+
+
+def resistance(dial: Dial, artifacts: int) -> float:
+    """Give the odds at which a pull turns a match."""
+    level, per_size = RESISTANCE[dial]
+    return math.exp(level + per_size * math.log(artifacts / 1000))
+
+
+def check_range(name: str, value: float, least: float, most: float) -> None:
+    """Refuse what lies outside the range in which the curves were measured."""
+    if not least <= value <= most:
+        raise UsageError(
+            f"no curve reaches {name} {value:,}",
+            expected=f"{least:,} to {most:,}",
+            hint="Try values of the knob and map the pictures instead.",
+        )

@@ -13,16 +13,14 @@ from pydantic import Field
 from culturekit.errors import NothingScored, UsageError
 from culturekit.index.embedding.embedding import embed
 from culturekit.index.embedding.embedding_encoders import embed_texts
-from culturekit.index.encoders import ENCODERS
+from culturekit.index.encoder import ENCODERS
 from culturekit.records.schemas import IMAGES, VECTOR_IDS
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage_command import Typed
 from culturekit.storage.arrays import save_rows
+from culturekit.storage.atomic import raise_system_error
 from culturekit.storage.spreadsheet_cells import read_csv_texts
-from culturekit.storage.system_errors import raise_system_error
 from culturekit.storage.tables import read_table, write_drops, write_table
-
-__all__ = ["USUAL", "EmbedOptions", "EmbedSource", "TextColumns", "chosen", "embed_table", "opened", "texts_of"]
 
 KNOWN = (
     ("prompt_id", "text"), ("id", "text"), ("id", "caption"),

@@ -1,37 +1,194 @@
 """A table of images to vectors: every picture encoded once, in shards that outlive a kill."""
 
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from culturekit.defaults import PICTURES_PER_SHARD
-from culturekit.errors import CultureKitError
+from culturekit.errors import CultureKitError, IntegrityError
 from culturekit.heaps import settle_heaps
 from culturekit.index.embedding.embedding_encoders import at_once, encoder_of, encoding_pool, weightless
-from culturekit.index.embedding.embedding_memory import (
-    LARGE_FILE,
-    SMALL_FILE,
-    Gate,
-    OneOfMany,
-    SharedMemory,
-    memory_for,
-)
-from culturekit.index.embedding.pictures import promised_bytes
 from culturekit.index.encoder import ImageEncoder, Prepared, Vectors
 from culturekit.records.work import Engine, Progress
 from culturekit.storage.arrays import save_array, save_rows
-from culturekit.storage.digests import digest
-from culturekit.storage.picture_reading import NoPicture, picture_from
-from culturekit.storage.seals import is_sealed, seal
-from culturekit.storage.system_errors import explained_outside
+from culturekit.storage.atomic import explained_outside
+from culturekit.storage.digests import digest, digest_bytes
+from culturekit.storage.picture_files import ABSENT, CHANGED, IRREGULAR, OUTSIDE, UNOPENED, NoPicture, read_bytes_inside
+from culturekit.storage.picture_formats import BrokenPicture, CostlyPicture, facts_of, format_of
+from culturekit.storage.picture_reading import Pixels, picture_from
+from culturekit.storage.stage_folder import hold, is_sealed, seal
 from culturekit.storage.tables import save_parquet
+
+# How many decoded pictures are in memory at once: few large ones or many small ones.
+
+BUDGET = 224 * 2**20
+"""Bytes that pictures may take together in one process; one that needs more is decoded alone."""
+
+FILES = 32 * 2**20
+"""Bytes of files that may be looked at together, before there is memory for their pictures."""
+
+LARGE_FILE = 16 * 2**20
+"""A file of more bytes is not even read beside others."""
+
+SMALL_FILE = 2 * 2**20
+"""A file of more bytes is read once more when there is memory for its picture, rather than kept until then."""
+
+HEAVY = 96 * 2**20
+"""A picture that needs more is decoded by one process at a time."""
+
+DECODED, PIXELS, COPY = 4, 3, 4
+"""Bytes a pixel: as the decoder fills them, as an array, and as the copy that is brought to an encoder's size."""
+
+
+class Gate(Protocol):
+    """Lets a picture be decoded when there is memory for it."""
+
+    def reading(self, size: int) -> AbstractContextManager[None]:
+        """Wait until a file of that many bytes may be looked at."""
+        ...
+
+    def holding(self, size: int) -> AbstractContextManager[None]:
+        """Wait until there is room for that many bytes, and take it for a block."""
+        ...
+
+
+class Room:
+    """Memory that the threads of a process share; who came first goes first."""
+
+    def __init__(self, budget: int) -> None:
+        """Start with all of it free."""
+        self.budget = budget
+        self.taken = 0
+        self.turn = threading.Lock()
+        self.freed = threading.Condition()
+
+    @contextmanager
+    def holding(self, size: int) -> Iterator[None]:
+        """Wait until there is room; what needs more than there is waits until it is alone."""
+        size = min(size, self.budget)
+        with self.turn, self.freed:
+            self.freed.wait_for(lambda: self.taken + size <= self.budget)
+            self.taken += size
+        try:
+            yield
+        finally:
+            with self.freed:
+                self.taken -= size
+                self.freed.notify_all()
+
+
+class SharedMemory:
+    """What the threads of a process may take for files that are looked at, and for pictures that are decoded."""
+
+    def __init__(self) -> None:
+        """Start with all of it free."""
+        self.files, self.pictures = Room(FILES), Room(BUDGET)
+
+    def reading(self, size: int) -> AbstractContextManager[None]:
+        """Wait until there is room to look at a file."""
+        return self.files.holding(size)
+
+    def holding(self, size: int) -> AbstractContextManager[None]:
+        """Wait until there is room for a picture."""
+        return self.pictures.holding(size)
+
+
+class OneOfMany:
+    """A process that decodes one picture at a time, beside others that do the same: heavy ones take turns."""
+
+    def __init__(self, lock: Path) -> None:
+        """Take the file by which processes know whose turn it is."""
+        self.lock = lock
+
+    def reading(self, size: int) -> AbstractContextManager[None]:
+        """Wait for nobody."""
+        return nullcontext()
+
+    @contextmanager
+    def holding(self, size: int) -> Iterator[None]:
+        """Wait for the turn, if the picture is heavy."""
+        if size <= HEAVY:
+            yield
+            return
+        with hold(self.lock, wait=True):
+            yield
+
+
+def memory_for(content: bytes) -> int:
+    """Say how much memory it takes to decode a file and bring its picture to another size."""
+    kind = format_of(content)
+    if kind is None:
+        return len(content)
+    try:
+        facts = facts_of(kind, content)
+    except (BrokenPicture, CostlyPicture, ValueError, OverflowError):
+        return len(content)
+    a_pixel = max(DECODED + max(facts.working, PIXELS), PIXELS + COPY)
+    return int(2 * len(content) + facts.extra + facts.width * facts.height * a_pixel)
+
+
+# Pictures from files: the pixels an image table promises, or a reason.
+
+NOT_AS_PROMISED = {ABSENT, CHANGED, IRREGULAR, OUTSIDE, UNOPENED}
+"""The folder is not what its table says, which no report of single images should hide."""
+
+
+def try_picture(root: Path, relative: str, *, sha256: str) -> Pixels | NoPicture:
+    """Load the picture of an images row as uint8 (height, width, 3), or say why its file holds none that is read.
+
+    Raises:
+        IntegrityError: the file is missing, outside the table's folder, or not the one that the row describes.
+    """
+    content = promised_bytes(root, relative, sha256=sha256)
+    if isinstance(content, NoPicture):
+        return content
+    found = picture_from(content)
+    return found if isinstance(found, NoPicture) else found.pixels
+
+
+def promised_bytes(root: Path, relative: str, *, sha256: str) -> bytes | NoPicture:
+    """Read the file of an images row, or say why it holds no picture that is read.
+
+    Raises:
+        IntegrityError: the file is missing, outside the table's folder, or not the one that the row describes.
+    """
+    found = read_bytes_inside(root, relative)
+    if not isinstance(found, NoPicture) and digest_bytes(found) != sha256:
+        found = NoPicture(CHANGED, f"SHA-256 {digest_bytes(found)}")
+    if isinstance(found, NoPicture) and found.reason in NOT_AS_PROMISED:
+        raise IntegrityError(
+            f"an image is not as its table promises: {found.reason}",
+            where=f"{root}/{relative}",
+            expected=f"SHA-256 {sha256}",
+            found=found.detail,
+        )
+    return found
+
+
+def load_picture(root: Path, relative: str, *, sha256: str) -> Pixels:
+    """Load the picture of an images row, which has to hold one.
+
+    Raises:
+        IntegrityError: it does not, or the file is missing, outside the table's folder, or not the one of the row.
+    """
+    found = try_picture(root, relative, sha256=sha256)
+    if isinstance(found, NoPicture):
+        raise IntegrityError(
+            "an image of the table holds no picture that is read",
+            where=f"{root}/{relative}",
+            found=f"{found.reason} ({found.detail})" if found.detail else found.reason,
+        )
+    return found
+
 
 _UNREADABLE_IN_SHARD = {"place": pl.UInt32(), "reason": pl.String(), "detail": pl.String()}
 

@@ -1,20 +1,27 @@
 """The names of artifacts: from the cultural space, with aliases from wherever they are listed."""
 
+import string
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
+import numpy as np
 import polars as pl
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from culturekit.errors import UsageError
-from culturekit.records.schemas import ARTIFACTS, CANDIDATES, CSPACE
+from culturekit.index.embedding.embedding_encoders import embed_texts
+from culturekit.index.encoder import Vectors
+from culturekit.records.schemas import ARTIFACTS, CANDIDATES, CSPACE, IMAGES, PROMPTS
+from culturekit.records.work import Work
+from culturekit.stages.stage_command import Typed
+from culturekit.storage.atomic import raise_system_error
+from culturekit.storage.package_data import shipped
 from culturekit.storage.spreadsheet_cells import read_csv_texts
-from culturekit.storage.system_errors import raise_system_error
 from culturekit.storage.tables import read_table
-
-__all__ = ["AliasesOfCandidates", "artifact_names", "artifacts_of", "country_names"]
+from culturekit.storage.yaml_source import StrictModel, load_model, not_empty
 
 
 def artifacts_of(cspace_path: Path) -> pl.DataFrame:
@@ -105,3 +112,196 @@ def country_names(cspace_path: Path) -> dict[str, list[str]]:
     space = read_table(cspace_path, CSPACE)
     folded = space.sort("artifact_id", "country").group_by("artifact_id", maintain_order=True).agg("country_name")
     return {artifact: list(dict.fromkeys(named)) for artifact, named in folded.iter_rows()}
+
+
+# Pictures that show artifacts: which artifact each shows, and which cannot be used.
+
+PromptsOfReferences: TypeAlias = Annotated[
+    Path | None,
+    Field(description="Prompts of the references; they say what each shows when its table does not."),
+    Typed(needs="references"),
+]
+
+NO_PICTURE = "reference without a picture"
+SHOWS_NOTHING = "reference that shows no artifact"
+UNKNOWN = "reference of an unknown artifact"
+
+
+@dataclass(frozen=True, slots=True)
+class KnownReferences:
+    """References of known artifacts, rows of IMAGES with artifact_id; and image_id, reason and detail of the others."""
+
+    rows: pl.DataFrame
+    left_out: list[tuple[str, str, str | None]]
+
+
+def known_references(references_path: Path, prompts_path: Path | None, artifacts: pl.DataFrame) -> KnownReferences:
+    """Part the reference pictures into those of known artifacts and the others."""
+    images = with_artifacts(read_table(references_path, IMAGES), references_path, prompts_path)
+    known = set(artifacts["artifact_id"])
+    left_out: list[tuple[str, str, str | None]] = []
+    used: list[bool] = []
+    for image_id, status, reason, artifact in images.select("image_id", "status", "reason", "artifact_id").iter_rows():
+        used.append(status == "ok" and artifact in known)
+        if status != "ok":
+            left_out.append((image_id, NO_PICTURE, reason or status))
+        elif artifact is None:
+            left_out.append((image_id, SHOWS_NOTHING, None))
+        elif artifact not in known:
+            left_out.append((image_id, UNKNOWN, artifact))
+    rows = images.filter(pl.Series(used, dtype=pl.Boolean)).sort("artifact_id", "image_id")
+    if rows.is_empty():
+        raise UsageError("no reference picture shows an artifact of the cultural space", where=str(references_path))
+    return KnownReferences(rows, left_out)
+
+
+def with_artifacts(images: pl.DataFrame, references_path: Path, prompts_path: Path | None) -> pl.DataFrame:
+    """Say of each picture which artifact it shows: the truth, or else what its prompt asked for."""
+    if "truth_artifact_id" in images.columns:
+        return images.with_columns(artifact_id="truth_artifact_id")
+    if prompts_path is None:
+        raise UsageError(
+            "the table does not say which artifact a reference picture shows",
+            where=str(references_path),
+            expected="a column truth_artifact_id, or --prompts with the prompts the pictures were made from",
+        )
+    asked = read_table(prompts_path, PROMPTS).select("prompt_id", "artifact_id")
+    return images.join(asked, on="prompt_id", how="left", maintain_order="left")
+
+
+# The words that artifacts are put into for encoders of texts: shipped ones, or those of a file.
+
+
+def names_in(template: str) -> list[str]:
+    """List the placeholders of a template."""
+    try:
+        parsed = list(string.Formatter().parse(template))
+    except ValueError as error:
+        raise ValueError(f"{template!r} cannot be read: {error}") from error
+    return ["" if name is None else name for _, name, _, _ in parsed if name is not None]
+
+
+def naming(template: str) -> str:
+    """Accept a template with {name} and nothing else to fill in."""
+    if set(names_in(template)) != {"name"}:
+        raise ValueError(f"a template names the artifact as {{name}} and has no other placeholder, not {template!r}")
+    return template
+
+
+def naming_both(template: str) -> str:
+    """Accept a template with {name} and {country}."""
+    if set(names_in(template)) != {"name", "country"}:
+        raise ValueError(f"a template of `country` has {{name}} and {{country}}, not {template!r}")
+    return template
+
+
+Named = Annotated[str, AfterValidator(naming)]
+NamedWithCountry = Annotated[str, AfterValidator(naming_both)]
+
+
+class TextTemplates(StrictModel):
+    """Templates for any artifact, more of them by concept, and those that name a country, too."""
+
+    generic: Annotated[tuple[Named, ...], AfterValidator(not_empty)]
+    concepts: Mapping[str, tuple[Named, ...]] = Field(default_factory=dict)
+    country: tuple[NamedWithCountry, ...] = ()
+
+    def texts(self, names: Sequence[str], concepts: Sequence[str], countries: Sequence[str]) -> list[str]:
+        """Put an artifact into words, each text once; without countries none is named."""
+        plain = [*self.generic, *(text for concept in concepts for text in self.concepts.get(concept, ()))]
+        said = [template.format(name=name) for name in names for template in plain]
+        placed = [
+            template.format(name=name, country=country)
+            for name in names
+            for country in countries
+            for template in self.country
+        ]
+        return list(dict.fromkeys([*said, *placed]))
+
+
+def text_templates(path: Path | None = None) -> TextTemplates:
+    """Load the templates of a file, or the shipped ones."""
+    return load_model(path or shipped("index/folder/text_templates.yaml"), TextTemplates)
+
+
+# The text channel of an index: one vector per artifact, the middle of what its names are in many wordings.
+
+SAMPLES = 5
+SHORTEST = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class TextVectors:
+    """Artifacts by their names.
+
+    Attributes:
+        rows: artifact_id and source of each vector; the source is the first of an artifact's texts.
+        vectors: float32 (n, dim), unit norm.
+        notes: how many texts were encoded, and which of them the encoder reads only in part.
+    """
+
+    rows: pl.DataFrame
+    vectors: Vectors
+    notes: Mapping[str, Any]
+
+
+def text_vectors(
+    work: Work,
+    artifacts: pl.DataFrame,
+    names: Mapping[str, Sequence[str]],
+    templates: TextTemplates,
+    encoder: str,
+    *,
+    countries: Mapping[str, Sequence[str]],
+) -> TextVectors:
+    """Give every artifact the vector of its names.
+
+    Args:
+        work: scratch, engine and progress of the stage.
+        artifacts: ARTIFACTS.
+        names: of each artifact, the main one first.
+        templates: how they are put into words.
+        encoder: SPEC of an encoder of texts.
+        countries: names of each artifact's countries, where texts are to name them; empty otherwise.
+    """
+    texts = [
+        templates.texts(checked(artifact_id, names[artifact_id]), concepts, countries.get(artifact_id, ()))
+        for artifact_id, concepts in artifacts.select("artifact_id", "concepts").iter_rows()
+    ]
+    different = list(dict.fromkeys(text for own in texts for text in own))
+    each, long = embed_texts(different, encoder, work.scratch, progress=work.progress)
+    place = {text: number for number, text in enumerate(different)}
+    vectors = np.stack([middle(each[[place[text] for text in own]]) for own in texts])
+    cut = [different[one.place] for one in long]
+    notes: dict[str, Any] = {"texts": len(different), "texts_too_long": len(cut)}
+    if cut:
+        notes["samples_too_long"] = cut[:SAMPLES]
+        notes["context"] = long[0].most
+    rows = artifacts.select("artifact_id", source=pl.Series([own[0] for own in texts], dtype=pl.String))
+    return TextVectors(rows, vectors, notes)
+
+
+def checked(artifact_id: str, names: Sequence[str]) -> list[str]:
+    """Tidy the names of an artifact: spaces trimmed, each once whatever its capitals; refuse one without a name."""
+    tidy = [" ".join(name.split()) for name in names]
+    if not tidy or not tidy[0]:
+        raise UsageError(
+            "an artifact has no name to put into words",
+            where=artifact_id,
+            expected="a name in the cultural space",
+            hint="Name it, or build without the text channel: --channel image.",
+        )
+    kept: dict[str, str] = {}
+    for name in filter(None, tidy):
+        kept.setdefault(name.casefold(), name)
+    return list(kept.values())
+
+
+def middle(vectors: Vectors) -> Vectors:
+    """Give the middle of unit vectors, brought to unit length."""
+    total = vectors.sum(axis=0, dtype=np.float64)
+    norm = float(np.sqrt(total @ total))
+    if norm < SHORTEST * len(vectors):
+        raise UsageError("the texts of an artifact cancel out: the encoder sees opposites in them")
+    unit: Vectors = (total / norm).astype(np.float32)
+    return unit

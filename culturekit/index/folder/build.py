@@ -1,6 +1,6 @@
 """A cultural space to an index: pictures that show its artifacts, texts that name them, or both."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,21 +11,39 @@ from pydantic import Field
 
 from culturekit.errors import UsageError
 from culturekit.index.embedding.embedding import embed
-from culturekit.index.encoder import ImageEncoder, TextEncoder, Vectors
-from culturekit.index.encoders import ENCODERS
-from culturekit.index.folder.artifact_names import AliasesOfCandidates, artifact_names, artifacts_of, country_names
-from culturekit.index.folder.index_checks import UNIT_WITHIN
-from culturekit.index.folder.index_folder import write_index
-from culturekit.index.folder.references import PromptsOfReferences, known_references
-from culturekit.index.folder.text_channel import text_vectors
-from culturekit.index.folder.text_templates import text_templates
+from culturekit.index.encoder import ENCODERS, ImageEncoder, TextEncoder, Vectors
+from culturekit.index.folder.artifact_names import (
+    AliasesOfCandidates,
+    PromptsOfReferences,
+    TextTemplates,
+    artifact_names,
+    artifacts_of,
+    country_names,
+    known_references,
+    text_templates,
+    text_vectors,
+)
+from culturekit.index.folder.index_folder import (
+    UNIT_WITHIN,
+    OpenIndex,
+    check_identity,
+    ids_name,
+    open_index,
+    part_names,
+    read_graves,
+    save_part_of_index,
+    take_over,
+    write_index,
+)
 from culturekit.records.choices import ChannelName, ChannelsName
+from culturekit.records.schemas import ARTIFACTS, DROPS, TOMBSTONES, VECTOR_IDS
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage_command import Typed
 from culturekit.storage.arrays import save_rows
-from culturekit.storage.tables import write_drops
-
-__all__ = ["NO_REFERENCE", "Gathered", "IndexFiles", "IndexOptions", "build_index", "channels_for"]
+from culturekit.storage.atomic import raise_system_error
+from culturekit.storage.digests import read_manifest
+from culturekit.storage.spreadsheet_cells import read_csv_texts
+from culturekit.storage.tables import read_table, write_drops, write_table
 
 NO_REFERENCE = "artifact without a reference"
 ARTIFACTS_STAGE, REFERENCES_STAGE = "index", "index references"
@@ -54,7 +72,7 @@ class IndexOptions:
     encoder: Annotated[
         str,
         Field(description="Who turns pictures and texts into vectors, as a SPEC."),
-        Typed(offers="culturekit.index.encoders:ENCODERS"),
+        Typed(offers="culturekit.index.encoder:ENCODERS"),
     ]
     channel: Annotated[
         ChannelsName | None,
@@ -221,3 +239,290 @@ def together(path: Path, vectors: Sequence[Vectors]) -> Vectors:
     save_rows(path, vectors, shape=shape, dtype=np.float32)
     whole: Vectors = np.load(path, mmap_mode="r", allow_pickle=False)
     return whole
+
+
+# More pictures and artifacts into an index: only what is new is embedded, and the old vectors stay as they are.
+
+REMOVED = "reference of a removed artifact"
+STAGE = "index append"
+
+
+@dataclass(frozen=True, slots=True)
+class AppendFiles:
+    """What is appended."""
+
+    references: Annotated[
+        Path | None, Field(description="Images table of pictures; those the index has already are passed over.")
+    ] = None
+    prompts: PromptsOfReferences = None
+    cspace: Annotated[
+        Path | None, Field(description="Cultural space with new artifacts; those known already must be unchanged.")
+    ] = None
+    aliases: Annotated[
+        Path | None, Field(description="Other names of new artifacts: Parquet or CSV with artifact_id and alias.")
+    ] = None
+    candidates: AliasesOfCandidates = None
+
+
+@dataclass(frozen=True, slots=True)
+class AppendOptions:
+    """Who embeds it."""
+
+    encoder: Annotated[
+        str | None, Field(description="SPEC of the same encoder where its weights lie elsewhere now. [the index's]")
+    ] = None
+
+
+@dataclass(slots=True)
+class Appended(Gathered):
+    """What is new so far, how many references are not, and which artifacts were removed."""
+
+    known: int = 0
+    removed: frozenset[str] = frozenset()
+
+
+def append_index(work: Work, folder: Path, files: AppendFiles, options: AppendOptions) -> Outcome:
+    """Write an index that holds another, and what is new, as a part of its own."""
+    index = open_index(folder)
+    spec = options.encoder or index.encoder
+    check_identity(index, ENCODERS.kept(spec))
+    artifacts = with_new(index, files.cspace)
+    found = Appended(removed=frozenset(index.notes.get("removed", [])))
+    if files.references is not None:
+        add_pictures(work, index, files.references, files.prompts, artifacts, found, encoder=spec)
+    if "text" in index.notes["channels"] and files.cspace is not None:
+        new = artifacts.join(index.artifacts, on="artifact_id", how="anti")
+        names, _ = artifact_names(files.cspace, aliases=files.aliases, candidates=files.candidates)
+        places = country_names(files.cspace) if names_countries(index) else {}
+        add_names(work, index, new, names, places, found, encoder=spec)
+    if not found.rows:
+        raise UsageError("nothing is new", where=str(folder), found=f"{found.known} references that it has already")
+    return written(work, index, spec, artifacts, found)
+
+
+def written(work: Work, index: OpenIndex, encoder: str, artifacts: pl.DataFrame, found: Appended) -> Outcome:
+    """Write the folder: the old parts, the new one, and tables that tell of both."""
+    take_over(index.folder, work.out)
+    shards: list[str] = list(index.notes.get("shards", []))
+    rows = pl.concat(found.rows)
+    shards.append(save_part_of_index(work.out, len(shards) + 1, rows, np.concatenate(found.vectors), artifacts))
+    write_table(work.out, ARTIFACTS, artifacts)
+    graves = read_graves(index.folder)
+    if graves.height:
+        write_table(work.out, TOMBSTONES, graves)
+    indexed = pl.concat([indexed_rows(index).select("artifact_id"), rows.select("artifact_id")])["artifact_id"]
+    drops = drops_of(index, artifacts, indexed, found)
+    reasons = write_drops(work.out, drops)
+    notes = {**index.notes, "encoder": encoder, "shards": shards}
+    counts = {
+        "ids": indexed.len(),
+        "artifacts": artifacts.height - len(found.removed),
+        "indexed": indexed.n_unique(),
+        "drops": drops.height,
+        "appended": rows.height,
+        "known": found.known,
+    }
+    return Outcome(counts, reasons, notes)
+
+
+def with_new(index: OpenIndex, cspace: Path | None) -> pl.DataFrame:
+    """Give the artifacts of an index and a cultural space; those of both must be the same in both."""
+    if cspace is None:
+        return index.artifacts
+    given = artifacts_of(cspace)
+    both = given.join(index.artifacts, on="artifact_id", how="semi").sort("artifact_id")
+    known = index.artifacts.join(given, on="artifact_id", how="semi").sort("artifact_id")
+    for mine, theirs in zip(known.iter_rows(named=True), both.iter_rows(named=True), strict=True):
+        if mine != theirs:
+            name = next(name for name in mine if mine[name] != theirs[name])
+            raise UsageError(
+                "an artifact has changed since the index was built",
+                where=f"{cspace}: {mine['artifact_id']}",
+                expected=f"{name} {mine[name]!r}",
+                found=repr(theirs[name]),
+                hint="Build the index again: the artifact's vectors stand elsewhere now.",
+            )
+    return pl.concat([index.artifacts, given.join(known, on="artifact_id", how="anti")]).sort("artifact_id")
+
+
+def indexed_rows(index: OpenIndex) -> pl.DataFrame:
+    """List channel, artifact_id and source of every vector that counts, in order."""
+    names = index.artifacts["artifact_id"]
+    parts = [
+        pl.DataFrame({"artifact_id": names.gather(channel.owners), "source": channel.sources}).select(
+            pl.lit(name).alias("channel"), "artifact_id", "source"
+        )
+        for name, channel in index.channels.items()
+    ]
+    return pl.concat(parts)
+
+
+def add_pictures(
+    work: Work,
+    index: OpenIndex,
+    references_path: Path,
+    prompts_path: Path | None,
+    artifacts: pl.DataFrame,
+    found: Appended,
+    *,
+    encoder: str,
+) -> None:
+    """Embed the references that the index has not; one is known by its artifact and its image_id."""
+    if "image" not in index.notes["channels"]:
+        raise UsageError("the index has no channel of pictures", where=str(index.folder), found="names only")
+    alive = artifacts.filter(~pl.col("artifact_id").is_in(found.removed))
+    references = known_references(references_path, prompts_path, alive)
+    for image_id, reason, detail in references.left_out:
+        found.drop(image_id, REMOVED if detail in found.removed else reason, detail, stage=STAGE)
+    old = indexed_rows(index).filter(pl.col("channel") == "image").select("artifact_id", image_id="source")
+    fresh = references.rows.join(old, on=["artifact_id", "image_id"], how="anti", maintain_order="left")
+    found.known = references.rows.height - fresh.height
+    if fresh.height:
+        found.add_pictures(work, fresh, references_path.parent, encoder, stage=STAGE)
+
+
+def add_names(
+    work: Work,
+    index: OpenIndex,
+    new: pl.DataFrame,
+    names: Mapping[str, Sequence[str]],
+    places: Mapping[str, Sequence[str]],
+    found: Appended,
+    *,
+    encoder: str,
+) -> None:
+    """Embed the names of new artifacts, in the wordings that the index was built with."""
+    if new.is_empty():
+        return
+    templates = TextTemplates.model_validate(index.notes["templates"])
+    answer = text_vectors(work, new, names, templates, encoder, countries=places)
+    found.add("text", answer.rows, answer.vectors)
+
+
+def names_countries(index: OpenIndex) -> bool:
+    """Tell whether the texts of an index name the countries of artifacts."""
+    manifest = read_manifest(index.folder)
+    return bool(manifest and manifest.options.get("countries_in_texts"))
+
+
+def drops_of(index: OpenIndex, artifacts: pl.DataFrame, indexed: pl.Series, found: Appended) -> pl.DataFrame:
+    """List what has no place, from before and from now; an artifact that has a reference now is no longer listed."""
+    path = index.folder / "drops.parquet"
+    before = read_table(path, DROPS) if path.exists() else pl.DataFrame(schema=DROPS.schema)
+    before = before.filter(~((pl.col("reason") == NO_REFERENCE) & pl.col("key").is_in(indexed.unique().to_list())))
+    new = pl.DataFrame(found.drops, schema=DROPS.schema)
+    before = before.join(new, on=["key", "stage"], how="anti", maintain_order="left")
+    listed = set(index.artifacts["artifact_id"]) | set(indexed)
+    missing: list[tuple[Any, ...]] = [
+        (artifact, None, "index", NO_REFERENCE, None) for artifact in artifacts["artifact_id"] if artifact not in listed
+    ]
+    return pl.concat([before, new, pl.DataFrame(missing, schema=DROPS.schema, orient="row")])
+
+
+# Artifacts out of an index, and an index of many parts made one again.
+
+SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """What is removed: the artifacts of a file, and those that are named."""
+
+    artifacts: Annotated[
+        Path | None, Field(description="File of artifacts to remove: a table with artifact_id, or one id a line.")
+    ] = None
+    artifact: Annotated[tuple[str, ...], Field(description="Artifact to remove; may be given several times.")] = ()
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids of all, each once."""
+        return sorted({*self.artifact, *(listed_artifacts(self.artifacts) if self.artifacts else ())})
+
+
+def listed_artifacts(path: Path) -> list[str]:
+    """Read the ids of artifacts: the column artifact_id of a Parquet or CSV table, or a text file with one a line."""
+    if path.suffix in {".parquet", ".csv"}:
+        try:
+            table = pl.read_parquet(path) if path.suffix == ".parquet" else read_csv_texts(path)
+            return sorted(set(table["artifact_id"].cast(pl.String).drop_nulls()))
+        except (pl.exceptions.PolarsError, OSError) as error:
+            raise_system_error(error, path)
+            raise UsageError(
+                "the artifacts cannot be read", where=str(path), expected="a column artifact_id", found=str(error)
+            ) from error
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise_system_error(error, path)
+        raise UsageError("the artifacts cannot be read", where=str(path), found=str(error)) from error
+    return sorted({line.strip() for line in lines} - {""})
+
+
+def remove_artifacts(work: Work, folder: Path, artifact_ids: Iterable[str]) -> Outcome:
+    """Write an index that holds another, but for some artifacts; their vectors stay on disk and count no more."""
+    index = open_index(folder)
+    going = sorted(set(artifact_ids))
+    before = set(index.notes.get("removed", []))
+    check_known(index, going, before)
+    removed = sorted(before | set(going))
+    take_over(folder, work.out)
+    write_table(work.out, TOMBSTONES, graves_of(index, removed))
+    write_table(work.out, ARTIFACTS, index.artifacts)
+    take_over_drops(index, work.out, removed)
+    left = indexed_rows(index).filter(~pl.col("artifact_id").is_in(removed))
+    if left.is_empty():
+        raise UsageError("nothing would be left in the index", where=str(folder), found=f"{len(going)} artifacts to go")
+    counts = {
+        "ids": left.height,
+        "artifacts": index.artifacts.height - len(removed),
+        "indexed": left["artifact_id"].n_unique(),
+        "removed": len(removed),
+    }
+    return Outcome(counts, {}, {**index.notes, "removed": removed})
+
+
+def check_known(index: OpenIndex, going: list[str], before: set[str]) -> None:
+    """Make sure that artifacts can be removed: some are named, and all are there."""
+    unknown = sorted(set(going) - (set(index.artifacts["artifact_id"]) - before))
+    if not going:
+        raise UsageError("no artifact to remove is named", expected="--artifact ID or --artifacts FILE")
+    if unknown:
+        more = f" and {len(unknown) - SHOWN} more" if len(unknown) > SHOWN else ""
+        raise UsageError(
+            "artifacts to remove are not in the index",
+            where=str(index.folder),
+            expected="ids of artifacts.parquet that were not removed before",
+            found=", ".join(unknown[:SHOWN]) + more,
+        )
+
+
+def graves_of(index: OpenIndex, removed: list[str]) -> pl.DataFrame:
+    """Give TOMBSTONES of every row that belongs to artifacts that are gone, in all parts."""
+    graves = [read_graves(index.folder)]
+    for number, name in enumerate(part_names(index.notes)):
+        ids = read_table(index.folder / ids_name(name), VECTOR_IDS)
+        own = ids.filter(pl.col("id").is_in(removed)).select(pl.lit(number, pl.UInt32).alias("part"), "row")
+        graves.append(own)
+    return pl.concat(graves).unique().sort("part", "row")
+
+
+def take_over_drops(index: OpenIndex, out: Path, removed: list[str]) -> None:
+    """Take over what has no place in an index, but for what is said of artifacts that are gone."""
+    path = index.folder / "drops.parquet"
+    if path.exists():
+        write_drops(out, read_table(path, DROPS).filter(~pl.col("key").is_in(removed)))
+
+
+def compact_index(work: Work, folder: Path) -> Outcome:
+    """Write an index of one part, rows in order: what building it at once would have given."""
+    index = open_index(folder)
+    removed = index.notes.get("removed", [])
+    rows = indexed_rows(index)
+    artifacts = index.artifacts.filter(~pl.col("artifact_id").is_in(removed))
+    channels = [channel.vectors for channel in index.channels.values()]
+    vectors = channels[0] if len(channels) == 1 else np.concatenate(channels)
+    write_index(work.out, rows, vectors, artifacts)
+    take_over_drops(index, work.out, removed)
+    notes = {name: note for name, note in index.notes.items() if name not in {"shards", "removed"}}
+    counts = {"ids": rows.height, "artifacts": artifacts.height, "indexed": rows["artifact_id"].n_unique()}
+    return Outcome(counts, {}, notes)

@@ -1,6 +1,7 @@
 """The folder of an index: artifacts, their vectors by channel, and the slices in which those stand."""
 
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,15 +12,173 @@ from numpy.typing import NDArray
 
 from culturekit.errors import IntegrityError
 from culturekit.index.encoder import Encoder, Vectors
-from culturekit.index.folder.index_checks import check_files, check_rows, check_vectors, differing, refused
-from culturekit.index.folder.index_parts import in_index_order, rows_of_parts, slices_of
 from culturekit.records.schemas import ARTIFACTS, SLICES, TOMBSTONES, VECTOR_IDS
 from culturekit.storage.arrays import save_rows
-from culturekit.storage.tables import read_table, write_table
+from culturekit.storage.atomic import copy_file
+from culturekit.storage.digests import MANIFEST, Manifest, digest, known_digest, read_manifest
+from culturekit.storage.tables import read_table, save_parquet, write_table
 
-__all__ = ["Channel", "OpenIndex", "check_identity", "open_index", "write_index"]
+# What an index must hold to before anything is searched in it; whatever does not is refused with the reason.
 
 ROWS_AT_ONCE = 16_384
+UNIT_WITHIN = 1e-3
+"""How far the norm of a vector may be from 1; half-precision encoders stay well within."""
+
+
+def refused(problem: str, where: Path, *, expected: str = "", found: str = "") -> IntegrityError:
+    """Say why an index is not opened."""
+    return IntegrityError(problem, where=str(where), expected=expected, found=found, hint="Build the index again.")
+
+
+def check_files(folder: Path, *, verified: bool = False) -> Manifest:
+    """Read the manifest, and hold every file that it lists to its size and, unless that was done, its SHA-256."""
+    manifest = read_manifest(folder)
+    if manifest is None or manifest.stage != "index":
+        found = "no manifest" if manifest is None else f"the stage {manifest.stage}"
+        hint = "Make one with: culturekit index build"
+        raise IntegrityError("not an index", where=str(folder), expected="a folder of the stage index", found=found,
+                             hint=hint)  # fmt: skip
+    absent = {"vectors.npy", "ids.parquet", "artifacts.parquet", "slices.parquet"} - set(manifest.outputs)
+    if absent:
+        raise refused(f"the manifest does not list {', '.join(sorted(absent))}", folder / MANIFEST)
+    if digest({name: record.sha256 for name, record in manifest.outputs.items()}) != manifest.sha256:
+        raise refused("the manifest was edited: its hashes do not add up", folder / MANIFEST)
+    for name, record in manifest.outputs.items():
+        path = folder / name
+        if not path.is_file() or path.stat().st_size != record.bytes:
+            found = f"{path.stat().st_size} bytes" if path.is_file() else "no file"
+            raise refused("not what the index was built with", path, expected=f"{record.bytes} bytes", found=found)
+        content = record.sha256 if verified else known_digest(path)
+        if content != record.sha256:
+            raise refused("not what the index was built with", path, expected=f"SHA-256 {record.sha256}", found=content)
+    return manifest
+
+
+def check_rows(ids: pl.DataFrame, vectors: Vectors, where: Path) -> None:
+    """Make sure that ids and vectors belong together."""
+    if (
+        not {"channel", "source"} <= set(ids.columns)
+        or ids.select("channel", "source").null_count().sum_horizontal()[0]
+    ):
+        raise refused("the rows of the index do not say their channel and source", where)
+    if vectors.ndim != 2 or vectors.dtype != np.float32 or len(vectors) != ids.height:
+        raise refused(
+            "the vectors and their ids do not belong together",
+            where,
+            expected=f"float32 ({ids.height}, dim)",
+            found=f"{vectors.dtype} {vectors.shape}",
+        )
+    if ids["row"].to_list() != list(range(ids.height)):
+        raise refused("the rows of ids.parquet are not numbered from 0 on", where)
+
+
+def check_vectors(vectors: Vectors, folder: Path, notes: Mapping[str, Any]) -> None:
+    """Make sure that vectors have the encoder's length and are finite and of unit norm."""
+    dim = notes.get("identity", {}).get("dim")
+    if dim != vectors.shape[1]:
+        raise refused("the vectors are not the encoder's", folder, expected=f"{dim} dimensions",
+                      found=str(vectors.shape[1]))  # fmt: skip
+    for start in range(0, len(vectors), ROWS_AT_ONCE):
+        part = np.asarray(vectors[start : start + ROWS_AT_ONCE])
+        norms = np.sqrt(np.einsum("nd,nd->n", part, part))
+        wrong = ~(np.abs(norms - 1) <= UNIT_WITHIN)
+        if wrong.any():
+            row = int(np.flatnonzero(wrong)[0])
+            raise refused("a vector is not of unit norm", folder, expected=f"norm 1 within {UNIT_WITHIN}",
+                          found=f"{norms[row]} in row {start + row}")  # fmt: skip
+
+
+def differing(stated: Mapping[str, Any], given: Mapping[str, Any]) -> list[str]:
+    """Name the fields in which two identities differ."""
+    return [name for name in {**stated, **given} if stated.get(name) != given.get(name)]
+
+
+# The parts of an index: what was built, what was appended since, and what no longer counts.
+
+ROW_ORDER = ("channel", "concept", "country", "artifact_id", "source")
+"""What rows stand by; concept and country are the artifact's first."""
+
+
+def in_index_order(rows: pl.DataFrame, artifacts: pl.DataFrame) -> pl.DataFrame:
+    """Sort rows as an index keeps them.
+
+    Args:
+        rows: with channel, artifact_id and source; other columns are kept.
+        artifacts: ARTIFACTS with every artifact of the rows.
+
+    Returns:
+        The rows in order, with the concept and country they stand under and `owner`, the artifact's row.
+    """
+    under = artifacts.select(
+        "artifact_id", concept=pl.col("concepts").list.first(), country=pl.col("countries").list.first()
+    ).with_row_index("owner")
+    return rows.join(under, on="artifact_id", how="left", maintain_order="left").sort(ROW_ORDER, maintain_order=True)
+
+
+def slices_of(ordered: pl.DataFrame) -> pl.DataFrame:
+    """Give SLICES of rows that stand in order."""
+    numbered = ordered.with_row_index("place")
+    runs = numbered.group_by("channel", "concept", "country", maintain_order=True).agg(
+        start=pl.col("place").min(), stop=pl.col("place").max() + 1
+    )
+    return runs.select([pl.col(name).cast(dtype) for name, dtype in SLICES.schema.items()])
+
+
+OWN_OF_EACH = frozenset({"artifacts.parquet", "drops.parquet", "tombstones.parquet", "manifest.json", "run.json"})
+"""Files that each state of an index writes itself; vectors, their ids and slices pass on as they are."""
+
+
+def part_names(notes: Mapping[str, Any]) -> list[str]:
+    """List the arrays of an index, the one it was built with first."""
+    return ["vectors.npy", *notes.get("shards", [])]
+
+
+def ids_name(vectors_name: str) -> str:
+    """Name the table that says what the vectors of a part belong to."""
+    return vectors_name.replace("vectors", "ids").replace(".npy", ".parquet")
+
+
+def read_graves(folder: Path) -> pl.DataFrame:
+    """Read which rows of which parts no longer count; there may be none."""
+    path = folder / "tombstones.parquet"
+    return read_table(path, TOMBSTONES) if path.exists() else pl.DataFrame(schema=TOMBSTONES.schema)
+
+
+def rows_of_parts(parts: Sequence[Vectors], rows: NDArray[np.int64]) -> Vectors:
+    """Copy rows together, numbered through all parts; nothing else is held in memory."""
+    starts = np.cumsum([0, *(len(part) for part in parts)])
+    together = np.empty((len(rows), parts[0].shape[1]), np.float32)
+    for number, part in enumerate(parts):
+        own = np.flatnonzero((rows >= starts[number]) & (rows < starts[number + 1]))
+        for start in range(0, len(own), ROWS_AT_ONCE):
+            some = own[start : start + ROWS_AT_ONCE]
+            together[some] = part[rows[some] - starts[number]]
+    return together
+
+
+def save_part_of_index(out: Path, number: int, rows: pl.DataFrame, vectors: Vectors, artifacts: pl.DataFrame) -> str:
+    """Write one more part: rows (channel, artifact_id, source) and their vectors, in the order of an index."""
+    ordered = in_index_order(rows.with_row_index("given"), artifacts)
+    given = ordered["given"].to_numpy()
+    name = f"vectors-{number:04d}.npy"
+    parts = (vectors[given[start : start + ROWS_AT_ONCE]] for start in range(0, len(given), ROWS_AT_ONCE))
+    save_rows(out / name, parts, shape=(len(given), vectors.shape[1]), dtype=np.float32)
+    ids = ordered.with_row_index("row").select(pl.col("row").cast(pl.UInt32), "channel", "source", id="artifact_id")
+    save_parquet(ids.select(*VECTOR_IDS.columns, "channel", "source"), out / ids_name(name))
+    return name
+
+
+def take_over(folder: Path, out: Path) -> None:
+    """Give a new folder the vectors of another: as links where the disk can, as copies elsewhere."""
+    for path in sorted(folder.iterdir()):
+        if path.name in OWN_OF_EACH or not path.is_file() or path.suffix not in {".npy", ".parquet"}:
+            continue
+        to = out / path.name
+        to.unlink(missing_ok=True)
+        try:
+            os.link(path, to)
+        except OSError:
+            copy_file(path, to)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,23 +11,30 @@ from numpy.typing import NDArray
 from culturekit.defaults import BLOCKS_PER_SHARD
 from culturekit.errors import IntegrityError, UsageError
 from culturekit.index.embedding.embedding import embed
-from culturekit.index.embedding.embedding_encoders import encoder_of
-from culturekit.index.embedding.vector_folder import load_vectors, save_vectors
+from culturekit.index.embedding.embedding_encoders import encoder_of, load_vectors, save_vectors
 from culturekit.index.encoder import Vectors
-from culturekit.index.folder.index_checks import differing
-from culturekit.index.folder.index_folder import OpenIndex, check_identity, open_index
-from culturekit.index.matching.abstention import Abstention
-from culturekit.index.matching.calibration import Known, calibrate, calibration_table, described, held_out, known_images
-from culturekit.index.matching.comparison import Comparer, Comparison, weights_for
-from culturekit.index.matching.mapping_options import (
+from culturekit.index.folder.index_folder import OpenIndex, check_identity, differing, open_index
+from culturekit.index.matching.calibration import (
+    Abstention,
+    Known,
+    calibrate,
+    calibration_table,
+    described,
+    held_out,
+    known_images,
+)
+from culturekit.index.matching.comparison import (
     ANYWHERE,
     NO_SUCH_CONCEPT,
+    Comparer,
+    Comparison,
     MappingInputs,
     MappingOptions,
     artifacts_within,
     check_any_concept,
     check_known,
     places_of,
+    weights_for,
     without_concept,
 )
 from culturekit.index.matching.mapping_shards import (
@@ -41,9 +48,8 @@ from culturekit.index.search.search import searcher
 from culturekit.records.schemas import DROPS, IMAGES, MATCHES, PROMPTS
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.arrays import save_array
-from culturekit.storage.digests import digest_file
-from culturekit.storage.manifest import Manifest, read_manifest
-from culturekit.storage.shard_runs import run_shards
+from culturekit.storage.digests import Manifest, digest_file, read_manifest
+from culturekit.storage.stage_folder import run_shards
 from culturekit.storage.tables import merge_parts, read_table, save_parquet, write_drops, write_frames
 
 MAP = "map"

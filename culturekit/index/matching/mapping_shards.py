@@ -10,16 +10,12 @@ from numpy.typing import NDArray
 
 from culturekit.defaults import BLOCKS_PER_SHARD, MATCHES_PER_SHARD
 from culturekit.index.encoder import Vectors
-from culturekit.index.matching.adjustment import hubness
-from culturekit.index.matching.comparison import Comparison, comparer
-from culturekit.index.matching.mapping_options import ANYWHERE, Place
+from culturekit.index.matching.comparison import ANYWHERE, Comparison, Place, comparer, hubness
 from culturekit.index.matching.match_batch import Matched
 from culturekit.records.schemas import MATCHES
 from culturekit.storage.arrays import save_array
-from culturekit.storage.seals import seal
+from culturekit.storage.stage_folder import seal
 from culturekit.storage.tables import save_parquet
-
-__all__ = ["HubShard", "MatchShard", "TrialShard", "find_hubs", "match_shard", "ranges", "try_shard"]
 
 IMAGES_AT_ONCE = 512
 

@@ -1,6 +1,6 @@
 """Images, as vectors, to their nearest artifacts: the k first of each, and both margins, exact over all of a scope."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,11 +8,440 @@ import polars as pl
 from numpy.typing import NDArray
 
 from culturekit.index.encoder import Vectors
-from culturekit.index.matching.match_ranking import Pairs, Ranking, ranked_by_blocks
-from culturekit.index.matching.match_scope import Scope
-from culturekit.index.matching.match_scores import NOTHING, exact_scores, near_scores, slack_of
+from culturekit.index.search.search import exact_scores as row_scores
+from culturekit.records.choices import Aggregate
 
-__all__ = ["Matched", "country_sets", "leads", "match_batch"]
+# What one batch of images is compared with: some artifacts of an index, their vectors by channel, how they count.
+
+VECTORS_PER_BLOCK = 8192
+NORMS_AT_ONCE = 16_384
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelVectors:
+    """All vectors of a channel of an index, float32 (rows, dim), and the artifact's number each belongs to."""
+
+    vectors: Vectors
+    owners: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeChannel:
+    """A channel within a scope: artifact at place p has the vectors `rows[starts[p]:starts[p + 1]]`."""
+
+    vectors: Vectors
+    rows: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    weight: float
+    longest: float
+
+    def block(self, begin: int, end: int) -> Vectors:
+        """Give the vectors of the artifacts at some places, without a copy where they stand together."""
+        rows = self.rows[self.starts[begin] : self.starts[end]]
+        if len(rows) and rows[-1] - rows[0] == len(rows) - 1 and bool(np.all(np.diff(rows) == 1)):
+            return self.vectors[rows[0] : rows[-1] + 1]
+        gathered: Vectors = self.vectors[rows]
+        return gathered
+
+
+@dataclass(frozen=True, slots=True)
+class Adjusted:
+    """A correction for hubs: an artifact's score becomes `scale` times itself plus an offset of that artifact.
+
+    `lowest` is the lowest score there can be, over which an artifact without any rival leads.
+    """
+
+    scale: float
+    offsets: NDArray[np.float64]
+    lowest: float
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Artifacts in the order in which their vectors are read: `artifacts[p]` is the number of the one at place p."""
+
+    artifacts: NDArray[np.int64]
+    places: NDArray[np.int64]
+    channels: tuple[ScopeChannel, ...]
+    aggregate: Aggregate
+    adjusted: Adjusted | None = None
+
+    @property
+    def size(self) -> int:
+        """How many artifacts there are."""
+        return len(self.artifacts)
+
+    @property
+    def lowest(self) -> float:
+        """The lowest score there can be: what an artifact without any rival leads over."""
+        return -1.0 if self.adjusted is None else self.adjusted.lowest
+
+    def blocks(self) -> Iterator[tuple[int, int]]:
+        """Cut the places into runs of no more vectors than are compared at once."""
+        vectors = np.sum([channel.starts for channel in self.channels], axis=0)
+        begin = 0
+        while begin < self.size:
+            end = int(np.searchsorted(vectors, vectors[begin] + VECTORS_PER_BLOCK, side="right")) - 1
+            end = min(max(end, begin + 1), self.size)
+            yield begin, end
+            begin = end
+
+
+def scope_of(
+    channels: Mapping[str, ChannelVectors],
+    weights: Mapping[str, float],
+    *,
+    aggregate: Aggregate,
+    count: int,
+    within: NDArray[np.bool_] | None = None,
+    adjusted: Adjusted | None = None,
+) -> Scope:
+    """Gather what images are compared with.
+
+    Args:
+        channels: of the index, by name.
+        weights: how much each channel counts; one that is not named, or weighs nothing, is not looked at.
+        aggregate: how an artifact's vectors of a channel become one score.
+        count: how many artifacts the index knows, with or without vectors.
+        within: bool (count,), the artifacts to compare with; all when None. One without a vector is in no scope.
+        adjusted: a correction of the scores; its offsets are by artifact number.
+    """
+    used = {name: channels[name] for name in sorted(channels) if weights.get(name, 0.0) > 0}
+    kept = {
+        name: np.arange(len(channel.owners)) if within is None else np.flatnonzero(within[channel.owners])
+        for name, channel in used.items()
+    }
+    artifacts = in_reading_order([used[name].owners[rows] for name, rows in kept.items()])
+    places = np.full(count, -1, np.int64)
+    places[artifacts] = np.arange(len(artifacts))
+    parts = tuple(
+        scope_channel(used[name], rows, places, size=len(artifacts), weight=weights[name])
+        for name, rows in kept.items()
+    )
+    return Scope(artifacts, places, parts, aggregate, adjusted)
+
+
+def in_reading_order(owners: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """List artifacts by where their first vector stands, so that a run of them has a run of vectors."""
+    if not owners:
+        return np.empty(0, np.int64)
+    together = np.concatenate(owners)
+    artifacts, first = np.unique(together, return_index=True)
+    ordered: NDArray[np.int64] = artifacts[np.argsort(first)].astype(np.int64)
+    return ordered
+
+
+def scope_channel(
+    channel: ChannelVectors, rows: NDArray[np.int64], places: NDArray[np.int64], *, size: int, weight: float
+) -> ScopeChannel:
+    """Put the rows of a channel in the order of a scope's places."""
+    place = places[channel.owners[rows]]
+    ordered = rows[np.argsort(place, kind="stable")]
+    starts = np.concatenate([[0], np.cumsum(np.bincount(place, minlength=size))]).astype(np.int64)
+    longest = 0.0
+    for begin in range(0, len(ordered), NORMS_AT_ONCE):
+        part = channel.vectors[ordered[begin : begin + NORMS_AT_ONCE]]
+        longest = max(longest, float(np.sqrt(np.einsum("nd,nd->n", part, part).max())))
+    return ScopeChannel(channel.vectors, ordered, starts, weight, longest)
+
+
+# The score of an artifact for an image: quickly and nearly for all, exactly for those that may matter.
+#
+# The exact score of two vectors is that of the search. What is near lies within a bound that follows from float32
+# arithmetic, so that what is left out on its word could not have been kept.
+
+ROUNDING = 2.0**-24
+NOTHING = np.float32(-np.inf)
+
+
+def slack_of(scope: Scope, queries: Vectors) -> NDArray[np.float32]:
+    """Bound how far a near score may lie from the exact one, by query.
+
+    A sum of d products in float32, in any order, errs by at most d·u/(1−d·u) times the norms.
+    """
+    dim = queries.shape[1]
+    product = dim * ROUNDING / (1 - dim * ROUNDING) + 8 * ROUNDING
+    norms = np.sqrt(np.einsum("nd,nd->n", queries, queries, dtype=np.float64))
+    bound = norms * product * max((channel.longest for channel in scope.channels), default=0.0)
+    if scope.adjusted is not None:
+        offsets = scope.adjusted.offsets[scope.artifacts]
+        bound = scope.adjusted.scale * bound + 8 * ROUNDING * (np.abs(offsets).max(initial=0.0) + scope.adjusted.scale)
+    slack: NDArray[np.float32] = np.nextafter(bound.astype(np.float32), np.float32(np.inf))
+    return slack
+
+
+def near_scores(scope: Scope, queries: Vectors, begin: int, end: int) -> NDArray[np.float32]:
+    """Score queries against the artifacts at places `begin` to `end`, within the slack: (end - begin, n)."""
+    total = np.zeros((end - begin, len(queries)), np.float32)
+    weights = np.zeros((end - begin, 1), np.float32)
+    for channel in scope.channels:
+        starts = channel.starts[begin : end + 1] - channel.starts[begin]
+        known = np.diff(starts) > 0
+        if known.any():
+            scores = gathered(channel.block(begin, end) @ queries.T, starts[:-1][known], np.diff(starts)[known],
+                              scope.aggregate)  # fmt: skip
+            if len(scope.channels) == 1 and known.all():
+                return adjusted_near(scope, scores, begin, end)
+            total[known] += np.float32(channel.weight) * scores
+            weights[known] += np.float32(channel.weight)
+    total /= weights
+    return adjusted_near(scope, total, begin, end)
+
+
+def adjusted_near(scope: Scope, scores: NDArray[np.float32], begin: int, end: int) -> NDArray[np.float32]:
+    """Apply the scope's correction of scores, if it has one."""
+    if scope.adjusted is not None:
+        scores *= np.float32(scope.adjusted.scale)
+        scores += scope.adjusted.offsets[scope.artifacts[begin:end]].astype(np.float32)[:, np.newaxis]
+    return scores
+
+
+def gathered(
+    similarity: NDArray[np.float32], first: NDArray[np.int64], counts: NDArray[np.int64], aggregate: Aggregate
+) -> NDArray[np.float32]:
+    """Make one score of the vectors of each artifact: those at `first` and the `counts` - 1 that follow.
+
+    Vectors are taken in turn, all artifacts at once: the first of each, then the second of those that have one.
+    """
+    if len(first) == len(similarity):
+        return similarity
+    best = similarity[first]
+    if aggregate == "max":
+        for turn in range(1, int(counts.max())):
+            more = np.flatnonzero(counts > turn)
+            best[more] = np.maximum(best[more], similarity[first[more] + turn])
+        return best
+    second, third = np.full_like(best, NOTHING), np.full_like(best, NOTHING)
+    for turn in range(1, int(counts.max())):
+        more = np.flatnonzero(counts > turn)
+        score = similarity[first[more] + turn]
+        lower = np.minimum(best[more], score)
+        best[more] = np.maximum(best[more], score)
+        third[more] = np.maximum(third[more], np.minimum(second[more], lower))
+        second[more] = np.maximum(second[more], lower)
+    for turn, part in enumerate((second, third), start=1):
+        best[counts > turn] += part[counts > turn]
+    best /= np.minimum(counts, 3).astype(np.float32)[:, np.newaxis]
+    return best
+
+
+def exact_scores(
+    scope: Scope,
+    queries: Vectors,
+    which: NDArray[np.int64],
+    places: NDArray[np.int64],
+    *,
+    left_out: NDArray[np.int64] | None = None,
+) -> NDArray[np.float32]:
+    """Score pairs of a query and an artifact exactly.
+
+    Args:
+        scope: what is compared with.
+        queries: float32 (n, dim).
+        which: int64 (pairs,), the query of each pair.
+        places: int64 (pairs,), the place of its artifact.
+        left_out: int64 (n,), a row of the first channel that does not count for a query.
+    """
+    total, weights = np.zeros(len(which)), np.zeros(len(which))
+    for number, channel in enumerate(scope.channels):
+        without = left_out if number == 0 else None
+        scores = channel_scores(channel, queries, which, places, scope.aggregate, left_out=without)
+        known = scores != NOTHING
+        total[known] += channel.weight * scores[known].astype(np.float64)
+        weights[known] += channel.weight
+    with np.errstate(invalid="ignore"):
+        combined = (total / weights).astype(np.float32)
+    combined[weights == 0] = NOTHING
+    if scope.adjusted is None:
+        return combined
+    offsets = scope.adjusted.offsets[scope.artifacts[places]]
+    corrected: NDArray[np.float32] = (scope.adjusted.scale * combined.astype(np.float64) + offsets).astype(np.float32)
+    return corrected
+
+
+def channel_scores(
+    channel: ScopeChannel,
+    queries: Vectors,
+    which: NDArray[np.int64],
+    places: NDArray[np.int64],
+    aggregate: Aggregate,
+    *,
+    left_out: NDArray[np.int64] | None,
+) -> NDArray[np.float32]:
+    """Score pairs in one channel; -inf where the artifact has no vector there."""
+    counts = channel.starts[places + 1] - channel.starts[places]
+    first = np.concatenate([[0], np.cumsum(counts)])
+    pairs = np.repeat(np.arange(len(which)), counts)
+    rows = channel.rows[np.arange(len(pairs)) - np.repeat(first[:-1] - channel.starts[places], counts)]
+    scores = row_scores(queries, channel.vectors, owners=which[pairs], rows=rows)
+    if left_out is not None:
+        scores[rows == left_out[which[pairs]]] = NOTHING
+    best = np.full(len(which), NOTHING)
+    some = counts > 0
+    if aggregate == "max":
+        if some.any():
+            best[some] = np.maximum.reduceat(scores, first[:-1][some])
+        return best
+    order = np.lexsort((-scores, pairs))
+    ranked, rank = scores[order], np.arange(len(pairs)) - np.repeat(first[:-1], counts)
+    counted = (rank < 3) & (ranked != NOTHING)
+    number = np.bincount(pairs[counted], minlength=len(which))
+    total = np.bincount(pairs[counted], weights=ranked[counted], minlength=len(which))
+    best[number > 0] = (total[number > 0] / number[number > 0]).astype(np.float32)
+    return best
+
+
+# The nearest artifacts of each image: as many as are wanted, in their exact order, without scoring all exactly.
+
+PAIRS_AT_ONCE = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """The first artifacts of each query by score, then by number: exactly those that a full ranking begins with.
+
+    Attributes:
+        artifacts: int64 (n, m), artifact numbers; -1 behind the last.
+        scores: float32 (n, m); -inf behind the last.
+        sizes: int64 (n,), how many there are.
+        whole: bool (n,), nothing of the scope comes behind them.
+    """
+
+    artifacts: NDArray[np.int64]
+    scores: NDArray[np.float32]
+    sizes: NDArray[np.int64]
+    whole: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Queries and the artifacts, by place, that may be among their nearest."""
+
+    which: NDArray[np.int64]
+    places: NDArray[np.int64]
+    near: NDArray[np.float32]
+
+    def those(self, kept: NDArray[np.bool_]) -> "Pairs":
+        """Give some of them."""
+        return Pairs(self.which[kept], self.places[kept], self.near[kept])
+
+
+class Candidates:
+    """Keeps what may still be among the first `count` of each query while blocks of artifacts go by."""
+
+    def __init__(self, queries: int, count: int, slack: NDArray[np.float32]) -> None:
+        """Begin with none."""
+        self.best = np.full((queries, count), NOTHING)
+        self.slack = slack
+        self.kept: list[Pairs] = []
+        self.waiting = 0
+
+    @property
+    def last(self) -> NDArray[np.float32]:
+        """The near score of the last that counts, by query."""
+        lowest: NDArray[np.float32] = self.best.min(axis=1)
+        return lowest
+
+    def offer(self, scores: NDArray[np.float32], begin: int) -> None:
+        """Look at the near scores, (some, n), of artifacts from place `begin` on; -inf is never taken."""
+        count = self.best.shape[1]
+        enough = scores >= (self.last - 2 * self.slack)
+        enough &= scores != NOTHING
+        crowded = enough.sum(axis=0).max(initial=0) > 2 * count
+        if crowded:
+            self.raise_best(np.partition(scores.T, len(scores) - count, axis=1)[:, -count:])
+            enough &= scores >= (self.last - 2 * self.slack)
+        places, which = np.nonzero(enough)
+        order = np.argsort(which, kind="stable")
+        which, places = which[order], places[order]
+        near = scores[places, which]
+        if not crowded:
+            self.raise_best(padded(which, near, scores.shape[1]))
+        self.kept.append(Pairs(which, places + begin, near))
+        self.waiting += len(which)
+        if self.waiting > PAIRS_AT_ONCE:
+            self.prune()
+
+    def raise_best(self, scores: NDArray[np.float32]) -> None:
+        """Take the scores of a block, (n, some), into the best so far."""
+        count = self.best.shape[1]
+        together = np.concatenate([self.best, scores], axis=1)
+        self.best = np.partition(together, together.shape[1] - count, axis=1)[:, -count:]
+
+    def prune(self) -> Pairs:
+        """Drop what has fallen behind."""
+        joined = Pairs(
+            np.concatenate([np.empty(0, np.int64), *(pairs.which for pairs in self.kept)]),
+            np.concatenate([np.empty(0, np.int64), *(pairs.places for pairs in self.kept)]),
+            np.concatenate([np.empty(0, np.float32), *(pairs.near for pairs in self.kept)]),
+        )
+        joined = joined.those(joined.near >= (self.last - 2 * self.slack)[joined.which])
+        self.kept, self.waiting = [joined], 0
+        return joined
+
+
+def padded(which: NDArray[np.int64], values: NDArray[np.float32], queries: int) -> NDArray[np.float32]:
+    """Lay values out by query, (n, most), -inf where a query has fewer; `which` is sorted."""
+    counts = np.bincount(which, minlength=queries)
+    out = np.full((queries, counts.max(initial=0)), NOTHING)
+    out[which, np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts)] = values
+    return out
+
+
+def ranked_by_blocks(
+    scope: Scope, queries: Vectors, *, count: int, left_out: NDArray[np.int64] | None = None
+) -> Ranking:
+    """Rank at least `count` artifacts of each query by looking at all of the scope, block by block.
+
+    An artifact one of whose vectors is left out for a query is scored exactly without it, whatever it scores.
+    """
+    count = min(count, scope.size)
+    slack = slack_of(scope, queries)
+    candidates = Candidates(len(queries), count, slack)
+    own = np.full(len(queries), -1) if left_out is None else places_of_rows(scope, left_out)
+    for begin, end in scope.blocks():
+        scores = near_scores(scope, queries, begin, end)
+        inside = np.flatnonzero((own >= begin) & (own < end))
+        scores[own[inside] - begin, inside] = NOTHING
+        candidates.offer(scores, begin)
+    pairs = candidates.prune()
+    held = np.flatnonzero(own >= 0)
+    which, places = np.concatenate([pairs.which, held]), np.concatenate([pairs.places, own[held]])
+    exact = exact_scores(scope, queries, which, places, left_out=left_out)
+    bound = candidates.last - slack
+    bound[np.bincount(which, minlength=len(queries)) == scope.size] = NOTHING
+    sure = (exact >= bound[which]) & (exact != NOTHING)
+    return ranking_of(scope, which[sure], places[sure], exact[sure], whole=bound == NOTHING)
+
+
+def places_of_rows(scope: Scope, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Find the places of the artifacts that rows of the first channel belong to; -1 for those of no artifact here."""
+    channel = scope.channels[0]
+    place = np.full(len(channel.vectors), -1, np.int64)
+    place[channel.rows] = np.repeat(np.arange(scope.size), np.diff(channel.starts))
+    found: NDArray[np.int64] = np.where(rows >= 0, place[rows], -1)
+    return found
+
+
+def ranking_of(
+    scope: Scope,
+    which: NDArray[np.int64],
+    places: NDArray[np.int64],
+    scores: NDArray[np.float32],
+    *,
+    whole: NDArray[np.bool_],
+) -> Ranking:
+    """Sort pairs of a query and an artifact, each named once, into a ranking."""
+    numbers = scope.artifacts[places]
+    order = np.lexsort((numbers, -scores, which))
+    which = which[order]
+    sizes = np.bincount(which, minlength=len(whole))
+    column = np.arange(len(which)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    shape = (len(whole), int(sizes.max(initial=0)))
+    artifacts, ranked = np.full(shape, -1, np.int64), np.full(shape, NOTHING)
+    artifacts[which, column] = numbers[order]
+    ranked[which, column] = scores[order]
+    return Ranking(artifacts, ranked, sizes, whole)
 
 
 @dataclass(frozen=True, slots=True)

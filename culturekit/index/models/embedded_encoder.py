@@ -17,8 +17,6 @@ from PIL import Image
 from culturekit.index.encoder import EncoderIdentity, ImageEncoder, Vectors
 from culturekit.registry import Spec
 
-__all__ = ["EmbeddedEncoder", "block_means", "edge_planes", "make", "opponent_planes", "ring_means_and_spread"]
-
 SIDE = 64
 BLOCKS = 8
 RINGS = 10

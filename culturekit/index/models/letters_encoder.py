@@ -10,8 +10,6 @@ import numpy as np
 from culturekit.index.encoder import EncoderIdentity, TextEncoder, TooLong, Vectors
 from culturekit.registry import Spec
 
-__all__ = ["LettersEncoder", "make"]
-
 DIMENSIONS = 1024
 RUN = 4
 """Letters of a run."""

@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from culturekit.errors import UsageError
-from culturekit.index.models.torch_device import TorchOptions, chosen_device, chosen_dtype, needed_package, same_bits
-from culturekit.index.models.transformers_models import Family, load_model, load_tokenizer, quietly
-from culturekit.index.weights.weights_identity import ModelFolder, find_model, read_json
+from culturekit.index.models.torch_device import TorchOptions
+from culturekit.index.models.transformers_encoder import Family, load_model, load_tokenizer, quietly
+from culturekit.index.weights.weights_identity import ModelFolder, find_model
 from culturekit.registry import Entry, Registry, Spec
-
-__all__ = ["DETECTORS", "OwlDetector", "make"]
+from culturekit.storage.model_files import read_json
+from culturekit.torch_places import chosen_device, chosen_dtype, needed_package, same_bits
 
 FAMILIES = {
     "owlvit": Family("OwlViTForObjectDetection", "OwlViTImageProcessorPil"),

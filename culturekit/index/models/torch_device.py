@@ -11,19 +11,7 @@ from numpy.typing import NDArray
 
 from culturekit.errors import UsageError
 from culturekit.index.encoder import Vectors
-from culturekit.torch_places import Precision, chosen_device, chosen_dtype, needed_package, same_bits
-
-__all__ = [
-    "Batches",
-    "Precision",
-    "TorchOptions",
-    "chosen_device",
-    "chosen_dtype",
-    "needed_package",
-    "on_device",
-    "same_bits",
-    "usual_batch",
-]
+from culturekit.torch_places import Precision, same_bits
 
 BATCH_ON_CPU, BATCH_ON_GPU = 16, 256
 

@@ -11,8 +11,6 @@ from PIL import Image
 from culturekit.index.raters.quality import QualityScorer
 from culturekit.registry import Spec
 
-__all__ = ["EmbeddedQuality", "clarity", "make"]
-
 Values: TypeAlias = NDArray[np.float64]
 
 LARGEST, SMALLEST = 256, 16

@@ -9,16 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from culturekit.errors import UsageError
-from culturekit.index.encoder import ImageEncoder, Prepared, TextEncoder, TooLong
-from culturekit.index.encoders import ENCODERS
-from culturekit.index.models.open_clip_encoder import OpenClipEncoder, Options
-from culturekit.index.models.open_clip_source import find_source
-from culturekit.index.models.torch_device import TorchOptions, needed_package
+from culturekit.index.encoder import ENCODERS, ImageEncoder, Prepared, TextEncoder, TooLong
+from culturekit.index.models.open_clip_encoder import OpenClipEncoder, Options, find_source
+from culturekit.index.models.torch_device import TorchOptions
 from culturekit.index.raters.quality import QualityScorer
 from culturekit.registry import Spec, parse_spec
 from culturekit.storage.model_files import read_header
-
-__all__ = ["HpsOptions", "make_hps", "make_pick"]
+from culturekit.torch_places import needed_package
 
 Values: TypeAlias = NDArray[np.float64]
 

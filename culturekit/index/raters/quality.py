@@ -1,14 +1,34 @@
 """What a quality scorer is: pictures in, and for some scorers what was asked for, one number each out."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+import importlib
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, Protocol
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
+from pydantic import Field
 
+from culturekit.defaults import PICTURES_PER_SHARD
+from culturekit.errors import NothingScored, UsageError
+from culturekit.index.embedding.embedding import try_picture
 from culturekit.index.encoder import Prepared
-
-__all__ = ["QualityScorer"]
+from culturekit.plugins import Contract, hold
+from culturekit.records.schemas import IMAGES, PROMPTS
+from culturekit.records.schemas import QUALITY as QUALITY_TABLE
+from culturekit.records.work import Outcome, Work
+from culturekit.registry import Entry, Registry
+from culturekit.stages.stage_command import Typed
+from culturekit.storage.atomic import explained_outside
+from culturekit.storage.digests import digest
+from culturekit.storage.picture_files import NoPicture
+from culturekit.storage.stage_folder import run_shards, seal
+from culturekit.storage.tables import merge_parts, read_table, save_parquet, write_drops, write_table
 
 
 class QualityScorer(Protocol):
@@ -53,3 +73,215 @@ class QualityScorer(Protocol):
     def score(self, pictures: Sequence[NDArray[np.uint8]], prompts: Sequence[str] = ()) -> NDArray[np.float64]:
         """Prepare and score pictures; a value never depends on its neighbours."""
         ...
+
+
+# The quality scorers that culturekit knows by name.
+
+
+def values(_: object, answer: object, pictures: Sequence[object], prompts: Sequence[str] = ()) -> NDArray[np.float64]:
+    """Take one finite number for each picture."""
+    del prompts
+    kind = f"{answer.dtype} {answer.shape}" if isinstance(answer, np.ndarray) else type(answer).__name__
+    fits = isinstance(answer, np.ndarray) and answer.dtype.kind == "f" and answer.shape == (len(pictures),)
+    hold(fits, f"float64 ({len(pictures)},)", kind)
+    found: NDArray[np.float64] = np.asarray(answer)
+    hold(bool(np.isfinite(found).all()), "finite numbers", "numbers that are not finite")
+    return found
+
+
+QUALITY = Contract(
+    (QualityScorer,),
+    answers={"score_prepared": values, "score": values},
+    says=lambda scorer: {"parameters": dict(scorer.parameters)},
+)
+
+SCORERS: Registry[QualityScorer] = Registry(
+    "quality scorer",
+    [
+        Entry(
+            "embedded",
+            "culturekit.index.raters.embedded_quality:make",
+            "clarity: sharp edges, contrast, little noise; without weights",
+        ),
+        Entry(
+            "hpsv2",
+            "culturekit.index.raters.preference_quality:make_hps",
+            "Human Preference Score 2.0 or 2.1: the cosine of picture and prompt, by ViT-H-14 fine-tuned on choices",
+            options="culturekit.index.raters.preference_quality:HpsOptions",
+            extra="openclip",
+            packages=("open_clip",),
+        ),
+        Entry(
+            "pickscore",
+            "culturekit.index.raters.preference_quality:make_pick",
+            "PickScore: the cosine of picture and prompt times the model's scale, by CLIP fine-tuned on choices",
+            options="culturekit.index.models.torch_device:TorchOptions",
+            extra="embed",
+            packages=("torch", "transformers"),
+        ),
+        Entry(
+            "clipscore",
+            "culturekit.index.raters.preference_quality:make_clip",
+            "CLIPScore by any encoder of pictures and texts: clipscore:SPEC",
+        ),
+    ],
+    point="quality",
+    contract=QUALITY,
+)
+
+
+# A quality scorer over a table of images, in shards that outlive a kill.
+
+NO_PROMPT = "no prompt"
+NOT_MADE = "no picture was made"
+
+PART = {**QUALITY_TABLE.schema, "reason": pl.String(), "detail": pl.String()}
+"""A row has a value, or the reason why there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class QualityOptions:
+    """Who scores."""
+
+    scorer: Annotated[
+        str,
+        Field(description="Who scores, as a SPEC: embedded, hpsv2, pickscore or clipscore."),
+        Typed(offers="culturekit.index.raters.quality:SCORERS"),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class QualityShard:
+    """A run of images to score, as a work item: id, path, hash and prompt of each."""
+
+    scorer: str
+    root: Path
+    images: tuple[tuple[str, str, str, str], ...]
+    part: Path
+
+
+def score_pictures(work: Work, images_path: Path, scorer: str, *, prompts_path: Path | None = None) -> Outcome:
+    """Write the quality of every image that has a picture and, where the scorer needs one, a prompt."""
+    made = SCORERS.kept(scorer)
+    images = with_prompts(read_table(images_path, IMAGES), prompts_path).sort("image_id")
+    ready = images.filter(pl.col("status") == "ok")
+    asked = ready.filter(pl.col("prompt").is_not_null()) if made.needs_prompts else ready
+    if made.needs_prompts and asked.is_empty() and not ready.is_empty():
+        raise UsageError(
+            f"{made.name} compares pictures with their prompts, and no image has one",
+            where=str(images_path),
+            expected="a column prompt_sent, or --prompts with the table the images were made from",
+        )
+    if prompts_path is not None and not made.needs_prompts and not work.in_run:
+        raise UsageError(f"{made.name} looks at pictures alone", expected="no --prompts, or a scorer such as clipscore")
+    rows = scored(work, asked, images_path.parent, scorer)
+    absent = pl.concat([
+        images.filter(pl.col("status") != "ok").select("image_id", reason=pl.lit(NOT_MADE), detail="status"),
+        ready.join(asked, on="image_id", how="anti").select(
+            "image_id", reason=pl.lit(NO_PROMPT), detail=pl.lit(None, pl.String())
+        ),
+        rows.filter(pl.col("reason").is_not_null()).select("image_id", "reason", "detail"),
+    ])  # fmt: skip
+    dropped = absent.select(
+        "reason", "detail", key="image_id", concept=pl.lit(None, pl.String), stage=pl.lit("quality")
+    )
+    left_out = {} if dropped.is_empty() else write_drops(work.out, dropped)
+    if rows["reason"].null_count() == 0 and not work.in_run:
+        raise NothingScored.because("no image can be scored", left_out, where=str(images_path))
+    write_table(work.out, QUALITY_TABLE, rows.filter(pl.col("reason").is_null()).select(list(QUALITY_TABLE.schema)))
+    notes = {"scorer": scorer, "caveat": made.caveat, "parameters": dict(made.parameters), **cut_prompts(made, asked)}
+    counts = {"quality": rows["reason"].null_count()}
+    return Outcome(
+        counts | ({"drops": absent.height} if absent.height else {}),
+        left_out,
+        notes,
+    )
+
+
+def with_prompts(images: pl.DataFrame, prompts_path: Path | None) -> pl.DataFrame:
+    """Add what each image was asked for by: the text of its prompt, else what was sent."""
+    sent = pl.when(pl.col("prompt_sent").str.strip_chars() != "").then("prompt_sent")
+    if prompts_path is None:
+        return images.with_columns(prompt=sent)
+    texts = read_table(prompts_path, PROMPTS).select("prompt_id", asked_text="text")
+    joined = images.join(texts, on="prompt_id", how="left", maintain_order="left")
+    return joined.with_columns(prompt=pl.coalesce("asked_text", sent)).drop("asked_text")
+
+
+def cut_prompts(scorer: QualityScorer, asked: pl.DataFrame) -> dict[str, object]:
+    """Say how many prompts the scorer reads only in part."""
+    too_long = getattr(scorer, "too_long", None)
+    if not scorer.needs_prompts or too_long is None:
+        return {}
+    texts = asked["prompt"].unique().sort().to_list()
+    cut = too_long(texts)
+    return (
+        {"prompts_cut": len(cut), "longest_prompt_tokens": max((one.tokens for one in cut), default=0)} if cut else {}
+    )
+
+
+def scored(work: Work, images: pl.DataFrame, root: Path, scorer: str) -> pl.DataFrame:
+    """Score images shard by shard; those of a cut run are not scored again."""
+    prompt = pl.col("prompt").fill_null("")
+    listed = list(images.select("image_id", "path", "sha256", prompt).iter_rows())
+    parameters = dict(SCORERS.kept(scorer).parameters)
+    mark = digest(parameters)[:16]
+    shards = [
+        QualityShard(
+            scorer,
+            root,
+            tuple(listed[start : start + PICTURES_PER_SHARD]),
+            work.scratch / f"quality-{mark}-{start:09d}.parquet",
+        )
+        for start in range(0, len(listed), PICTURES_PER_SHARD)
+    ]
+    hands = None if parameters.get("weights") == "none" else partial(in_threads, workers=work.engine.workers)
+    run_shards(work, shards, score_shard, size=lambda shard: len(shard.images), unit="images", hands=hands)
+    return merge_parts([shard.part for shard in shards], PART)
+
+
+def in_threads(score: Callable[[QualityShard], int], shards: Sequence[QualityShard], *, workers: int) -> Iterator[int]:
+    """Score with weights that are loaded once, in this process.
+
+    Each thread has one thread for arithmetic: torch adds up in another order when it has more, so that only this
+    gives the same bits for any number of workers. On a GPU a second thread reads pictures while the first computes.
+    """
+    torch = importlib.import_module("torch") if "torch" in sys.modules else None
+    on_gpu = torch is not None and torch.cuda.is_initialized()
+    before = torch.get_num_threads() if torch is not None else 1
+    alone = (lambda: torch.set_num_threads(1)) if torch is not None else None
+    pool = ThreadPoolExecutor(2 if on_gpu else workers, "scoring", initializer=alone)
+    try:
+        yield from pool.map(score, shards)
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+        if torch is not None:
+            torch.set_num_threads(before)
+
+
+def score_shard(shard: QualityShard) -> int:
+    """Score a run of images and keep a row for each, with a value or a reason."""
+    scorer = SCORERS.kept(shard.scorer)
+    rows: list[tuple[str, str, float | None, str | None, str | None]] = []
+    for start in range(0, len(shard.images), scorer.batch_size):
+        some = shard.images[start : start + scorer.batch_size]
+        found = [prepared_picture(shard.root, path, sha256, scorer) for _, path, sha256, _ in some]
+        prepared = [picture for picture in found if not isinstance(picture, NoPicture)]
+        texts = [image[3] for image, picture in zip(some, found, strict=True) if not isinstance(picture, NoPicture)]
+        with explained_outside(f"the scorer {shard.scorer}"):
+            values = iter(scorer.score_prepared(prepared, texts if scorer.needs_prompts else ()).tolist())
+        rows += [
+            (image[0], scorer.name, None, picture.reason, picture.detail or None)
+            if isinstance(picture, NoPicture)
+            else (image[0], scorer.name, next(values), None, None)
+            for image, picture in zip(some, found, strict=True)
+        ]
+    save_parquet(pl.DataFrame(rows, PART, orient="row"), shard.part)
+    seal(shard.part)
+    return len(shard.images)
+
+
+def prepared_picture(root: Path, path: str, sha256: str, scorer: QualityScorer) -> Prepared | NoPicture:
+    """Read one picture and make it small at once, or say why it cannot be read."""
+    picture = try_picture(root, path, sha256=sha256)
+    return picture if isinstance(picture, NoPicture) else scorer.prepare(picture)

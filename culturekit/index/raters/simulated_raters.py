@@ -9,10 +9,8 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
-from culturekit.records.none_of_these import NO_CULTURE
+from culturekit.records.choices import NO_CULTURE
 from culturekit.records.schemas import AUDITS
-
-__all__ = ["SimulatedRaters", "simulated_audits"]
 
 POOL = "simulated"
 Labels: TypeAlias = tuple[str | None, str | None, str | None]

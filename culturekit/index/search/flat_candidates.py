@@ -8,10 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from culturekit.index.encoder import Vectors
-from culturekit.index.search.search_found import Found, Order, Rows, exact_scores, nothing_found, ranked
-from culturekit.index.search.search_inputs import LARGEST_NORM
-
-__all__ = ["Candidates", "Scale", "group_for", "scan_error"]
+from culturekit.index.search.search import LARGEST_NORM, Found, Order, Rows, exact_scores, nothing_found, ranked
 
 Products: TypeAlias = NDArray[Any]
 """What a scan gives, (rows, queries): float32, or whole numbers with a scale."""

@@ -5,10 +5,8 @@ import sys
 
 from culturekit.index.encoder import Vectors
 from culturekit.index.search.flat_numpy import NumpySearcher
-from culturekit.index.search.search_found import Order, Searcher
+from culturekit.index.search.search import Order, Searcher
 from culturekit.registry import Spec
-
-__all__ = ["make", "torch_pays"]
 
 WORTH_TORCH = 2**25
 """Numbers, rows times dimensions, from which on it pays to load torch and bring the vectors to bytes."""

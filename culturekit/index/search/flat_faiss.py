@@ -9,19 +9,20 @@ import numpy as np
 from culturekit.errors import MissingDependency
 from culturekit.index.encoder import Vectors
 from culturekit.index.search.flat_candidates import Candidates, scan_error
-from culturekit.index.search.search_found import Found, Order, Rows, nothing_found
-from culturekit.index.search.search_inputs import (
+from culturekit.index.search.search import (
     Block,
+    Found,
+    Order,
+    Rows,
     all_rows,
     blocks_of,
     checked_order,
     checked_queries,
     checked_vectors,
+    nothing_found,
 )
 from culturekit.registry import Spec
 from culturekit.version import install_line
-
-__all__ = ["FaissSearcher", "make"]
 
 QUERIES_AT_ONCE = 1024
 ROWS_AT_ONCE = 65_536

@@ -7,18 +7,18 @@ import numpy as np
 
 from culturekit.index.encoder import Vectors
 from culturekit.index.search.flat_candidates import Candidates, group_for, scan_error
-from culturekit.index.search.search_found import Found, Order, nothing_found
-from culturekit.index.search.search_inputs import (
+from culturekit.index.search.search import (
     Block,
+    Found,
+    Order,
     all_rows,
     blocks_of,
     checked_order,
     checked_queries,
     checked_vectors,
+    nothing_found,
 )
 from culturekit.registry import Spec
-
-__all__ = ["NumpySearcher", "make"]
 
 QUERIES_AT_ONCE = 256
 PRODUCTS_AT_ONCE = 2048 * QUERIES_AT_ONCE

@@ -14,13 +14,10 @@ from PIL import Image
 
 from culturekit.errors import IntegrityError, UsageError
 from culturekit.index.encoder import Prepared
-from culturekit.index.models.torch_device import chosen_device, same_bits
-from culturekit.index.weights.known_weights import known_weights, loaded_tensors
-from culturekit.index.weights.weight_kinds import LPIPS
+from culturekit.index.weights.known_weights import LPIPS, known_weights, loaded_tensors
 from culturekit.registry import Spec
 from culturekit.storage.digests import digest, digest_file
-
-__all__ = ["LpipsMeasure", "Options", "make"]
+from culturekit.torch_places import chosen_device, same_bits
 
 Tensor: TypeAlias = Any
 """A torch tensor; planes are (n, channels, height, width)."""

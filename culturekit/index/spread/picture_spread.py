@@ -1,29 +1,106 @@
 """How far the pictures of a batch are apart: a measure of pairs over a table of images, in resumable shards."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any, Protocol
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from culturekit.defaults import BATCHES_PER_SHARD
-from culturekit.index.embedding.pictures import try_picture
-from culturekit.index.raters.score_pictures import in_threads
-from culturekit.index.spread.pair_measure import PairMeasure
-from culturekit.index.spread.pair_measures import PAIR_MEASURES
+from culturekit.index.embedding.embedding import try_picture
+from culturekit.index.encoder import Prepared
+from culturekit.index.raters.quality import in_threads
+from culturekit.plugins import Contract, hold
 from culturekit.records.schemas import IMAGES, PAIR_DISTANCES
-from culturekit.records.slots import check_slots
+from culturekit.records.tables import check_slots
 from culturekit.records.work import Outcome, Work
+from culturekit.registry import Entry, Registry
+from culturekit.storage.atomic import explained_outside
 from culturekit.storage.digests import digest
-from culturekit.storage.picture_reading import NoPicture
-from culturekit.storage.seals import seal
-from culturekit.storage.shard_runs import run_shards
-from culturekit.storage.system_errors import explained_outside
+from culturekit.storage.picture_files import NoPicture
+from culturekit.storage.stage_folder import run_shards, seal
 from culturekit.storage.tables import merge_parts, read_table, save_parquet, write_table
 
-__all__ = ["measure_spread"]
+# What a measure of pairs is: the pictures of a batch in, how far every two of them are apart out.
+
+
+class PairMeasure(Protocol):
+    """Says how far pictures are apart.
+
+    Preparing and measuring are apart, as with encoders, so that no more than a batch of small pictures is in memory.
+    """
+
+    @property
+    def name(self) -> str:
+        """The measure's name as it stands in tables."""
+        ...
+
+    @property
+    def caveat(self) -> str:
+        """What a reader must know about this measure; empty when nothing."""
+        ...
+
+    @property
+    def licence(self) -> str:
+        """Of the weights."""
+        ...
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """Everything that decides a value: weights (`none`, or their hash), preprocessing, and constants."""
+        ...
+
+    def prepare(self, picture: NDArray[np.uint8]) -> Prepared:
+        """Bring a picture, uint8 (height, width, 3), to the form that is measured."""
+        ...
+
+    def distances(self, pictures: Sequence[Prepared]) -> NDArray[np.float64]:
+        """Measure every two pictures of a batch, float64 (n, n): symmetric, zeros on the diagonal."""
+        ...
+
+
+# The measures of pairs of pictures that culturekit knows by name.
+
+
+def distances(_: object, answer: object, pictures: Sequence[object]) -> NDArray[np.float64]:
+    """Take a finite distance of every two pictures."""
+    shape = (len(pictures), len(pictures))
+    kind = f"{answer.dtype} {answer.shape}" if isinstance(answer, np.ndarray) else type(answer).__name__
+    fits = isinstance(answer, np.ndarray) and answer.dtype.kind == "f" and answer.shape == shape
+    hold(fits, f"float64 {shape}", kind)
+    found: NDArray[np.float64] = np.asarray(answer)
+    hold(bool((np.isfinite(found) & (found >= 0)).all()), "finite numbers of at least 0", "others")
+    hold(bool((np.diag(found) == 0).all()), "zeros on the diagonal", "others")
+    hold(bool(np.allclose(found, found.T)), "one distance both ways", "two")
+    return found
+
+
+MEASURE = Contract(
+    (PairMeasure,),
+    answers={"distances": distances},
+    says=lambda measure: {"parameters": dict(measure.parameters)},
+)
+
+PAIR_MEASURES: Registry[PairMeasure] = Registry(
+    "measure of pairs",
+    [
+        Entry(
+            "lpips",
+            "culturekit.index.spread.lpips_measure:make",
+            "LPIPS on AlexNet, VGG-16 or SqueezeNet: lpips:FILE, or lpips:HEADS?backbone=FILE, both safetensors",
+            options="culturekit.index.spread.lpips_measure:Options",
+            extra="embed",
+            packages=("torch",),
+        ),
+    ],
+    point="measure",
+    contract=MEASURE,
+)
 
 
 UNREADABLE = "images of a batch with a picture that cannot be read: "

@@ -1,16 +1,196 @@
 """A file of weights of a known kind: found, held to be of that kind, and loaded; nothing but safetensors is opened."""
 
 import importlib
-from collections.abc import Collection
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 from culturekit.errors import IntegrityError, UsageError
-from culturekit.index.weights.weight_kinds import Kind, recognised
 from culturekit.registry import Spec, needing
 from culturekit.storage.model_files import check_safetensors, read_header
 
-__all__ = ["known_weights", "loaded_tensors"]
+# The kinds of weights that are known, each by the names and the shapes of its tensors.
+
+Shapes: TypeAlias = Mapping[str, tuple[int, ...]]
+"""The shape of each tensor by its name."""
+
+Kind: TypeAlias = Literal[
+    "hpsv2.0", "hpsv2.1", "open-clip", "transformers-clip", "transformers-siglip", "transformers-dinov2",
+    "transformers-bert", "imagereward", "lpips", "lpips-backbone", "fid-inception", "inception",
+]  # fmt: skip
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+LPIPS: Mapping[tuple[int, ...], str] = {
+    (64, 192, 384, 256, 256): "AlexNet",
+    (64, 128, 256, 512, 512): "VGG-16",
+    (64, 128, 256, 384, 384, 512, 512): "SqueezeNet",
+}
+"""Which network the channels of the linear layers belong to."""
+
+CLIP_NAMES = (
+    r"(text\.)?(positional_embedding|text_projection|token_embedding\.weight|attn_mask|cls_emb|ln_final\..+|transformer\..+)"
+    r"|visual\..+|logit_(scale|bias)"
+)
+PLAIN = r"(features|classifier)\..+"
+"""The names of torchvision's AlexNet, VGG and SqueezeNet."""
+
+BLOCKS = r"Conv2d_(1a_3x3|2a_3x3|2b_3x3|3b_1x1|4a_3x3)|Mixed_(5[bcd]|6[a-e]|7[abc])"
+
+
+@dataclass(frozen=True, slots=True)
+class KnownKind:
+    """What a file turned out to be: its kind, and which member of that kind."""
+
+    kind: Kind
+    variant: str
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """How a kind is known.
+
+    Attributes:
+        kind: what it is then.
+        shapes: tensors that have to be there, by a pattern of their shape, such as `*,3,*,*`.
+        names: what the name of every tensor looks like.
+    """
+
+    kind: Kind
+    shapes: Mapping[str, str]
+    names: str
+
+
+SIGNATURES = (
+    Signature(
+        "fid-inception",
+        {"Conv2d_1a_3x3.conv.weight": "32,3,3,3", "Mixed_7c.branch_pool.conv.weight": "192,2048,1,1",
+         "fc.weight": "1008,2048", "fc.bias": "1008"},
+        rf"({BLOCKS}|fc)\..+",
+    ),
+    Signature(
+        "inception",
+        {"Conv2d_1a_3x3.conv.weight": "32,3,3,3", "Mixed_7c.branch_pool.conv.weight": "192,2048,1,1",
+         "fc.weight": "1000,2048", "fc.bias": "1000"},
+        rf"({BLOCKS}|fc|AuxLogits)\..+",
+    ),
+    Signature(
+        "lpips",
+        {f"lin{layer}.model.1.weight": "1,*,1,1" for layer in range(5)},
+        r"(lins?\.?\d\.model\.1\.weight)|net\..+|scaling_layer\..+",
+    ),
+    Signature("lpips-backbone", {"features.0.weight": "64,3,11,11", "features.10.weight": "256,256,3,3"}, PLAIN),
+    Signature(
+        "lpips-backbone",
+        {"features.0.weight": "64,3,3,3", "features.26.weight": "512,512,3,3", "features.28.weight": "512,512,3,3"},
+        PLAIN,
+    ),
+    Signature(
+        "lpips-backbone", {"features.0.weight": "64,3,3,3", "features.12.expand3x3.weight": "256,64,3,3"}, PLAIN
+    ),
+    Signature(
+        "imagereward",
+        {"blip.visual_encoder.cls_token": "1,1,*", "blip.visual_encoder.patch_embed.proj.weight": "*,3,*,*",
+         "blip.text_encoder.embeddings.word_embeddings.weight": "*,*", "mlp.layers.0.weight": "*,*"},
+        r"(blip|mlp)\..+|mask",
+    ),
+    Signature(
+        "open-clip",
+        {"visual.conv1.weight": "*,3,*,*", "visual.proj": "*,*", "positional_embedding": "*,*",
+         "token_embedding.weight": "*,*", "text_projection": "*,*", "logit_scale": ""},
+        CLIP_NAMES,
+    ),
+    Signature(
+        "open-clip",
+        {"visual.conv1.weight": "*,3,*,*", "visual.proj": "*,*", "text.positional_embedding": "*,*",
+         "text.token_embedding.weight": "*,*"},
+        CLIP_NAMES,
+    ),
+    Signature(
+        "open-clip",
+        {"visual.conv1.weight": "*,3,*,*", "visual.attnpool.positional_embedding": "*,*",
+         "positional_embedding": "*,*", "token_embedding.weight": "*,*", "text_projection": "*,*"},
+        CLIP_NAMES,
+    ),
+    Signature(
+        "open-clip",
+        {"visual.trunk.patch_embed.proj.weight": "*,3,*,*", "text.token_embedding.weight": "*,*"},
+        CLIP_NAMES,
+    ),
+    Signature(
+        "transformers-clip",
+        {"vision_model.embeddings.class_embedding": "*", "vision_model.embeddings.patch_embedding.weight": "*,3,*,*",
+         "text_model.embeddings.token_embedding.weight": "*,*", "visual_projection.weight": "*,*",
+         "text_projection.weight": "*,*", "logit_scale": ""},
+        r"(vision_model|text_model|visual_projection|text_projection)\..+|logit_scale",
+    ),
+    Signature(
+        "transformers-siglip",
+        {"vision_model.embeddings.patch_embedding.weight": "*,3,*,*", "vision_model.head.probe": "1,1,*",
+         "text_model.embeddings.token_embedding.weight": "*,*", "text_model.head.weight": "*,*", "logit_bias": "*"},
+        r"(vision_model|text_model)\..+|logit_(scale|bias)",
+    ),
+    Signature(
+        "transformers-dinov2",
+        {"embeddings.cls_token": "1,1,*", "embeddings.patch_embeddings.projection.weight": "*,3,*,*",
+         "encoder.layer.0.layer_scale1.lambda1": "*", "layernorm.weight": "*"},
+        r"(embeddings|encoder|layernorm)\..+",
+    ),
+    Signature(
+        "transformers-bert",
+        {"embeddings.word_embeddings.weight": "*,*", "embeddings.position_embeddings.weight": "*,*",
+         "encoder.layer.0.attention.self.query.weight": "*,*"},
+        r"(embeddings|encoder|pooler)\..+",
+    ),
+)  # fmt: skip
+
+
+def recognised(shapes: Shapes, *, asked: Kind | None = None) -> KnownKind | None:
+    """Find out what weights these are; None when they are of no known kind.
+
+    The two HPS scorers are fine-tuned ViT-H-14 and look alike: `asked` decides which it is, where the shapes allow it.
+    """
+    for signature in SIGNATURES:
+        if fits(shapes, signature):
+            variant = variant_of(signature.kind, shapes)
+            if asked in ("hpsv2.0", "hpsv2.1") and (signature.kind, variant) == ("open-clip", "ViT-H-14"):
+                return KnownKind(asked, variant)
+            return KnownKind(signature.kind, variant)
+    return None
+
+
+def fits(shapes: Shapes, signature: Signature) -> bool:
+    """Tell whether every tensor that has to be there is there, and none that has no place."""
+    return all(
+        name in shapes and shape_fits(shapes[name], pattern) for name, pattern in signature.shapes.items()
+    ) and all(re.fullmatch(signature.names, name) for name in shapes)
+
+
+def shape_fits(shape: tuple[int, ...], pattern: str) -> bool:
+    """Hold a shape against a pattern; a lone number may stand in a shape of its own."""
+    sides = pattern.split(",") if pattern else []
+    if not sides:
+        return shape in ((), (1,))
+    return len(sides) == len(shape) and all(
+        side == "*" or int(side) == length for side, length in zip(sides, shape, strict=True)
+    )
+
+
+def variant_of(kind: Kind, shapes: Shapes) -> str:
+    """Name the member of a kind, as far as its shapes tell."""
+    if kind == "lpips":
+        layers = sorted(name for name in shapes if re.fullmatch(r"lin\d\.model\.1\.weight", name))
+        return LPIPS.get(tuple(shapes[name][1] for name in layers), "unknown network")
+    if kind == "lpips-backbone":
+        other = "VGG-16" if "features.28.weight" in shapes else "SqueezeNet"
+        return "AlexNet" if shapes["features.0.weight"][2] == 11 else other
+    if kind == "open-clip" and "visual.proj" in shapes:
+        width, _, patch, _ = shapes["visual.conv1.weight"]
+        depth = len({name.split(".")[3] for name in shapes if name.startswith("visual.transformer.resblocks.")})
+        size = {(768, 12): "B", (1024, 24): "L", (1280, 32): "H", (1408, 40): "g"}.get((width, depth))
+        return f"ViT-{size}-{patch}" if size else f"ViT of width {width}, depth {depth}, patch {patch}"
+    return ""
 
 
 def known_weights(

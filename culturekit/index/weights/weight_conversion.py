@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from culturekit.errors import CultureKitError, IntegrityError, UsageError
-from culturekit.index.weights.weight_kinds import KINDS, Kind, recognised
+from culturekit.index.weights.known_weights import KINDS, Kind, recognised
 from culturekit.registry import needing
 from culturekit.storage.atomic import whole_file
 from culturekit.storage.digests import digest_file

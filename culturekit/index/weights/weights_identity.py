@@ -5,20 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from culturekit.errors import IntegrityError, UsageError
-from culturekit.storage.hub import hub_folder
-from culturekit.storage.model_files import check_safetensors, digest_of_files, read_json, read_json_list
-
-__all__ = [
-    "PICKLES",
-    "ModelFolder",
-    "check_safetensors",
-    "digest_of_files",
-    "find_model",
-    "no_weights",
-    "read_json",
-    "read_json_list",
-    "weight_files",
-]
+from culturekit.storage.model_files import digest_of_files, hub_folder, read_json
 
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
 TOLD_BY = (

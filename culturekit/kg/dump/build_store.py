@@ -10,9 +10,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from culturekit.kg.dump.item_batches import part_schema
-from culturekit.kg.dump.splice import Parts
-from culturekit.kg.statement_flags import COUNTRY_PROPERTIES, EDGE_PROPERTIES, flags_of
+from culturekit.kg.concepts import COUNTRY_PROPERTIES, EDGE_PROPERTIES, flags_of
+from culturekit.kg.dump.entities import part_schema
+from culturekit.kg.dump.read_dump import Parts
 from culturekit.records.schemas import ITEMS, STATEMENTS
 from culturekit.storage.arrays import save_array
 from culturekit.storage.atomic import clear_folder

@@ -14,29 +14,12 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from culturekit.errors import IntegrityError
-from culturekit.kg.dump.bzip2_ranges import Bzip2Range
-from culturekit.kg.dump.cut_lines import Block, CutLines, Piece
-from culturekit.kg.dump.cut_triples import CutTriples
-from culturekit.kg.dump.entities import Decode, Item, Malformed, decoder_for
-from culturekit.kg.dump.gzip_ranges import GzipRange
-from culturekit.kg.dump.item_batches import ItemBatch
-from culturekit.kg.dump.members import Chunk, FileRange
+from culturekit.kg.dump.cut_lines import Block, CutLines, CutTriples, Piece
+from culturekit.kg.dump.entities import Decode, Item, ItemBatch, Malformed, decoder_for
+from culturekit.kg.dump.members import Bzip2Range, Chunk, FileRange, GzipRange
 from culturekit.kg.dump.triples import triples_decoder
 from culturekit.storage.atomic import clear_folder, sync_tree, write_atomically
-from culturekit.storage.seals import is_sealed, seal
-
-__all__ = [
-    "RANGES",
-    "Bracket",
-    "Form",
-    "LineReader",
-    "Run",
-    "RunReport",
-    "Sample",
-    "Syntax",
-    "decoder_of",
-    "read_run",
-]
+from culturekit.storage.stage_folder import is_sealed, seal
 
 Form: TypeAlias = Literal["gzip", "bzip2", "plain", "chunks"]
 """How a run finds its bytes: as a range of a file, or given along."""

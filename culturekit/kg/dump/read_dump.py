@@ -1,22 +1,226 @@
 """A dump file to part tables: cut into runs, read by all workers, spliced together again."""
 
+import logging
 import queue
 import threading
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
-from itertools import chain, islice
+from dataclasses import dataclass, field, replace
+from itertools import chain, islice, takewhile
 from pathlib import Path
 
-from culturekit.errors import IntegrityError, UsageError
-from culturekit.kg.dump.bzip2_ranges import FIRST_BLOCK
-from culturekit.kg.dump.dump_runs import Form, Run, RunReport, Syntax, read_run
-from culturekit.kg.dump.gzip_ranges import second_member
-from culturekit.kg.dump.members import STDIN, Chunk, damaged, read_chunks
-from culturekit.kg.dump.splice import FileReport, Splice
-from culturekit.kg.dump.triples import looks_like_triples
-from culturekit.records.work import Work
+import polars as pl
+from msgspec.structs import replace as replace_struct
 
-__all__ = ["FORMS", "read_dump"]
+from culturekit.errors import IntegrityError, UsageError
+from culturekit.kg.dump.cut_lines import NOWHERE, Block, Piece, is_triple
+from culturekit.kg.dump.dump_runs import (
+    RANGES,
+    Bracket,
+    Form,
+    LineReader,
+    Run,
+    RunReport,
+    Sample,
+    Syntax,
+    decoder_of,
+    read_run,
+)
+from culturekit.kg.dump.entities import ItemBatch
+from culturekit.kg.dump.members import (
+    FIRST_BLOCK,
+    STDIN,
+    Chunk,
+    ZstdFrame,
+    combined,
+    damaged,
+    read_chunks,
+    read_members,
+    second_member,
+)
+from culturekit.kg.dump.triples import kept_lines, looks_like_triples, subject_of
+from culturekit.records.work import Work
+from culturekit.storage.atomic import clear_folder
+
+# Runs of a file to the whole of it: the lines between runs, the numbers of lines and members, the array's brackets.
+
+BRACKET = "not-an-entity"
+"""The reason under which a bracket counts that opens or closes nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The parts of a run, and what must be added to the places in them; `offset` only within the first member."""
+
+    folder: Path
+    count: int
+    lines: int
+    members: int
+    offset: int
+
+
+@dataclass(slots=True)
+class FileReport:
+    """What a file held, with lines and members numbered in the file."""
+
+    parts: list[Parts] = field(default_factory=list)
+    entities: int = 0
+    kinds: Counter[str] = field(default_factory=Counter)
+    malformed: Counter[str] = field(default_factory=Counter)
+    left_out: Counter[str] = field(default_factory=Counter)
+    samples: list[Sample] = field(default_factory=list)
+    members: int = 0
+    length: int = 0
+    starts: list[tuple[int, int, int]] = field(default_factory=list)
+    syntax: Syntax = "json"
+
+
+class Splice:
+    """Takes the reports of a file's runs in their order."""
+
+    def __init__(
+        self, name: str, file: int, folder: Path, languages: tuple[str, ...], *, syntax: Syntax = "json"
+    ) -> None:
+        """Begin at the first line of the file; lines between runs leave their parts in `folder`."""
+        clear_folder(folder)
+        self.name = name
+        self.report = FileReport(syntax=syntax)
+        self.seams = LineReader(decoder_of(syntax, languages), ItemBatch(folder, file))
+        self.kept = kept_lines(languages) if syntax == "triples" else None
+        self.open_block: Block | None = None
+        self.brackets: list[Bracket] = []
+        self.last_content = 0
+        self.open_piece = NOWHERE
+        self.lines = 0
+        self.offset = 0
+        self.checksum = 0
+
+    def add(self, run: RunReport, folder: Path, *, numbered: bool = False) -> None:
+        """Add a run; `numbered` says that its members and offsets are those of the file already."""
+        members, offset = (0, 0) if numbered else (self.report.members, self.offset)
+        self.verify_streams(run)
+        head = Piece(run.head.member + members, run.head.offset + (0 if run.head.member else offset), run.head.content)
+        self.open_piece = joined(self.open_piece, head)
+        if run.ends:
+            self.seam(self.open_piece)
+            tail = run.tail
+            self.open_piece = Piece(tail.member + members, tail.offset + (0 if tail.member else offset), tail.content)
+        for end in (run.first, run.last):
+            if end is not None:
+                begun = end.offset + (0 if end.member else offset)
+                self.go_on(Block(end.number + self.lines, end.member + members, begun, end.content))
+        self.report.parts.append(Parts(folder, run.parts, self.lines, members, offset))
+        self.take(run, members, offset)
+        self.lines += run.ends
+        self.report.members += run.members
+        self.report.length += run.length
+        self.offset = run.carry if run.members else self.offset + run.carry
+
+    def take(self, run: RunReport, members: int, offset: int) -> None:
+        """Count what the whole lines of a run were."""
+        self.report.entities += run.entities
+        self.report.kinds.update(run.kinds)
+        self.report.malformed.update(run.malformed)
+        self.report.left_out.update(run.left_out)
+        self.report.samples += [
+            Sample(s.line + self.lines, s.member + members, s.offset + (0 if s.member else offset), s.problem)
+            for s in run.samples
+        ]
+        self.report.starts += [
+            (member + members, place + (0 if member else offset), begin) for member, place, begin in run.starts
+        ]
+        self.brackets += [Bracket(bracket.line + self.lines, bracket.closes) for bracket in run.brackets]
+        if run.last_content:
+            self.last_content = max(self.last_content, run.last_content + self.lines)
+
+    def seam(self, piece: Piece) -> None:
+        """Read a line that no run saw whole, or the first line of a run."""
+        number, content = self.lines + 1, piece.content
+        if self.kept is not None and is_triple(content + b"\n"):
+            match = self.kept.match(b"\n" + content + b"\n")
+            if match:
+                self.go_on(Block(number, piece.member, piece.offset, match[0]))
+            return
+        if number == 1 and content.lstrip().startswith(b"["):
+            self.seams.brackets.append(Bracket(1, closes=False))
+            content = content.lstrip()[1:]
+        self.seams.read(content.strip(), number, piece.member, piece.offset)
+
+    def go_on(self, block: Block) -> None:
+        """Take lines about an entity; where they are about another than those before, that one is complete."""
+        before = self.open_block
+        if before is not None and subject_of(before.content) == subject_of(block.content):
+            self.open_block = replace_struct(before, content=before.content + block.content)
+            return
+        self.end_block()
+        self.open_block = block
+
+    def end_block(self) -> None:
+        """Read the entity that was open."""
+        if (block := self.open_block) is not None:
+            self.seams.read(block.content, block.number, block.member, block.offset)
+        self.open_block = None
+
+    def verify_streams(self, run: RunReport) -> None:
+        """Hold the checksum of every bzip2 stream against those of its blocks."""
+        for ends, value in run.checks:
+            if not ends:
+                self.checksum = combined(self.checksum, value)
+                continue
+            if value != self.checksum:
+                raise IntegrityError(
+                    "damaged: the checksum of a stream is not that of its blocks",
+                    where=self.name,
+                    found=f"the damage in member {self.report.members}",
+                    hint="Nothing was published. Fetch the file again and check it against the published checksum.",
+                )
+            self.checksum = 0
+
+    def finish(self) -> FileReport:
+        """Read the last line, check the brackets, and give the report of the file."""
+        if self.open_piece.content:
+            self.seam(self.open_piece)
+        self.end_block()
+        self.seams.batch.write()
+        reader, report = self.seams, self.report
+        report.parts.append(Parts(reader.batch.folder, reader.batch.parts, 0, 0, 0))
+        report.entities += reader.entities
+        report.kinds.update(reader.counts())
+        report.malformed.update(reader.malformed)
+        report.left_out.update(reader.batch.left_out)
+        report.samples = sorted(report.samples + reader.samples, key=lambda sample: sample.line)
+        self.check_brackets(max(self.last_content, reader.last_content))
+        return report
+
+    def check_brackets(self, last_content: int) -> None:
+        """An array that is opened and never closed was cut off; a bracket elsewhere is a malformed line."""
+        brackets = sorted(self.brackets + self.seams.brackets, key=lambda bracket: bracket.line)
+        opened = bool(brackets) and brackets[0] == Bracket(1, closes=False)
+        closing = next((bracket for bracket in brackets if bracket.closes), None) if opened else None
+        if opened and closing is None:
+            member = max(self.report.members - 1, 0)
+            raise IntegrityError(
+                "the file ends before the array does",
+                where=self.name,
+                expected="a last line with ]",
+                found=f"its end at byte {self.report.length:,} of the JSON, in member {member}",
+                hint="Nothing was published. The download was probably cut: fetch the file again.",
+            )
+        stray = [bracket for bracket in brackets[1:] if bracket is not closing] if opened else brackets
+        if closing is not None and max(last_content, *(bracket.line for bracket in brackets)) > closing.line:
+            raise IntegrityError(
+                "there is more after the end of the array", where=f"{self.name}, after line {closing.line}"
+            )
+        if stray:
+            self.report.malformed[BRACKET] += len(stray)
+            self.report.entities += len(stray)
+            self.report.samples.append(Sample(stray[0].line, 0, 0, f"{BRACKET}: a bracket without its array"))
+
+
+def joined(piece: Piece, more: Piece) -> Piece:
+    """Put two pieces of a line together; the line begins where its first byte stands."""
+    return Piece(piece.member, piece.offset, piece.content + more.content) if piece.content else more
+
 
 SMALLEST_RANGE, LARGEST_RANGE = 4_000_000, 16_000_000
 """Compressed bytes in a run; the number of workers does not enter, so that a resumed run finds the same ones."""
@@ -179,3 +383,83 @@ def grouped(chunks: Iterable[Chunk], at_once: int) -> Iterator[list[tuple[Chunk,
         runs.append(tuple(run))
     if runs:
         yield runs
+
+
+# One line of a dump by its place, read from the nearest place before it where reading can begin.
+
+logger = logging.getLogger(__name__)
+
+FAR = 4_000_000_000
+"""Plain bytes that take long enough to decompress, some five seconds, for the reader to be told why."""
+
+STRETCH = 8_000_000
+"""Compressed bytes that are looked through at once."""
+
+
+def read_line(dump: Path, *, member: int, offset: int, starts: pl.DataFrame | None = None) -> str:
+    """Read the line that begins at an offset of a decompressed member, without its comma; of triples all of an entity.
+
+    `starts` has the places of this file where reading can begin (`STARTS`); without them it begins at the beginning.
+    """
+    lines = lines_from(dump, member, offset, starts)
+    first = next(lines, b"")
+    if not first:
+        raise IntegrityError("the dump has no such line", where=str(dump), found=f"member {member}, byte {offset}")
+    if entity := subject_of(first):
+        about = chain([first], takewhile(lambda line: subject_of(line) in {entity, None}, lines))
+        return b"\n".join(line for line in about if subject_of(line)).decode("utf-8")
+    return first.decode("utf-8").strip().removesuffix(",")
+
+
+def lines_from(dump: Path, member: int, offset: int, starts: pl.DataFrame | None) -> Iterator[bytes]:
+    """Read the lines that begin at an offset or after it."""
+    content = b""
+    for chunk in chunks_near(dump, member, offset, starts):
+        if chunk.member < member or (chunk.member == member and chunk.offset + len(chunk.content) <= offset):
+            continue
+        content += chunk.content[max(0, offset - chunk.offset) if chunk.member == member else 0 :]
+        *whole, content = content.split(b"\n")
+        yield from whole
+    if content:
+        yield content
+
+
+def chunks_near(dump: Path, member: int, offset: int, starts: pl.DataFrame | None) -> Iterator[Chunk]:
+    """Read a dump from the nearest place before a line."""
+    before = (pl.col("member") < member) | ((pl.col("member") == member) & (pl.col("offset") <= offset))
+    near = starts.filter(before).sort("member", "offset").tail(1) if starts is not None else pl.DataFrame()
+    if near.is_empty():
+        return read_chunks(dump)
+    first, place, begin = near.row(0)[-3:]
+    if first == member and offset - place > FAR:
+        logger.warning(
+            "%s is one member: %.0f GB before the line are decompressed first; the published dumps have many",
+            dump, (offset - place) / 1e9,
+        )  # fmt: skip
+    return (
+        replace(chunk, member=chunk.member + first, offset=chunk.offset + (0 if chunk.member else place))
+        for chunk in (frames_from if dump.suffix == ".zst" else ranges_from)(dump, begin)
+    )
+
+
+def ranges_from(dump: Path, begin: int) -> Iterator[Chunk]:
+    """Read a file from a member, a block or a byte on, a stretch at a time; all is counted from there."""
+    form = FORMS.get(dump.suffix, "plain")
+    unit = 8 if form == "bzip2" else 1
+    end, member, carry = unit * dump.stat().st_size, 0, 0
+    while begin < end:
+        stretch = RANGES[form](dump, begin, min(begin + unit * STRETCH, end))
+        within = last = 0
+        for chunk in stretch.chunks():
+            last, offset = chunk.member, chunk.offset + (0 if chunk.member else carry)
+            within = offset + len(chunk.content)
+            yield replace(chunk, member=last + member, offset=offset)
+        carry = within if last == stretch.members else 0
+        begin, member = stretch.stop, member + stretch.members
+
+
+def frames_from(dump: Path, begin: int) -> Iterator[Chunk]:
+    """Read zstd from a frame on."""
+    with dump.open("rb") as file:
+        file.seek(begin)
+        yield from read_members(file, ZstdFrame, name=str(dump))

@@ -21,8 +21,6 @@ from culturekit.kg.dump.entities import (
     number_of_target,
 )
 
-__all__ = ["LACKS", "kept_lines", "looks_like_triples", "subject_of", "triples_decoder"]
-
 LACKS = ("ranks", "qualifiers", "sitelinks", "titles")
 """What a truthy dump does not say."""
 

@@ -14,9 +14,9 @@ from rdflib import RDFS, Graph, Literal, Namespace, URIRef
 from rdflib.namespace import NamespaceManager
 
 from culturekit.errors import UsageError
+from culturekit.kg.countries import QID, number_of_item
 from culturekit.kg.dump.build_store import NO_DUMP, store_rows
-from culturekit.kg.looking.neighbourhood import Neighbour, Neighbourhood, StatedEdge
-from culturekit.kg.qids import QID, number_of_item
+from culturekit.kg.inspection.neighbourhood import Neighbour, Neighbourhood, StatedEdge
 from culturekit.records.choices import TRIPLE_SUFFIXES, GraphFormat
 from culturekit.records.schemas import ITEMS, STATEMENTS
 from culturekit.records.work import Outcome, Work

@@ -9,7 +9,7 @@ import networkx
 from PIL import Image, ImageDraw, ImageFont
 
 from culturekit.errors import UsageError
-from culturekit.kg.looking.explanation import Explanation, PathStep
+from culturekit.kg.inspection.explain import Explanation, PathStep
 from culturekit.storage.atomic import write_atomically
 
 WIDTH, HEIGHT = 170, 44

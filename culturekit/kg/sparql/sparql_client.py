@@ -11,8 +11,6 @@ from SPARQLWrapper import JSON, POST, SPARQLWrapper
 from culturekit.kg.web.pinned_connection import LONGEST_ANSWER, check_contact
 from culturekit.kg.web.polite_source import KeptAnswers, Pace, PoliteSource
 
-__all__ = ["Row", "SparqlClient", "Term"]
-
 MAX_BYTES = 256_000_000
 PER_SECOND = 1000.0
 """No limit of ours: an endpoint of one's own answers as fast as it can; Wikimedia's keeps the pace of Wikimedia."""

@@ -6,8 +6,6 @@ all triples, and each orders its rows fully, so that pages neither overlap nor l
 
 from collections.abc import Sequence
 
-__all__ = ["PAGE_ROWS", "children", "counts", "statements", "terms", "titles"]
-
 PAGE_ROWS = 5_000
 """Rows of a page; below the caps that public servers put on a result."""
 

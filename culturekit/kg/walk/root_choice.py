@@ -9,13 +9,10 @@ from pydantic import Field
 
 from culturekit.errors import ConfigError, Problem
 from culturekit.kg.concepts import Concept, load_concepts, with_hops
-from culturekit.kg.qids import Qid
+from culturekit.kg.countries import Qid
 from culturekit.records.choices import CountryChoice, Ended, Ranks
 from culturekit.stages.stage_command import Typed
-from culturekit.storage.yaml_model import StrictModel, validate
-from culturekit.storage.yaml_source import read_yaml
-
-__all__ = ["RootChoice", "Roots", "load_successors"]
+from culturekit.storage.yaml_source import StrictModel, read_yaml, validate
 
 
 class SuccessorFile(StrictModel):

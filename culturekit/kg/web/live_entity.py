@@ -9,12 +9,10 @@ import msgspec
 from qwikidata.entity import WikidataItem
 
 from culturekit.errors import UpstreamUnavailable, UsageError
+from culturekit.kg.countries import number_of_item
 from culturekit.kg.dump.entities import ENTITY_STATEMENTS
-from culturekit.kg.qids import number_of_item
 from culturekit.kg.web.pinned_connection import check_contact
 from culturekit.kg.web.polite_source import WIKIMEDIA_A_MINUTE, KeptAnswers, Pace, PoliteSource
-
-__all__ = ["WIKIDATA", "LiveEntity", "LiveStatement", "live_entity"]
 
 WIKIDATA = "https://www.wikidata.org/wiki/Special:EntityData"
 MOST_BYTES = 50_000_000

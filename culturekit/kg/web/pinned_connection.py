@@ -17,16 +17,6 @@ from urllib.parse import SplitResult, urlsplit
 from culturekit.errors import UpstreamUnavailable, UsageError
 from culturekit.llm.clients.timed_socket import TimedSocket
 
-__all__ = [
-    "LONGEST_ANSWER",
-    "PinnedConnection",
-    "address_of",
-    "check_contact",
-    "check_url",
-    "connect_to",
-    "retry_after",
-]
-
 PORTS = {"http": 80, "https": 443}
 
 

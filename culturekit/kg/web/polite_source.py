@@ -34,8 +34,6 @@ from culturekit.storage.atomic import write_atomically
 from culturekit.storage.digests import digest
 from culturekit.version import VERSION
 
-__all__ = ["AT_ONCE", "KEPT", "WIKIMEDIA_A_MINUTE", "KeptAnswers", "Pace", "Passing", "PoliteSource", "Reply"]
-
 logger = logging.getLogger(__name__)
 
 KEPT = "What was answered is kept: run the same command again and it goes on from there."

@@ -1,7 +1,7 @@
 """The clients culturekit knows by name."""
 
-from culturekit.contract import Contract, hold, shown
 from culturekit.llm.client import Client, Failure, FreeClient, Outgoing, Reply, Request
+from culturekit.plugins import Contract, hold, shown
 from culturekit.registry import Entry, Registry
 
 OPTIONS = "culturekit.llm.clients.client_options"
@@ -48,7 +48,7 @@ CLIENTS: Registry[Client | FreeClient] = Registry(
             "simulated",
             "culturekit.builders.simulated.simulated_model:make",
             "a model of the simulated world, offline; it errs as its dials say, and stands for no model",
-            options="culturekit.builders.simulated.manner:Options",
+            options="culturekit.builders.simulated.simulated_model:Options",
         ),
         Entry(
             "openai",

@@ -2,8 +2,6 @@
 
 from culturekit.metrics.catalog.metric import describe
 
-__all__ = ["AHEAD"]
-
 CULTIVATE = "Culture in Action: Evaluating Text-to-Image Models through Social Activities (CULTIVate), section 3.2"
 
 LADDER = (

@@ -4,8 +4,6 @@ from functools import partial
 
 from culturekit.metrics.catalog.metric import describe
 
-__all__ = ["AUDITS", "QUESTIONS"]
-
 INTERVAL = (
     "The interval is t over prompts under the target population, which needs 20 prompts, and over images within "
     "prompts under these. It does not speak about other judges, and how wrong the judge is stands in no interval."

@@ -4,8 +4,6 @@ from functools import partial
 
 from culturekit.metrics.catalog.metric import describe
 
-__all__ = ["CAPTIONS"]
-
 PAPER = "On the Cultural Gap in Text-to-Image Generation (C³), section 4.2, equations 3 to 6"
 
 LABSE = "that of the text encoder (LaBSE: Apache-2.0)"

@@ -2,8 +2,6 @@
 
 from culturekit.metrics.catalog.metric import describe
 
-__all__ = ["DIVERSITY"]
-
 CUBE = "Kannen et al. 2024, Beyond Aesthetics: Cultural Competence in Text-to-Image Models (CUBE), section 5"
 
 MAPPING_PITFALLS = (

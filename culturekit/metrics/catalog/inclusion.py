@@ -2,8 +2,6 @@
 
 from culturekit.metrics.catalog.metric import describe
 
-__all__ = ["INCLUSION"]
-
 PAPER = "Towards Geographic Inclusion in the Evaluation of Text-to-Image Models (Hall et al. 2024)"
 
 TASK1 = "task1: one row per annotation of a triplet"

@@ -4,8 +4,6 @@ from dataclasses import replace
 
 from culturekit.metrics.catalog.metric import Metric, describe
 
-__all__ = ["LINGUISTIC"]
-
 PAPER = "Linguistic and Cultural Biases in Text-to-Image Generative Models (Cheung, Couture and Zhou 2023)"
 
 CLIP = "that of the image-text encoder (CLIP: MIT)"

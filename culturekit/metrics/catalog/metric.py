@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-__all__ = ["Direction", "Metric", "describe", "scale_of"]
-
 Direction: TypeAlias = Literal["higher", "lower", "neither"]
 
 

@@ -4,8 +4,6 @@ from functools import partial
 
 from culturekit.metrics.catalog.metric import describe
 
-__all__ = ["REALISM"]
-
 UNBOUNDED = float("inf")
 
 PRDC_PAPER = "Naeem et al. 2020, Reliable Fidelity and Diversity Metrics for Generative Models"

@@ -4,8 +4,6 @@ from functools import partial
 
 from culturekit.metrics.catalog.metric import Metric, describe
 
-__all__ = ["STATISTICS"]
-
 UNBOUNDED = float("inf")
 
 VALUES = "values: metric, model, benchmark, concept, country, group, params, item, prompt_id, value"

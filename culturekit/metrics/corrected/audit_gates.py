@@ -1,37 +1,197 @@
 """Which audits carry a correction: one set of rules for all kernels. What breaks one is refused, with the reason."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from culturekit.errors import UsageError
-from culturekit.metrics.corrected.audit_design import Design, check_design
-from culturekit.metrics.corrected.audited_places import in_places, said_adrift
-from culturekit.metrics.diversity.kernels import Weights
-from culturekit.records.none_of_these import NO_CULTURE, NONE_MEANS, NOT_IN_LIST
+from culturekit.metrics.arguments import check_choice
+from culturekit.metrics.diversity.kernel_diversity import Weights
+from culturekit.records.choices import NO_CULTURE, NONE_MEANS, NOT_IN_LIST
+from culturekit.storage.digests import digest
 
-__all__ = [
-    "FEWEST_AUDITED",
-    "FEWEST_GOLD",
-    "LOWEST_AGREEMENT",
-    "MOST_UNPLACED",
-    "NOTHING",
-    "TakenAnswers",
-    "anchoring_seen",
-    "answers_about",
-    "audited_answers",
-    "closest_level",
-    "compared_halves",
-    "gold_of",
-    "labelled",
-    "refuse_disagreement",
-    "told_apart",
-    "unanchored",
-    "unplaced_answers",
-]
+# Whether the images that people answered about are an even draw of a model's images: else they speak for a part.
+
+Design: TypeAlias = Literal["drawn", "unknown"]
+"""How the audited images were chosen: drawn evenly, which is checked, or in a way that nobody knows."""
+
+FEWEST_ANSWERED = 0.8
+"""Share of the drawn images of a prompt or mapped label that is to be answered where it matters."""
+
+MATTERS = 0.05
+"""A prompt or mapped label matters if it has so much of the drawn images, and at least FEWEST_DRAWN of them; and if it
+has these and not one was answered, which chance does not do."""
+
+FEWEST_DRAWN = 5
+
+REDRAWN = 1999
+"""Even draws that an audit is held against: one that is less even than all of them was not drawn evenly."""
+
+FARTHEST = 4.0
+"""Standard errors by which the scores of audited images may lie above or below those of all images."""
+
+LABEL = "mapped labels"
+"""What the country of an image is, where nothing else is said."""
+
+HINT = "Ask about the images that audit_sample drew, and about all of them."
+
+
+def drawing_of(sample: pl.DataFrame) -> str:
+    """Name a drawing by the images that were drawn; answers to it carry the name."""
+    return digest(sample["image_id"].sort().to_list())[:16]
+
+
+def check_drawing(answers: pl.DataFrame, sample: pl.DataFrame) -> None:
+    """Refuse answers that were given to another drawing: the images of this one may not have been asked about."""
+    if "drawing" not in answers.columns:
+        return
+    wanted = sample["drawing"].unique() if "drawing" in sample.columns else pl.Series([drawing_of(sample)])
+    other = answers.filter(pl.col("drawing").is_not_null(), ~pl.col("drawing").is_in(wanted.implode()))
+    if other.height:
+        raise UsageError(
+            "answers belong to another drawing of images than the sample",
+            expected=f"drawing {', '.join(wanted.sort())}",
+            found=f"{', '.join(other['drawing'].unique().sort())}: {other.height} of {answers.height} answers",
+            hint="Give the sample that the form was made with.",
+        )
+
+
+def check_response(nearest: pl.DataFrame, answers: pl.DataFrame, sample: pl.DataFrame) -> None:
+    """Refuse answers to another drawing or about images not drawn, and drawings of which a part was not answered."""
+    check_drawing(answers, sample)
+    answered = answers["image_id"].unique()
+    drawn = sample.join(nearest.select("image_id"), on="image_id", how="semi")
+    outside = answered.filter(~answered.is_in(drawn["image_id"].implode()))
+    if outside.len():
+        raise UsageError(
+            "people answered about images that were not drawn for the audit",
+            where=f"image {outside.sort()[0]!r}",
+            expected="answers about drawn images only",
+            found=f"{outside.len()} of {answered.len()} outside the sample",
+            hint=HINT,
+        )
+    told = drawn.with_columns(answered=pl.col("image_id").is_in(answered.implode()))
+    for column, name in (("prompt_id", "prompt"), ("stratum", "mapped label")):
+        parts = told.group_by(column).agg(drawn=pl.len(), share=pl.col("answered").mean()).sort("share", column)
+        much = (pl.col("drawn") >= MATTERS * drawn.height) | (pl.col("share") == 0)
+        matter = parts.filter(pl.col("drawn") >= FEWEST_DRAWN, much)
+        low = matter.filter(pl.col("share") < FEWEST_ANSWERED)
+        if low.height or told["answered"].sum() < FEWEST_ANSWERED * drawn.height:
+            share = low["share"][0] if low.height else told["answered"].sum() / drawn.height
+            raise UsageError(
+                "too few of the drawn images were answered",
+                where=f"{name} {low[column][0]!r}" if low.height else "the whole sample",
+                expected=f"at least {FEWEST_ANSWERED:.0%}",
+                found=f"{float(share):.0%}",
+                hint="Those without an answer are seldom like the others: ask about them too.",
+            )
+
+
+def check_design(
+    images: pl.DataFrame, answers: pl.DataFrame, sample: pl.DataFrame | None, design: Design, *, label: str = LABEL
+) -> None:
+    """Refuse answers about images that are no even draw, unless nobody knows how they were chosen.
+
+    Args:
+        images: all images: image_id, prompt_id, country, and score where it is known how clear each case is.
+        answers: image_id, and `drawing` where the form knew it.
+        sample: AUDIT_SAMPLE: which images people were asked about.
+        design: `unknown` looks at no draw; what comes of it is to be marked.
+        label: what the column country holds.
+    """
+    check_choice("design", design, ("drawn", "unknown"))
+    if design == "unknown":
+        if sample is not None:
+            raise UsageError("a sample is given, so the design is known", expected="a sample, or an unknown design")
+        return
+    if sample is not None:
+        check_response(images, answers, sample)
+    check_even_draw(images, answers["image_id"].unique(), label=label)
+
+
+def check_even_draw(nearest: pl.DataFrame, answered: pl.Series, *, label: str = LABEL) -> None:
+    """Refuse an audit that met prompts, mapped labels or clear cases far less evenly than a random draw would."""
+    told = nearest.with_columns(answered=pl.col("image_id").is_in(answered.implode()))
+    rng = np.random.default_rng(0)  # of the yardstick alone: the same audit is always judged alike
+    for column, name in (("prompt_id", "prompts"), ("country", label)):
+        parts = told.group_by(column).agg(images=pl.len(), met=pl.col("answered").sum()).sort(column)
+        if uneven(parts["images"].to_numpy().astype(np.int64), parts["met"].to_numpy().astype(np.int64), rng):
+            least = parts.with_columns(rate=pl.col("met") / pl.col("images")).sort("rate", column)
+            raise not_even(name, f"{least[column][0]!r}: {least['met'][0]} of {least['images'][0]} images")
+    if "score" not in told.columns:
+        return
+    away = distance(told["score"].to_numpy().astype(np.float64), told["answered"].to_numpy())
+    if abs(away) > FARTHEST:
+        which = "more" if away > 0 else "less"
+        raise not_even("clear and unclear images", f"images that are {which} like their matches than the others")
+
+
+def not_even(what: str, found: str) -> UsageError:
+    """Say what an audit did not meet evenly."""
+    return UsageError(
+        f"the audited images are no even draw over {what}",
+        expected="each image with the same chance",
+        found=found,
+        hint=HINT,
+    )
+
+
+def uneven(images: NDArray[np.int64], met: NDArray[np.int64], rng: np.random.Generator) -> bool:
+    """Tell whether every one of many random draws meets the parts more evenly."""
+    total, audited = int(images.sum()), int(met.sum())
+    if len(images) == 1 or audited == total:
+        return False
+    expected = images * audited / total
+    drawn = rng.multivariate_hypergeometric(images, audited, size=REDRAWN, method="marginals")
+    far = ((drawn - expected) ** 2 / expected).sum(axis=1)
+    return bool(((met - expected) ** 2 / expected).sum() > far.max() + 1e-9)
+
+
+def distance(scores: NDArray[np.float64], answered: NDArray[np.bool_]) -> float:
+    """Give by how many standard errors the ranks of audited images' scores lie above those of all images."""
+    known = np.isfinite(scores)
+    scores, answered = scores[known], answered[known]
+    n, audited = len(scores), int(answered.sum())
+    if not 0 < audited < n:
+        return 0.0
+    _, place, times = np.unique(scores, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(times) - (times - 1) / 2)[place]
+    spread = float(ranks.std(ddof=1))
+    if spread == 0:
+        return 0.0
+    error = spread * math.sqrt(1 / audited - 1 / n)
+    return float(ranks[answered].mean() - ranks.mean()) / error
+
+
+# Where things lie that people named: an answer may leave out the country of an artifact, or its continent.
+
+WIDER = ("continent", "country")
+
+
+def lone_continent(country: pl.Expr) -> pl.Expr:
+    """Name the continent of a country whose continent nobody knows: none that has another country."""
+    return pl.format("(the continent of {})", country)
+
+
+def in_places(answers: pl.DataFrame, nearest: pl.DataFrame) -> pl.DataFrame:
+    """Let answers that name an artifact or a country alone name the country and the continent of it in the matches."""
+    for column, wider in (("artifact_id", "country"), ("country", "continent")):
+        known = nearest.select(column, wider).drop_nulls().unique().sort(pl.all())
+        lies_in = pl.col(column).replace_strict(dict(known.iter_rows()), default=None, return_dtype=pl.String)
+        answers = answers.with_columns(pl.coalesce(wider, lies_in).alias(wider))
+    return answers
+
+
+def said_adrift(said: pl.DataFrame) -> Mapping[str, float]:
+    """Give the share of images of which an answer does not say the country, or the continent, of what it names."""
+    named, images = said.filter(~pl.col("none_of_these")), said["image_id"].n_unique()
+    return {level: named.filter(pl.col(level).is_null())["image_id"].n_unique() / images for level in WIDER}
+
 
 FEWEST_AUDITED = 30
 """With fewer audited images the intervals are not known to hold."""
@@ -285,3 +445,127 @@ def placed_answers(answers: pl.DataFrame, weights: Weights) -> pl.DataFrame:
             found="wider answers only, or that nobody can tell",
         )
     return placed
+
+
+# What is said beside numbers that an audit corrected, and that nobody can check.
+
+MOST_UNHELD = 0.1
+"""Share of answers above which it is marked that nobody knows how good their raters are, or what their forms listed
+first: where a quarter of a tenth is wrong, 2.5 labels in 100 are, which moves a diversity by .01 at most."""
+
+ANCHORED = "anchored answers left out"
+"""What is said beside numbers of raters who keep to the mapped label where the form lists it first."""
+
+UNSEEN_LISTS = "anchoring not known"
+"""What is said beside numbers of people of whom nobody knows whether what an image was mapped to stood first."""
+
+SIMULATED = "simulated"
+"""The pool of raters who know what was drawn, and see no list."""
+
+ONE_RATER, DESIGN_UNKNOWN = "one rater", "design unknown"
+"""What is said beside every number that an audit corrected which allows no look at its raters, or at its draw."""
+
+NONE_UNDIVIDED = "none not told apart"
+"""What is said where people could only say none of these: what shows no culture and what is not in the list are then
+taken to be alike."""
+
+FEW_RATED = "quality of a part"
+"""What is said beside products with a quality that is known of some images."""
+
+MARKS = {
+    ANCHORED: "Raters named what an image was mapped to more often where the form listed it first: answers about these "
+    "images are left out of corrected scores.",
+    UNSEEN_LISTS: "Nobody knows whether people were shown what images were mapped to: raters who keep to that let the "
+    "mapping look too good. The form audit tells (offered_first).",
+    ONE_RATER: "Corrected scores rest on one rater per image, or over a tenth of them do, whom neither ten gold items "
+    "nor others' answers hold: errors cannot be seen, and no interval has them.",
+    FEW_RATED: "Corrected qVS takes images without a known quality, over a fifth, to be like the others.",
+    DESIGN_UNKNOWN: "Nobody knows how the audited images were chosen: intervals of corrected scores promise nothing.",
+    NONE_UNDIVIDED: "People could only say none of these: corrected scores take images of no culture, of cultures that "
+    "are not in the list, and those nobody could place to be alike. The form audit tells them apart.",
+}
+"""What marks of corrected scores (`params.marked`) mean."""
+
+
+def marks_of(images: pl.DataFrame, audit: pl.DataFrame, pool: str | None, design: Design, column: str) -> list[str]:
+    """Say what is to stand beside numbers that the audit of some images corrects at a level, if nobody can check it.
+
+    That is a design that is not known, raters of whom hardly an answer can be held against another's or a gold item, or
+    forms of which nobody knows what they listed first.
+    """
+    told = told_apart(audit if pool is None else audit.filter(pool=pool))
+    answers = told.join(images.select("image_id"), on="image_id", how="semi")
+    kept = unanchored(answers) if anchoring_seen(told) else answers
+    gold = labelled(gold_of(told, column), column).group_by("annotator").len("asked")
+    undivided = (answers["none_of_these"] & answers["none_means"].is_null()).any()
+    return (
+        [ANCHORED] * (kept.height < answers.height)
+        + [UNSEEN_LISTS] * lists_unseen(kept, told)
+        + [ONE_RATER] * rest_on_one(labelled(kept, column), gold)
+        + [DESIGN_UNKNOWN] * (design == "unknown")
+        + [NONE_UNDIVIDED] * undivided
+    )
+
+
+def rest_on_one(answers: pl.DataFrame, gold: pl.DataFrame) -> bool:
+    """Tell whether over MOST_UNHELD of answers are of raters of whom fewer than FEWEST_GOLD can be held against others.
+
+    Args:
+        answers: image_id, annotator.
+        gold: annotator, asked: how many gold items each answered.
+    """
+    together = answers.with_columns(together=pl.col("annotator").n_unique().over("image_id") > 1)
+    raters = together.group_by("annotator").agg(said=pl.len(), held=pl.col("together").sum())
+    held = pl.col("held") + pl.col("asked").fill_null(0)
+    alone = raters.join(gold, on="annotator", how="left").filter(held < FEWEST_GOLD)["said"].sum()
+    return bool(alone > MOST_UNHELD * answers.height)
+
+
+def lists_unseen(answers: pl.DataFrame, audit: pl.DataFrame) -> bool:
+    """Tell whether of over MOST_UNHELD of people's answers nobody knows if a list anchored them.
+
+    That is where nobody knows what stood first, or it was the mapped label and there is too little to compare with.
+    """
+    people = answers.filter(pl.col("pool") != SIMULATED)
+    if people.is_empty() or "offered_first" not in people.columns:
+        return people.height > 0
+    unseen = pl.col("offered_first").is_null() | (pl.col("offered_first") & (compared_halves(audit) is None))
+    return bool(people.select(unseen.mean() > MOST_UNHELD).item())
+
+
+# What nobody could tell: the answers as they would be if all such images were like most, or all different.
+
+Supposed: TypeAlias = Literal["if_alike", "if_different"]
+SUPPOSED: tuple[Supposed, ...] = ("if_alike", "if_different")
+"""The two ends between which the images lie that nobody could tell."""
+
+MOST_LABELS = 20
+"""With so many labels of their own images are different enough: two of them hardly ever meet in a batch."""
+
+LABELS = ("artifact_id", "country", "continent")
+"""What somebody named of such an image stays."""
+
+
+def answers_if(supposed: Supposed, answers: pl.DataFrame, weights: Weights) -> pl.DataFrame | None:
+    """Let images of which no answer names the level that a kernel looks at show what most show, or each a thing apart.
+
+    None where all images are placed.
+    """
+    column = closest_level(weights)[1]
+    told = told_apart(answers).with_columns(placed=pl.col("none_of_these") | pl.col(column).is_not_null())
+    untold, placed = told.filter(~pl.col("placed").any().over("image_id")), told.filter("placed")
+    if untold.is_empty() or placed.is_empty():
+        return None
+    if supposed == "if_alike":
+        levels = ("none_of_these", *LABELS[LABELS.index(column) :])
+        most = placed.group_by(levels).len().sort("len", *levels, descending=[True] + [False] * len(levels)).row(0)
+        labels = dict.fromkeys(LABELS) | dict(zip(levels, most, strict=False))
+        named = untold.with_columns(pl.lit(said, told.schema[level]).alias(level) for level, said in labels.items())
+    else:
+        known = {level: pl.col(level).max().over("image_id") for level in LABELS}
+        known["continent"] = pl.coalesce(known["continent"], lone_continent(known["country"]))
+        number = pl.col("image_id").rank("dense") % MOST_LABELS
+        own = pl.format("(cannot tell {}) {}", number, known["continent"].fill_null(""))
+        apart = (known[level].fill_null(own).alias(level) for level in LABELS)
+        named = untold.with_columns(*apart, none_of_these=pl.lit(value=False))
+    return pl.concat([placed, named]).with_columns(none_means=pl.lit(None, pl.String)).drop("placed")

@@ -1,18 +1,35 @@
 """Which images people should look at: an even draw over prompts and what the images were mapped to."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from culturekit.defaults import BATCH_SIZE, CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.metrics.arguments import argument_error, check_choice
 from culturekit.metrics.corrected.audit_gates import FEWEST_AUDITED
-from culturekit.records.schemas import AUDIT_SAMPLE
-
-__all__ = ["Per", "audit_sample"]
+from culturekit.metrics.corrected.audited_counts import (
+    NONE,
+    added_distance,
+    audited_counts,
+    continents_of,
+    counted_images,
+    label_column,
+    numbered_images,
+    numbered_parents,
+)
+from culturekit.metrics.corrected.corrected_diversity import checked_options, mean_of_labels
+from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity
+from culturekit.metrics.corrected.imputed_prompts import Findings, drawn_rows, impute
+from culturekit.metrics.corrected.rectified import parted, rectified
+from culturekit.metrics.diversity.kernel_diversity import Kernel, Weights, check_weights
+from culturekit.records.arrays import Array
+from culturekit.records.schemas import AUDIT_SAMPLE, AUDITS
 
 Per: TypeAlias = Literal["model", "concept"]
 """Of what so many images are drawn: of a model, shared among its concepts, or of each of its concepts."""
@@ -90,3 +107,248 @@ def shuffled_codes(labels: pl.Series, rng: np.random.Generator) -> np.ndarray[tu
     """Number the labels from 0 in a random order."""
     codes = np.unique(labels.fill_null("").to_numpy(), return_inverse=True)[1]
     return np.asarray(rng.permutation(int(codes.max()) + 1)[codes])
+
+
+# How wide the interval of a corrected diversity will be, before anybody has labelled an image: audits are simulated.
+#
+# What each image shows is drawn, from an assumed accuracy of the mapping or from a first, smaller audit; images are
+# drawn as `audit_sample` draws them, and the estimator is asked for its interval.
+
+TIMES = 4
+"""Audits that are simulated for one width: their widths scatter by about a tenth."""
+
+NEAR = 0.5
+"""Part of the wrong labels that are taken to be of the same continent."""
+
+ROUNDS, ROUNDS_OF_PROMPTS = 300, 20
+
+FEWEST, TRIED = 2.0, 60
+"""Images of a label that is there at all, and numbers of them that are tried."""
+
+LIKE = 10.0
+"""Images of the model that a prompt is taken to be like."""
+
+MORE = 1.05
+"""So many times as many images are tried while the width that is simulated lies above the one that is asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Concept:
+    """The images of a model and concept, and the chances of what they show by prompt and mapped label.
+
+    `right` and `doubt` say how often raters are right, as those of a first audit are.
+    """
+
+    nearest: pl.DataFrame
+    numbered: pl.DataFrame
+    mapped: NDArray[np.int64]
+    parents: NDArray[np.int64]
+    none: int
+    chances: Array
+    diversity: ExpectedDiversity
+    right: float = 1.0
+    doubt: float = 0.0
+
+    def width(self, n: int, *, confidence: float, rng: np.random.Generator) -> tuple[float, float]:
+        """Simulate audits of n images; give the root of the mean square of their widths, and if raters were known."""
+        codes = self.numbered.select("prompt", "label").to_numpy()
+        squares = []
+        for _ in range(TIMES):
+            shown = drawn_rows(self.chances[codes[:, 0], codes[:, 1]], rng)
+            ids = draw(self.nearest, n=n, rng=rng, stratum="country")["image_id"]
+            rows = self.numbered.with_row_index("place").filter(pl.col("image_id").is_in(ids.implode()))["place"]
+            asked = rows.to_numpy()
+            found = Findings(
+                codes[asked, 0], codes[asked, 1], np.eye(len(self.parents))[shown[asked]], self.right, self.doubt
+            )
+            told = parted(self.mapped, found, self.parents, self.none, rng=rng)
+            answer = rectified(self.mapped, found, told, self.diversity, confidence=confidence, rng=rng)
+            squares.append(((answer.high - answer.low) ** 2, (answer.sure_high - answer.sure_low) ** 2))
+        every, sure = np.sqrt(np.mean(squares, axis=0))
+        return float(every), float(sure)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditForecast:
+    """The concepts of one model; asked for a number of images, it says how wide the interval over all concepts is."""
+
+    concepts: Sequence[Concept]
+    confidence: float
+    rng: np.random.Generator
+
+    @property
+    def images(self) -> int:
+        """How many images there are to ask about."""
+        return sum(one.nearest.height for one in self.concepts)
+
+    def least(self) -> int:
+        """Say how many images a correction needs at least."""
+        return int(shared(0, self.sizes).sum())
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """How many images each concept has."""
+        return np.array([one.nearest.height for one in self.concepts])
+
+    def width(self, n: int) -> float:
+        """Predict the width over all concepts, n images shared among them as `audit_sample` shares them."""
+        prompts = np.array([len(one.mapped) for one in self.concepts])
+        widths = [
+            one.width(int(count), confidence=self.confidence, rng=self.rng)
+            for one, count in zip(self.concepts, shared(n, self.sizes), strict=True)
+        ]
+        return added_distance((share, *each) for share, each in zip(prompts / prompts.sum(), widths, strict=True))
+
+
+def audit_forecast(
+    matches: pl.DataFrame,
+    *,
+    weights: Kernel,
+    size: int = BATCH_SIZE,
+    confidence: float = CONFIDENCE,
+    accuracy: float | None = None,
+    pilot: pl.DataFrame | None = None,
+    rng: np.random.Generator,
+) -> AuditForecast:
+    """Prepare to say how wide the interval of a model's corrected diversity would be with some images audited.
+
+    Args:
+        matches: MATCHES of one model, of one concept or more; the nearest match of an image counts.
+        weights: of the same continent and the same country; kernels with artifacts are not forecast.
+        size: images per batch.
+        confidence: of the interval.
+        accuracy: how often the mapping is right, where nobody has looked yet.
+        pilot: AUDITS of a first audit, at least 30 images of each concept; then no accuracy is assumed.
+        rng: draws.
+
+    Raises:
+        UsageError: an argument breaks its rule, or the first audit cannot carry a correction.
+    """
+    if (accuracy is None) == (pilot is None):
+        raise argument_error("accuracy", "a share, or a first audit, not both", accuracy)
+    if accuracy is not None and not 0 < accuracy <= 1:
+        raise argument_error("accuracy", "above 0 and at most 1", accuracy)
+    known = check_weights(weights)
+    nearest = matches.filter(pl.col("rank") == 1).sort("concept", "image_id")
+    concepts = [
+        concept_of(images, known, size, accuracy, pilot, rng)
+        for images in nearest.partition_by("concept", maintain_order=True)
+    ]
+    return AuditForecast(concepts, confidence, rng)
+
+
+def concept_of(
+    nearest: pl.DataFrame,
+    weights: Weights,
+    size: int,
+    accuracy: float | None,
+    pilot: pl.DataFrame | None,
+    rng: np.random.Generator,
+) -> Concept:
+    """Say of the images of a concept what they may show."""
+    column = label_column(weights)
+    if pilot is not None:
+        counts = audited_counts(nearest, pilot, weights=weights)
+        labels, parents = counts.labels, counts.parents
+        mapped, none = counts.mapped, labels.index(NONE)
+        imputed = impute(mapped, counts.found, np.ones((1, counts.audited), bool), parents, none, rng=rng)
+        chances = np.zeros((*mapped.shape, len(labels)))
+        chances[imputed.prompt, imputed.mapped] = imputed.chances[0]
+        raters = counts.found.right, counts.found.doubt
+    else:
+        named = continents_of(nearest, pl.DataFrame(schema=AUDITS.schema), column)
+        labels, parents = tuple(sorted(named)), numbered_parents(named)
+        mapped, none = counted_images(numbered_images(nearest, labels, column), len(labels)), labels.index(NONE)
+        chances, raters = assumed_chances(mapped, parents, none, accuracy or 1.0), (1.0, 0.0)
+    options = checked_options(weights, 1.0, size, 0.95)
+    diversity = mean_of_labels(parents, options)
+    return Concept(
+        nearest,
+        numbered_images(nearest, labels, column),
+        mapped,
+        parents,
+        none,
+        evened(chances, mapped, none),
+        diversity,
+        *raters,
+    )
+
+
+def assumed_chances(mapped: NDArray[np.int64], parents: NDArray[np.int64], none: int, accuracy: float) -> Array:
+    """Say what images of a prompt and mapped label show, (n_prompts, n_labels, n_labels), if that many are right.
+
+    The shares of true labels are those that explain best what was mapped (EM), of all images and then of each prompt,
+    which is taken to be like the others; half of the errors stay on the continent, the others fall anywhere. Of
+    pictures of nothing, nothing is known.
+    """
+    images, labels = mapped.sum(axis=0), mapped.shape[1]
+    there = (images > 0) & (np.arange(labels) != none)
+    errors = np.tile(there.astype(np.float64), (labels, 1))
+    near = np.where(parents[:, None] == parents[None, :], errors, 0.0)
+    for part in (errors, near):
+        np.fill_diagonal(part, 0.0)
+        part /= np.maximum(part.sum(axis=1, keepdims=True), 1e-300)
+    wrong = np.where(near.sum(axis=1, keepdims=True) > 0, NEAR * near + (1 - NEAR) * errors, errors)
+    rows = accuracy * np.eye(labels) + (1 - accuracy) * wrong
+
+    def shown(shares: Array) -> Array:
+        chances = shares[:, None, :] * rows.T
+        return np.asarray(chances / np.maximum(chances.sum(axis=2, keepdims=True), 1e-300))
+
+    shares = np.where(there, images, 0.0)[None] / max(int(images[there].sum()), 1)
+    for _ in range(ROUNDS):
+        shares = np.einsum("m,kml->kl", images, shown(shares)) / max(int(images.sum()), 1)
+    usual = LIKE * shares
+    shares = np.repeat(shares, len(mapped), axis=0)
+    for _ in range(ROUNDS_OF_PROMPTS):
+        shares = np.einsum("km,kml->kl", mapped, shown(shares)) + usual
+        shares /= shares.sum(axis=1, keepdims=True)
+    chances = shown(shares)
+    return np.asarray(np.where(chances.sum(axis=2, keepdims=True) > 0, chances, np.eye(labels)))
+
+
+def evened(chances: Array, mapped: NDArray[np.int64], none: int) -> Array:
+    """Estimate how many images show each label from all labels together (empirical Bayes).
+
+    Each alone looks less even than it is, and hardly ever absent. All come from one law, which says that half of the
+    labels are absent until images mapped to them say otherwise; the medians of what is then likely are taken.
+    """
+    labels = np.arange(chances.shape[2])
+    both = np.einsum("km,kml->lm", mapped, chances)
+    shown = both.sum(axis=1)
+    there = (shown > 0) & (labels != none)
+    if not there.any():
+        return chances
+    images, seen = shown[there].sum(), mapped.sum(axis=0)[there, None]
+    rows = both / np.maximum(shown, 1e-300)[:, None]
+    right, counts = rows[labels, labels], shown.copy()
+    tried = np.append(0.0, np.geomspace(FEWEST, FEWEST + images, TRIED))
+    law = np.append(0.5, np.full(TRIED, 0.5 / TRIED))
+    for _ in range(ROUNDS):
+        wrong = counts @ rows - counts * right
+        expected = right[there, None] * tried + wrong[there, None] + 1e-9
+        fit = seen * np.log(expected) - expected
+        likely = law * np.exp(fit - fit.max(axis=1, keepdims=True))
+        likely /= likely.sum(axis=1, keepdims=True)
+        law = likely.mean(axis=0)
+        medians = tried[(likely.cumsum(axis=1) >= 0.5).argmax(axis=1)]
+        counts[there] = medians * images / max(medians.sum(), 1.0)
+    nearer = chances * np.where(there, counts / np.maximum(shown, 1e-300), 1.0)
+    sums = nearer.sum(axis=2, keepdims=True)
+    return np.asarray(np.where(sums > 0, nearer / np.maximum(sums, 1e-300), chances))
+
+
+def images_for(width_at: Callable[[int], float], width: float, *, least: int, most: int, start: int = 150) -> int:
+    """Say how many images give an interval of a width: the width falls about with the root of their number.
+
+    Simulated widths scatter: of what seems enough, more are taken until it is.
+    """
+    n = min(max(start, least), most)
+    for _ in range(3):
+        found = width_at(n)
+        if abs(found - width) <= 0.02 * width:
+            break
+        n = int(np.clip(round(n * (found / width) ** 2), least, most))
+    while n < most and width_at(n) > width:
+        n = min(math.ceil(n * MORE), most)
+    return n

@@ -19,15 +19,20 @@ from culturekit.metrics.arguments import (
     check_order,
     polars_frame,
 )
-from culturekit.metrics.corrected.audit_design import Design
-from culturekit.metrics.corrected.audit_gates import MOST_UNPLACED, TakenAnswers, audited_answers
-from culturekit.metrics.corrected.audited_counts import NONE, AuditedCounts, audited_counts, label_column
-from culturekit.metrics.corrected.audited_places import WIDER
+from culturekit.metrics.corrected.audit_gates import MOST_UNPLACED, WIDER, Design, TakenAnswers, audited_answers
+from culturekit.metrics.corrected.audited_counts import (
+    NONE,
+    AuditedCounts,
+    RatedInterval,
+    RaterModel,
+    audited_counts,
+    label_column,
+    modelled_answers,
+)
 from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity, expected_diversity
-from culturekit.metrics.corrected.raters import RatedInterval, RaterModel, modelled_answers
 from culturekit.metrics.corrected.rectified import CAUTION, Parted, parted, rectified
 from culturekit.metrics.corrected.references import diversity_from_references
-from culturekit.metrics.diversity.kernels import Kernel, Weights, check_weights
+from culturekit.metrics.diversity.kernel_diversity import Kernel, Weights, check_weights
 from culturekit.metrics.statistics.intervals import Interval
 
 _COLUMNS = (("continent", "continent"), ("country", "country"), ("artifact", "artifact_id"))

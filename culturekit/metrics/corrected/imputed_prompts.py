@@ -6,24 +6,247 @@ prompts and the rows of the mapping given these labels, and so on. Several chain
 audited images, are drawn together: the first axis of arrays is the chain.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from culturekit.metrics.corrected.imputed_draws import (
-    chances_of,
-    drawn_accuracy,
-    drawn_apart,
-    drawn_rows,
-    drawn_shares,
-    drawn_strength,
-    drawn_tables,
-)
-from culturekit.metrics.corrected.imputed_labels import Findings, ImageLabels
 from culturekit.records.arrays import Array, Counts
 
-__all__ = ["Imputed", "ImputedPrompts", "impute"]
+# The draws that imputed shares and mappings are made of, for several chains: the first axis of arrays.
+
+ACCURACIES = np.linspace(0.02, 0.98, 25)
+STRENGTHS = np.geomspace(1.0, 300.0, 8)
+"""What is tried for how often labels are mapped rightly, and how alike labels are in that and in how they err."""
+
+
+def drawn_shares(parameters: Array, rng: np.random.Generator) -> Array:
+    """Draw from a Dirichlet distribution for each row."""
+    gammas = rng.standard_gamma(np.maximum(parameters, 1e-12)) + 1e-290
+    return np.asarray(gammas / gammas.sum(axis=-1, keepdims=True))
+
+
+def drawn_apart(parameters: Array, none: int, rng: np.random.Generator) -> Array:
+    """Draw how often labels show nothing or something, then the labels of something, for each row.
+
+    Args:
+        parameters: float64, (n, n_labels + 1): of labels, and last of something.
+        none: the label of nothing.
+        rng: draws.
+    """
+    gammas = rng.standard_gamma(np.maximum(parameters, 1e-12)) + 1e-290
+    shares, nothing, something = gammas[:, :-1], gammas[:, none].copy(), gammas[:, -1]
+    shares[:, none] = 0.0
+    shares *= (something / np.maximum(shares.sum(axis=1), 1e-290))[:, None]
+    shares[:, none] = nothing
+    return np.asarray(shares / (nothing + something)[:, None])
+
+
+def drawn_rows(shares: Array, rng: np.random.Generator) -> Counts:
+    """Draw a label for each row of shares."""
+    sums = shares.cumsum(axis=1)
+    return np.asarray((sums <= rng.random(len(sums))[:, None] * sums[:, -1:]).sum(axis=1).clip(max=shares.shape[1] - 1))
+
+
+def chances_of(logs: Array) -> Array:
+    """Turn the logarithms of odds, (n_chains, n_tried), into chances."""
+    chances = np.exp(logs - logs.max(axis=1, keepdims=True))
+    return np.asarray(chances / chances.sum(axis=1, keepdims=True))
+
+
+def drawn_tables(prior: Array, label: Counts, count: Counts, often: Counts, rng: np.random.Generator) -> Array:
+    """Draw of how many draws from the model's shares the labels of all prompts come, by chain and label.
+
+    That is one in each prompt that shows a label, and a sum of coins with unequal chances; a binomial number with its
+    mean and variance stands for it, exact for one and two images.
+
+    Args:
+        prior: float64, (n_chains, n_labels): of the shares of a prompt.
+        label: int64, (n,): places in the prior, as if it were flat, of labels that prompts show
+        count: int64, (n,): so many times each,
+        often: int64, (n,): and in how many prompts.
+        rng: draws.
+    """
+    from scipy.special import digamma
+
+    start = np.maximum(prior.ravel()[label], 1e-12)
+    mean = np.maximum(start * (digamma(start + count) - digamma(start)) - 1, 0.0) * (count > 1)
+    squares = np.maximum(start**2 * (trigamma(start) - trigamma(start + count)) - 1, 0.0) * (count > 1)
+    prompts, most, mean, squares = (
+        np.bincount(label, often * each, prior.size) for each in (np.ones(len(count)), count - 1, mean, squares)
+    )
+    coins = np.clip(np.rint(mean**2 / np.maximum(squares, 1e-300)), np.ceil(mean), most)
+    heads = rng.binomial(coins.astype(np.int64), np.minimum(mean / np.maximum(coins, 1.0), 1.0))
+    return np.asarray((prompts + heads).reshape(prior.shape))
+
+
+def trigamma(at: Array) -> Array:
+    """Give the slope of the digamma function, to about 1e-6."""
+    far = at + 4
+    near = sum(1 / (at + step) ** 2 for step in range(4))
+    return np.asarray(near + 1 / far + 1 / (2 * far**2) + 1 / (6 * far**3) - 1 / (30 * far**5))
+
+
+def drawn_accuracy(right: Array, wrong: Array, strength: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Draw how often labels are mapped rightly, then how alike they are in that, float64 (n_chains,) each.
+
+    Args:
+        right: float64, (n_chains, n_labels): images mapped rightly,
+        wrong: and wrongly.
+        strength: float64, (n_chains,): how alike labels were in that.
+        rng: draws.
+    """
+    from scipy.special import gammaln
+
+    def logs(above: Array, below: Array) -> Array:
+        """Give the log odds of right and wrong, (n_chains, n_tried), less what hangs on the sum of both alone."""
+        seen = gammaln(above[:, :, None] + right[:, None]) + gammaln(below[:, :, None] + wrong[:, None])
+        return np.asarray(seen.sum(axis=2) - right.shape[1] * (gammaln(above) + gammaln(below)))
+
+    tried = logs(strength[:, None] * ACCURACIES, strength[:, None] * (1 - ACCURACIES))
+    accuracy = ACCURACIES[drawn_rows(chances_of(tried), rng)]
+    both = gammaln(STRENGTHS) - gammaln((right + wrong)[:, :, None] + STRENGTHS)
+    tried = logs(accuracy[:, None] * STRENGTHS, (1 - accuracy)[:, None] * STRENGTHS) + both.sum(axis=1)
+    return accuracy, STRENGTHS[drawn_rows(chances_of(tried), rng)]
+
+
+def drawn_strength(wrong: Array, towards: Array, rng: np.random.Generator) -> Array:
+    """Draw how closely the errors of labels fall where they are expected to, float64 (n_chains,)."""
+    from scipy.special import gammaln
+
+    chain, row, column = np.nonzero(wrong)
+    part = towards[chain, row, column][:, None] * STRENGTHS
+    fits = gammaln(part + wrong[chain, row, column][:, None]) - gammaln(part)
+    logs = (np.arange(len(wrong))[:, None] == chain) @ fits
+    logs += (gammaln(STRENGTHS) - gammaln(wrong.sum(axis=2)[:, :, None] + STRENGTHS)).sum(axis=1)
+    return np.asarray(STRENGTHS[drawn_rows(chances_of(logs), rng)])
+
+
+# What images show, drawn: of those that a chain did not see by prompt and mapped label, of those it saw by answers.
+
+ONE_BY_ONE = 25
+"""Images a column on average up to which labels are drawn image by image: of more a multinomial draw costs less."""
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """Audited images.
+
+    Attributes:
+        prompt: int64, (n,): the prompt of each.
+        mapped: int64, (n,): its mapped label.
+        shown: float64, (n, n_labels): what it shows, by what people say.
+        right: in what share of images the likeliest label is right.
+        doubt: the standard error of that.
+    """
+
+    prompt: Counts
+    mapped: Counts
+    shown: Array
+    right: float = 1.0
+    doubt: float = 0.0
+
+
+class ImageLabels:
+    """Images in columns: those of a chain, prompt and mapped label that it did not see, and those of doubt one by one.
+
+    Attributes:
+        prompt: int64, (n_cells,): the prompt, and
+        mapped: int64, (n_cells,): the mapped label of the columns that each chain has of images that it did not see.
+    """
+
+    def __init__(self, mapped: Counts, found: Findings, seen: NDArray[np.bool_]) -> None:
+        """List the columns, and count the images of which it is known what they show.
+
+        Args:
+            mapped: int64, (n_prompts, n_labels): all images by mapped label.
+            found: the audited ones among them.
+            seen: bool, (n_chains, n): which of these each chain sees.
+        """
+        chains, (prompts, labels) = len(seen), mapped.shape
+        self.shape = (chains, prompts, labels)
+        self.prompt, self.mapped = np.nonzero(mapped)
+        unseen = np.repeat(mapped[None], chains, axis=0)
+        for chain, image in zip(*np.nonzero(seen), strict=True):
+            unseen[chain, found.prompt[image], found.mapped[image]] -= 1
+        chain, image = np.nonzero(seen & (found.shown.max(axis=1) < 1))
+        self.shown = found.shown[image].T
+        self.images = np.append(unseen[:, self.prompt, self.mapped].ravel(), np.ones_like(image))
+        of_chain = np.append(np.arange(chains).repeat(len(self.prompt)), chain)
+        label = np.append(np.tile(self.mapped, chains), found.mapped[image])
+        self.of_prompt = of_chain * prompts + np.append(np.tile(self.prompt, chains), found.prompt[image])
+        self.of_label = of_chain * labels + label
+        self.likeliest = np.append(np.tile(self.mapped, chains), self.shown.argmax(axis=0))
+        chain, image = np.nonzero(seen & (found.shown.max(axis=1) == 1))
+        shows = found.shown[image].argmax(axis=1)
+        self.counts = self.counted(chain * prompts + found.prompt[image], shows)
+        self.table = self.tabled(chain * labels + found.mapped[image], shows)
+
+    def chances(self, shares: Array, rows: Array) -> Array:
+        """Give what images show that a chain did not see, float64 (n_labels, n_chains * n_cells).
+
+        Args:
+            shares: float64, (n_chains, n_prompts, n_labels).
+            rows: float64, (n_chains, n_labels, n_labels): P(mapped | true).
+        """
+        cells, labels = len(self.images) - self.shown.shape[1], self.shape[2]
+        odds = shares.reshape(-1, labels).T[:, self.of_prompt[:cells]]
+        odds = odds * np.swapaxes(rows, 0, 1).reshape(labels, -1)[:, self.of_label[:cells]]
+        return np.asarray(odds / odds.sum(axis=0))
+
+    def drawn(self, chances: Array, rng: np.random.Generator) -> tuple[Counts, Array]:
+        """Draw what all images show by the chances of those that were not seen.
+
+        Returns:
+            int64, (n_chains, n_prompts, n_labels): images by prompt and what they show, and float64, (n_chains,
+            n_labels, n_labels): by what they show and are mapped to.
+        """
+        column, shows, times = drawn_labels(np.hstack([chances, self.shown]), self.likeliest, self.images, rng)
+        counts = self.counts + self.counted(self.of_prompt[column], shows, times)
+        return counts, self.table + self.tabled(self.of_label[column], shows, times)
+
+    def counted(self, of_prompt: Counts, shows: Counts, times: Counts | None = None) -> Counts:
+        """Count images by prompt and what they show."""
+        counts = np.bincount(of_prompt * self.shape[2] + shows, times, math.prod(self.shape))
+        return counts.reshape(self.shape).astype(np.int64)
+
+    def tabled(self, of_label: Counts, shows: Counts, times: Counts | None = None) -> Array:
+        """Count images by what they show and are mapped to, as numbers that mappings are computed with."""
+        chains, _, labels = self.shape
+        table = np.bincount(of_label * labels + shows, times, chains * labels**2).reshape(chains, labels, labels)
+        return np.swapaxes(table, 1, 2).astype(np.float64)
+
+
+def drawn_labels(
+    odds: Array, likeliest: Counts, images: Counts, rng: np.random.Generator
+) -> tuple[Counts, Counts, Counts | None]:
+    """Draw what images show.
+
+    Args:
+        odds: float64, (n_labels, n_columns): of each label, for images that share a column.
+        likeliest: int64, (n_columns,): the label that is tried first: so few images want a second look.
+        images: int64, (n_columns,): how many images are of each column.
+        rng: draws.
+
+    Returns:
+        Columns, labels and how many images are of both: where that is None, one each.
+    """
+    labels, columns = odds.shape
+    totals, first = odds.sum(axis=0), odds[likeliest, np.arange(columns)]
+    if images.sum() > ONE_BY_ONE * columns:
+        times = rng.multinomial(images, (odds / totals).T)
+        return np.arange(columns).repeat(labels), np.tile(np.arange(labels), columns), times.ravel()
+    column = np.arange(columns).repeat(images)
+    left = rng.random(len(column)) * totals[column] - first[column]
+    label = likeliest[column]
+    again = np.flatnonzero(left >= 0)
+    others = odds.copy()
+    others[likeliest, np.arange(columns)] = 0.0
+    sums, left, of_again = others.cumsum(axis=0), left[again], column[again]
+    label[again] = sum(part[of_again] <= left for part in sums[:-1])
+    return column, label, None
+
 
 SETTLING, KEPT = 50, 50
 """Rounds until the first that counts, and those that count."""

@@ -14,10 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from culturekit.errors import UsageError
+from culturekit.metrics.corrected.audited_counts import RatedInterval
 from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity
-from culturekit.metrics.corrected.imputed_labels import Findings
-from culturekit.metrics.corrected.imputed_prompts import Imputed, impute
-from culturekit.metrics.corrected.raters import RatedInterval
+from culturekit.metrics.corrected.imputed_prompts import Findings, Imputed, impute
 from culturekit.records.arrays import Array, Counts
 
 PAIRS = 100

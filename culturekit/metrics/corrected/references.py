@@ -17,15 +17,6 @@ from culturekit.metrics.corrected.audited_counts import NONE, AuditedCounts
 from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity, over_prompts
 from culturekit.metrics.statistics.intervals import Interval
 
-__all__ = [
-    "Homogeneity",
-    "confusion_of",
-    "diversity_from_references",
-    "homogeneity_test",
-    "shares_by_em",
-    "skewed_limits",
-]
-
 FEWEST_FOR_TEST = 150
 """With fewer audited images a drift that matters would often pass the test."""
 

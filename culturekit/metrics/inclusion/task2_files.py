@@ -15,11 +15,9 @@ import polars as pl
 
 from culturekit.errors import IntegrityError, UsageError
 from culturekit.metrics.arguments import argument_error
-from culturekit.metrics.inclusion.region_names import NO_REGION, TICKED, region_code
+from culturekit.metrics.inclusion.region_rates import NO_REGION, TICKED, check_columns, region_code
 from culturekit.records.schemas import DROPS, TASK2
 from culturekit.storage.spreadsheet_cells import unguarded
-
-__all__ = ["REAL", "Task2File", "check_layout", "read_task2", "read_task2_file"]
 
 logger = logging.getLogger(__name__)
 
@@ -119,7 +117,7 @@ def numbered_rows(path: Path, sources: Mapping[str, str]) -> Iterator[tuple[int,
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file)
-            check_columns(path, reader.fieldnames or (), sources)
+            check_task2_columns(path, reader.fieldnames or (), sources)
             for cells in reader:
                 row = {name: unguarded(cell) if isinstance(cell, str) else cell for name, cell in cells.items()}
                 source = row.get("source") or source_of(row["img_path"] or "", sources)
@@ -128,7 +126,7 @@ def numbered_rows(path: Path, sources: Mapping[str, str]) -> Iterator[tuple[int,
         raise IntegrityError("not a readable CSV file", where=str(path), found=str(error)) from error
 
 
-def check_columns(path: Path, columns: Sequence[str], sources: Mapping[str, str]) -> None:
+def check_task2_columns(path: Path, columns: Sequence[str], sources: Mapping[str, str]) -> None:
     """Refuse a file without the columns of the layout, or with two ways of saying who made an image."""
     missing = [name for name in COLUMNS if name not in columns]
     if missing:
@@ -205,3 +203,77 @@ def ticked(value: object) -> tuple[str, ...] | None:
     if not isinstance(items, list) or not all(isinstance(item, str) and item in TICKED for item in items):
         return None
     return tuple(dict.fromkeys(items))
+
+
+# Annotators who do not see the object in photographs of it: they misread the task, cell by cell.
+
+LEAST_ACCURACY = 0.9
+"""The share of photographs in which an annotator must see the object."""
+
+CELL = ("object", "region")
+"""Annotators are judged, and left out, within each of these."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reliable:
+    """What is left of annotations.
+
+    Attributes:
+        annotations: those kept, in their order.
+        cells: annotator_id, object, region, accuracy, photographs, kept: one row per annotator and cell judged.
+        unchecked: annotations kept although their annotator saw no photograph in the cell.
+    """
+
+    annotations: pl.DataFrame
+    cells: pl.DataFrame
+    unchecked: int
+
+
+def drop_unreliable(task: pl.DataFrame, *, least: float = LEAST_ACCURACY, cell: Sequence[str] = CELL) -> Reliable:
+    """Leave out, cell by cell, all annotations of those who see the object in too few photographs of it.
+
+    Args:
+        task: conforms to TASK1 or TASK2.
+        least: the accuracy to reach; whoever reaches it exactly stays.
+        cell: the columns within which annotators are judged.
+
+    Raises:
+        UsageError: a column is missing, or `least` is not a share.
+    """
+    if not 0 <= least <= 1:
+        raise argument_error("least", "from 0 to 1", least)
+    check_columns("task", task, ("annotator_id", *cell))
+    check_sources(task)
+    keys = ["annotator_id", *cell]
+    cells = (
+        real_sightings(task)
+        .group_by(keys)
+        .agg(accuracy=pl.col("seen").cast(pl.Float64).mean(), photographs=pl.len().cast(pl.UInt64))
+        .with_columns(kept=pl.col("accuracy") >= least)
+        .sort(keys, nulls_last=True)
+    )
+    judged = task.join(cells.select(*keys, "kept"), on=keys, how="left", nulls_equal=True, maintain_order="left")
+    unchecked = judged["kept"].null_count()
+    return Reliable(judged.filter(pl.col("kept").fill_null(value=True)).drop("kept"), cells, unchecked)
+
+
+def check_sources(task: pl.DataFrame) -> None:
+    """Refuse photographs under another spelling: they would be a model's, and check nobody."""
+    for column in (name for name in ("source", "reference_source") if name in task.columns):
+        strange = [name for name in task[column].unique().sort() if name.strip().casefold() == REAL != name]
+        if strange:
+            raise argument_error(column, f"{REAL!r} for photographs", strange[0])
+
+
+def real_sightings(task: pl.DataFrame) -> pl.DataFrame:
+    """Write one row per photograph that an annotator was asked about, and whether they `seen` the object in it."""
+    if "shown" in task.columns and task.schema["shown"] == pl.Boolean:
+        check_columns("task", task, ("source",))
+        return task.filter(pl.col("source") == REAL).with_columns(seen=pl.col("shown"))
+    check_columns("task", task, ("shown", "reference_source", "source", "reference_id", "first_id", "second_id"))
+    asked = task.filter(pl.col("shown").is_not_null())
+    places = {"reference_id": "reference_source", "first_id": "source", "second_id": "source"}
+    return pl.concat(
+        asked.filter(pl.col(source) == REAL).with_columns(seen=pl.col("shown").list.contains(pl.col(place)))
+        for place, source in places.items()
+    )

@@ -9,8 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 from culturekit.metrics.arguments import argument_error
 from culturekit.metrics.linguistic.tone_histograms import Spread, spread_of
 
-__all__ = ["LOGIT_SCALE", "NeutralSpread", "neutral_similarity", "neutral_spread", "question_pair", "unit_vectors"]
-
 LOGIT_SCALE = 100.0
 """What CLIP multiplies cosines by: the exponential of its learned logit scale, held at 100."""
 

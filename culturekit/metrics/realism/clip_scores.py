@@ -11,21 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.metrics.arguments import argument_error, check_confidence, finite_vector
-from culturekit.metrics.realism.distances import Floats
-from culturekit.metrics.realism.features import Features, blocks, check_same_width, feature_rows
-from culturekit.metrics.statistics.clustered_shares import clustered_share
-from culturekit.metrics.statistics.intervals import Interval
-
-__all__ = [
-    "PRESENCE_THRESHOLDS",
-    "YesBucket",
-    "clip_score",
-    "consistency_interval",
-    "nearest_own",
-    "object_consistency",
-    "objects_present",
-    "yes_by_score",
-]
+from culturekit.metrics.realism.features import Features, Floats, blocks, check_same_width, feature_rows
+from culturekit.metrics.statistics.intervals import Interval, clustered_share
 
 PRESENCE_THRESHOLDS: Mapping[str, float] = MappingProxyType({"geode": 0.21, "dm": 0.21, "ldm": 0.25})
 """Cosine from which people nearly always saw the object: in real images of GeoDE, those of DM with CLIP, of LDM 2.1."""

@@ -10,11 +10,8 @@ from numpy.typing import ArrayLike
 
 from culturekit.defaults import CONFIDENCE
 from culturekit.metrics.arguments import argument_error, check_confidence
-from culturekit.metrics.realism.distances import Floats, Numbers
-from culturekit.metrics.realism.features import Features, blocks, check_same_width, feature_rows
+from culturekit.metrics.realism.features import Features, Floats, Numbers, blocks, check_same_width, feature_rows
 from culturekit.metrics.statistics.intervals import Interval
-
-__all__ = ["frechet_distance", "kernel_distance", "kernel_distance_interval", "split_scores"]
 
 BLOCK = 2048
 

@@ -22,8 +22,6 @@ from culturekit.metrics.statistics.intervals import (
 )
 from culturekit.records.schemas import SCORES
 
-__all__ = ["ITEMS_SCHEMA", "Climb", "Rung", "climbed", "rungs"]
-
 
 @dataclass(frozen=True, slots=True)
 class Rung:

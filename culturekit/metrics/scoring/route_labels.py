@@ -11,8 +11,6 @@ from culturekit.metrics.diversity.labels import LEVELS, spell
 from culturekit.metrics.scoring.image_collections import checked, nearest_of
 from culturekit.records.schemas import JUDGMENTS
 
-__all__ = ["NONE_SHOWN", "SAID", "Route", "common_images", "counted", "read_route", "side_by_side"]
-
 NONE_SHOWN = "(none shown)"
 """The label, on every level, of images of which a judge says that they show no artifact: they are alike in that."""
 

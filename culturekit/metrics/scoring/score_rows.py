@@ -15,21 +15,6 @@ from culturekit.metrics.statistics.intervals import Interval, Mean, Target, half
 from culturekit.records.schemas import SCORES, VALUES
 from culturekit.storage.digests import canonical_json
 
-__all__ = [
-    "Repeats",
-    "Row",
-    "Scored",
-    "check_ranges",
-    "equal_means",
-    "mean_over_repeats",
-    "no_interval",
-    "repeats_in",
-    "scored",
-    "statistic_row",
-    "value_rows",
-    "with_reason",
-]
-
 Row: TypeAlias = dict[str, Any]
 
 

@@ -10,23 +10,84 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from culturekit.metrics.arguments import argument_error, check_choice
-from culturekit.metrics.statistics.draws import Counts, Drawn, OfCounts, of_draws
-from culturekit.metrics.statistics.rating_tables import agreeing_pairs, read_counts
+from culturekit.defaults import CONFIDENCE
+from culturekit.metrics.arguments import argument_error, check_choice, check_confidence
+from culturekit.metrics.statistics.intervals import (
+    Counts,
+    Drawn,
+    Interval,
+    Keys,
+    OfCounts,
+    cluster_codes,
+    clustered_share,
+    of_draws,
+)
 
-__all__ = [
-    "LEVELS",
-    "MOST_CHOICES",
-    "Level",
-    "cohen_kappa",
-    "drawn_alpha",
-    "drawn_cohen",
-    "drawn_fleiss",
-    "drawn_pairwise",
-    "drawn_unanimous",
-    "fleiss_kappa",
-    "krippendorff_alpha",
-]
+# Ratings of items by several people: how many gave which answer, and how often they agree.
+
+
+def rating_counts(items: Sequence[Hashable], choices: Sequence[Hashable]) -> NDArray[np.int64]:
+    """Count how many annotators gave each answer to each item, int64 (n_items, n_choices).
+
+    Items and choices stand in sorted order; each answer is one row of the input.
+
+    Raises:
+        UsageError: the two are not equally long, or empty.
+    """
+    if len(items) != len(choices) or len(items) == 0:
+        raise argument_error("choices", f"one per item, at least one; there are {len(items)} items", len(choices))
+    rows = np.unique(np.asarray(items), return_inverse=True)[1]
+    columns = np.unique(np.asarray(choices), return_inverse=True)[1]
+    counts = np.zeros((rows.max() + 1, columns.max() + 1), dtype=np.int64)
+    np.add.at(counts, (rows, columns), 1)
+    return counts
+
+
+def counts_of(table: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Count answers, (most answers, n_items), at least one an item, as (n_items, n_choices)."""
+    places, items = np.nonzero(np.isfinite(table))
+    return rating_counts(items.tolist(), table[places, items].tolist())
+
+
+def pairwise_agreement(counts: ArrayLike) -> float:
+    """Average over items the share of pairs of annotators who gave the same answer.
+
+    Args:
+        counts: int, (n_items, n_choices): how many annotators gave each answer to each item. Items with a single
+            answer say nothing of agreement and are left out.
+
+    Returns:
+        A share in [0, 1]; NaN where no item has two answers.
+    """
+    shares = agreeing_pairs(read_counts(counts))
+    known = shares[np.isfinite(shares)]
+    return float(known.mean()) if len(known) else math.nan
+
+
+def unanimous_agreement(counts: ArrayLike) -> float:
+    """Give the share of items on which all annotators gave the same answer, as for `pairwise_agreement`."""
+    shares = agreeing_pairs(read_counts(counts))
+    known = shares[np.isfinite(shares)]
+    return float((known == 1).mean()) if len(known) else math.nan
+
+
+def agreeing_pairs(counts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Give the share of agreeing pairs of each item, float64 (n_items,); NaN with fewer than two answers."""
+    answers = counts.sum(axis=1)
+    pairs = answers * (answers - 1)
+    agreeing = (counts * (counts - 1)).sum(axis=1)
+    return np.asarray(np.divide(agreeing, pairs, out=np.full(len(counts), np.nan), where=pairs > 0))
+
+
+def read_counts(counts: ArrayLike) -> NDArray[np.float64]:
+    """Read whole numbers of answers, (n_items, n_choices)."""
+    table = np.asarray(counts, dtype=np.float64)
+    if table.ndim != 2 or table.size == 0:
+        raise argument_error("counts", "a table, (n_items, n_choices)", f"shape {table.shape}")
+    if not (np.isfinite(table).all() and (table >= 0).all() and (table == np.floor(table)).all()):
+        raise argument_error("counts", "whole numbers of at least 0", table[~((table >= 0) & (table % 1 == 0))][:3])
+    return table
+
 
 Level: TypeAlias = Literal["nominal", "ordinal", "interval"]
 LEVELS: tuple[Level, ...] = ("nominal", "ordinal", "interval")
@@ -269,3 +330,96 @@ def drawn_cohen(pairs: NDArray[np.float64]) -> Drawn:
         return np.asarray(1 - apart / np.where(known, by_chance, np.nan))
 
     return of_draws(of, clusters=pairs.shape[1])
+
+
+# How far two labellings of the same images agree: the share that is equal, and what is beyond chance.
+
+Codes = NDArray[np.int64]
+
+
+def equal_share(a: ArrayLike, b: ArrayLike, *, batches: Keys, confidence: float = CONFIDENCE) -> Interval:
+    """Give the share of images to which both labellings give the same label, with Wilson's interval.
+
+    Images of a batch were made together and are not independent, so the interval is that of as many independent
+    images as would scatter as the batches do.
+
+    Args:
+        a: (n,): labels of the one, at least one.
+        b: (n,): labels of the other, of the same images in the same order.
+        batches: (n,): the batch that each image belongs to.
+        confidence: how often such intervals are to hold the share of all images like these.
+
+    Raises:
+        UsageError: an argument breaks its rule.
+    """
+    one, other = coded(a, b)
+    return clustered_share((one == other).astype(np.float64), {"batch": batches}, confidence=confidence)
+
+
+def kappa_interval(a: ArrayLike, b: ArrayLike, *, batches: Keys, confidence: float = CONFIDENCE) -> Interval:
+    """Give Cohen's kappa of two labellings, with a t interval from the jackknife over batches.
+
+    Args:
+        a: (n,): labels of the one, at least one.
+        b: (n,): labels of the other, of the same images in the same order.
+        batches: (n,): the batch that each image belongs to; batches are left out one at a time.
+        confidence: how often such intervals are to hold the kappa of all images like these.
+
+    Returns:
+        Kappa is NaN where both give one and the same label to every image. There are no limits with fewer than two
+        batches, and where leaving any batch out changes nothing, since then nothing says how much kappa scatters.
+
+    Raises:
+        UsageError: an argument breaks its rule.
+    """
+    from scipy.special import stdtrit
+
+    check_confidence(confidence)
+    one, other = coded(a, b)
+    batch = cluster_codes("batches", batches, length=len(one))
+    number = int(batch.max()) + 1
+    value = float(kappas(one, other, np.zeros(len(one), np.int64), left_out=False)[0])
+    unknown = Interval(value, math.nan, math.nan, len(one), "population")
+    if number < 2 or math.isnan(value):
+        return unknown
+    without = kappas(one, other, batch, left_out=True)
+    spread = (number - 1) / number * float(((without - without.mean()) ** 2).sum())
+    if not spread > 0:
+        return unknown
+    margin = float(stdtrit(number - 1, (1 + confidence) / 2)) * math.sqrt(spread)
+    return Interval(value, max(-1.0, value - margin), min(1.0, value + margin), len(one), "population")
+
+
+def coded(a: ArrayLike, b: ArrayLike) -> tuple[Codes, Codes]:
+    """Number the labels of both, the same label with the same number."""
+    one, other = np.asarray(a), np.asarray(b)
+    if one.ndim != 1 or one.shape != other.shape or len(one) == 0:
+        raise argument_error("b", f"as long as a, and not empty; a has shape {one.shape}", f"shape {other.shape}")
+    codes = np.unique(np.concatenate([one, other]), return_inverse=True)[1].astype(np.int64)
+    return codes[: len(one)], codes[len(one) :]
+
+
+def kappas(a: Codes, b: Codes, batch: Codes, *, left_out: bool) -> NDArray[np.float64]:
+    """Compute kappa of each batch, or with `left_out` of all images but those of each batch; float64 (n_batches,)."""
+    number, labels = int(batch.max()) + 1, int(max(a.max(), b.max())) + 1
+    size: NDArray[np.float64] = np.bincount(batch).astype(np.float64)
+    equal: NDArray[np.float64] = np.bincount(batch, weights=a == b, minlength=number).astype(np.float64)
+    cells = np.unique(np.concatenate([batch * labels + a, batch * labels + b]))
+    place, label = cells // labels, cells % labels
+    of_a = counts(cells, batch * labels + a)
+    of_b = counts(cells, batch * labels + b)
+    chance: NDArray[np.float64] = np.bincount(place, weights=of_a * of_b, minlength=number).astype(np.float64)
+    if left_out:
+        all_a = np.bincount(a, minlength=labels).astype(np.float64)
+        all_b = np.bincount(b, minlength=labels).astype(np.float64)
+        crossed = np.bincount(place, weights=of_a * all_b[label] + of_b * all_a[label], minlength=number)
+        chance = float(all_a @ all_b) - crossed + chance
+        size, equal = len(a) - size, float((a == b).sum()) - equal
+    expected = chance / size**2
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.where(expected < 1, (equal / size - expected) / (1 - expected), np.nan))
+
+
+def counts(cells: Codes, found: Codes) -> NDArray[np.float64]:
+    """Count how often each cell, of sorted ones, is found."""
+    return np.bincount(np.searchsorted(cells, found), minlength=len(cells)).astype(np.float64)

@@ -1,8 +1,9 @@
 """Two models on the same prompts: the difference, how certain it is, and whether chance would do as well."""
 
+import itertools
 import math
-from dataclasses import dataclass
-from typing import Literal, TypeAlias, TypeGuard, cast
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeGuard, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,11 +11,83 @@ from numpy.typing import ArrayLike, NDArray
 from culturekit.defaults import CONFIDENCE, PERMUTATIONS
 from culturekit.errors import UsageError
 from culturekit.metrics.arguments import argument_error, check_choice, check_confidence, check_count, finite_vector
-from culturekit.metrics.statistics.clustering import Clustered, Keys, clustered
-from culturekit.metrics.statistics.corrections import bonferroni
-from culturekit.metrics.statistics.intervals import Interval, Mean, Target, half_width, mean_of_these, simple_mean
+from culturekit.metrics.statistics.intervals import (
+    Clustered,
+    Interval,
+    Keys,
+    Mean,
+    Target,
+    cluster_keys,
+    clustered,
+    half_width,
+    mean_of_these,
+    simple_mean,
+)
 
-__all__ = ["Alternative", "Comparison", "compare", "difference_of", "mean_interval", "t_p_value"]
+if TYPE_CHECKING:
+    import polars as pl
+
+
+# P values of several comparisons, corrected for their number.
+
+CORRECTIONS = ("holm", "benjamini-hochberg")
+
+
+def holm(p: ArrayLike) -> NDArray[np.float64]:
+    """Correct p values so that all of them together err as often as one would (Holm 1979).
+
+    Args:
+        p: float, (n,): NaN is a comparison that could not be made; it stays NaN and does not count.
+
+    Returns:
+        float64, (n,), in the order given.
+    """
+    values = p_values(p)
+    answer = np.full(values.shape, np.nan)
+    known = np.flatnonzero(np.isfinite(values))
+    order = known[np.argsort(values[known], kind="stable")]
+    factors = np.arange(len(order), 0, -1)
+    answer[order] = np.minimum(np.maximum.accumulate(values[order] * factors), 1.0)
+    return answer
+
+
+def benjamini_hochberg(p: ArrayLike) -> NDArray[np.float64]:
+    """Correct p values so that the expected share of false ones among those called different stays small.
+
+    Args:
+        p: float, (n,): NaN is a comparison that could not be made; it stays NaN and does not count.
+
+    Returns:
+        float64, (n,), in the order given.
+    """
+    from scipy.stats import false_discovery_control
+
+    values = p_values(p)
+    known = np.isfinite(values)
+    answer = np.full(values.shape, np.nan)
+    if known.any():
+        answer[known] = false_discovery_control(values[known], method="bh")
+    return answer
+
+
+def bonferroni(p: float, comparisons: int) -> float:
+    """Correct one p value for comparisons whose p values are not known; NaN stays NaN."""
+    return p if math.isnan(p) else min(1.0, p * comparisons)
+
+
+def corrected(p: ArrayLike, *, correction: str) -> NDArray[np.float64]:
+    """Correct p values by the name of the method."""
+    check_choice("correction", correction, CORRECTIONS)
+    return holm(p) if correction == "holm" else benjamini_hochberg(p)
+
+
+def p_values(p: ArrayLike) -> NDArray[np.float64]:
+    """Read p values, (n,), each in [0, 1] or NaN."""
+    values = np.asarray(p, dtype=np.float64)
+    if values.ndim != 1 or bool(((values < 0) | (values > 1)).any()):
+        raise argument_error("p", "a sequence of numbers in [0, 1], or NaN where there is none", p)
+    return values
+
 
 Alternative: TypeAlias = Literal["two-sided", "greater", "less"]
 Values: TypeAlias = NDArray[np.float64]
@@ -200,3 +273,262 @@ def sign_flip_p(differences: Values, alternative: Alternative, resamples: int, r
         rng=rng,
     )
     return float(answer.pvalue)
+
+
+# How far two groups of countries, or of people, lie apart.
+
+Strata = list[list[NDArray[np.float64]]]
+
+
+def group_gap(
+    values: ArrayLike,
+    *,
+    groups: Keys,
+    first: str,
+    second: str,
+    countries: Keys,
+    prompts: Keys,
+    target: Target = "population",
+    confidence: float = CONFIDENCE,
+    comparisons: int = 1,
+) -> Comparison:
+    """Subtract the mean of one group from that of another: unweighted over images, prompts, countries.
+
+    The countries are held fixed: the gap speaks about these countries and no others of their group. `population`
+    takes the prompts of a country as a sample: t over prompt means, stratified by country. `these` holds the
+    prompts fixed as well: t over the images of each prompt, stratified by country and prompt. Either has Welch
+    and Satterthwaite's degrees of freedom, and a t test.
+
+    Args:
+        values: float, (n,), one per image.
+        groups: (n,): the group of each value; values of other groups are left alone.
+        first: the group that is subtracted from.
+        second: the group that is subtracted.
+        countries: (n,): the country of each value.
+        prompts: (n,): its prompt; prompts of two countries are two prompts even where they share a name.
+        target: whether the gap is about other prompts (`population`), or about `these` only.
+        confidence: how often such intervals are to hold the true gap.
+        comparisons: how many gaps are looked at in all; the p value is multiplied by it.
+
+    Returns:
+        The gap. `n` counts prompts, `common` the countries that are in both groups (none, where groups are of
+        countries), `left_out` the values of other groups. The limits are NaN where a country has one prompt
+        (`population`) or a prompt one image (`these`).
+
+    Raises:
+        UsageError: an argument breaks its rule, or a group has no value.
+    """
+    check_confidence(confidence)
+    check_choice("target", target, ("population", "these"))
+    numbers = finite_vector("values", values)
+    keys = [
+        cluster_keys(name, column, length=len(numbers))
+        for name, column in (("groups", groups), ("countries", countries), ("prompts", prompts))
+    ]
+    chosen = {group: keys[0] == group for group in (first, second)}
+    if first == second or not all(mask.any() for mask in chosen.values()):
+        raise argument_error("first and second", "two of the groups", (first, second))
+    sides = [strata_of(numbers[mask], keys[1][mask], keys[2][mask]) for mask in chosen.values()]
+    gap = difference_of(*(mean_over(side, target) for side in sides))
+    used = chosen[first] | chosen[second]
+    interval = mean_interval(gap, n=int(used.sum()), target=target, confidence=confidence)
+    p = t_p_value(gap)
+    shared = np.intersect1d(keys[1][chosen[first]], keys[1][chosen[second]])
+    count = sum(len(prompt) for side in sides for prompt in side)
+    return Comparison(gap.value, tidy(interval), p, bonferroni(p, comparisons), count, len(shared), int((~used).sum()))
+
+
+def tidy(interval: Interval) -> Interval:
+    """Keep the limits in order where rounding would not."""
+    return replace(interval, low=min(interval.low, interval.value), high=max(interval.high, interval.value))
+
+
+def strata_of(values: NDArray[np.float64], countries: NDArray[np.generic], prompts: NDArray[np.generic]) -> Strata:
+    """Part values by country, then by prompt, each part in order of its values."""
+    country = np.unique(countries, return_inverse=True)[1]
+    prompt = np.unique(prompts, return_inverse=True)[1]
+    order = np.lexsort((values, prompt, country))
+    country, prompt, values = country[order], prompt[order], values[order]
+    new_country = np.diff(country, prepend=country[0]) != 0
+    ends = np.flatnonzero(new_country | (np.diff(prompt, prepend=prompt[0]) != 0))
+    strata: Strata = [[]]
+    for part, starts_country in zip(np.split(values, ends), [False, *new_country[ends]], strict=True):
+        if starts_country:
+            strata.append([])
+        strata[-1].append(part)
+    return strata
+
+
+def mean_over(strata: Strata, target: Target) -> Mean:
+    """Average over prompts, then over countries."""
+    if target == "population":
+        return mean_of_these([np.array([simple_mean(prompt).value for prompt in prompts]) for prompts in strata])
+    return average_of([mean_of_these(prompts) for prompts in strata])
+
+
+def average_of(means: list[Mean]) -> Mean:
+    """Average independent means, each with the same weight; equal means give exactly that mean."""
+    total = Mean(0.0, 0.0, math.nan)
+    for mean in means:
+        total = difference_of(total, mean)
+    value = simple_mean(np.array([mean.value for mean in means])).value
+    return Mean(value, total.variance / len(means) ** 2, total.freedom)
+
+
+# All pairs of models on the same prompts, with p values corrected for their number; and two models over countries.
+
+NEEDED = ("model", "prompt_id", "value")
+
+
+def compare_models(
+    values: "pl.DataFrame",
+    *,
+    paired: bool = True,
+    target: Target = "population",
+    correction: str = "holm",
+    confidence: float = CONFIDENCE,
+    resamples: int = PERMUTATIONS,
+    rng: np.random.Generator,
+) -> "pl.DataFrame":
+    """Compare every model with every other, as `compare` does, and correct the p values for all pairs together.
+
+    Args:
+        values: with the columns model, prompt_id and value; further columns are left alone, and so is a value
+            that is null or NaN.
+        paired: as in `compare`, like the other arguments.
+        target: `population` or `these`.
+        correction: `holm` or `benjamini-hochberg`.
+        confidence: of each interval; intervals are not widened for the number of pairs.
+        resamples: of each permutation test.
+        rng: where the permutations come from; each pair draws from a generator of its own.
+
+    Returns:
+        One row per pair of models, a before b in the alphabet: a, b, difference, low, high, p, p_corrected, n,
+        common, left_out.
+
+    Raises:
+        UsageError: an argument breaks its rule, there are not two models, or two have no prompt in common.
+    """
+    import polars as pl
+
+    missing = [name for name in NEEDED if name not in values.columns]
+    if missing:
+        raise UsageError(f"values must have the columns {', '.join(NEEDED)}", found=f"no {', '.join(missing)}")
+    known = values.select(NEEDED).filter(pl.col("value").is_not_null() & pl.col("value").is_not_nan())
+    sides = {part["model"][0]: part for part in known.sort("model").partition_by("model", maintain_order=True)}
+    pairs = list(itertools.combinations(sorted(sides), 2))
+    if not pairs:
+        raise UsageError("values must be of at least two models", found=", ".join(map(str, sides)) or "none")
+    rows = []
+    for (a, b), own in zip(pairs, rng.spawn(len(pairs)), strict=True):
+        answer = compare(
+            sides[a]["value"].to_numpy(),
+            sides[b]["value"].to_numpy(),
+            clusters=(sides[a]["prompt_id"].to_numpy().astype(str), sides[b]["prompt_id"].to_numpy().astype(str)),
+            paired=paired,
+            target=target,
+            confidence=confidence,
+            resamples=resamples,
+            rng=own,
+        )
+        rows.append({"a": a, "b": b, **as_row(answer)})
+    p = corrected([row["p"] for row in rows], correction=correction)
+    return pl.DataFrame(rows).insert_column(6, pl.Series("p_corrected", p))
+
+
+def as_row(answer: Comparison) -> dict[str, float]:
+    """Write a comparison as columns."""
+    return {
+        "difference": answer.difference,
+        "low": answer.interval.low,
+        "high": answer.interval.high,
+        "p": answer.p,
+        "n": answer.n,
+        "common": answer.common,
+        "left_out": answer.left_out,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """The values of one model with the prompt and the country of each, all (n,)."""
+
+    values: NDArray[np.float64]
+    clusters: NDArray[np.generic]
+    countries: NDArray[np.generic]
+
+    def keep(self, common: NDArray[np.generic]) -> "Side":
+        """Keep the prompts named."""
+        mask = np.isin(self.clusters, common)
+        return Side(self.values[mask], self.clusters[mask], self.countries[mask])
+
+    def strata(self) -> list[list[NDArray[np.float64]]]:
+        """Part the values by country, then by prompt."""
+        return strata_of(self.values, self.countries, self.clusters)
+
+
+def compare_over_countries(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    clusters: tuple[Keys, Keys],
+    countries: tuple[Keys, Keys],
+    paired: bool = True,
+    target: Target = "population",
+    confidence: float = CONFIDENCE,
+    resamples: int = PERMUTATIONS,
+    rng: np.random.Generator,
+) -> Comparison:
+    """Compare two models as `compare` does, with means taken over prompts, then over countries.
+
+    Paired, the interval is t over the prompts' differences, stratified by country, and the test flips their signs.
+    Unpaired, or for `these` prompts, both are of the difference of two stratified means.
+
+    Args:
+        a: float, (n,): values of the first model.
+        b: float, (m,): values of the second.
+        clusters: (n,) and (m,): the prompt of each value; a prompt lies in one country.
+        countries: (n,) and (m,): the country of each value.
+        paired: whether only common prompts enter, prompt against prompt.
+        target: `population` or `these`, as in `compare`.
+        confidence: of the interval.
+        resamples: of the permutation test.
+        rng: where the permutations come from.
+
+    Raises:
+        UsageError: an argument breaks its rule.
+    """
+    check_confidence(confidence)
+    check_choice("target", target, ("population", "these"))
+    first, second = (
+        read_side(name, *side) for name, side in zip("ab", zip((a, b), clusters, countries, strict=True), strict=True)
+    )
+    common = np.intersect1d(first.clusters, second.clusters)
+    every = len(np.union1d(first.clusters, second.clusters))
+    if paired:
+        first, second = first.keep(common), second.keep(common)
+    sides = first.strata(), second.strata()
+    if paired and target == "population":
+        strata = [
+            np.array([one.mean() - other.mean() for one, other in zip(*prompts, strict=True)])
+            for prompts in zip(*sides, strict=True)
+        ]
+        gap = mean_of_these(strata)
+        p = sign_flip_p(np.concatenate([part / len(part) for part in strata]), "two-sided", resamples, rng)
+    else:
+        gap = difference_of(*(mean_over(side, target) for side in sides))
+        p = t_p_value(gap)
+    n = len(first.values) + len(second.values)
+    answer = mean_interval(gap, n=n, target=target, confidence=confidence)
+    entered = len(common) if paired else every
+    return Comparison(gap.value, answer, p, p, entered, len(common), every - entered)
+
+
+def read_side(name: str, values: ArrayLike, clusters: Keys, countries: Keys) -> Side:
+    """Read the values of one side with their keys."""
+    numbers = finite_vector(name, values)
+    return Side(
+        numbers,
+        cluster_keys(f"clusters of {name}", clusters, length=len(numbers)),
+        cluster_keys(f"countries of {name}", countries, length=len(numbers)),
+    )

@@ -1,7 +1,7 @@
 """Confidence intervals for scores that come as one number per prompt and repeat."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -11,9 +11,90 @@ from numpy.typing import ArrayLike, NDArray
 from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.metrics.arguments import argument_error, check_choice, check_confidence, check_count, finite_vector
-from culturekit.metrics.statistics.clustering import cluster_codes
 
-__all__ = ["Interval", "Target", "interval", "proportion_interval"]
+# Values that belong together, such as those of a prompt: in one order, whatever order they came in.
+
+Keys: TypeAlias = Sequence[str] | Sequence[int] | NDArray[np.generic]
+"""What says which cluster a value belongs to: all texts, or all numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clustered:
+    """Rows sorted by cluster, and within a cluster by value: the order in which they came is forgotten.
+
+    Attributes:
+        rows: float64, (n,) or (n, d).
+        names: (k,): the clusters, sorted.
+        starts: int64, (k,): the first row of each cluster.
+        sizes: int64, (k,): the number of its rows.
+    """
+
+    rows: NDArray[np.float64]
+    names: NDArray[np.generic]
+    starts: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+
+    def means(self) -> NDArray[np.float64]:
+        """Average the rows of each cluster, float64 (k,) or (k, d); equal values give exactly that value."""
+        first = self.rows[self.starts]
+        shifts = self.rows - np.repeat(first, self.sizes, axis=0)
+        sizes = self.sizes if self.rows.ndim == 1 else self.sizes[:, None]
+        return np.asarray(first + np.add.reduceat(shifts, self.starts, axis=0) / sizes)
+
+    def parts(self) -> list[NDArray[np.float64]]:
+        """Part the rows by cluster."""
+        return np.split(self.rows, self.starts[1:])
+
+    def take(self, clusters: NDArray[np.integer]) -> NDArray[np.float64]:
+        """Collect the rows of some clusters, (m,), each as often as it is named."""
+        if len(self.names) == len(self.rows):
+            return np.asarray(self.rows[clusters])
+        sizes = self.sizes[clusters]
+        before = np.cumsum(sizes) - sizes
+        return np.asarray(self.rows[np.repeat(self.starts[clusters] - before, sizes) + np.arange(sizes.sum())])
+
+
+def clustered(rows: NDArray[np.float64], clusters: Keys | None, *, name: str = "clusters") -> Clustered:
+    """Put rows, (n,) or (n, d), into clusters; without clusters each row is one."""
+    keys = np.arange(len(rows)) if clusters is None else cluster_keys(name, clusters, length=len(rows))
+    names, codes = np.unique(keys, return_inverse=True)
+    columns = rows[:, None] if rows.ndim == 1 else rows
+    by_value = tuple(columns.T[::-1])
+    # Without clusters the rows themselves are the clusters, and only their values order them.
+    order = np.lexsort(by_value if clusters is None else (*by_value, codes))
+    sizes = np.bincount(codes, minlength=len(names)).astype(np.int64)
+    return Clustered(rows[order], names, np.cumsum(sizes) - sizes, sizes)
+
+
+def cluster_keys(name: str, clusters: ArrayLike, *, length: int) -> NDArray[np.generic]:
+    """Read which cluster each value belongs to, (n,)."""
+    keys = np.asarray(clusters.to_list() if hasattr(clusters, "to_list") else clusters)
+    if keys.ndim != 1 or len(keys) != length:
+        raise argument_error(name, f"one per value, of length {length}", f"shape {keys.shape}")
+    if keys.dtype.kind == "O":
+        raise argument_error(name, "all texts or all numbers", clusters)
+    return keys
+
+
+def cluster_codes(name: str, clusters: ArrayLike, *, length: int) -> NDArray[np.int64]:
+    """Number the clusters in their order, int64 (n,)."""
+    _, codes = np.unique(cluster_keys(name, clusters, length=length), return_inverse=True)
+    return np.asarray(codes, np.int64)
+
+
+def finite_rows(name: str, values: ArrayLike) -> NDArray[np.float64]:
+    """Read numbers as float64, (n,) or (n, d); all are finite, and there is at least one."""
+    try:
+        rows = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise argument_error(name, "numbers, (n,) or (n, d)", values) from error
+    if rows.ndim not in (1, 2) or rows.size == 0:
+        raise argument_error(name, "at least one row of numbers, (n,) or (n, d)", f"shape {rows.shape}")
+    if not np.isfinite(rows).all():
+        place = np.argwhere(~np.isfinite(rows))[0]
+        raise argument_error(f"{name}[{', '.join(map(str, place))}]", "finite", float(rows[tuple(place)]))
+    return rows
+
 
 Target: TypeAlias = Literal["these", "population"]
 """What an interval speaks about: the prompts that were asked, or all the prompts they stand for."""
@@ -185,3 +266,104 @@ def proportion_interval(
     result = binomtest(int(successes), int(trials))
     found = result.proportion_ci(confidence, method="wilson" if method == "wilson" else "exact")
     return Interval(successes / trials, float(found.low), float(found.high), int(trials), "population")
+
+
+# Shares of answers that are not independent: several about one image, many by one annotator.
+
+
+def clustered_share(values: ArrayLike, clusters: Mapping[str, Keys], *, confidence: float = CONFIDENCE) -> Interval:
+    """Average numbers from 0 to 1, with a Wilson interval for as many independent answers as they are worth.
+
+    The variance is robust to answers that go together within a cluster of any kind named (Cameron, Gelbach and Miller
+    2011: the sum over kinds, less that of their crossing), the answers are counted as p(1 - p) over that variance,
+    and at most as many as there are, and Wilson's limits take the t quantile of the kind with the fewest clusters. A
+    kind with one cluster is held fixed: nothing says how another would answer. Where all answers are equal they are
+    counted as the kind with the most clusters has of them, and that is likely too many when annotators are few.
+
+    Args:
+        values: float, (n,): 1 and 0, or shares.
+        clusters: kind -> (n,): such as the image and the annotator of each answer; one or two kinds.
+        confidence: how often such intervals are to hold the share of all images and annotators like these.
+
+    Raises:
+        UsageError: an argument breaks its rule.
+    """
+    from scipy.special import stdtrit
+
+    check_confidence(confidence)
+    numbers = finite_vector("values", values)
+    if numbers.min() < 0 or numbers.max() > 1:
+        raise argument_error("values", "from 0 to 1", [float(numbers.min()), float(numbers.max())])
+    if not 1 <= len(clusters) <= 2:
+        raise argument_error("clusters", "of one kind or two", sorted(clusters))
+    codes = [cluster_codes(f"clusters[{kind!r}]", keys, length=len(numbers)) for kind, keys in clusters.items()]
+    usable = [code for code in codes if code.max() > 0]
+    share = float(np.sort(numbers).mean())
+    if not usable:
+        return Interval(share, np.nan, np.nan, len(numbers), "population")
+    sizes = [int(code.max()) + 1 for code in usable]
+    worth = effective_number(numbers - share, usable, share)
+    quantile = float(stdtrit(min(sizes) - 1, (1 + confidence) / 2))
+    low, high = wilson(share, worth, quantile)
+    return Interval(share, low, high, len(numbers), "population")
+
+
+def effective_number(deviations: NDArray[np.float64], codes: Sequence[NDArray[np.int64]], share: float) -> float:
+    """Count how many independent answers would scatter as much as these."""
+    variances = [variance_of_mean(deviations, code) for code in codes]
+    if len(codes) == 2:
+        crossed = np.unique(codes[0] * (codes[1].max() + 1) + codes[1], return_inverse=True)[1]
+        # The crossing is taken away once; where that leaves less than either kind alone, the larger kind stands.
+        variances.append(max(*variances, sum(variances) - variance_of_mean(deviations, crossed)))
+    most = max(int(code.max()) + 1 for code in codes)
+    if variances[-1] <= 0:
+        return float(most)
+    return min(float(len(deviations)), share * (1 - share) / variances[-1])
+
+
+def variance_of_mean(deviations: NDArray[np.float64], code: NDArray[np.int64]) -> float:
+    """Estimate the variance of a mean from the sums of clusters."""
+    sums = np.bincount(code, weights=deviations)
+    number = len(sums)
+    return float((sums**2).sum()) / len(deviations) ** 2 * number / (number - 1)
+
+
+def wilson(share: float, number: float, quantile: float) -> tuple[float, float]:
+    """Give Wilson's limits of a share of so many answers."""
+    square = quantile**2 / number
+    middle = (share + square / 2) / (1 + square)
+    half = quantile / (1 + square) * np.sqrt(share * (1 - share) / number + square / (4 * number))
+    return min(share, max(0.0, float(middle - half))), max(share, min(1.0, float(middle + half)))
+
+
+# Statistics of many draws at once: how often each cluster was drawn stands for the draw.
+
+Counts: TypeAlias = NDArray[np.float64]
+"""(draws, clusters): how often each cluster was drawn."""
+
+OfCounts: TypeAlias = Callable[[Counts], NDArray[np.float64]]
+"""A statistic of each row of such counts, (draws,)."""
+
+Drawn: TypeAlias = Callable[[NDArray[np.int64]], NDArray[np.float64]]
+"""A statistic of each row of cluster numbers, (draws, drawn clusters) to (draws,)."""
+
+AT_A_TIME = 1_000_000
+"""How many counts are held at a time; the answers do not depend on it."""
+
+
+def times_drawn(drawn: NDArray[np.int64], clusters: int) -> Counts:
+    """Count how often each cluster was drawn, from cluster numbers (draws, drawn clusters)."""
+    rows = np.arange(len(drawn))[:, None] * clusters
+    counts = np.bincount((drawn + rows).ravel(), minlength=len(drawn) * clusters)
+    return counts.reshape(len(drawn), clusters).astype(np.float64)
+
+
+def of_draws(statistic: OfCounts, *, clusters: int, width: int = 1) -> Drawn:
+    """Make a statistic of counts one of drawn clusters; `width` numbers are held for each count."""
+    step = max(1, AT_A_TIME // (clusters * width))
+
+    def of(drawn: NDArray[np.int64]) -> NDArray[np.float64]:
+        blocks = [drawn[start : start + step] for start in range(0, len(drawn), step)]
+        return np.concatenate([statistic(times_drawn(block, clusters)) for block in blocks])
+
+    return of

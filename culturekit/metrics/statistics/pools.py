@@ -13,13 +13,9 @@ from culturekit.defaults import CHEAP_RESAMPLES, CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.metrics.arguments import argument_error, finite_vector
 from culturekit.metrics.statistics.chance_corrected import Level, krippendorff_alpha
-from culturekit.metrics.statistics.clustering import Keys
 from culturekit.metrics.statistics.comparisons import Comparison, compare
-from culturekit.metrics.statistics.correlations import FEWEST_CLUSTERS, Correlation, correlate
-from culturekit.metrics.statistics.intervals import Interval
-from culturekit.metrics.statistics.resampling import bootstrap
-
-__all__ = ["JudgeCalibration", "PoolDivergence", "calibrate_judge", "pool_divergence"]
+from culturekit.metrics.statistics.correlations import FEWEST_CLUSTERS, Correlation, bootstrap, correlate
+from culturekit.metrics.statistics.intervals import Interval, Keys
 
 
 @dataclass(frozen=True, slots=True)

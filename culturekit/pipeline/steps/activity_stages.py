@@ -7,33 +7,25 @@ from typing import Annotated
 
 from pydantic import Field
 
-from culturekit.builders.activities.activity_prompts import TEMPLATE, prompt_activities
-from culturekit.builders.activities.extracting import EXTRACT, ExtractOptions, extract_activities, extraction_requests
-from culturekit.builders.activities.merging import MergeOptions, merge_activities
+from culturekit.builders.activities.extracting import (
+    EXTRACT,
+    TEMPLATE,
+    ExtractOptions,
+    MergeOptions,
+    extract_activities,
+    extraction_requests,
+    merge_activities,
+    prompt_activities,
+)
 from culturekit.builders.activities.page_list import PageOptions, files_of, read_list, read_pages
 from culturekit.families.handles.inputs import roles_of
-from culturekit.index.encoders import ENCODERS
+from culturekit.index.encoder import ENCODERS
 from culturekit.kg.countries import country_files
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.models import quoted
 from culturekit.pipeline.steps.asking_stage import asking_each
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import AskingCommand, StageCommand
-
-__all__ = [
-    "EXTRACT_ACTIVITIES",
-    "MERGE",
-    "PROMPTS",
-    "READ",
-    "ActivitiesRead",
-    "MentionsRead",
-    "PagesRead",
-    "SectionsRead",
-    "activity_prompts_stage",
-    "extract_stage",
-    "merge_stage",
-    "pages_stage",
-]
 
 NO_OPTIONS = PageOptions()
 MERGED = MergeOptions()

@@ -1,6 +1,6 @@
 """Stages whose answers come from a model: what decides these, and what asking costs, told before any of it is sent."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from culturekit.builders.asked_rows import wording, wording_digest
 from culturekit.builders.judging.shown_images import AskedImages, judged, requests_about
-from culturekit.builders.wordings import wording, wording_digest
 from culturekit.families.handles.inputs import roles_of
+from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import country_files
 from culturekit.llm.answers import LlmOptions
 from culturekit.llm.client import Client, FreeClient, Image, Request
@@ -27,20 +28,8 @@ from culturekit.llm.prices import check_alive
 from culturekit.llm.purse import check_asking
 from culturekit.records.work import Outcome, Work
 from culturekit.registry import parse_spec
-from culturekit.stages.asking import AskedPlan, Asking, Left, Tried
-from culturekit.stages.stage import Stage
-from culturekit.storage.manifest import JOURNAL
-
-__all__ = [
-    "AskPlan",
-    "asking_each",
-    "asking_images",
-    "asking_stage",
-    "plan_to_ask",
-    "priced_ahead",
-    "scratch",
-    "usual_picture",
-]
+from culturekit.stages.stage import AskedPlan, Asking, Left, Stage, Tried
+from culturekit.storage.digests import JOURNAL
 
 REPLAY = "replay"
 SQUARE = 1024
@@ -267,3 +256,36 @@ def cost_of(client: Client | FreeClient, requests: Iterable[Request], out: Path,
             pass
         return None
     return plan_requests(client, requests, spent=read_spending(journal_for(out)), batch=batch)
+
+
+# Which part of a root config each stage depends on, as it stands in its manifest.
+#
+# A stage that named the whole config would be made again for a key that it never reads.
+
+
+def judged_concepts(concepts: Sequence[Concept]) -> Mapping[str, object]:
+    """Give what rules and judge read: languages, countries, and what the roots are called."""
+    return {
+        "concepts": {
+            concept.concept: {
+                **concept.model_dump(mode="json", include={"concept", "countries", "languages"}),
+                "roots": [{"qid": root.qid, "label": root.label} for root in concept.roots],
+            }
+            for concept in concepts
+        }
+    }
+
+
+def released_concepts(concepts: Sequence[Concept]) -> Mapping[str, object]:
+    """Give what a release reads: countries, languages, and the subconcepts that roots stand for, in their order."""
+    return {
+        "concepts": {
+            concept.concept: {
+                **concept.model_dump(mode="json", include={"concept", "countries", "languages"}),
+                "roots": [
+                    {"qid": root.qid, "subconcept": root.subconcept} for root in concept.roots if root.subconcept
+                ],
+            }
+            for concept in concepts
+        }
+    }

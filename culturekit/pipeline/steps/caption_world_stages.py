@@ -11,29 +11,27 @@ import polars as pl
 from culturekit.annotate.rated_sample import Answering
 from culturekit.annotate.scheme import Scheme
 from culturekit.builders.judging.simulated_people import SimulatedPeople, is_careless, person_draws, step
-from culturekit.families.family_stage import write_scored
-from culturekit.families.handles.public_files import roles
-from culturekit.generation.simulated.scenes.captions import (
+from culturekit.families.family import write_scored
+from culturekit.families.handles.inputs import roles
+from culturekit.generation.simulated.scenes.scenes_backend import (
     LANGUAGE,
+    VOCABULARY,
     all_named,
     dice,
     foreign_share,
     named_in,
     spoken,
     understood,
+    world,
 )
-from culturekit.generation.simulated.scenes.vocabulary import VOCABULARY, world
 from culturekit.kg.countries import country as known_country
 from culturekit.pipeline.steps.annotate_stages import filled_in_stage
-from culturekit.pipeline.steps.pair_stages import RATING, means_of
+from culturekit.pipeline.steps.caption_stages import RATING, means_of
 from culturekit.records.schemas import CAPTIONS, IMAGES, PROMPTS, RIGHTS, TRANSLATIONS, VALUES
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
 from culturekit.storage.package_data import shipped
 from culturekit.storage.tables import read_table, table_outcome, write_table
-
-__all__ = ["alt_text", "alt_texts_stage", "collection_prompts_stage", "image_truth_stage", "pair_truth",
-           "pair_truth_stage", "simulated_ratings_stage"]  # fmt: skip
 
 TRUTH, COLLECTION, LICENCE = "truth", "collection", "CC0-1.0"
 CRAFT = 0.75

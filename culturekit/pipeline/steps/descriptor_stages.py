@@ -3,47 +3,48 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import polars as pl
 from pydantic import Field
 
-from culturekit.builders.activities.activity_prompts import PER_CATEGORY
-from culturekit.builders.descriptors.activity_rows import activities_of, countries_of, dimensions_of
-from culturekit.builders.descriptors.proposing import PROPOSE, ProposeOptions, proposal_request, propose_descriptors
+from culturekit.builders.activities.extracting import ACTIVITY, PER_CATEGORY, activity_prompt, spelled_out
+from culturekit.builders.descriptors.proposing import (
+    PROPOSE,
+    ProposeOptions,
+    activities_of,
+    countries_of,
+    dimensions_of,
+    proposal_request,
+    propose_descriptors,
+)
+from culturekit.builders.descriptors.published_layout import descriptors_of, place_of, read_published, written_files
 from culturekit.builders.descriptors.refining import (
     REFINE,
+    STEREOTYPE,
     Cell,
     RefineOptions,
+    StereotypeOptions,
     cells_ahead,
     cells_of,
+    name_stereotypes,
     refine_descriptors,
     refinement_request,
-)
-from culturekit.builders.descriptors.stereotypes import (
-    STEREOTYPE,
-    StereotypeOptions,
-    name_stereotypes,
     stereotype_request,
 )
-from culturekit.families.handles.inputs import Numbered
+from culturekit.errors import UsageError
+from culturekit.families.handles.inputs import Numbered, roles_of
+from culturekit.kg.countries import country_files
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Request
 from culturekit.llm.models import quoted
 from culturekit.pipeline.steps.asking_stage import asking_each
+from culturekit.records.schemas import DESCRIPTORS, PROMPTS, PUBLISHED_DESCRIPTORS
+from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
-from culturekit.stages.stage_command import AskingCommand
-
-__all__ = [
-    "PROPOSE_DESCRIPTORS",
-    "REFINE_DESCRIPTORS",
-    "STEREOTYPES",
-    "PromptsRead",
-    "ProposalReads",
-    "propose_stage",
-    "refine_stage",
-    "stereotypes_stage",
-]
+from culturekit.stages.stage_command import AskingCommand, StageCommand
+from culturekit.storage.atomic import write_atomically
+from culturekit.storage.tables import read_table, write_drops, write_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,4 +166,147 @@ REFINE_DESCRIPTORS = AskingCommand(
 )
 STEREOTYPES = AskingCommand(
     stereotypes_stage, f"--prompts prompts/prompts.parquet --llm {quoted('text')} --out stereotypes"
+)
+
+
+# The stages that read descriptors in the layout they were published in, and write them so.
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedRead:
+    """Files in the published layout, one a country."""
+
+    files: Annotated[Numbered, Field(description="JSON file named after its country, such as iran.json.")]
+    prompts: Annotated[
+        Path | None,
+        Field(description="Prompts that the activities are matched with. [prompts are written for all of them]"),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True)
+class ImportOptions:
+    """What is said of descriptors that are read."""
+
+    proposer: Annotated[str, Field(description="Name of whoever proposed them.")] = "published"
+
+
+PUBLISHED = ImportOptions()
+
+
+def import_stage(given: PublishedRead, options: ImportOptions = PUBLISHED) -> Stage:
+    """Read descriptors in the layout they were published in.
+
+    `export` writes them again byte for byte.
+    """
+    return Stage(
+        "descriptors",
+        "import-descriptors",
+        1,
+        lambda work: import_descriptors(work, given, options.proposer),
+        {**roles_of(given), **country_files()},
+        {"proposer": options.proposer},
+        packages=("polars",),
+    )
+
+
+def import_descriptors(work: Work, given: PublishedRead, proposer: str) -> Outcome:
+    """Read the files; an activity that no prompt asks for is dropped, and counted with its descriptors."""
+    published, differing = read_published(given.files.places)
+    if given.prompts is None:
+        write_table(work.out, PROMPTS, prompts_of(published))
+    prompts = read_table(given.prompts or work.out / "prompts.parquet", PROMPTS)
+    places = {
+        place_of(row["country"] or "", row["concept"] or "", row.get("activity") or ""): row["prompt_id"]
+        for row in prompts.iter_rows(named=True)
+    }
+    found = descriptors_of(published, places, proposer)
+    activities = published.unique(["country", "category", "activity"], maintain_order=True)
+    lost = [
+        {"key": f"{row['country']}/{row['activity']}", "concept": row["category"], "stage": "descriptors.import"}
+        | {"reason": "no prompt asks for it", "detail": row["file"]}
+        for row in activities.iter_rows(named=True)
+        if place_of(row["country"], row["category"], row["activity"]) not in places
+    ]
+    if found.is_empty():
+        raise UsageError(
+            "no descriptor of these files belongs to a prompt",
+            where=str(given.prompts or given.files.places[0]),
+            expected="prompts with the country, the concept (category) and the activity of the files",
+            found=", ".join(row["key"] for row in lost[:5]),
+        )
+    write_table(work.out, DESCRIPTORS, found)
+    write_table(work.out, PUBLISHED_DESCRIPTORS, published)
+    drops = write_drops(work.out, lost)
+    told = [f"{name} is written in a way that `export` cannot repeat byte for byte" for name in differing]
+    counts = {"descriptors": found.height, "activities": activities.height, "prompts": found["prompt_id"].n_unique()}
+    return Outcome(counts, drops, {"findings": told} if told else {})
+
+
+def prompts_of(published: pl.DataFrame) -> pl.DataFrame:
+    """Write a prompt for each activity of the files."""
+    rows: dict[str, dict[str, Any]] = {}
+    for row in published.iter_rows(named=True):
+        iso, category, activity = place_of(row["country"], row["category"], row["activity"])
+        prompt_id = "-".join((iso.lower(), *category.split(), *activity.split()))
+        prompt = activity_prompt(prompt_id, iso, row["category"], spelled_out(row["activity"]))
+        rows.setdefault(prompt_id, {**prompt, "activity": row["activity"]})
+    return pl.DataFrame(list(rows.values()), schema={**PROMPTS.schema, **ACTIVITY})
+
+
+@dataclass(frozen=True, slots=True)
+class DescriptorsRead:
+    """Descriptors, their prompts, and the files that some were read from."""
+
+    descriptors: Annotated[Path, Field(description="Descriptors table.")]
+    prompts: Annotated[Path, Field(description="Their prompts, with the activity of each.")]
+    published: Annotated[
+        Path | None,
+        Field(
+            description="Table of the files they were read from, whose order and form are kept. [beside descriptors]"
+        ),
+    ] = None
+
+
+def export_stage(given: DescriptorsRead) -> Stage:
+    """Write descriptors in the layout they were published in.
+
+    One JSON file a country.
+    """
+    beside = given.descriptors.parent / f"{PUBLISHED_DESCRIPTORS.name}.parquet"
+    published = given.published or (beside if beside.is_file() else None)
+    inputs = {"descriptors": given.descriptors, "prompts": given.prompts}
+    return Stage(
+        "published",
+        "export-descriptors",
+        1,
+        lambda work: export_descriptors(work, given, published),
+        inputs | ({} if published is None else {"published": published}) | country_files(),
+        packages=("polars",),
+    )
+
+
+def export_descriptors(work: Work, given: DescriptorsRead, published: Path | None) -> Outcome:
+    """Write the files."""
+    prompts = read_table(given.prompts, PROMPTS).filter(pl.col("country").is_not_null())
+    if "activity" not in prompts.columns:
+        raise UsageError("these prompts name no activity", where=str(given.prompts), expected="a column `activity`")
+    descriptors = read_table(given.descriptors, DESCRIPTORS)
+    strange = sorted(set(descriptors["prompt_id"]) - set(prompts["prompt_id"]))
+    if strange:
+        raise UsageError(
+            f"{len(strange)} prompts of the descriptors are not among the prompts",
+            where=str(given.prompts),
+            found=", ".join(strange[:5]),
+        )
+    files = written_files(
+        descriptors, prompts, None if published is None else read_table(published, PUBLISHED_DESCRIPTORS)
+    )
+    for file, text in files.items():
+        write_atomically(work.out / file, text.encode())
+    return Outcome({"files": len(files), "descriptors": descriptors.height})
+
+
+IMPORT = StageCommand(import_stage, "--files iran.json --files nepal.json --out descriptors")
+EXPORT = StageCommand(
+    export_stage, "--descriptors descriptors/descriptors.parquet --prompts prompts/prompts.parquet --out published"
 )

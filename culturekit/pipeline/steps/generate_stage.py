@@ -1,23 +1,49 @@
 """The stages from prompts to images: drawn by a backend of one's own, or bought, and what that would cost."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Annotated, Any
+
+import polars as pl
+from pydantic import Field
 
 from culturekit.errors import UsageError
-from culturekit.families.handles.behind_specs import behind, check_ready
-from culturekit.families.handles.public_files import prompts_table, space_table
-from culturekit.generation.backends import BACKENDS, is_paid
+from culturekit.families.family import check_options, kept
+from culturekit.families.handles.inputs import prompts_table, space_table
+from culturekit.families.handles.provenance import behind, check_ready
+from culturekit.generation.backend import BACKENDS, is_paid
 from culturekit.generation.diffusion.diffusers_backend import files_behind
-from culturekit.generation.diffusion.diffusers_options import DIFFUSERS
-from culturekit.generation.folder.folder_options import FOLDER
+from culturekit.generation.diffusion.diffusers_folder import DIFFUSERS
+from culturekit.generation.diffusion.training import TuningOptions, TuningPlan, pairs_in, pipeline_of, plan_tuning
+from culturekit.generation.folder.folder_backend import FOLDER, Options, folder_of
+from culturekit.generation.folder.folder_detection import (
+    KnownPrompts,
+    Names,
+    Naming,
+    find_list,
+    guessed,
+    naming_of,
+    stated_list,
+)
+from culturekit.generation.folder.folder_listing import Listing, list_folder
+from culturekit.generation.folder.folder_plan import FolderPlan, Layout, plan_folder
+from culturekit.generation.folder.folder_run import Handling, content_of, hashed, take_folder
 from culturekit.generation.held_runner import Pace
-from culturekit.generation.runner import ImagePlan, Maker, generate, pilot
-from culturekit.generation.services.image_client import IMAGE_SERVICES, ImageClient, ImagePrice, check_image_price
-from culturekit.generation.services.image_question import question_of
+from culturekit.generation.picture_store import Maker
+from culturekit.generation.runner import ImagePlan, generate, pilot
+from culturekit.generation.services.image_client import (
+    IMAGE_SERVICES,
+    ImageClient,
+    ImagePrice,
+    check_image_price,
+    question_of,
+)
 from culturekit.generation.services.paid_runner import buy_images, planned_calls
+from culturekit.kg.countries import countries, country_files
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.cost_plan import amount
 from culturekit.llm.journal_file import key_of
@@ -25,16 +51,208 @@ from culturekit.llm.ledger import journal_for, read_spending
 from culturekit.llm.prices import check_alive
 from culturekit.llm.purse import check_asking
 from culturekit.llm.usage import ADDED_BY_SERVERS, estimate
-from culturekit.pipeline.steps.folder_stage import image_folder, stage_of
+from culturekit.records.choices import PictureFormat, PromptKind
+from culturekit.records.schemas import CSPACE, PROMPTS
 from culturekit.records.work import Engine, Outcome, Progress, Work
 from culturekit.registry import Spec, parse_spec
-from culturekit.stages.asking import Asking, Left
-from culturekit.stages.run_stage import run_part
-from culturekit.stages.stage import Stage
-from culturekit.storage.manifest import read_manifest
-from culturekit.trail.upstream import upstream
+from culturekit.stages.run import run_part
+from culturekit.stages.stage import Asking, Left, Stage
+from culturekit.storage.digests import InputRecord, digest_file, digest_tree, read_manifest
+from culturekit.storage.tables import read_table
+from culturekit.torch_places import needed_package
+from culturekit.trail.evidence import upstream
 
-__all__ = ["cspace_behind", "generate_stage", "plan_images", "run_pilot"]
+# The stage that trains an adapter for a diffusion pipeline.
+
+
+@dataclass(frozen=True, slots=True)
+class FinetuneReads:
+    """What an adapter is trained on."""
+
+    pairs: Annotated[
+        Path, Field(description="Folder that `select export` wrote, or one of images with metadata.jsonl.")
+    ]
+
+
+def finetune_stage(given: FinetuneReads, options: TuningOptions) -> Stage:
+    """Train a LoRA adapter of the denoiser of Stable Diffusion or SDXL on pairs of captions and images."""
+    check_options(options)
+
+    def run(work: Work) -> Outcome:
+        trained: Outcome = training().train(work, pipeline_of(options), pairs_in(given.pairs), options)
+        return trained
+
+    foreign = given.pairs.exists() and read_manifest(given.pairs) is None  # or what a stage in front will write
+    return Stage(
+        "finetuned",
+        "finetune",
+        1,
+        run,
+        {"pairs": given.pairs},
+        {**kept(options, but=("seed",)), "weights": files_behind(options.spec)},
+        {"training": options.seed},
+        packages=("diffusers", "numpy", "peft", "pillow", "polars", "torch", "transformers"),
+        trees={"pairs": lambda final: InputRecord(digest_tree(given.pairs)[0], "a folder of pairs")} if foreign else {},
+        before=partial(check_training, options.model),
+    )
+
+
+def check_training(model: str) -> None:
+    """Make sure that what trains a model, and the model, are there."""
+    check_ready(BACKENDS, model)
+    training()
+
+
+def training() -> Any:  # noqa: ANN401 - a module
+    """Import what trains, or say which command installs what it needs."""
+    for package in ("torch", "diffusers", "transformers", "peft"):
+        needed_package(package, kind="fine-tuning", extra="embed,generate")
+    return import_module("culturekit.generation.diffusion.lora_training")
+
+
+def pilot_of(
+    given: FinetuneReads, options: TuningOptions, out: Path, *, engine: Engine, progress: Progress, wait: bool
+) -> TuningPlan:
+    """Take two steps, keep nothing of them, and say what all of them would take."""
+
+    def part(work: Work) -> tuple[float, int | None]:
+        measured: tuple[float, int | None] = training().measure(pipeline_of(options), pairs, options)
+        return measured
+
+    pairs = pairs_in(given.pairs)
+    found = run_part(finetune_stage(given, options), out, part, engine=engine, progress=progress, wait=wait)
+    return plan_tuning(options, len(pairs), *(found or ()))
+
+
+# The stage from a folder of images that exist already to an images table.
+
+
+@dataclass(slots=True)
+class ImageFolder:
+    """A folder of images and how its files are named; looked into when it is needed, and then once."""
+
+    spec: Spec
+    root: Path
+    options: Options
+    prompts: Path | None
+    layout: Layout
+    kinds: tuple[PromptKind, ...] = ()
+    cspace: Path | None = None
+    read: tuple[Listing, Naming] | None = field(default=None, init=False)
+
+    @property
+    def list_path(self) -> Path | None:
+        """The list that says what the files are, stated or found in the folder."""
+        if self.options.manifest:
+            return stated_list(self.root, self.options.manifest)
+        return None if self.options.pattern else find_list(self.root)
+
+    def listing(self) -> tuple[Listing, Naming]:
+        """List the folder, nothing hashed yet."""
+        naming = naming_of(self.root, pattern=self.options.pattern, manifest=self.options.manifest)
+        path = self.list_path
+        inside = path is not None and path.resolve().is_relative_to(self.root.resolve())
+        own = path.resolve().relative_to(self.root.resolve()).as_posix() if path is not None and inside else ""
+        listed = frozenset(naming.listed.files) if naming.listed else frozenset[str]()
+        return list_folder(self.root, listed=listed, leave_out=own), naming
+
+    def record(self, final: Path) -> InputRecord:
+        """Name the folder by the content of its images."""
+        if final.resolve().is_relative_to(self.root.resolve()):
+            raise UsageError(
+                "the output lies in the folder of images itself",
+                where=str(final),
+                expected=f"a place outside {self.root}",
+                hint="Choose another --out.",
+            )
+        listing, naming = self.listing()
+        listing = hashed(listing, final.with_name(f".{final.name}.hashes"))
+        self.read = listing, naming
+        return InputRecord(content_of(listing), "a folder of images")
+
+    def known(self, scratch: Path) -> tuple[KnownPrompts | None, Names]:
+        """Read the prompts, and what countries and artifacts are called."""
+        called = {c.iso: (c.name, c.adjective, c.iso3) for c in countries().values()}
+        artifacts: dict[str, list[str]] = {}
+        if self.cspace is not None:
+            space = read_table(space_table(self.cspace, scratch), CSPACE).select("artifact_id", "name").unique()
+            for artifact_id, name in space.sort("artifact_id", "name").iter_rows():
+                artifacts.setdefault(artifact_id, []).append(name)
+        names = Names(called, artifacts)
+        if self.prompts is None:
+            return None, names
+        table = read_table(prompts_table(self.prompts, scratch), PROMPTS)
+        if self.kinds:
+            table = table.filter(pl.col("kind").is_in(list(self.kinds)))
+        return KnownPrompts(table, names), names
+
+    def plan(self, scratch: Path) -> tuple[Listing, Naming, FolderPlan, KnownPrompts | None]:
+        """Say what each file stands for; `scratch` is a folder for tables made from public files."""
+        listing, naming = self.read or self.listing()
+        known, names = self.known(scratch)
+        naming = guessed(naming, listing, known)
+        return listing, naming, plan_folder(listing, naming, known, self.layout, names=names), known
+
+    def take(self, work: Work, form: PictureFormat) -> Outcome:
+        """Do the work of the stage."""
+        listing, naming, plan, _ = self.plan(work.scratch)
+        return take_folder(work, listing, naming, plan, Handling(self.options.files, form))
+
+
+def image_folder(
+    backend: str,
+    prompts: Path | None,
+    *,
+    model: str | None = None,
+    repeats: int | None = None,
+    slots: int | None = None,
+    kinds: tuple[PromptKind, ...] = (),
+    cspace: Path | None = None,
+) -> ImageFolder:
+    """Describe a folder by its SPEC and what is stated of its images."""
+    BACKENDS.check(backend)
+    spec = parse_spec(backend)
+    options = spec.read(Options)
+    folder = ImageFolder(
+        spec, folder_of(spec), options, prompts, Layout(model, repeats=repeats, slots=slots, first=options.first), kinds
+    )
+    if prompts is not None and ("{artifact}" in options.pattern or folder.list_path is not None):
+        folder.cspace = cspace
+    return folder
+
+
+def stage_of(folder: ImageFolder, *, form: PictureFormat = "png") -> Stage:
+    """Take in the images of a folder."""
+    trees = {"folder": folder.record}
+    inputs = {"folder": folder.root, **country_files()}
+    path = folder.list_path
+    if path is not None:
+        inputs["list"] = path
+        trees["list"] = partial(list_record, path)
+    tables = {"prompts": folder.prompts, "cspace": folder.cspace}
+    inputs |= {role: table for role, table in tables.items() if table is not None}
+    return Stage(
+        "images",
+        "generate",
+        2,
+        partial(folder.take, form=form),
+        inputs,
+        {
+            "backend": folder.spec.name,
+            "pattern": folder.options.pattern,
+            **asdict(folder.layout),
+            "kinds": list(folder.kinds),
+            "format": form,
+        },
+        packages=("numpy", "pillow", "polars"),
+        trees=trees,
+    )
+
+
+def list_record(path: Path, final: Path) -> InputRecord:
+    """Name a list by its content, whatever else lies beside it."""
+    return InputRecord(digest_file(path), path.name)
+
 
 OF_THE_WAY = ("rpm", "tpm", "price", "image_price", "image_tokens", "timeout", "api_key")
 """Options that decide no image, so that a run goes on when they are changed."""

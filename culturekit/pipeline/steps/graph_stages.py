@@ -5,35 +5,28 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from culturekit.builders.country_names import NAMES
 from culturekit.builders.popularity import SOURCES
+from culturekit.builders.prompting.geographic import name_artifacts
 from culturekit.builders.prompting.prompts import PromptOptions, build_prompts, check_words, wordings_of
 from culturekit.builders.prompting.quotas import Group
-from culturekit.builders.space.cspace import ReleaseOptions, release
-from culturekit.builders.space.release_files import check_formats
+from culturekit.builders.space.cspace import ReleaseOptions, check_formats, release
+from culturekit.builders.space.space_files import import_foreign, import_prompts, import_space, is_typed
 from culturekit.errors import UsageError
 from culturekit.kg.concepts import Concept
-from culturekit.kg.countries import countries, country_files, use_countries_beside
-from culturekit.kg.looking.compare import write_comparison
-from culturekit.pipeline.steps.concept_options import released_concepts
-from culturekit.records.choices import GraphFormat
+from culturekit.kg.countries import WORLD, countries, country_files, use_countries_beside
+from culturekit.kg.inspection.compare import write_comparison
+from culturekit.pipeline.steps.asking_stage import released_concepts
+from culturekit.records.choices import GraphFormat, PromptKind
 from culturekit.records.schemas import DIFF
+from culturekit.records.tables import Table
 from culturekit.records.work import Outcome, Work
 from culturekit.registry import needing
 from culturekit.stages.stage import Stage
-from culturekit.storage.manifest import read_manifest
+from culturekit.storage.digests import read_manifest
 from culturekit.storage.package_data import shipped
-from culturekit.storage.tables import write_table
-from culturekit.trail.space_behind import SpaceBehind
-from culturekit.trail.space_causes import compare_spaces
-from culturekit.trail.space_lines import cause_totals
-
-__all__ = [
-    "compare_stage",
-    "import_graph_stage",
-    "prompts_stage",
-    "release_stage",
-    "space_diff_stage",
-]
+from culturekit.storage.tables import read_table, table_outcome, write_table
+from culturekit.trail.space_causes import SpaceBehind, cause_totals, compare_spaces
 
 TEMPLATES = "builders/wording/cube_prompts.yaml"
 STATEMENTS = "statements"
@@ -172,3 +165,66 @@ def write_space_diff(work: Work, before: SpaceBehind, after: SpaceBehind) -> Out
     counts = {"diff": found.rows.height, **dict(found.rows.group_by("change").len().iter_rows())}
     notes = {"factors": found.factors, "missing": found.missing, "untold": found.untold}
     return Outcome(counts, notes={**notes, "causes": cause_totals(found.rows)})
+
+
+# The stages that import a cultural space, prompts, or another table that was made elsewhere.
+
+
+def table_stage(path: Path, table: Table) -> Stage:
+    """Take in a table of ours, and make sure that it is one."""
+
+    def run(work: Work) -> Outcome:
+        rows = read_table(path, table)
+        return table_outcome(work, table, rows)
+
+    return Stage(table.name, "take-table", 1, run, {"published": path}, {"table": table.name})
+
+
+def taken_space_stage(path: Path) -> Stage:
+    """Take in a cultural space: a table of ours, or a file in the public CUBE layout."""
+    typed = path.suffix == ".csv"
+    use_countries_beside(path)
+    names = named_by() if typed else country_files()
+    version = 4 if typed else 1  # a list that was typed: countries by whatever they are called, ids of its own
+    packages = ("babel", "polars", "pycountry") if typed else ("polars",)
+    inputs = {"published": path, **names}
+    return Stage("cspace", "take-space", version, lambda work: import_space(work, path), inputs, packages=packages)
+
+
+def named_by() -> dict[str, Path]:
+    """Name the files by which countries of a list are found."""
+    return {"world": shipped(WORLD), "names": shipped(NAMES), **country_files()}
+
+
+def foreign_space_stage(path: Path, concept: str) -> Stage:
+    """Bring somebody else's list of artifacts into our form."""
+    inputs = {"published": path, **named_by()}
+    return Stage(
+        "cspace", "import-space", 4, lambda work: import_foreign(work, path, concept), inputs, {"concept": concept},
+        packages=("babel", "polars", "pycountry"),
+    )  # fmt: skip
+
+
+def taken_prompts_stage(path: Path, space: Path, kinds: Sequence[PromptKind]) -> Stage:
+    """Take in prompts, and hold them against the cultural space."""
+    return Stage(
+        "prompts",
+        "take-prompts",
+        1,
+        lambda work: import_prompts(work, path, space, kinds),
+        {"published": path, "cspace": space, **(named_by() if is_typed(path) else country_files())},
+        {"kinds": list(kinds)},
+        packages=("babel", "polars", "pycountry") if is_typed(path) else ("polars",),
+    )
+
+
+def named_artifacts_stage(space: Path) -> Stage:
+    """Name every artifact once, so that pictures of references find theirs."""
+    return Stage(
+        "reference-prompts",
+        "name-artifacts",
+        1,
+        lambda work: name_artifacts(work, space),
+        {"cspace": space},
+        packages=("polars",),
+    )

@@ -12,8 +12,6 @@ from culturekit.kg.dump.ingest import IngestOptions, ingest
 from culturekit.kg.dump.members import STDIN, tells_damage
 from culturekit.stages.stage import Stage
 
-__all__ = ["ingest_stage"]
-
 logger = logging.getLogger(__name__)
 
 INGEST_VERSION = 5

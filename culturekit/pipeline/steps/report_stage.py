@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 
 from culturekit.cards.build import build_card
+from culturekit.cards.facts import keys_behind
 from culturekit.cards.hand import FIELDS_FILE, TEXT_FILE
-from culturekit.cards.release_files import keys_behind
 from culturekit.errors import UsageError
 from culturekit.kg.countries import file_of, use_countries_of_recipe
 from culturekit.records.work import Outcome, Work
@@ -23,14 +23,8 @@ from culturekit.stages.roles import Role
 from culturekit.stages.run import RECIPE_RECORD, Run
 from culturekit.stages.stage import Stage
 from culturekit.storage.atomic import write_atomically
-from culturekit.storage.digests import digest
-from culturekit.storage.manifest import InputRecord
-from culturekit.trail.upstream import check_together
-
-__all__ = [
-    "CUBE", "RECIPE_RECORD", "SECTION_REPORTS", "add_sections_report", "card_stage", "folders_of", "recorded",
-    "report_of", "report_stage", "sections_headline", "sections_of",
-]  # fmt: skip
+from culturekit.storage.digests import InputRecord, digest
+from culturekit.trail.evidence import check_together
 
 
 def card_stage(release: Path, hand: Path) -> Stage:

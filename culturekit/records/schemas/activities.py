@@ -2,15 +2,6 @@
 
 from culturekit.records.tables import declare
 
-__all__ = [
-    "ACTIVITIES",
-    "DESCRIPTOR_TRAIL",
-    "MENTIONS",
-    "PAGES",
-    "PROPOSED_DESCRIPTORS",
-    "PUBLISHED_DESCRIPTORS",
-]
-
 PAGES = declare(
     "pages",
     key="page_id number",

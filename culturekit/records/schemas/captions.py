@@ -2,18 +2,6 @@
 
 from culturekit.records.tables import declare
 
-__all__ = [
-    "CAPTIONS",
-    "CAPTION_PROPOSALS",
-    "CAPTION_STATS",
-    "EXPORTED",
-    "OBJECTS",
-    "RIGHTS",
-    "SELECTED",
-    "TRAINING",
-    "TRANSLATIONS",
-]
-
 CAPTIONS = declare(
     "captions",
     key="id",

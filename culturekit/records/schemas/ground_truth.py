@@ -2,32 +2,6 @@
 
 from culturekit.records.tables import declare
 
-__all__ = [
-    "AUTHORS_ROWS",
-    "CANDIDATES",
-    "COMPLETED",
-    "CSPACE",
-    "DECISIONS",
-    "DESCRIPTORS",
-    "DIALECT_PAIRS",
-    "DIFF",
-    "DIFFERENCES",
-    "DROPS",
-    "ITEMS",
-    "KEPT",
-    "NEUTRAL_CANDIDATES",
-    "PROMPTS",
-    "PROPOSALS",
-    "QUESTIONS",
-    "QUESTION_GRAPHS",
-    "QUOTAS",
-    "REMOVED",
-    "ROUNDS",
-    "STARTS",
-    "STATEMENTS",
-    "STEREOTYPES",
-]
-
 ITEMS = declare(
     "items",
     key="number",

@@ -2,21 +2,6 @@
 
 from culturekit.records.tables import declare
 
-__all__ = [
-    "ARTIFACTS",
-    "CALIBRATION",
-    "HUBS",
-    "IMAGES",
-    "JUDGMENTS",
-    "MATCHES",
-    "PAIR_DISTANCES",
-    "QUALITY",
-    "RECOGNITION",
-    "SLICES",
-    "TOMBSTONES",
-    "VECTOR_IDS",
-]
-
 IMAGES = declare(
     "images",
     key="image_id",

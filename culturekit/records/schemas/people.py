@@ -2,25 +2,6 @@
 
 from culturekit.records.tables import declare
 
-__all__ = [
-    "ANNOTATIONS",
-    "ANNOTATION_CHECKS",
-    "ANNOTATION_KEY",
-    "AUDITS",
-    "AUDIT_SAMPLE",
-    "CHOICE_TABLE",
-    "OBJECT_ITEMS",
-    "PAIR_ITEMS",
-    "QUARANTINE",
-    "RATED_ITEMS",
-    "RATING_TABLE",
-    "SCENE_ITEMS",
-    "SURVEY_CODES",
-    "TASK1",
-    "TASK2",
-    "TRIPLETS",
-]
-
 AUDIT_SAMPLE = declare(
     "audit_sample",
     key="image_id",

@@ -2,19 +2,6 @@
 
 from culturekit.records.tables import declare
 
-__all__ = [
-    "ANSWER_COUNTS",
-    "DESCRIPTOR_MATCHES",
-    "DISAGREEMENTS",
-    "DISTRIBUTIONS",
-    "EXAGGERATIONS",
-    "QUESTION_RATES",
-    "SCORES",
-    "SELECTION",
-    "VALUES",
-    "YES_BY_SCORE",
-]
-
 SCORES = declare(
     "scores",
     key="metric model benchmark concept country group params",

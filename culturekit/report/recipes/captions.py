@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from culturekit.metrics.scoring.careful_answers import careful_answers
+from culturekit.metrics.scoring.rating_pools import careful_answers
 from culturekit.records.schemas import (
     ANNOTATIONS,
     CAPTION_PROPOSALS,
@@ -17,16 +17,24 @@ from culturekit.records.schemas import (
     SCORES,
     SELECTED,
 )
-from culturekit.report.figures import listed
 from culturekit.report.provenance import not_put_right
-from culturekit.report.recipes.scene_tables import Cell, Grid, Section, looked_up, number, row_of, with_params
-from culturekit.report.recipes.scenes import SectionPage, leaders, ranked, section_page
-from culturekit.report.run_folders import RunFolders
+from culturekit.report.recipes.scenes import (
+    Cell,
+    Grid,
+    Section,
+    SectionPage,
+    leaders,
+    looked_up,
+    number,
+    ranked,
+    row_of,
+    section_page,
+    with_params,
+)
+from culturekit.report.run_folders import RunFolders, listed
 from culturekit.stages import caption_roles as own
 from culturekit.stages import roles
 from culturekit.storage.tables import read_table
-
-__all__ = ["caption_page"]
 
 TITLE = "How well do these models draw what is hard about a culture?"
 STATED = ("judged-vqascore", "truth", "aligned-…", "ratings", "worth", "pearson")

@@ -6,28 +6,29 @@ from typing import Any
 
 import polars as pl
 
-from culturekit.metrics.scoring.value_sets import parsed
+from culturekit.metrics.scoring.image_collections import parsed
 from culturekit.records.schemas import PROMPTS, SCORES, YES_BY_SCORE
 from culturekit.report.provenance import not_put_right
-from culturekit.report.recipes.scene_tables import (
+from culturekit.report.recipes.scenes import (
     Grid,
     Section,
+    SectionPage,
     Sources,
     Where,
     grid,
+    leaders,
     looked_up,
+    ranked,
     row_of,
     score_grid,
+    section_page,
     with_params,
-)  # fmt: skip
-from culturekit.report.recipes.scenes import SectionPage, leaders, ranked, section_page
+)
 from culturekit.report.run_folders import RunFolders
 from culturekit.stages import inclusion_roles as own
 from culturekit.stages import roles
 from culturekit.stages.roles import REAL_IMAGES
 from culturekit.storage.tables import read_table
-
-__all__ = ["inclusion_page"]
 
 TITLE = "Do objects look as they do in each region, and to whom?"
 STATED = ("judged-…", "truth", "realism-by-…", "regions-…", "objects-…", "scores-…")

@@ -1,35 +1,443 @@
 """Pages of sections, such as that of a `cultivate` run: what they say in short, the stages behind them."""
 
+import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import groupby
 from types import MappingProxyType
+from typing import Any, TypeAlias
 
 import polars as pl
 from markupsafe import Markup
 
-from culturekit.records.schemas import SCORES
-from culturekit.report.figures import listed
+from culturekit.errors import IntegrityError
+from culturekit.families.meta import ALL
+from culturekit.kg.countries import countries
+from culturekit.metrics.ahead.matching import DIMENSIONS, PUBLISHED_TAUS
+from culturekit.records.schemas import DESCRIPTOR_MATCHES, EXAGGERATIONS, SCORES
+from culturekit.report.charts import drawing, fitting
 from culturekit.report.provenance import StageLine, every_caveat, not_put_right, stage_line
-from culturekit.report.recipes.scene_sections import (
-    ablations,
-    accuracy,
-    by_dimension,
-    by_group,
-    categories,
-    descriptors,
-    followed,
-    gaps,
-    headline,
-    matrix,
-)  # fmt: skip
-from culturekit.report.recipes.scene_tables import Section, name_of, with_params
-from culturekit.report.render import page_of
-from culturekit.report.run_folders import RunFolders
+from culturekit.report.run_folders import RunFolders, listed
+from culturekit.report.write import page_of
 from culturekit.stages import roles, scene_roles
 from culturekit.stages.roles import Role
+from culturekit.storage.tables import read_table
 from culturekit.version import VERSION
 
-__all__ = ["SectionPage", "leaders", "ranked", "render_sections", "scene_page", "section_page"]
+# How metrics follow each other, drawn as a matrix of tints.
+
+SIDE, LEFT, TOP_EDGE, FOOT, MOST = 54, 220, 10, 150, 28
+
+
+def matrix_picture(names: Sequence[str], found: Mapping[tuple[str, str], float]) -> str:
+    """Draw correlations: filled where they rise together, ringed where one falls as the other rises."""
+    size = SIDE * len(names)
+    marks: list[str] = []
+    for row, a in enumerate(names):
+        middle = TOP_EDGE + SIDE * row + SIDE / 2
+        marks.append(f'<text x="{LEFT - 10}" y="{middle + 5:.0f}" text-anchor="end">{fitting(a, MOST)}</text>')
+        x, y = LEFT + SIDE * row + SIDE / 2, TOP_EDGE + size + 14
+        marks.append(
+            f'<text x="{x:.0f}" y="{y}" text-anchor="end" transform="rotate(-40 {x:.0f} {y})">{fitting(a, MOST)}</text>'
+        )
+        for column, b in enumerate(names):
+            marks += cell(LEFT + SIDE * column, TOP_EDGE + SIDE * row, 1.0 if a == b else found.get((a, b)))
+    title = "How the metrics follow each other; the table below has the numbers"
+    return drawing("matrix-title", title, (LEFT + size + 10, TOP_EDGE + size + FOOT), marks, kind="chart matrix")
+
+
+def cell(x: float, y: float, value: float | None) -> list[str]:
+    """Draw one correlation: a circle as large as it is strong, and its number."""
+    frame = f'<rect class="frame" x="{x}" y="{y}" width="{SIDE}" height="{SIDE}"/>'
+    if value is None or value != value:
+        return [frame]
+    radius = (SIDE / 2 - 3) * min(abs(value), 1.0)
+    kind = "mapped" if value >= 0 else "open"
+    text = f"{value:.2f}".replace("-", "\N{MINUS SIGN}")
+    return [
+        frame,
+        f'<circle class="{kind} tinted" cx="{x + SIDE / 2}" cy="{y + SIDE / 2}" r="{radius:.1f}"/>',
+        f'<text x="{x + SIDE / 2}" y="{y + SIDE / 2 + 5}" text-anchor="middle">{text}</text>',
+    ]
+
+
+# Tables of the page about activities as data: cells, tables, sections, and scores looked up for them.
+
+METRICS = {"align": "ALIGN", "hal": "HAL", "exag": "EXAG", "faith": "FAITH", "ddiv": "DDIV", "sdiv": "SDIV"}
+
+DASH, NO_INTERVAL = "–", "no interval"
+
+MOST_COLUMNS = 9
+"""So many columns of scores fit beside the heads of rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One cell: what it says, what stands below in small, and its shade from 0 to 1."""
+
+    text: str
+    sub: str = ""
+    shade: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """One table; the first cell of each row is its head. `parts` are captions over some columns each."""
+
+    caption: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    parts: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A section: its anchor, heading and first sentence, its tables, and a picture where there is one."""
+
+    anchor: str
+    title: str
+    lead: str
+    grids: tuple[Grid, ...]
+    picture: str = ""
+
+    @property
+    def tables(self) -> tuple[Grid, ...]:
+        """The tables as they are shown."""
+        return tuple(map(explained, side_by_side(self.grids)))
+
+
+Where: TypeAlias = Mapping[str, str | None]
+Sources: TypeAlias = list[tuple[str, Where, pl.DataFrame]]
+"""Who says something, where that stands, and the scores."""
+
+
+def with_params(scores: pl.DataFrame, *names: str, **places: str) -> pl.DataFrame:
+    """Add what the parameters say of a score as columns, each by its name in them, or from its place."""
+    said = {name: name for name in names} | places
+    return scores.with_columns(
+        pl.col("params").str.json_path_match(f"$.{place}").alias(name) for name, place in said.items()
+    )
+
+
+def name_of(code: str) -> str:
+    """Name a country."""
+    return countries()[code].name if code in countries() else code
+
+
+def number(value: float | None, low: float | None = None, high: float | None = None, *, shaded: bool = False) -> Cell:
+    """Write a score with its interval."""
+    if value is None or math.isnan(value):
+        return Cell(DASH, "" if value is None else "not defined")
+    sub = "" if low is None or high is None or math.isnan(low) else f"{low:.2f} to {high:.2f}"
+    return Cell(minus(f"{value:.3f}"), minus(sub), min(max(value, 0.0), 1.0) if shaded else None)
+
+
+def minus(text: str) -> str:
+    """Write minus signs as such."""
+    return text.replace("-", "\N{MINUS SIGN}")
+
+
+def looked_up(table: pl.DataFrame | None, *, shaded: bool = False, **where: str | None) -> Cell:
+    """Look one score up; a dash where there is none. A value that has no interval says so."""
+    row = row_of(table, **where)
+    if row is None:
+        return Cell(DASH)
+    found = number(row["value"], row["ci_low"], row["ci_high"], shaded=shaded)
+    return found if found.sub else replace(found, sub=NO_INTERVAL)
+
+
+def row_of(table: pl.DataFrame | None, **where: str | None) -> dict[str, Any] | None:
+    """Look up the one row that meets all conditions."""
+    if table is None:
+        return None
+    for column, value in where.items():
+        table = table.filter(pl.col(column).eq_missing(pl.lit(value, pl.String)))
+    if table.height > 1:
+        raise IntegrityError(
+            f"{table.height} scores stand where the page shows one", where=str(where), expected="one of each kind",
+            found="; ".join(table["params"].head(2)),
+        )  # fmt: skip
+    return table.row(0, named=True) if table.height else None
+
+
+def grid(caption: str, heads: Iterable[str], rows: Iterable[tuple[str, Iterable[Cell]]]) -> Grid:
+    """Make a table of rows with their heads."""
+    return Grid(caption, tuple(heads), tuple((Cell(head), *cells) for head, cells in rows))
+
+
+def score_grid(
+    caption: str, first: str, columns: Iterable[tuple[str, Where]], rows: Sources, *, shaded: bool = False
+) -> Grid:  # fmt: skip
+    """Make a table of scores: each is looked up where its row and its column say."""
+    places = list(columns)
+    return grid(caption, (first, *(head for head, _ in places)), (
+        (head, [looked_up(table, shaded=shaded, **own_place, **place) for _, place in places])
+        for head, own_place, table in rows
+    ))  # fmt: skip
+
+
+def side_by_side(grids: Iterable[Grid]) -> Iterator[Grid]:
+    """Put neighbours with the same columns and heads of rows into one table, evenly, as many as fit."""
+    for (columns, _), group in groupby(grids, lambda each: (each.columns, [row[0] for row in each.rows])):
+        alike, own = list(group), len(columns) - 1
+        room = range(1, max(MOST_COLUMNS // max(own, 1), 1) + 1)
+        size = max(number for number in room if len(alike) % number == 0)
+        for start in range(0, len(alike), size):
+            yield beside(alike[start : start + size])
+
+
+def beside(alike: Sequence[Grid]) -> Grid:
+    """Make one table of some; one stays as it is."""
+    first, *others = alike
+    if not others:
+        return first
+    parts = tuple((each.caption, len(first.columns) - 1) for each in alike)
+    columns = (first.columns[0], *first.columns[1:] * len(alike))
+    rows = zip(*(each.rows for each in alike), strict=True)
+    return Grid("", columns, tuple((row[0][0], *(cell for part in row for cell in part[1:])) for row in rows), parts)
+
+
+def explained(shown: Grid) -> Grid:
+    """Say in the caption what a dash is, and where no value has an interval; where only some lack it, these say so."""
+    cells = [cell for row in shown.rows for cell in row[1:]]
+    scores = [cell for cell in cells if cell.text != DASH]
+    if scores and all(cell.sub == NO_INTERVAL for cell in scores):
+        rows = tuple((row[0], *(replace(cell, sub="") for cell in row[1:])) for row in shown.rows)
+        shown = replace(shown, caption=f"{shown.caption}, without intervals".removeprefix(", "), rows=rows)
+    if len(scores) == len(cells):
+        return shown
+    return replace(shown, caption=f"{shown.caption}; a dash: nothing to score".removeprefix("; "))
+
+
+# The sections of the page about activities: every table of the paper; scores are looked up.
+
+LABELS = {"judged": "judged", "corrected": "corrected by people", "truth": "true"}
+TOP, ENDS = 8, 3
+
+
+def headline(
+    run: RunFolders, ahead: pl.DataFrame, corrected: pl.DataFrame | None, truth: pl.DataFrame | None
+) -> Section:
+    """Put judged, corrected and true scores side by side."""
+    kinds = [("judged", ahead.with_columns(labels=pl.lit("judged"))), ("corrected", corrected), ("truth", truth)]
+    there = [(label, table) for label, table in kinds if table is not None]
+    rows = tuple(
+        (Cell(model), Cell(METRICS[metric]), *(
+            looked_up(table, model=model, metric=metric, labels=label, country=None, group=None, concept=None)
+            for label, table in there
+        ))
+        for model in run.models
+        for metric in ("align", "hal", "exag", "faith")
+    )  # fmt: skip
+    columns = ("model", "metric", *(LABELS[label] for label, _ in there))
+    return Section(
+        "headline", "What is shown, as judged, as corrected, as true",
+        "ALIGN is the share of what should be shown that is shown, HAL the share of what is shown that nothing asks "
+        "for (less is better), EXAG how much more stereotypical images are than real ones (less is better).",
+        (Grid("Scores over all countries, each country alike, with "
+              f"{run.confidence(scene_roles.AHEAD)} intervals", columns, rows),),
+    )  # fmt: skip
+
+
+def gaps(run: RunFolders) -> Section | None:
+    """Show gaps between groups of countries."""
+    if not run.has(scene_roles.CORRECTED_GAPS):
+        return None
+    table = run.needed(scene_roles.CORRECTED_GAPS, SCORES)
+    if table.is_empty():
+        return None
+    table = with_params(table, of_metric="metric", labels="labels")
+    kinds = [label for label in LABELS if label in table["labels"].to_list()]
+    columns = ("model", "metric", *(LABELS[label] for label in kinds))
+    grids = tuple(
+        Grid(f"Gaps, {pair}", columns, tuple(
+            (Cell(model), Cell(METRICS[metric]),
+             *(looked_up(table, group=pair, model=model, of_metric=metric, labels=label) for label in kinds))
+            for model in run.models
+            for metric in ("align", "hal", "exag", "faith")
+        ))
+        for pair in table["group"].unique().sort()
+    )  # fmt: skip
+    lead = "Above 0 the first group of countries scores more; GN is the Global North, GS the South."
+    return Section("gaps", "Do some parts of the world get less?", lead, grids)
+
+
+def by_group(run: RunFolders, ahead: pl.DataFrame) -> Section:
+    """Show each model on each group of countries, as the paper's first table does."""
+    groups = ahead.drop_nulls("group")["group"].unique().sort().to_list()
+    rows = tuple(
+        (Cell(model), Cell(group or "all"),
+         *(looked_up(ahead, model=model, metric=metric, group=group, country=None) for metric in METRICS))
+        for model in run.models
+        for group in (*groups, None)
+    )  # fmt: skip
+    return Section(
+        "models", "Models and groups of countries", "As judged. DDIV and SDIV: how evenly, and how much more, several "
+        "images of a prompt show than one.",
+        (Grid("Scores by model and group", ("model", "countries", *METRICS.values()), rows),),
+    )  # fmt: skip
+
+
+def followed(run: RunFolders) -> Section | None:
+    """Show how metrics, raters and people follow people's ratings."""
+    if not run.has(roles.META):
+        return None
+    table = together(run, "human_correlation")
+    groups = table["group"].drop_nulls().unique().sort(descending=True).to_list()
+    table = with_params(table, of_metric="metric", by="params.by", of="params.of", criterion="with.criterion",
+                        other="with.params.of", method="method")  # fmt: skip
+    grids = []
+    for rating, own in (("faith", "alignment"), ("hal", "hallucination"), ("exag", "exaggeration")):
+        told = table.filter(pl.col("criterion") == rating)
+        raters = told.filter(of=own)["by"].unique().sort().to_list()
+        lines = [(METRICS[metric], told.filter(of_metric=metric)) for metric in ("align", "hal", "exag", "faith")]
+        lines += [(f"{rater}, {own} 1–5", told.filter(by=rater, of=own)) for rater in raters]
+        others = table.filter(by="one person", of=rating, other=rating)
+        lines.append(("human – human", others))
+        rows = tuple((Cell(name), *correlations(part, groups)) for name, part in lines)
+        columns = ("metric", *groups, "overall", "Kendall, overall")
+        grids.append(Grid(f"Spearman correlation with people's rating {rating}", columns, rows))
+    return Section(
+        "people", "Do scores follow people?", "Over the images that people rated; human – human is one person against "
+        "the others of the same image.", tuple(grids),
+    )  # fmt: skip
+
+
+def together(run: RunFolders, metric: str) -> pl.DataFrame:
+    """Read correlations over all models together, last, or of the one model that there is."""
+    models = [ALL, *(run.models if len(run.models) == 1 else ())]
+    table = run.needed(roles.META, SCORES).filter(pl.col("model").is_in(models), metric=metric)
+    return table.sort(pl.col("model") == ALL, maintain_order=True)
+
+
+def correlations(part: pl.DataFrame, groups: Sequence[str]) -> Iterator[Cell]:
+    """Give the correlation in each group and overall."""
+    for group in (*groups, None):
+        yield looked_up(part, group=group, method="spearman")
+    yield looked_up(part, group=None, method="kendall")
+
+
+def by_dimension(run: RunFolders, places: Sequence[str]) -> Section:
+    """Show ALIGN by country and dimension."""
+    table = with_params(run.needed(scene_roles.BREAKDOWN, SCORES), dimension="dimension").filter(metric="align")
+    columns = [(dimension, {"dimension": dimension}) for dimension in DIMENSIONS]
+    grids = tuple(
+        score_grid(
+            "All models" if model == ALL else model, "country", columns,
+            [(name_of(place), {"model": model, "country": place}, table) for place in places], shaded=True,
+        )
+        for model in (ALL, *run.models)
+    )  # fmt: skip
+    return Section("dimensions", "Countries and dimensions", "ALIGN by dimension, as judged, each prompt alike.", grids)
+
+
+def categories(run: RunFolders) -> Section:
+    """Show which categories are among the best and the worst of countries, and FAITH of each by model."""
+    table = run.needed(scene_roles.BREAKDOWN, SCORES).filter(metric="faith")
+    best, worst = Counter[str](), Counter[str]()
+    by_country = table.filter(pl.col("country").is_not_null(), model=ALL).sort("value", "concept", descending=True)
+    for own in by_country.partition_by("country", maintain_order=True):
+        names = own["concept"].to_list()
+        best.update(names[:ENDS])
+        worst.update(names[-ENDS:])
+    known = table.filter(pl.col("country").is_null())
+    names = known.filter(model=ALL).sort("value", descending=True)["concept"].to_list()
+    rows = tuple(
+        (Cell(name), Cell(str(best[name])), Cell(str(worst[name])),
+         *(looked_up(known, model=model, concept=name, shaded=True) for model in (ALL, *run.models)))
+        for name in names
+    )  # fmt: skip
+    columns = ("category", f"among the best {ENDS}", f"among the worst {ENDS}", "all models", *run.models)
+    return Section(
+        "categories", "Categories", "In how many countries a category is among the best and the worst, and its FAITH.",
+        (Grid("Categories by FAITH, as judged", columns, rows),),
+    )  # fmt: skip
+
+
+def matrix(run: RunFolders) -> Section | None:
+    """Draw how metrics follow each other."""
+    if not run.has(roles.META):
+        return None
+    table = together(run, "metric_correlation")
+    table = with_params(table, a="metric", a_by="params.by", a_of="params.of", b="with.metric", b_by="with.params.by",
+                        b_of="with.params.of", method="method")  # fmt: skip
+    table = table.filter(pl.col("group").is_null(), method="spearman")
+    found: dict[tuple[str, str], float] = {}
+    for row in table.filter(pl.col("a") != "empty", pl.col("b") != "empty").iter_rows(named=True):
+        pair = tuple(series_name(row, side) for side in ("a", "b"))
+        found[pair[0], pair[1]] = found[pair[1], pair[0]] = row["value"]
+    names = [name for name in dict.fromkeys(name for pair in found for name in pair) if "one person" not in name]
+    rows = tuple((Cell(a), *(Cell("1") if a == b else number(found.get((a, b))) for b in names)) for a in names)
+    grid = Grid("Spearman correlations over images", ("", *names), rows)
+    lead = "How metrics follow each other, over all models: what raises one may raise or lower another."
+    return Section("matrix", "How the metrics relate", lead, (grid,), matrix_picture(names, found))
+
+
+def series_name(row: Mapping[str, Any], side: str) -> str:
+    """Name one of two series."""
+    metric = str(row[side])
+    return METRICS.get(metric, metric) if row[f"{side}_by"] is None else f"{row[f'{side}_of']} by {row[f'{side}_by']}"
+
+
+def descriptors(run: RunFolders) -> Section:
+    """Show what is hallucinated and exaggerated most and least."""
+    met = read_table(run.table(scene_roles.AHEAD, file="descriptor_matches.parquet"), DESCRIPTOR_MATCHES)
+    wrong = met.filter(pl.col("model").is_in(list(run.models)), pl.col("side") == "predicted", pl.col("covered") == 0)
+    often = (
+        wrong.group_by("token", "dimension")
+        .agg(pl.col("images").sum())
+        .sort("images", "token", descending=[True, False])
+    )
+    missed = met.filter(pl.col("model").is_in(list(run.models)), pl.col("side") == "reference")
+    shown = missed.group_by("token", "dimension").agg(pl.col("covered").sort().mean()).sort("covered", "token")
+    grids = [
+        Grid(f"Shown though nothing asks for it: the {TOP} most frequent", ("phrase", "dimension", "images"),
+             tuple((Cell(t), Cell(d), Cell(f"{n:,}")) for t, d, n in often.head(TOP).iter_rows())),
+        Grid(f"Asked for: the {TOP} shown least", ("phrase", "dimension", "share of images"),
+             tuple((Cell(t), Cell(d), number(v)) for t, d, v in shown.head(TOP).iter_rows())),
+        Grid(f"Asked for: the {TOP} shown most", ("phrase", "dimension", "share of images"),
+             tuple((Cell(t), Cell(d), number(v)) for t, d, v in shown.tail(TOP).reverse().iter_rows())),
+    ]  # fmt: skip
+    path = run.table(scene_roles.AHEAD, file="exaggerations.parquet")
+    if path.is_file():
+        over = read_table(path, EXAGGERATIONS).group_by("country", "token").agg(pl.col("excess").sort().mean())
+        ordered = over.sort("excess", "country", "token", descending=[True, False, False])
+        for title, part in ((f"Exaggerated most: {TOP}", ordered.head(TOP)), (f"Least: {TOP}", ordered.tail(TOP))):
+            rows = tuple((Cell(t), Cell(name_of(c)), number(v)) for c, t, v in part.iter_rows())
+            grids.append(Grid(title, ("stereotype", "country", "above real images"), rows))
+    return Section("descriptors", "Descriptors at the ends", "Over all models, as judged.", tuple(grids))
+
+
+def accuracy(run: RunFolders) -> Section | None:
+    """Show which share of descriptors people find relevant."""
+    path = run.table(scene_roles.MARKS, file="scores.parquet")
+    if not run.has(scene_roles.MARKS) or not path.is_file():
+        return None
+    table = read_table(path, SCORES).sort("country", nulls_last=True)
+    rows = tuple(
+        (Cell(name_of(row["country"]) if row["country"] else "all"), Cell(f"{row['value']:.1%}"), Cell(f"{row['n']:,}"))
+        for row in table.iter_rows(named=True)
+    )
+    grid = Grid("Relevant descriptors", ("country", "relevant", "marks"), rows)
+    return Section("accuracy", "Are the descriptors right?", "The share of references that people mark as relevant.",
+                   (grid,))  # fmt: skip
+
+
+def ablations() -> Section:
+    """Name the runs that the paper compares."""
+    named = (
+        ("one proposer", "--set 'ground.proposers=[SPEC]' --set ground.refiner=rules"),
+        *((f"the threshold at a quartile of the paper, {tau:g}", f"--set scores.tau={tau:g}")
+          for tau in PUBLISHED_TAUS.values()),
+        ("the threshold from the real images", "--set scores.tau=null --set scores.quantile=0.75"),
+        ("one share over all descriptors", "--set scores.aggregate=pooled"),
+        ("the worst stereotype instead of the mean", "--set scores.reduce=max"),
+    )  # fmt: skip
+    rows = tuple((Cell(what), Cell(how)) for what, how in named)
+    return Section("ablations", "Ablations", "Each is the same run with a value set, in a folder of its own.",
+                   (Grid("What to set", ("ablation", "of culturekit run"), rows),))  # fmt: skip
+
 
 TITLE = "How well do these models know social activities?"
 STATED = ("ahead", "judged-…", "corrected-gaps", "breakdown", "meta")

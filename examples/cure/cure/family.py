@@ -14,10 +14,8 @@ from pydantic import Field
 
 from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
-from culturekit.families.family import Confidence, Family, kept
-from culturekit.families.family_stage import family_stage
-from culturekit.families.handles.inputs import Files, roles_of
-from culturekit.families.handles.public_files import prompts_table
+from culturekit.families.family import Confidence, Family, family_stage, kept
+from culturekit.families.handles.inputs import Files, prompts_table, roles_of
 from culturekit.metrics.catalog import Metric
 from culturekit.metrics.scoring.score_rows import Scored, scored, statistic_row, value_rows
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, interval

@@ -12,8 +12,7 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.defaults import CONFIDENCE
-from culturekit.families.family import Confidence, Family, kept
-from culturekit.families.family_stage import family_stage
+from culturekit.families.family import Confidence, Family, family_stage, kept
 from culturekit.families.handles.inputs import Files, roles_of
 from culturekit.metrics.catalog import Metric
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row, value_rows

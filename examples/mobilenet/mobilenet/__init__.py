@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from culturekit.errors import UsageError
-from culturekit.index.embedding.unit_vectors import unit
+from culturekit.index.embedding.embedding_encoders import unit
 from culturekit.index.encoder import EncoderIdentity, Prepared, Vectors
 from culturekit.registry import Spec
 from culturekit.storage.digests import digest_file

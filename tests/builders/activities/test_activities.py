@@ -9,10 +9,15 @@ import numpy as np
 import polars as pl
 import pytest
 
-from culturekit.builders.activities import merging
-from culturekit.builders.activities.activity_prompts import LOOKED_FOR, prompt_activities
-from culturekit.builders.activities.extracting import extract_activities
-from culturekit.builders.activities.merging import MergeOptions, merge_activities, name_key
+from culturekit.builders.activities import extracting as merging
+from culturekit.builders.activities.extracting import (
+    LOOKED_FOR,
+    MergeOptions,
+    extract_activities,
+    merge_activities,
+    name_key,
+    prompt_activities,
+)
 from culturekit.kg.countries import countries, country
 from culturekit.llm.client import Request
 from culturekit.records.schemas import ACTIVITIES, DROPS, MENTIONS, PAGES, PROMPTS

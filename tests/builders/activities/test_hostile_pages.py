@@ -6,9 +6,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.builders.activities.activity_prompts import prompt_activities
-from culturekit.builders.activities.extracting import extract_activities
-from culturekit.builders.activities.merging import MergeOptions, merge_activities
+from culturekit.builders.activities.extracting import (
+    MergeOptions,
+    extract_activities,
+    merge_activities,
+    prompt_activities,
+)
 from culturekit.builders.activities.page_list import PageOptions, read_pages
 from culturekit.llm.client import Request
 from culturekit.records.schemas import ACTIVITIES, MENTIONS, PAGES, PROMPTS

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from culturekit.builders.activities import page_list
-from culturekit.builders.activities.page_list import PageOptions, read_list, read_pages
-from culturekit.builders.activities.pages import read_html, read_wikitext
+from culturekit.builders.activities.page_list import PageOptions, read_html, read_list, read_pages, read_wikitext
 from culturekit.errors import ConfigError, UpstreamUnavailable, UsageError
 from culturekit.records.schemas import PAGES
 from culturekit.records.work import Work

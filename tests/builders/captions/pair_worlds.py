@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from culturekit.records.schemas import IMAGES, VALUES
-from culturekit.stages.run_stage import StageRun, run_stage
+from culturekit.stages.run import StageRun, run_stage
 from culturekit.stages.stage import Stage
 from culturekit.storage.digests import digest_file
 from culturekit.storage.picture_files import encoded

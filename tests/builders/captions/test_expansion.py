@@ -9,9 +9,17 @@ import numpy as np
 import polars as pl
 import pytest
 
-from culturekit.builders.captions.cultures import culture_file, load_culture
-from culturekit.builders.captions.earlier import ALIKE, KEPT, SAME, TOO_MANY, Earlier
-from culturekit.builders.captions.expanding import ExpandOptions, expand_captions
+from culturekit.builders.captions.expanding import (
+    ALIKE,
+    KEPT,
+    SAME,
+    TOO_MANY,
+    Earlier,
+    ExpandOptions,
+    culture_file,
+    expand_captions,
+    load_culture,
+)
 from culturekit.errors import ConfigError, UsageError
 from culturekit.index.models.letters_encoder import LettersEncoder
 from culturekit.llm.client import Request

@@ -13,12 +13,11 @@ from typing import Any
 import polars as pl
 import pytest
 
-from culturekit.builders.captions.exporting_pairs import PairFiles, PairOptions
-from culturekit.builders.captions.selecting import SelectOptions
+from culturekit.builders.captions.pairs import PairFiles, PairOptions, SelectOptions
 from culturekit.errors import IntegrityError, UsageError
-from culturekit.pipeline.steps.pair_stages import SelectReads, export_pairs_stage, select_stage
+from culturekit.pipeline.steps.caption_stages import SelectReads, export_pairs_stage, select_stage
 from culturekit.records.schemas import EXPORTED
-from culturekit.stages.run_stage import StageRun
+from culturekit.stages.run import StageRun
 from culturekit.storage.digests import digest_file
 from culturekit.storage.tables import read_table
 from culturekit.verify.verify_run import verify_run

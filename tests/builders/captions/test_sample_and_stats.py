@@ -7,8 +7,13 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.builders.captions.caption_files import CaptionsToCount, count_captions, read_captions
-from culturekit.builders.captions.sampling import SampleOptions, sample_captions
+from culturekit.builders.captions.caption_files import (
+    CaptionsToCount,
+    SampleOptions,
+    count_captions,
+    read_captions,
+    sample_captions,
+)
 from culturekit.errors import UsageError
 from culturekit.index.embedding.embed_table import USUAL
 from culturekit.records.schemas import CAPTION_STATS, CAPTIONS, DROPS, OBJECTS, PROMPTS

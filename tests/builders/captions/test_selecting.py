@@ -9,10 +9,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from culturekit.builders.captions.selecting import SelectOptions, Strategy, select_pairs
+from culturekit.builders.captions.pairs import SelectOptions, Strategy, select_pairs
 from culturekit.errors import UsageError
 from culturekit.families.c3 import C3Options, score_c3
-from culturekit.pipeline.steps.pair_stages import SelectReads, select_stage
+from culturekit.pipeline.steps.caption_stages import SelectReads, select_stage
 from culturekit.records.schemas import SELECTED, VALUES
 from culturekit.storage.tables import read_table
 from culturekit.verify.verify_run import verify_run

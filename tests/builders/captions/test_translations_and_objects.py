@@ -6,15 +6,20 @@ from typing import Any
 import polars as pl
 import pytest
 
-from culturekit.builders.captions.caption_files import CaptionsToCount, count_captions
-from culturekit.builders.captions.objects import ObjectsOptions, ObjectsReads, list_objects
-from culturekit.builders.captions.translating import TranslateReads, translate_captions
+from culturekit.builders.captions.caption_files import (
+    CaptionsToCount,
+    ObjectsOptions,
+    ObjectsReads,
+    TranslateReads,
+    count_captions,
+    list_objects,
+    translate_captions,
+)
 from culturekit.builders.judging.scene_judge import ExtractReads
 from culturekit.errors import UsageError
 from culturekit.families.c3 import C3Options, C3Reads, score_c3
 from culturekit.families.handles.inputs import VectorFolder
-from culturekit.generation.simulated.scenes.captions import spoken
-from culturekit.generation.simulated.scenes.scene import draw_scene, scene_of
+from culturekit.generation.simulated.scenes.scenes_backend import draw_scene, scene_of, spoken
 from culturekit.index.embedding.embed_table import EmbedSource, embed_table
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.records.schemas import CAPTION_STATS, DROPS, JUDGMENTS, OBJECTS, TRANSLATIONS

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from culturekit.builders.completing.completion import CompletionInputs, complete
-from culturekit.builders.completing.completion_questions import CompletionLimits, asked_proposals
+from culturekit.builders.completing.completion_names import CompletionLimits, asked_proposals
 from culturekit.kg.concepts import Concept
 from culturekit.llm.reading import schema_checks
 from culturekit.llm.reading.schema_checks import TARGETS

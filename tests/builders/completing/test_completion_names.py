@@ -13,7 +13,7 @@ from culturekit.builders.completing.completion_names import (
     proposal_problem,
     stripped_name,
 )
-from culturekit.builders.folded_names import case_folds, folded, loose_key, loose_key_of, names_among, without_accents
+from culturekit.builders.country_names import case_folds, folded, loose_key, loose_key_of, names_among, without_accents
 
 LETTERS = "aAeEéÉèêëoöøßſsSΣσςıİiIñÑçÇﬁﬀｆＦÅåÅ가ㄱपनकाि्あアｱ゛が　 -–'’.·ŉǰΐᾳĲ①²Ⅳ"
 KNOWN = st.characters(exclude_categories=("Cn", "Cs"))

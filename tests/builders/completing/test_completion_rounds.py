@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from culturekit.builders.completing.completion_lookup import KnownItem
 from culturekit.builders.completing.completion_names import accents_agree
 from culturekit.builders.completing.completion_rounds import Found, reconcile
-from culturekit.builders.folded_names import folded, loose_key_of
+from culturekit.builders.country_names import folded, loose_key_of
 from tests.builders.completion_world import BRAZIL, DISH, JAPAN, dish, world
 from tests.effort import SHARED_FIXTURE
 

@@ -5,9 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culturekit.builders.completing.known_artifacts import KnownArtifacts
-from culturekit.builders.country_names import country_code
-from culturekit.builders.folded_names import folded, without_accents
+from culturekit.builders.completing.completion_lookup import KnownArtifacts
+from culturekit.builders.country_names import country_code, folded, without_accents
 from culturekit.kg.countries import countries
 from culturekit.records.schemas import CSPACE
 from culturekit.storage.tables import write_table

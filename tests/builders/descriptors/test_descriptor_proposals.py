@@ -7,15 +7,19 @@ from typing import Any
 import polars as pl
 import pytest
 
-from culturekit.builders.activities.activity_prompts import activity_prompt
+from culturekit.builders.activities.extracting import activity_prompt
 from culturekit.builders.descriptors.proposing import (
     ProposeOptions,
     propose_descriptors,
     read_descriptor,
     token_problem,
 )
-from culturekit.builders.descriptors.refining import RefineOptions, refine_descriptors
-from culturekit.builders.descriptors.stereotypes import StereotypeOptions, name_stereotypes
+from culturekit.builders.descriptors.refining import (
+    RefineOptions,
+    StereotypeOptions,
+    name_stereotypes,
+    refine_descriptors,
+)
 from culturekit.errors import UsageError
 from culturekit.llm.client import FreeClient, Request
 from culturekit.llm.clients.rules_client import RulesClient

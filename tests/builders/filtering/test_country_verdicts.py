@@ -23,8 +23,7 @@ from culturekit.builders.space.cspace import release
 from culturekit.kg.concepts import Concept, Root
 from culturekit.records.schemas import CANDIDATES, CSPACE, DECISIONS, DROPS, KEPT, REMOVED
 from culturekit.records.work import Work
-from culturekit.storage.table_slices import slices_of
-from culturekit.storage.tables import read_table, write_table
+from culturekit.storage.tables import read_table, slices_of, write_table
 from tests.builders.paid_judge import PaidJudge
 from tests.builders.spaces import rows_of
 from tests.command_line import culturekit

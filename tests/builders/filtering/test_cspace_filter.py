@@ -10,8 +10,7 @@ from culturekit.llm.client import FreeClient, Reply, Request
 from culturekit.llm.clients.rules_client import RulesClient
 from culturekit.records.schemas import CANDIDATES, DROPS, KEPT
 from culturekit.records.work import Work
-from culturekit.storage.table_slices import slices_of
-from culturekit.storage.tables import read_table, write_table
+from culturekit.storage.tables import read_table, slices_of, write_table
 from tests.builders.spaces import candidates
 
 CUISINE = Concept(concept="cuisine", hops=3, roots=(Root(qid="Q2095", label="food"),), countries=("BR", "JP"))

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culturekit.builders.filtering.name_rules import name_problem
-from culturekit.builders.filtering.pilot import draw_pilot, shares
+from culturekit.builders.filtering.cspace_filter import draw_pilot, name_problem, shares
 
 
 def rows(**counts: int) -> list[dict[str, str]]:

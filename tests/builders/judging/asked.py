@@ -3,9 +3,14 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from culturekit.builders.judging.image_judge import JudgedImages, WeighOptions, WeighReads, weighed_images
-from culturekit.builders.judging.image_questions import ImageQuestion
-from culturekit.builders.judging.question_answers import AnswerReads, answered_images
+from culturekit.builders.judging.image_judge import (
+    ImageQuestion,
+    JudgedImages,
+    WeighOptions,
+    WeighReads,
+    weighed_images,
+)
+from culturekit.builders.judging.question_graph import AnswerReads, answered_images
 from culturekit.builders.judging.scene_judge import ExtractReads, RateReads, StereotypeReads, scenes_of
 from culturekit.builders.judging.shown_images import ShownImages, judged, prompted_images
 from culturekit.llm.client import Client, FreeClient

@@ -5,7 +5,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.builders.judging.chosen_references import ChooseOptions, ChooseReads, choose_references
+from culturekit.builders.judging.image_judge import ChooseOptions, ChooseReads, choose_references
 from culturekit.errors import UsageError
 from culturekit.records.schemas import DROPS, IMAGES, PROMPTS, QUALITY
 from culturekit.records.work import Work

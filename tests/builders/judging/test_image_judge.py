@@ -11,16 +11,16 @@ import polars as pl
 import pytest
 from PIL import Image as Pictures
 
-from culturekit.builders.judging.image_questions import ImageQuestion
+from culturekit.builders.asked_rows import wording
+from culturekit.builders.judging.image_judge import ImageQuestion
 from culturekit.builders.judging.shown_images import read_picture
-from culturekit.builders.wordings import wording
 from culturekit.errors import NothingScored, UsageError
 from culturekit.llm.client import Image, Reply, Request
 from culturekit.pipeline.steps.judge_stage import JudgeOptions
 from culturekit.records.schemas import DROPS, IMAGES, JUDGMENTS
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.digests import digest_bytes
-from culturekit.storage.picture_reading import NoPicture, PictureLimits
+from culturekit.storage.picture_files import NoPicture, PictureLimits
 from culturekit.storage.tables import read_table, write_table
 from tests.builders.judging.asked import judge_images
 from tests.builders.spaces import rows_of

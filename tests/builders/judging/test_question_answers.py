@@ -6,8 +6,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from culturekit.builders.judging.question_answers import AnswerReads
-from culturekit.builders.wordings import wording
+from culturekit.builders.asked_rows import wording
+from culturekit.builders.judging.question_graph import AnswerReads
 from culturekit.errors import UsageError
 from culturekit.llm.client import Reply, Request
 from culturekit.records.schemas import DROPS, JUDGMENTS, QUESTIONS

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from culturekit.builders.asked_rows import wording
 from culturekit.builders.judging.question_graph import (
     QuestionGraph,
     ask_for_graphs,
     depth_of,
     graph_request,
 )
-from culturekit.builders.wordings import wording
 from culturekit.errors import UsageError
 from culturekit.llm.client import Reply, Request
 from culturekit.llm.reading.reply_codes import ParseFailure

@@ -11,7 +11,7 @@ import pytest
 from culturekit.builders.judging.scene_judge import ExtractReads, RateReads, StereotypeReads
 from culturekit.errors import UsageError
 from culturekit.llm.client import Reply, Request
-from culturekit.metrics.ahead.dimensions import DIMENSIONS
+from culturekit.metrics.ahead.matching import DIMENSIONS
 from culturekit.records.schemas import JUDGMENTS, PROMPTS, STEREOTYPES
 from culturekit.records.work import Work
 from culturekit.storage.tables import read_table, write_table

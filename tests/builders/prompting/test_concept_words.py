@@ -7,7 +7,7 @@ from culturekit.config.kinds import wired
 from culturekit.config.load import load_recipe
 from culturekit.errors import ConfigError
 from culturekit.kg.concepts import load_concept
-from culturekit.pipeline.steps.extract_stages import described
+from culturekit.pipeline.steps.filter_stage import described
 from culturekit.pipeline.steps.graph_stages import prompts_stage
 from culturekit.records.schemas import CSPACE, PROMPTS
 from culturekit.records.work import Work

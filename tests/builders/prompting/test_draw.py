@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from culturekit.builders.prompting.selection import PLACE, in_draw_order
+from culturekit.builders.prompting.prompts import PLACE, in_draw_order
 from culturekit.errors import IntegrityError
 from tests.builders.spaces import artifact, cspace
 

@@ -9,12 +9,17 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.builders.prompting.dialect_corpus import corpus_digest, phrases_met
-from culturekit.builders.prompting.dialect_grammar import GRAMMARS, Rules
-from culturekit.builders.prompting.dialect_pairs import DialectOptions, DialectReads
+from culturekit.builders.prompting.dialects import (
+    GRAMMARS,
+    DialectOptions,
+    DialectReads,
+    Rules,
+    corpus_digest,
+    phrases_met,
+)
 from culturekit.errors import ConfigError, UsageError
 from culturekit.generation.linguistic_lists import lists
-from culturekit.pipeline.steps.linguistic_prompt_stages import (
+from culturekit.pipeline.steps.linguistic_stages import (
     NounOptions,
     NounReads,
     SpecificReads,
@@ -22,10 +27,10 @@ from culturekit.pipeline.steps.linguistic_prompt_stages import (
     neutral_stage,
     specific_stage,
 )
-from culturekit.pipeline.workers.local_engine import LocalEngine
-from culturekit.stages.run_stage import run_stage
+from culturekit.pipeline.workers.engines import LocalEngine
+from culturekit.stages.run import run_stage
 from culturekit.stages.stage import Stage
-from culturekit.storage.manifest import read_manifest
+from culturekit.storage.digests import read_manifest
 
 NOUNS = (
     "apartment, appetizer, art museum, bakery, beauty store, bookshop, boutique, breakfast, cafe, city hall, "

@@ -6,8 +6,7 @@ import polars as pl
 import pytest
 
 from culturekit.builders.prompt_templates import templates
-from culturekit.builders.prompting.prompts import PromptOptions, build_prompts
-from culturekit.builders.prompting.selection import PLACE, in_draw_order
+from culturekit.builders.prompting.prompts import PLACE, PromptOptions, build_prompts, in_draw_order
 from culturekit.errors import UsageError
 from culturekit.kg.countries import countries
 from culturekit.records.schemas import CSPACE, DROPS, PROMPTS

@@ -4,15 +4,12 @@ import numpy as np
 import pytest
 import yaml
 
-from culturekit.builders.simulated.scene_reader import read_scene
-from culturekit.builders.simulated.simulated_encoder import SimulatedEncoder
+from culturekit.builders.simulated.simulated_encoder import SimulatedEncoder, read_scene
 from culturekit.builders.simulated.simulated_pages import PAGES, write_pages
 from culturekit.errors import UsageError
 from culturekit.generation.backend import Pixels
-from culturekit.generation.simulated.scenes.captions import named_in, spoken
-from culturekit.generation.simulated.scenes.scene import Scene, draw_scene
-from culturekit.generation.simulated.scenes.vocabulary import world
-from culturekit.index.encoders import ENCODERS
+from culturekit.generation.simulated.scenes.scenes_backend import Scene, draw_scene, named_in, spoken, world
+from culturekit.index.encoder import ENCODERS
 from tests.generation.simulated.scenes.scene_worlds import some_scenes
 
 

@@ -9,8 +9,7 @@ import pytest
 from culturekit.builders.judging.image_judge import probability_of_yes, vqa_request
 from culturekit.builders.judging.scene_judge import Descriptors, Rating
 from culturekit.errors import UsageError
-from culturekit.generation.simulated.scenes.scene import Scene, draw_scene, scene_of
-from culturekit.generation.simulated.scenes.vocabulary import DIMENSIONS, world
+from culturekit.generation.simulated.scenes.scenes_backend import DIMENSIONS, Scene, draw_scene, scene_of, world
 from culturekit.llm.client import FreeClient, Image, Request
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.clients.images import image_of

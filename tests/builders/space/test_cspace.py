@@ -7,9 +7,8 @@ import polars as pl
 import pytest
 
 from culturekit.builders.popularity import Sitelinks
-from culturekit.builders.space.cspace import ReleaseOptions, release
+from culturekit.builders.space.cspace import ReleaseOptions, read_formats, release
 from culturekit.builders.space.public_cube import read_public_cube
-from culturekit.builders.space.release_files import read_formats
 from culturekit.builders.space.space_triples import COLUMN, ROW
 from culturekit.errors import IntegrityError, MissingDependency, UsageError
 from culturekit.kg.concepts import Concept, Root
@@ -17,7 +16,7 @@ from culturekit.kg.exchange.graph_files import read_triples
 from culturekit.pipeline.steps.graph_stages import release_stage
 from culturekit.records.schemas import CSPACE, DROPS, KEPT
 from culturekit.records.work import Work
-from culturekit.stages.run_stage import run_stage
+from culturekit.stages.run import run_stage
 from culturekit.storage.tables import read_table, write_table
 from tests.builders.spaces import artifact, cspace, rows_of
 from tests.conftest import HeardProgress, HereEngine, stage_here

@@ -4,8 +4,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.builders.prompting.artifact_names import artifact_prompts
-from culturekit.builders.space.imported_space import import_prompts, import_space
+from culturekit.builders.prompting.geographic import artifact_prompts
+from culturekit.builders.space.space_files import import_prompts, import_space
 from culturekit.errors import UsageError
 from culturekit.records.schemas import CSPACE, PROMPTS
 from culturekit.records.work import Work

@@ -6,10 +6,16 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from culturekit.builders.prompt_rows import Wording, artifact_prompt
+from culturekit.builders.prompt_templates import Wording, artifact_prompt
 from culturekit.builders.prompting.prompts import PromptOptions, build_prompts
-from culturekit.builders.space.public_cube import read_public_cube, slug
-from culturekit.builders.space.public_layout import STATEMENTS, public_rows, statements_of, write_public
+from culturekit.builders.space.public_cube import (
+    STATEMENTS,
+    public_rows,
+    read_public_cube,
+    slug,
+    statements_of,
+    write_public,
+)
 from culturekit.records.schemas import CSPACE, KEPT
 from culturekit.records.work import Work
 from culturekit.storage.tables import write_table

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from culturekit.builders.folded_names import folded
+from culturekit.builders.country_names import folded
 from culturekit.builders.space.space_diff import space_changes, untold_changes
 from tests.builders.spaces import artifact, cspace
 

@@ -2,11 +2,10 @@ from pathlib import Path
 
 import pytest
 
-from culturekit.builders.space.imported_space import read_prompts
-from culturekit.builders.space.space_files import read_space
-from culturekit.config.published import existing_prompts, existing_space
+from culturekit.builders.space.space_files import read_prompts, read_space
+from culturekit.config.checks import existing_prompts, existing_space
 from culturekit.errors import ConfigError, UsageError
-from culturekit.families.handles.public_files import space_table
+from culturekit.families.handles.inputs import space_table
 from culturekit.records.schemas import CSPACE
 from culturekit.storage.tables import read_table
 

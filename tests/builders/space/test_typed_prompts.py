@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from culturekit.builders.space.imported_space import read_prompts
-from culturekit.builders.space.typed_prompts import concept_of, sentences_in
+from culturekit.builders.space.space_files import concept_of, read_prompts, sentences_in
 from culturekit.errors import ConfigError, UsageError
 from culturekit.records.schemas import PROMPTS
 from culturekit.storage.tables import write_table

@@ -14,7 +14,7 @@ from culturekit.kg.dump.ingest import IngestOptions
 from culturekit.pipeline.steps.graph_stages import release_stage
 from culturekit.records.schemas import KEPT
 from culturekit.storage.tables import write_table
-from culturekit.storage.yaml_model import past_day
+from culturekit.storage.yaml_source import past_day
 from tests.builders.spaces import rows_of
 from tests.command_line import culturekit
 from tests.conftest import stage_here

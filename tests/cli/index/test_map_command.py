@@ -9,7 +9,7 @@ from typer.testing import CliRunner, Result
 from culturekit.cli.app import app
 from culturekit.errors import CultureKitError, UsageError
 from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
-from culturekit.index.matching.mapping_options import weights_of
+from culturekit.index.matching.comparison import weights_of
 from culturekit.pipeline.steps.index_stages import embed_stage
 from culturekit.stages import stage as stage_module
 from tests.conftest import stage_here

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from culturekit.errors import ConfigError, UsageError
-from culturekit.families.handles.country_groups import SHIPPED, country_groups, read_groups
+from culturekit.families.handles.image_levels import SHIPPED, country_groups, read_groups
 from culturekit.kg.countries import countries
 
 

@@ -6,8 +6,7 @@ import polars as pl
 import pytest
 
 from culturekit.errors import IntegrityError, UsageError
-from culturekit.families.handles.country_labels import tables_of_matches
-from culturekit.families.handles.inputs import Files, asked
+from culturekit.families.handles.inputs import Files, asked, tables_of_matches
 from culturekit.families.routes import RouteOptions, RouteReads, routes
 from culturekit.families.stability import named_tables
 from culturekit.records.schemas import MATCHES

@@ -10,8 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from culturekit.errors import UsageError
-from culturekit.generation.backend import Failure, ImageReply, ImageRequest, Picture
-from culturekit.generation.backends import BACKENDS
+from culturekit.generation.backend import BACKENDS, Failure, ImageReply, ImageRequest, Picture
 from tests.generation.diffusion.tiny_pipelines import prompts_of, tiny
 
 torch: Any = pytest.importorskip("torch")

@@ -10,10 +10,9 @@ from typer.testing import CliRunner
 
 from culturekit.cli.app import app
 from culturekit.errors import UsageError
-from culturekit.generation.backend import Failure, ImageReply, ImageRequest, Picture
-from culturekit.generation.backends import BACKENDS
+from culturekit.generation.backend import BACKENDS, Failure, ImageReply, ImageRequest, Picture
 from culturekit.generation.diffusion.diffusers_calls import guidance_of
-from culturekit.generation.diffusion.diffusers_options import Options
+from culturekit.generation.diffusion.diffusers_folder import Options
 from tests.generation.diffusion.tiny_pipelines import prompts_of, script, tiny
 
 torch: Any = pytest.importorskip("torch")

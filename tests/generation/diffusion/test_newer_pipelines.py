@@ -16,16 +16,15 @@ from typer.testing import CliRunner
 
 from culturekit.cli.app import app
 from culturekit.errors import UsageError
-from culturekit.generation.backend import ImageReply, ImageRequest, Picture
-from culturekit.generation.backends import BACKENDS
+from culturekit.generation.backend import BACKENDS, ImageReply, ImageRequest, Picture
 from culturekit.storage.digests import digest_bytes
 from tests.generation.diffusion.tiny_pipelines import prompts_of, tiny
 
 pytest.importorskip("torch")
 diffusers: Any = pytest.importorskip("diffusers")
 pytest.importorskip("transformers")
-from culturekit.generation.diffusion.diffusers_lane import DiffusersLane  # noqa: E402
-from culturekit.generation.diffusion.diffusers_loading import install_line_for  # noqa: E402
+from culturekit.generation.diffusion.diffusers_backend import DiffusersLane  # noqa: E402
+from culturekit.generation.diffusion.diffusers_calls import install_line_for  # noqa: E402
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::FutureWarning"),
@@ -155,7 +154,7 @@ def installed(name):
     return version(name)
 importlib.metadata.version = installed
 from culturekit.errors import MissingDependency
-from culturekit.generation.backends import BACKENDS
+from culturekit.generation.backend import BACKENDS
 try:
     with BACKENDS.make(f"diffusers:{sys.argv[1]}?steps=1&device=cpu").lanes(1):
         print("loaded")

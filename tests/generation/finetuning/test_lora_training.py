@@ -13,16 +13,13 @@ import numpy as np
 import pytest
 
 from culturekit.errors import CultureKitError, UsageError
-from culturekit.generation.backend import ImageRequest, Picture
-from culturekit.generation.backends import BACKENDS
-from culturekit.generation.finetuning.training_pairs import pairs_in, shown_square
-from culturekit.generation.finetuning.tuning_plan import TuningOptions, pipeline_of, plan_tuning
+from culturekit.generation.backend import BACKENDS, ImageRequest, Picture
+from culturekit.generation.diffusion.training import TuningOptions, pairs_in, pipeline_of, plan_tuning, shown_square
 from culturekit.generation.runner import ImagePlan
-from culturekit.pipeline.steps.finetune_stage import FinetuneReads, finetune_stage, pilot_of
-from culturekit.pipeline.steps.generate_stage import generate_stage
+from culturekit.pipeline.steps.generate_stage import FinetuneReads, finetune_stage, generate_stage, pilot_of
 from culturekit.records.schemas import IMAGES, TRAINING
 from culturekit.records.work import Quiet
-from culturekit.stages.run_stage import StageRun
+from culturekit.stages.run import StageRun
 from culturekit.storage.digests import digest_file
 from culturekit.storage.tables import read_table
 from culturekit.torch_places import mend_torchvision
@@ -123,7 +120,7 @@ def test_a_stage_of_images_waits_for_the_adapter_of_a_stage(folders: Path, pairs
 def test_an_adapter_that_is_not_trained_yet_changes_nothing_and_the_pipeline_itself_is_left_alone(
     folders: Path, pairs: Path
 ) -> None:
-    from culturekit.generation.finetuning.lora_training import LoraTraining
+    from culturekit.generation.diffusion.lora_training import LoraTraining
 
     given = options(folders)
     training = LoraTraining(pipeline_of(given), pairs_in(pairs), given)
@@ -153,7 +150,7 @@ def test_activations_that_are_computed_again_change_no_byte(folders: Path, pairs
 
 def test_batches_that_are_gathered_learn_as_one_batch(folders: Path, pairs: Path) -> None:
     """Three pairs at once or one by one see other noise, but the same pairs."""
-    from culturekit.generation.finetuning.lora_training import LoraTraining
+    from culturekit.generation.diffusion.lora_training import LoraTraining
 
     whole, parts = options(folders, batch=3), options(folders, batch=1, accumulate=3)
     seen = [LoraTraining(pipeline_of(given), pairs_in(pairs), given) for given in (whole, parts)]
@@ -169,7 +166,7 @@ class Cut(Exception):
 def test_a_training_that_was_cut_goes_on_to_the_same_bytes(
     folders: Path, pairs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from culturekit.generation.finetuning.lora_training import LoraTraining
+    from culturekit.generation.diffusion.lora_training import LoraTraining
 
     whole = tuned(pairs, tmp_path / "whole", options(folders))
     step, taken = LoraTraining.step, []
@@ -194,7 +191,7 @@ def test_a_training_that_was_cut_goes_on_to_the_same_bytes(
 def test_mixed_precision_learns_and_goes_on_with_its_scale(
     folders: Path, pairs: Path, tmp_path: Path, dtype: str
 ) -> None:
-    from culturekit.generation.finetuning.lora_training import LoraTraining
+    from culturekit.generation.diffusion.lora_training import LoraTraining
 
     given = TuningOptions(f"{options(folders).model}&dtype={dtype}", rank=2, rate=1e-2, batch=2, size=SIDE)
     whole, early = (LoraTraining(pipeline_of(given), pairs_in(pairs), given) for _ in range(2))
@@ -213,7 +210,7 @@ def test_mixed_precision_learns_and_goes_on_with_its_scale(
 
 
 def test_a_loss_that_is_no_number_stops_the_training(folders: Path, pairs: Path) -> None:
-    from culturekit.generation.finetuning.lora_training import LoraTraining
+    from culturekit.generation.diffusion.lora_training import LoraTraining
 
     given = options(folders)
     training = LoraTraining(pipeline_of(given), pairs_in(pairs), given)

@@ -12,8 +12,7 @@ from typer.testing import CliRunner
 
 from culturekit.cli.app import app
 from culturekit.errors import UsageError
-from culturekit.generation.finetuning.training_pairs import pairs_in
-from culturekit.generation.finetuning.tuning_plan import TuningOptions, pipeline_of
+from culturekit.generation.diffusion.training import TuningOptions, pairs_in, pipeline_of
 
 
 def asked(tmp_path: Path, model: str, *more: object) -> str:

@@ -9,9 +9,9 @@ import polars as pl
 from PIL import Image
 
 from culturekit.cli.stages import set_aside
-from culturekit.pipeline.steps.folder_stage import image_folder, stage_of
+from culturekit.pipeline.steps.generate_stage import image_folder, stage_of
 from culturekit.records.schemas import PROMPTS
-from culturekit.stages.run_stage import StageRun, run_stage
+from culturekit.stages.run import StageRun, run_stage
 from culturekit.storage.tables import write_table
 from tests.conftest import HeardProgress, HereEngine
 

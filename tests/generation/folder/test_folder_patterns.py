@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from culturekit.errors import UsageError
 from culturekit.generation.folder.folder_detection import naming_of
-from culturekit.generation.folder.folder_patterns import (
+from culturekit.generation.folder.folder_listing import (
     FIELDS,
     bare,
     folded,

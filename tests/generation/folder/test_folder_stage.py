@@ -9,14 +9,13 @@ import pytest
 from PIL import Image
 
 from culturekit.errors import IntegrityError, UsageError
-from culturekit.generation.backend import Failure, ImageRequest, Picture
-from culturekit.generation.backends import BACKENDS
-from culturekit.generation.folder import folder_hashes
+from culturekit.generation.backend import BACKENDS, Failure, ImageRequest, Picture
+from culturekit.generation.folder import folder_run as folder_hashes
 from culturekit.generation.folder.folder_listing import PictureFile
-from culturekit.pipeline.steps.folder_stage import image_folder, stage_of
-from culturekit.pipeline.workers.local_engine import LocalEngine
+from culturekit.pipeline.steps.generate_stage import image_folder, stage_of
+from culturekit.pipeline.workers.engines import LocalEngine
 from culturekit.records.schemas import IMAGES
-from culturekit.stages.run_stage import run_stage
+from culturekit.stages.run import run_stage
 from culturekit.storage.digests import digest_bytes
 from tests.conftest import HeardProgress, HereEngine, Item, Result, stage_here
 from tests.faults.kill_and_resume import content

@@ -9,7 +9,7 @@ import polars as pl
 from culturekit.generation.runner import ImagePlan
 from culturekit.llm.answers import LlmOptions
 from culturekit.pipeline.steps.generate_stage import generate_stage
-from culturekit.stages.run_stage import StageRun, run_stage
+from culturekit.stages.run import StageRun, run_stage
 from tests.conftest import HeardProgress, HereEngine
 from tests.generation.folder.folder_worlds import prompts
 from tests.llm.server import RunningServer

@@ -11,8 +11,7 @@ from culturekit.errors import IntegrityError, UsageError
 from culturekit.generation.backend import ImageRequest
 from culturekit.generation.picture_store import PictureStore, set_apart
 from culturekit.generation.services.google_image_client import shape_of_size
-from culturekit.generation.services.image_client import IMAGE_SERVICES
-from culturekit.generation.services.image_question import Made, calls_of, question_of
+from culturekit.generation.services.image_client import IMAGE_SERVICES, Made, calls_of, question_of
 from culturekit.llm.client import Reply
 from culturekit.llm.journal_file import key_of
 from culturekit.llm.reading.reply_codes import ParseFailure

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culturekit.generation.picture_store import PictureStore
-from culturekit.generation.services.picture_fetch import Fetched, FetchLimits, Refused, fetched, is_public, place_of
+from culturekit.generation.services.paid_runner import Fetched, FetchLimits, Refused, fetched, is_public, place_of
 from tests.llm.server import RunningServer, Script, running_server
 from tests.llm.server.dripping import HEADER, dripping
 from tests.llm.server.pictures import picture_bytes

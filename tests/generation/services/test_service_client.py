@@ -15,8 +15,7 @@ import yaml
 
 from culturekit.errors import BudgetReached, ConfigError, CultureKitError, MissingDependency, UsageError
 from culturekit.generation.runner import ImagePlan, derive_seed
-from culturekit.generation.services.image_client import IMAGE_SERVICES
-from culturekit.generation.services.image_question import Made
+from culturekit.generation.services.image_client import IMAGE_SERVICES, Made
 from culturekit.generation.services.service_client import _changed, _filled, _found
 from culturekit.llm import dispatch
 from culturekit.llm.answers import LlmOptions

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
-from culturekit.generation.backend import ImageBackend, ImageReply, ImageRequest, Picture
-from culturekit.generation.backends import BACKENDS
+from culturekit.generation.backend import BACKENDS, ImageBackend, ImageReply, ImageRequest, Picture
 from culturekit.records.schemas import CSPACE
 from culturekit.storage.tables import write_table
 

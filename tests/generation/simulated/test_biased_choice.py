@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from culturekit.errors import UsageError
 from culturekit.generation.backend import ImageRequest
-from culturekit.generation.simulated.attraction import Pool, Row
-from culturekit.generation.simulated.simulated_backend import CHOICE_NUMBERS, Bias, BiasedChoice
+from culturekit.generation.simulated.simulated_backend import CHOICE_NUMBERS, Bias, BiasedChoice, Pool, Row
 from tests.generation.simulated.simulated_models import asked, space
 
 EVEN = Bias(temperature=0, favour="", favour_strength=0, collapse=0, modes=2, error=0)

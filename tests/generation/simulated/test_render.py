@@ -5,9 +5,17 @@ import numpy as np
 import pytest
 
 from culturekit.generation.backend import Pixels
-from culturekit.generation.simulated.canvas import Numbers, polynomial, triangle_wave
-from culturekit.generation.simulated.emblems import blend, colours, emblem_of
-from culturekit.generation.simulated.render import DRAWING_NUMBERS, Subject, draw
+from culturekit.generation.simulated.render import (
+    DRAWING_NUMBERS,
+    Numbers,
+    Subject,
+    blend,
+    colours,
+    draw,
+    emblem_of,
+    polynomial,
+    triangle_wave,
+)
 
 
 def numbers(count: int, seed: int = 0) -> Numbers:

@@ -7,8 +7,7 @@ import pytest
 from PIL import Image
 
 from culturekit.errors import UsageError
-from culturekit.generation.backend import Failure, ImageRequest, Picture
-from culturekit.generation.backends import BACKENDS
+from culturekit.generation.backend import BACKENDS, Failure, ImageRequest, Picture
 from culturekit.records.schemas import CSPACE
 from culturekit.storage.tables import write_table
 from tests.generation.simulated.simulated_models import asked, model, pictures, portraits, space, wide_space

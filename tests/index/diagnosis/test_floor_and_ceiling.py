@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culturekit.families.collection_scores import QvsOptions
+from culturekit.families.corrected import QvsOptions
 from culturekit.families.qvs import score_qvs
-from culturekit.index.diagnosis.diagnosis import CEILING, ceiling_matches
-from culturekit.index.diagnosis.shuffled_pictures import ShuffleOptions, shuffle_pictures, shuffled
-from culturekit.index.embedding.pictures import load_picture
+from culturekit.index.embedding.embedding import load_picture
+from culturekit.index.matching.diagnosis import CEILING, ShuffleOptions, ceiling_matches, shuffle_pictures, shuffled
 from culturekit.records.schemas import ARTIFACTS, IMAGES, MATCHES
 from culturekit.records.work import Work
 from culturekit.stages.roles import SHUFFLED

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from culturekit.index.diagnosis.diagnosis import hubs_of, neighbour_skew, recognition_of
+from culturekit.index.matching.diagnosis import hubs_of, neighbour_skew, recognition_of
 from culturekit.records.schemas import ARTIFACTS, HUBS, MATCHES, RECOGNITION
 
 

@@ -11,8 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from culturekit.generation.simulated.attraction import Attraction, Drawing, rows_of
-from culturekit.generation.simulated.simulated_dial import Dial, drawn_share, knob_for
+from culturekit.generation.simulated.simulated_backend import Attraction, Dial, Drawing, drawn_share, knob_for, rows_of
 from culturekit.index.encoder import Vectors
 from culturekit.index.models.embedded_encoder import EmbeddedEncoder
 from tests.generation.simulated.simulated_models import COUNTRIES, model, portraits, space

@@ -10,9 +10,10 @@ from culturekit.errors import IntegrityError
 from culturekit.index.embedding import embedding
 from culturekit.index.embedding.embedding import Embedded, embed
 from culturekit.index.encoder import Prepared, Vectors
-from culturekit.pipeline.workers.local_engine import LocalEngine
+from culturekit.pipeline.workers.engines import LocalEngine
 from culturekit.records.schemas import IMAGES
-from culturekit.storage.picture_reading import NoPicture, picture_from
+from culturekit.storage.picture_files import NoPicture
+from culturekit.storage.picture_reading import picture_from
 from culturekit.storage.tables import read_table
 from tests.builders.counting_encoder import CountingEncoder, drawn, logged, register
 from tests.builders.picture_tables import image_row, images_table, save_picture

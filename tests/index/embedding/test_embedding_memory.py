@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from culturekit.index.embedding.embedding_memory import HEAVY, OneOfMany, Room, memory_for
+from culturekit.index.embedding.embedding import HEAVY, OneOfMany, Room, memory_for
 
 
 @given(st.lists(st.integers(0, 150), min_size=1, max_size=40), st.integers(1, 6))

@@ -6,8 +6,7 @@ import pytest
 from numpy.typing import NDArray
 
 from culturekit.index.embedding.embedding import embed
-from culturekit.index.encoder import EncoderIdentity, Prepared, Vectors
-from culturekit.index.encoders import ENCODERS
+from culturekit.index.encoder import ENCODERS, EncoderIdentity, Prepared, Vectors
 from culturekit.records.schemas import IMAGES
 from culturekit.registry import Entry, Spec
 from culturekit.storage.tables import read_table

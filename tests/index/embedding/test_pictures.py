@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from culturekit.errors import IntegrityError
-from culturekit.index.embedding.pictures import load_picture, try_picture
+from culturekit.index.embedding.embedding import load_picture, try_picture
 from culturekit.storage.digests import digest_bytes
-from culturekit.storage.picture_reading import NoPicture
+from culturekit.storage.picture_files import NoPicture
 from tests.storage.odd_pictures import odd_picture
 
 

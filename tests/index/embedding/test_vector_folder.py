@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from culturekit.errors import IntegrityError
-from culturekit.index.embedding.vector_folder import load_vectors, save_vectors
+from culturekit.index.embedding.embedding_encoders import load_vectors, save_vectors
 
 
 @pytest.mark.parametrize("wrong", [0.0, float("nan"), float("inf")])

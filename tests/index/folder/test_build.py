@@ -6,14 +6,14 @@ import polars as pl
 import pytest
 
 from culturekit.errors import UsageError
-from culturekit.families.handles.behind_specs import behind
-from culturekit.index.encoders import ENCODERS
+from culturekit.families.handles.provenance import behind
+from culturekit.index.encoder import ENCODERS
 from culturekit.index.folder.build import IndexFiles, IndexOptions, build_index, channels_for
 from culturekit.index.folder.index_folder import OpenIndex, open_index
 from culturekit.pipeline.steps.index_stages import index_stage
 from culturekit.records.schemas import CSPACE, DROPS
 from culturekit.records.work import Work
-from culturekit.stages.run_stage import run_stage
+from culturekit.stages.run import run_stage
 from culturekit.storage.tables import read_table, write_table
 from tests.builders.counting_encoder import register
 from tests.builders.picture_tables import image_row, images_table, save_picture

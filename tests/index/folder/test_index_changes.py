@@ -16,14 +16,18 @@ from typer.testing import CliRunner
 
 from culturekit.cli.app import app
 from culturekit.errors import IntegrityError, UsageError
-from culturekit.index.encoders import ENCODERS
-from culturekit.index.folder.build import IndexFiles, IndexOptions
-from culturekit.index.folder.index_append import AppendFiles, AppendOptions
-from culturekit.index.folder.index_changes import Removed, listed_artifacts
+from culturekit.index.encoder import ENCODERS
+from culturekit.index.folder.build import (
+    AppendFiles,
+    AppendOptions,
+    IndexFiles,
+    IndexOptions,
+    Removed,
+    listed_artifacts,
+)
 from culturekit.index.folder.index_folder import open_index
 from culturekit.index.search.search import searcher
-from culturekit.pipeline.steps.index_change_stages import ChangedIndex, append_stage, compact_stage, remove_stage
-from culturekit.pipeline.steps.index_stages import index_stage
+from culturekit.pipeline.steps.index_stages import ChangedIndex, append_stage, compact_stage, index_stage, remove_stage
 from culturekit.records.schemas import CSPACE, DROPS, IMAGES
 from culturekit.stages.stage import Stage
 from culturekit.storage.tables import write_table

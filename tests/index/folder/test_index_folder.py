@@ -10,8 +10,7 @@ from culturekit.errors import IntegrityError
 from culturekit.index.encoder import EncoderIdentity, Vectors
 from culturekit.index.folder.index_folder import check_identity, open_index, write_index
 from culturekit.records.schemas import ARTIFACTS, TOMBSTONES, VECTOR_IDS
-from culturekit.storage.digests import digest
-from culturekit.storage.manifest import Manifest, describe_outputs, read_manifest
+from culturekit.storage.digests import Manifest, describe_outputs, digest, read_manifest
 from culturekit.storage.tables import write_table
 
 IDENTITY = EncoderIdentity("tiny", "none", "1", "none", "float32", 4)

@@ -8,9 +8,14 @@ from hypothesis import strategies as st
 
 from culturekit.errors import ConfigError, UsageError
 from culturekit.index.embedding.embedding_encoders import embed_texts
-from culturekit.index.folder.artifact_names import artifact_names
-from culturekit.index.folder.text_channel import checked, middle, text_vectors
-from culturekit.index.folder.text_templates import TextTemplates, text_templates
+from culturekit.index.folder.artifact_names import (
+    TextTemplates,
+    artifact_names,
+    checked,
+    middle,
+    text_templates,
+    text_vectors,
+)
 from culturekit.records.schemas import ARTIFACTS, CSPACE
 from culturekit.records.work import Work
 from culturekit.storage.tables import write_table

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from culturekit.index.encoder import Vectors
-from culturekit.index.matching.match_scope import ChannelVectors
+from culturekit.index.matching.match_batch import ChannelVectors
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from culturekit.index.matching.abstention import Abstention, abstention_from, design_effect, error_bounds, tail
+from culturekit.index.matching.calibration import Abstention, abstention_from, design_effect, error_bounds, tail
 
 TRIALS = 300
 

@@ -11,9 +11,14 @@ from numpy.typing import NDArray
 from culturekit.index.encoder import Vectors
 from culturekit.index.matching import comparison
 from culturekit.index.matching.comparison import ranked_by_search, runs_of
-from culturekit.index.matching.match_batch import country_sets, match_batch
-from culturekit.index.matching.match_ranking import Ranking, ranked_by_blocks
-from culturekit.index.matching.match_scope import ChannelVectors, scope_of
+from culturekit.index.matching.match_batch import (
+    ChannelVectors,
+    Ranking,
+    country_sets,
+    match_batch,
+    ranked_by_blocks,
+    scope_of,
+)
 from culturekit.index.search.search import Found, best_by_hand
 from tests.index.matching.naive_matches import World, made_world
 from tests.index.matching.test_match_batch import queries_of

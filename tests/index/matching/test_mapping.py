@@ -10,13 +10,13 @@ from PIL import Image, PngImagePlugin
 from culturekit.errors import IntegrityError, UsageError
 from culturekit.index.embedding.embed_table import EmbedSource, TextColumns
 from culturekit.index.folder.index_folder import open_index
-from culturekit.index.matching.mapping_options import MappingInputs, MappingOptions
-from culturekit.index.matching.match_scope import ChannelVectors
+from culturekit.index.matching.comparison import MappingInputs, MappingOptions
+from culturekit.index.matching.match_batch import ChannelVectors
 from culturekit.index.search.search import searcher
-from culturekit.pipeline.steps.mapping_stages import map_stage
-from culturekit.pipeline.workers.local_engine import LocalEngine
+from culturekit.pipeline.steps.index_stages import map_stage
+from culturekit.pipeline.workers.engines import LocalEngine
 from culturekit.records.schemas import DROPS, MATCHES, PROMPTS
-from culturekit.stages.run_stage import StageRun, run_stage
+from culturekit.stages.run import StageRun, run_stage
 from culturekit.storage.tables import read_table, write_table
 from tests.conftest import HeardProgress, stage_here
 from tests.index.matching.naive_matches import World, artifact_scores, naive_rows

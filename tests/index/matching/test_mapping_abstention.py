@@ -6,8 +6,8 @@ import pytest
 
 from culturekit.errors import UsageError
 from culturekit.index.matching.calibration import equal_rows
-from culturekit.index.matching.mapping_options import MappingInputs, MappingOptions
-from culturekit.index.matching.match_scope import ChannelVectors
+from culturekit.index.matching.comparison import MappingInputs, MappingOptions
+from culturekit.index.matching.match_batch import ChannelVectors
 from culturekit.records.schemas import CALIBRATION
 from culturekit.storage.tables import read_table
 from tests.index.matching.naive_matches import World, artifact_scores, naive_rows, unit

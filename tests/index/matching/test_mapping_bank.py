@@ -7,9 +7,8 @@ from PIL import Image
 
 from culturekit.errors import UsageError
 from culturekit.index.encoder import Vectors
-from culturekit.index.matching.adjustment import Adjustment
+from culturekit.index.matching.comparison import Adjustment, MappingInputs, MappingOptions
 from culturekit.index.matching.mapping import balance_of
-from culturekit.index.matching.mapping_options import MappingInputs, MappingOptions
 from tests.index.matching.naive_matches import artifact_scores
 from tests.index.matching.test_mapping import in_memory, mapped, rows_of
 from tests.index.picture_world import ENCODER, PictureWorld, made_world, write_images

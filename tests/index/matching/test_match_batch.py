@@ -6,10 +6,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from culturekit.index.encoder import Vectors
-from culturekit.index.matching import match_scope
-from culturekit.index.matching.match_batch import Matched, country_sets, match_batch
-from culturekit.index.matching.match_ranking import ranked_by_blocks
-from culturekit.index.matching.match_scope import Adjusted, scope_of
+from culturekit.index.matching import match_batch as match_scope
+from culturekit.index.matching.match_batch import (
+    Adjusted,
+    Matched,
+    country_sets,
+    match_batch,
+    ranked_by_blocks,
+    scope_of,
+)
 from culturekit.records.choices import Aggregate
 from tests.index.matching.naive_matches import World, artifact_scores, made_world, naive_rows, unit
 

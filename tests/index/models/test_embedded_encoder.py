@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from culturekit.errors import UsageError
-from culturekit.index.encoders import ENCODERS
+from culturekit.index.encoder import ENCODERS
 from culturekit.index.models.embedded_encoder import (
     EmbeddedEncoder,
     block_means,

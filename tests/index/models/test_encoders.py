@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from culturekit.errors import MissingDependency, UsageError
-from culturekit.index.encoders import ENCODERS
+from culturekit.index.encoder import ENCODERS
 from culturekit.index.models.letters_encoder import LettersEncoder
 
 

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from numpy.typing import NDArray
 
-from culturekit.builders.captions.objects import ObjectsOptions, ObjectsReads, list_objects
+from culturekit.builders.captions.caption_files import ObjectsOptions, ObjectsReads, list_objects
 from culturekit.errors import UsageError
 from culturekit.index.models.object_detector import DETECTORS
 from culturekit.records.schemas import DROPS, OBJECTS

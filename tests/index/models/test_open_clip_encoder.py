@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from culturekit.errors import CultureKitError, IntegrityError, UsageError
-from culturekit.index.encoder import ImageEncoder, TextEncoder
-from culturekit.index.encoders import ENCODERS
-from culturekit.index.models.open_clip_pictures import PictureSettings, picture_settings
+from culturekit.index.encoder import ENCODERS, ImageEncoder, TextEncoder
+from culturekit.index.models.open_clip_encoder import PictureSettings, picture_settings
 from culturekit.torch_places import mend_torchvision
 from tests.index.models.open_clip_folders import tiny_folder
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from culturekit.errors import IntegrityError, UsageError
-from culturekit.index.encoder import ImageEncoder, TextEncoder
-from culturekit.index.encoders import ENCODERS
+from culturekit.index.encoder import ENCODERS, ImageEncoder, TextEncoder
 from culturekit.torch_places import mend_torchvision
 
 pytest.importorskip("torch")

@@ -10,14 +10,8 @@ from hypothesis import strategies as st
 
 from culturekit.errors import MissingDependency, UsageError
 from culturekit.index.encoder import Vectors
-from culturekit.index.models.torch_device import (
-    Batches,
-    TorchOptions,
-    chosen_device,
-    chosen_dtype,
-    needed_package,
-    usual_batch,
-)
+from culturekit.index.models.torch_device import Batches, TorchOptions, usual_batch
+from culturekit.torch_places import chosen_device, chosen_dtype, needed_package
 
 torch: Any = pytest.importorskip("torch")
 

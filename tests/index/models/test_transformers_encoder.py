@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from culturekit.errors import MissingDependency, UsageError
-from culturekit.index.encoder import ImageEncoder, TextEncoder, TooLong
-from culturekit.index.encoders import ENCODERS
+from culturekit.index.encoder import ENCODERS, ImageEncoder, TextEncoder, TooLong
 
 pytest.importorskip("torch")
 pytest.importorskip("transformers")

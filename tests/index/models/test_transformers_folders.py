@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from culturekit.errors import CultureKitError, IntegrityError, UsageError
-from culturekit.index.encoders import ENCODERS
+from culturekit.index.encoder import ENCODERS
 
 pytest.importorskip("torch")
 pytest.importorskip("transformers")

@@ -11,9 +11,8 @@ from PIL import Image
 
 from culturekit.errors import UsageError
 from culturekit.index.models import transformers_pictures
-from culturekit.index.models.transformers_patches import patch_plan, shape_of
-from culturekit.index.models.transformers_pictures import picture_plan
-from culturekit.index.models.transformers_texts import canonical
+from culturekit.index.models.transformers_encoder import canonical
+from culturekit.index.models.transformers_pictures import patch_plan, picture_plan, shape_of
 
 SIZES = st.tuples(st.integers(1, 90), st.integers(1, 90))
 

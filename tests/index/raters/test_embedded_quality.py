@@ -7,7 +7,7 @@ from PIL import Image, ImageFilter
 
 from culturekit.errors import UsageError
 from culturekit.index.raters.embedded_quality import noise
-from culturekit.index.raters.scorers import SCORERS
+from culturekit.index.raters.quality import SCORERS
 from tests.generation.simulated.simulated_models import model, portraits, wide_space
 
 SCORER = SCORERS.make("embedded")

@@ -15,10 +15,10 @@ from typer.testing import CliRunner
 
 from culturekit.cli.app import app
 from culturekit.errors import IntegrityError, NothingScored, UsageError
-from culturekit.index.raters import score_pictures as scoring
-from culturekit.index.raters.scorers import SCORERS
+from culturekit.index.raters import quality as scoring
+from culturekit.index.raters.quality import SCORERS
 from culturekit.records.schemas import IMAGES, PROMPTS
-from culturekit.storage.manifest import read_manifest
+from culturekit.storage.digests import read_manifest
 from culturekit.storage.tables import write_table
 from culturekit.torch_places import mend_torchvision
 from tests.index.models.open_clip_folders import tiny_folder
@@ -79,7 +79,7 @@ def pictures() -> list[NDArray[np.uint8]]:
 def test_clipscore_is_two_and_a_half_times_the_cosine_and_never_negative(clip: Path) -> None:
     scorer = SCORERS.make(f"clipscore:open_clip:{clip}?device=cpu")
     bare = SCORERS.make(f"clipscore:open_clip:{clip}?device=cpu&factor=1")
-    from culturekit.index.encoders import ENCODERS
+    from culturekit.index.encoder import ENCODERS
 
     encoder: Any = ENCODERS.make(f"open_clip:{clip}?device=cpu")
     texts = [PROMPT, "寿司", PROMPT, "bread", "soup"]

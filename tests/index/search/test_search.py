@@ -27,7 +27,7 @@ def half_precision(name: str) -> Callable[..., Searcher]:
     def make(vectors: Vectors, *, order: Order | None = None) -> Searcher:
         import torch
 
-        from culturekit.index.search.flat_gpu import GpuSearcher
+        from culturekit.index.search.flat_torch import GpuSearcher
 
         return GpuSearcher(vectors, order=order, device=torch.device("cpu"), dtype=getattr(torch, name))
 

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from culturekit.index.encoder import Vectors
-from culturekit.index.search.flat_bytes import GROUP, as_bytes, query_bytes, turned, turning
 from culturekit.index.search.flat_candidates import Candidates, scan_error
-from culturekit.index.search.search_found import exact_scores
+from culturekit.index.search.flat_torch import GROUP, as_bytes, query_bytes, turned, turning
+from culturekit.index.search.search import exact_scores
 
 
 def unit(vectors: Vectors) -> Vectors:

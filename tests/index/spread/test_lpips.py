@@ -14,9 +14,9 @@ from culturekit.families.handles.inputs import ImageTables, PairFolders
 from culturekit.families.spread import PairOptions, PairReads, SpreadOptions, SpreadReads, pairs, spread
 from culturekit.index.spread.lpips_measure import LpipsMeasure, make
 from culturekit.index.weights.weight_conversion import convert_weights
-from culturekit.pipeline.workers.local_engine import LocalEngine
+from culturekit.pipeline.workers.engines import LocalEngine
 from culturekit.registry import parse_spec
-from culturekit.stages.run_stage import run_stage
+from culturekit.stages.run import run_stage
 from culturekit.storage.digests import digest_file
 from culturekit.torch_places import mend_torchvision
 from tests.conftest import HeardProgress

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from culturekit.defaults import BATCHES_PER_SHARD
-from culturekit.index.spread.pair_measures import PAIR_MEASURES
-from culturekit.index.spread.picture_spread import measure_spread
+from culturekit.index.spread.picture_spread import PAIR_MEASURES, measure_spread
 from culturekit.records.schemas import IMAGES, PAIR_DISTANCES
 from culturekit.records.work import Work
 from culturekit.storage.digests import digest_file

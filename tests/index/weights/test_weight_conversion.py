@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 
 from culturekit.cli.app import app
 from culturekit.errors import CultureKitError, IntegrityError, UsageError
+from culturekit.index.weights.known_weights import recognised
 from culturekit.index.weights.weight_conversion import ConvertedWeights, convert_weights, known_kind
-from culturekit.index.weights.weight_kinds import recognised
 from culturekit.storage.model_files import read_header
 
 torch = pytest.importorskip("torch")

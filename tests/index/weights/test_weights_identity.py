@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culturekit.errors import CultureKitError, IntegrityError, UsageError
-from culturekit.index.weights.weights_identity import ModelFolder, check_safetensors, find_model, weight_files
+from culturekit.index.weights.weights_identity import ModelFolder, find_model, weight_files
+from culturekit.storage.model_files import check_safetensors
 
 
 def safetensors(values: bytes, **changed: Any) -> bytes:

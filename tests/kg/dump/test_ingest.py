@@ -7,11 +7,10 @@ import polars as pl
 import pytest
 
 from culturekit.errors import IntegrityError, UsageError
-from culturekit.kg.dump import item_batches
-from culturekit.kg.dump.ingest import IngestOptions, ingest
-from culturekit.kg.dump.read_line import read_line
-from culturekit.kg.dump.redirects import read_redirects
-from culturekit.kg.statement_flags import COUNTRY_PROPERTIES, EDGE_PROPERTIES, mask_of
+from culturekit.kg.concepts import COUNTRY_PROPERTIES, EDGE_PROPERTIES, mask_of
+from culturekit.kg.dump import entities as item_batches
+from culturekit.kg.dump.ingest import IngestOptions, ingest, read_redirects
+from culturekit.kg.dump.read_dump import read_line
 from culturekit.kg.store import load_graph
 from culturekit.records.schemas import ITEMS, STATEMENTS
 from culturekit.records.work import Work

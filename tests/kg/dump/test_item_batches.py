@@ -1,6 +1,6 @@
 import pytest
 
-from culturekit.kg.dump.item_batches import lists_of
+from culturekit.kg.dump.entities import lists_of
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from culturekit.errors import IntegrityError
-from culturekit.kg.dump import read_line
+from culturekit.kg.dump import read_dump as read_line
 from culturekit.records.schemas import STARTS
 from culturekit.storage.tables import read_table
 from tests.kg.dump.dumps import FORMS, array, cut, cut_small, ingested, packed

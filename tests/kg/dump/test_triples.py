@@ -17,7 +17,7 @@ from rdflib import RDFS, SKOS, BNode, Graph, Literal, URIRef
 
 from culturekit.errors import IntegrityError
 from culturekit.kg.dump.entities import ENTITY_STATEMENTS, Item, Malformed
-from culturekit.kg.dump.read_line import read_line
+from culturekit.kg.dump.read_dump import read_line
 from culturekit.kg.dump.triples import triples_decoder
 from culturekit.records.schemas import STARTS, STATEMENTS
 from culturekit.storage.tables import read_table

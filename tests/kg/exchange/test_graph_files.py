@@ -20,7 +20,7 @@ from culturekit.kg.exchange.graph_files import (
     read_graph_file,
     read_triples,
 )
-from culturekit.kg.looking.neighbourhood import Neighbour, Neighbourhood, StatedEdge, neighbourhood
+from culturekit.kg.inspection.neighbourhood import Neighbour, Neighbourhood, StatedEdge, neighbourhood
 from culturekit.records.choices import GraphDirection, GraphFormat
 from tests.effort import examples
 from tests.kg.worlds import Said, make_graph

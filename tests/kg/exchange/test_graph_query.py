@@ -9,7 +9,7 @@ from rdflib import Graph
 from culturekit.errors import UsageError
 from culturekit.kg.exchange.graph_files import rdf_graph, read_triples
 from culturekit.kg.exchange.graph_query import ask_graph
-from culturekit.kg.looking.neighbourhood import neighbourhood
+from culturekit.kg.inspection.neighbourhood import neighbourhood
 from tests.kg.worlds import Said, make_graph
 
 

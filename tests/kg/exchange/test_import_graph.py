@@ -10,8 +10,8 @@ import pytest
 
 from culturekit.errors import UsageError
 from culturekit.kg.exchange.graph_files import SUFFIXES, from_networkx, graph_file, import_graph
-from culturekit.kg.looking.explain import explain
-from culturekit.kg.looking.neighbourhood import neighbourhood
+from culturekit.kg.inspection.explain import explain
+from culturekit.kg.inspection.neighbourhood import neighbourhood
 from culturekit.records.choices import GraphFormat
 from culturekit.records.schemas import ITEMS, STATEMENTS
 from culturekit.records.work import Work

@@ -9,8 +9,7 @@ from PIL import Image
 
 from culturekit.errors import UsageError
 from culturekit.kg.exchange.path_drawing import HEIGHT, WIDTH, draw_paths, drawing_of, png_of, svg_of
-from culturekit.kg.looking.explain import explain
-from culturekit.kg.looking.explanation import Explanation
+from culturekit.kg.inspection.explain import Explanation, explain
 from tests.kg.worlds import Said, concept_of, make_graph
 
 SVG = "{http://www.w3.org/2000/svg}"

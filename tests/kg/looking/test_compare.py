@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from culturekit.errors import UsageError
-from culturekit.kg.looking.compare import compare, diff_graphs, diff_totals
+from culturekit.kg.inspection.compare import compare, diff_graphs, diff_totals
 from culturekit.records.schemas import CANDIDATES, DIFF
 from culturekit.storage.tables import read_table, write_table
 from tests.effort import examples

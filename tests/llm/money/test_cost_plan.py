@@ -21,7 +21,7 @@ from culturekit.llm.journal_file import Entry, Reading, key_of
 from culturekit.llm.ledger import Spent, read_spending
 from culturekit.llm.rows import REPAIR_MARK, WORDING
 from culturekit.llm.usage import estimate, input_bound
-from culturekit.stages.asking import Left
+from culturekit.stages.stage import Left
 from culturekit.storage.digests import canonical_json
 from tests.llm.fake_client import questions
 

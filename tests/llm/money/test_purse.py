@@ -27,7 +27,7 @@ from culturekit.llm.ledger import (
 from culturekit.llm.purse import Purse, remember_rate
 from culturekit.llm.rows import Answered, Question, Row
 from culturekit.llm.usage import Budget, Counts, dollars, input_bound, picodollars
-from culturekit.storage.manifest import JOURNAL
+from culturekit.storage.digests import JOURNAL
 from tests.conftest import HeardProgress
 from tests.llm.fake_client import FakeClient, answer_for, questions
 from tests.llm.journal.test_journal import entry

@@ -13,7 +13,7 @@ from sklearn.metrics.pairwise import cosine_similarity
 
 from culturekit.errors import UsageError
 from culturekit.metrics import C3Alignment, alignment_c3, keep_best
-from culturekit.metrics.captions.caption_alignment import STRATEGIES
+from culturekit.metrics.captions import STRATEGIES
 
 seeds = st.integers(0, 2**32 - 1)
 Vectors = NDArray[np.float64]

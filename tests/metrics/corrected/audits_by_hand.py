@@ -8,7 +8,8 @@ import polars as pl
 import pytest
 from numpy.typing import NDArray
 
-from culturekit.metrics.corrected import audit_forecast, imputed_prompts
+from culturekit.metrics.corrected import audit_sampling as audit_forecast
+from culturekit.metrics.corrected import imputed_prompts
 from culturekit.records.schemas import AUDITS, MATCHES
 
 CONTINENT = {"JP": "Asia", "IN": "Asia", "FR": "Europe", "IT": "Europe", "NG": "Africa", "US": "America"}

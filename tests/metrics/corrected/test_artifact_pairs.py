@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from culturekit.errors import UsageError
 from culturekit.metrics import audit_sample, vendi_corrected
+from culturekit.metrics.corrected.audited_counts import RaterModel
 from culturekit.metrics.corrected.corrected_diversity import (
     LEVELS,
     corrected_pair_mean,
@@ -15,7 +16,6 @@ from culturekit.metrics.corrected.corrected_diversity import (
     squared_similarities,
     u_statistic,
 )
-from culturekit.metrics.corrected.raters import RaterModel
 from tests.metrics.corrected.audits_by_hand import CONTINENT, COUNTRIES, audits_of, matches_of
 
 UNIFORM = (1 / 3, 1 / 3, 1 / 3)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from culturekit.errors import UsageError
 from culturekit.metrics import audit_sample, vendi_corrected
-from culturekit.metrics.corrected.audit_forecast import (
+from culturekit.metrics.corrected.audit_sampling import (
     AuditForecast,
     assumed_chances,
     audit_forecast,

@@ -8,9 +8,16 @@ import pytest
 
 from culturekit.errors import UsageError
 from culturekit.metrics import audit_sample, vendi_corrected
-from culturekit.metrics.corrected.audit_design import check_even_draw, drawing_of
-from culturekit.metrics.corrected.audit_gates import anchoring_seen
-from culturekit.metrics.corrected.audit_marks import ANCHORED, DESIGN_UNKNOWN, ONE_RATER, UNSEEN_LISTS, marks_of
+from culturekit.metrics.corrected.audit_gates import (
+    ANCHORED,
+    DESIGN_UNKNOWN,
+    ONE_RATER,
+    UNSEEN_LISTS,
+    anchoring_seen,
+    check_even_draw,
+    drawing_of,
+    marks_of,
+)
 from culturekit.metrics.statistics.intervals import Interval
 from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, mapped_with_error, matches_of
 

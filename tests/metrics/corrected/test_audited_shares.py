@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from culturekit.metrics.corrected.audited_shares import audited_share
+from culturekit.metrics.corrected.audited_counts import audited_share
 
 
 def test_a_mapping_that_tells_nothing_apart_among_audited_images_moves_nothing() -> None:

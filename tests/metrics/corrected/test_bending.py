@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from culturekit.metrics import audit_sample, vendi_corrected
 from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity, expected_diversity
-from culturekit.metrics.corrected.imputed_labels import Findings
-from culturekit.metrics.corrected.imputed_prompts import Imputed
+from culturekit.metrics.corrected.imputed_prompts import Findings, Imputed
 from culturekit.metrics.corrected.rectified import PAIRS, bends
 from tests.metrics.corrected.audits_by_hand import audits_of, matches_of
 

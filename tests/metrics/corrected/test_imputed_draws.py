@@ -3,9 +3,17 @@ import pytest
 from scipy.special import polygamma
 from scipy.stats import beta, kstest
 
-from culturekit.metrics.corrected.imputed_draws import STRENGTHS, drawn_apart, drawn_strength, trigamma
-from culturekit.metrics.corrected.imputed_labels import Findings
-from culturekit.metrics.corrected.imputed_prompts import EVENNESS, evenness_of, impute, leanings
+from culturekit.metrics.corrected.imputed_prompts import (
+    EVENNESS,
+    STRENGTHS,
+    Findings,
+    drawn_apart,
+    drawn_strength,
+    evenness_of,
+    impute,
+    leanings,
+    trigamma,
+)
 
 
 def test_the_slope_of_the_digamma_function_is_that_of_scipy() -> None:

@@ -3,8 +3,8 @@ import math
 import polars as pl
 import pytest
 
-from culturekit.metrics.corrected.audit_marks import DESIGN_UNKNOWN, ONE_RATER
-from culturekit.metrics.corrected.judged_gates import agreeing_pairs, marks_of_answers
+from culturekit.metrics.corrected.audit_gates import DESIGN_UNKNOWN, ONE_RATER
+from culturekit.metrics.corrected.judged_means import agreeing_pairs, marks_of_answers
 
 
 def pairs(*values: tuple[float, float]) -> pl.DataFrame:

@@ -4,7 +4,7 @@ from scipy import stats
 
 from culturekit.errors import UsageError
 from culturekit.metrics import rater_model
-from culturekit.metrics.corrected.raters import added_distance, doubt_of
+from culturekit.metrics.corrected.audited_counts import added_distance, doubt_of
 
 
 def answers(

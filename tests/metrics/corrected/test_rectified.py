@@ -13,9 +13,7 @@ from scipy.stats import gamma, norm
 from culturekit.errors import UsageError
 from culturekit.metrics import audit_sample, vendi_corrected
 from culturekit.metrics.corrected.expected_diversity import expected_diversity
-from culturekit.metrics.corrected.imputed_draws import drawn_tables
-from culturekit.metrics.corrected.imputed_labels import Findings, ImageLabels, drawn_labels
-from culturekit.metrics.corrected.imputed_prompts import impute
+from culturekit.metrics.corrected.imputed_prompts import Findings, ImageLabels, drawn_labels, drawn_tables, impute
 from culturekit.metrics.corrected.rectified import bend_along, beyond, distances, slopes_of, without_errors
 from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, mapped_with_error, matches_of
 

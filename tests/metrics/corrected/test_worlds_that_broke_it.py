@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from culturekit.errors import UsageError
 from culturekit.metrics import audit_sample, vendi_corrected
-from culturekit.metrics.corrected.audit_gates import MOST_UNPLACED, anchoring_seen
-from culturekit.metrics.corrected.audit_marks import ANCHORED, UNSEEN_LISTS, marks_of
+from culturekit.metrics.corrected.audit_gates import ANCHORED, MOST_UNPLACED, UNSEEN_LISTS, anchoring_seen, marks_of
 from culturekit.metrics.corrected.audited_counts import audited_counts
 from culturekit.metrics.corrected.expected_diversity import expected_diversity
 from culturekit.metrics.statistics.intervals import Interval

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from culturekit.metrics.diversity.label_shares import share_limits
-from culturekit.metrics.realism.image_means import share_interval
+from culturekit.metrics.diversity.label_diversity import share_limits
+from culturekit.metrics.realism.manifolds import share_interval
 
 IMAGES = st.lists(st.tuples(st.integers(0, 24), st.sampled_from(["BR", "IN", "JP", None])), min_size=1, max_size=120)
 

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from culturekit.metrics import STANDARD_KERNELS, vendi
-from culturekit.metrics.diversity.deflation import Deflated, deflate
-from culturekit.metrics.diversity.label_classes import classes_of
 from culturekit.metrics.diversity.label_spectra import (
     CrossingKernel,
+    Deflated,
     NestedKernel,
+    deflate,
     effective_numbers,
     from_sums,
     largest_eigenvalue,
@@ -21,6 +21,7 @@ from culturekit.metrics.diversity.label_spectra import (
     power_sum,
     tsallis_sums,
 )
+from culturekit.metrics.diversity.labels import classes_of
 from tests.metrics.diversity.dense_oracle import INFINITY, crossing_codes, dense_of_codes, nested_codes, score_of
 
 ORDERS = (0.1, 0.5, 0.9, 0.999999, 1.0, 1.000001, 1.05, 1.1, 1.11, 1.5, 2.0, 2.5, 3.0, 8.0, 50.0, INFINITY)

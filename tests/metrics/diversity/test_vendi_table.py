@@ -10,8 +10,7 @@ import pytest
 
 from culturekit.errors import UsageError
 from culturekit.metrics import STANDARD_KERNELS, vendi, vendi_table
-from culturekit.metrics.diversity.label_classes import classes_of, combined, label_classes
-from culturekit.metrics.diversity.labels import Missing
+from culturekit.metrics.diversity.labels import Missing, classes_of, combined, label_classes
 from tests.metrics.diversity.dense_oracle import crossing_codes, nested_codes
 
 ORDERS = (0.1, 0.5, 1.0, 2.0, math.inf)

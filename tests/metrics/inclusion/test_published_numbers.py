@@ -2,10 +2,10 @@
 
 from itertools import combinations
 
-from culturekit.generation.place_lists import load_places, place_file
-from culturekit.metrics.inclusion.annotator_quality import LEAST_ACCURACY
-from culturekit.metrics.inclusion.survey_themes import LEAST_KAPPA
-from culturekit.metrics.inclusion.triplet_combos import COMBOS, OF_HUNDRED
+from culturekit.generation.linguistic_lists import load_places, place_file
+from culturekit.metrics.inclusion.region_rates import LEAST_KAPPA
+from culturekit.metrics.inclusion.task2_files import LEAST_ACCURACY
+from culturekit.metrics.inclusion.triplet_distances import COMBOS, OF_HUNDRED
 from culturekit.metrics.realism.clip_scores import PRESENCE_THRESHOLDS
 from culturekit.pipeline.steps.inclusion_stages import TripletOptions
 

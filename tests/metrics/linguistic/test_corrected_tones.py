@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from culturekit.errors import UsageError
 from culturekit.metrics import CorrectedTones, corrected_tones
-from culturekit.metrics.linguistic.corrected_tones import Limits
+from culturekit.metrics.linguistic.tone_histograms import Limits
 
 Values = NDArray[np.float64]
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culturekit.metrics import MONK_TONES
-from culturekit.metrics.linguistic.skin_pixels import (
+from culturekit.metrics.linguistic.picture_tones import (
     DETECTORS,
     cielab,
     dall_eval_pixels,

@@ -12,8 +12,7 @@ from hypothesis.extra.numpy import arrays
 from culturekit.errors import UsageError
 from culturekit.metrics import MONK_TONES, SkinTone, Spread, nearest_tone, skin_tone, tone_histogram, tone_spread
 from culturekit.metrics.linguistic import picture_tones
-from culturekit.metrics.linguistic.picture_tones import TONE_WARNINGS
-from culturekit.metrics.linguistic.skin_pixels import DETECTORS
+from culturekit.metrics.linguistic.picture_tones import DETECTORS, TONE_WARNINGS
 
 SKY = (135, 206, 235)
 

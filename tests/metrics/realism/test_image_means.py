@@ -8,8 +8,7 @@ import pytest
 
 from culturekit.errors import UsageError
 from culturekit.metrics import balanced_sample, clustered_share, interval, neighbourhoods
-from culturekit.metrics.realism.image_means import mean_interval, share_interval
-from culturekit.metrics.realism.manifolds import coverage_interval
+from culturekit.metrics.realism.manifolds import coverage_interval, mean_interval, share_interval
 
 
 def test_with_equal_prompts_it_is_the_t_interval_over_prompts() -> None:

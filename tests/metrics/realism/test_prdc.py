@@ -13,8 +13,8 @@ from prdc import compute_prdc
 
 from culturekit.errors import UsageError
 from culturekit.metrics import PRDC, Neighbourhoods, in_manifold, neighbourhoods, prdc, squared_radii, unduplicated
-from culturekit.metrics.realism import distances
-from culturekit.metrics.realism.distances import block_bound, clouds, exact_squares, rough_squares
+from culturekit.metrics.realism import features as distances
+from culturekit.metrics.realism.features import block_bound, clouds, exact_squares, rough_squares
 from tests.metrics.realism.manifold_oracle import oracle_prdc, squares
 
 seeds = st.integers(0, 2**32 - 1)
@@ -109,7 +109,7 @@ def test_many_hits_in_one_block_are_taken_in_pieces(monkeypatch: pytest.MonkeyPa
     rng = np.random.default_rng(2)
     real, fake = rng.integers(0, 3, size=(150, 2)), rng.normal(size=(140, 2)) * 1e-3 + 1
     expected = oracle_prdc(real.astype(float), fake, k=40)
-    monkeypatch.setattr("culturekit.metrics.realism.neighbours.PAIRS", 50)
+    monkeypatch.setattr("culturekit.metrics.realism.features.PAIRS", 50)
     monkeypatch.setattr("culturekit.metrics.realism.manifolds.PAIRS", 50)
     monkeypatch.setattr(distances, "PAIR_BYTES", 100)
     assert prdc(real, fake, k=40) == expected

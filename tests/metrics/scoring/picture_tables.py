@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from culturekit.families.handles.vector_files import LabelledVectors
+from culturekit.families.handles.inputs import LabelledVectors
 from culturekit.records.schemas import IMAGES
 
 __all__ = ["image_table", "pictured"]

@@ -8,7 +8,7 @@ import pytest
 
 from culturekit.errors import UsageError
 from culturekit.families.meta import MetaOptions, score_meta
-from culturekit.metrics.scoring.automatic_values import automatic_values
+from culturekit.metrics.scoring.rating_pools import automatic_values
 from culturekit.records.schemas import ANNOTATIONS, MATCHES, PROMPTS, QUALITY, VALUES
 
 

@@ -11,7 +11,7 @@ from scipy import stats
 
 from culturekit.errors import UsageError
 from culturekit.metrics import Interval, bootstrap, vendi
-from culturekit.metrics.statistics.resampling import Method, widened
+from culturekit.metrics.statistics.correlations import Method, widened
 
 
 def mean(rows: np.ndarray) -> float:
@@ -106,7 +106,7 @@ def test_many_clusters_need_no_acceleration(monkeypatch: pytest.MonkeyPatch) -> 
     exact, flat = (
         bootstrap(values, statistic=mean, resamples=999, rng=np.random.default_rng(16))
         for limit in (2000, 500)
-        if monkeypatch.setattr("culturekit.metrics.statistics.resampling.MANY_CLUSTERS", limit) is None
+        if monkeypatch.setattr("culturekit.metrics.statistics.correlations.MANY_CLUSTERS", limit) is None
     )
     assert exact != flat
     assert (flat.low, flat.high) == pytest.approx((exact.low, exact.high), abs=0.1 * (exact.high - exact.low))

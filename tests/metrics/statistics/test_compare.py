@@ -10,8 +10,8 @@ from scipy import stats
 
 from culturekit.errors import UsageError
 from culturekit.metrics import Comparison, compare, compare_models, holm
+from culturekit.metrics.statistics.comparisons import compare_over_countries
 from culturekit.metrics.statistics.intervals import Target
-from culturekit.metrics.statistics.model_comparisons import compare_over_countries
 
 
 def rng(seed: int = 0) -> np.random.Generator:

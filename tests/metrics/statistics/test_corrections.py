@@ -8,7 +8,7 @@ from statsmodels.stats import multitest
 
 from culturekit.errors import UsageError
 from culturekit.metrics import benjamini_hochberg, holm
-from culturekit.metrics.statistics.corrections import corrected
+from culturekit.metrics.statistics.comparisons import corrected
 
 P = st.lists(st.floats(0, 1), min_size=1, max_size=20)
 

@@ -11,13 +11,10 @@ from numpy.typing import NDArray
 
 from culturekit.families.agreement import cohen_of, drawn_statistics, statistics_of
 from culturekit.metrics import correlate
-from culturekit.metrics.statistics import draws
-from culturekit.metrics.statistics.chance_corrected import LEVELS, Level, drawn_cohen
-from culturekit.metrics.statistics.clustering import clustered
-from culturekit.metrics.statistics.correlations import CORRELATIONS, STATISTICS, Correlation, many_draws
-from culturekit.metrics.statistics.draws import times_drawn
-from culturekit.metrics.statistics.rating_tables import counts_of
-from culturekit.metrics.statistics.resampling import bootstrap
+from culturekit.metrics.statistics import intervals as draws
+from culturekit.metrics.statistics.chance_corrected import LEVELS, Level, counts_of, drawn_cohen
+from culturekit.metrics.statistics.correlations import CORRELATIONS, STATISTICS, Correlation, bootstrap, many_draws
+from culturekit.metrics.statistics.intervals import clustered, times_drawn
 
 Table = NDArray[np.float64]
 

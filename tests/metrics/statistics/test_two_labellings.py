@@ -11,7 +11,7 @@ from statsmodels.stats import inter_rater
 
 from culturekit.errors import UsageError
 from culturekit.metrics import cohen_kappa
-from culturekit.metrics.statistics.two_labellings import equal_share, kappa_interval
+from culturekit.metrics.statistics.chance_corrected import equal_share, kappa_interval
 
 LABELS = st.sampled_from(["BR", "IN", "JP", "TR"])
 ROWS = st.lists(st.tuples(LABELS, LABELS, st.integers(0, 4)), min_size=2, max_size=40)

@@ -11,9 +11,9 @@ from pydantic import ValidationError
 from culturekit.config.kinds import AnyRecipe
 from culturekit.config.load import find_recipe, load_any_recipe
 from culturekit.errors import ConfigError, UsageError
-from culturekit.pipeline.planning.plan import plan_recipe
+from culturekit.pipeline.planning import plan_recipe
 from culturekit.pipeline.run_recipe import run_recipe
-from culturekit.pipeline.workers.local_engine import LocalEngine
+from culturekit.pipeline.workers.engines import LocalEngine
 from culturekit.torch_places import mend_torchvision
 from culturekit.verify.verify_run import verify_run
 from tests.generation.diffusion.tiny_pipelines import tiny

@@ -7,7 +7,7 @@ import pytest
 from culturekit.config.kinds import AnyRecipe
 from culturekit.config.load import find_recipe, load_any_recipe
 from culturekit.errors import UsageError
-from culturekit.pipeline.planning.plan import plan_recipe
+from culturekit.pipeline.planning import plan_recipe
 from tests.conftest import stages_of
 
 

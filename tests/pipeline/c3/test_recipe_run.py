@@ -10,8 +10,8 @@ import pytest
 from culturekit.errors import UsageError
 from culturekit.pipeline.several_runs import several_runs_stage, site_stage
 from culturekit.pipeline.steps.report_stage import report_of
-from culturekit.pipeline.workers.local_engine import LocalEngine
-from culturekit.stages.run_stage import run_stage
+from culturekit.pipeline.workers.engines import LocalEngine
+from culturekit.stages.run import run_stage
 from tests.pipeline.shipped_recipes import SMALL, Finished, check_built_then_reused, run_small, verified
 from tests.report.test_site import Links, schema
 

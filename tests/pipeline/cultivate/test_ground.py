@@ -8,15 +8,14 @@ from pydantic import ValidationError
 
 from culturekit.config.recipe_parts import Llm
 from culturekit.errors import UsageError
-from culturekit.pipeline.cultivate.ground import AUTHORS, Ground, wire_ground
-from culturekit.pipeline.planning.slots import asks
-from culturekit.pipeline.workers.local_engine import LocalEngine
+from culturekit.pipeline.cultivate import AUTHORS, Ground, wire_ground
+from culturekit.pipeline.planning import asks
+from culturekit.pipeline.workers.engines import LocalEngine
 from culturekit.records.schemas import ACTIVITIES, DESCRIPTOR_TRAIL, DESCRIPTORS, PROMPTS, STEREOTYPES
 from culturekit.records.tables import Table
-from culturekit.stages.planned import ToPlan
 from culturekit.stages.roles import Role
-from culturekit.stages.run import Run
-from culturekit.stages.run_stage import run_stage
+from culturekit.stages.run import Run, run_stage
+from culturekit.stages.stage import ToPlan
 from culturekit.storage.tables import read_table
 
 KEPT, OVERDONE = Role("descriptors", "descriptors"), Role("stereotypes", "stereotypes")

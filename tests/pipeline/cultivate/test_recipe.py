@@ -9,7 +9,7 @@ import pytest
 from culturekit.config.kinds import AnyRecipe
 from culturekit.config.load import find_recipe, load_any_recipe
 from culturekit.errors import UsageError
-from culturekit.pipeline.cultivate.recipe import Cultivate
+from culturekit.pipeline.cultivate import Cultivate
 from culturekit.records.schemas import DESCRIPTORS, PROMPTS, STEREOTYPES
 from culturekit.storage.tables import write_table
 from tests.conftest import stages_of

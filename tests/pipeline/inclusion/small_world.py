@@ -4,7 +4,7 @@ from pathlib import Path
 
 from culturekit.config.load import load_any_recipe
 from culturekit.pipeline.run_recipe import run_recipe
-from culturekit.pipeline.workers.local_engine import LocalEngine
+from culturekit.pipeline.workers.engines import LocalEngine
 
 __all__ = ["RECIPE", "small_recipe", "small_run"]
 

@@ -12,7 +12,7 @@ from culturekit.config.load import load_any_recipe
 from culturekit.errors import UsageError
 from culturekit.pipeline.run_recipe import run_recipe
 from culturekit.pipeline.served_audit import form_desk
-from culturekit.pipeline.workers.local_engine import LocalEngine
+from culturekit.pipeline.workers.engines import LocalEngine
 from culturekit.verify.verify_run import verify_run
 from tests.annotate.projects import Answers, key_of
 from tests.annotate.serving import entry

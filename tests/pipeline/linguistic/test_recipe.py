@@ -7,8 +7,8 @@ import pytest
 
 from culturekit.config.load import find_recipe, load_any_recipe
 from culturekit.errors import UsageError
-from culturekit.pipeline.linguistic.recipe import Linguistic
-from culturekit.pipeline.steps.linguistic_prompt_stages import joined_prompts_stage
+from culturekit.pipeline.linguistic import Linguistic
+from culturekit.pipeline.steps.linguistic_stages import joined_prompts_stage
 from culturekit.records.schemas import PROMPTS
 from culturekit.records.work import Work
 from culturekit.storage.tables import write_table

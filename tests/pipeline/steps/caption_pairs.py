@@ -5,12 +5,18 @@ from pathlib import Path
 import polars as pl
 
 from culturekit.annotate.export import ExportOptions
-from culturekit.annotate.quotas import Quotas
-from culturekit.builders.captions.translating import TranslateOptions, TranslateReads
+from culturekit.annotate.tasks import Quotas
+from culturekit.builders.captions.caption_files import TranslateOptions, TranslateReads
 from culturekit.builders.judging.simulated_people import SimulatedPeople
 from culturekit.generation.runner import ImagePlan
 from culturekit.pipeline.steps.annotate_stages import ANSWERS_FILE, ExportFiles, export_stage, import_stage
-from culturekit.pipeline.steps.caption_stages import translate_stage
+from culturekit.pipeline.steps.caption_stages import (
+    captioned_images_stage,
+    pair_items_stage,
+    ranked_values_stage,
+    translate_stage,
+    worth_stage,
+)
 from culturekit.pipeline.steps.caption_world_stages import (
     alt_texts_stage,
     collection_prompts_stage,
@@ -19,12 +25,6 @@ from culturekit.pipeline.steps.caption_world_stages import (
     simulated_ratings_stage,
 )
 from culturekit.pipeline.steps.generate_stage import generate_stage
-from culturekit.pipeline.steps.pair_stages import (
-    captioned_images_stage,
-    pair_items_stage,
-    ranked_values_stage,
-    worth_stage,
-)
 from culturekit.records.schemas import PROMPTS, SELECTED
 from tests.pipeline.steps.marked_scenes import made, saved
 

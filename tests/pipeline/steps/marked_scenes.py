@@ -8,7 +8,7 @@ import polars as pl
 
 from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
 from culturekit.pipeline.steps.index_stages import embed_stage
-from culturekit.pipeline.steps.scene_people_stages import marks_stage, scene_items_stage
+from culturekit.pipeline.steps.scene_stages import marks_stage, scene_items_stage
 from culturekit.records.schemas import ANNOTATIONS, AUDIT_SAMPLE, DESCRIPTORS, JUDGMENTS, PROMPTS, SCORES
 from culturekit.records.tables import Table
 from culturekit.stages.stage import Stage

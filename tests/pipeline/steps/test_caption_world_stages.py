@@ -5,7 +5,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.generation.simulated.scenes.captions import LANGUAGE, all_named, named_in, spoken, understood
+from culturekit.generation.simulated.scenes.scenes_backend import LANGUAGE, all_named, named_in, spoken, understood
 from culturekit.pipeline.steps.caption_world_stages import alt_text, image_truth, pair_truth, ratings_of
 from tests.pipeline.steps.caption_pairs import PEOPLE, pair_world
 

@@ -7,11 +7,11 @@ import polars as pl
 import pytest
 
 from culturekit.builders.completing.completion import CompletionInputs
-from culturekit.builders.completing.completion_questions import CompletionLimits
+from culturekit.builders.completing.completion_names import CompletionLimits
 from culturekit.config.load import load_recipe
 from culturekit.kg.concepts import load_concept
 from culturekit.llm.answers import LlmOptions
-from culturekit.pipeline.planning.plan import plan_recipe
+from culturekit.pipeline.planning import plan_recipe
 from culturekit.pipeline.steps.filter_stage import CompletionOptions, complete_stage
 from culturekit.stages.stage import Stage, input_records, key_of
 from tests.builders.completion_world import dish, world

@@ -6,7 +6,7 @@ import pytest
 from culturekit.config.load import load_recipe
 from culturekit.kg.concepts import load_concept
 from culturekit.llm.answers import LlmOptions
-from culturekit.pipeline.planning.plan import plan_recipe
+from culturekit.pipeline.planning import plan_recipe
 from culturekit.pipeline.steps.filter_stage import FilterOptions, FilterReads, filter_stage
 from culturekit.stages.stage import Stage, input_records, key_of
 from tests.conftest import SMALL, recipe_here

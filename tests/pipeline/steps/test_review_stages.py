@@ -9,16 +9,16 @@ from typing import Any
 import polars as pl
 import pytest
 
-from culturekit.builders.prompting.prompt_options import PromptOptions
+from culturekit.builders.prompting.prompts import PromptOptions
 from culturekit.builders.space.cspace import ReleaseOptions
 from culturekit.errors import ConfigError, UsageError
 from culturekit.kg.concepts import Concept, Root
 from culturekit.kg.countries import countries
+from culturekit.pipeline.steps.filter_stage import ReviewFiles, review_export_stage, review_stage
 from culturekit.pipeline.steps.graph_stages import prompts_stage, release_stage
-from culturekit.pipeline.steps.review_stages import ReviewFiles, review_export_stage, review_stage
 from culturekit.records.schemas import DECISIONS, KEPT, QUOTAS
 from culturekit.stages.stage import Stage
-from culturekit.storage.manifest import Manifest
+from culturekit.storage.digests import Manifest
 from culturekit.storage.tables import read_table, write_table
 from tests.builders.spaces import rows_of
 from tests.conftest import stage_here

@@ -6,9 +6,9 @@ import polars as pl
 import pytest
 
 from culturekit.errors import UsageError
-from culturekit.pipeline.steps.scene_score_stages import gaps_of_scores_stage, grouped_values_stage
+from culturekit.pipeline.steps.scene_stages import gaps_of_scores_stage, grouped_values_stage
 from culturekit.records.schemas import ANNOTATIONS, SCENE_ITEMS, SCORES, VALUES
-from culturekit.storage.manifest import read_manifest
+from culturekit.storage.digests import read_manifest
 from culturekit.storage.tables import read_table
 from tests.pipeline.steps.marked_scenes import OFFERED, Rows, blank, made, marked, saved, scores_row
 

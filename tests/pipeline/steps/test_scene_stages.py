@@ -4,8 +4,9 @@ import polars as pl
 import pytest
 
 from culturekit.errors import UsageError
-from culturekit.generation.runner import ImagePlan, Maker, generate
-from culturekit.generation.simulated.scenes.vocabulary import DIMENSIONS, world
+from culturekit.generation.picture_store import Maker
+from culturekit.generation.runner import ImagePlan, generate
+from culturekit.generation.simulated.scenes.scenes_backend import DIMENSIONS, world
 from culturekit.pipeline.steps.scene_stages import scene_truth_stage
 from culturekit.records.schemas import JUDGMENTS, PROMPTS, STEREOTYPES
 from culturekit.records.work import Work

@@ -22,12 +22,9 @@ from distributed import Client, LocalCluster
 from distributed.comm import CommClosedError
 
 from culturekit.errors import CultureKitError, IntegrityError, UpstreamUnavailable, UsageError
-from culturekit.pipeline.workers import shared_ground
+from culturekit.pipeline.workers import engines as shared_ground
 from culturekit.pipeline.workers.dask_engine import DaskEngine, Options
-from culturekit.pipeline.workers.engines import engine_for
-from culturekit.pipeline.workers.local_engine import LocalEngine
-from culturekit.pipeline.workers.shard_task import Task, end_series, work_on
-from culturekit.pipeline.workers.shared_ground import lay_ground
+from culturekit.pipeline.workers.engines import LocalEngine, Task, end_series, engine_for, lay_ground, work_on
 
 pytestmark = [
     pytest.mark.slow,
@@ -214,7 +211,7 @@ def test_a_run_waits_for_what_a_killed_one_left_at_work(cluster: LocalCluster, t
 
 
 def test_a_scheduler_that_is_not_there_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("culturekit.pipeline.workers.dask_cluster.CONNECTING_SECONDS", 1)
+    monkeypatch.setattr("culturekit.pipeline.workers.dask_engine.CONNECTING_SECONDS", 1)
     with pytest.raises(UpstreamUnavailable, match=r"tcp://127\.0\.0\.1:9: the dask scheduler cannot be reached"):
         DaskEngine("tcp://127.0.0.1:9", folder=tmp_path / "out").__enter__()
     assert not list((tmp_path / "out").iterdir())

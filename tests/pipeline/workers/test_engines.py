@@ -4,9 +4,7 @@ from pathlib import Path
 import pytest
 
 from culturekit.errors import MissingDependency, UsageError
-from culturekit.pipeline.workers.engines import engine_for
-from culturekit.pipeline.workers.local_engine import LocalEngine
-from culturekit.pipeline.workers.shared_ground import lay_ground, stand_on
+from culturekit.pipeline.workers.engines import LocalEngine, engine_for, lay_ground, stand_on
 
 
 def test_the_local_engine_takes_the_workers_and_nothing_else(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from culturekit.errors import CultureKitError, UpstreamUnavailable, UsageError
-from culturekit.pipeline.workers.local_engine import LocalEngine
+from culturekit.pipeline.workers.engines import LocalEngine
 
 
 def square(number: int) -> int:
@@ -180,7 +180,7 @@ def test_workers_end_with_a_killed_parent(tmp_path: Path) -> None:
     import subprocess
 
     script = (
-        "from pathlib import Path; from culturekit.pipeline.workers.local_engine import LocalEngine\n"
+        "from pathlib import Path; from culturekit.pipeline.workers.engines import LocalEngine\n"
         "from tests.pipeline.workers.test_local_engine import linger\n"
         "if __name__ == '__main__':\n"
         f"    list(LocalEngine(1).map(linger, [Path({str(tmp_path / 'pid')!r})]))\n"

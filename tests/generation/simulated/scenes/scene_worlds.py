@@ -1,9 +1,7 @@
 """Scenes and models of the simulated world, for tests."""
 
 from culturekit.generation.backend import ImageRequest
-from culturekit.generation.simulated.scenes.dials import read_dial
-from culturekit.generation.simulated.scenes.scene import Knowledge, Scene, scene_of
-from culturekit.generation.simulated.scenes.vocabulary import world
+from culturekit.generation.simulated.scenes.scenes_backend import Knowledge, Scene, read_dial, scene_of, world
 
 __all__ = ["asked_scene", "knowledge", "some_scenes"]
 

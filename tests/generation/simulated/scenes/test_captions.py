@@ -3,17 +3,17 @@ from dataclasses import replace
 
 import pytest
 
-from culturekit.generation.backend import Failure, ImageRequest, Picture
-from culturekit.generation.backends import BACKENDS
-from culturekit.generation.simulated.scenes.captions import (
+from culturekit.generation.backend import BACKENDS, Failure, ImageRequest, Picture
+from culturekit.generation.simulated.scenes.scenes_backend import (
+    DIMENSIONS,
     all_named,
     dice,
     foreign_share,
     named_in,
     spoken,
     understood,
+    world,
 )
-from culturekit.generation.simulated.scenes.vocabulary import DIMENSIONS, world
 from tests.generation.simulated.scenes.scene_worlds import asked_scene
 
 CAPTION = "A Qipao dress beside hand  drums in a bamboo garden, guests toasting in turn; no pandas"

@@ -7,13 +7,10 @@ import numpy as np
 import pytest
 
 from culturekit.errors import UsageError
-from culturekit.generation.backend import Failure, ImageRequest, Picture
-from culturekit.generation.backends import BACKENDS
-from culturekit.generation.simulated.scenes.dials import read_dial
-from culturekit.generation.simulated.scenes.scene import scene_of
-from culturekit.generation.simulated.scenes.vocabulary import DIMENSIONS, world
+from culturekit.generation.backend import BACKENDS, Failure, ImageRequest, Picture
+from culturekit.generation.simulated.scenes.scenes_backend import DIMENSIONS, read_dial, scene_of, world
 from culturekit.kg.countries import countries
-from culturekit.metrics.ahead import dimensions
+from culturekit.metrics.ahead import matching as dimensions
 from tests.generation.simulated.scenes.scene_worlds import asked_scene, knowledge
 
 

@@ -1,0 +1,186 @@
+"""What a training is told, and what it will take: steps, numbers that are learned, memory; no torch is needed."""
+
+import json
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+from pydantic import Field
+
+from culturekit.errors import UsageError
+from culturekit.generation.diffusion.diffusers_folder import DIFFUSERS, Options, PipelineFolder, find_pipeline
+from culturekit.registry import Spec, parse_spec
+from culturekit.stages.stage_command import Seed
+from culturekit.storage.model_files import read_header
+from culturekit.storage.picture_files import NoPicture
+from culturekit.storage.picture_reading import read_inside
+
+# Pairs of a folder of images with `metadata.jsonl`, ours or anybody's, and their pictures as a model takes them.
+
+METADATA = "metadata.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingPair:
+    """A caption, and the file of its picture."""
+
+    root: Path
+    file: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A square of a picture, float32 (3, side, side) of -1 to 1; its size before, and where the square was cut."""
+
+    numbers: NDArray[np.float32]
+    size: tuple[int, int]
+    corner: tuple[int, int]
+
+
+def pairs_in(folder: Path) -> list[TrainingPair]:
+    """List the pairs of a folder that `select export` wrote, or of any folder of images with a list."""
+    root = next((place for place in (folder / "imagefolder", folder) if (place / METADATA).is_file()), None)
+    if root is None:
+        raise UsageError(
+            "there are no pairs to train on", where=str(folder), expected=f"a folder of images with {METADATA}",
+            hint="`culturekit select export --format imagefolder` writes one.",
+        )  # fmt: skip
+    with (root / METADATA).open(encoding="utf-8") as lines:
+        return list(read_pairs(root, lines))
+
+
+def read_pairs(root: Path, lines: Iterator[str]) -> Iterator[TrainingPair]:
+    """Read the list, line by line."""
+    for number, line in enumerate(lines, start=1):
+        try:
+            row = json.loads(line)
+            pair = TrainingPair(root, row["file_name"], row["text"])
+        except (ValueError, KeyError, TypeError):
+            pair = None
+        if pair is None or not all(isinstance(each, str) and each.strip() for each in (pair.file, pair.text)):
+            raise UsageError(
+                "a line is no pair", where=f"{root / METADATA}, line {number}",
+                expected="JSON with file_name and text, neither empty", found=line.strip()[:80],
+            )  # fmt: skip
+        yield pair
+
+
+def shown_square(pair: TrainingPair, side: int) -> Shown:
+    """Read a picture, bring its shorter side to a length, and cut the middle; no mirror, which would turn writing."""
+    read = read_inside(pair.root, pair.file)
+    if isinstance(read, NoPicture):
+        raise UsageError(
+            "a picture cannot be read", where=str(pair.root / pair.file), found=f"{read.reason} {read.detail}"
+        )
+    height, width = read.pixels.shape[:2]
+    scale = side / min(height, width)
+    picture = Image.fromarray(read.pixels).resize(scaled((width, height), scale, side), Image.Resampling.LANCZOS)
+    left, top = (picture.width - side) // 2, (picture.height - side) // 2
+    square = np.asarray(picture.crop((left, top, left + side, top + side)), np.float32)
+    return Shown((square / 127.5 - 1).transpose(2, 0, 1), (height, width), (top, left))
+
+
+def scaled(size: Sequence[int], scale: float, least: int) -> tuple[int, int]:
+    """Scale width and height, neither below the side that is cut."""
+    return max(least, round(size[0] * scale)), max(least, round(size[1] * scale))
+
+
+TUNED = ("to_q", "to_k", "to_v", "to_out.0")
+"""The layers of the denoiser that get an adapter: all that attention multiplies with."""
+
+PIPELINES = ("StableDiffusionPipeline", "StableDiffusionXLPipeline")
+TAKEN = {"dtype", "device", "variant", "revision"}
+PER_LEARNED = 16
+"""Bytes of a number that is learned: itself, its gradient, and two running means, in float32."""
+
+
+@dataclass(frozen=True, slots=True)
+class TuningOptions:
+    """What is trained, and how long."""
+
+    model: Annotated[
+        str,
+        Field(
+            description="Stable Diffusion or SDXL, as a SPEC: diffusers:FOLDER, with dtype, device, variant, revision."
+        ),
+    ]
+    steps: Annotated[int, Field(ge=1, le=10_000_000, description="Steps of the optimiser.")] = 1000
+    rank: Annotated[int, Field(ge=1, le=1024, description="Of the adapter.")] = 8
+    rate: Annotated[float, Field(gt=0, le=1, description="Learning rate of AdamW.")] = 1e-4
+    batch: Annotated[int, Field(ge=1, le=4096, description="Pairs computed at once.")] = 4
+    accumulate: Annotated[int, Field(ge=1, le=4096, description="Batches of a step.")] = 1
+    size: Annotated[int, Field(ge=8, le=4096, description="Side of the pictures, in pixels; whole eights.")] = 512
+    every: Annotated[int, Field(ge=1, description="Steps between checkpoints, where the loss is probed, too.")] = 100
+    recompute: Annotated[
+        bool, Field(description="Compute activations again in place of keeping them: less memory, more time.")
+    ] = False
+    seed: Seed = 0
+
+    @property
+    def spec(self) -> Spec:
+        """What is trained."""
+        spec = parse_spec(self.model)
+        if spec.name != DIFFUSERS or not set(spec.options) <= TAKEN or self.size % 8:
+            raise UsageError(
+                "this cannot be trained", where=self.model, found=f"a side of {self.size} pixels",
+                expected=f"diffusers:FOLDER with no option but {', '.join(sorted(TAKEN))}, and sides of whole eights",
+            )  # fmt: skip
+        return spec
+
+
+@dataclass(frozen=True, slots=True)
+class TuningPlan:
+    """What a training will take; seconds and memory beside weights are known where a pilot measured them."""
+
+    steps: int
+    pairs: int
+    passes: float
+    learned: int
+    weights_bytes: int
+    state_bytes: int
+    seconds: float | None
+    peak_bytes: int | None
+
+    def lines(self) -> Iterator[str]:
+        """Say the plan."""
+        yield f"{self.steps:,} steps: {self.passes:.3g} passes over {self.pairs:,} pairs"
+        yield f"{self.learned:,} numbers are learned"
+        held = self.weights_bytes + self.state_bytes
+        yield f"memory: {held / 2**30:.2f} GiB of weights and optimiser, and activations beside them" + (
+            "" if self.peak_bytes is None else f"; {self.peak_bytes / 2**30:.2f} GiB in all, measured"
+        )
+        yield "time: --pilot measures it" if self.seconds is None else f"time: about {self.seconds / 60:,.1f} minutes"
+
+
+def pipeline_of(options: TuningOptions) -> PipelineFolder:
+    """Find the pipeline, and make sure that it is one that can be trained."""
+    told, target = options.spec.read(Options), options.spec.target
+    folder = find_pipeline(target, revision=told.revision, variant=told.variant, asked_by=DIFFUSERS)
+    if folder.kind not in PIPELINES:
+        raise UsageError("adapters of this pipeline cannot be trained here", where=target,
+                         expected=" or ".join(PIPELINES), found=folder.kind)  # fmt: skip
+    return folder
+
+
+def plan_tuning(options: TuningOptions, pairs: int, step: float | None = None, peak: int | None = None) -> TuningPlan:
+    """Say what a training takes, from the headers of the weights, and the seconds and memory of a step in a pilot."""
+    layer = re.compile(rf"\.({'|'.join(map(re.escape, TUNED))})\.weight$")
+    learned = weights = 0
+    for part in pipeline_of(options).components():
+        wide = part.name == "vae" or options.spec.read(Options).dtype in {"auto", "float32"}
+        for path in part.weights():
+            for name, tensor in read_header(path).tensors.items():
+                weights += math.prod(tensor.shape) * (4 if wide else 2)
+                if part.name == "unet" and layer.search(name):
+                    learned += options.rank * sum(tensor.shape[:2])
+    shown = options.steps * options.batch * options.accumulate
+    seconds = None if step is None else step * options.steps
+    held = (weights, learned * PER_LEARNED)
+    return TuningPlan(options.steps, pairs, shown / pairs, learned, *held, seconds, peak)

@@ -1,1 +1,0 @@
-"""Adapters for diffusion pipelines, trained here on pairs of captions and images."""

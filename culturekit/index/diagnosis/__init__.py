@@ -1,1 +1,0 @@
-"""How far a mapping can be trusted."""

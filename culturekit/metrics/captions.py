@@ -1,0 +1,166 @@
+"""The three alignments of a translated caption (Liu et al., On the Cultural Gap, equations 3 to 6), and the best."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from culturekit.errors import UsageError
+from culturekit.metrics.arguments import argument_error
+
+TERMS = ("text", "image", "object")
+
+
+@dataclass(frozen=True, slots=True)
+class C3Alignment:
+    """The alignment of a caption, term by term.
+
+    Attributes:
+        text: A_ST, with the original caption; NaN where it is missing, as the others.
+        image: A_IT, with the image.
+        object: A_OT, with the objects detected in the image.
+    """
+
+    text: float
+    image: float
+    object: float
+
+    @property
+    def total(self) -> float:
+        """A, the sum of the terms that are present; NaN where none is."""
+        return self.without()
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The terms that could not be computed and are not in the total."""
+        return tuple(term for term in TERMS if math.isnan(getattr(self, term)))
+
+    def without(self, *left_out: str) -> float:
+        """Sum the terms that are present, but for some: the ablations of the metric."""
+        values = [getattr(self, term) for term in TERMS if term not in left_out]
+        present = [value for value in values if not math.isnan(value)]
+        return math.fsum(present) if present else math.nan
+
+
+STRATEGIES: Mapping[str, Callable[[C3Alignment], float]] = MappingProxyType(
+    {
+        "c3": lambda found: found.total,
+        "labse": lambda found: found.text,
+        "clip": lambda found: found.image,
+        "objects": lambda found: found.object,
+        "no-objects": lambda found: found.without("object"),
+    }
+)
+"""What to rank captions by: the whole, each baseline (LaBSE only, CLIP only), and the two ablations."""
+
+
+def alignment_c3(
+    *,
+    source: ArrayLike | None,
+    target: ArrayLike | None,
+    objects: ArrayLike | None,
+    image: ArrayLike | None,
+    image_target: ArrayLike | None,
+) -> C3Alignment:
+    """Score how well a translated caption fits its original, its image and the objects in the image.
+
+    A_ST = mean over source of the maximum over target of the cosine, A_OT the same from objects, A_IT = the maximum
+    over image_target of the cosine with the image. The authors use LaBSE for the first two, and CLIP for
+    the third. Vectors may have any length but 0. None, or no rows, is a text without tokens, an image
+    without objects, or no image: terms that need it are missing, NaN, and left out of the total.
+
+    Args:
+        source: the original caption, (M, dim) or, as one sentence vector, (dim,).
+        target: the translated caption in the same space, (N, dim) or (dim,).
+        objects: what was detected in the image, in the same space, (K, dim) or (dim,).
+        image: the image, (image_dim,) or (1, image_dim).
+        image_target: the translated caption in the space of the image, (N', image_dim) or (image_dim,).
+
+    Returns:
+        The terms and their total. Totals over different terms have different ranges: see `missing`.
+
+    Raises:
+        UsageError: vectors are not finite, have no direction, or differ in width where they share a space.
+    """
+    said, asked, seen = unit_vectors("target", target), unit_vectors("source", source), unit_vectors("objects", objects)
+    pictured, spoken = unit_vectors("image", image), unit_vectors("image_target", image_target)
+    if pictured is not None and len(pictured) > 1:
+        raise argument_error("image", "a single vector", f"{len(pictured)} vectors")
+    check_widths(target=said, source=asked, objects=seen)
+    check_widths(image=pictured, image_target=spoken)
+    return C3Alignment(
+        text=mean_of_maxima(asked, said), image=mean_of_maxima(pictured, spoken), object=mean_of_maxima(seen, said)
+    )
+
+
+def unit_vectors(name: str, vectors: ArrayLike | None) -> NDArray[np.float64] | None:
+    """Read vectors at length 1, float64 (n, dim); None where there are none."""
+    if vectors is None:
+        return None
+    try:
+        rows = np.asarray(vectors, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise argument_error(name, "an array of numbers, (n, dim) or (dim,)", vectors) from error
+    if rows.size == 0:
+        return None
+    if rows.ndim not in {1, 2}:
+        raise argument_error(name, "of shape (n, dim) or (dim,)", f"shape {rows.shape}")
+    rows = np.atleast_2d(rows)
+    largest = np.abs(rows).max(axis=1, initial=0)
+    bad = np.flatnonzero(~(np.isfinite(largest) & (largest > 0)))
+    if len(bad):
+        raise argument_error(f"{name}[{bad[0]}]", "finite and not all zero: it has no direction", rows[bad[0]])
+    # Squares of huge or tiny numbers leave the range; a power of two takes no digit from any number.
+    moderate = np.ldexp(rows, -np.frexp(largest)[1][:, None])
+    return np.asarray(moderate / np.sqrt(np.einsum("ij,ij->i", moderate, moderate))[:, None])
+
+
+def check_widths(**vectors: NDArray[np.float64] | None) -> None:
+    """Refuse vectors that should share a space and differ in width."""
+    widths = {name: rows.shape[1] for name, rows in vectors.items() if rows is not None}
+    if len(set(widths.values())) > 1:
+        names = list(vectors)
+        raise UsageError(
+            f"{', '.join(names[:-1])} and {names[-1]} must share one space: vectors of one width",
+            found=", ".join(f"{name} {width}" for name, width in widths.items()),
+            hint="source, target and objects come from one text encoder; image and image_target from another.",
+        )
+
+
+def mean_of_maxima(sides: NDArray[np.float64] | None, targets: NDArray[np.float64] | None) -> float:
+    """Average over one side the largest cosine with the other; NaN where one is missing."""
+    if sides is None or targets is None:
+        return math.nan
+    best = (sides @ targets.T).max(axis=1)
+    return math.fsum(best) / len(best)
+
+
+def keep_best(ids: Sequence[str], scores: ArrayLike, *, n: int) -> list[str]:
+    """Name the n items of the highest score, best first; items of equal score stand in order of their ids.
+
+    Args:
+        ids: what the items are called, each once.
+        scores: one per item, (len(ids),); an item whose score is NaN is never kept.
+        n: how many to keep; where there are fewer, all with a score are kept.
+
+    Returns:
+        The ids kept. They do not depend on the order of the items.
+
+    Raises:
+        UsageError: an argument breaks its rule.
+    """
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
+        raise argument_error("n", "a whole number of at least 0", n)
+    try:
+        values = np.asarray(scores, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise argument_error("scores", "a sequence of numbers", scores) from error
+    if values.shape != (len(ids),):
+        raise argument_error("scores", f"one per id, of shape ({len(ids)},)", f"shape {values.shape}")
+    if len(set(ids)) < len(ids):
+        raise argument_error("ids", "names, each given once", ids)
+    ranked = sorted((-value, name) for name, value in zip(ids, values.tolist(), strict=True) if not math.isnan(value))
+    return [name for _, name in ranked[:n]]

@@ -1,1 +1,0 @@
-"""What answers to questions about images say of them: arithmetic on answers and probabilities."""

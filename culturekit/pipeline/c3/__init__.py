@@ -1,1 +1,0 @@
-"""The `c3` recipe as stages: captions that grow, models that draw them, pairs that strategies choose."""

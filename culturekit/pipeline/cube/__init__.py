@@ -1,1 +1,0 @@
-"""The `cube` recipe as stages, a module for each part of it."""

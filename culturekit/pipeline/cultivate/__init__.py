@@ -1,1 +1,0 @@
-"""The `cultivate` recipe as stages: activities, what pictures of them should show, and what they show."""

@@ -1,1 +1,0 @@
-"""What a run would do, told without doing it."""
