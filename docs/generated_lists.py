@@ -149,7 +149,7 @@ def specs_page() -> str:
 
 def picture_prices() -> Iterator[tuple[str, str, str]]:
     """Give what an image costs by the dated list, without its prompt."""
-    for provider in (price_list().openai, price_list().google):
+    for provider in price_list().providers.values():
         for model, qualities in provider.images.items():
             for quality, sizes in qualities.items():
                 dollars = provider.models[model].output / 1_000_000

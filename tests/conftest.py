@@ -3,6 +3,7 @@
 import gc
 import os
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,9 +33,15 @@ SHARED = Path(__file__).resolve().parents[2] / "shared/data"
 
 
 def pytest_configure() -> None:
-    """Look for no garbage while tests are collected, nearly all stays; wait for no disk: no test cuts the power."""
+    """Look for no garbage while tests are collected, nearly all stays; wait for no disk: no test cuts the power.
+
+    Models are held against a day on which those that tests name were alive, and nobody's own prices are read.
+    """
     gc.disable()
     os.fsync = lambda fd: None
+    os.environ["CULTUREKIT_TODAY"] = "2026-01-15"
+    os.environ["XDG_CONFIG_HOME"] = str(Path(tempfile.gettempdir()) / "culturekit-tests-without-configuration")
+    os.environ.pop("CULTUREKIT_PRICES", None)
 
 
 def pytest_collection_finish() -> None:

@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, metadata, requires, version
 from pathlib import Path
@@ -14,7 +14,8 @@ from typing import Annotated, Literal, TypeAlias
 
 import typer
 
-from culturekit.cli.options import AsJson
+from culturekit.cli.options import AsJson, Prices
+from culturekit.errors import CultureKitError, MissingDependency, UsageError
 from culturekit.version import VERSION, install_line
 
 __all__ = ["Check", "Level", "all_checks", "doctor"]
@@ -35,19 +36,32 @@ KEYS = {
     "GOOGLE_API_KEY": "clients google:MODEL",
     "HF_TOKEN": "weights on the Hugging Face hub that ask for a login",
 }
+NAMED = re.compile(r"\b(openai|google):(?:models/)?([A-Za-z0-9][A-Za-z0-9._-]*)")
+"""A model as a SPEC in a recipe names it."""
+
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 LITTLE_DISK, LITTLE_MEMORY = 2e9, 2e9
 
 
 def doctor(
     workdir: Annotated[Path, typer.Option(help="Where runs would lie, whose disk is looked at.")] = Path("runs"),
+    judge: Annotated[
+        str, typer.Option(metavar="SPEC", help="Also ask a server whether it can weigh yes against no: two questions.")
+    ] = "",
+    models: Annotated[
+        bool, typer.Option("--models", help="Ask the providers whose key is set which models they list; costs nothing.")
+    ] = False,
+    recipe: Annotated[Path | None, typer.Option(help="With --models: also the models that this recipe names.")] = None,
+    prices: Prices = None,
     as_json: AsJson = False,
 ) -> None:
     """Say what is installed, and whether it works.
 
     Which keys are set, which devices and how much room there are; ends with 1 if broken.
     """
-    checks = list(all_checks(workdir))
+    if recipe is not None and not models:
+        raise UsageError("nothing looks at --recipe alone", expected="--models")
+    checks = [*all_checks(workdir), *(listed_models(recipe) if models else ()), *(judge_checks(judge) if judge else ())]
     broken = [check for check in checks if check.level == "broken"]
     if as_json:
         print(json.dumps({"ok": not broken, "checks": [asdict(check) for check in checks]}))
@@ -172,6 +186,49 @@ def keys() -> Iterator[Check]:
             yield Check("keys", name, "absent", "not set", f"needed for {use}")
         else:
             yield Check("keys", name, "ok", f"set, for {use}")
+
+
+def judge_checks(spec: str) -> Iterator[Check]:
+    """Ask a server whether VQAScore can be had from it."""
+    from culturekit.builders.judging.judge_probe import probe_judge
+
+    for one in probe_judge(spec):
+        yield Check("judge", one.name, one.level, one.found, one.hint)
+
+
+def listed_models(recipe: Path | None) -> Iterator[Check]:
+    """Ask each provider which models it lists, and hold those of the price list and of a recipe against them."""
+    from culturekit.config.load import find_recipe
+    from culturekit.llm.model_lists import standings
+
+    text = "" if recipe is None else find_recipe(str(recipe)).read_text(encoding="utf-8")
+    named = {(provider, model.rstrip(".")) for provider, model in NAMED.findall(text)}
+    for provider in ("openai", "google"):
+        try:
+            found = standings(provider, [model for service, model in named if service == provider])
+        except MissingDependency as error:
+            yield Check("models", provider, "absent", f"not asked: {error.problem}", error.hint)
+            yield from dated_models(provider, {model for service, model in named if service == provider})
+            continue
+        except CultureKitError as error:
+            yield Check("models", provider, "broken", f"gave no list: {error.problem}", str(error.found or ""))
+            continue
+        for one in found:
+            needed = (provider, one.model) in named and one.state in {"shut", "not listed"}
+            level: Level = "broken" if needed else "ok" if one.state in {"alive", "shuts"} else "absent"
+            yield Check("models", f"{provider}:{one.model}", level, str(one))
+
+
+def dated_models(provider: str, models: Iterable[str]) -> Iterator[Check]:
+    """Say of models what the list of prices says of their end, where nobody can be asked."""
+    from culturekit.llm.prices import end_of, price_of, today
+
+    for model in sorted(models):
+        price = price_of(model, provider=provider)
+        if price is not None and (state := end_of(price, today())) != "alive":
+            found = f"{state}: {price.shuts}, by the list of prices"
+            hint = f"{price.instead} takes its place" if price.instead else ""
+            yield Check("models", f"{provider}:{model}", "broken" if state == "shut" else "absent", found, hint)
 
 
 def programs() -> Iterator[Check]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from culturekit.cli.completions import spec_completer
-from culturekit.cli.options import Also, AsJson, EngineSpec, Out, Seed, Wait, Workers
+from culturekit.cli.options import Also, AsJson, EngineSpec, Out, Prices, Seed, Wait, Workers
 from culturekit.cli.pilots import tell
 from culturekit.cli.showing.progress import progress_for
 from culturekit.cli.stage_command import unstated
@@ -57,11 +57,12 @@ def generate(
     plan: Annotated[
         bool, typer.Option("--plan", help="Say what a paid service would be asked and cost; nothing is sent.")
     ] = False,
-    llm: Annotated[LlmOptions, Typed(only=("budget", "concurrency", "batch"))] = DEFAULTS,
+    llm: Annotated[LlmOptions, Typed(only=("budget", "concurrency", "batch", "go_on"))] = DEFAULTS,
     fresh: Annotated[
         bool,
         typer.Option("--fresh", help="Generate again: no image is bought twice, and what brought none is asked anew."),
     ] = False,
+    prices: Prices = None,
     seed: Seed = 0,
     workers: Workers = None,
     engine: EngineSpec = "local",
@@ -78,7 +79,7 @@ def generate(
 
     paid = is_paid(backend)
     if not paid and (plan or llm != DEFAULTS):
-        raise UsageError("--plan, --budget, --concurrency and --batch are for paid services", found=backend)
+        raise UsageError("--plan, --budget, --concurrency, --batch and --go-on are for paid services", found=backend)
     if paid and pilot:
         raise UsageError("a pilot times a local model", found=backend, hint="Write --plan to see what images cost.")
     if parse_spec(backend).name == FOLDER:

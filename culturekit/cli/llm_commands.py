@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from culturekit.cli.options import AsJson
+from culturekit.cli.lazy import CommandAt, lazy_group
+from culturekit.cli.options import AsJson, Prices
 from culturekit.llm.untrusted.redaction import redact
 
 if TYPE_CHECKING:
@@ -17,7 +18,13 @@ if TYPE_CHECKING:
 
 __all__ = ["llm_app"]
 
-llm_app = typer.Typer(no_args_is_help=True, help="Language models: the log of a run, its cost, and prices.")
+llm_app = typer.Typer(
+    no_args_is_help=True,
+    help="Language models: the log of a run, its cost, and prices.",
+    cls=lazy_group(
+        "llm", {"prices update": CommandAt("culturekit.cli.llm_commands:prices_update", "prices-of-ours.yaml")}
+    ),
+)
 
 SHOWN = 2_000
 """Characters of a request or a reply that the log shows; --json shows all."""
@@ -145,9 +152,10 @@ def ledger_lines(ledger: "Ledger") -> Iterator[str]:
         yield f"{total.unread:,} replies wait to be read; run the stage again, and they count."
 
 
-@llm_app.command(epilog="Example: culturekit llm prices gpt-4o-mini-2024-07-18")
+@llm_app.command(epilog="Example: culturekit llm prices --json")
 def prices(
     model: Annotated[str | None, typer.Argument(help="Id of a model, as a provider writes it. [all]")] = None,
+    prices: Prices = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what tokens cost, in US dollars per million.
@@ -168,11 +176,38 @@ def prices(
     if as_json:
         print(json.dumps([known.model_dump() for known in listed]))
         return
-    print(f"{'model':<38} {'in':>8} {'cached':>8} {'out':>8} {'batch':>6}  date")
+    print(f"{'model':<38} {'in':>8} {'cached':>8} {'out':>8} {'batch':>6}  {'date':<10}  {'shuts':<10}  instead")
     for known in listed:
         cached = "" if known.cached is None else f"{known.cached:.3f}"
-        print(
-            f"{known.model:<38} {known.input:>8.3f} {cached:>8} {known.output:>8.2f} {known.batch:>6.0%}  {known.date}"
+        line = (
+            f"{known.model:<38} {known.input:>8.3f} {cached:>8} {known.output:>8.2f} {known.batch:>6.0%}  "
+            f"{known.date}  {known.shuts or '':<10}  {known.instead or ''}"
         )
+        print(line.rstrip())
     for source in dict.fromkeys(known.source for known in listed):
         print(f"from {source}")
+
+
+def prices_update(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SOURCE",
+            help="File or address: YAML as `prices.yaml`, or LiteLLM's model_prices_and_context_window.json.",
+        ),
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Renew the prices that are known.
+
+    What differs is written to prices.yaml in the folder culturekit of $XDG_CONFIG_HOME, or ~/.config, and wins over
+    the shipped list, line by line.
+    """
+    from culturekit.llm.price_update import update_prices
+
+    renewed = update_prices(source)
+    if as_json:
+        print(json.dumps({**asdict(renewed), "path": str(renewed.path)}))
+        return
+    for line in renewed.lines():
+        print(line)

@@ -1,5 +1,6 @@
 """Options that several commands share, so that they mean the same everywhere."""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -7,8 +8,33 @@ import typer
 
 from culturekit.records.choices import SEED, ExportChoice
 
-__all__ = ["Also", "AsJson", "EngineSpec", "GoOn", "Out", "Seed", "Wait", "Workers"]
+__all__ = ["Also", "AsJson", "EngineSpec", "GoOn", "Out", "Prices", "Seed", "Wait", "Workers"]
 
+
+def use_prices(ctx: typer.Context, path: Path | None) -> Path | None:
+    """Let the prices of a file win until the command ends; processes that it starts see them too."""
+    if path is None or ctx.resilient_parsing:
+        return path
+    before = os.environ.get(PRICES)
+
+    def as_before() -> None:
+        if before is None:
+            os.environ.pop(PRICES, None)
+        else:
+            os.environ[PRICES] = before
+
+    ctx.call_on_close(as_before)
+    os.environ[PRICES] = str(path.absolute())
+    return path
+
+
+PRICES = "CULTUREKIT_PRICES"
+Prices = Annotated[
+    Path | None,
+    typer.Option(
+        "--prices", callback=use_prices, help="YAML file of prices that win over all others. [$CULTUREKIT_PRICES]"
+    ),
+]
 Out = Annotated[Path, typer.Option("--out", help="Folder to write; a finished one that still answers is reused.")]
 Workers = Annotated[
     int | None, typer.Option("--workers", min=1, help="Processes to use; the result never depends on it. [all cores]")
@@ -28,6 +54,6 @@ Seed = Annotated[int, typer.Option("--seed", min=0, help=SEED)]
 GoOn = Annotated[
     bool,
     typer.Option(
-        "--go-on", help="Ask to the end although more than half of the replies, 20 rows or more, cannot be used."
+        "--go-on", help="Ask to the end although most replies cannot be used, or although a model is said to be shut."
     ),
 ]

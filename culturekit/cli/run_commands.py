@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from culturekit.cli.completions import complete_recipe
-from culturekit.cli.options import AsJson, EngineSpec, GoOn, Out, Wait, Workers
+from culturekit.cli.options import AsJson, EngineSpec, GoOn, Out, Prices, Wait, Workers
 from culturekit.cli.showing.progress import progress_for
 from culturekit.cli.stages import as_data, few_malformed, line_about, run_one, set_aside, stoppable, waiting_rows
 from culturekit.counting import counted
@@ -40,6 +40,7 @@ def run(
     workers: Workers = None,
     engine: EngineSpec = "local",
     go_on: GoOn = False,
+    prices: Prices = None,
     wait: Wait = False,
     strict: Annotated[
         bool, typer.Option("--strict", help="Leave with 1 for any malformed line of a dump; else 0.1% are only told.")
@@ -166,6 +167,8 @@ def plan(
     pilot: Annotated[
         bool, typer.Option("--pilot", help="Make two images of each local model first, to say how long they take.")
     ] = False,
+    go_on: GoOn = False,
+    prices: Prices = None,
     workers: Workers = None,
     as_json: AsJson = False,
 ) -> None:
@@ -178,7 +181,7 @@ def plan(
     from culturekit.pipeline.workers.local_engine import LocalEngine
 
     path = find_recipe(str(recipe))
-    wanted, folder = load_any_recipe(path, settings or ()), workdir or RUNS / path.stem
+    wanted, folder = load_any_recipe(path, settings or ()).going_on(go_on), workdir or RUNS / path.stem
     if pilot:
         with stoppable(), progress_for(as_json=as_json) as progress, LocalEngine(workers) as engine:
             pilot_models(wanted, folder, engine=engine, progress=progress, on_start=progress.stage)

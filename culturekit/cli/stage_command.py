@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeAlias, get_args, get_origin
 import typer
 
 from culturekit.cli.completions import spec_completer
-from culturekit.cli.options import Also, AsJson, EngineSpec, Out, Wait, Workers
+from culturekit.cli.options import Also, AsJson, EngineSpec, Out, Prices, Wait, Workers
 from culturekit.cli.pilots import tell
 from culturekit.cli.stages import run_one
 from culturekit.errors import UsageError
@@ -51,6 +51,7 @@ def command_function(declaration: StageCommand) -> Callable[..., None]:
     def command(out: Path, **typed: Any) -> None:  # noqa: ANN401 - each option has its own type
         check_looked_at(options_in(*kinds), typed)
         told, flagged = ({name: typed.pop(name) for name in names} for names in (first, flags))
+        told.pop("prices", None)  # used while it was read
         stage = declaration.stage(*(built(kind, typed) for kind in kinds))
         if told.get("plan") or told.get("pilot"):
             tell(stage, out, pilot=told.get("pilot"), wait=flagged["wait"], as_json=flagged["as_json"])
@@ -79,7 +80,7 @@ def telling(declaration: StageCommand) -> Flags:
         return {}
     plan = Annotated[bool, typer.Option("--plan", help=declaration.plan)], False
     pilot = Annotated[int | None, typer.Option("--pilot", min=1, help=declaration.pilot)], None
-    return {"plan": plan, **({"pilot": pilot} if declaration.pilot else {})}
+    return {"plan": plan, **({"pilot": pilot} if declaration.pilot else {}), "prices": (Prices, None)}
 
 
 def fresh(declaration: StageCommand) -> Flags:

@@ -7,9 +7,10 @@ from pathlib import Path
 from types import CellType, FunctionType, MethodType
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BaseModel, Field
 
 from culturekit.errors import UsageError
+from culturekit.generation.backends import is_paid
 from culturekit.kg.countries import use_countries_of_recipe
 from culturekit.plugins import OF_RECIPE, Plugin
 from culturekit.recipe_plugins import use_plugins_of_recipe
@@ -66,8 +67,25 @@ class AnyRecipe(StrictModel):
         return tuple(model.name for model in getattr(self, "models", ()))
 
     def going_on(self, wanted: bool) -> Self:
-        """Give the recipe, or, where wanted, one that asks every model to the end, whatever it replies."""
-        return self
+        """Give the recipe, or, where wanted, one that asks every model to the end, whatever it replies, shut or not."""
+        if not wanted:
+            return self
+        changed: dict[str, object] = {
+            name: _going_on(part)
+            for name in type(self).model_fields
+            if "go_on" in getattr(type(part := getattr(self, name)), "model_fields", ())
+        }
+        if self.evaluated:
+            models: tuple[Any, ...] = getattr(self, "models", ())
+            changed["models"] = tuple(
+                model.model_copy(update={"buying": _going_on(model.buying)}) if is_paid(model.backend) else model
+                for model in models
+            )
+        return self.model_copy(update=changed)
+
+
+def _going_on(part: BaseModel) -> BaseModel:
+    return part.model_copy(update={"go_on": True})
 
 
 def no_headline(_: Run) -> Iterable[str]:

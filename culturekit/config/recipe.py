@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Self
 
 from pydantic import model_validator
 
@@ -51,13 +50,6 @@ class Recipe(RecipeFields):
     def asks_few(self) -> bool:
         """Whether the prompts are the same few for everybody, as those are that leave the culture open."""
         return self.images.kinds == ("underspecified",) and self.scores.target == "these"
-
-    def going_on(self, wanted: bool) -> Self:
-        """Give the recipe, or, where wanted, one that asks every model to the end, whatever it replies."""
-        if not wanted:
-            return self
-        tags = None if self.tags is None else self.tags.model_copy(update={"go_on": True})
-        return self.model_copy(update={"llm": self.llm.model_copy(update={"go_on": True}), "tags": tags})
 
     @model_validator(mode="after")
     def parts_fit_together(self) -> "Recipe":

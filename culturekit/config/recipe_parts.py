@@ -1,6 +1,6 @@
 """The parts of a recipe that are more than one value: models, references, audit, and how answers are bought."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -63,15 +63,6 @@ class Buying(StrictModel):
     budget: Annotated[float | None, rules_of(LlmOptions, "budget"), Field(allow_inf_nan=False)] = None
     concurrency: Annotated[int, rules_of(LlmOptions, "concurrency")] = 16
     batch: Annotated[bool, rules_of(LlmOptions, "batch")] = False
-
-    def options(self) -> LlmOptions:
-        """Give the options as the engine takes them."""
-        return LlmOptions(self.budget, self.concurrency, self.batch)
-
-
-class Asking(Buying):
-    """How models are asked for words."""
-
     go_on: Annotated[bool, rules_of(LlmOptions, "go_on")] = False
 
     def options(self) -> LlmOptions:
@@ -179,7 +170,7 @@ class Instrument(StrictModel):
     channel: ChannelsName = "image"
 
 
-class Tags(Asking):
+class Tags(Buying):
     """A vision model names what images show, beside the mapping to the nearest artifact; both routes are compared.
 
     `images` is how many of each model and concept it looks at, drawn by whole repeats, or `all`. The budget is for all
@@ -190,7 +181,7 @@ class Tags(Asking):
     images: Literal["all"] | Annotated[int, Field(ge=1)] = "all"
 
 
-class Llm(Asking):
+class Llm(Buying):
     """How the judge is asked, where it is a paid one; none of it decides a verdict.
 
     All stages together spend the budget.
@@ -212,7 +203,3 @@ class AskingRecipe(AnyRecipe):
 
     models: Annotated[tuple[Model, ...], AfterValidator(not_empty), AfterValidator(unique_names)]
     llm: Llm = Llm()
-
-    def going_on(self, wanted: bool) -> Self:
-        """Give the recipe, or, where wanted, one that asks every model to the end, whatever it replies."""
-        return self.model_copy(update={"llm": self.llm.model_copy(update={"go_on": True})}) if wanted else self

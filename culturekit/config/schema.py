@@ -14,6 +14,7 @@ from culturekit.generation.simulated.scenes.vocabulary import Vocabulary
 from culturekit.index.folder.text_templates import TextTemplates
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import CountryFile
+from culturekit.llm.models import Models
 from culturekit.llm.prices import PriceList
 from culturekit.records.choices import SchemaKind
 
@@ -29,6 +30,7 @@ SHIPPED: Mapping[SchemaKind, tuple[type[BaseModel], str]] = {
     "templates": (TemplateFile, "builders/wording/templates.schema.json"),
     "texts": (TextTemplates, "index/folder/texts.schema.json"),
     "prices": (PriceList, "llm/prices.schema.json"),
+    "models": (Models, "llm/models.schema.json"),
     "scenes": (Vocabulary, "generation/simulated/scenes/vocabulary.schema.json"),
     "captions": (CaptionCulture, "builders/captions/cultures/culture.schema.json"),
     "linguistic": (Lists, "generation/linguistic_lists.schema.json"),

@@ -15,6 +15,8 @@ Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
 Candidates: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=10)]
 Wait: TypeAlias = Annotated[float, msgspec.Meta(gt=0, le=3600)]
 Size: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[1-9][0-9]{0,4}x[1-9][0-9]{0,4}$")]
+Ratio: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[1-9][0-9]?:[1-9][0-9]?$")]
+Scale: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[1-9][0-9]{0,4}K?$")]
 Word: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9_-]{1,32}$")]
 
 
@@ -43,7 +45,7 @@ class OpenAIImageOptions(ImageOptions):
     Attributes:
         api: The images API, or `responses` for the image tool of a language model, which bills two models.
         size: Pixels, such as 1024x1024, which is the default.
-        quality: Such as `low`, `medium` or `high`; `medium` for gpt-image where nothing is stated.
+        quality: Such as `low`, `medium`, `high`, `xhigh` or `max`; `medium` for GPT Image where nothing is stated.
         background: Sent as it is.
         output_format: Sent as it is.
         response_format: Sent as it is.
@@ -80,14 +82,14 @@ class GoogleImageOptions(ImageOptions):
 
     Attributes:
         api_version: Version of the API; part of the key of a reply.
-        aspect_ratio: Width to height; `--size 1344x768` says the same.
-        image_size: Pixels of the longer side, in Google's words.
+        aspect_ratio: Width to height, such as 16:9, as far as the model takes it; `--size 1344x768` says the same.
+        image_size: Pixels of the longer side, in Google's words, such as 512, 1K, 2K or 4K.
         safety: From which level on Google's filters block.
     """
 
     api_version: Annotated[str, msgspec.Meta(pattern=r"^v[0-9]+(alpha|beta)?[0-9]*$")] = "v1beta"
-    aspect_ratio: Literal["1:1", "2:3", "3:2", "3:4", "4:3", "4:5", "5:4", "9:16", "16:9", "21:9"] | None = None
-    image_size: Literal["512", "1K", "2K", "4K"] | None = None
+    aspect_ratio: Ratio | None = None
+    image_size: Scale | None = None
     safety: Literal["low", "medium", "high", "none"] | None = None
 
 

@@ -40,7 +40,9 @@ class LlmOptions:
     ] = False
     go_on: Annotated[
         bool,
-        Field(description="Ask to the end although more than half of the replies, 20 rows or more, cannot be used."),
+        Field(
+            description="Ask to the end although most replies cannot be used, or although a model is said to be shut."
+        ),
         Typed("go-on"),
     ] = False
     beside: Iterable[Path] = ()
@@ -103,4 +105,4 @@ def ask_options(client: Client, llm: LlmOptions) -> "AskOptions":
     """Give the engine's options, with the patience that the client states."""
     from culturekit.llm.engine import AskOptions
 
-    return AskOptions(llm.concurrency, llm.budget, patience=client.quota.patience or PATIENCE)
+    return AskOptions(llm.concurrency, llm.budget, patience=client.quota.patience or PATIENCE, go_on=llm.go_on)

@@ -33,6 +33,7 @@ from culturekit.llm.dispatch import OutOfMoney, out_of_money, run_ended_by
 from culturekit.llm.engine import AskOptions
 from culturekit.llm.journal import Journal
 from culturekit.llm.journal_file import Entry
+from culturekit.llm.prices import check_alive
 from culturekit.llm.purse import Purse, check_price
 from culturekit.llm.reply_watch import ReplyWatch
 from culturekit.llm.rows import Answered, Question
@@ -344,6 +345,7 @@ class BatchRunner:
     def reserve(self, ask: Ask) -> float | None:
         """Set aside what a row can cost at worst in a batch, if there is enough."""
         check_price(self.client)
+        check_alive(self.client.identity, go_on=self.options.go_on)
         rate = self.client.rate
         question = Question(0, ask.row, ask.outgoing, ask.key)
         worst = 0.0 if rate is None else rate.batch * self.purse.worst(question)

@@ -25,6 +25,7 @@ from culturekit.llm.client import LONGEST_TIMEOUT, PATIENCE, Client, Failure, Fr
 from culturekit.llm.dispatch import Dispatch, OutOfMoney, WaitNotices, out_of_money, run_ended_by
 from culturekit.llm.journal import Journal
 from culturekit.llm.pace import DurableHold, Limiter
+from culturekit.llm.prices import check_alive
 from culturekit.llm.probing import probe_once
 from culturekit.llm.purse import Purse, check_price
 from culturekit.llm.reply_watch import ReplyWatch
@@ -104,7 +105,8 @@ class AskOptions:
 
     `budget` is in US dollars; `patience` is how many seconds may pass without any reply before the run is given up,
     to be resumed later; `longest` is how many seconds one request of a client may
-    take that knows no timeout itself. `watch` ends the run when most of what comes cannot be used.
+    take that knows no timeout itself. `watch` ends the run when most of what comes cannot be used. With `go_on` a model
+    is asked that is shut.
     """
 
     concurrency: int = 16
@@ -113,6 +115,7 @@ class AskOptions:
     patience: float = PATIENCE
     longest: float = 1.1 * LONGEST_TIMEOUT
     watch: ReplyWatch | None = None
+    go_on: bool = False
 
 
 class AskEngine:
@@ -221,6 +224,7 @@ class Pass:
         """Start the wire, once it is clear that what is sent can be paid for."""
         check_sending(self.client.model)
         check_price(self.client)
+        check_alive(self.client.identity, go_on=self.options.go_on)
         self.purse.remember_in(self.journal, self.engine.run)
         hold = DurableHold(self.journal, self.client.identity, self.options.patience)
         began = time.monotonic()

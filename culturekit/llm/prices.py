@@ -1,38 +1,74 @@
-"""What tokens cost: a dated list of prices by model, a price that a SPEC states, and the arithmetic of both."""
+"""What tokens cost: a dated list of prices by model, a price that a SPEC states, and the arithmetic of both.
 
+A file that the user chose and one in the configuration folder win over the shipped list, line by line. A line may say
+when its model is shut: until then there is a warning, and from that day on nothing is sent.
+"""
+
+import logging
+import os
 import re
 from collections.abc import Mapping
+from datetime import UTC, date, datetime
 from functools import cache
-from typing import Annotated, Literal
+from pathlib import Path
+from typing import Annotated, Literal, TypeAlias
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from culturekit.errors import UsageError
 from culturekit.llm.client import Identity, Rate, Usage
+from culturekit.llm.endpoints import is_elsewhere
 from culturekit.llm.journal_file import Mode
 from culturekit.llm.usage import dollars
 from culturekit.storage.package_data import shipped
 from culturekit.storage.yaml_model import StrictModel, load_model
 
+logger = logging.getLogger(__name__)
+
 PICODOLLARS = 10**6
 """Millionths of a millionth of a dollar for one token, at one dollar per million tokens."""
 
 SNAPSHOT = re.compile(r"-(\d{4}-\d{2}-\d{2}|\d{3})$")
-DATE = r"^\d{4}-\d{2}-\d{2}$"
 STATED = re.compile(r"(\d+(?:\.\d*)?|\.\d+)/(\d+(?:\.\d*)?|\.\d+)")
+
+CHOSEN, TODAY = "CULTUREKIT_PRICES", "CULTUREKIT_TODAY"
+"""Variables: a file of prices, as `--prices` names one; and the day, as YYYY-MM-DD, that models are held against."""
+
+NOTICE = 60
+"""Days before a model is shut from which on there is a warning."""
 
 DEAREST = 100_000
 Dollars = Annotated[float, Field(ge=0, lt=DEAREST)]
 Tokens = Annotated[int, Field(ge=1, lt=1_000_000)]
 
 
+def _calendar_day(text: str) -> str:
+    """Accept a day that there is."""
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is no day; expected YYYY-MM-DD") from None
+    return text
+
+
+Day = Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$"), AfterValidator(_calendar_day)]
+
+
 class ModelPrice(StrictModel):
-    """A line of the list: US dollars per million tokens."""
+    """A line of the list: US dollars per million tokens.
+
+    `date` and `source` say when and where it was read, where not as the rest of its provider. `shuts` is the day on
+    which the model is shut, or, where `earliest`, before which it is not; `instead` is what takes its place.
+    """
 
     input: Dollars
     output: Dollars
-    cached: Dollars | None
-    date: Annotated[str, Field(pattern=DATE)] | None = None
+    cached: Dollars | None = None
+    date: Day | None = None
+    source: str | None = None
+    shuts: Day | None = None
+    earliest: bool = False
+    instead: str | None = None
 
 
 class ProviderPrices(StrictModel):
@@ -42,21 +78,27 @@ class ProviderPrices(StrictModel):
     """
 
     source: str
-    date: Annotated[str, Field(pattern=DATE)]
-    batch: Annotated[float, Field(gt=0, le=1)]
-    models: Mapping[str, ModelPrice]
-    images: Mapping[str, Mapping[str, Mapping[str, Tokens]]]
+    date: Day
+    batch: Annotated[float, Field(gt=0, le=1)] = 0.5
+    models: Mapping[str, ModelPrice] = {}
+    images: Mapping[str, Mapping[str, Mapping[str, Tokens]]] = {}
 
 
 class PriceList(StrictModel):
-    """The file as a whole."""
+    """The file as a whole; one of the user's may leave a provider out."""
 
-    openai: ProviderPrices
-    google: ProviderPrices
+    openai: ProviderPrices | None = None
+    google: ProviderPrices | None = None
+
+    @property
+    def providers(self) -> dict[str, ProviderPrices]:
+        """Give the providers that have prices, by name."""
+        both = {"openai": self.openai, "google": self.google}
+        return {name: prices for name, prices in both.items() if prices is not None}
 
 
 class Price(StrictModel):
-    """What is known of the price of one model."""
+    """What is known of the price of one model, and of its end."""
 
     provider: str
     model: str
@@ -66,45 +108,175 @@ class Price(StrictModel):
     batch: float
     date: str
     source: str
+    shuts: str | None = None
+    earliest: bool = False
+    instead: str | None = None
+
+
+def configured_prices() -> Path:
+    """Say where the user's own prices lie, whether there are any or not."""
+    folder = os.environ.get("XDG_CONFIG_HOME", "").strip()
+    return (Path(folder) if folder else Path.home() / ".config") / "culturekit" / "prices.yaml"
+
+
+def price_files() -> tuple[Path, ...]:
+    """List the files of prices, the one that wins first.
+
+    Raises:
+        UsageError: the file that was chosen is not there.
+    """
+    files = [shipped("llm/prices.yaml")]
+    if (configured := configured_prices()).is_file():
+        files.insert(0, configured)
+    if chosen := os.environ.get(CHOSEN, "").strip():
+        if not Path(chosen).is_file():
+            raise UsageError(
+                "there is no such file of prices", expected=f"a YAML file, named with --prices or {CHOSEN}",
+                found=chosen, hint="culturekit llm prices update SOURCE writes one.",
+            )  # fmt: skip
+        files.insert(0, Path(chosen))
+    return tuple(files)
+
+
+File: TypeAlias = tuple[Path, int, int]
+"""A file as it is now: its place, when it changed, its size."""
+
+
+def _as_it_is(path: Path) -> File:
+    found = path.stat()
+    return path, found.st_mtime_ns, found.st_size
 
 
 @cache
+def _read(file: File) -> PriceList:
+    return load_model(file[0], PriceList)
+
+
+@cache
+def _known(files: tuple[File, ...]) -> dict[tuple[str, str], Price]:
+    found: dict[tuple[str, str], Price] = {}
+    for file in files:
+        for price in prices_in(_read(file)):
+            found.setdefault((price.provider, price.model), price)
+    return found
+
+
+def read_prices(path: Path) -> PriceList:
+    """Read a file of prices, once as long as it stays as it is."""
+    return _read(_as_it_is(path))
+
+
 def price_list() -> PriceList:
-    """Read the file."""
-    return load_model(shipped("llm/prices.yaml"), PriceList)
+    """Read the shipped list, without the user's files."""
+    return read_prices(shipped("llm/prices.yaml"))
 
 
 def image_sizes(model: str, *, provider: Literal["openai", "google"]) -> Mapping[str, Mapping[str, int]]:
     """Give the output tokens of an image by quality and size; nothing for a model of which they are not known."""
-    listed = (price_list().openai if provider == "openai" else price_list().google).images
-    return listed.get(model) or listed.get(SNAPSHOT.sub("", model)) or {}
+    for path in price_files():
+        prices = read_prices(path).providers.get(provider)
+        listed = {} if prices is None else prices.images
+        if sizes := listed.get(model) or listed.get(SNAPSHOT.sub("", model)):
+            return sizes
+    return {}
 
 
-@cache
+def most_tokens(provider: Literal["openai", "google"]) -> int:
+    """Give the output tokens of the dearest image that is known of a provider."""
+    every = [read_prices(path).providers.get(provider) for path in price_files()]
+    return max(
+        tokens
+        for prices in every
+        if prices is not None
+        for qualities in prices.images.values()
+        for sizes in qualities.values()
+        for tokens in sizes.values()
+    )
+
+
 def known_prices() -> tuple[Price, ...]:
-    """List all prices, in the order of the file."""
-    prices = price_list()
+    """List all prices, in the order of the files, a model once."""
+    return tuple(_known(tuple(map(_as_it_is, price_files()))).values())
+
+
+def prices_in(listed: PriceList) -> tuple[Price, ...]:
+    """List the prices of one file, each with what holds for all of its provider."""
     return tuple(
         Price(
             provider=provider,
             model=model,
-            input=line.input,
-            output=line.output,
-            cached=line.cached,
-            batch=listed.batch,
-            date=line.date or listed.date,
-            source=listed.source,
+            batch=prices.batch,
+            **{**line.model_dump(), "date": line.date or prices.date, "source": line.source or prices.source},
         )
-        for provider, listed in (("openai", prices.openai), ("google", prices.google))
-        for model, line in listed.models.items()
+        for provider, prices in listed.providers.items()
+        for model, line in prices.models.items()
     )
 
 
 def price_of(model: str, *, provider: str = "") -> Price | None:
     """Find the price of a model by its id, as sent; a snapshot without a line of its own costs what its model costs."""
-    name = model.removeprefix("models/")
-    by_name = {price.model: price for price in known_prices() if provider in {"", price.provider}}
-    return by_name.get(name) or by_name.get(SNAPSHOT.sub("", name))
+    name, known = model.removeprefix("models/"), _known(tuple(map(_as_it_is, price_files())))
+    providers = (provider,) if provider else ("openai", "google")
+    places = [(one, word) for word in (name, SNAPSHOT.sub("", name)) for one in providers]
+    return next((known[place] for place in places if place in known), None)
+
+
+def today() -> date:
+    """Say what day it is: that of the variable where it is set, else that of the clock, in UTC.
+
+    Raises:
+        UsageError: the variable holds no day.
+    """
+    stated = os.environ.get(TODAY, "").strip()
+    if not stated:
+        return datetime.now(UTC).date()
+    try:
+        return date.fromisoformat(stated)
+    except ValueError:
+        raise UsageError(f"{TODAY} is no day", expected="YYYY-MM-DD", found=repr(stated)) from None
+
+
+def end_of(price: Price, day: date) -> Literal["alive", "shuts soon", "perhaps shut", "shut"]:
+    """Say how a model stands on a day."""
+    if price.shuts is None or (left := (date.fromisoformat(price.shuts) - day).days) > NOTICE:
+        return "alive"
+    return "shuts soon" if left > 0 else "perhaps shut" if price.earliest else "shut"
+
+
+_warned: set[tuple[str, str]] = set()
+"""Models, with the day they are shut on, of which was warned: once in a process."""
+
+
+def check_alive(identity: Identity, *, go_on: bool = False) -> None:
+    """Refuse a model that its provider has shut, and warn of one that will be soon.
+
+    That holds for the provider's own address: what a server elsewhere calls by the same name is its own affair.
+
+    Raises:
+        UsageError: the model is shut, and nobody said to go on all the same.
+    """
+    price = price_of(identity.model, provider=identity.provider.removesuffix("-images"))
+    if price is None or price.shuts is None or is_elsewhere(identity):
+        return
+    state = end_of(price, today())
+    instead = f"; {price.instead} takes its place" if price.instead else ""
+    if state == "shut" and not go_on:
+        raise UsageError(
+            f"{identity.model} was shut on {price.shuts}",
+            expected=f"a model that answers{f', such as {price.instead}' if price.instead else ''}",
+            found=identity.model,
+            where=identity.base_url,
+            hint="Name another model; --go-on asks this one all the same, and `culturekit llm prices update` renews "
+            "what is known.",
+        )
+    if state != "alive" and (identity.model, price.shuts) not in _warned:
+        _warned.add((identity.model, price.shuts))
+        when = {
+            "shuts soon": f"is shut on {price.shuts}{' at the earliest' if price.earliest else ''}",
+            "perhaps shut": f"may be shut: {price.shuts} was the earliest day",
+            "shut": f"was shut on {price.shuts}",
+        }[state]
+        logger.warning("%s %s%s", identity.model, when, instead)
 
 
 def rate_of(identity: Identity) -> Rate | None:

@@ -22,20 +22,21 @@ from culturekit.llm.ledger import (
     spent_in_run,
     unsure_of,
 )
-from culturekit.llm.prices import cost_of, per_token, worst_cost
+from culturekit.llm.prices import check_alive, cost_of, per_token, worst_cost
 from culturekit.llm.rows import Question
 from culturekit.llm.usage import Budget, dollars, input_bound, picodollars
 from culturekit.storage.digests import canonical_json
 
 
-def check_asking(client: Client | FreeClient) -> None:
+def check_asking(client: Client | FreeClient, *, go_on: bool = False) -> None:
     """Make sure, before any other work, that a client could be asked: its price, its package and its key are there.
 
     Raises:
-        UsageError: one of them is not.
+        UsageError: one of them is not, or the model is shut and nobody said to `go_on`.
     """
     if isinstance(client, FreeClient):
         return
+    check_alive(client.identity, go_on=go_on)
     check_price(client)
     if isinstance(client, KeyHolder):
         client.ready()

@@ -13,6 +13,7 @@ import msgspec
 from culturekit.errors import UsageError
 from culturekit.llm.client import Answers, Failure, FailureKind, Outgoing, Reply, Request, Stop
 from culturekit.llm.journal_file import Reading
+from culturekit.llm.models import model_for
 from culturekit.llm.reading.json_values import record, records, text
 from culturekit.llm.reading.reply_codes import CODES, ParseFailure, ReplyCode
 from culturekit.llm.reading.shape import (
@@ -116,8 +117,11 @@ def refuse_weighing(request: Request, who: str) -> None:
     if request.weighed:
         raise UsageError(
             f"{who} is not asked for probabilities of tokens",
-            expected="openai:MODEL with chat completions, a server of that protocol, or local:FOLDER",
-            hint="The chat endpoint of the server must list `top_logprobs`.",
+            expected=f"a vision model of your own behind a server such as vLLM, as {model_for('weighing')}, "
+            "or local:FOLDER",
+            where="the SPEC of the model that weighs yes against no",
+            hint="Serve one with `vllm serve`; `culturekit doctor --judge SPEC` says whether a server lists "
+            "`top_logprobs`. Nothing has been bought.",
         )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from culturekit.errors import UsageError
 from culturekit.llm.client import Identity, Image, Outgoing, Reply, Usage
 from culturekit.llm.failures import shortened
+from culturekit.llm.models import known_models
 from culturekit.llm.reading.json_values import record
 
 PICO = 10**12
@@ -82,26 +83,9 @@ CHARACTERS_PER_TOKEN: tuple[tuple[re.Pattern[str], float], ...] = (
 
 OTHER_CHARACTERS_PER_TOKEN = 0.8
 
-OPENAI_TILES = {
-    "gpt-4o-mini": (2833, 5667),
-    "gpt-4o": (85, 170),
-    "gpt-4.1": (85, 170),
-    "gpt-5": (70, 140),
-    "o1": (75, 150),
-    "o3": (75, 150),
-}
-"""Tokens of the whole picture and of each tile of 512 pixels: https://platform.openai.com/docs/guides/images-vision."""
-
-OPENAI_PATCHES = {
-    "gpt-5-mini": 1.62,
-    "gpt-5-nano": 2.46,
-    "gpt-4.1-mini": 1.62,
-    "gpt-4.1-nano": 2.46,
-    "o4-mini": 1.72,
-}
-"""Tokens for each patch of 32 pixels, of which there are at most 1,536."""
-
 MOST_PATCHES = 1536
+"""Of 32 pixels each, in a picture."""
+
 PATCHES_AT_FULL_SIZE = 10_000
 GOOGLE_TILE = 258
 GOOGLE_HIGHEST = 2240
@@ -174,28 +158,28 @@ def image_estimate(image: Image, identity: Identity | None) -> int:
     size = size_of(image)
     if identity is not None and identity.provider == "google":
         return google_tokens(size)
-    model = "gpt-4o" if identity is None else identity.model
-    known = openai_model(model)
-    if known in OPENAI_PATCHES:
-        return math.ceil(min(size.tiles(32), MOST_PATCHES) * OPENAI_PATCHES[known])
-    whole, tile = OPENAI_TILES[known or "gpt-4o"]
+    seen = known_models().pictures
+    known = seen.usual if identity is None else openai_model(identity.model)
+    if known in seen.patches:
+        return math.ceil(min(size.tiles(32), MOST_PATCHES) * seen.patches[known])
+    whole, tile = seen.tiles[known or seen.usual]
     return whole + tile * size.within(longest=2048, shortest=768).tiles(512)
 
 
 def openai_most(model: str) -> int:
     """Give the most that OpenAI bills for one picture: eight tiles, or all patches."""
-    known = openai_model(model)
-    if known in OPENAI_PATCHES:
-        return math.ceil(MOST_PATCHES * OPENAI_PATCHES[known])
+    seen, known = known_models().pictures, openai_model(model)
+    if known in seen.patches:
+        return math.ceil(MOST_PATCHES * seen.patches[known])
     if known:
-        return OPENAI_TILES[known][0] + 8 * OPENAI_TILES[known][1]
-    largest = max(whole + 8 * tile for whole, tile in OPENAI_TILES.values())
-    return max(largest, math.ceil(PATCHES_AT_FULL_SIZE * max(OPENAI_PATCHES.values())))
+        return seen.tiles[known][0] + 8 * seen.tiles[known][1]
+    largest = max(whole + 8 * tile for whole, tile in seen.tiles.values())
+    return max(largest, math.ceil(PATCHES_AT_FULL_SIZE * max(seen.patches.values())))
 
 
 def openai_model(model: str) -> str:
     """Find the model, or the model that this is a snapshot of; empty where there is none."""
-    known = (*OPENAI_TILES, *OPENAI_PATCHES)
+    known = (*known_models().pictures.tiles, *known_models().pictures.patches)
     return next((name for name in known if model == name or model.startswith(f"{name}-20")), "")
 
 

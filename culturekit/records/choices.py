@@ -78,6 +78,7 @@ SchemaKind: TypeAlias = Literal[
     "templates",
     "texts",
     "prices",
+    "models",
     "scenes",
     "captions",
     "linguistic",

@@ -37,6 +37,7 @@ CONTRACT = {
     "score survey", "score tones", "score dialects", "score neutral", "score question-pairs", "score ratings",
     "score pairs", "score spread", "score within",
     "score realism", "score stability", "score clip", "score questions", "llm log", "llm cost", "llm prices",
+    "llm prices update",
     "score routes",
     "judge", "tag",
     "questions build", "questions ask", "vqascore",

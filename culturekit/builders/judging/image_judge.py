@@ -142,8 +142,8 @@ class WeighOptions:
     judge: Annotated[
         str,
         Field(
-            description="Who looks, as a SPEC that lists probabilities of tokens: openai:MODEL by chat, also a server "
-            "of one's own by base_url, local:FOLDER, or replay:FILE."
+            description="Who looks, as a SPEC that lists probabilities of tokens: a server of one's own, such as vLLM, "
+            "as openai:MODEL with a base_url; local:FOLDER; or replay:FILE. `doctor --judge SPEC` asks a server."
         ),
         Typed("llm"),
     ]

@@ -1,5 +1,6 @@
 """Gemini models that make images, through generateContent of the Gemini API."""
 
+import math
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,6 +18,7 @@ from culturekit.llm.clients.google_client import GoogleBatches, GoogleClient, Go
 from culturekit.llm.clients.remote_client import WireFormat, model_of
 from culturekit.llm.endpoints import GOOGLE
 from culturekit.llm.failures import shortened
+from culturekit.llm.models import habits_of, model_for
 from culturekit.llm.reading.json_values import decoded, record, records, text, why_no_object
 from culturekit.registry import Spec
 from culturekit.storage.digests import canonical_json
@@ -24,26 +26,16 @@ from culturekit.storage.digests import canonical_json
 __all__ = ["GoogleImageClient", "make", "shape_of_size"]
 
 ROWS_OF_A_JOB = 100
-THINKS = "gemini-3"
 ROOM_TO_THINK = 2048
 
 DEFAULT_SIZE = "1K"
 
-SHAPES: Mapping[str, tuple[int, int]] = {
-    "1:1": (1024, 1024),
-    "2:3": (832, 1248),
-    "3:2": (1248, 832),
-    "3:4": (864, 1184),
-    "4:3": (1184, 864),
-    "4:5": (896, 1152),
-    "5:4": (1152, 896),
-    "9:16": (768, 1344),
-    "16:9": (1344, 768),
-    "21:9": (1536, 672),
-}
-"""Width and height at 1K."""
+RATIOS = ("1:1", "2:3", "3:2", "3:4", "4:3", "4:5", "5:4", "9:16", "16:9", "21:9", "1:4", "4:1", "1:8", "8:1")
+"""Shapes that Gemini models draw; the pixels of a shape differ between models."""
 
-SCALES: Mapping[str, int] = {"1K": 1, "2K": 2, "4K": 4}
+SCALES: Mapping[str, float] = {"512": 0.5, "1K": 1, "2K": 2, "4K": 4}
+STEP, SHAPE_SLACK, SCALE_SLACK = 16, 0.035, 0.06
+"""Sides are multiples of 16, so that a shape and a size are met only nearly; by how much, as a share."""
 
 THRESHOLDS = {
     "low": "BLOCK_LOW_AND_ABOVE",
@@ -108,12 +100,12 @@ def make(spec: Spec, size: str | None = None) -> GoogleImageClient:
     """Make the client; nothing is imported or sent yet. `size` is that of the plan, as width x height."""
     options = spec.read(GoogleImageOptions)
     base_url = GOOGLE.base_url(options.base_url)
-    model = model_of(spec, "google:gemini-3.1-flash-image-preview").removeprefix("models/")
-    if model.startswith("imagen"):
+    model = model_of(spec, model_for("image-google")).removeprefix("models/")
+    if habits_of(model, "google").gone:
         raise UsageError(
-            "Google has shut all Imagen models, and its SDK asks them no more",
+            "Google has shut this model and all of its kind, and its SDK asks them no more",
             found=model,
-            expected="a Gemini model that makes images, such as gemini-3.1-flash-image-preview",
+            expected=f"a Gemini model that makes images, such as {model_for('image-google')}",
         )
     settings = settings_of(model, options, size)
     client = GoogleImageClient(
@@ -149,10 +141,10 @@ def settings_of(model: str, options: GoogleImageOptions, size: str | None) -> Ge
         provider="google",
         quality="standard",
         size=size_of(large),
-        room=ROOM_TO_THINK if model.startswith(THINKS) else 0,
+        room=ROOM_TO_THINK if habits_of(model, "google").thinks else 0,
     )
-    # a model of one size refuses to be told one
-    told = large if large and large != DEFAULT_SIZE else ""
+    # a model of one size refuses to be told one, so that the usual size is sent only where the SPEC states it
+    told = options.image_size or (large if large != DEFAULT_SIZE else "")
     return GeminiImages(ratio, told, options.safety or "", price, send_seed=options.send_seed)
 
 
@@ -162,17 +154,35 @@ def size_of(image_size: str) -> str:
 
 
 def shape_of_size(size: str) -> tuple[str, str]:
-    """Say a width and a height in Google's words: a shape and a size."""
+    """Say a width and a height in Google's words: the shape and the size that come closest.
+
+    How many pixels come back is for the model to decide, and read from the picture.
+    """
     width, height = (int(side) for side in size.split("x"))
-    for name, scale in SCALES.items():
-        for ratio, (wide, high) in SHAPES.items():
-            if (width, height) == (wide * scale, high * scale):
-                return ratio, name
+    ratio, unlike = closest(width / height, {name: shape_of(name) for name in RATIOS})
+    large, apart = closest(math.sqrt(width * height) / 1024, SCALES)
+    if unlike <= SHAPE_SLACK and apart <= SCALE_SLACK and width % STEP == height % STEP == 0:
+        return ratio, large
     raise UsageError(
         "Gemini does not draw images of this size",
         found=size,
-        expected=", ".join(f"{wide}x{high}" for wide, high in SHAPES.values()) + ", or twice or four times as much",
+        expected="about as many pixels as 1024x1024, or a quarter, 4 or 16 times as many, in one of the shapes "
+        f"{', '.join(RATIOS)}, both sides multiples of {STEP}",
+        where="--size",
+        hint="Or state aspect_ratio and image_size in the SPEC, which are sent as they are.",
     )
+
+
+def shape_of(ratio: str) -> float:
+    """Read a shape as width over height."""
+    wide, _, high = ratio.partition(":")
+    return int(wide) / int(high)
+
+
+def closest(value: float, named: Mapping[str, float]) -> tuple[str, float]:
+    """Find the name whose number is closest, and how far away it is, as a share."""
+    apart = {name: abs(math.log(value / number)) for name, number in named.items()}
+    return min(apart.items(), key=lambda one: one[1])
 
 
 def compose(request: Request, settings: GeminiImages) -> Outgoing:

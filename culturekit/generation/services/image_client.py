@@ -15,7 +15,7 @@ from culturekit.llm.batches import BatchClient
 from culturekit.llm.client import Identity, Outgoing, Rate, Request, Usage
 from culturekit.llm.clients.client_options import ServiceOptions
 from culturekit.llm.clients.remote_client import RemoteClient
-from culturekit.llm.prices import image_sizes, parse_price, rate_of
+from culturekit.llm.prices import image_sizes, most_tokens, parse_price, rate_of
 from culturekit.llm.rows import Answered
 from culturekit.registry import Registry
 
@@ -57,13 +57,19 @@ class ImagePrice:
 def price_of_images(
     options: ImageOptions, model: str, *, provider: Literal["openai", "google"], quality: str, size: str, room: int = 0
 ) -> ImagePrice | None:
-    """Find what an image costs; None where neither the SPEC nor the list of prices says."""
+    """Find what an image costs; None where neither the SPEC nor the list of prices says.
+
+    Where the SPEC states the price of tokens, and nobody knows how many an image takes, it is reckoned as the dearest
+    that is known; what the provider counts is paid all the same.
+    """
     if options.image_price is not None:
         return ImagePrice(Rate(0.0, options.image_price * 1e6, source="stated in the SPEC"), 1, by_image=True)
     rate = parse_price(options.price) if options.price else rate_of(Identity(provider, "", "", model))
     tokens = options.image_tokens or image_sizes(model, provider=provider).get(quality, {}).get(size)
     if tokens is None and rate is not None and rate.input == rate.output == 0.0:
         tokens = 1
+    if tokens is None and options.price:
+        tokens = most_tokens(provider)
     return None if rate is None or tokens is None else ImagePrice(rate, tokens, room=room)
 
 

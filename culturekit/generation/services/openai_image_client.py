@@ -15,6 +15,7 @@ from culturekit.llm.clients.openai_client import OpenAIBatches, OpenAIClient, Op
 from culturekit.llm.clients.remote_client import WireFormat, model_of
 from culturekit.llm.endpoints import OPENAI
 from culturekit.llm.failures import shortened
+from culturekit.llm.models import habits_of, model_for
 from culturekit.llm.reading.json_values import decoded, record, records, text, why_no_object
 from culturekit.llm.usage import stated_usage
 from culturekit.registry import Spec
@@ -24,7 +25,6 @@ __all__ = ["OpenAIImageClient", "make"]
 
 ENDPOINTS = {"images": "/images/generations", "responses": "/responses"}
 DEFAULT_SIZE = "1024x1024"
-GPT = ("gpt-image", "chatgpt-image")
 ROWS_OF_A_JOB = 100
 """Results hold whole pictures, and those of a job are read together."""
 
@@ -80,7 +80,7 @@ def make(spec: Spec, size: str | None = None) -> OpenAIImageClient:
     """Make the client; nothing is imported or sent yet. `size` is that of the plan, as width x height."""
     options = spec.read(OpenAIImageOptions)
     base_url = OPENAI.base_url(options.base_url)
-    model = model_of(spec, "openai:gpt-image-2")
+    model = model_of(spec, model_for("image-openai"))
     settings = settings_of(model, options, size)
     compose, read = FORMATS[options.api]
     endpoint = ENDPOINTS[options.api]
@@ -106,10 +106,8 @@ def body_as_it_is(outgoing: Outgoing) -> bytes:
 
 
 def rewriter_of(model: str, options: OpenAIImageOptions) -> str:
-    """Say what is known of rewriting before any reply: DALL-E 3 and the responses tool always do it, DALL-E 2 never."""
-    if options.api == "responses" or model.startswith("dall-e-3"):
-        return "on"
-    return "off" if model.startswith("dall-e-2") else "unknown"
+    """Say what is known of rewriting before any reply: the responses tool always does it."""
+    return "on" if options.api == "responses" else habits_of(model, "openai").rewriter
 
 
 def settings_of(model: str, options: OpenAIImageOptions, size: str | None) -> ImageSettings:
@@ -117,7 +115,7 @@ def settings_of(model: str, options: OpenAIImageOptions, size: str | None) -> Im
     if size is not None and options.size is not None and size != options.size:
         raise UsageError("two sizes are given", expected="--size or size= in the SPEC", found=f"{size} {options.size}")
     chosen = size or options.size or DEFAULT_SIZE
-    quality = options.quality or ("medium" if model.startswith(GPT) else None)
+    quality = options.quality or habits_of(model, "openai").quality
     sent = {
         "size": chosen,
         "quality": quality,

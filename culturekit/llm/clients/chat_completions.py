@@ -19,7 +19,7 @@ Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=MOST_TOKENS)]
 
 def compose(request: Request, settings: Settings, templates: BodyTemplates) -> Outgoing:
     """Write a request; whatever is random in it depends on its sample."""
-    if settings.room:
+    if not settings.weighs:
         refuse_weighing(request, f"{settings.model}, which thinks before it answers,")
     limit = settings.limit(request)
     return templates.outgoing(request, limit, lambda text: body_of(request, settings, text), bool(request.weighed))

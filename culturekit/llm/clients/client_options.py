@@ -108,14 +108,14 @@ class OpenAIOptions(RemoteOptions):
         api: Chat completions, or the responses API with `store: false`, which has no seed.
         schema: Whose dialect of JSON schema the server speaks; `openai` where nothing is stated.
         max_tokens_field: How the limit of tokens is called; it follows from the base URL.
-        reasoning_effort: How much the model thinks, as far as it knows the word; else not sent.
+        reasoning_effort: How much the model thinks, in a word that it is known to take; else not sent.
         detail: How closely images are looked at; else not sent.
     """
 
     api: Literal["chat", "responses"] = "chat"
     schema: Dialect | None = None
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] | None = None
-    reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None = None
+    reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
     detail: Literal["low", "high", "auto"] | None = None
 
     def __post_init__(self) -> None:

@@ -1,19 +1,17 @@
 """Google's generateContent on the wire: what follows from the SPEC, what is asked, and what the reply says."""
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
 from culturekit.llm.client import Image, Outgoing, Reply, Request, Stop, Usage, how_cut
 from culturekit.llm.clients.client_options import GoogleOptions
 from culturekit.llm.clients.image_slots import BodyTemplates, encoded, filled, slot_of
+from culturekit.llm.models import habits_of
 from culturekit.llm.reading.json_values import decoded, record, records, text, why_no_object
 from culturekit.llm.reading.schemas import schema_of
 from culturekit.llm.rows import refuse_weighing
 from culturekit.llm.usage import Counts, too_few, usage_of_text
 
-THINKS_IF_LEFT = re.compile(r"gemini-2\.5-flash(?!.*(?:image|tts|live|audio))")
-THINKS_ALWAYS = re.compile(r"gemini-(?:2\.5-pro|[3-9])(?!.*(?:image|tts|live|audio))")
 ROOM_TO_THINK = 4096
 
 
@@ -53,18 +51,19 @@ def settings_of(model: str, options: GoogleOptions) -> GeminiSettings:
     """Choose what the SPEC leaves open.
 
     Thoughts count as output and would eat the tokens of the answer: models that can do without them are asked not to
-    think, the others get room for it.
+    think, the others get room for it. From Gemini 3.6 on the provider takes no sampling of its own accord: nothing is
+    sent of it that the SPEC does not state.
     """
-    name = model.removeprefix("models/")
+    habits = habits_of(model, "google")
     budget, level = options.thinking_budget, options.thinking_level
-    if budget is None and level is None and THINKS_IF_LEFT.match(name):
+    if budget is None and level is None and habits.stops_thinking:
         budget = 0
-    thinks = level is not None or THINKS_ALWAYS.match(name) is not None
+    thinks = level is not None or habits.thinks
     thinking: list[tuple[str, int | str]] = [] if level is None else [("thinkingLevel", level)]
     if budget is not None and level is None:
         thinking.append(("thinkingBudget", budget))
     return GeminiSettings(
-        0.0 if options.temperature is None else options.temperature,
+        0.0 if options.temperature is None and habits.samples else options.temperature,
         options.top_p,
         options.seed,
         tuple(thinking),

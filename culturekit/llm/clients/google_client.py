@@ -19,6 +19,7 @@ from culturekit.llm.clients.remote_client import RemoteClient, WireFormat, model
 from culturekit.llm.clients.sending import Sending, http_client
 from culturekit.llm.endpoints import GOOGLE, NO_KEY
 from culturekit.llm.failures import failure_of
+from culturekit.llm.models import model_for
 from culturekit.llm.reading.json_values import decoded, record, records
 from culturekit.llm.reading.schemas import schema_of
 from culturekit.llm.untrusted.redaction import Secret
@@ -89,7 +90,7 @@ def make(spec: Spec) -> GoogleClient:
     """Make the client; nothing is imported or sent yet."""
     options = spec.read(GoogleOptions)
     base_url = GOOGLE.base_url(options.base_url)
-    model = model_of(spec, "google:gemini-2.5-flash").removeprefix("models/")
+    model = model_of(spec, model_for("text-google")).removeprefix("models/")
     compose = partial(gemini_api.compose, settings=settings_of(model, options), templates=BodyTemplates())
     return GoogleClient(
         Identity("google", base_url, f"/{options.api_version}/models/{model}:generateContent", model),

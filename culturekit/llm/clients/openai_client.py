@@ -18,6 +18,7 @@ from culturekit.llm.clients.remote_client import Connection, RemoteClient, WireF
 from culturekit.llm.clients.sending import http_client
 from culturekit.llm.endpoints import NO_KEY, OPENAI
 from culturekit.llm.failures import failure_of
+from culturekit.llm.models import model_for
 from culturekit.llm.reading.json_values import decoded
 from culturekit.llm.untrusted.redaction import Secret
 from culturekit.registry import Spec, needing
@@ -84,7 +85,7 @@ def make(spec: Spec) -> OpenAIClient:
     """Make the client; nothing is imported or sent yet."""
     options = spec.read(OpenAIOptions)
     base_url = OPENAI.base_url(options.base_url)
-    model = model_of(spec, "openai:gpt-4o-mini")
+    model = model_of(spec, model_for("text-small"))
     endpoint = ENDPOINTS[options.api]
     settings = settings_of(model, base_url, options)
     client = OpenAIClient(

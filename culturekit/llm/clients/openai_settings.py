@@ -1,15 +1,14 @@
 """What follows for a request in OpenAI's protocol from the model, its address and the SPEC."""
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
+from culturekit.errors import UsageError
 from culturekit.llm.client import Request
 from culturekit.llm.clients.client_options import Dialect, OpenAIOptions
 from culturekit.llm.endpoints import OPENAI
+from culturekit.llm.models import Habits, habits_of
 
-THINKS = re.compile(r"(?:ft:)?(?:o\d|gpt-(?:[5-9]|\d\d)(?!.*-chat))")
-SAMPLES = re.compile(r"(?:ft:)?(?:gpt-[34]|chatgpt-4|gpt-[5-9].*-chat)")
 ROOM_TO_THINK = 4096
 
 
@@ -17,7 +16,8 @@ ROOM_TO_THINK = 4096
 class Settings:
     """How the requests of one client look.
 
-    `room` is how many tokens may be spent on thinking, on top of those of the answer.
+    `room` is how many tokens may be spent on thinking, on top of those of the answer. `weighs` is False for a model
+    that is known to give no probabilities of tokens as it is asked here.
     """
 
     model: str
@@ -30,6 +30,7 @@ class Settings:
     detail: str = ""
     max_tokens: int | None = None
     room: int = 0
+    weighs: bool = True
 
     def limit(self, request: Request) -> int:
         """Say how many tokens may come back."""
@@ -47,15 +48,27 @@ def settings_of(model: str, base_url: str, options: OpenAIOptions) -> Settings:
 
     Models of OpenAI that think take no temperature and count their thoughts as output; a name that is not known is
     asked with nothing that it could refuse. Servers of one's own know `max_tokens` only.
+
+    Raises:
+        UsageError: the model is known not to take this effort.
     """
     official = OPENAI.owns(base_url)
-    thinks = official and THINKS.match(model) is not None
-    samples = not official or SAMPLES.match(model) is not None
+    habits = habits_of(model, "openai") if official else Habits(samples=True)
+    effort = options.reasoning_effort or ""
+    if effort and habits.efforts and effort not in habits.efforts:
+        raise UsageError(
+            f"{model} does not think with this effort",
+            expected=f"reasoning_effort as one of {', '.join(habits.efforts)}",
+            found=effort,
+            where="the SPEC of the model",
+            hint=f"Write openai:{model}?reasoning_effort={habits.efforts[0]}, or leave it away.",
+        )
+    unthinking = effort == "none"
     room = options.thinking_budget
     if room is None:
-        room = ROOM_TO_THINK if thinks and options.reasoning_effort != "none" else 0
+        room = ROOM_TO_THINK if habits.thinks and not unthinking else 0
     temperature = options.temperature
-    if temperature is None and samples:
+    if temperature is None and habits.samples:
         temperature = 0.0
     return Settings(
         model,
@@ -64,8 +77,9 @@ def settings_of(model: str, base_url: str, options: OpenAIOptions) -> Settings:
         temperature,
         options.top_p,
         options.seed,
-        options.reasoning_effort or "",
+        effort,
         options.detail or "",
         options.max_tokens,
         room,
+        weighs=not room and (not habits.thinks or (habits.weighs_unthinking and unthinking)),
     )

@@ -18,6 +18,7 @@ from culturekit.config.recipe_parts import EncoderSpec, File, JudgeSpec, Llm
 from culturekit.families.family import rules_of
 from culturekit.families.handles.inputs import Numbered
 from culturekit.kg.countries import countries, country_files
+from culturekit.llm.models import published_models, shut_among
 from culturekit.pipeline.parts.buying import bought
 from culturekit.pipeline.planning.slots import asks
 from culturekit.pipeline.steps.activity_stages import (
@@ -47,10 +48,7 @@ from culturekit.storage.yaml_model import StrictModel, not_empty
 __all__ = ["AUTHORS", "Ground", "wire_ground"]
 
 AUTHORS: Mapping[str, object] = {
-    "reader": "openai:gpt-4o",
-    "proposers": ("google:gemini-2.5-flash?temperature=0.25", "openai:gpt-4o?temperature=0.25"),
-    "refiner": "openai:gpt-4o?temperature=0.1",
-    "stereotypes": "openai:gpt-4o?temperature=0.1",
+    name: specs if name == "proposers" else specs[0] for name, specs in published_models("cultivate").items()
 }
 """The models of the published code, at its temperatures; the paper says 0.2 for proposers. That code asks up to three
 times for a reply that can be read, this engine once more, telling what was wrong."""
@@ -67,9 +65,10 @@ def every_country() -> tuple[str, ...]:
 class Ground(StrictModel):
     """Pages about countries, and who makes activities, descriptors and stereotypes of them."""
 
-    preset: Annotated[Literal["authors"] | None, Field(description="Models that are not named are the authors'.")] = (
-        None
-    )
+    preset: Annotated[
+        Literal["authors"] | None,
+        Field(description=f"Models that are not named are the authors'. As published: {shut_among('cultivate')}."),
+    ] = None
     pages: Annotated[
         File | None,
         Field(description="List of pages, as `activities read` takes it. [pages about the simulated world]"),

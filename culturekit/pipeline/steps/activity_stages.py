@@ -15,6 +15,7 @@ from culturekit.families.handles.inputs import roles_of
 from culturekit.index.encoders import ENCODERS
 from culturekit.kg.countries import country_files
 from culturekit.llm.answers import DEFAULTS, LlmOptions
+from culturekit.llm.models import quoted
 from culturekit.pipeline.steps.asking_stage import asking_each
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import AskingCommand, StageCommand
@@ -145,7 +146,7 @@ def activity_prompts_stage(given: ActivitiesRead) -> Stage:
 
 READ = StageCommand(pages_stage, "--pages pages.yaml --out sources")
 EXTRACT_ACTIVITIES = AskingCommand(
-    extract_stage, "--pages sources/pages.parquet --llm 'openai:gpt-4o' --out mentions --budget 20"
+    extract_stage, f"--pages sources/pages.parquet --llm {quoted('text')} --out mentions --budget 20"
 )
 MERGE = StageCommand(merge_stage, "--mentions mentions/mentions.parquet --pages sources/pages.parquet --out activities")
 PROMPTS = StageCommand(activity_prompts_stage, "--activities activities/activities.parquet --out prompts")

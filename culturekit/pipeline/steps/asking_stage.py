@@ -23,6 +23,7 @@ from culturekit.llm.clients.images import image_of
 from culturekit.llm.cost_plan import CostPlan, cost_plan_lines, plan_requests
 from culturekit.llm.journal_file import FILE
 from culturekit.llm.ledger import journal_for, read_spending
+from culturekit.llm.prices import check_alive
 from culturekit.llm.purse import check_asking
 from culturekit.records.work import Outcome, Work
 from culturekit.registry import parse_spec
@@ -57,17 +58,25 @@ def asking_stage(
     plan: Callable[[Path, Any], AskedPlan],
     pilot: Callable[[Work, int], Tried] | None = None,
     ahead: bool = False,
+    go_on: bool = False,
 ) -> Stage:
     """Give a stage that asks a model what decides the answers; what `llm` says of money and speed decides none.
 
-    So a run that was cut goes on with a larger budget, or with more requests at a time.
+    So a run that was cut goes on with a larger budget, or with more requests at a time. With `go_on` it asks a model
+    that is shut, and plans to.
     """
+
+    def planned(out: Path, tried: Any) -> AskedPlan:  # noqa: ANN401 - what a pilot brought
+        if not isinstance(client, FreeClient):
+            check_alive(client.identity, go_on=go_on)
+        return plan(out, tried)
+
     return replace(
         stage,
         inputs={**stage.inputs, **judge_inputs(judge)},
         options={**judge_options(judge, client), **stage.options},
-        before=partial(check_asking, client),
-        asking=Asking(judge, unit, isinstance(client, FreeClient), plan, pilot, ahead),
+        before=partial(check_asking, client, go_on=go_on),
+        asking=Asking(judge, unit, isinstance(client, FreeClient), planned, pilot, ahead),
     )
 
 
@@ -102,7 +111,7 @@ def asking_each(
         {"task": task, "wording": wording_digest(words), **options},
         packages=("msgspec", "polars"),
     )
-    return asking_stage(stage, judge, client, unit=unit, plan=plan, ahead=ahead)
+    return asking_stage(stage, judge, client, unit=unit, plan=plan, ahead=ahead, go_on=llm.go_on)
 
 
 def asking_images(
@@ -155,7 +164,7 @@ def asking_images(
         return judged(work, images(), asked(client.model, work.scratch), client, llm=llm)
 
     stage = Stage(name, kind, version, answer, {**roles_of(given), **inputs}, options, packages=packages)
-    stage = asking_stage(stage, judge, client, unit="images", plan=plan)
+    stage = asking_stage(stage, judge, client, unit="images", plan=plan, go_on=llm.go_on)
     return stage if usual is None else priced_ahead(stage, client, usual, llm=llm)
 
 

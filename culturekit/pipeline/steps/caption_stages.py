@@ -36,6 +36,7 @@ from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Request
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.ledger import journal_for, read_spending
+from culturekit.llm.models import quoted
 from culturekit.pipeline.steps.asking_stage import AskPlan, asking_stage, plan_to_ask, priced_ahead
 from culturekit.records.schemas import DROPS
 from culturekit.stages.stage import Stage
@@ -98,7 +99,7 @@ def expand_stage(given: CultureRead, options: ExpandOptions, llm: LlmOptions = D
         {"seed": options.seed},
         packages=("msgspec", "numpy", "polars"),
     )
-    return asking_stage(stage, options.proposer, client, unit="questions", plan=plan, ahead=True)
+    return asking_stage(stage, options.proposer, client, unit="questions", plan=plan, ahead=True, go_on=llm.go_on)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,18 +208,18 @@ def asked_of_captions(
         return plan_to_ask(client, "captions", map(request, captions.iter_rows(named=True)), out, llm)
 
     stage = replace(stage, options={**stage.options, "wording": wording_digest(words)})
-    made = asking_stage(stage, spec, client, unit="captions", plan=plan)
+    made = asking_stage(stage, spec, client, unit="captions", plan=plan, go_on=llm.go_on)
     return priced_ahead(made, client, lambda: [request({"id": "usual", "text": USUAL_CAPTION})], llm=llm)
 
 
 EXPAND_CAPTIONS = AskingCommand(
     expand_stage,
-    "--culture chinese --llm 'openai:gpt-4o?temperature=1' --encoder sentence:LaBSE --out captions --budget 20",
+    f"--culture chinese --llm {quoted('text')} --encoder sentence:LaBSE --out captions --budget 20",
 )
 SAMPLE = StageCommand(sample_stage, "--captions captions/captions.parquet --out sample")
 STATS = StageCommand(caption_stats_stage, "--captions captions/captions.parquet --out stats")
 TRANSLATE_CAPTIONS = AskingCommand(
-    translate_stage, "--captions alt-texts.csv --llm 'openai:gpt-4o-mini' --out translations --budget 20"
+    translate_stage, f"--captions alt-texts.csv --llm {quoted('text-small')} --out translations --budget 20"
 )
 LIST_OBJECTS = AskingCommand(
     objects_stage, "--images images/images.parquet --detector owl:owlv2 --labels things.txt --out objects"

@@ -29,6 +29,7 @@ from culturekit.builders.descriptors.stereotypes import (
 from culturekit.families.handles.inputs import Numbered
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Request
+from culturekit.llm.models import quoted
 from culturekit.pipeline.steps.asking_stage import asking_each
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import AskingCommand
@@ -155,13 +156,13 @@ def stereotypes_stage(given: PromptsRead, options: StereotypeOptions, llm: LlmOp
 
 
 PROPOSE_DESCRIPTORS = AskingCommand(
-    propose_stage, "--prompts prompts/prompts.parquet --llm 'openai:gpt-4o?temperature=0.2' --out proposals --budget 20"
+    propose_stage, f"--prompts prompts/prompts.parquet --llm {quoted('text')} --out proposals --budget 20"
 )
 REFINE_DESCRIPTORS = AskingCommand(
     refine_stage,
     "--prompts prompts/prompts.parquet --proposals proposals/proposed_descriptors.parquet "
-    "--llm 'openai:gpt-4o?temperature=0.1' --out descriptors --budget 20",
+    f"--llm {quoted('text')} --out descriptors --budget 20",
 )
 STEREOTYPES = AskingCommand(
-    stereotypes_stage, "--prompts prompts/prompts.parquet --llm 'openai:gpt-4o?temperature=0.1' --out stereotypes"
+    stereotypes_stage, f"--prompts prompts/prompts.parquet --llm {quoted('text')} --out stereotypes"
 )

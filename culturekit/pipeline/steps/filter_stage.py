@@ -27,6 +27,7 @@ from culturekit.kg.walk.root_choice import Roots
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.ledger import journal_for
+from culturekit.llm.models import quoted
 from culturekit.pipeline.steps.asking_stage import asking_stage, scratch
 from culturekit.pipeline.steps.concept_options import judged_concepts
 from culturekit.pipeline.steps.extract_stages import described
@@ -95,12 +96,12 @@ def filter_stage(given: FilterReads, options: FilterOptions, llm: LlmOptions = D
         {"task": TASK, "wording": digest_bytes(wording().encode()), **judged_concepts(concepts)},
         packages=("msgspec", "polars"),
     )
-    return asking_stage(stage, options.judge, client, unit="candidates", plan=plan, pilot=pilot)
+    return asking_stage(stage, options.judge, client, unit="candidates", plan=plan, pilot=pilot, go_on=llm.go_on)
 
 
 FILTER = AskingCommand(
     filter_stage,
-    "--candidates candidates/candidates.parquet --roots cuisine --llm 'openai:gpt-4o-mini' --out kept --budget 20",
+    f"--candidates candidates/candidates.parquet --roots cuisine --llm {quoted('text-small')} --out kept --budget 20",
     pilot="Ask about so many candidates only, then say what the rest would cost.",
     again="Judge",
 )
@@ -153,7 +154,9 @@ def complete_stage(given: CompletionInputs, options: CompletionOptions, llm: Llm
         },
         packages=("msgspec", "polars"),
     )
-    return asking_stage(stage, options.proposer, client, unit="pairs", plan=plan, pilot=pilot, ahead=True)
+    return asking_stage(
+        stage, options.proposer, client, unit="pairs", plan=plan, pilot=pilot, ahead=True, go_on=llm.go_on
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +183,7 @@ def complete_filtered(given: CompletionInputs, options: CompletionOptions, llm: 
 COMPLETE = AskingCommand(
     complete_filtered,
     "--kept kept/kept.parquet --candidates candidates/candidates.parquet --graph graph --roots cuisine "
-    "--llm 'openai:gpt-4o-mini' --out completion --budget 20",
+    f"--llm {quoted('text-small')} --out completion --budget 20",
     plan="Say what it could ask and cost; nothing is sent.",
     pilot="Ask one round about so many pairs only, then say what the rest can cost.",
 )

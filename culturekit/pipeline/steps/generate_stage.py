@@ -22,6 +22,7 @@ from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.cost_plan import amount
 from culturekit.llm.journal_file import key_of
 from culturekit.llm.ledger import journal_for, read_spending
+from culturekit.llm.prices import check_alive
 from culturekit.llm.purse import check_asking
 from culturekit.llm.usage import ADDED_BY_SERVERS, estimate
 from culturekit.pipeline.steps.folder_stage import image_folder, stage_of
@@ -154,6 +155,10 @@ def paid_images_stage(
     spec = parse_spec(backend)
     spec = replace(spec, options={key: value for key, value in spec.options.items() if key not in OF_THE_WAY})
 
+    def planned(out: Path, _: object) -> ImagesPlan:
+        check_alive(client.identity, go_on=llm.go_on)
+        return plan_images(prompts, plan, backend=backend, seed=seed, out=out, batch=llm.batch)
+
     def run(work: Work) -> Outcome:
         return buy_images(work, prompts_table(prompts, work.scratch), plan, client, model=model, seed=seed, llm=llm)
 
@@ -166,21 +171,22 @@ def paid_images_stage(
         {**asdict(plan), "backend": str(spec), "model": model, "service": asdict(client.identity), **client.decides},
         {"images": seed},
         packages=("msgspec", "numpy", "pillow", "polars"),
-        before=partial(check_buying, client),
+        before=partial(check_buying, client, go_on=llm.go_on),
         asking=Asking(
             backend,
             "images",
             free=False,
             each=partial(price_of_each, backend, plan, batch=llm.batch),
-            plan=lambda out, _: plan_images(prompts, plan, backend=backend, seed=seed, out=out, batch=llm.batch),
+            plan=planned,
         ),
     )
 
 
-def check_buying(client: ImageClient) -> None:
+def check_buying(client: ImageClient, *, go_on: bool = False) -> None:
     """Make sure that images could be bought: their price is known, and the service could be asked."""
+    check_alive(client.identity, go_on=go_on)
     check_image_price(client)
-    check_asking(client)
+    check_asking(client, go_on=go_on)
 
 
 def cspace_behind(prompts: Path) -> Path | None:

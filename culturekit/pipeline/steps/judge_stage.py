@@ -25,6 +25,7 @@ from culturekit.families.handles.public_files import space_table
 from culturekit.kg.countries import WORLD, country_files
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient
+from culturekit.llm.models import quoted
 from culturekit.pipeline.steps.asking_stage import AskPlan, asking_images
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
@@ -75,7 +76,7 @@ def tag_stage(given: TagReads, options: TagOptions, llm: LlmOptions = DEFAULTS) 
 
 TAG = AskingCommand(
     tag_stage,
-    "--images images/images.parquet --llm 'openai:gpt-4o-mini' --cspace cspace/cspace.parquet --out tags --budget 20",
+    f"--images images/images.parquet --llm {quoted('vision')} --cspace cspace/cspace.parquet --out tags --budget 20",
     again="Tag",
 )
 
@@ -127,5 +128,5 @@ def judge_stage(given: JudgeReads, options: JudgeOptions, llm: LlmOptions = DEFA
 
 JUDGE = AskingCommand(
     judge_stage,
-    "--images images/images.parquet --questions questions.yaml --llm 'openai:gpt-4o-mini' --out judged --budget 20",
+    f"--images images/images.parquet --questions questions.yaml --llm {quoted('vision')} --out judged --budget 20",
 )

@@ -27,6 +27,7 @@ from culturekit.errors import UsageError
 from culturekit.generation.linguistic_lists import LISTS, load_lists
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.clients.clients import CLIENTS
+from culturekit.llm.models import quoted
 from culturekit.pipeline.steps.asking_stage import AskPlan, asking_stage, plan_to_ask
 from culturekit.pipeline.steps.review_stages import named_by_content
 from culturekit.records.schemas import NEUTRAL_CANDIDATES, PROMPTS
@@ -87,7 +88,7 @@ def dialects_stage(given: DialectReads, options: DialectOptions, llm: LlmOptions
 
     words = {"task": PROPOSE_PAIRS, "wording": wording_digest("dialects_propose")}
     stage = replace(stage, version=3, options={**decided, **words})
-    return asking_stage(stage, options.proposer, client, unit="questions", plan=plan, ahead=True)
+    return asking_stage(stage, options.proposer, client, unit="questions", plan=plan, ahead=True, go_on=llm.go_on)
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +238,7 @@ def wordnet_stage(given: WordnetReads) -> Stage:
 
 DIALECTS = AskingCommand(
     dialects_stage,
-    "--llm openai:gpt-4o --standard-corpus tweets/sae --other-corpus tweets/aae --out prompts",
+    f"--llm {quoted('text')} --standard-corpus tweets/sae --other-corpus tweets/aae --out prompts",
 )
 NEUTRAL = StageCommand(neutral_stage, "--review review.csv --out prompts")
 SPECIFIC = StageCommand(specific_stage, "--out prompts")

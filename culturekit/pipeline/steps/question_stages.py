@@ -27,6 +27,7 @@ from culturekit.families.handles.inputs import roles_of
 from culturekit.families.handles.public_files import prompts_table
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.clients.clients import CLIENTS
+from culturekit.llm.models import quoted
 from culturekit.pipeline.steps.asking_stage import (
     AskPlan,
     asking_images,
@@ -74,11 +75,11 @@ def graphs_stage(given: GraphReads, options: GraphOptions, llm: LlmOptions = DEF
         },
         packages=("msgspec", "polars"),
     )
-    return asking_stage(stage, options.writer, client, unit="prompts", plan=plan)
+    return asking_stage(stage, options.writer, client, unit="prompts", plan=plan, go_on=llm.go_on)
 
 
 BUILD = AskingCommand(
-    graphs_stage, "--prompts prompts/prompts.parquet --llm 'openai:gpt-4o-mini' --out questions --budget 5"
+    graphs_stage, f"--prompts prompts/prompts.parquet --llm {quoted('text-small')} --out questions --budget 5"
 )
 
 
@@ -103,7 +104,7 @@ def answers_stage(given: AnswerReads, options: AnswerOptions, llm: LlmOptions = 
 
 ASK = AskingCommand(
     answers_stage,
-    "--images images/images.parquet --questions questions/questions.parquet --llm 'openai:gpt-4o-mini' --out answers "
+    f"--images images/images.parquet --questions questions/questions.parquet --llm {quoted('vision')} --out answers "
     "--budget 20",
 )
 
@@ -141,6 +142,6 @@ def vqascore_stage(given: WeighReads, options: WeighOptions, llm: LlmOptions = D
 
 VQASCORE = AskingCommand(
     vqascore_stage,
-    "--images images/images.parquet --prompts prompts/prompts.parquet --llm 'openai:gpt-4o-mini' --out vqascore "
+    f"--images images/images.parquet --prompts prompts/prompts.parquet --llm {quoted('weighing')} --out vqascore "
     "--budget 20",
 )

@@ -20,6 +20,7 @@ from culturekit.builders.judging.shown_images import AskedImages, ShownImages, p
 from culturekit.families.handles.inputs import roles_of
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Request
+from culturekit.llm.models import quoted
 from culturekit.metrics.ahead.dimensions import DIMENSIONS
 from culturekit.pipeline.steps.asking_stage import asking_images, usual_picture
 from culturekit.stages.stage import Stage
@@ -111,7 +112,7 @@ def extract_stage(given: ExtractReads, options: SceneOptions, llm: LlmOptions = 
 
 
 EXTRACT = AskingCommand(
-    extract_stage, "--images images/images.parquet --llm 'openai:gpt-4o-mini' --out extracted --budget 20"
+    extract_stage, f"--images images/images.parquet --llm {quoted('vision')} --out extracted --budget 20"
 )
 
 
@@ -125,7 +126,7 @@ def likert_stage(given: RateReads, options: SceneOptions, llm: LlmOptions = DEFA
 
 LIKERT = AskingCommand(
     likert_stage,
-    "--images images/images.parquet --prompts prompts/prompts.parquet --llm 'openai:gpt-4o-mini' --out likert "
+    f"--images images/images.parquet --prompts prompts/prompts.parquet --llm {quoted('vision')} --out likert "
     "--budget 20",
 )
 
@@ -141,5 +142,5 @@ def stereotype_scores_stage(given: StereotypeReads, options: SceneOptions, llm: 
 STEREOTYPES = AskingCommand(
     stereotype_scores_stage,
     "--images images/images.parquet --prompts prompts/prompts.parquet --stereotypes stereotypes/stereotypes.parquet "
-    "--llm 'openai:gpt-4o-mini' --out stereotyped --budget 20",
+    f"--llm {quoted('weighing')} --out stereotyped --budget 20",
 )

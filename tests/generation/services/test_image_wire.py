@@ -142,6 +142,27 @@ def test_slots_with_the_same_words_are_different_questions() -> None:
     assert keys[0] == keys[2] != keys[1]
 
 
+@pytest.mark.parametrize(
+    ("size", "words"),
+    [
+        ("848x1264", ("2:3", "1K")), ("896x1200", ("3:4", "1K")), ("768x1376", ("9:16", "1K")),
+        ("512x512", ("1:1", "512")), ("512x2048", ("1:4", "1K")), ("3072x384", ("8:1", "1K")),
+        ("1696x2528", ("2:3", "2K")), ("864x1184", ("3:4", "1K")),
+    ],
+)  # fmt: skip
+def test_the_pixels_of_every_generation_are_said_in_googles_words(size: str, words: tuple[str, str]) -> None:
+    assert shape_of_size(size) == words
+
+
+def test_a_shape_and_a_size_that_the_spec_states_are_sent_as_they_are() -> None:
+    spec = "google:gemini-3.1-flash-image?aspect_ratio=1:8&image_size=1K&image_price=0.1"
+    body = json.loads(IMAGE_SERVICES.make(spec).compose(question_of((request(),))).body)
+    assert body["generationConfig"] == {
+        "responseModalities": ["IMAGE"],
+        "imageConfig": {"aspectRatio": "1:8", "imageSize": "1K"},
+    }
+
+
 def test_a_size_in_pixels_is_said_in_googles_words() -> None:
     assert shape_of_size("1344x768") == ("16:9", "1K")
     assert shape_of_size("2048x2048") == ("1:1", "2K")

@@ -221,7 +221,7 @@ def test_nothing_is_bought_at_an_unknown_price(backend: str, plan: ImagePlan, tm
     ("backend", "said"),
     [
         ("google:imagen-4.0-generate-001", "shut"),
-        ("google:gemini-2.5-flash-image?aspect_ratio=2:1", "wrong"),
+        ("google:gemini-2.5-flash-image?aspect_ratio=wide", "wrong"),
         ("openai:gpt-image-1?n=11", "wrong"),
         ("openai:gpt-image-1?api=responses&n=2", "wrong"),
         ("openai", "name of a model"),
@@ -230,6 +230,17 @@ def test_nothing_is_bought_at_an_unknown_price(backend: str, plan: ImagePlan, tm
 def test_a_spec_that_cannot_work_is_refused(backend: str, said: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=said):
         buy(backend, tmp_path)
+
+
+def test_the_size_in_the_table_is_that_of_the_picture_and_not_of_the_request(tmp_path: Path) -> None:
+    with running_server() as server:
+        buy(google(server, model="gemini-3.1-flash-image", image_price=0.1), tmp_path, plan=ImagePlan(size="848x1264"))
+    rows = images_of(tmp_path)
+    assert rows.height
+    for row in rows.iter_rows(named=True):
+        assert json.loads(row["provider_params"])["aspectRatio"] == "2:3"
+        with Image.open(tmp_path / "out" / row["path"]) as picture:
+            assert (row["width"], row["height"]) == picture.size == (16, 16)
 
 
 def test_images_with_a_stated_price_are_counted_as_images(tmp_path: Path) -> None:

@@ -60,8 +60,8 @@ def listed(*, tokens: int = 100, batch: float = 0.5, dollars: float = 1.0) -> Pr
 
 
 def test_a_list_of_prices_is_held_to_what_can_be_true() -> None:
-    assert listed(tokens=1, batch=1.0, dollars=0.0).openai.batch == 1.0
-    assert listed(tokens=999_999, dollars=99_999.99).google.images["m"]["low"]["1K"] == 999_999
+    assert listed(tokens=1, batch=1.0, dollars=0.0).providers["openai"].batch == 1.0
+    assert listed(tokens=999_999, dollars=99_999.99).providers["google"].images["m"]["low"]["1K"] == 999_999
 
 
 @pytest.mark.parametrize("tokens", [0, 1_000_000])

@@ -1,0 +1,92 @@
+"""The models that culturekit knows by name, and how each is asked: data that stands in `models.yaml`."""
+
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from functools import cache
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import Field
+
+from culturekit.storage.package_data import shipped
+from culturekit.storage.yaml_model import StrictModel, load_model
+
+Role: TypeAlias = Literal["text", "text-small", "text-google", "vision", "weighing", "image-openai", "image-google"]
+Provider: TypeAlias = Literal["openai", "google"]
+Day: TypeAlias = Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$")]
+
+
+class Habits(StrictModel):
+    """How the models that one line names are asked; `models.yaml` says what each word means."""
+
+    names: tuple[str, ...] = ()
+    thinks: bool = False
+    stops_thinking: bool = False
+    samples: bool = False
+    efforts: tuple[str, ...] = ()
+    weighs_unthinking: bool = False
+    quality: str | None = None
+    rewriter: Literal["on", "off", "unknown"] = "unknown"
+    gone: bool = False
+
+
+class Shutting(StrictModel):
+    """When a provider shuts a model, and which role takes its place."""
+
+    on: Day
+    instead: Role
+
+
+class Pictures(StrictModel):
+    """What OpenAI bills for a picture as input, by model: a whole and each tile, or a factor on its patches."""
+
+    usual: str
+    tiles: Mapping[str, tuple[int, int]]
+    patches: Mapping[str, float]
+
+
+class Models(StrictModel):
+    """The file as a whole."""
+
+    checked: Day
+    sources: tuple[str, ...]
+    roles: Mapping[Role, str]
+    published: Mapping[str, Mapping[str, tuple[str, ...]]]
+    shut: Mapping[str, Shutting]
+    habits: Mapping[Provider, tuple[Habits, ...]]
+    pictures: Pictures
+
+
+@cache
+def known_models() -> Models:
+    """Read the file."""
+    return load_model(shipped("llm/models.yaml"), Models)
+
+
+def model_for(role: Role) -> str:
+    """Give the SPEC of a model that lives, for a role."""
+    return known_models().roles[role]
+
+
+def quoted(role: Role) -> str:
+    """Write the SPEC of a role for a shell."""
+    return f"'{model_for(role)}'"
+
+
+def habits_of(model: str, provider: Provider) -> Habits:
+    """Find how a model is asked, by the beginning of its name; a fine-tuned one is asked as what it was made from."""
+    name = model.removeprefix("models/").removeprefix("ft:")
+    lines = known_models().habits[provider]
+    return next((line for line in lines if any(fnmatchcase(name, f"{one}*") for one in line.names)), Habits())
+
+
+def published_models(paper: str) -> Mapping[str, tuple[str, ...]]:
+    """Give the SPECs that a paper published, by what each was asked for."""
+    return known_models().published[paper]
+
+
+def shut_among(paper: str) -> str:
+    """Say which models of a paper their providers shut, when, and what takes their place."""
+    specs = [spec for each in published_models(paper).values() for spec in each]
+    names = dict.fromkeys(spec.partition(":")[2].partition("?")[0] for spec in specs)
+    ends = [(name, known_models().shut[name]) for name in names if name in known_models().shut]
+    return "; ".join(f"{name} is shut on {end.on}: take {model_for(end.instead)}" for name, end in ends)

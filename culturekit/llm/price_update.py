@@ -1,0 +1,302 @@
+"""Renew what is known of prices: from a file or an address, in the form of this package or in that of LiteLLM."""
+
+import math
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+import yaml
+from pydantic import ValidationError
+
+from culturekit.errors import UpstreamUnavailable, UsageError
+from culturekit.llm.prices import (
+    ModelPrice,
+    Price,
+    PriceList,
+    ProviderPrices,
+    configured_prices,
+    image_sizes,
+    known_prices,
+    price_list,
+    prices_in,
+    read_prices,
+    today,
+)
+from culturekit.storage.atomic import write_atomically
+from culturekit.storage.yaml_model import validate
+from culturekit.storage.yaml_source import parse_yaml
+
+LARGEST = 50_000_000
+"""Bytes of a source; LiteLLM's list is under two million."""
+
+SECONDS = 60.0
+
+Provider: TypeAlias = Literal["openai", "google"]
+
+PROVIDERS: Mapping[str, Provider] = {"openai": "openai", "gemini": "google"}
+"""What LiteLLM calls providers; lists of Vertex fill gaps only, as it shuts models on days of its own."""
+
+VERTEX = "vertex_ai-language-models"
+PRICED = ("chat", "responses", "completion", "image_generation")
+"""Modes of LiteLLM that this package asks for."""
+
+STANDARD, DEFAULT_SIZE = "standard", "1K"
+"""Where LiteLLM states one price for all images of a model of Google."""
+
+
+@dataclass(frozen=True, slots=True)
+class Renewal:
+    """What an update found: models by name, with what changed in words."""
+
+    path: Path
+    new: tuple[str, ...]
+    changed: tuple[str, ...]
+    alike: int
+    left_out: int
+
+    def lines(self) -> Iterator[str]:
+        """Say it in words."""
+        for name in self.new:
+            yield f"new      {name}"
+        for name in self.changed:
+            yield f"changed  {name}"
+        left_out = f", {self.left_out:,} entries are left out: no price per token, or nobody asks them here"
+        yield (
+            f"{len(self.new):,} new, {len(self.changed):,} changed, {self.alike:,} as known"
+            f"{left_out if self.left_out else ''}"
+        )
+        yield f"written to {self.path}" if self.new or self.changed else "nothing to write"
+
+
+def update_prices(source: str) -> Renewal:
+    """Write what a source knows better into the user's file; lines of that file that the source lacks stay.
+
+    Raises:
+        UsageError: the source is not there, or is no list of prices.
+        UpstreamUnavailable: its address did not answer.
+    """
+    found, left_out = _read_source(source)
+    known = {(price.provider, price.model): price for price in known_prices()}
+    new: list[str] = []
+    changed: list[str] = []
+    alike = 0
+    merged = _user_file()
+    for provider, prices in found.providers.items():
+        lines = {}
+        for model, line in prices.models.items():
+            before = known.get((provider, model))
+            told = _differences(before, line)
+            if before is not None and not told:
+                alike += 1
+                continue
+            lines[model] = _dated(line, prices)
+            (new if before is None else changed).append(f"{model}: {told}" if told else model)
+        images = {model: sizes for model, sizes in prices.images.items() if sizes != _known_sizes(provider, model)}
+        changed += [f"{model}: tokens of its images" for model in images if model not in lines]
+        if lines or images:
+            merged[provider] = _merged(merged.get(provider), prices, lines, images)
+    path = configured_prices()
+    if new or changed:
+        _write(path, merged)
+    return Renewal(path, tuple(new), tuple(changed), alike, left_out)
+
+
+def get(url: str, headers: Mapping[str, str] | None = None, *, seconds: float = SECONDS) -> bytes:
+    """Read an address; with headers, which may hold a key, nobody is followed elsewhere.
+
+    Raises:
+        UpstreamUnavailable: there was no answer, or one that says no; the address is named without its headers.
+    """
+    opener = urllib.request.build_opener(*([_Stay] if headers else []))
+    try:
+        with opener.open(urllib.request.Request(url, headers=dict(headers or {})), timeout=seconds) as reply:
+            content: bytes = reply.read(LARGEST + 1)
+    except urllib.error.HTTPError as error:
+        error.close()
+        raise UpstreamUnavailable("the server says no", where=url, found=f"HTTP {error.code}") from None
+    except (OSError, ValueError) as error:
+        why = str(getattr(error, "reason", error))
+        raise UpstreamUnavailable("nothing came", where=url, found=why, hint="Try again later.") from None
+    if len(content) > LARGEST:
+        raise UpstreamUnavailable("more came than can be meant", where=url, expected=f"at most {LARGEST:,} bytes")
+    return content
+
+
+class _Stay(urllib.request.HTTPRedirectHandler):
+    """Follows nobody."""
+
+    def redirect_request(self, *_: Any) -> None:  # noqa: ANN401 - as urllib types it
+        """Give no other request: the reply is an error."""
+
+
+def _read_source(source: str) -> tuple[PriceList, int]:
+    """Read a source in whichever form it is; count the entries that are no prices for us."""
+    if source.startswith(("http://", "https://")):
+        content = get(source)
+    elif Path(source).is_file():
+        content = Path(source).read_bytes()
+    else:
+        raise UsageError(
+            "there is no such list of prices", expected="a file, or an address with http:// or https://", found=source
+        )
+    try:
+        listed = msgspec.json.decode(content)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        listed = None
+    if isinstance(listed, dict) and any(isinstance(one, dict) and "litellm_provider" in one for one in listed.values()):
+        return _from_litellm(listed, source)
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        raise UsageError("a list of prices is text", where=source, expected="YAML or JSON in UTF-8") from None
+    found = validate(parse_yaml(text, name=source), PriceList)
+    if not any(prices.models or prices.images for prices in found.providers.values()):
+        raise UsageError(
+            "there are no prices in it", where=source,
+            expected="`openai:` or `google:` with `models:`, as in `culturekit llm prices`, or the list of LiteLLM",
+        )  # fmt: skip
+    return found, 0
+
+
+def _from_litellm(listed: Mapping[str, Any], source: str) -> tuple[PriceList, int]:
+    """Take what LiteLLM knows of the models of OpenAI and Google.
+
+    Its dollars an image become tokens only where no tokens are known: those are a provider's own numbers.
+    """
+    models: dict[Provider, dict[str, ModelPrice]] = {"openai": {}, "google": {}}
+    images: dict[Provider, dict[str, dict[str, dict[str, int]]]] = {"openai": {}, "google": {}}
+    known = {(price.provider, price.model): price for price in known_prices()}
+    left_out, sized = 0, []
+    for name, entry in sorted(listed.items(), key=lambda item: _is_vertex(item[1])):
+        if not isinstance(entry, dict) or name == "sample_spec":
+            continue
+        provider = "google" if _is_vertex(entry) else PROVIDERS.get(str(entry.get("litellm_provider")))
+        *before, model = name.removeprefix("openai/").removeprefix("gemini/").removeprefix("vertex_ai/").split("/")
+        if provider is None or (_is_vertex(entry) and (model in models["google"] or not model.startswith("gemini"))):
+            continue
+        if before:
+            sized.append((provider, before, model, entry))
+        elif (line := _line_of(entry, known.get((provider, model)))) is None:
+            left_out += 1
+        else:
+            models[provider][model] = line
+            if (each := _amount(entry, "output_cost_per_image")) and provider == "google" and line.output:
+                images[provider][model] = {STANDARD: {DEFAULT_SIZE: _tokens(each, line)}}
+    for provider, before, model, entry in sized:
+        each = _amount(entry, "output_cost_per_image") or _amount(entry, "input_cost_per_image")
+        line, size = models[provider].get(model), before[-1].replace("-x-", "x")
+        if len(before) == 2 and each and line is not None and line.output:
+            images[provider].setdefault(model, {}).setdefault(before[0], {})[size] = _tokens(each, line)
+    for service, pictures in images.items():
+        for model, told in pictures.items():
+            kept = image_sizes(model, provider=service)
+            told |= {quality: {**told.get(quality, {}), **sizes} for quality, sizes in kept.items()}
+    if not any(models.values()):
+        raise UsageError(
+            "there are no prices of OpenAI or Google in it", where=source, expected="the list of LiteLLM, whole"
+        )
+    day = today().isoformat()
+    return PriceList(
+        **{
+            provider: ProviderPrices(source=source, date=day, models=models[provider], images=images[provider])
+            for provider in models
+            if models[provider]
+        }
+    ), left_out
+
+
+def _is_vertex(entry: object) -> bool:
+    return isinstance(entry, dict) and entry.get("litellm_provider") == VERTEX
+
+
+def _amount(entry: Mapping[str, Any], name: str) -> float | None:
+    value = entry.get(name)
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _per_million(usd: float) -> float:
+    return round(usd * 1e6, 6)
+
+
+def _tokens(usd: float, line: ModelPrice) -> int:
+    """Say how many output tokens cost that much, rounded up."""
+    return max(1, math.ceil(round(usd * 1e6 / line.output, 6)))
+
+
+def _line_of(entry: Mapping[str, Any], known: Price | None) -> ModelPrice | None:
+    """Make a line of an entry; the end of a model that is known and not told there is kept."""
+    sent, came = _amount(entry, "input_cost_per_token"), _amount(entry, "output_cost_per_token")
+    picture = _amount(entry, "output_cost_per_image_token")
+    came = max((one for one in (came, picture) if one is not None), default=None)
+    if not sent or not came or entry.get("mode") not in PRICED:  # 0 stands there for what nobody looked up
+        return None
+    cached, source = _amount(entry, "cache_read_input_token_cost"), entry.get("source")
+    told = entry.get("deprecation_date") if not _is_vertex(entry) else None
+    end: dict[str, Any] = {"shuts": told or None}
+    if known is not None and told in (None, "", known.shuts):
+        end = {"shuts": known.shuts, "earliest": known.earliest, "instead": known.instead}
+    try:
+        return ModelPrice(
+            input=_per_million(sent),
+            output=_per_million(came),
+            cached=None if cached is None else _per_million(cached),
+            source=source if isinstance(source, str) and source else None,
+            **end,
+        )
+    except ValidationError:
+        return None
+
+
+def _differences(before: Price | None, line: ModelPrice) -> str:
+    """Say in words what a line says otherwise than before."""
+    if before is None:
+        return f"{line.input:g} in, {line.output:g} out{f', shuts {line.shuts}' if line.shuts else ''}"
+    names = ("input", "output", "cached", "shuts", "earliest", "instead")
+    pairs = ((name, getattr(before, name), getattr(line, name)) for name in names)
+    return ", ".join(f"{name} {old} -> {new}" for name, old, new in pairs if old != new)
+
+
+def _dated(line: ModelPrice, prices: ProviderPrices) -> ModelPrice:
+    """Write into a line what held for all of its provider where it was read."""
+    return line.model_copy(update={"date": line.date or prices.date, "source": line.source or prices.source})
+
+
+def _known_sizes(provider: str, model: str) -> object:
+    files = [read_prices(configured_prices())] if configured_prices().is_file() else []
+    found = (one.providers[provider].images.get(model) for one in (*files, price_list()) if provider in one.providers)
+    return next(filter(None, found), None)
+
+
+def _user_file() -> dict[str, ProviderPrices]:
+    """Read what the user's file has; nothing where there is none."""
+    path = configured_prices()
+    return read_prices(path).providers if path.is_file() else {}
+
+
+def _merged(
+    before: ProviderPrices | None, prices: ProviderPrices, lines: Mapping[str, ModelPrice], images: Mapping[str, Any]
+) -> ProviderPrices:
+    """Put new lines over those of the user's file."""
+    return ProviderPrices(
+        source=prices.source,
+        date=prices.date,
+        batch=prices.batch if before is None else before.batch,
+        models={**({} if before is None else {k: _dated(v, before) for k, v in before.models.items()}), **lines},
+        images={**({} if before is None else before.images), **images},
+    )
+
+
+def _write(path: Path, providers: Mapping[str, ProviderPrices]) -> None:
+    """Write the user's file whole or not at all, once it is known to be read again."""
+    data = {name: prices.model_dump(exclude_defaults=True) for name, prices in providers.items()}
+    text = yaml.safe_dump(data, sort_keys=False, allow_unicode=True, default_flow_style=None, width=110)
+    text = (
+        f"# Prices that win over those of culturekit, line by line; culturekit llm prices update writes them.\n{text}"
+    )
+    prices_in(validate(parse_yaml(text, name=str(path)), PriceList))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, text.encode())

@@ -1,0 +1,185 @@
+"""Commands on models that end: warned of, refused, asked for all the same; and what providers list today."""
+
+import json
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from culturekit.cli.app import app
+from culturekit.errors import ConfigError, UsageError
+from culturekit.llm import prices
+from tests.conftest import SMALL
+from tests.generation.folder.folder_worlds import prompts
+from tests.loopback import served
+
+DEAD = '  - {name: gpt, backend: "openai:gpt-image-1?quality=low"}\n'
+SOURCE = """
+openai:
+  source: https://example.org/prices
+  date: "2026-11-20"
+  models:
+    gpt-image-1: {input: 5, output: 20, shuts: "2027-11-20", instead: gpt-image-2}
+"""
+
+
+@pytest.fixture(autouse=True)
+def late_november(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CULTUREKIT_TODAY", "2026-11-28")
+    monkeypatch.setattr(prices, "_warned", set())
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GEMINI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def typed(*words: object) -> Result:
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def generating(folder: Path, backend: str, *more: object) -> Result:
+    return typed("generate", "--backend", backend, "--prompts", prompts(folder), "--out", folder / "o", "--plan", *more)
+
+
+def recipe_with(line: str, folder: Path) -> Path:
+    path = folder / "recipe.yaml"
+    path.write_text(SMALL.read_text(encoding="utf-8").replace("diagnosis:", f"{line}diagnosis:"), encoding="utf-8")
+    return path
+
+
+def test_generate_refuses_a_model_that_is_shut_unless_told_to_go_on(tmp_path: Path) -> None:
+    ended = generating(tmp_path, "openai:gpt-image-1?quality=low")
+    assert isinstance(ended.exception, UsageError) and ended.exception.exit_code == 2
+    assert "gpt-image-1 was shut on 2026-10-23" in str(ended.exception) and "gpt-image-2" in str(ended.exception)
+    assert generating(tmp_path, "openai:gpt-image-1?quality=low", "--go-on").exit_code == 0
+
+
+def test_generate_without_a_plan_refuses_before_anything_is_sent(tmp_path: Path) -> None:
+    ended = typed(
+        "generate",
+        "--backend",
+        "openai:gpt-image-1?quality=low",
+        "--prompts",
+        prompts(tmp_path),
+        "--out",
+        tmp_path / "o",
+    )
+    assert isinstance(ended.exception, UsageError) and "was shut on 2026-10-23" in str(ended.exception)
+
+
+def test_generate_warns_once_of_a_model_that_is_shut_soon(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    assert generating(tmp_path, "openai:gpt-image-1.5?quality=low").exit_code == 0
+    assert caplog.text.count("gpt-image-1.5 is shut on 2026-12-01") == 1
+
+
+def test_a_recipe_with_a_model_that_is_shut_is_not_planned_unless_told_to_go_on(tmp_path: Path) -> None:
+    recipe, workdir = recipe_with(DEAD, tmp_path), tmp_path / "run"
+    ended = typed("plan", recipe, "--workdir", workdir)
+    assert isinstance(ended.exception, ConfigError) and "was shut on 2026-10-23" in str(ended.exception)
+    assert typed("plan", recipe, "--workdir", workdir, "--go-on").exit_code == 0
+    ended = typed("run", recipe, "--workdir", workdir, "--until", "graph")
+    assert ended.exit_code == 0, "a stage that is not run is not held against it"
+    ended = typed("run", recipe, "--workdir", workdir)
+    assert isinstance(ended.exception, ConfigError) and "was shut on 2026-10-23" in str(ended.exception)
+
+
+def test_a_stage_that_asks_refuses_too(tmp_path: Path) -> None:
+    ended = typed(
+        "questions", "build", "--prompts", prompts(tmp_path), "--llm", "openai:o1", "--plan", "--out", tmp_path / "q"
+    )
+    assert isinstance(ended.exception, UsageError) and "o1 was shut on 2026-10-23" in str(ended.exception)
+
+
+def test_a_file_of_prices_wins_for_one_command(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.yaml"
+    mine.write_text(SOURCE)
+    told = generating(tmp_path, "openai:gpt-image-1?quality=low", "--prices", mine, "--json")
+    assert told.exit_code == 0
+    assert json.loads(told.stdout)["source"] == "https://example.org/prices, 2026-11-20"
+    listed = json.loads(typed("llm", "prices", "gpt-image-1", "--prices", mine, "--json").stdout)
+    assert listed[0]["output"] == 20
+    assert json.loads(typed("llm", "prices", "gpt-image-1", "--json").stdout)[0]["output"] == 40
+    assert isinstance(typed("llm", "prices", "--prices", tmp_path / "none.yaml").exception, UsageError)
+
+
+def test_an_update_is_told_and_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    (tmp_path / "mine.yaml").write_text(SOURCE)
+    told = typed("llm", "prices", "update", tmp_path / "mine.yaml")
+    assert (
+        "changed  gpt-image-1: output 40.0 -> 20.0, cached 1.25 -> None, shuts 2026-10-23 -> 2027-11-20" in told.stdout
+    )
+    assert (tmp_path / "config/culturekit/prices.yaml").is_file()
+    assert "2027-11-20" in typed("llm", "prices", "gpt-image-1").stdout
+
+
+def test_images_of_an_unknown_model_and_any_quality_are_planned_with_a_stated_price(tmp_path: Path) -> None:
+    unknown = generating(tmp_path, "openai:gpt-image-9?quality=max&size=3000x1000&price=5/30", "--json")
+    assert unknown.exit_code == 0, unknown.exception
+    assert json.loads(unknown.stdout)["each"] == pytest.approx(7050 * 30 / 1e6)
+    ended = generating(tmp_path, "google:gemini-9-image?aspect_ratio=1:8&image_size=8K&price=1/60")
+    assert ended.exit_code == 0, ended.exception
+    ended = generating(tmp_path, "openai:gpt-image-9?quality=max")
+    assert isinstance(ended.exception, UsageError) and "is not known" in str(ended.exception)
+
+
+class Lists(BaseHTTPRequestHandler):
+    """The lists of models of both providers, to whoever has the key; Google's has two pages."""
+
+    def do_GET(self) -> None:
+        keys = (self.headers.get("Authorization"), self.headers.get("x-goog-api-key"))
+        body: dict[str, object] | None = None
+        if self.path == "/v1/models" and keys[0] == "Bearer sk-of-a-test":
+            ids = {"gpt-5.4": None, "gpt-4o-2024-08-06": "2027-01-14", "gpt-4o": "2027-01-14", "gpt-5.2": "2026-12-20"}
+            body = {"data": [{"id": name, "object": "model", "shutdown_date": day} for name, day in ids.items()]}
+        elif self.path.startswith("/v1beta/models") and keys[1] == "goog-of-a-test":
+            last = "pageToken=p%202" in self.path
+            body = {"models": [{"name": f"models/{'gemini-2.5-flash-image' if last else 'gemini-2.5-flash'}"}]}
+            body |= {} if last else {"nextPageToken": "p 2"}
+        content = json.dumps(body or {"error": "no"}).encode()
+        self.send_response(200 if body else 401)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *parts: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def lists(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    with served(Lists) as url:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{url}/v1")
+        monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", url)
+        yield url
+
+
+def found_by_doctor(*more: object) -> dict[str, tuple[str, str]]:
+    checks = json.loads(typed("doctor", "--models", "--json", *more).stdout)["checks"]
+    return {one["name"]: (one["level"], one["found"]) for one in checks if one["group"] == "models"}
+
+
+def test_the_doctor_asks_both_providers(lists: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-a-test")
+    monkeypatch.setenv("GEMINI_API_KEY", "goog-of-a-test")
+    found = found_by_doctor("--recipe", recipe_with(DEAD, tmp_path))
+    assert found["openai:gpt-5.4"] == ("ok", "alive")
+    assert found["openai:gpt-4o"] == ("ok", "shuts on 2027-01-14; gpt-6-luna takes its place")
+    assert found["openai:gpt-5.2"] == ("ok", "shuts on 2026-12-20; the list of prices does not say so")
+    assert found["openai:gpt-5.2-pro"] == ("absent", "not listed")
+    assert found["openai:o1"] == ("absent", "shut on 2026-10-23; gpt-5.6-sol takes its place")
+    assert found["openai:gpt-image-1"][0] == "broken", "the recipe needs it"
+    assert found["google:gemini-2.5-flash-image"] == ("ok", "alive")
+    assert found["google:gemini-2.5-flash"][1].startswith("shuts on 2026-12-01")
+
+
+def test_the_doctor_says_where_a_key_is_missing_or_wrong(
+    lists: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    found = found_by_doctor("--recipe", recipe_with(DEAD, tmp_path))
+    assert found["openai"][0] == "absent" and found["openai"][1].startswith("not asked: there is no key")
+    assert found["openai:gpt-image-1"] == ("broken", "shut: 2026-10-23, by the list of prices")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-a-wrong-one")
+    level, said = found_by_doctor()["openai"]
+    assert level == "broken" and "sk-a-wrong-one" not in said
+    assert isinstance(typed("doctor", "--recipe", "cube").exception, UsageError)
