@@ -15,6 +15,7 @@ from culturekit.stages.stage import Stage
 from culturekit.storage.atomic import write_atomically
 from culturekit.storage.digests import canonical_json
 from culturekit.storage.stage_folder import hold
+from culturekit.storage.yaml_source import as_json
 
 LOCK = ".lock"
 
@@ -49,7 +50,7 @@ def run_recipe(
     if refused := refusals(stages, workdir):
         raise ConfigError([Problem(str(error), ", ".join(names)) for error, names in refused])
     record = {
-        **recipe.model_dump(mode="json"),
+        **as_json(recipe),
         "stages": [stage.name for stage in planned if stage.name != roles.REPORT.form],
     }
     workdir.mkdir(parents=True, exist_ok=True)

@@ -15,6 +15,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
+import orjson
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
@@ -172,7 +173,13 @@ Values = TypeVar("Values", bound=Sequence[Any])
 class StrictModel(BaseModel):
     """A mapping that allows no key it does not know."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, ser_json_inf_nan="strings")
+
+
+def as_json(model: BaseModel) -> dict[str, Any]:
+    """Give the keys and values of a model as JSON has them; an infinite number is text, as JSON knows none."""
+    found: dict[str, Any] = orjson.loads(model.model_dump_json())
+    return found
 
 
 def not_empty(values: Values) -> Values:

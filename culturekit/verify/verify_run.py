@@ -50,6 +50,7 @@ from culturekit.stages.stage_command import AskingCommand, StageCommand
 from culturekit.storage.atomic import remove_strays
 from culturekit.storage.digests import JOURNAL, MANIFEST, InputRecord, Manifest, canonical_json, read_manifest
 from culturekit.storage.spreadsheet_cells import export_table
+from culturekit.storage.yaml_source import as_json
 from culturekit.verify.chain import (
     Finding,
     FinishedStage,
@@ -213,7 +214,7 @@ def _stages_of(path: Path, ledger: Ledger, *, alone: bool) -> dict[str, Stage]:
     run = wired(recipe, path.parent)
     stages = {step.stage.name: step.stage for step in run.steps}
     listed = [name for name in stages if name != REPORT.form]
-    whole = {**recipe.model_dump(mode="json"), "plugins": stated, "stages": listed}
+    whole = {**as_json(recipe), "plugins": stated, "stages": listed}
     if not alone and canonical_json(whole) + b"\n" != content:
         names = [name for name in sorted({*whole, *record}) if whole.get(name) != record.get(name)]
         ledger.broken(
