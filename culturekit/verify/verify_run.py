@@ -216,12 +216,24 @@ def _stages_of(path: Path, ledger: Ledger, *, alone: bool) -> dict[str, Stage]:
     listed = [name for name in stages if name != REPORT.form]
     whole = {**as_json(recipe), "plugins": stated, "stages": listed}
     if not alone and canonical_json(whole) + b"\n" != content:
-        names = [name for name in sorted({*whole, *record}) if whole.get(name) != record.get(name)]
-        ledger.broken(
-            "recipe", RECIPE_RECORD, "is not what a run writes of its recipe", found=", ".join(names) or "other bytes"
-        )
+        names = ", ".join(name for name in sorted({*whole, *record}) if whole.get(name) != record.get(name))
+        if canonical_json(_completed(record, whole)) == canonical_json(whole) and names:
+            ledger.finding("recipe", RECIPE_RECORD, "lacks keys that a run of this version writes", found=names)
+        else:
+            ledger.broken(
+                "recipe", RECIPE_RECORD, "is not what a run writes of its recipe", found=names or "other bytes"
+            )
     ledger.count("recipes wired again")
     return stages
+
+
+def _completed(record: Any, whole: Any) -> Any:  # noqa: ANN401 - what JSON holds
+    """Add to a record of an earlier version the keys that it does not know, as they are where nobody states them."""
+    if isinstance(record, dict) and isinstance(whole, dict):
+        return {**whole, **{name: _completed(value, whole.get(name)) for name, value in record.items()}}
+    if isinstance(record, list) and isinstance(whole, list) and len(record) == len(whole):
+        return [_completed(*pair) for pair in zip(record, whole, strict=True)]
+    return record
 
 
 class _ThisProcess:

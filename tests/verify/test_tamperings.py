@@ -294,6 +294,9 @@ TAMPERINGS = {
     ),
     "countries of the recipe": Tampering(in_recipe("countries", to=["JP", "FR"]), 4, "candidates: is not the stage"),
     "scores of the recipe": Tampering(in_recipe("scores", "confidence", to=0.8), 4, "scores: is not the stage"),
+    "a recipe of a version with fewer keys": Tampering(
+        in_recipe("models", 0, "buying", to={}), 1, "lacks keys that a run of this version writes"
+    ),
     "a key of no recipe": Tampering(in_recipe("verified", to=True), 4, "recipe.json: gives no run here"),
     "spaces in the recipe": Tampering(in_text("recipe.json", ":", ": "), 4, "recipe.json: is not what a run writes"),
     "no recipe": Tampering(lambda root: (root / "recipe.json").unlink(), 4, "recipe.json: is gone", sealed=False),
