@@ -128,7 +128,7 @@ def test_a_recipe_scores_reports_and_verifies_them(tmp_path: Path, run_copy: Pat
     assert answer.returncode == 0, answer.stderr
     page = (run_copy / "report/report.html").read_text(encoding="utf-8")
     verdicts = json.loads(culturekit("verify", run_copy, "--json").stdout)
-    assert verdicts["exit_code"] == 0
+    assert verdicts["exit_code"] == 0, "\n".join(f"{x}" for x in verdicts["findings"])
     for title, folder, count in (
         ("Evenness of what the images of a prompt show", "metric-geodiv", 3),
         ("What naming a country adds", "metric-cure", 6),

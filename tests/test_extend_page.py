@@ -54,7 +54,7 @@ def test_dishes_and_belgium_as_the_page_says(tmp_path: Path, small_run: Path) ->
 
 
 @pytest.mark.endtoend
-def test_instruments_and_festivals_from_a_list_to_the_report(tmp_path: Path) -> None:
+def test_instruments_and_festivals_from_a_list_to_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = PAGE.read_text(encoding="utf-8")
     for name, kind, text in blocks():
         if page.index(text) < page.index("## A list instead"):
@@ -73,4 +73,6 @@ def test_instruments_and_festivals_from_a_list_to_the_report(tmp_path: Path) -> 
     scores = pl.read_parquet(run / "scores/scores.parquet").drop_nulls("concept")
     assert set(scores["concept"]) == {"instruments", "festivals"}
     assert "Festivals" in (run / "report/report.html").read_text(encoding="utf-8").title()
-    assert json.loads(culturekit("verify", run, "--json").stdout)["exit_code"] == 0
+    monkeypatch.chdir(tmp_path)  # the recipe names files from where it was typed
+    verified = json.loads(culturekit("verify", run, "--json").stdout)
+    assert verified["exit_code"] == 0, "\n".join(f"{each}" for each in verified["findings"])

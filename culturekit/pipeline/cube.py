@@ -496,7 +496,7 @@ def wire_metrics(recipe: Recipe, run: Run) -> None:
         "quality": run.tables(roles.QUALITY),
         "values": {"values-0": run.values_of(roles.SCORES)},
     }
-    for name, stated in recipe.metrics.items():
+    for name, stated in sorted(recipe.metrics.items()):
         run.add(bound_stage(name, stated, tables, seed=recipe.seed), roles.METRIC, variant=name)
 
 

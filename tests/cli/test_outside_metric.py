@@ -140,7 +140,7 @@ def test_a_recipe_names_it_and_the_report_shows_it(recipe: Path, run_copy: Path)
     assert "Evenness of what the images of a prompt show" in page
     assert f"n = {rows['n'][0]}, row 0 of metric-geodiv/scores.parquet" in page
     verdicts = json.loads(culturekit("verify", run_copy, "--json").stdout)
-    assert verdicts["exit_code"] == 0
+    assert verdicts["exit_code"] == 0, "\n".join(f"{each}" for each in verdicts["findings"])
     of_it = [each["verdict"] for each in verdicts["scores"] if each["folder"] == "metric-geodiv"]
     assert of_it == ["verified"] * rows.height
 

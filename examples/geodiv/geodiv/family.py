@@ -67,7 +67,7 @@ def score_geodiv(matches: pl.DataFrame, options: GeodivOptions) -> Scored:
     nearest = matches.filter(rank=1)
     seen = nearest.filter(~pl.col("abstained")).drop_nulls([*CELL, options.level])
     even = (
-        seen.group_by(*CELL, options.level).len().group_by(CELL)
+        seen.group_by(*CELL, options.level).len().sort(*CELL, options.level).group_by(CELL)
         .agg(value=pl.col("len").entropy(), images=pl.col("len").sum()).sort(CELL)
     )  # fmt: skip
     rows: list[Row] = []

@@ -251,7 +251,7 @@ SCRIPT = """
 import sys, os
 from pathlib import Path
 from culturekit.cli import main
-from culturekit.generation.finetuning import lora_training
+from culturekit.generation.diffusion import lora_training
 step = lora_training.LoraTraining.step
 def told(self, number):
     step(self, number)
