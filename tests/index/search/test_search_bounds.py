@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 
 from culturekit.index.encoder import Vectors
 from culturekit.index.search.flat_candidates import Candidates, scan_error
-from culturekit.index.search.flat_torch import GROUP, as_bytes, query_bytes, turned, turning
 from culturekit.index.search.search import exact_scores
+
+pytest.importorskip("torch")
+from culturekit.index.search.flat_torch import GROUP, as_bytes, query_bytes, turned, turning  # noqa: E402
 
 
 def unit(vectors: Vectors) -> Vectors:
