@@ -12,7 +12,7 @@ from culturekit.index.search.flat_candidates import Candidates, scan_error
 from culturekit.index.search.search import exact_scores
 
 pytest.importorskip("torch")
-from culturekit.index.search.flat_torch import GROUP, as_bytes, query_bytes, turned, turning  # noqa: E402
+from culturekit.index.search.flat_torch import GROUP, as_bytes, query_bytes, turned, turning
 
 
 def unit(vectors: Vectors) -> Vectors:
