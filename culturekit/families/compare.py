@@ -308,8 +308,6 @@ OF_EACH_AUDIT = (
 )
 """Parameters of corrected scores that say something of one model's audit; without them the scores are the same."""
 
-RANKED_PLACE = ("benchmark", "concept", "country", "group")
-
 
 @dataclass(frozen=True, slots=True)
 class RankReads:
@@ -381,13 +379,13 @@ def same_scores(scores: pl.DataFrame) -> Iterator[list[dict[str, Any]]]:
     """Give the rows of each corrected score that two models or more have, in the order of the models."""
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     check_ranges(scores)
-    known = scores.filter(pl.col("value").is_finite()).sort("metric", "model", *RANKED_PLACE, "params")
+    known = scores.filter(pl.col("value").is_finite()).sort("metric", "model", *PLACE, "params")
     for row in known.iter_rows(named=True):
         params = parsed(row["params"])
         if params.get("labels") != "corrected" or row["ci_low"] is None or row["ci_high"] is None:
             continue
         of = {name: value for name, value in params.items() if name not in OF_EACH_AUDIT}
-        key = (row["metric"], *(row[name] for name in RANKED_PLACE), canonical_json(of).decode())
+        key = (row["metric"], *(row[name] for name in PLACE), canonical_json(of).decode())
         groups.setdefault(key, []).append({**row, "of": of, "marked": params.get("marked", [])})
     for rows in groups.values():
         models = [row["model"] for row in rows]
@@ -405,7 +403,7 @@ def pair_of(first: dict[str, Any], second: dict[str, Any]) -> Found:
     interval, p = difference_of(sides[0], sides[1], confidence=float(first["of"]["confidence"]))
     names = {"a": first["model"], "b": second["model"], **marks_of(first, second)}
     params: dict[str, object] = {"metric": first["metric"], "of": first["of"], **names, "target": "these"}
-    place = {"model": f"{first['model']} - {second['model']}", **{name: first[name] for name in RANKED_PLACE}}
+    place = {"model": f"{first['model']} - {second['model']}", **{name: first[name] for name in PLACE}}
     family = (first["metric"], first["benchmark"], canonical_json(first["of"]))
     return Found(family, place, params, Comparison(interval.value, interval, p, p, 2, 2, 0))
 
@@ -451,5 +449,5 @@ def rank_rows(
         params = {"metric": row["metric"], "of": row["of"], "models": len(rows), "correction": options.correction}
         params |= marks_of(*rows)
         answer = Interval(float(rank), float(low), float(high), row["n"], "these")
-        place = {name: row[name] for name in RANKED_PLACE}
+        place = {name: row[name] for name in PLACE}
         yield statistic_row("model_rank", answer=answer, params=params, model=row["model"], **place)

@@ -161,7 +161,6 @@ def design_effect(wrong: NDArray[np.bool_], artifacts: NDArray[np.int64]) -> flo
     return max(1.0, between / (rate * (1 - rate) / count))
 
 
-CALIBRATION_CONFIDENCE = 0.95
 MOST_REFERENCES = 20_000
 """References tried at most; of more, as many are drawn by the hash of their names."""
 
@@ -269,7 +268,7 @@ def calibrate(work: Work, comparison: Comparison, known: Known, *, max_error: fl
         tried["wrong"].to_numpy(),
         tried["artifact"].to_numpy(),
         max_error=max_error,
-        confidence=CALIBRATION_CONFIDENCE,
+        confidence=CONFIDENCE,
     )
 
 
@@ -297,7 +296,7 @@ def described(found: Abstention, known: Known, max_error: float, *, images: int,
     point = found.chosen
     notes: dict[str, object] = {
         "max_error": max_error,
-        "confidence": CALIBRATION_CONFIDENCE,
+        "confidence": CONFIDENCE,
         "calibrated_on": known.kind,
         "references": found.references,
         "artifacts": found.artifacts,
@@ -308,9 +307,7 @@ def described(found: Abstention, known: Known, max_error: float, *, images: int,
         "limit": "These pictures are not the images that were mapped: what a model makes may be harder to recognise.",
     }
     if point is not None:
-        bounds = error_bounds(
-            point.wrong, point.accepted, clustering=found.clustering, confidence=CALIBRATION_CONFIDENCE
-        )
+        bounds = error_bounds(point.wrong, point.accepted, clustering=found.clustering, confidence=CONFIDENCE)
         notes |= {
             "threshold": point.threshold,
             "accepted": point.accepted,

@@ -33,8 +33,6 @@ from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, Clustered, I
 
 # Means and shares over images that come in prompts, every image weighing the same, with their intervals.
 
-Values = NDArray[np.float64]
-
 
 @dataclass(frozen=True, slots=True)
 class Scatter:
@@ -107,7 +105,7 @@ def in_clusters(
     return data, "population" if clusters is None else target
 
 
-def middle(values: Values) -> float:
+def middle(values: Floats) -> float:
     """Average, exactly when all are equal."""
     return float(values[0] + (values - values[0]).mean())
 
