@@ -16,7 +16,7 @@ demo: .venv/core
 
 # Three rings, each beside the others: CONTRIBUTING.md says which to run for which change.
 PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal
-QUICK := config families metrics records storage test_architecture.py test_errors.py test_registry.py
+QUICK := config core metrics scores test_architecture.py test_errors.py test_registry.py
 ELSEWHERE := not external and not gpu and not labelstudio and not real
 SEED ?= $(shell date +%s)
 

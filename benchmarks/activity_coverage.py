@@ -21,32 +21,14 @@ import polars as pl
 from coverage_of_runs import Told, measure
 from withheld import scored_or_none
 
-from culturekit.annotate.rated_sample import rated_sample
 from culturekit.builders.judging.image_judge import vqa_request
 from culturekit.builders.judging.scene_judge import Descriptors
 from culturekit.builders.judging.simulated_people import SimulatedPeople
 from culturekit.builders.simulated import simulated_model
 from culturekit.builders.simulated.form_answers import scene_answers
 from culturekit.builders.simulated.simulated_model import SimulatedModel, make
-from culturekit.families.ahead import AheadInput, AheadOptions, PhraseVectors, score_ahead
-from culturekit.families.handles.image_levels import country_groups
-from culturekit.families.judged import JudgedOptions, score_judged
-from culturekit.generation.simulated.scenes.scenes_backend import DIMENSIONS, Options, Scene, scene_of, world
-from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
-from culturekit.llm.client import Image, Request
-from culturekit.pipeline.cultivate import CORRECTED
-from culturekit.pipeline.steps.index_stages import embed_stage
-from culturekit.pipeline.steps.scene_stages import (
-    SCALE,
-    answers_of,
-    candidates,
-    gaps_in,
-    grouped_values_stage,
-    said_of,
-    scene_items_stage,
-    write_marks,
-)
-from culturekit.records.schemas import (
+from culturekit.core.registry import parse_spec
+from culturekit.core.schemas import (
     ANNOTATIONS,
     AUDIT_SAMPLE,
     DESCRIPTORS,
@@ -56,9 +38,27 @@ from culturekit.records.schemas import (
     SCENE_ITEMS,
     VALUES,
 )
-from culturekit.records.work import Work
-from culturekit.registry import parse_spec
-from culturekit.storage.tables import read_table, write_table
+from culturekit.core.tables import read_table, write_table
+from culturekit.core.work import Work
+from culturekit.generation.simulated.scenes.scenes_backend import DIMENSIONS, Options, Scene, scene_of, world
+from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
+from culturekit.llm.client import Image, Request
+from culturekit.people.rated_sample import rated_sample
+from culturekit.recipes.cultivate.recipe import CORRECTED
+from culturekit.recipes.cultivate.scene_stages import (
+    SCALE,
+    answers_of,
+    candidates,
+    gaps_in,
+    grouped_values_stage,
+    said_of,
+    scene_items_stage,
+    write_marks,
+)
+from culturekit.recipes.steps.index_stages import embed_stage
+from culturekit.scores.ahead import AheadInput, AheadOptions, PhraseVectors, score_ahead
+from culturekit.scores.image_levels import country_groups
+from culturekit.scores.judged import JudgedOptions, score_judged
 
 RUNS, SEED = 200, 20261123
 COUNTRIES = ("US", "FR", "IR", "BR")

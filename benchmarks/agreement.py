@@ -19,9 +19,9 @@ import polars as pl
 import scipy.stats  # noqa: F401 - loaded once, before anything is timed
 from recording import record
 
-from culturekit.families.agreement import AgreementOptions, score_agreement
-from culturekit.records.schemas import ANNOTATIONS, RATED_ITEMS
-from culturekit.storage.tables import write_table
+from culturekit.core.schemas import ANNOTATIONS, RATED_ITEMS
+from culturekit.core.tables import write_table
+from culturekit.scores.agreement import AgreementOptions, score_agreement
 
 POOLS = ("Africa", "Europe", "Southeast Asia")
 ITEMS = 576

@@ -11,8 +11,8 @@ import polars as pl
 from numpy.typing import NDArray
 from recording import record
 
-from culturekit.metrics.scoring.ladder import rungs
 from culturekit.metrics.statistics.intervals import Target
+from culturekit.scores.ladder import rungs
 
 RUNS = 2000
 REFERENCES, DIMENSIONS = 6, 5

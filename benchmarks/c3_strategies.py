@@ -20,16 +20,16 @@ from culturekit.builders.captions.pairs import SelectOptions, select_pairs
 from culturekit.builders.judging.simulated_people import SimulatedPeople
 from culturekit.builders.simulated.simulated_encoder import SimulatedEncoder, things_of
 from culturekit.builders.simulated.simulated_model import CAPTIONING, LOOKING, Manner, Options
-from culturekit.families.c3 import C3Options, score_c3
-from culturekit.families.handles.inputs import LabelledVectors
+from culturekit.core.schemas import ANNOTATIONS
+from culturekit.core.schemas import VALUES as VALUES_TABLE
 from culturekit.generation.simulated.scenes.scenes_backend import Options as Dials
 from culturekit.generation.simulated.scenes.scenes_backend import all_named, scene_of, spoken, world
 from culturekit.llm.client import Image
-from culturekit.pipeline.c3 import EVERY
-from culturekit.pipeline.steps.caption_stages import worth_of
-from culturekit.pipeline.steps.caption_world_stages import alt_text, pair_truth, ratings_of
-from culturekit.records.schemas import ANNOTATIONS
-from culturekit.records.schemas import VALUES as VALUES_TABLE
+from culturekit.recipes.c3.recipe import EVERY
+from culturekit.recipes.c3.stages import worth_of
+from culturekit.recipes.c3.world_stages import alt_text, pair_truth, ratings_of
+from culturekit.scores.c3 import C3Options, score_c3
+from culturekit.scores.inputs import LabelledVectors
 
 WORLDS, EACH, KEPT, RATERS = 100, 56, 0.2, 3
 """Worlds, pictures of each of 36 activities in a world, the share that is kept, and people who rate a pair."""

@@ -18,20 +18,20 @@ import polars as pl
 from coverage_of_runs import Told, measure
 from withheld import scored_or_none
 
-from culturekit.annotate.rated_sample import rated_sample
 from culturekit.builders.judging.image_judge import vqa_request
 from culturekit.builders.judging.simulated_people import SimulatedPeople
 from culturekit.builders.simulated import simulated_model
 from culturekit.builders.simulated.simulated_model import Manner, Options, composed, make
 from culturekit.config.load import find_recipe, load_any_recipe
-from culturekit.families.judged import JudgedOptions, score_judged
+from culturekit.core.registry import parse_spec
+from culturekit.core.schemas import ANNOTATIONS, IMAGES, PROMPTS, VALUES
 from culturekit.generation.simulated.scenes.scenes_backend import Options as Dials
 from culturekit.generation.simulated.scenes.scenes_backend import Scene, named_in, scene_of
 from culturekit.llm.client import Image
-from culturekit.pipeline.c3 import C3, PRESENCE, VQASCORE
-from culturekit.pipeline.steps.caption_world_stages import image_truth, ratings_of
-from culturekit.records.schemas import ANNOTATIONS, IMAGES, PROMPTS, VALUES
-from culturekit.registry import parse_spec
+from culturekit.people.rated_sample import rated_sample
+from culturekit.recipes.c3.recipe import C3, PRESENCE, VQASCORE
+from culturekit.recipes.c3.world_stages import image_truth, ratings_of
+from culturekit.scores.judged import JudgedOptions, score_judged
 
 RUNS, SEED, MANY, COUNTRY = 200, 20261124, 4000, "CN"
 """Of the runs; and how many captions make the true value of a model."""

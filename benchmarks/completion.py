@@ -20,13 +20,13 @@ from recording import record
 
 from culturekit.builders.completing.completion import CompletionInputs, complete
 from culturekit.builders.completing.completion_names import CompletionLimits
+from culturekit.core.engines import LocalEngine
+from culturekit.core.schemas import CANDIDATES, DROPS, ITEMS, KEPT, STATEMENTS
+from culturekit.core.tables import save_parquet, write_table
+from culturekit.core.work import Work
 from culturekit.kg.concepts import load_concept
 from culturekit.kg.countries import by_qid
 from culturekit.llm.client import Reply, Request
-from culturekit.pipeline.workers.engines import LocalEngine
-from culturekit.records.schemas import CANDIDATES, DROPS, ITEMS, KEPT, STATEMENTS
-from culturekit.records.work import Work
-from culturekit.storage.tables import save_parquet, write_table
 
 CONCEPTS = ("art", "cuisine", "landmarks")
 COUNTRIES = ("BR", "FR", "IN", "IT", "JP", "NG", "TR", "US")

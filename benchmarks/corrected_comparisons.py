@@ -22,10 +22,10 @@ from recording import record
 from scipy.stats import ttest_ind
 from simulated_worlds import WORLDS, draw_images, matches_of, shares_of_models
 
-from culturekit.families.compare import RankOptions, score_ranks
+from culturekit.core.schemas import SCORES
 from culturekit.metrics import vendi_batches
 from culturekit.metrics.diversity.kernel_diversity import STANDARD_KERNELS
-from culturekit.records.schemas import SCORES
+from culturekit.scores.compare import RankOptions, score_ranks
 
 KERNEL = "country"
 CLEAR, UNCLEAR = "1 x 400", "1 x 400, accuracy .6"

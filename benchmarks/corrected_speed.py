@@ -11,10 +11,10 @@ import polars as pl
 from country_models import AUDITED, PARENTS, SIZE, audited, mapping, models
 from recording import record
 
+from culturekit.core.schemas import AUDITS
 from culturekit.metrics import audit_sample, vendi_corrected
 from culturekit.metrics.corrected.corrected_diversity import correct_counts
 from culturekit.metrics.corrected.expected_diversity import expected_diversity
-from culturekit.records.schemas import AUDITS
 
 REPLICATES, IMAGES = 100, 1_000_000
 

@@ -11,8 +11,8 @@ from recording import RESULTS
 from scipy.stats import binomtest, kendalltau
 from simulated_worlds import WORLDS
 
-from culturekit.families.qvs import WITH_AUDITS
 from culturekit.metrics.diversity.kernel_diversity import STANDARD_KERNELS
+from culturekit.scores.qvs import WITH_AUDITS
 
 __all__ = ["HEAD", "SUMS", "added", "recorded", "rows_of", "seeds_of", "sums_of"]
 

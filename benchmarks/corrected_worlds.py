@@ -45,8 +45,8 @@ from simulated_worlds import (
     shares_of_models,
 )
 
-from culturekit.defaults import CONFIDENCE
-from culturekit.errors import UsageError
+from culturekit.core.defaults import CONFIDENCE
+from culturekit.core.errors import UsageError
 from culturekit.metrics import audit_sample
 from culturekit.metrics.corrected.corrected_diversity import CorrectedImages
 from culturekit.metrics.corrected.expected_diversity import expected_diversity

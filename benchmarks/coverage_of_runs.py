@@ -11,7 +11,7 @@ import numpy as np
 import orjson
 from recording import record
 
-from culturekit.storage.atomic import write_atomically
+from culturekit.core.atomic import write_atomically
 
 __all__ = ["Told", "measure"]
 

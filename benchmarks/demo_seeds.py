@@ -13,8 +13,8 @@ from recording import record
 from scipy.stats import kendalltau
 
 from culturekit.config.load import find_recipe, load_any_recipe
-from culturekit.pipeline.run_recipe import run_recipe
-from culturekit.pipeline.workers.engines import LocalEngine
+from culturekit.core.engines import LocalEngine
+from culturekit.recipes.run_recipe import run_recipe
 from culturekit.report.charts import ModelLine, model_lines
 from culturekit.report.headline import headline_lines
 from culturekit.report.run_folders import RunFolders

@@ -22,13 +22,13 @@ import polars as pl
 from PIL import Image, ImageFilter
 from recording import record
 
+from culturekit.core.digests import digest_file
+from culturekit.core.engines import LocalEngine, available_cores
+from culturekit.core.pictures.picture_reading import ReadPicture, picture_from
+from culturekit.core.schemas import IMAGES
 from culturekit.index.embedding.embedding import embed
 from culturekit.index.embedding.embedding_encoders import encoder_of, encoding_pool
 from culturekit.index.encoder import ImageEncoder, Prepared
-from culturekit.pipeline.workers.engines import LocalEngine, available_cores
-from culturekit.records.schemas import IMAGES
-from culturekit.storage.digests import digest_file
-from culturekit.storage.picture_reading import ReadPicture, picture_from
 
 Item = TypeVar("Item")
 
@@ -63,7 +63,7 @@ def pictures(folder: Path, count: int, suffix: str) -> pl.DataFrame:
 
 def vision_model(folder: Path, *, width: int = 768, depth: int = 12, patch: int = 32) -> str:
     """Save a vision transformer, by default of the size of CLIP's ViT-B/32, of random weights, and give its SPEC."""
-    importlib.import_module("culturekit.torch_places").mend_torchvision()
+    importlib.import_module("culturekit.core.torch_places").mend_torchvision()
     torch, transformers = importlib.import_module("torch"), importlib.import_module("transformers")
     torch.manual_seed(0)
     config = transformers.Dinov2Config(hidden_size=width, num_hidden_layers=depth, num_attention_heads=width // 64,

@@ -23,8 +23,8 @@ from scipy.stats import kendalltau
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from culturekit.records.schemas import PROMPTS  # noqa: E402
-from culturekit.storage.tables import write_table  # noqa: E402
+from culturekit.core.schemas import PROMPTS  # noqa: E402
+from culturekit.core.tables import write_table  # noqa: E402
 
 CONCEPTS = {"art": "traditional clothing", "cuisine": "traditional food", "landmarks": "a famous landmark"}
 MODELS = {

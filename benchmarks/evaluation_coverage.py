@@ -16,11 +16,11 @@ import polars as pl
 from evaluation import MODELS
 from recording import record
 
+from culturekit.core.schemas import MATCHES
+from culturekit.core.tables import read_table
 from culturekit.metrics import vendi_corrected
 from culturekit.metrics.corrected.audit_sampling import audit_sample
 from culturekit.metrics.corrected.expected_diversity import expected_diversity
-from culturekit.records.schemas import MATCHES
-from culturekit.storage.tables import read_table
 
 ROOT = Path(__file__).parents[1]
 IMAGES, AUDITED, SIZE = 400, 50, 8

@@ -58,7 +58,7 @@ def main() -> int:
     if given.device.startswith("cuda") and not torch.cuda.is_available():
         sys.stderr.write("there is no GPU that torch sees; --small --device cpu tries every line without one\n")
         return 2
-    importlib.import_module("culturekit.torch_places").mend_torchvision()
+    importlib.import_module("culturekit.core.torch_places").mend_torchvision()
     end = time.perf_counter() + 60 * given.minutes
     told: dict[str, Any] = {"machine": machine(), "small": given.small, "device": given.device, "parts": {}}
     with tempfile.TemporaryDirectory() as made:

@@ -96,8 +96,8 @@ def encoders(bench: Bench) -> None:
     """Encode files with vision transformers of two sizes: the whole way, from bytes, and the network alone."""
     from embedding import measured, pictures, vision_model
 
+    from culturekit.core.torch_places import same_bits
     from culturekit.index.embedding.embedding_encoders import encoder_of
-    from culturekit.torch_places import same_bits
 
     files = bench.folder / "pictures"
     files.mkdir()
@@ -145,8 +145,8 @@ def spread(bench: Bench) -> None:
     """Measure LPIPS with an AlexNet of the real widths: pairs a second, the network alone, and the CPU's distances."""
     from lpips_weights import save_alexnet
 
+    from culturekit.core.torch_places import same_bits
     from culturekit.index.spread.picture_spread import PAIR_MEASURES
-    from culturekit.torch_places import same_bits
 
     weights = save_alexnet(bench.folder / "alexnet.safetensors")
     rng = np.random.default_rng(0)

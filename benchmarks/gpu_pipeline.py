@@ -6,7 +6,7 @@ from typing import Any
 
 from tiny_pipeline import clip_tokenizer
 
-from culturekit.torch_places import mend_torchvision
+from culturekit.core.torch_places import mend_torchvision
 
 __all__ = ["SMALL", "save_sdxl"]
 

@@ -20,22 +20,22 @@ from coverage_of_runs import Told, measure
 from numpy.typing import NDArray
 from withheld import scored_or_none
 
-from culturekit.annotate.inclusion_tables import TASK2_SCHEME
-from culturekit.annotate.scheme import load_scheme
 from culturekit.builders.judging.simulated_people import is_careless, person_draws
 from culturekit.builders.simulated.form_answers import looks_at, names_region, sees_object
 from culturekit.builders.simulated.object_encoder import ObjectEncoder
 from culturekit.builders.simulated.object_encoder import Options as Sight
 from culturekit.config.load import find_recipe, load_any_recipe
-from culturekit.families.judged import JudgedOptions, score_judged
+from culturekit.core.registry import parse_spec
+from culturekit.core.roles import REAL_IMAGES
+from culturekit.core.schemas import AUDIT_SAMPLE, TASK2, VALUES
 from culturekit.generation.simulated.scenes.objects import ObjectScene, Options, marks_of, scene_of
 from culturekit.metrics import prdc
 from culturekit.metrics.realism.clip_scores import clip_score, nearest_own
-from culturekit.pipeline.inclusion import Inclusion
-from culturekit.pipeline.steps.inclusion_stages import JUDGES, OBJECT, REGION, drawn_images, seen_marks
-from culturekit.records.schemas import AUDIT_SAMPLE, TASK2, VALUES
-from culturekit.registry import parse_spec
-from culturekit.stages.roles import REAL_IMAGES
+from culturekit.people.inclusion_tables import TASK2_SCHEME
+from culturekit.people.scheme import load_scheme
+from culturekit.recipes.inclusion.recipe import Inclusion
+from culturekit.recipes.inclusion.stages import JUDGES, OBJECT, REGION, drawn_images, seen_marks
+from culturekit.scores.judged import JudgedOptions, score_judged
 
 RUNS, SEED, MANY, REALISTIC = 200, 20261126, 200, 10
 """Of the runs; how many images of each prompt make the true value of a model; and runs that measure realism, too."""

@@ -22,9 +22,9 @@ import polars as pl
 from numpy.typing import NDArray
 from recording import record
 
-from culturekit.families.task1 import RealFeatures, Task1Options, score_task1
+from culturekit.core.schemas import TASK1
 from culturekit.metrics.inclusion.triplet_distances import ImageSet, image_set, triplets
-from culturekit.records.schemas import TASK1
+from culturekit.scores.task1 import RealFeatures, Task1Options, score_task1
 
 OBJECTS = ("bag", "car", "cooking pot", "dog", "plate of food", "storefront")
 REGIONS = ("Africa", "Europe", "Southeast Asia")

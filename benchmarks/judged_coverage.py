@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from recording import record
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.metrics.corrected.judged_means import FEWEST_OTHERWISE, JudgedMean, judged_mean
 
 RUNS = 600

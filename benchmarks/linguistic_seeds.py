@@ -13,8 +13,8 @@ import polars as pl
 from recording import record
 
 from culturekit.config.load import find_recipe, load_any_recipe
-from culturekit.pipeline.run_recipe import run_recipe
-from culturekit.pipeline.workers.engines import LocalEngine
+from culturekit.core.engines import LocalEngine
+from culturekit.recipes.run_recipe import run_recipe
 
 SEEDS = range(101, 111)
 STATED = ("prompts.nouns=1", "prompts.kinds=[dialects, specific]")

@@ -2,9 +2,9 @@
 
 import hashlib
 
+from culturekit.core.digests import canonical_json
 from culturekit.llm.client import Identity, Outgoing
 from culturekit.llm.journal_file import Entry, key_of
-from culturekit.storage.digests import canonical_json
 
 __all__ = ["IDENTITY", "entry_of", "outgoing_of"]
 

@@ -22,11 +22,11 @@ import numpy as np
 import polars as pl
 from recording import record
 
+from culturekit.core.digests import InputRecord, Manifest, describe_outputs, digest_file
+from culturekit.core.schemas import ARTIFACTS, DROPS, IMAGES
+from culturekit.core.tables import write_table
 from culturekit.index.embedding.embedding_encoders import save_vectors
 from culturekit.index.encoder import Vectors
-from culturekit.records.schemas import ARTIFACTS, DROPS, IMAGES
-from culturekit.storage.digests import InputRecord, Manifest, describe_outputs, digest_file
-from culturekit.storage.tables import write_table
 from tests.index.picture_world import ENCODER, write_built
 
 DIM = ENCODER.identity.dim

@@ -56,7 +56,7 @@ AREAS = {
             },
             "culturekit/llm/batches.py": BATCHES,
         },
-        (*JOURNAL, "tests/pipeline/test_run_stage_journal.py", "tests/llm/batches", *ENGINE),
+        (*JOURNAL, "tests/recipes/test_run_stage_journal.py", "tests/llm/batches", *ENGINE),
     ),
     "money": Area(
         {
@@ -72,11 +72,11 @@ AREAS = {
                 f"culturekit/metrics/{name}": (f"tests/metrics/{name}",)
                 for name in ("ahead", "captions", "diversity", "inclusion", "linguistic", "questions", "realism")
             },
-            "culturekit/metrics/catalog": ("tests/test_docs.py", "tests/metrics/test_metrics_public.py"),
+            "culturekit/scores/catalog": ("tests/test_docs.py", "tests/metrics/test_metrics_public.py"),
             "culturekit/metrics/statistics": ("tests/metrics/statistics",),
-            "culturekit/metrics": ("tests/metrics/scoring", "tests/metrics/test_metrics_public.py"),
+            "culturekit/metrics": ("tests/scores", "tests/metrics/test_metrics_public.py"),
         },
-        ("tests/metrics/scoring", "tests/families"),
+        ("tests/scores", "tests/families"),
         apart="culturekit/metrics/corrected",
     ),
     "corrected": Area(

@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 from PIL import Image
 from recording import record
 
+from culturekit.core.schemas import CSPACE
+from culturekit.core.tables import write_table
 from culturekit.generation.backend import BACKENDS, ImageRequest, Picture
 from culturekit.generation.simulated.simulated_backend import Attraction, Dial, Drawing, drawn_share, knob_for, rows_of
 from culturekit.index.encoder import Vectors
 from culturekit.index.models.embedded_encoder import EmbeddedEncoder
-from culturekit.records.schemas import CSPACE
-from culturekit.storage.tables import write_table
 
 COUNTRIES = ("BR", "FR", "IN", "IT", "JP", "NG", "TR", "US")
 REFERENCES = 4

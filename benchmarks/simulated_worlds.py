@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from culturekit.records.schemas import AUDITS
+from culturekit.core.schemas import AUDITS
 
 __all__ = [
     "ARTIFACTS", "COUNTRIES", "NONE", "OF_COUNTRY", "ROWS", "WORLDS", "Images", "World", "audits_of", "draw_images",

@@ -19,11 +19,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from culturekit.core.schemas import CSPACE
+from culturekit.core.tables import write_table
+from culturekit.core.torch_places import mend_torchvision
 from culturekit.generation.simulated.render import DRAWING_NUMBERS, Subject, draw
 from culturekit.index.encoder import ENCODERS, ImageEncoder, TextEncoder
-from culturekit.records.schemas import CSPACE
-from culturekit.storage.tables import write_table
-from culturekit.torch_places import mend_torchvision
 
 __all__ = ["TEMPLATES", "Figures", "Setting", "held_out", "trained", "tried", "world"]
 

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from culturekit.torch_places import mend_torchvision
+from culturekit.core.torch_places import mend_torchvision
 
 __all__ = ["KINDS", "save_pipeline"]
 

@@ -15,12 +15,12 @@ import yaml
 from numpy.typing import NDArray
 from recording import record
 
+from culturekit.core.package_data import shipped
 from culturekit.generation.backend import BACKENDS, ImageRequest, Picture
 from culturekit.generation.linguistic_lists import lists
 from culturekit.metrics import corrected_tones, skin_tone, tone_spread
 from culturekit.metrics.linguistic.picture_tones import DETECTORS, Detector
 from culturekit.metrics.statistics.intervals import clustered_share
-from culturekit.storage.package_data import shipped
 
 RUNS, DRAWN, IMAGES, SEEN = 250, 1296, 432, 150
 """Runs, pictures that are drawn of each model once, those of a run, and those that people look at."""

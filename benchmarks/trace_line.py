@@ -18,9 +18,9 @@ import polars as pl
 from dump_generator import generate_dump
 from recording import record
 
+from culturekit.core.schemas import STARTS
 from culturekit.kg.dump.members import GzipRange
 from culturekit.kg.dump.read_dump import read_line
-from culturekit.records.schemas import STARTS
 
 MEMBERS = 60
 LINES = 12

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from culturekit.errors import NothingScored
-from culturekit.metrics.scoring.score_rows import Scored, scored
+from culturekit.core.errors import NothingScored
+from culturekit.scores.score_rows import Scored, scored
 
 __all__ = ["scored_or_none"]
 

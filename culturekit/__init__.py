@@ -7,11 +7,16 @@ The names below are the library's front door; each is imported when it is first 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from culturekit.errors import CultureKitError
+from culturekit.core.errors import CultureKitError
 from culturekit.version import VERSION as __version__  # noqa: N811 - the name that everybody looks for
 
 if TYPE_CHECKING:
     from culturekit.config.load import load_recipe
+    from culturekit.core.engines import LocalEngine
+    from culturekit.core.run import Run, run_stage
+    from culturekit.core.schemas import TABLES
+    from culturekit.core.stage import Stage
+    from culturekit.core.tables import read_table
     from culturekit.index.search.search import searcher
     from culturekit.metrics import (
         frechet_distance,
@@ -23,12 +28,7 @@ if TYPE_CHECKING:
         vendi_batches,
         vendi_corrected,
     )
-    from culturekit.pipeline.run_recipe import run_recipe
-    from culturekit.pipeline.workers.engines import LocalEngine
-    from culturekit.records.schemas import TABLES
-    from culturekit.stages.run import Run, run_stage
-    from culturekit.stages.stage import Stage
-    from culturekit.storage.tables import read_table
+    from culturekit.recipes.run_recipe import run_recipe
     from culturekit.trail.walk_back import find_score, walk_back
 
 __all__ = [
@@ -56,20 +56,20 @@ __all__ = [
 ]
 
 HOMES = {
-    "TABLES": "culturekit.records.schemas",
-    "LocalEngine": "culturekit.pipeline.workers.engines",
+    "TABLES": "culturekit.core.schemas",
+    "LocalEngine": "culturekit.core.engines",
     "find_score": "culturekit.trail.walk_back",
-    "Run": "culturekit.stages.run",
-    "Stage": "culturekit.stages.stage",
+    "Run": "culturekit.core.run",
+    "Stage": "culturekit.core.stage",
     "frechet_distance": "culturekit.metrics",
     "interval": "culturekit.metrics",
     "kernel_distance": "culturekit.metrics",
     "load_recipe": "culturekit.config.load",
     "prdc": "culturekit.metrics",
     "qvs": "culturekit.metrics",
-    "read_table": "culturekit.storage.tables",
-    "run_recipe": "culturekit.pipeline.run_recipe",
-    "run_stage": "culturekit.stages.run",
+    "read_table": "culturekit.core.tables",
+    "run_recipe": "culturekit.recipes.run_recipe",
+    "run_stage": "culturekit.core.run",
     "searcher": "culturekit.index.search.search",
     "vendi": "culturekit.metrics",
     "vendi_batches": "culturekit.metrics",

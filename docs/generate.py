@@ -14,12 +14,12 @@ from typing import Any
 import typer.main
 
 import culturekit
-from culturekit.annotate.scheme import Scheme, load_scheme, scheme_names
 from culturekit.cli.app import app
 from culturekit.config.load import described, schema_of
-from culturekit.metrics.catalog import CATALOG
-from culturekit.records.schemas import TABLES
-from culturekit.records.tables import Column, Table
+from culturekit.core.schemas import TABLES
+from culturekit.core.table import Column, Table
+from culturekit.people.scheme import Scheme, load_scheme, scheme_names
+from culturekit.scores.catalog import CATALOG
 
 sys.path.insert(0, str(Path(__file__).parent))
 from generated_lists import NOTE, as_text, codes_page, packages_page, specs_page
@@ -244,7 +244,7 @@ TASKS = {
     "Look": ("read_table", "TABLES", "find_score", "walk_back"),
     "Errors and version": ("CultureKitError", "__version__"),
 }
-CONSTANTS = {"TABLES": ("culturekit.records.schemas", "TABLES"), "__version__": ("culturekit.version", "VERSION")}
+CONSTANTS = {"TABLES": ("culturekit.core.schemas", "TABLES"), "__version__": ("culturekit.version", "VERSION")}
 
 
 def api_page() -> str:

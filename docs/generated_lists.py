@@ -12,11 +12,9 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from culturekit import errors
-from culturekit.audit.audit_file import CODES as AUDIT_CODES
 from culturekit.builders.popularity import PageviewOptions, ResultOptions
-from culturekit.cards.check_content import CODES as CARD_CODES
-from culturekit.cards.check_content import SourceTexts, is_passage
+from culturekit.core import errors
+from culturekit.core.pictures.picture_files import LIMITS, REASONS, PictureLimits
 from culturekit.generation import services
 from culturekit.generation.diffusion import diffusers_folder as diffusers_options
 from culturekit.generation.folder import folder_backend as folder_options
@@ -33,7 +31,9 @@ from culturekit.llm.prices import price_list
 from culturekit.llm.reading.reply_codes import CODES as REPLY_CODES
 from culturekit.llm.reading.schema_checks import ABILITIES, BOUNDS, COUNTS, LENGTHS, PATTERN
 from culturekit.llm.rows import OUTCOMES
-from culturekit.storage.picture_files import LIMITS, REASONS, PictureLimits
+from culturekit.release.audit_file import CODES as AUDIT_CODES
+from culturekit.release.card_content import CODES as CARD_CODES
+from culturekit.release.card_content import SourceTexts, is_passage
 
 ROOT = Path(__file__).parents[1]
 NOTE = "<!-- written by docs/generate.py; change the code, then run `make docs` -->\n"

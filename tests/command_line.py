@@ -15,9 +15,9 @@ from typing import Any
 from unittest import mock
 
 from culturekit.cli import main
+from culturekit.core.engines import LocalEngine
+from culturekit.core.recipe_plugins import use_plugins
 from culturekit.kg.countries import use_countries
-from culturekit.pipeline.workers.engines import LocalEngine
-from culturekit.recipe_plugins import use_plugins
 
 __all__ = ["culturekit"]
 

@@ -15,12 +15,12 @@ from hypothesis import settings
 from culturekit.config.kinds import AnyRecipe, wired
 from culturekit.config.load import load_recipe
 from culturekit.config.recipe import Recipe
-from culturekit.pipeline.run_recipe import run_recipe
-from culturekit.pipeline.workers.engines import LocalEngine
-from culturekit.records.work import Work
-from culturekit.stages.run import StageRun, run_stage
-from culturekit.stages.stage import Stage
-from culturekit.storage.stage_folder import hold
+from culturekit.core.engines import LocalEngine
+from culturekit.core.run import StageRun, run_stage
+from culturekit.core.stage import Stage
+from culturekit.core.stage_folder import hold
+from culturekit.core.work import Work
+from culturekit.recipes.run_recipe import run_recipe
 from tests.effort import PROFILE
 
 Item = TypeVar("Item")

@@ -37,7 +37,7 @@ def test_the_pages_are_short() -> None:
 
 def test_both_changes_fit_the_package(changed: Path) -> None:
     assert "CENSUS" in (changed / "culturekit/config/kinds.py").read_text(encoding="utf-8")
-    assert "copies_stage" in (changed / "culturekit/pipeline/census.py").read_text(encoding="utf-8")
+    assert "copies_stage" in (changed / "culturekit/recipes/census.py").read_text(encoding="utf-8")
 
 
 @pytest.mark.endtoend

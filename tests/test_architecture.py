@@ -12,7 +12,7 @@ import pytest
 import culturekit
 
 PACKAGE = Path(culturekit.__file__).parent
-SOURCES = [path for path in sorted(PACKAGE.rglob("*.py")) if "recipes" not in path.parts]
+SOURCES = sorted(PACKAGE.rglob("*.py"))
 HEAVY = {"torch", "faiss", "openai", "google", "pandas", "nltk", "rdflib", "networkx", "diffusers", "transformers"}
 NOT_YET = {"polars", "pydantic", "scipy", "jinja2", "PIL", "yaml"}
 """What a bare import or a help text has no need of, although it is always installed."""
@@ -49,7 +49,7 @@ def test_help_loads_nothing_heavy() -> None:
 
 def test_a_recipe_needs_no_package_of_an_extra() -> None:
     of_extras = HEAVY | {"SPARQLWrapper", "qwikidata", "zstandard", "sentence_transformers", "safetensors", "dask"}
-    assert loaded_by("import culturekit.pipeline.run_recipe, culturekit.pipeline.cube").isdisjoint(of_extras)
+    assert loaded_by("import culturekit.recipes.run_recipe, culturekit.recipes.cube.recipe").isdisjoint(of_extras)
 
 
 def test_public_names_resolve_and_nothing_else_leaks() -> None:

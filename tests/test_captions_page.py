@@ -6,10 +6,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from culturekit.core.engines import LocalEngine
+from culturekit.core.run import run_stage
 from culturekit.generation.runner import ImagePlan
-from culturekit.pipeline.steps.generate_stage import generate_stage
-from culturekit.pipeline.workers.engines import LocalEngine
-from culturekit.stages.run import run_stage
+from culturekit.recipes.steps.generate_stage import generate_stage
 from tests.command_line import culturekit
 from tests.typed_pages import ROOT, typed
 

@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 
 from culturekit.config.load import find_recipe, load_any_recipe
-from culturekit.pipeline.steps.scene_stages import simulated_pages_stage
-from culturekit.pipeline.workers.engines import LocalEngine
-from culturekit.stages.run import run_stage
+from culturekit.core.engines import LocalEngine
+from culturekit.core.run import run_stage
+from culturekit.recipes.cultivate.scene_stages import simulated_pages_stage
 from tests.command_line import culturekit
 from tests.typed_pages import ROOT, typed
 

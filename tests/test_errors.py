@@ -2,8 +2,8 @@ import pickle
 
 import pytest
 
-from culturekit import errors
-from culturekit.errors import ConfigError, CultureKitError, IntegrityError, Problem, UsageError
+from culturekit.core import errors
+from culturekit.core.errors import ConfigError, CultureKitError, IntegrityError, Problem, UsageError
 
 
 def test_a_message_says_where_what_expected_found_and_what_next() -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.records.schemas import MATCHES, PROMPTS
-from culturekit.storage.tables import write_table
+from culturekit.core.schemas import MATCHES, PROMPTS
+from culturekit.core.tables import write_table
 from tests.command_line import culturekit
 from tests.outside_packages import EXAMPLES, forget, install
 from tests.verify.forging import change_table, read_json, reseal

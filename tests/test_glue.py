@@ -9,12 +9,12 @@ import polars as pl
 import pytest
 
 from culturekit.builders.filtering.cspace_filter import FilterReply
+from culturekit.core.recipe_plugins import use_plugins
 from culturekit.generation.backend import BACKENDS, ImageRequest
 from culturekit.index.encoder import ENCODERS
 from culturekit.index.raters.quality import SCORERS
 from culturekit.llm.client import Request
 from culturekit.llm.clients.clients import CLIENTS
-from culturekit.recipe_plugins import use_plugins
 from tests.command_line import culturekit
 from tests.test_examples import matches
 from tests.test_extend_page import blocks
@@ -75,14 +75,14 @@ def make(spec):
 from dataclasses import dataclass
 from typing import Annotated
 from pydantic import Field
-from culturekit.families.family import Family, kept
-from culturekit.families.family import family_stage
-from culturekit.families.handles.inputs import Files, roles_of
-from culturekit.metrics.catalog import Metric
-from culturekit.metrics.scoring.score_rows import scored, statistic_row, value_rows
+from culturekit.scores.family import Family, kept
+from culturekit.scores.family import family_stage
+from culturekit.scores.inputs import Files, roles_of
+from culturekit.scores.catalog import Metric
+from culturekit.scores.score_rows import scored, statistic_row, value_rows
 from culturekit.metrics.statistics.intervals import interval
-from culturekit.records.schemas import MATCHES
-from culturekit.stages.stage import Stage
+from culturekit.core.schemas import MATCHES
+from culturekit.core.stage import Stage
 SURE = Metric("sure", "Sure images", "mean of not abstained", 0, 1, "higher", "share", "mine", ("matches",), ())  # own
 @dataclass(frozen=True, slots=True)
 class Reads:

@@ -6,11 +6,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.records.schemas import SURVEY_CODES
-from culturekit.storage.tables import write_table
+from culturekit.core.schemas import SURVEY_CODES
+from culturekit.core.tables import write_table
 from tests.command_line import culturekit
 from tests.metrics.inclusion.test_survey_themes import VOTES, codes
-from tests.pipeline.inclusion.small_world import small_run
+from tests.recipes.inclusion.small_world import small_run
 from tests.typed_pages import ROOT, typed
 
 PAGE = ROOT / "docs/inclusion.md"

@@ -11,13 +11,13 @@ import pytest
 
 from culturekit.builders.filtering.cspace_filter import FilterReply
 from culturekit.builders.popularity import SOURCES
-from culturekit.errors import PluginFailure
+from culturekit.core.engines import engine_for
+from culturekit.core.errors import PluginFailure
 from culturekit.generation.backend import BACKENDS, HeldBackend, ImageRequest
 from culturekit.index.search.search import searcher
 from culturekit.index.spread.picture_spread import PAIR_MEASURES
 from culturekit.llm.client import Client, Failure, FreeClient, Request
 from culturekit.llm.clients.clients import CLIENTS
-from culturekit.pipeline.workers.engines import engine_for
 from tests.command_line import culturekit
 from tests.outside_packages import PLUGINS, forget, write_package
 

@@ -12,8 +12,9 @@ import pytest
 
 from culturekit.builders.filtering.cspace_filter import FilterReply
 from culturekit.builders.judging.image_judge import ImageQuestion
-from culturekit.errors import MissingDependency, PluginFailure, UsageError
-from culturekit.families.handles.provenance import behind
+from culturekit.core.errors import MissingDependency, PluginFailure, UsageError
+from culturekit.core.plugins import POINTS, digest_of_code, installed
+from culturekit.core.stage import Stage
 from culturekit.generation.backend import BACKENDS, ImageRequest
 from culturekit.generation.runner import ImagePlan
 from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
@@ -21,11 +22,10 @@ from culturekit.index.encoder import ENCODERS, ImageEncoder, TextEncoder
 from culturekit.index.raters.quality import SCORERS, QualityOptions
 from culturekit.llm.client import FreeClient, Request
 from culturekit.llm.clients.clients import CLIENTS
-from culturekit.pipeline.steps.generate_stage import generate_stage
-from culturekit.pipeline.steps.index_stages import embed_stage
-from culturekit.pipeline.steps.judge_stage import JudgeOptions, JudgeReads, QualityReads, judge_stage, quality_stage
-from culturekit.plugins import POINTS, digest_of_code, installed
-from culturekit.stages.stage import Stage
+from culturekit.recipes.steps.generate_stage import generate_stage
+from culturekit.recipes.steps.index_stages import embed_stage
+from culturekit.recipes.steps.judge_stage import JudgeOptions, JudgeReads, QualityReads, judge_stage, quality_stage
+from culturekit.scores.provenance import behind
 from tests.command_line import culturekit
 from tests.outside_packages import PLUGINS, forget, write_package
 

@@ -10,13 +10,13 @@ import polars as pl
 import pytest
 
 from culturekit.config.load import load_any_recipe
-from culturekit.errors import ConfigError, UsageError
-from culturekit.families.listing import all_metrics
+from culturekit.core.engines import LocalEngine
+from culturekit.core.errors import ConfigError, UsageError
+from culturekit.core.plugins import digest_of_code
+from culturekit.core.recipe_plugins import carrying, use_plugins
 from culturekit.generation.backend import BACKENDS
 from culturekit.index.encoder import ENCODERS
-from culturekit.pipeline.workers.engines import LocalEngine
-from culturekit.plugins import digest_of_code
-from culturekit.recipe_plugins import carrying, use_plugins
+from culturekit.scores.listing import all_metrics
 from tests.command_line import culturekit
 from tests.outside_packages import EXAMPLES, PLUGINS
 
@@ -143,9 +143,9 @@ def test_other_commands_are_told_of_it(folder: Path) -> None:
 
 OWN_KIND = """
 from culturekit.config.kinds import AnyRecipe, RecipeKind
-from culturekit.records.work import Outcome
-from culturekit.stages.roles import Role
-from culturekit.stages.stage import Stage
+from culturekit.core.work import Outcome
+from culturekit.core.roles import Role
+from culturekit.core.stage import Stage
 
 def written(work):
     (work.out / "said.txt").write_text("one")

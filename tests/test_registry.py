@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culturekit import plugins
-from culturekit.errors import MissingDependency, UsageError
-from culturekit.registry import Entry, Registry, Spec, parse_spec
+from culturekit.core import plugins
+from culturekit.core.errors import MissingDependency, UsageError
+from culturekit.core.registry import Entry, Registry, Spec, parse_spec
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from culturekit import torch_places
-from culturekit.torch_places import mend_torchvision
+from culturekit.core import torch_places
+from culturekit.core.torch_places import mend_torchvision
 
 pytest.importorskip("torch")
 
@@ -23,7 +23,7 @@ from torchvision import extension
 def nms(dets, scores, iou_threshold):
     return scores
 """
-MEND = "from culturekit.torch_places import mend_torchvision\nprint(mend_torchvision(), mend_torchvision())\n"
+MEND = "from culturekit.core.torch_places import mend_torchvision\nprint(mend_torchvision(), mend_torchvision())\n"
 HALF = "try:\n    import torchvision\nexcept RuntimeError as error:\n    print('failed:', error)\n"
 LEFT = "import sys\nprint('left:', 'torchvision' in sys.modules, 'torchvision.extension' in sys.modules)\n"
 KNOWN = "import torch\nprint('known:', hasattr(torch.ops.torchvision, 'nms'))\n"

@@ -29,11 +29,11 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_wheel_has_its_data_and_nothing_of_the_checkout(unpacked: Path) -> None:
     for name in (
-        "culturekit/recipes/cube.yaml",
-        "culturekit/recipes/cube-release.yaml",
-        "culturekit/recipes/recipe.schema.json",
-        "culturekit/cards/hand_written/cspace/card.yaml",
-        "culturekit/annotate/cspace_review.yaml",
+        "culturekit/recipe_files/cube.yaml",
+        "culturekit/recipe_files/cube-release.yaml",
+        "culturekit/recipe_files/recipe.schema.json",
+        "culturekit/release/hand_written/cspace/card.yaml",
+        "culturekit/people/cspace_review.yaml",
         "culturekit/kg/sample/wikidata-sample.json.gz",
         "culturekit/kg/concepts/cuisine.yaml",
         "culturekit/kg/countries.yaml",
@@ -44,7 +44,7 @@ def test_the_wheel_has_its_data_and_nothing_of_the_checkout(unpacked: Path) -> N
         assert (unpacked / name).is_file(), name
     assert {path.name for path in unpacked.iterdir() if not path.name.endswith(".dist-info")} == {"culturekit"}
     assert list(unpacked.rglob("cube_1k*")) == []
-    assert (unpacked / "culturekit/recipes/cube.yaml").read_bytes() == (ROOT / "recipes/cube.yaml").read_bytes()
+    assert (unpacked / "culturekit/recipe_files/cube.yaml").read_bytes() == (ROOT / "recipes/cube.yaml").read_bytes()
 
 
 def test_the_demo_runs_from_the_wheel(unpacked: Path, tmp_path: Path) -> None:

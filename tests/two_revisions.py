@@ -24,8 +24,8 @@ SURFACE = """
 import json, typer.main
 from culturekit import errors
 from culturekit.cli.app import app
-from culturekit.metrics.catalog import CATALOG
-from culturekit.records.schemas import TABLES
+from culturekit.scores.catalog import CATALOG
+from culturekit.core.schemas import TABLES
 
 def walk(command, path):
     if hasattr(command, "commands"):

@@ -10,13 +10,13 @@ from typing import Annotated, Any, Generic, TypeVar, get_args, get_type_hints
 
 import msgspec
 
+from culturekit.core.choices import ANSWERED
+from culturekit.core.digests import digest, digest_bytes
+from culturekit.core.tables import write_drops
+from culturekit.core.work import QUARANTINED, Outcome, Work
 from culturekit.llm.answers import LlmOptions, answers
 from culturekit.llm.client import Client, FreeClient, Request
 from culturekit.llm.reply_watch import ReplyWatch
-from culturekit.records.choices import ANSWERED
-from culturekit.records.work import QUARANTINED, Outcome, Work
-from culturekit.storage.digests import digest, digest_bytes
-from culturekit.storage.tables import write_drops
 
 ID_LETTERS = 16
 LONGEST_DETAIL = 2000

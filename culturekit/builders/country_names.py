@@ -13,10 +13,10 @@ import polars as pl
 import pycountry
 from babel import Locale
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
+from culturekit.core.package_data import shipped
+from culturekit.core.unchanged import once_per_state
 from culturekit.kg.countries import ADDRESS, WORLD, countries, country_files, read_countries, whole_world
-from culturekit.records.unchanged import once_per_state
-from culturekit.storage.package_data import shipped
 
 # Names without what differs between two ways of writing the same one, and keys that equal names share.
 

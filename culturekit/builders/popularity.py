@@ -13,17 +13,17 @@ from urllib.parse import quote, urlencode
 import msgspec
 import polars as pl
 
-from culturekit.errors import IntegrityError, UsageError
+from culturekit.core.atomic import write_atomically
+from culturekit.core.digests import digest
+from culturekit.core.errors import IntegrityError, UsageError
+from culturekit.core.plugins import Contract, hold, shown
+from culturekit.core.registry import Entry, Registry, Spec
+from culturekit.core.work import Work
 from culturekit.kg.countries import countries
 from culturekit.kg.dump.entities import wikipedia_of
 from culturekit.kg.web.pinned_connection import check_contact, check_url
 from culturekit.kg.web.polite_source import KEPT, WIKIMEDIA_A_MINUTE, KeptAnswers, Pace, PoliteSource
 from culturekit.llm.untrusted.redaction import resolve_key
-from culturekit.plugins import Contract, hold, shown
-from culturekit.records.work import Work
-from culturekit.registry import Entry, Registry, Spec
-from culturekit.storage.atomic import write_atomically
-from culturekit.storage.digests import digest
 
 logger = logging.getLogger(__name__)
 

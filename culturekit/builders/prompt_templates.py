@@ -9,7 +9,11 @@ from typing import Annotated, Any
 import polars as pl
 from pydantic import Field
 
-from culturekit.errors import ConfigError, Problem, UsageError
+from culturekit.core.choices import TemplateSetName
+from culturekit.core.digests import digest
+from culturekit.core.errors import ConfigError, Problem, UsageError
+from culturekit.core.package_data import shipped
+from culturekit.core.yaml_source import StrictModel, load_model, read_yaml, validate
 from culturekit.kg.concepts import (
     ENGLISH,
     UNVERIFIED,
@@ -20,10 +24,6 @@ from culturekit.kg.concepts import (
     template_problems,
 )
 from culturekit.kg.countries import Country, country
-from culturekit.records.choices import TemplateSetName
-from culturekit.storage.digests import digest
-from culturekit.storage.package_data import shipped
-from culturekit.storage.yaml_source import StrictModel, load_model, read_yaml, validate
 
 OTHER = "other"
 """Under this name stand the open templates of concepts that have none of their own."""

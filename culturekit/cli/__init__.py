@@ -11,7 +11,7 @@ INTERNAL_ERROR = 70
 def main() -> None:
     """Run the command line and leave with the exit code that says how it went."""
     from culturekit.cli.app import app
-    from culturekit.errors import ConfigError, CultureKitError
+    from culturekit.core.errors import ConfigError, CultureKitError
     from culturekit.llm.untrusted.redaction import install_redaction, redact
 
     install_redaction()
@@ -26,8 +26,8 @@ def main() -> None:
     except (SystemExit, KeyboardInterrupt):
         raise
     except BaseException as error:  # libraries in Rust panic with what is no Exception
-        from culturekit.plugins import failure_within
-        from culturekit.storage.atomic import outside_failure
+        from culturekit.core.atomic import outside_failure
+        from culturekit.core.plugins import failure_within
 
         if failure := outside_failure(error) or failure_within(error):
             leave(f"error: {failure}", failure.exit_code)

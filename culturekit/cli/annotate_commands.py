@@ -12,14 +12,14 @@ from culturekit.cli.lazy import CommandAt, lazy_group
 from culturekit.cli.options import Also, AsJson, Out, Wait, Workers
 from culturekit.cli.showing.progress import progress_for
 from culturekit.cli.stages import run_one
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 
 ELSEWHERE = {
     "export": CommandAt(
         "culturekit.cli.export_command:export",
         "cube --images a/images.parquet --images b/images.parquet --prompts prompts/prompts.parquet --out to-rate",
     ),
-    "aggregate": CommandAt("culturekit.pipeline.steps.annotate_stages:AGGREGATE"),
+    "aggregate": CommandAt("culturekit.people.stages:AGGREGATE"),
 }
 
 annotate_app = typer.Typer(
@@ -47,7 +47,7 @@ def import_command(
 
     What is wrong goes to quarantine with the reason, and the command leaves with 1.
     """
-    from culturekit.pipeline.steps.annotate_stages import import_stage
+    from culturekit.people.stages import import_stage
 
     run_one(import_stage(project, exports, pool=pool), out, also=also, wait=wait, as_json=as_json)
 
@@ -84,12 +84,12 @@ def serve(
 
     It keeps every answer, and ends with Ctrl-C.
     """
-    from culturekit.annotate.answer_desk import FormServer
-    from culturekit.annotate.export import PROJECT_FILE
-    from culturekit.pipeline.served_audit import AuditSize, Narrowing, audit_desk, form_desk
-    from culturekit.pipeline.steps.report_stage import folders_of
-    from culturekit.pipeline.workers.engines import engine_for
-    from culturekit.stages.run import RECIPE_RECORD
+    from culturekit.core.engines import engine_for
+    from culturekit.core.run import RECIPE_RECORD
+    from culturekit.people.answer_desk import FormServer
+    from culturekit.people.export import PROJECT_FILE
+    from culturekit.recipes.served_audit import AuditSize, Narrowing, audit_desk, form_desk
+    from culturekit.report.report_stage import folders_of
 
     form = (run / PROJECT_FILE).is_file()
     if form and (images, people, gold, intervals) != (None, None, None, False):

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from culturekit.audit.findings import Finding, Severity
 from culturekit.cli.options import AsJson
-from culturekit.counting import counted
+from culturekit.core.counting import counted
+from culturekit.release.findings import Finding, Severity
 
 if TYPE_CHECKING:
-    from culturekit.audit.audit_file import Audit
+    from culturekit.release.audit_file import Audit
 
 
 FINDINGS = 1
@@ -36,7 +36,7 @@ def audit(
 
     Leave with 1 when there are errors or warnings.
     """
-    from culturekit.audit.audit_file import audit_file
+    from culturekit.release.audit_file import audit_file
 
     found = audit_file(file, fix=fix, graph=graph, cspace=cspace, index=index)
     if as_json:
@@ -52,7 +52,7 @@ def audit(
 
 def table_lines(findings: Sequence[Finding]) -> Iterator[str]:
     """Write one block a code, the gravest first: its count, then findings with row, field and what to do."""
-    from culturekit.audit.audit_file import CODES
+    from culturekit.release.audit_file import CODES
 
     order = {code.name: (GRAVITY[code.severity], place) for place, code in enumerate(CODES)}
     says = {code.name: code.says for code in CODES}
@@ -69,7 +69,7 @@ def table_lines(findings: Sequence[Finding]) -> Iterator[str]:
 
 def closing_lines(audit: "Audit") -> Iterator[str]:
     """Sum up: what was looked at, what was found, and what a mend did."""
-    from culturekit.audit.audit_file import change_log_path
+    from culturekit.release.audit_file import change_log_path
 
     counts = Counter(finding.severity for finding in audit.findings)
     numbers = ", ".join(counted(counts[severity], f"{severity}s") for severity in GRAVITY)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from culturekit.cli.options import AsJson
-from culturekit.pipeline.planning import AuditWish, as_data, audit_plan, audit_plan_lines
+from culturekit.recipes.planning import AuditWish, as_data, audit_plan, audit_plan_lines
 
 
 def audit_plan_command(

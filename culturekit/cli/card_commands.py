@@ -8,7 +8,7 @@ import typer
 
 from culturekit.cli.options import AsJson, Out, Wait
 from culturekit.cli.stages import run_one
-from culturekit.counting import counted
+from culturekit.core.counting import counted
 
 card_app = typer.Typer(no_args_is_help=True, help="Data cards: half by hand, half from the data, and checked.")
 
@@ -23,7 +23,7 @@ def init(
 
     Every field and section, with what belongs there.
     """
-    from culturekit.cards.hand import write_skeleton
+    from culturekit.release.card_hand import write_skeleton
 
     written = write_skeleton(folder, name)
     print(json.dumps([str(path) for path in written]) if as_json else "\n".join(map(str, written)))
@@ -42,8 +42,8 @@ def build(
     Data by split, README, datasheet, data card, Croissant, checksums.
     """
     from culturekit.config.checks import hand_path
-    from culturekit.pipeline.steps.report_stage import card_stage
-    from culturekit.storage.digests import RUN_RECORD, read_manifest
+    from culturekit.core.digests import RUN_RECORD, read_manifest
+    from culturekit.release.card_stage import card_stage
 
     run_one(card_stage(release, hand_path(str(hand))), out, wait=wait, as_json=as_json)
     (out / RUN_RECORD).unlink(missing_ok=True)  # it names this machine, and the folder is to be published
@@ -69,8 +69,8 @@ def check(
 
     Leave with 1 where it differs, with 4 where bytes are damaged.
     """
-    from culturekit.cards.check import check_card
-    from culturekit.cards.check_content import exit_code
+    from culturekit.release.card_check import check_card
+    from culturekit.release.card_content import exit_code
 
     findings = check_card(folder, sources=source or (), hand=hand)
     if as_json:

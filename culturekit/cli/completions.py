@@ -27,7 +27,7 @@ def yaml_files(incomplete: str) -> Iterator[str]:
 
 def complete_metric(incomplete: str) -> list[str]:
     """Offer the metrics."""
-    from culturekit.families.listing import all_metrics
+    from culturekit.scores.listing import all_metrics
 
     return [name for name in all_metrics() if name.startswith(incomplete)]
 

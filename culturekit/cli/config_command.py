@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from culturekit.cli.options import AsJson
-from culturekit.errors import UsageError
-from culturekit.records.choices import SchemaKind
+from culturekit.core.choices import SchemaKind
+from culturekit.core.errors import UsageError
 
 config_app = typer.Typer(no_args_is_help=True, help="Recipes as a format.")
 
@@ -32,7 +32,7 @@ def schema(
             raise UsageError("--recipe names a kind of recipe", expected="recipe as the kind of file", found=kind)
         schema = described(kind, recipe_kind(recipe).model)
     elif kind == "annotation":
-        from culturekit.annotate.scheme import Scheme
+        from culturekit.people.scheme import Scheme
 
         schema = described(kind, Scheme)
     else:
@@ -47,7 +47,7 @@ def recipe(
 ) -> None:
     """Print a recipe that comes with culturekit, to begin yours."""
     from culturekit.config.load import find_recipe
-    from culturekit.storage.yaml_source import read_yaml
+    from culturekit.core.yaml_source import read_yaml
 
     path = find_recipe(name)
     print(json.dumps(read_yaml(path).value) if as_json else path.read_text(encoding="utf-8").rstrip("\n"))

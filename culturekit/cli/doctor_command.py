@@ -15,7 +15,7 @@ from typing import Annotated, Literal, TypeAlias
 import typer
 
 from culturekit.cli.options import AsJson, Prices
-from culturekit.errors import CultureKitError, MissingDependency, UsageError
+from culturekit.core.errors import CultureKitError, MissingDependency, UsageError
 from culturekit.version import VERSION, install_line
 
 MARKS = {"ok": "ok", "absent": "-", "broken": "BROKEN"}

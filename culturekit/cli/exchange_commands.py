@@ -11,10 +11,10 @@ import typer
 from culturekit.cli.options import Also, AsJson, Out, Wait
 from culturekit.cli.showing.foreign_lines import show_lines
 from culturekit.cli.stages import run_one
-from culturekit.errors import UsageError
-from culturekit.records.choices import GraphDirection, GraphFormat
-from culturekit.registry import needing
-from culturekit.storage.foreign_text import JOINERS, printable
+from culturekit.core.choices import GraphDirection, GraphFormat
+from culturekit.core.errors import UsageError
+from culturekit.core.foreign_text import JOINERS, printable
+from culturekit.core.registry import needing
 
 if TYPE_CHECKING:
     from culturekit.kg.exchange.graph_query import Answer
@@ -47,8 +47,8 @@ def export(
 
     As triples, GraphML or node-link JSON.
     """
+    from culturekit.core.atomic import write_atomically
     from culturekit.kg.inspection.neighbourhood import neighbourhood
-    from culturekit.storage.atomic import write_atomically
 
     with needing("kg", "culturekit kg export"):
         from culturekit.kg.exchange.graph_files import graph_file
@@ -80,7 +80,7 @@ def import_command(
     """
     with needing("kg", "culturekit kg import"):
         from culturekit.kg.exchange.graph_files import form_of
-        from culturekit.pipeline.steps.graph_stages import import_graph_stage
+        from culturekit.recipes.steps.graph_stages import import_graph_stage
 
     run_one(import_graph_stage(file, form or form_of(file)), out, also=also, wait=wait, as_json=as_json)
 

@@ -4,11 +4,11 @@ from typing import Annotated
 
 import typer
 
-from culturekit.annotate.export import ExportOptions
 from culturekit.cli.options import AsJson, Out, Seed, Wait, Workers
 from culturekit.cli.stages import run_one
-from culturekit.defaults import SHORTLIST
-from culturekit.pipeline.steps.annotate_stages import ExportFiles, export_stage
+from culturekit.core.defaults import SHORTLIST
+from culturekit.people.export import ExportOptions
+from culturekit.people.stages import ExportFiles, export_stage
 
 
 def export(

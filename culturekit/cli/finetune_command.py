@@ -10,7 +10,7 @@ from culturekit.cli.options import AsJson, Out, Wait
 from culturekit.cli.showing.progress import progress_for
 from culturekit.cli.stages import run_one, stoppable
 from culturekit.generation.diffusion.training import TuningOptions, pairs_in, plan_tuning
-from culturekit.pipeline.steps.generate_stage import FinetuneReads, finetune_stage, pilot_of
+from culturekit.recipes.steps.generate_stage import FinetuneReads, finetune_stage, pilot_of
 
 
 def finetune(
@@ -31,7 +31,7 @@ def finetune(
         return
     found = plan_tuning(options, len(pairs_in(given.pairs)))
     if pilot:
-        from culturekit.pipeline.workers.engines import LocalEngine
+        from culturekit.core.engines import LocalEngine
 
         with stoppable(), progress_for(as_json=as_json) as progress, LocalEngine(1) as engine:
             found = pilot_of(given, options, out, engine=engine, progress=progress, wait=wait)

@@ -10,10 +10,10 @@ import typer
 from culturekit.cli.options import Also, AsJson, Wait
 from culturekit.cli.showing.foreign_lines import show_lines
 from culturekit.cli.stages import run_one
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
+from culturekit.core.registry import needing
 from culturekit.kg.inspection.preview import PreviewOptions
 from culturekit.kg.walk.root_choice import RootChoice
-from culturekit.registry import needing
 
 if TYPE_CHECKING:
     from culturekit.kg.inspection.explain import Explanation
@@ -147,7 +147,7 @@ def diff(
     Leave with 1 when there are differences.
     """
     if out is not None:
-        from culturekit.pipeline.steps.graph_stages import compare_stage
+        from culturekit.recipes.steps.graph_stages import compare_stage
 
         run = run_one(compare_stage(before, after), out, also=also, wait=wait, as_json=as_json)
         leave_if_different(run.manifest.counts["differences"])

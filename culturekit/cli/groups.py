@@ -6,7 +6,7 @@ import typer
 
 from culturekit.cli.lazy import CommandAt, lazy_group
 
-CLI, STEPS = "culturekit.cli", "culturekit.pipeline.steps"
+CLI, STEPS = "culturekit.cli", "culturekit.recipes.steps"
 
 
 def group(path: str, commands: Mapping[str, CommandAt | str], *, help: str) -> typer.Typer:  # noqa: A002 - as Typer has it

@@ -9,10 +9,10 @@ import typer
 
 from culturekit.cli.completions import spec_completer
 from culturekit.cli.options import AsJson
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from culturekit.pipeline.begin_evaluation import Begun
+    from culturekit.recipes.begin_evaluation import Begun
 
 
 def init(
@@ -57,7 +57,7 @@ def init(
 
     It shows how file names are read, and what is missing.
     """
-    from culturekit.pipeline.begin_evaluation import EvaluationFiles, begin_evaluation
+    from culturekit.recipes.begin_evaluation import EvaluationFiles, begin_evaluation
 
     if encoder is None:
         raise UsageError(

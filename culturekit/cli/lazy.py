@@ -16,7 +16,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.models import CommandInfo, TyperInfo
 
 from culturekit.cli.replacing import add_replace_option, commands_of, replacing
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 
 logger = logging.getLogger(__name__)
 

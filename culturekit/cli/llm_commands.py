@@ -161,7 +161,7 @@ def prices(
 
     When that was known to hold, and where it was read.
     """
-    from culturekit.errors import UsageError
+    from culturekit.core.errors import UsageError
     from culturekit.llm.prices import known_prices, price_of
 
     price = None if model is None else price_of(model)

@@ -15,7 +15,7 @@ metrics_app = typer.Typer(no_args_is_help=True, help="What each metric means, me
 @metrics_app.command("list", epilog="Example: culturekit metrics list")
 def list_metrics(as_json: AsJson = False) -> None:
     """List the metrics, a line each."""
-    from culturekit.families.listing import all_metrics
+    from culturekit.scores.listing import all_metrics
 
     metrics = all_metrics()
     if as_json:
@@ -38,8 +38,8 @@ def show_metric(
     from dataclasses import asdict
     from difflib import get_close_matches
 
-    from culturekit.errors import UsageError
-    from culturekit.families.listing import all_metrics
+    from culturekit.core.errors import UsageError
+    from culturekit.scores.listing import all_metrics
 
     metrics = all_metrics()
     metric = metrics.get(name)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from culturekit.records.choices import SEED, ExportChoice
+from culturekit.core.choices import SEED, ExportChoice
 
 
 def use_prices(ctx: typer.Context, path: Path | None) -> Path | None:

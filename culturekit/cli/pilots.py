@@ -8,10 +8,10 @@ import typer
 
 from culturekit.cli.showing.progress import progress_for
 from culturekit.cli.stages import stoppable
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from culturekit.stages.stage import Stage, Tried
+    from culturekit.core.stage import Stage, Tried
 
 
 def tell(stage: "Stage", out: Path, *, pilot: int | None, wait: bool, as_json: bool) -> None:
@@ -33,8 +33,8 @@ def tell(stage: "Stage", out: Path, *, pilot: int | None, wait: bool, as_json: b
 
 def tried_first(stage: "Stage", out: Path, size: int, *, wait: bool, as_json: bool) -> "Tried":
     """Try a stage on a few rows; the answers lie where it will find them."""
-    from culturekit.pipeline.workers.engines import LocalEngine
-    from culturekit.stages.run import run_part
+    from culturekit.core.engines import LocalEngine
+    from culturekit.core.run import run_part
 
     if stage.asking is None or stage.asking.pilot is None or stage.asking.free:
         judge = "" if stage.asking is None else stage.asking.judge

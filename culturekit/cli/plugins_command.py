@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from culturekit.cli.options import AsJson
-from culturekit.errors import UsageError
-from culturekit.plugins import POINTS, Plugin, Point, installed
+from culturekit.core.errors import UsageError
+from culturekit.core.plugins import POINTS, Plugin, Point, installed
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def problem_of(plugin: Plugin, points: dict[str, Point], *, alone: bool) -> str:
         return f"the {registry.kind} {plugin.name} of culturekit itself is used; choose another name"
     try:
         if plugin.kind == "metric":
-            from culturekit.families.listing import family_named
+            from culturekit.scores.listing import family_named
 
             family_named(plugin.name)
         else:

@@ -10,7 +10,7 @@ import typer
 from culturekit.cli.options import AsJson
 from culturekit.cli.showing.progress import progress_for
 from culturekit.cli.stages import stoppable
-from culturekit.counting import counted
+from culturekit.core.counting import counted
 
 
 def publish(
@@ -25,7 +25,7 @@ def publish(
 
     The token is that of the environment, HF_TOKEN. What is there already is not sent again.
     """
-    from culturekit.pipeline.publish_run import publish_run
+    from culturekit.recipes.publish_run import publish_run
 
     with stoppable(), progress_for(as_json=as_json) as progress:
         progress.stage("publish")

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from culturekit.cli.options import AsJson
-from culturekit.counting import counted
-from culturekit.errors import UsageError
+from culturekit.core.counting import counted
+from culturekit.core.errors import UsageError
 
 MISTAKES = 2
 

@@ -11,12 +11,12 @@ from culturekit.cli.completions import complete_recipe
 from culturekit.cli.options import AsJson, EngineSpec, GoOn, Out, Prices, Wait, Workers
 from culturekit.cli.showing.progress import progress_for
 from culturekit.cli.stages import as_data, few_malformed, line_about, run_one, set_aside, stoppable, waiting_rows
-from culturekit.counting import counted
-from culturekit.records.work import QUARANTINED
+from culturekit.core.counting import counted
+from culturekit.core.work import QUARANTINED
 
 if TYPE_CHECKING:
     from culturekit.config.kinds import AnyRecipe
-    from culturekit.stages.run import StageRun
+    from culturekit.core.run import StageRun
 
 
 RUNS = Path("runs")
@@ -103,9 +103,9 @@ def run_all(
 ) -> None:
     """Run a recipe and print what came of it, the report last."""
     from culturekit.config.kinds import recipe_kind
-    from culturekit.pipeline.run_recipe import run_recipe
-    from culturekit.pipeline.workers.engines import engine_for
-    from culturekit.stages.run import Run
+    from culturekit.core.engines import engine_for
+    from culturekit.core.run import Run
+    from culturekit.recipes.run_recipe import run_recipe
 
     def finished(stage_run: "StageRun") -> None:
         if not as_json:
@@ -176,8 +176,8 @@ def plan(
     Nothing is sent, and without a pilot nothing is written.
     """
     from culturekit.config.load import find_recipe, load_any_recipe
-    from culturekit.pipeline.planning import pilot_models, plan_lines, plan_recipe
-    from culturekit.pipeline.workers.engines import LocalEngine
+    from culturekit.core.engines import LocalEngine
+    from culturekit.recipes.planning import pilot_models, plan_lines, plan_recipe
 
     path = find_recipe(str(recipe))
     wanted, folder = load_any_recipe(path, settings or ()).going_on(go_on), workdir or RUNS / path.stem
@@ -204,8 +204,8 @@ def report(
 
     A report is one HTML file, with thumbnails beside it.
     """
-    from culturekit.pipeline.several_runs import several_runs_stage
-    from culturekit.pipeline.steps.report_stage import report_of
+    from culturekit.recipes.run_recipe import report_of
+    from culturekit.recipes.several_runs import several_runs_stage
 
     stage = report_of(run_folders[0]) if len(run_folders) == 1 else several_runs_stage(run_folders)
     run_one(stage, out, wait=wait, as_json=as_json)
@@ -225,6 +225,6 @@ def site(
 
     A page a model and an artifact; and results for Every Eval Ever and the Hub.
     """
-    from culturekit.pipeline.several_runs import site_stage
+    from culturekit.recipes.several_runs import site_stage
 
     run_one(site_stage(run_folders, dataset), out, wait=wait, as_json=as_json)

@@ -13,8 +13,10 @@ from culturekit.cli.completions import spec_completer
 from culturekit.cli.options import Also, AsJson, EngineSpec, Out, Prices, Wait, Workers
 from culturekit.cli.pilots import tell
 from culturekit.cli.stages import run_one
-from culturekit.errors import UsageError
-from culturekit.families.family import (
+from culturekit.core.errors import UsageError
+from culturekit.core.stage_command import AskingCommand, StageCommand
+from culturekit.llm.answers import LlmOptions
+from culturekit.scores.family import (
     SEVERAL,
     Declared,
     dataclasses_of,
@@ -24,9 +26,7 @@ from culturekit.families.family import (
     options_in,
     options_of,
 )
-from culturekit.families.handles.inputs import Input
-from culturekit.llm.answers import LlmOptions
-from culturekit.stages.stage_command import AskingCommand, StageCommand
+from culturekit.scores.inputs import Input
 
 Flags: TypeAlias = dict[str, tuple[Any, Any]]
 """Options that every stage has, by name: what is typed, and what it is where nothing is."""

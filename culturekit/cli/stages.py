@@ -11,13 +11,13 @@ import typer
 
 from culturekit.cli.replacing import REPLACE
 from culturekit.cli.showing.progress import progress_for
-from culturekit.counting import counted, counted_reason
-from culturekit.records.choices import ExportChoice, ExportFormat
-from culturekit.records.work import MARKED, NOT_COMPARABLE, QUARANTINED
+from culturekit.core.choices import ExportChoice, ExportFormat
+from culturekit.core.counting import counted, counted_reason
+from culturekit.core.work import MARKED, NOT_COMPARABLE, QUARANTINED
 
 if TYPE_CHECKING:
-    from culturekit.stages.run import StageRun
-    from culturekit.stages.stage import Stage
+    from culturekit.core.run import StageRun
+    from culturekit.core.stage import Stage
 
 
 MALFORMED = "malformed"
@@ -48,8 +48,8 @@ def run_one(
     strict: bool = False,
 ) -> "StageRun":
     """Run a stage into a folder; leave with 1 when rows were set aside."""
-    from culturekit.pipeline.workers.engines import engine_for
-    from culturekit.stages.run import run_stage
+    from culturekit.core.engines import engine_for
+    from culturekit.core.run import run_stage
 
     hands = engine_for(engine, workers=workers, folder=out.parent)
     with stoppable(), progress_for(as_json=as_json) as progress, hands as at_work:

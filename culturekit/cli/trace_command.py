@@ -10,7 +10,7 @@ import polars as pl
 import typer
 
 from culturekit.cli.options import AsJson
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.kg.countries import QID
 from culturekit.trail.evidence import ArtifactEvidence, EvidenceTables, PathNode, Said, verdict_lines
 from culturekit.trail.space_causes import space_file

@@ -12,9 +12,9 @@ import typer
 
 from culturekit.cli.options import AsJson
 from culturekit.cli.showing.progress import progress_for
-from culturekit.counting import counted
-from culturekit.errors import UsageError
-from culturekit.storage.atomic import check_writable, write_atomically
+from culturekit.core.atomic import check_writable, write_atomically
+from culturekit.core.counting import counted
+from culturekit.core.errors import UsageError
 
 if TYPE_CHECKING:
     from culturekit.verify.chain import Finding
@@ -59,7 +59,7 @@ def verify(
     """
     if out is not None:
         check_place(out, run_folder)
-    from culturekit.pipeline.workers.engines import engine_for
+    from culturekit.core.engines import engine_for
     from culturekit.verify.verify_run import verify_run
 
     hands = nullcontext(None) if workers is None else engine_for("local", workers=workers, folder=run_folder)

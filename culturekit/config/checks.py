@@ -6,16 +6,16 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from culturekit.builders.prompting.prompts import PromptOptions
-from culturekit.errors import CultureKitError, UsageError
-from culturekit.families.named_in_recipe import check_named
+from culturekit.core.errors import CultureKitError, UsageError
+from culturekit.core.package_data import shipped
+from culturekit.core.registry import Registry, parse_spec
+from culturekit.core.table import Table
+from culturekit.core.tables import read_table
+from culturekit.core.yaml_source import closest
 from culturekit.generation.folder.folder_backend import FOLDER, Options, folder_of
 from culturekit.generation.folder.folder_detection import stated_list
 from culturekit.kg.concepts import concept_path, shipped_concepts
-from culturekit.records.tables import Table
-from culturekit.registry import Registry, parse_spec
-from culturekit.storage.package_data import shipped
-from culturekit.storage.tables import read_table
-from culturekit.storage.yaml_source import closest
+from culturekit.scores.named_in_recipe import check_named
 
 SAMPLE = "sample"
 """Stands for the Wikidata sample that comes with culturekit."""
@@ -44,7 +44,7 @@ def dump_path(name: str) -> Path:
 def hand_path(name: str) -> Path:
     """Find the hand-written half of a data card; `cspace` is the shipped one, where no other is found by that name."""
     here = Path(name)
-    return here if name != SHIPPED_HAND or (here / HAND).is_file() else shipped(f"cards/hand_written/{name}")
+    return here if name != SHIPPED_HAND or (here / HAND).is_file() else shipped(f"release/hand_written/{name}")
 
 
 def checked_spec(registry: Registry[Any]) -> Callable[[str], str]:

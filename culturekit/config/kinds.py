@@ -5,19 +5,22 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import CellType, FunctionType, MethodType
-from typing import Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, Field
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
+from culturekit.core.plugins import OF_RECIPE, Plugin
+from culturekit.core.recipe_plugins import use_plugins_of_recipe
+from culturekit.core.registry import Entry, Registry
+from culturekit.core.run import Run
+from culturekit.core.stage import Stage
+from culturekit.core.yaml_source import StrictModel
 from culturekit.generation.backend import is_paid
 from culturekit.kg.countries import use_countries_of_recipe
-from culturekit.plugins import OF_RECIPE, Plugin
-from culturekit.recipe_plugins import use_plugins_of_recipe
-from culturekit.registry import Entry, Registry
-from culturekit.stages.run import Run
-from culturekit.stages.stage import Stage
-from culturekit.storage.yaml_source import StrictModel
+
+if TYPE_CHECKING:
+    from culturekit.report.report_stage import SectionReport
 
 EMPTY = CellType()
 """A name that a function closes over, and that nothing has yet."""
@@ -99,21 +102,25 @@ class RecipeKind:
         model: what may stand in its file.
         wire: adds the stages of a run.
         headline: says in a few lines what came of a run, of the stages that are up to date.
+        page: the report of its runs, where that is a page of sections.
     """
 
     model: type[AnyRecipe]
     wire: Callable[[Any, Run], None]
     headline: Callable[[Run], Iterable[str]] = no_headline
+    page: "SectionReport | None" = None
 
 
 RECIPES: Registry[RecipeKind] = Registry(
     "kind of recipe",
     [
-        Entry("cube", "culturekit.pipeline.cube:CUBE", "how diverse what models show is"),
-        Entry("c3", "culturekit.pipeline.c3:C3_KIND", "how well models draw what is hard about a culture"),
-        Entry("inclusion", "culturekit.pipeline.inclusion:INCLUSION", "what people of each region see in objects"),
-        Entry("linguistic", "culturekit.pipeline.linguistic:LINGUISTIC", "dialects, skin tones and old places"),
-        Entry("cultivate", "culturekit.pipeline.cultivate:CULTIVATE", "how well models know social activities"),
+        Entry("cube", "culturekit.recipes.cube.recipe:CUBE", "how diverse what models show is"),
+        Entry("c3", "culturekit.recipes.c3.recipe:C3_KIND", "how well models draw what is hard about a culture"),
+        Entry(
+            "inclusion", "culturekit.recipes.inclusion.recipe:INCLUSION", "what people of each region see in objects"
+        ),
+        Entry("linguistic", "culturekit.recipes.linguistic.recipe:LINGUISTIC", "dialects, skin tones and old places"),
+        Entry("cultivate", "culturekit.recipes.cultivate.recipe:CULTIVATE", "how well models know social activities"),
     ],
     point="recipe",
     wanted=f"{__name__}:RecipeKind",

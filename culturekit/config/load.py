@@ -16,20 +16,13 @@ from culturekit.builders.prompt_templates import TemplateFile
 from culturekit.config.checks import MAKING
 from culturekit.config.kinds import RECIPES, AnyRecipe, recipe_kind
 from culturekit.config.recipe import Recipe
-from culturekit.errors import ConfigError, Problem, UsageError
-from culturekit.generation.linguistic_lists import Lists, PlaceList
-from culturekit.generation.simulated.scenes.scenes_backend import Vocabulary
-from culturekit.index.folder.artifact_names import TextTemplates
-from culturekit.kg.concepts import Concept
-from culturekit.kg.countries import CountryFile
-from culturekit.llm.models import Models
-from culturekit.llm.prices import PriceList
-from culturekit.recipe_plugins import use_plugins, use_plugins_of_recipe
-from culturekit.records.choices import SchemaKind
-from culturekit.records.literal_keys import key_problem, masked
-from culturekit.stages.run import RECIPE_RECORD
-from culturekit.storage.package_data import shipped, shipped_names
-from culturekit.storage.yaml_source import (
+from culturekit.core.choices import SchemaKind
+from culturekit.core.errors import ConfigError, Problem, UsageError
+from culturekit.core.literal_keys import key_problem, masked
+from culturekit.core.package_data import shipped, shipped_names
+from culturekit.core.recipe_plugins import use_plugins, use_plugins_of_recipe
+from culturekit.core.run import RECIPE_RECORD
+from culturekit.core.yaml_source import (
     KeyPath,
     Place,
     YamlSource,
@@ -40,6 +33,13 @@ from culturekit.storage.yaml_source import (
     read_yaml,
     validate,
 )
+from culturekit.generation.linguistic_lists import Lists, PlaceList
+from culturekit.generation.simulated.scenes.scenes_backend import Vocabulary
+from culturekit.index.folder.artifact_names import TextTemplates
+from culturekit.kg.concepts import Concept
+from culturekit.kg.countries import CountryFile
+from culturekit.llm.models import Models
+from culturekit.llm.prices import PriceList
 
 ENVIRONMENT = re.compile(r"\$\{[^}]*\}")
 CLIENT_KEY = re.compile(r"(?<=[?&]api_key=)\$\{[A-Za-z_][A-Za-z0-9_]*\}(?=&|$)")
@@ -49,7 +49,7 @@ REFUSED_KEY = "a key is written out here; write api_key=${NAME}, and keep the ke
 
 def shipped_recipes() -> list[str]:
     """List the recipes that come with culturekit."""
-    return shipped_names("recipes", ".yaml")
+    return shipped_names("recipe_files", ".yaml")
 
 
 def find_recipe(name: str) -> Path:
@@ -58,7 +58,7 @@ def find_recipe(name: str) -> Path:
     if path.is_file():
         return path
     if name in shipped_recipes():
-        return shipped(f"recipes/{name}.yaml")
+        return shipped(f"recipe_files/{name}.yaml")
     beside = sorted(str(one) for one in path.parent.glob("*.yaml")) if path.parent.is_dir() else []
     near = difflib.get_close_matches(name, [*shipped_recipes(), *beside], n=1)
     near = near or [path.stem] * (path.stem in shipped_recipes() and not path.is_dir())
@@ -231,7 +231,7 @@ DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 
 
 SHIPPED: Mapping[SchemaKind, tuple[type[BaseModel], str]] = {
-    "recipe": (Recipe, "recipes/recipe.schema.json"),
+    "recipe": (Recipe, "recipe_files/recipe.schema.json"),
     "concept": (Concept, "kg/concepts/concept.schema.json"),
     "countries": (CountryFile, "kg/countries.schema.json"),
     "templates": (TemplateFile, "builders/wording/templates.schema.json"),

@@ -42,9 +42,10 @@ from culturekit.config.recipe_parts import (
     Tags,
     Within,
 )
-from culturekit.errors import CultureKitError
-from culturekit.families.corrected import QvsOptions
-from culturekit.families.family import rules_of
+from culturekit.core.choices import Included, ReleaseFormat
+from culturekit.core.errors import CultureKitError
+from culturekit.core.registry import parse_spec
+from culturekit.core.yaml_source import each_once, not_empty
 from culturekit.generation.folder.folder_backend import FOLDER
 from culturekit.generation.runner import ImagePlan
 from culturekit.index.encoder import ENCODERS
@@ -56,9 +57,8 @@ from culturekit.kg.countries import countries
 from culturekit.kg.dump.ingest import IngestOptions
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS
-from culturekit.records.choices import Included, ReleaseFormat
-from culturekit.registry import parse_spec
-from culturekit.storage.yaml_source import each_once, not_empty
+from culturekit.scores.corrected import QvsOptions
+from culturekit.scores.family import rules_of
 
 # What a recipe says, key by key.
 

@@ -17,14 +17,10 @@ from culturekit.config.checks import (
     unique_names,
 )
 from culturekit.config.kinds import AnyRecipe
-from culturekit.defaults import CONFIDENCE, RATERS, RESAMPLES
-from culturekit.families.corrected import Correction
-from culturekit.families.faithfulness import QuestionOptions
-from culturekit.families.family import rules_of
-from culturekit.families.gaps import GapOptions
-from culturekit.families.judged import JudgedOptions
-from culturekit.families.meta import MetaOptions
-from culturekit.families.realism import RealismMeans, RealismOptions
+from culturekit.core.choices import ChannelsName, PromptKind
+from culturekit.core.defaults import CONFIDENCE, RATERS, RESAMPLES
+from culturekit.core.registry import parse_spec
+from culturekit.core.yaml_source import StrictModel, not_empty
 from culturekit.generation.backend import BACKENDS, is_paid
 from culturekit.generation.runner import ImagePlan
 from culturekit.index.encoder import ENCODERS
@@ -36,10 +32,14 @@ from culturekit.index.spread.picture_spread import PAIR_MEASURES
 from culturekit.llm.answers import LlmOptions
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.metrics.corrected.audit_gates import Design
-from culturekit.metrics.scoring.rating_pools import InRegion, OutOfRegion, PoolsBy
-from culturekit.records.choices import ChannelsName, PromptKind
-from culturekit.registry import parse_spec
-from culturekit.storage.yaml_source import StrictModel, not_empty
+from culturekit.scores.corrected import Correction
+from culturekit.scores.faithfulness import QuestionOptions
+from culturekit.scores.family import rules_of
+from culturekit.scores.gaps import GapOptions
+from culturekit.scores.judged import JudgedOptions
+from culturekit.scores.meta import MetaOptions
+from culturekit.scores.rating_pools import InRegion, OutOfRegion, PoolsBy
+from culturekit.scores.realism import RealismMeans, RealismOptions
 
 ModelName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
 BackendSpec = Annotated[str, AfterValidator(checked_spec(BACKENDS)), AfterValidator(existing_folder)]

@@ -9,8 +9,8 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from culturekit.plugins import Contract, hold, maker_of, shown
-from culturekit.registry import Entry, Registry, parse_spec
+from culturekit.core.plugins import Contract, hold, maker_of, shown
+from culturekit.core.registry import Entry, Registry, parse_spec
 
 Pixels: TypeAlias = NDArray[np.uint8]
 """uint8 (height, width, 3), RGB."""

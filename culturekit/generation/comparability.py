@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import polars as pl
 
-from culturekit.counting import counted
+from culturekit.core.counting import counted
 
 UNKNOWN = "unknown"
 

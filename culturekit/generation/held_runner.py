@@ -15,16 +15,16 @@ from typing import Any, Generic, TypeVar
 
 import polars as pl
 
-from culturekit.defaults import REQUESTS_PER_SHARD
+from culturekit.core.atomic import explained_outside
+from culturekit.core.choices import PictureFormat
+from culturekit.core.defaults import REQUESTS_PER_SHARD
+from culturekit.core.digests import digest_file
+from culturekit.core.stage_folder import is_sealed, seal_pictures
+from culturekit.core.tables import save_parquet
+from culturekit.core.work import Work
 from culturekit.generation.backend import HeldBackend, ImageReply, ImageRequest, Lane
 from culturekit.generation.comparability import Slot
 from culturekit.generation.picture_store import Maker, Shard, batches, image_row, part_schema
-from culturekit.records.choices import PictureFormat
-from culturekit.records.work import Work
-from culturekit.storage.atomic import explained_outside
-from culturekit.storage.digests import digest_file
-from culturekit.storage.stage_folder import is_sealed, seal_pictures
-from culturekit.storage.tables import save_parquet
 
 PILOT = 2
 

@@ -8,8 +8,8 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from culturekit.storage.package_data import found_or_shipped, shipped, shipped_names
-from culturekit.storage.yaml_source import StrictModel, load_model, not_empty
+from culturekit.core.package_data import found_or_shipped, shipped, shipped_names
+from culturekit.core.yaml_source import StrictModel, load_model, not_empty
 
 LISTS = "generation/linguistic_lists.yaml"
 VOWELS = frozenset("aeiou")

@@ -16,15 +16,15 @@ from typing import Any
 import msgspec
 import polars as pl
 
-from culturekit.counting import counted
-from culturekit.errors import IntegrityError
+from culturekit.core.atomic import sync_folder, write_atomically
+from culturekit.core.choices import PictureFormat
+from culturekit.core.counting import counted
+from culturekit.core.digests import canonical_json, digest, digest_bytes
+from culturekit.core.errors import IntegrityError
+from culturekit.core.pictures.picture_files import encoded
+from culturekit.core.schemas import IMAGES
 from culturekit.generation.backend import Failure, ImageBackend, ImageReply, ImageRequest, Picture, Pixels
 from culturekit.llm.reading.json_values import decoded
-from culturekit.records.choices import PictureFormat
-from culturekit.records.schemas import IMAGES
-from culturekit.storage.atomic import sync_folder, write_atomically
-from culturekit.storage.digests import canonical_json, digest, digest_bytes
-from culturekit.storage.picture_files import encoded
 
 SAFE = re.compile(r"^(?!\.)[A-Za-z0-9._-]{1,100}$")
 NO_LINK = {errno.EXDEV, errno.EPERM, errno.EACCES, errno.EMLINK, errno.ENOTSUP, errno.ENOSYS, errno.EOPNOTSUPP}

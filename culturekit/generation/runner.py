@@ -10,8 +10,15 @@ from typing import Annotated
 import polars as pl
 from pydantic import Field
 
-from culturekit.defaults import REQUESTS_PER_SHARD
-from culturekit.errors import UsageError
+from culturekit.core.atomic import explained_outside, write_atomically
+from culturekit.core.choices import PictureFormat, PromptKind
+from culturekit.core.defaults import REQUESTS_PER_SHARD
+from culturekit.core.digests import canonical_json, digest
+from culturekit.core.errors import UsageError
+from culturekit.core.schemas import IMAGES, PROMPTS
+from culturekit.core.stage_folder import run_shards, seal_pictures
+from culturekit.core.tables import merge_parts, read_table, save_parquet, write_table
+from culturekit.core.work import Outcome, Work
 from culturekit.generation.backend import BACKENDS, HeldBackend, ImageBackend, ImageRequest
 from culturekit.generation.comparability import traits_of
 from culturekit.generation.held_runner import Pace, held_shards, make_held, pilot_held
@@ -25,13 +32,6 @@ from culturekit.generation.picture_store import (
     statuses_of,
     truth_columns,
 )
-from culturekit.records.choices import PictureFormat, PromptKind
-from culturekit.records.schemas import IMAGES, PROMPTS
-from culturekit.records.work import Outcome, Work
-from culturekit.storage.atomic import explained_outside, write_atomically
-from culturekit.storage.digests import canonical_json, digest
-from culturekit.storage.stage_folder import run_shards, seal_pictures
-from culturekit.storage.tables import merge_parts, read_table, save_parquet, write_table
 
 PACE = "pace.json"
 SIZE = r"^[1-9][0-9]{0,4}x[1-9][0-9]{0,4}$"

@@ -7,8 +7,8 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from culturekit.plugins import Contract, hold, state_of
-from culturekit.registry import Entry, Registry
+from culturekit.core.plugins import Contract, hold, state_of
+from culturekit.core.registry import Entry, Registry
 
 Vectors: TypeAlias = NDArray[np.float32]
 """float32 (n, dim), unit norm."""

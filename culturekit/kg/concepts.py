@@ -9,11 +9,11 @@ from typing import Annotated, Literal
 import polars as pl
 from pydantic import AfterValidator, Field
 
-from culturekit.errors import UsageError
+from culturekit.core.choices import CountryChoice, Ended, Ranks
+from culturekit.core.errors import UsageError
+from culturekit.core.package_data import shipped, shipped_names
+from culturekit.core.yaml_source import StrictModel, closest, each_once, load_model, not_empty, past_day
 from culturekit.kg.countries import OWN_FILE, Qid, by_qid, countries, not_in_use, whole_world
-from culturekit.records.choices import CountryChoice, Ended, Ranks
-from culturekit.storage.package_data import shipped, shipped_names
-from culturekit.storage.yaml_source import StrictModel, closest, each_once, load_model, not_empty, past_day
 
 # The words in which prompts speak of a concept: templates, and what is wrong with one.
 

@@ -16,9 +16,9 @@ from typing import Annotated
 import yaml
 from pydantic import AfterValidator, Field
 
-from culturekit.errors import ConfigError, Problem, UsageError
-from culturekit.storage.package_data import shipped
-from culturekit.storage.yaml_source import StrictModel, YamlSource, closest, read_yaml, validate
+from culturekit.core.errors import ConfigError, Problem, UsageError
+from culturekit.core.package_data import shipped
+from culturekit.core.yaml_source import StrictModel, YamlSource, closest, read_yaml, validate
 
 # Item identifiers, checked once at the border.
 

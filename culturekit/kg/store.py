@@ -25,14 +25,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from culturekit.errors import IntegrityError, UsageError
+from culturekit.core.atomic import raise_system_error
+from culturekit.core.choices import Ended, Ranks
+from culturekit.core.digests import read_manifest
+from culturekit.core.errors import IntegrityError, UsageError
+from culturekit.core.schemas import ITEMS, STATEMENTS
+from culturekit.core.table import Table
 from culturekit.kg.concepts import COUNTRY_PROPERTIES, EDGE_PROPERTIES, Concept, flags_of, is_truthy, mask_of
 from culturekit.kg.countries import QID, by_qid
-from culturekit.records.choices import Ended, Ranks
-from culturekit.records.schemas import ITEMS, STATEMENTS
-from culturekit.records.tables import Table
-from culturekit.storage.atomic import raise_system_error
-from culturekit.storage.digests import read_manifest
 
 # The children of many nodes, block by block, from arrays that stay on disk.
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from culturekit.errors import BudgetReached
+from culturekit.core.digests import JOURNAL
+from culturekit.core.errors import BudgetReached
+from culturekit.core.stage_command import Typed
+from culturekit.core.work import Work
 from culturekit.llm.client import PATIENCE, Client, FreeClient, Request
 from culturekit.llm.reply_watch import ReplyWatch
 from culturekit.llm.rows import Answered
-from culturekit.records.work import Work
-from culturekit.stages.stage_command import Typed
-from culturekit.storage.digests import JOURNAL
 
 if TYPE_CHECKING:
     from culturekit.llm.engine import AskOptions

@@ -10,6 +10,7 @@ from itertools import chain, islice
 
 import msgspec
 
+from culturekit.core.choices import ANSWERED
 from culturekit.llm.client import Client, Failure, Outgoing, Reply, Request
 from culturekit.llm.journal import Journal
 from culturekit.llm.journal_file import Entry, Reading, key_of
@@ -17,7 +18,6 @@ from culturekit.llm.purse import Purse
 from culturekit.llm.reply_watch import ReplyWatch
 from culturekit.llm.rows import Answered, Question, Row, failed, heard, reading_of
 from culturekit.llm.usage import estimate, fully_counted
-from culturekit.records.choices import ANSWERED
 
 
 class Replay:

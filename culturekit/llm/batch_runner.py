@@ -8,7 +8,8 @@ from typing import TypeAlias
 
 import msgspec
 
-from culturekit.errors import CultureKitError, UpstreamUnavailable, UsageError
+from culturekit.core.errors import CultureKitError, UpstreamUnavailable, UsageError
+from culturekit.core.work import Progress
 from culturekit.llm.asking import Replay
 from culturekit.llm.batches import (
     ENDED,
@@ -38,7 +39,6 @@ from culturekit.llm.purse import Purse, check_price
 from culturekit.llm.reply_watch import ReplyWatch
 from culturekit.llm.rows import Answered, Question
 from culturekit.llm.usage import MOST_TOKENS, Budget, dollars, fully_counted
-from culturekit.records.work import Progress
 
 Pair: TypeAlias = tuple[tuple[Planned, BatchResult], bytes]
 """A row with its result, and the body of its request."""

@@ -12,7 +12,8 @@ from typing import Annotated, BinaryIO, Literal, Protocol, TypeAlias, TypeVar, c
 
 import msgspec
 
-from culturekit.errors import CultureKitError, IntegrityError, UsageError
+from culturekit.core.errors import CultureKitError, IntegrityError, UsageError
+from culturekit.core.offline import check_sending
 from culturekit.llm.asking import Replay
 from culturekit.llm.client import Failure, FailureKind, Identity, Outgoing, Request
 from culturekit.llm.dispatch import APART, LONG_HOLD, answers_again, given_up, retrying, run_ended_by, spoken
@@ -20,7 +21,6 @@ from culturekit.llm.endpoints import is_elsewhere
 from culturekit.llm.journal import Journal
 from culturekit.llm.journal_file import Entry, Reading, key_of
 from culturekit.llm.rows import Answered, Question, Row
-from culturekit.stages.offline import check_sending
 
 JobState: TypeAlias = Literal["waiting", "running", "done", "failed", "expired", "cancelled"]
 """`waiting` and `running` go on by themselves; the others are for good, and may have results all the same."""

@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from culturekit.core.stage import Left
 from culturekit.llm.client import Client, FreeClient, Identity, Outgoing, Rate, Request
 from culturekit.llm.journal_file import Mode, key_of
 from culturekit.llm.journal_writer import shared_length
@@ -16,7 +17,6 @@ from culturekit.llm.ledger import Spent
 from culturekit.llm.prices import worst_cost
 from culturekit.llm.rows import REPAIR_MARK
 from culturekit.llm.usage import estimate, input_bound
-from culturekit.stages.stage import Left
 
 LEAST_SHARED = 200
 """Bytes at both ends: the instructions and the schema. Requests that share less are known by their keys only."""

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from culturekit.errors import BudgetReached, CultureKitError, UpstreamUnavailable, UsageError
+from culturekit.core.errors import BudgetReached, CultureKitError, UpstreamUnavailable, UsageError
 from culturekit.llm.client import Failure, Reply, Usage
 from culturekit.llm.pace import Limiter, retry_wait
 from culturekit.llm.purse import Purse

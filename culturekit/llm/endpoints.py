@@ -5,7 +5,7 @@ import os
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from culturekit.errors import MissingDependency
+from culturekit.core.errors import MissingDependency
 from culturekit.llm.client import Identity
 from culturekit.llm.untrusted.redaction import Secret, key_from_environment
 

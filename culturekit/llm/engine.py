@@ -19,7 +19,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass
 from types import FrameType
 
-from culturekit.errors import CultureKitError
+from culturekit.core.errors import CultureKitError
+from culturekit.core.offline import check_sending
+from culturekit.core.work import Progress
 from culturekit.llm.asking import Asking, Replay
 from culturekit.llm.client import LONGEST_TIMEOUT, PATIENCE, Client, Failure, FreeClient, Request
 from culturekit.llm.dispatch import Dispatch, OutOfMoney, WaitNotices, out_of_money, run_ended_by
@@ -32,8 +34,6 @@ from culturekit.llm.reply_watch import ReplyWatch
 from culturekit.llm.rows import Answered, Question, Row, failed, heard
 from culturekit.llm.usage import Budget
 from culturekit.llm.wire import LONGEST_FINISH, Wire
-from culturekit.records.work import Progress
-from culturekit.stages.offline import check_sending
 
 
 def ask_free(client: FreeClient, requests: Iterable[Request]) -> Iterator[Answered]:

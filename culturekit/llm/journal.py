@@ -13,6 +13,10 @@ from types import TracebackType
 from typing import Any, Self
 from zlib import crc32
 
+from culturekit.core.atomic import sync_folder, write_atomically
+from culturekit.core.choices import ANSWERED
+from culturekit.core.stage_folder import hold
+from culturekit.core.work import Work
 from culturekit.llm.journal_file import (
     FILE,
     SOUND,
@@ -25,10 +29,6 @@ from culturekit.llm.journal_file import (
     open_for_writing,
 )
 from culturekit.llm.journal_writer import Fact, JournalWriter, pieces
-from culturekit.records.choices import ANSWERED
-from culturekit.records.work import Work
-from culturekit.storage.atomic import sync_folder, write_atomically
-from culturekit.storage.stage_folder import hold
 
 _TAG = "run_tag"
 _LAST = "SELECT tag, mode FROM runs JOIN replies ON replies.run = runs.number ORDER BY replies.number DESC LIMIT 1"

@@ -11,10 +11,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from culturekit.errors import CultureKitError, IntegrityError
+from culturekit.core.digests import canonical_json
+from culturekit.core.errors import CultureKitError, IntegrityError
 from culturekit.llm.client import Identity, Image, Outgoing, Usage
 from culturekit.llm.usage import MOST_TOKENS
-from culturekit.storage.digests import canonical_json
 
 STANDS_OTHERWISE = {"Outgoing": {"body", "images"}, "Image": {"content"}, "Identity": set[str]()}
 """What is left out of the listing of fields: the body and an image's bytes, which are hashed as bytes.

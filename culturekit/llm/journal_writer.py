@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
-from culturekit.errors import CultureKitError
+from culturekit.core.errors import CultureKitError
 from culturekit.llm.journal_file import Entry, Reading, explain
 from culturekit.llm.usage import picodollars
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import msgspec
 
-from culturekit.errors import UsageError
+from culturekit.core.choices import ANSWERED
+from culturekit.core.digests import JOURNAL
+from culturekit.core.errors import UsageError
+from culturekit.core.foreign_text import printable
 from culturekit.llm.client import Usage
 from culturekit.llm.journal_file import FILE, PAID, SOUND, check_types, errors_explained, open_for_reading, paid
 from culturekit.llm.untrusted.redaction import redact
 from culturekit.llm.usage import dollars
-from culturekit.records.choices import ANSWERED
-from culturekit.storage.digests import JOURNAL
-from culturekit.storage.foreign_text import printable
 
 PARTIAL = ".partial"
 PREVIOUS = ".previous"

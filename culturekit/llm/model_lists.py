@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from culturekit.errors import MissingDependency, UpstreamUnavailable
+from culturekit.core.errors import MissingDependency, UpstreamUnavailable
 from culturekit.llm.endpoints import SERVICES
 from culturekit.llm.price_update import get
 from culturekit.llm.prices import SNAPSHOT, Price, end_of, known_prices, today

@@ -7,8 +7,8 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
-from culturekit.storage.package_data import shipped
-from culturekit.storage.yaml_source import StrictModel, load_model
+from culturekit.core.package_data import shipped
+from culturekit.core.yaml_source import StrictModel, load_model
 
 Role: TypeAlias = Literal["text", "text-small", "text-google", "vision", "weighing", "image-openai", "image-google"]
 Provider: TypeAlias = Literal["openai", "google"]

@@ -12,7 +12,9 @@ import msgspec
 import yaml
 from pydantic import ValidationError
 
-from culturekit.errors import UpstreamUnavailable, UsageError
+from culturekit.core.atomic import write_atomically
+from culturekit.core.errors import UpstreamUnavailable, UsageError
+from culturekit.core.yaml_source import parse_yaml, validate
 from culturekit.llm.prices import (
     ModelPrice,
     Price,
@@ -26,8 +28,6 @@ from culturekit.llm.prices import (
     read_prices,
     today,
 )
-from culturekit.storage.atomic import write_atomically
-from culturekit.storage.yaml_source import parse_yaml, validate
 
 LARGEST = 50_000_000
 """Bytes of a source; LiteLLM's list is under two million."""

@@ -15,13 +15,13 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import AfterValidator, Field
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
+from culturekit.core.package_data import shipped
+from culturekit.core.yaml_source import StrictModel, load_model
 from culturekit.llm.client import Identity, Rate, Usage
 from culturekit.llm.endpoints import is_elsewhere
 from culturekit.llm.journal_file import Mode
 from culturekit.llm.usage import dollars
-from culturekit.storage.package_data import shipped
-from culturekit.storage.yaml_source import StrictModel, load_model
 
 logger = logging.getLogger(__name__)
 

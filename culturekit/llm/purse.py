@@ -8,7 +8,8 @@ its worst, and `llm cost` shows it.
 import json
 import logging
 
-from culturekit.errors import UsageError
+from culturekit.core.digests import canonical_json
+from culturekit.core.errors import UsageError
 from culturekit.llm.client import Client, FreeClient, Identity, KeyHolder, Rate, Usage
 from culturekit.llm.journal import Journal
 from culturekit.llm.journal_file import Mode, Reading
@@ -25,7 +26,6 @@ from culturekit.llm.ledger import (
 from culturekit.llm.prices import check_alive, cost_of, per_token, worst_cost
 from culturekit.llm.rows import Question
 from culturekit.llm.usage import Budget, dollars, input_bound, picodollars
-from culturekit.storage.digests import canonical_json
 
 
 def check_asking(client: Client | FreeClient, *, go_on: bool = False) -> None:

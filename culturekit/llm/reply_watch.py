@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from culturekit.errors import UnusableReplies
+from culturekit.core.choices import ANSWERED
+from culturekit.core.errors import UnusableReplies
 from culturekit.llm.ledger import shown_text
 from culturekit.llm.reading.reply_codes import CODES
 from culturekit.llm.rows import FENCED, Answered
-from culturekit.records.choices import ANSWERED
 
 LOOKED_AT = 20
 """Rows that end before their outcomes are judged: by then a model that works shows some answers."""

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.llm.client import Answers, Failure, FailureKind, Outgoing, Reply, Request, Stop
 from culturekit.llm.journal_file import Reading
 from culturekit.llm.models import model_for

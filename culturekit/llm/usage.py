@@ -4,7 +4,7 @@ import math
 import re
 from dataclasses import dataclass, replace
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.llm.client import Identity, Image, Outgoing, Reply, Usage
 from culturekit.llm.failures import shortened
 from culturekit.llm.models import known_models

@@ -1,7 +1,7 @@
 """Every score of the field, as pure functions of arrays and labels.
 
 Names are loaded when they are first used: importing this package loads neither scipy nor polars. What each name is,
-type checkers read in the stub beside this file. The way from tables to scores is in `culturekit.metrics.scoring`.
+type checkers read in the stub beside this file. The way from tables to scores is in `culturekit.scores`.
 """
 
 import importlib

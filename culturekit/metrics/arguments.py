@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 
 if TYPE_CHECKING:
     import polars as pl

@@ -10,13 +10,13 @@ from html import escape
 
 import polars as pl
 
-from culturekit.metrics.scoring.image_collections import parsed
+from culturekit.core import roles
 from culturekit.report.countries import HEIGHT as MAP_HEIGHT
 from culturekit.report.countries import WIDTH as MAP_WIDTH
 from culturekit.report.countries import CountryShares, Share, country_paths
 from culturekit.report.run_folders import Figure, RunFolders, figure_in, inert
 from culturekit.report.run_folders import figure as score_figure
-from culturekit.stages import roles
+from culturekit.scores.image_collections import parsed
 
 # The headline of each model: what its images score over all prompts, and what people saw on some of them.
 

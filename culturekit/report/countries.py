@@ -12,10 +12,10 @@ import msgspec
 import polars as pl
 import pycountry
 
+from culturekit.core import roles
+from culturekit.core.schemas import CSPACE, DISTRIBUTIONS, SCORES
 from culturekit.kg.countries import countries
-from culturekit.records.schemas import CSPACE, DISTRIBUTIONS, SCORES
 from culturekit.report.run_folders import RunFolders
-from culturekit.stages import roles
 
 # The countries of the world as SVG paths: Natural Earth at 1:110m, in the Equal Earth projection.
 #

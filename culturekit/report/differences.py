@@ -8,15 +8,15 @@ from typing import Any
 
 import polars as pl
 
-from culturekit.families.listing import all_metrics
-from culturekit.metrics.catalog import Metric
+from culturekit.core import roles
+from culturekit.core.schemas import SCORES
 from culturekit.metrics.diversity.kernel_diversity import STANDARD_KERNELS
-from culturekit.metrics.scoring.image_collections import parsed
-from culturekit.records.schemas import SCORES
 from culturekit.report.charts import drawing
 from culturekit.report.countries import over_all_concepts
 from culturekit.report.run_folders import Figure, RunFolders, figure, figure_in, inert, larger_first
-from culturekit.stages import roles
+from culturekit.scores.catalog import Metric
+from culturekit.scores.image_collections import parsed
+from culturekit.scores.listing import all_metrics
 
 COMPARED = ("vs", "qvs")
 

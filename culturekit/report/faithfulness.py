@@ -7,11 +7,11 @@ from typing import Any
 
 import polars as pl
 
-from culturekit.metrics.scoring.image_collections import parsed
-from culturekit.records.schemas import ANSWER_COUNTS, QUESTION_RATES
+from culturekit.core import roles
+from culturekit.core.digests import Manifest
+from culturekit.core.schemas import ANSWER_COUNTS, QUESTION_RATES
 from culturekit.report.run_folders import Figure, RunFolders, figure_in, larger_first
-from culturekit.stages import roles
-from culturekit.storage.digests import Manifest
+from culturekit.scores.image_collections import parsed
 
 # Who judged, under which licence and with what it misses, and how far models are apart by each of them.
 

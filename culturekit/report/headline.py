@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from culturekit.core import roles
 from culturekit.report.charts import ModelLine, in_order, model_lines, overall_of
 from culturekit.report.provenance import missing_lines, withheld
 from culturekit.report.run_folders import Figure, RunFolders, figure, listed, ordinal_span, span, text_of
-from culturekit.stages import roles
 
 # The answer on the first screen, in words, from the figures below it.
 #

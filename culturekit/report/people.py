@@ -7,11 +7,11 @@ from typing import Any
 
 import polars as pl
 
-from culturekit.families.meta import ALL
-from culturekit.records.schemas import CHOICE_TABLE, RATING_TABLE, SCORES
+from culturekit.core import roles
+from culturekit.core.schemas import CHOICE_TABLE, RATING_TABLE, SCORES
 from culturekit.report.charts import drawing
 from culturekit.report.run_folders import RunFolders
-from culturekit.stages import roles
+from culturekit.scores.meta import ALL
 
 # How well metrics follow people: correlations looked up, and drawn as dots with their intervals.
 

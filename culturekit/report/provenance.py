@@ -6,18 +6,18 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from culturekit.counting import counted, counted_reason
-from culturekit.families.corrected import KERNELS, NOT_CORRECTED, UNRATED
+from culturekit.core import roles
+from culturekit.core.counting import counted, counted_reason
+from culturekit.core.digests import JOURNAL, Manifest
+from culturekit.core.roles import Role
+from culturekit.core.schemas import JUDGMENTS, QUALITY
+from culturekit.core.work import NOT_COMPARABLE
 from culturekit.generation.comparability import Traits, traits_of
 from culturekit.llm.journal_file import FILE
 from culturekit.llm.ledger import JournalPlace, read_ledger
 from culturekit.metrics.corrected.audit_gates import MARKS
-from culturekit.records.schemas import JUDGMENTS, QUALITY
-from culturekit.records.work import NOT_COMPARABLE
 from culturekit.report.run_folders import RunFolders
-from culturekit.stages import roles
-from culturekit.stages.roles import Role
-from culturekit.storage.digests import JOURNAL, Manifest
+from culturekit.scores.corrected import KERNELS, NOT_CORRECTED, UNRATED
 from culturekit.trail.evidence import manifest_of
 
 # How the images of each model were made, side by side: what differs besides the model.

@@ -10,13 +10,13 @@ from typing import Any
 import polars as pl
 from markupsafe import Markup
 
-from culturekit.records.schemas import CSPACE, IMAGES, MATCHES, PROMPTS, SCORES, VALUES
-from culturekit.records.tables import Table
-from culturekit.stages import roles
-from culturekit.stages.roles import Role
-from culturekit.stages.run import Run
-from culturekit.storage.digests import Manifest
-from culturekit.storage.tables import read_table
+from culturekit.core import roles
+from culturekit.core.digests import Manifest
+from culturekit.core.roles import Role
+from culturekit.core.run import Run
+from culturekit.core.schemas import CSPACE, IMAGES, MATCHES, PROMPTS, SCORES, VALUES
+from culturekit.core.table import Table
+from culturekit.core.tables import read_table
 from culturekit.trail.evidence import manifest_of
 
 # Numbers of the page, read from the scores, and how they are written in words.

@@ -8,6 +8,9 @@ import msgspec
 import polars as pl
 from markupsafe import Markup
 
+from culturekit.core import roles
+from culturekit.core.digests import canonical_json, digest
+from culturekit.core.roles import Role
 from culturekit.generation.comparability import not_comparable, traits_of
 from culturekit.report.charts import ModelLine, diversity_chart, in_order, model_lines
 from culturekit.report.differences import DifferenceLine, lines_of
@@ -15,9 +18,6 @@ from culturekit.report.headline import Verdict, apart_in, floor_in, verdict_on
 from culturekit.report.provenance import caveats
 from culturekit.report.run_folders import RunFolders
 from culturekit.report.write import page_of
-from culturekit.stages import roles
-from culturekit.stages.roles import Role
-from culturekit.storage.digests import canonical_json, digest
 from culturekit.version import VERSION
 
 DECISIVE = ("cultural space", "index", "encoder", "mapping", "labels of the scores")

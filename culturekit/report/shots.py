@@ -10,15 +10,15 @@ import numpy as np
 import polars as pl
 from PIL import Image
 
-from culturekit.records.schemas import IMAGES, PROMPTS
+from culturekit.core import roles
+from culturekit.core.atomic import write_atomically
+from culturekit.core.digests import digest_bytes
+from culturekit.core.pictures.picture_files import NoPicture, read_bytes_inside
+from culturekit.core.pictures.picture_reading import picture_from
+from culturekit.core.schemas import IMAGES, PROMPTS
+from culturekit.core.tables import read_table
 from culturekit.report.countries import country_names
 from culturekit.report.run_folders import Figure, RunFolders, figure, plain
-from culturekit.stages import roles
-from culturekit.storage.atomic import write_atomically
-from culturekit.storage.digests import digest_bytes
-from culturekit.storage.picture_files import NoPicture, read_bytes_inside
-from culturekit.storage.picture_reading import picture_from
-from culturekit.storage.tables import read_table
 from culturekit.trail.evidence import ArtifactEvidence, EvidenceTables
 
 # Small copies of pictures, which the page links to: what is small already is copied, the rest is scaled down.

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from culturekit.core import roles
+from culturekit.core.schemas import DISAGREEMENTS, HUBS, RECOGNITION, SCORES
 from culturekit.metrics.diversity.kernel_diversity import STANDARD_KERNELS
-from culturekit.records.schemas import DISAGREEMENTS, HUBS, RECOGNITION, SCORES
 from culturekit.report.countries import country_names
 from culturekit.report.run_folders import Figure, RunFolders, figure, figure_in
-from culturekit.stages import roles
 
 # Nearest artifacts and a vision model's tags side by side: scores, agreement, and where they part.
 

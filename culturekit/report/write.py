@@ -10,8 +10,11 @@ from importlib.resources import files
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from culturekit.counting import counted
-from culturekit.records.work import Outcome, Work
+from culturekit.core import roles
+from culturekit.core.atomic import write_atomically
+from culturekit.core.counting import counted
+from culturekit.core.digests import source_hash
+from culturekit.core.work import Outcome, Work
 from culturekit.report.charts import (
     TINTS,
     ModelLine,
@@ -73,9 +76,6 @@ from culturekit.report.shots import (
     small_copy,
 )
 from culturekit.report.trust import Trust, TwoRoutes, routes_in, trust_in
-from culturekit.stages import roles
-from culturekit.storage.atomic import write_atomically
-from culturekit.storage.digests import source_hash
 from culturekit.version import VERSION
 
 # What a report says, as data: built first, tested as such, then poured into a template.

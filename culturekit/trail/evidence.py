@@ -10,16 +10,16 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from culturekit.errors import IntegrityError, UsageError
+from culturekit.core.digests import JOURNAL, RUN_RECORD, Manifest, canonical_json, digest_file, read_manifest
+from culturekit.core.errors import IntegrityError, UsageError
+from culturekit.core.schemas import CSPACE, KEPT, STARTS
+from culturekit.core.tables import read_table
 from culturekit.kg.countries import by_qid, number_of_item
 from culturekit.kg.dump.entities import ENTITY_STATEMENTS, LARGEST, Item, Malformed, decode
 from culturekit.kg.dump.read_dump import read_line
 from culturekit.kg.store import Facts
 from culturekit.llm.journal_file import FILE
 from culturekit.llm.ledger import Exchange, latest_exchanges, question_of, shown_text
-from culturekit.records.schemas import CSPACE, KEPT, STARTS
-from culturekit.storage.digests import JOURNAL, RUN_RECORD, Manifest, canonical_json, digest_file, read_manifest
-from culturekit.storage.tables import read_table
 
 # From a finished stage to the folders and files it was made from, checked by hash.
 

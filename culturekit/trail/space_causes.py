@@ -13,14 +13,14 @@ from culturekit.builders.country_names import folded
 from culturekit.builders.filtering.cspace_filter import COLUMNS
 from culturekit.builders.space.space_diff import CHANGES, space_changes, untold_changes
 from culturekit.builders.space.space_files import read_space
-from culturekit.counting import counted
-from culturekit.errors import IntegrityError, UsageError
+from culturekit.core.counting import counted
+from culturekit.core.digests import Manifest, canonical_json, digest_file, read_manifest
+from culturekit.core.errors import IntegrityError, UsageError
+from culturekit.core.schemas import CANDIDATES, DECISIONS, DIFF, DROPS, KEPT
+from culturekit.core.table import Table
+from culturekit.core.tables import read_table
+from culturekit.core.work import Work
 from culturekit.kg.store import GraphTables, Place, among
-from culturekit.records.schemas import CANDIDATES, DECISIONS, DIFF, DROPS, KEPT
-from culturekit.records.tables import Table
-from culturekit.records.work import Work
-from culturekit.storage.digests import Manifest, canonical_json, digest_file, read_manifest
-from culturekit.storage.tables import read_table
 from culturekit.trail.evidence import reason_text, recorded
 
 # What lies behind a cultural space: its finished stages, found one from the other and known by their hashes.

@@ -10,12 +10,12 @@ from typing import Any
 import msgspec
 import polars as pl
 
-from culturekit.errors import IntegrityError, UsageError
+from culturekit.core.choices import NO_CULTURE
+from culturekit.core.digests import digest_file
+from culturekit.core.errors import IntegrityError, UsageError
+from culturekit.core.schemas import AUDITS, IMAGES, MATCHES, PROMPTS, SCORES
+from culturekit.core.tables import read_table
 from culturekit.metrics.corrected.audit_gates import anchoring_seen, unanchored
-from culturekit.records.choices import NO_CULTURE
-from culturekit.records.schemas import AUDITS, IMAGES, MATCHES, PROMPTS, SCORES
-from culturekit.storage.digests import digest_file
-from culturekit.storage.tables import read_table
 from culturekit.trail.evidence import ArtifactEvidence, DumpPlace, EvidenceTables, StageVerdict, manifest_of, upstream
 
 # Finding one score by a reference that people can type.

@@ -12,13 +12,8 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 import polars as pl
 
-from culturekit.cards.facts import keys_behind
-from culturekit.errors import CultureKitError, UsageError
-from culturekit.llm.journal_file import FILE as JOURNAL_FILE
-from culturekit.records.choices import ExportFormat
-from culturekit.stages.roles import REPORT
-from culturekit.stages.run import RECIPE_RECORD
-from culturekit.storage.digests import (
+from culturekit.core.choices import ExportFormat
+from culturekit.core.digests import (
     JOURNAL,
     MANIFEST,
     RUN_RECORD,
@@ -30,6 +25,11 @@ from culturekit.storage.digests import (
     digest_tree,
     read_manifest,
 )
+from culturekit.core.errors import CultureKitError, UsageError
+from culturekit.core.roles import REPORT
+from culturekit.core.run import RECIPE_RECORD
+from culturekit.llm.journal_file import FILE as JOURNAL_FILE
+from culturekit.release.card_facts import keys_behind
 
 Severity: TypeAlias = Literal["broken", "finding", "note"]
 """`broken`: bytes or numbers are not what they are said to be; `finding`: a person has to look at it; `note`: what

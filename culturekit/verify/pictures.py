@@ -7,10 +7,10 @@ from typing import Any, TypeAlias, TypeVar
 
 import polars as pl
 
-from culturekit.records.schemas import IMAGES
-from culturekit.storage.digests import digest_file
-from culturekit.storage.picture_files import NoPicture
-from culturekit.storage.picture_reading import read_inside
+from culturekit.core.digests import digest_file
+from culturekit.core.pictures.picture_files import NoPicture
+from culturekit.core.pictures.picture_reading import read_inside
+from culturekit.core.schemas import IMAGES
 from culturekit.verify.chain import FinishedStage, Ledger, RunTree
 
 IMAGES_FILE = f"{IMAGES.name}.parquet"

@@ -23,34 +23,34 @@ from typing import Any, TypeVar
 import polars as pl
 from pydantic import ValidationError
 
+from culturekit import recipes
 from culturekit.config.kinds import wired
 from culturekit.config.load import load_any_recipe
 from culturekit.config.recipe import EVALUATING
-from culturekit.errors import CultureKitError, MissingDependency, UsageError
-from culturekit.families.family import dataclasses_of, declared
-from culturekit.families.handles.inputs import Files, NamedVectors, PairFolders, VectorFolder, VectorFolders
-from culturekit.families.listing import FAMILIES, family_named, outside_names
-from culturekit.families.named_in_recipe import options_made
+from culturekit.core.atomic import remove_strays
+from culturekit.core.digests import JOURNAL, MANIFEST, InputRecord, Manifest, canonical_json, read_manifest
+from culturekit.core.errors import CultureKitError, MissingDependency, UsageError
+from culturekit.core.offline import SendingRefused, offline
+from culturekit.core.recipe_plugins import carrying, typed_plugins
+from culturekit.core.registry import Registry, Spec, parse_spec
+from culturekit.core.roles import REPORT
+from culturekit.core.run import RECIPE_RECORD, make_manifest, what_differs
+from culturekit.core.spreadsheet_cells import export_table
+from culturekit.core.stage import Stage, key_of, record_of
+from culturekit.core.stage_command import AskingCommand, StageCommand
+from culturekit.core.work import Engine, Quiet, Work
+from culturekit.core.yaml_source import as_json
 from culturekit.index.encoder import ENCODERS
 from culturekit.index.raters.quality import SCORERS
 from culturekit.index.spread.picture_spread import PAIR_MEASURES
 from culturekit.kg.concepts import Concept, load_concept
 from culturekit.llm.journal import go_on_as, last_run
-from culturekit.pipeline import steps
-from culturekit.pipeline.steps.annotate_stages import import_stage
-from culturekit.pipeline.steps.report_stage import report_of
-from culturekit.recipe_plugins import carrying, typed_plugins
-from culturekit.records.work import Engine, Quiet, Work
-from culturekit.registry import Registry, Spec, parse_spec
-from culturekit.stages.offline import SendingRefused, offline
-from culturekit.stages.roles import REPORT
-from culturekit.stages.run import RECIPE_RECORD, make_manifest, what_differs
-from culturekit.stages.stage import Stage, key_of, record_of
-from culturekit.stages.stage_command import AskingCommand, StageCommand
-from culturekit.storage.atomic import remove_strays
-from culturekit.storage.digests import JOURNAL, MANIFEST, InputRecord, Manifest, canonical_json, read_manifest
-from culturekit.storage.spreadsheet_cells import export_table
-from culturekit.storage.yaml_source import as_json
+from culturekit.people.stages import import_stage
+from culturekit.recipes.run_recipe import report_of
+from culturekit.scores.family import dataclasses_of, declared
+from culturekit.scores.inputs import Files, NamedVectors, PairFolders, VectorFolder, VectorFolders
+from culturekit.scores.listing import FAMILIES, family_named, outside_names
+from culturekit.scores.named_in_recipe import options_made
 from culturekit.verify.chain import (
     Finding,
     FinishedStage,
@@ -483,8 +483,8 @@ def _commands(kind: str) -> Iterator[StageCommand]:
     family = kind.removeprefix("score-")
     if family in {*FAMILIES, *outside_names()}:
         yield family_named(family)
-    modules = [name for _, name, _ in pkgutil.iter_modules(steps.__path__, f"{steps.__name__}.")]
-    for module in map(importlib.import_module, modules):
+    modules = [each.name for each in pkgutil.walk_packages(recipes.__path__, f"{recipes.__name__}.")]
+    for module in map(importlib.import_module, [import_stage.__module__, *modules]):
         yield from (thing for thing in vars(module).values() if isinstance(thing, StageCommand))
     yield from (family_named(name) for name in FAMILIES if name != family)
 

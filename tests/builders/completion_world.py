@@ -9,11 +9,11 @@ import msgspec
 import polars as pl
 
 from culturekit.builders.completing.completion import CompletionInputs
+from culturekit.core.digests import MANIFEST, Manifest, describe_outputs
+from culturekit.core.schemas import CANDIDATES, DROPS, ITEMS, KEPT, STATEMENTS
+from culturekit.core.tables import write_table
 from culturekit.kg.concepts import Concept, Root
 from culturekit.llm.client import Reply, Request
-from culturekit.records.schemas import CANDIDATES, DROPS, ITEMS, KEPT, STATEMENTS
-from culturekit.storage.digests import MANIFEST, Manifest, describe_outputs
-from culturekit.storage.tables import write_table
 from tests.builders.spaces import rows_of
 
 __all__ = ["BRAZIL", "CUISINE", "DISH", "JAPAN", "Proposer", "artifact_said", "dish", "graph_of", "world"]

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from culturekit.core.registry import Entry, Spec
 from culturekit.index.encoder import ENCODERS, EncoderIdentity, Prepared, TooLong, Vectors
-from culturekit.registry import Entry, Spec
 
 __all__ = ["CountingEncoder", "Options", "logged", "make", "register"]
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from culturekit.core.digests import canonical_json
 from culturekit.llm.client import Failure, Identity, Outgoing, Quota, Rate, Reply, Request, Usage
-from culturekit.storage.digests import canonical_json
 
 __all__ = ["PaidJudge", "by_number"]
 

@@ -7,9 +7,9 @@ import numpy as np
 import polars as pl
 from PIL import Image
 
-from culturekit.records.schemas import IMAGES
-from culturekit.storage.digests import digest_file
-from culturekit.storage.tables import write_table
+from culturekit.core.digests import digest_file
+from culturekit.core.schemas import IMAGES
+from culturekit.core.tables import write_table
 
 __all__ = ["image_row", "images_table", "save_picture"]
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from culturekit.records.schemas import CANDIDATES, CSPACE
-from culturekit.records.tables import Table
+from culturekit.core.schemas import CANDIDATES, CSPACE
+from culturekit.core.table import Table
 
 EMPTY: Mapping[str, object] = {"label": "x", "hop": 1, "sitelinks": 0, "popularity": 1.0, "source": "wikidata"}
 

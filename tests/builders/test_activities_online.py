@@ -9,9 +9,9 @@ from typing import Any
 import polars as pl
 import pytest
 
+from culturekit.core.schemas import DESCRIPTOR_TRAIL, DESCRIPTORS, MENTIONS, PAGES, PROPOSED_DESCRIPTORS, STEREOTYPES
+from culturekit.core.tables import read_table, write_table
 from culturekit.kg.countries import countries
-from culturekit.records.schemas import DESCRIPTOR_TRAIL, DESCRIPTORS, MENTIONS, PAGES, PROPOSED_DESCRIPTORS, STEREOTYPES
-from culturekit.storage.tables import read_table, write_table
 from tests.builders.descriptors.test_descriptor_proposals import prompts_table
 from tests.builders.judging.test_image_judge import png, table
 from tests.builders.spaces import rows_of

@@ -9,12 +9,12 @@ import polars as pl
 import pytest
 
 from culturekit.builders.filtering.cspace_filter import filter_candidates
+from culturekit.core.schemas import CANDIDATES
+from culturekit.core.tables import slices_of, write_table
+from culturekit.core.work import Work
 from culturekit.kg.concepts import Concept, Root
 from culturekit.llm.client import Reply, Request
 from culturekit.llm.untrusted.untrusted import cleaned
-from culturekit.records.schemas import CANDIDATES
-from culturekit.records.work import Work
-from culturekit.storage.tables import slices_of, write_table
 from tests.builders.spaces import candidates
 from tests.llm.injections import INJECTIONS, LABEL
 

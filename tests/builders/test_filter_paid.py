@@ -6,12 +6,12 @@ import polars as pl
 import pytest
 
 from culturekit.builders.filtering.cspace_filter import filter_candidates
-from culturekit.errors import BudgetReached, UsageError
+from culturekit.core.errors import BudgetReached, UsageError
+from culturekit.core.schemas import CANDIDATES
+from culturekit.core.tables import slices_of, write_table
+from culturekit.core.work import Outcome, Work
 from culturekit.kg.concepts import Concept, Root
 from culturekit.llm.answers import LlmOptions
-from culturekit.records.schemas import CANDIDATES
-from culturekit.records.work import Outcome, Work
-from culturekit.storage.tables import slices_of, write_table
 from tests.builders.paid_judge import PaidJudge
 from tests.builders.spaces import candidates
 from tests.conftest import HeardProgress

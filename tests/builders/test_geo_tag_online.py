@@ -8,10 +8,10 @@ import pytest
 from typer.testing import CliRunner
 
 from culturekit.cli.app import app
+from culturekit.core.schemas import CSPACE
+from culturekit.core.tables import write_table
+from culturekit.core.work import Work
 from culturekit.llm.clients.clients import CLIENTS
-from culturekit.records.schemas import CSPACE
-from culturekit.records.work import Work
-from culturekit.storage.tables import write_table
 from tests.builders.judging.asked import judge_images
 from tests.builders.judging.test_image_judge import LIKERT, SHARE, YES_NO, png, table
 from tests.builders.spaces import artifact, cspace

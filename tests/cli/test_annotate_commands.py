@@ -9,10 +9,10 @@ import orjson
 import polars as pl
 from typer.testing import CliRunner
 
-from culturekit.annotate.answer_desk import FormServer
 from culturekit.cli.app import app
-from tests.annotate.projects import image_row, key_of, labelled, prompt_row, studio_tasks, write_images, write_prompts
-from tests.annotate.serving import entry
+from culturekit.people.answer_desk import FormServer
+from tests.people.projects import image_row, key_of, labelled, prompt_row, studio_tasks, write_images, write_prompts
+from tests.people.serving import entry
 
 
 def test_forms_out_answers_in_tables_out(tmp_path: Path) -> None:

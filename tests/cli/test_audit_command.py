@@ -1,8 +1,8 @@
 import json
 from pathlib import Path
 
-from tests.audit.sheets import clean_rows, dish, write
 from tests.command_line import culturekit
+from tests.release.sheets import clean_rows, dish, write
 
 
 def run(*words: object) -> tuple[int, str, str]:

@@ -6,9 +6,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from culturekit.records.schemas import MATCHES
-from culturekit.storage.digests import digest_file
-from culturekit.storage.tables import read_table
+from culturekit.core.digests import digest_file
+from culturekit.core.schemas import MATCHES
+from culturekit.core.tables import read_table
 from tests.command_line import culturekit
 from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, matches_of
 from tests.verify.forging import read_json, write_json

@@ -8,14 +8,14 @@ import pytest
 from typer.testing import CliRunner
 
 from culturekit.cli.app import app
-from culturekit.errors import UsageError
-from culturekit.families.handles.inputs import labelled, vector_inputs
+from culturekit.core.digests import read_manifest
+from culturekit.core.errors import UsageError
+from culturekit.core.schemas import DROPS
+from culturekit.core.tables import read_table
+from culturekit.core.work import Work
 from culturekit.index.embedding.embed_table import EmbedSource, TextColumns, embed_table, texts_of
 from culturekit.index.embedding.embedding_encoders import load_vectors
-from culturekit.records.schemas import DROPS
-from culturekit.records.work import Work
-from culturekit.storage.digests import read_manifest
-from culturekit.storage.tables import read_table
+from culturekit.scores.inputs import labelled, vector_inputs
 from tests.builders.counting_encoder import CountingEncoder, drawn, register
 from tests.builders.picture_tables import image_row, images_table, save_picture
 

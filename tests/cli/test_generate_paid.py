@@ -6,8 +6,8 @@ from typer.testing import CliRunner
 
 from culturekit.cli.app import app
 from culturekit.config.load import load_recipe
-from culturekit.errors import ConfigError, UsageError
-from culturekit.pipeline.planning import plan_recipe
+from culturekit.core.errors import ConfigError, UsageError
+from culturekit.recipes.planning import plan_recipe
 from tests.conftest import SMALL, stages_of
 from tests.generation.folder.folder_worlds import prompts
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from culturekit.storage.stage_folder import this_process
+from culturekit.core.stage_folder import this_process
 from tests.conftest import SMALL
 
 CANARY = "c4n4ry7f3a9d21b"

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from culturekit.records.schemas import CANDIDATES, ITEMS
-from culturekit.storage.tables import read_table
+from culturekit.core.schemas import CANDIDATES, ITEMS
+from culturekit.core.tables import read_table
 from tests.command_line import culturekit
 
 DUMP = b"[\n" + b",\n".join(json.dumps({"id": f"Q{n}", "type": "item"}).encode() for n in range(1, 40)) + b"\n]\n"

@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from culturekit.cli.app import app
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.llm.client import Usage
 from culturekit.llm.journal import Journal
 from culturekit.llm.journal_file import Entry, Reading

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from culturekit.cli.app import app
-from culturekit.errors import ConfigError, UsageError
+from culturekit.core.errors import ConfigError, UsageError
 from culturekit.llm import prices
 from tests.conftest import SMALL
 from tests.generation.folder.folder_worlds import prompts

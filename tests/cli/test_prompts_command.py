@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from culturekit.records.schemas import CSPACE
-from culturekit.storage.tables import write_table
+from culturekit.core.schemas import CSPACE
+from culturekit.core.tables import write_table
 from tests.builders.spaces import artifact, cspace
 from tests.command_line import culturekit
 

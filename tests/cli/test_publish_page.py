@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from culturekit.records.schemas import CSPACE, DECISIONS, QUOTAS
-from culturekit.storage.digests import read_manifest
-from culturekit.storage.tables import read_table
+from culturekit.core.digests import read_manifest
+from culturekit.core.schemas import CSPACE, DECISIONS, QUOTAS
+from culturekit.core.tables import read_table
 from tests.command_line import culturekit
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from culturekit.config.kinds import RECIPES, AnyRecipe, RecipeKind
-from culturekit.records.work import Outcome
-from culturekit.registry import Entry
-from culturekit.stages.roles import Role
-from culturekit.stages.run import Run
-from culturekit.stages.stage import Stage
-from culturekit.storage.yaml_source import StrictModel
+from culturekit.core.registry import Entry
+from culturekit.core.roles import Role
+from culturekit.core.run import Run
+from culturekit.core.stage import Stage
+from culturekit.core.work import Outcome
+from culturekit.core.yaml_source import StrictModel
 from tests.command_line import culturekit
 
 

@@ -8,21 +8,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from culturekit.errors import IntegrityError
+from culturekit.core.digests import Manifest
+from culturekit.core.errors import IntegrityError
+from culturekit.core.schemas import DESCRIPTOR_MATCHES, DESCRIPTORS, EXAGGERATIONS, IMAGES, JUDGMENTS, PROMPTS, SCORES
+from culturekit.core.tables import read_table, write_table
 from culturekit.index.embedding.embedding_encoders import load_vectors, save_vectors
-from culturekit.records.schemas import (
-    DESCRIPTOR_MATCHES,
-    DESCRIPTORS,
-    EXAGGERATIONS,
-    IMAGES,
-    JUDGMENTS,
-    PROMPTS,
-    SCORES,
-)
-from culturekit.storage.digests import Manifest
-from culturekit.storage.tables import read_table, write_table
 from tests.command_line import culturekit
-from tests.metrics.scoring.ahead_world import World, world
+from tests.scores.ahead_world import World, world
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +93,7 @@ def made_by(folder: Path, **identity: str) -> None:
 
 
 def test_an_encoder_that_the_manifest_names_stands_in_the_params(folder: Path, tmp_path: Path) -> None:
-    from culturekit.families.handles.inputs import NamedVectors
+    from culturekit.scores.inputs import NamedVectors
 
     assert NamedVectors(folder / "phrases").encoder == ""
     made_by(tmp_path, name="minilm", revision="abc")

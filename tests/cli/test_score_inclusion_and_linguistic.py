@@ -8,15 +8,15 @@ import polars as pl
 import pytest
 from PIL import Image
 
+from culturekit.core.digests import Manifest, digest_file
+from culturekit.core.schemas import ANNOTATIONS, DROPS, IMAGES, PROMPTS, QUALITY, SCORES, SURVEY_CODES, TASK1, TASK2
+from culturekit.core.tables import read_table, write_table
 from culturekit.index.embedding.embedding_encoders import save_vectors
 from culturekit.metrics import MONK_TONES
-from culturekit.records.schemas import ANNOTATIONS, DROPS, IMAGES, PROMPTS, QUALITY, SCORES, SURVEY_CODES, TASK1, TASK2
-from culturekit.storage.digests import Manifest, digest_file
-from culturekit.storage.tables import read_table, write_table
 from tests.command_line import culturekit
 from tests.metrics.inclusion.task_worlds import drawn_task1, drawn_task2, line, write_csv
 from tests.metrics.inclusion.test_survey_themes import VOTES, codes
-from tests.metrics.scoring.linguistic_world import annotations, images, prompts, quality
+from tests.scores.linguistic_world import annotations, images, prompts, quality
 
 GROUPS = (None, "Africa", "Europe")
 

@@ -8,9 +8,9 @@ import pytest
 from typer.testing import CliRunner
 
 from culturekit.cli.app import app
-from culturekit.records.schemas import DISAGREEMENTS, JUDGMENTS, MATCHES, SCORES
-from culturekit.storage.tables import read_table, write_table
-from tests.families.test_routes import NEAREST, TAGS, judged
+from culturekit.core.schemas import DISAGREEMENTS, JUDGMENTS, MATCHES, SCORES
+from culturekit.core.tables import read_table, write_table
+from tests.scores.test_routes import NEAREST, TAGS, judged
 
 
 def ran(*words: str | Path) -> tuple[int, str]:

@@ -8,11 +8,11 @@ import pytest
 from typer.testing import CliRunner
 
 from culturekit.cli.app import app
-from culturekit.errors import UsageError
-from culturekit.records.schemas import ANNOTATIONS, JUDGMENTS, SCORES, VALUES
-from culturekit.storage.digests import read_manifest
-from culturekit.storage.tables import read_table, write_table
-from tests.metrics.scoring.value_tables import annotations, judgments, values
+from culturekit.core.digests import read_manifest
+from culturekit.core.errors import UsageError
+from culturekit.core.schemas import ANNOTATIONS, JUDGMENTS, SCORES, VALUES
+from culturekit.core.tables import read_table, write_table
+from tests.scores.value_tables import annotations, judgments, values
 
 
 @pytest.fixture(scope="module")

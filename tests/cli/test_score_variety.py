@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from culturekit.cli.app import app
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from tests.verify.forging import read_json, write_json
 
 

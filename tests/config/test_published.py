@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from culturekit.config.load import load_recipe
-from culturekit.errors import ConfigError
+from culturekit.core.errors import ConfigError
 
 PLAIN = """recipe: cube
 cspace: space.json

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from culturekit.config.load import load_recipe
-from culturekit.errors import ConfigError, UsageError
+from culturekit.core.errors import ConfigError, UsageError
 from culturekit.llm.answers import LlmOptions
 from tests.conftest import SMALL, stages_of
 

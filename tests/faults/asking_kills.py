@@ -14,9 +14,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from culturekit.records.schemas import CANDIDATES
-from culturekit.storage.digests import digest_file
-from culturekit.storage.tables import write_table
+from culturekit.core.digests import digest_file
+from culturekit.core.schemas import CANDIDATES
+from culturekit.core.tables import write_table
 from tests.builders.completion_world import BRAZIL, DISH, JAPAN, dish, world
 from tests.builders.judging.test_image_judge import png, table
 from tests.builders.judging.test_question_answers import questions

@@ -20,11 +20,11 @@ from pathlib import Path
 
 import zstandard
 
-from culturekit.errors import IntegrityError
+from culturekit.core.digests import digest_file
+from culturekit.core.errors import IntegrityError
 from culturekit.kg.dump import read_dump
 from culturekit.kg.dump.ingest import IngestOptions
-from culturekit.pipeline.steps.ingest_stage import ingest_stage
-from culturekit.storage.digests import digest_file
+from culturekit.kg.dump.ingest_stage import ingest_stage
 from tests.conftest import stage_here
 
 __all__ = ["FORMS", "damage_dumps"]

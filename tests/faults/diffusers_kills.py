@@ -26,9 +26,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from culturekit.core.digests import digest_file
+from culturekit.core.registry import parse_spec
 from culturekit.generation.backend import ImageReply, ImageRequest
-from culturekit.registry import parse_spec
-from culturekit.storage.digests import digest_file
 from tests.generation.diffusion.tiny_pipelines import prompts_of, tiny
 
 __all__ = ["DiffusersKills", "Run", "kill_and_count"]
@@ -122,9 +122,9 @@ def prepare(folder: Path, images: int) -> None:
 def lay_ready(run: Run) -> None:
     """Import all that a run needs and load its weights, for forks to have them; nothing is computed here."""
     from culturekit.cli import app, stages  # noqa: F401
+    from culturekit.core import run as run_stage  # noqa: F401
     from culturekit.generation.runner import backend_of
-    from culturekit.pipeline.steps import generate_stage  # noqa: F401
-    from culturekit.stages import run as run_stage  # noqa: F401
+    from culturekit.recipes.steps import generate_stage  # noqa: F401
 
     backend: Any = backend_of(str(parse_spec(run.backend)), None)
     with backend.lanes(run.workers):

@@ -21,12 +21,12 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from culturekit.defaults import PICTURES_PER_SHARD
+from culturekit.core.defaults import PICTURES_PER_SHARD
+from culturekit.core.digests import digest_bytes, digest_file
+from culturekit.core.pictures.picture_files import encoded
+from culturekit.core.schemas import IMAGES
+from culturekit.core.tables import write_table
 from culturekit.generation.simulated.render import DRAWING_NUMBERS, Subject, draw
-from culturekit.records.schemas import IMAGES
-from culturekit.storage.digests import digest_bytes, digest_file
-from culturekit.storage.picture_files import encoded
-from culturekit.storage.tables import write_table
 from tests.builders.counting_encoder import logged
 from tests.faults.killing import killed_after
 

@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass, field
 from itertools import cycle
 from pathlib import Path
 
-from culturekit.errors import CultureKitError
+from culturekit.core.errors import CultureKitError
 from culturekit.llm.engine import AskEngine, AskOptions
 from culturekit.llm.journal import Journal
 from tests.conftest import SMALL

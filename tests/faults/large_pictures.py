@@ -74,7 +74,7 @@ READ = """
 import json, sys
 from pathlib import Path
 import polars
-from culturekit.storage.picture_reading import NoPicture, read_inside
+from culturekit.core.pictures.picture_reading import NoPicture, read_inside
 from tests.peak_memory import peak_mebibytes
 path = Path(sys.argv[1])
 found = read_inside(path.parent, path.name)

@@ -23,7 +23,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from culturekit.errors import CultureKitError
+from culturekit.core.errors import CultureKitError
 from culturekit.llm.ledger import journals_below, latest_exchanges, read_ledger
 from culturekit.llm.prices import known_prices
 from tests.faults.asking_kills import ROOT, dishes

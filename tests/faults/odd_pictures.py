@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from culturekit.storage.picture_files import REASONS, NoPicture
-from culturekit.storage.picture_reading import ReadPicture, picture_from
+from culturekit.core.pictures.picture_files import REASONS, NoPicture
+from culturekit.core.pictures.picture_reading import ReadPicture, picture_from
+from tests.core.hostile_pictures import HOSTILE, hostile_picture
+from tests.core.odd_pictures import KINDS, odd_picture
 from tests.peak_memory import peak_mebibytes
-from tests.storage.hostile_pictures import HOSTILE, hostile_picture
-from tests.storage.odd_pictures import KINDS, odd_picture
 
 __all__ = ["Tally", "read_odd_pictures"]
 

@@ -4,8 +4,8 @@ from hashlib import blake2b
 
 from culturekit.builders.captions.expanding import EXPAND, ProposedCaptions
 from culturekit.builders.simulated.simulated_model import make
+from culturekit.core.registry import parse_spec
 from culturekit.llm.client import Request
-from culturekit.registry import parse_spec
 from tests.llm.server import Answer, Question
 
 __all__ = ["proposes"]

@@ -5,7 +5,7 @@ import pytest
 from tests.conftest import SMALL
 from tests.effort import examples
 from tests.faults.kill_and_resume import content, kill_and_resume, run_command
-from tests.pipeline.shipped_recipes import SMALL as SHIPPED
+from tests.recipes.shipped_recipes import SMALL as SHIPPED
 
 INCLUSION = (
     "models=[{name: local, backend: 'simulated-objects?crude=0.1'}]", "images.slots=4", "photographs.each=8",

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from culturekit.cli.llm_commands import ledger_lines
-from culturekit.errors import BudgetReached
+from culturekit.core.errors import BudgetReached
 from culturekit.llm.client import Outgoing, Rate
 from culturekit.llm.engine import AskEngine, AskOptions, Pass
 from culturekit.llm.journal import Journal

@@ -1,7 +1,7 @@
 import polars as pl
 
+from culturekit.core.schemas import IMAGES
 from culturekit.generation.comparability import Traits, differ_in, not_comparable, traits_of
-from culturekit.records.schemas import IMAGES
 
 
 def table(*rows: dict[str, object]) -> pl.DataFrame:

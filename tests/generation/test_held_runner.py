@@ -7,13 +7,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from culturekit.errors import CultureKitError
+from culturekit.core.digests import digest_file
+from culturekit.core.errors import CultureKitError
+from culturekit.core.work import Work
 from culturekit.generation import runner
 from culturekit.generation.backend import Failure, HeldBackend, ImageReply, ImageRequest, Lane, Picture
 from culturekit.generation.picture_store import FINDINGS, Maker
 from culturekit.generation.runner import ImagePlan, generate, known_pace, pilot
-from culturekit.records.work import Work
-from culturekit.storage.digests import digest_file
 from tests.generation.folder.folder_worlds import prompts
 
 

@@ -8,16 +8,16 @@ import polars as pl
 import pytest
 from PIL import Image
 
-from culturekit.errors import UpstreamUnavailable
+from culturekit.core.choices import PictureFormat
+from culturekit.core.errors import UpstreamUnavailable
+from culturekit.core.pictures.picture_files import encoded
+from culturekit.core.schemas import PROMPTS
+from culturekit.core.tables import read_table
+from culturekit.core.work import Work
 from culturekit.generation import runner
 from culturekit.generation.backend import Failure, ImageReply, ImageRequest, Picture, Pixels
 from culturekit.generation.picture_store import Maker, batches, folder_of_prompt, image_id_of
 from culturekit.generation.runner import ImagePlan, derive_seed, generate, list_requests
-from culturekit.records.choices import PictureFormat
-from culturekit.records.schemas import PROMPTS
-from culturekit.records.work import Work
-from culturekit.storage.picture_files import encoded
-from culturekit.storage.tables import read_table
 from tests.generation.folder.folder_worlds import prompts
 
 

@@ -10,11 +10,11 @@ import polars as pl
 from numpy.typing import NDArray
 from PIL import Image
 
+from culturekit.core.digests import Manifest, describe_outputs, digest_file
+from culturekit.core.schemas import ARTIFACTS, IMAGES
+from culturekit.core.tables import write_table
 from culturekit.index.folder.index_folder import write_index
 from culturekit.index.models.embedded_encoder import EmbeddedEncoder
-from culturekit.records.schemas import ARTIFACTS, IMAGES
-from culturekit.storage.digests import Manifest, describe_outputs, digest_file
-from culturekit.storage.tables import write_table
 from tests.generation.simulated.simulated_models import model, portraits, space
 
 ENCODER = EmbeddedEncoder()

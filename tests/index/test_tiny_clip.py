@@ -10,7 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("safetensors")
-from culturekit.torch_places import mend_torchvision  # noqa: E402
+from culturekit.core.torch_places import mend_torchvision  # noqa: E402
 
 mend_torchvision()
 pytest.importorskip("open_clip")

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from culturekit.core.registry import Entry, Spec
 from culturekit.index.encoder import EncoderIdentity, TooLong, Vectors
-from culturekit.registry import Entry, Spec
 
 DIM = 16
 

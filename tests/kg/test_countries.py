@@ -10,7 +10,7 @@ import pycountry
 import pytest
 
 from culturekit.config.load import load_recipe
-from culturekit.errors import ConfigError, UsageError
+from culturekit.core.errors import ConfigError, UsageError
 from culturekit.kg.concepts import load_concept
 from culturekit.kg.countries import UN_REGIONS, by_qid, countries, country, country_files, use_countries, whole_world
 from tests.command_line import culturekit

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
+from culturekit.core.package_data import shipped
+from culturekit.core.schemas import CANDIDATES
+from culturekit.core.tables import read_table
+from culturekit.core.work import Work
 from culturekit.kg.concepts import load_concept, shipped_concepts
 from culturekit.kg.dump.ingest import IngestOptions, ingest
 from culturekit.kg.walk.extract import extract
-from culturekit.records.schemas import CANDIDATES
-from culturekit.records.work import Work
-from culturekit.storage.package_data import shipped
-from culturekit.storage.tables import read_table
 from tests.conftest import HeardProgress, HereEngine
 
 SAMPLE = shipped("kg/sample/wikidata-sample.json.gz")

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from culturekit.core.schemas import STATEMENTS
 from culturekit.kg.concepts import COUNTRY_PROPERTIES, EDGE_PROPERTIES, flags_of, mask_of
-from culturekit.records.schemas import STATEMENTS
 
 statements = st.lists(
     st.fixed_dictionaries(

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from culturekit.core.schemas import AUTHORS_ROWS, CANDIDATES, DROPS
+from culturekit.core.tables import read_table
 from culturekit.kg import store as edge_sweep
 from culturekit.kg.concepts import Concept, Exclusions, Root
 from culturekit.kg.walk.extract import ExtractOptions, extract
-from culturekit.records.schemas import AUTHORS_ROWS, CANDIDATES, DROPS
-from culturekit.storage.tables import read_table
 from tests.effort import examples
 from tests.kg.walk_worlds import ITEMS, Naive, Said, World, graph_of, hands, loops
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from culturekit.core.work import Work
 from culturekit.kg.concepts import Concept
 from culturekit.kg.dump.ingest import IngestOptions, ingest
-from culturekit.records.work import Work
 from tests.conftest import HeardProgress, HereEngine
 
 ITEMS = range(1, 9)

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from culturekit.core.work import Work
 from culturekit.kg.concepts import Concept, Exclusions, Root
 from culturekit.kg.dump.ingest import IngestOptions, ingest
-from culturekit.records.work import Work
 from tests.conftest import HeardProgress, HereEngine
 
 __all__ = ["Said", "concept_of", "make_graph"]

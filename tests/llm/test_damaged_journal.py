@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from culturekit.errors import IntegrityError
+from culturekit.core.errors import IntegrityError
 from culturekit.llm.journal import Journal
 from culturekit.llm.journal_file import FILE, Entry
 from culturekit.llm.ledger import latest_exchanges

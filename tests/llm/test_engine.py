@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from culturekit.errors import BudgetReached, UpstreamUnavailable, UsageError
+from culturekit.core.errors import BudgetReached, UpstreamUnavailable, UsageError
 from culturekit.llm import asking
 from culturekit.llm.client import Failure, Rate, Reply, Request
 from culturekit.llm.engine import AskEngine, AskOptions

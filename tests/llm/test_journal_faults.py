@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from culturekit.errors import CultureKitError, FolderInUse, IntegrityError
+from culturekit.core.errors import CultureKitError, FolderInUse, IntegrityError
 from culturekit.llm.journal import Journal
 from culturekit.llm.journal_file import Reading
 from culturekit.llm.ledger import latest_exchanges

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.generation.services.image_client import IMAGE_SERVICES
 from culturekit.llm.client import Request
 from culturekit.llm.clients.client_options import GoogleOptions, OpenAIOptions
@@ -13,7 +13,7 @@ from culturekit.llm.clients.openai_settings import settings_of as openai_setting
 from culturekit.llm.endpoints import OPENAI
 from culturekit.llm.models import Role, habits_of, known_models, model_for, published_models, shut_among
 from culturekit.llm.probing import probe_request
-from culturekit.pipeline.cultivate import AUTHORS
+from culturekit.recipes.cultivate.recipe import AUTHORS
 
 ROOT = Path(__file__).parents[2]
 NAME = re.compile(
@@ -42,7 +42,9 @@ def test_no_model_is_named_in_code() -> None:
 
 def test_pages_recipes_and_examples_name_models_that_live() -> None:
     pages = [path for path in (ROOT / "docs").glob("*.md") if path.name not in GENERATED | OF_PRICES]
-    files = [path for folder in ("culturekit/recipes", "recipes", "examples") for path in (ROOT / folder).rglob("*")]
+    files = [
+        path for folder in ("culturekit/recipe_files", "recipes", "examples") for path in (ROOT / folder).rglob("*")
+    ]
     texts = [path for path in files if path.suffix in {".yaml", ".md", ".py"}]
     named = named_in(ROOT / "README.md", *pages, *texts)
     assert len(named) > 5, "the pages do name some"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.llm.journal import Journal
 from culturekit.llm.journal_file import FILE
 from culturekit.llm.ledger import spent_in_run

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from culturekit.errors import UnusableReplies
+from culturekit.core.errors import UnusableReplies
+from culturekit.core.work import Work
 from culturekit.llm.answers import LlmOptions, answers
 from culturekit.llm.client import Failure, Reply, Request
 from culturekit.llm.reply_watch import LOOKED_AT, ReplyWatch
 from culturekit.llm.rows import Answered
-from culturekit.records.work import Work
 from tests.builders.paid_judge import PaidJudge
 from tests.llm.questions import question
 

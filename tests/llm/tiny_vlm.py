@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from culturekit.torch_places import mend_torchvision
+from culturekit.core.torch_places import mend_torchvision
 
 __all__ = ["tiny_vlm"]
 

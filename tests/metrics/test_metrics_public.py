@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from culturekit import metrics
-from culturekit.metrics.catalog import CATALOG, FAMILIES
-from culturekit.metrics.scoring.score_rows import scored
-from culturekit.records.schemas import SCORES
+from culturekit.core.schemas import SCORES
+from culturekit.scores.catalog import CATALOG, FAMILIES
+from culturekit.scores.score_rows import scored
 
 HERE = Path(__file__).parent
 

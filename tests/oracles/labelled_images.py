@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from culturekit.stages.roles import FLOORS, MATCHES
+from culturekit.core.roles import FLOORS, MATCHES
 from culturekit.verify.chain import FinishedStage, RunTree
 
 

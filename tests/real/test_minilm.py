@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 from numpy.typing import NDArray
 
+from culturekit.core.torch_places import mend_torchvision
 from culturekit.metrics import align, hallucination, normalise_phrase
-from culturekit.torch_places import mend_torchvision
 from culturekit.verify.verify_run import verify_run
 from tests.command_line import culturekit
 from tests.conftest import SHARED

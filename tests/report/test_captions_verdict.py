@@ -5,10 +5,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.records.schemas import SCORES
-from culturekit.report.recipes import captions
+from culturekit.core.schemas import SCORES
+from culturekit.recipes.c3 import page as captions
+from culturekit.recipes.c3 import roles as caption_roles
 from culturekit.report.run_folders import RunFolders
-from culturekit.stages import caption_roles
 
 
 def worth(**values: float) -> pl.DataFrame:

@@ -4,8 +4,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from culturekit.core.schemas import IMAGES
 from culturekit.generation.comparability import traits_of
-from culturekit.records.schemas import IMAGES
 from culturekit.report import differences as metric_tables
 from culturekit.report.provenance import Making, facts, lines_of
 from culturekit.report.run_folders import RunFolders

@@ -6,7 +6,7 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from culturekit.records.schemas import CHOICE_TABLE, RATING_TABLE
+from culturekit.core.schemas import CHOICE_TABLE, RATING_TABLE
 from culturekit.report.people import (
     AgreementLine,
     DivergenceLine,

@@ -9,19 +9,19 @@ import polars as pl
 import pytest
 
 from culturekit.config.load import load_recipe
+from culturekit.core import roles
+from culturekit.core.digests import source_hash
+from culturekit.core.engines import LocalEngine
+from culturekit.core.schemas import SCORES
 from culturekit.metrics.corrected.audit_gates import MARKS, ONE_RATER
-from culturekit.pipeline.run_recipe import run_recipe
-from culturekit.pipeline.steps.report_stage import folders_of
-from culturekit.pipeline.workers.engines import LocalEngine
-from culturekit.records.schemas import SCORES
+from culturekit.recipes.run_recipe import run_recipe
 from culturekit.report.charts import ModelLine, diversity_chart, in_order
 from culturekit.report.headline import Floor, headline_lines, question_about, verdict_on
 from culturekit.report.provenance import parts_of
+from culturekit.report.report_stage import folders_of
 from culturekit.report.run_folders import LONGEST, Figure, text_of
 from culturekit.report.shots import PromptLine
 from culturekit.report.write import collect, environment, render, template_text
-from culturekit.stages import roles
-from culturekit.storage.digests import source_hash
 from tests.conftest import SMALL, HeardProgress
 from tests.report.pages import HOSTILE, audited_page, figure, hostile_page, line, page
 

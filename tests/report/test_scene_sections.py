@@ -11,31 +11,20 @@ import polars as pl
 import pytest
 
 from culturekit.config.load import find_recipe, load_any_recipe
-from culturekit.errors import IntegrityError
-from culturekit.records.schemas import SCORES
-from culturekit.records.work import Outcome, Work
+from culturekit.core import roles
+from culturekit.core.digests import canonical_json
+from culturekit.core.errors import IntegrityError
+from culturekit.core.roles import Role
+from culturekit.core.schemas import SCORES
+from culturekit.core.stage import Stage
+from culturekit.core.tables import write_table
+from culturekit.core.work import Outcome, Work
+from culturekit.recipes.cultivate import roles as scene_roles
+from culturekit.recipes.cultivate.page import ablations, followed, gaps, headline
 from culturekit.report.provenance import every_caveat
-from culturekit.report.recipes.scenes import (
-    Cell,
-    Grid,
-    Section,
-    ablations,
-    explained,
-    followed,
-    gaps,
-    headline,
-    looked_up,
-    score_grid,
-    side_by_side,
-    with_params,
-)
 from culturekit.report.run_folders import RunFolders
-from culturekit.stages import roles, scene_roles
-from culturekit.stages.roles import Role
-from culturekit.stages.stage import Stage
-from culturekit.storage.digests import canonical_json
-from culturekit.storage.tables import write_table
-from tests.pipeline.steps.marked_scenes import made, scores_row
+from culturekit.report.sections import Cell, Grid, Section, explained, looked_up, score_grid, side_by_side, with_params
+from tests.recipes.steps.marked_scenes import made, scores_row
 
 Rows = Sequence[Mapping[str, Any]]
 

@@ -6,8 +6,8 @@ from html.parser import HTMLParser
 import pytest
 
 from culturekit.report.provenance import StageLine
-from culturekit.report.recipes.scenes import Cell, Grid, Section, SectionPage, matrix_picture, render_sections
 from culturekit.report.run_folders import inert
+from culturekit.report.sections import Cell, Grid, Section, SectionPage, matrix_picture, render_sections
 from tests.report.hostile import DIRECTIONS, ELEMENTS, hostile_texts
 
 TEXTS = [*ELEMENTS, *DIRECTIONS, "line\nline\r\nline", "a\0b", "Z" * 10_000, *hostile_texts()[::9]]

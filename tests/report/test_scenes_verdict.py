@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from culturekit.report.recipes.scenes import verdict
+from culturekit.recipes.cultivate.page import verdict
 
 MODELS = ("broad", "showy")
 

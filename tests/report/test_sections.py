@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from culturekit.families.gaps import GapOptions, score_gaps
-from culturekit.pipeline.steps.report_stage import folders_of
-from culturekit.records.schemas import IMAGES, VALUES
+from culturekit.core.schemas import IMAGES, VALUES
+from culturekit.core.tables import read_table
 from culturekit.report.differences import gap_chart, gap_lines
+from culturekit.report.report_stage import folders_of
 from culturekit.report.run_folders import LONGEST, RunFolders, inert, plain
 from culturekit.report.shots import LARGEST_SIDE, Copied, copies, small_copy, thumbnail_name
 from culturekit.report.write import ReportData, collect
-from culturekit.storage.tables import read_table
+from culturekit.scores.gaps import GapOptions, score_gaps
 
 
 @pytest.fixture(scope="module")

@@ -19,12 +19,12 @@ import pytest
 import yaml
 from jinja2 import Template
 
-from culturekit.errors import UsageError
-from culturekit.pipeline.several_runs import named, site_stage, write_site
-from culturekit.records.work import Work
+from culturekit.core.digests import digest_tree
+from culturekit.core.errors import UsageError
+from culturekit.core.work import Work
+from culturekit.recipes.several_runs import named, site_stage, write_site
 from culturekit.report.site.pages import POLICY, STYLE, ArtifactInRun, ModelLook, model_id
 from culturekit.report.write import environment
-from culturekit.storage.digests import digest_tree
 from tests.chromium import browser, needs_chromium
 from tests.cli.test_help import CONTRACT
 from tests.conftest import HeardProgress, HereEngine

@@ -6,13 +6,13 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.families.handles.inputs import Files
-from culturekit.families.within import WithinOptions, WithinReads, within
-from culturekit.records import schemas
+from culturekit.core import schemas
 from culturekit.report.realism import Cell, VarietyColumn, disagreements, ranks, significant, within_in, words
 from culturekit.report.run_folders import RunFolders
+from culturekit.scores.inputs import Files
+from culturekit.scores.within import WithinOptions, WithinReads, within
 from tests.conftest import stage_here
-from tests.families.test_within import PROMPTS, matches
+from tests.scores.test_within import PROMPTS, matches
 
 
 @pytest.mark.parametrize(

@@ -11,14 +11,21 @@ import pytest
 from culturekit.builders.filtering import cspace_filter as candidate_verdicts
 from culturekit.builders.filtering.cspace_filter import questions_about
 from culturekit.builders.space.cspace import ReleaseOptions
+from culturekit.core.choices import Included
+from culturekit.core.digests import digest_bytes
+from culturekit.core.schemas import CANDIDATES, KEPT
+from culturekit.core.stage import Stage
+from culturekit.core.tables import read_table
+from culturekit.core.work import Outcome, Work
 from culturekit.kg.concepts import Concept, Root
 from culturekit.kg.dump.ingest import IngestOptions
+from culturekit.kg.dump.ingest_stage import ingest_stage
 from culturekit.kg.store import GraphTables
 from culturekit.llm.client import Client
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.journal_file import key_of
-from culturekit.pipeline.steps import filter_stage as filter_stages
-from culturekit.pipeline.steps.filter_stage import (
+from culturekit.recipes.steps import filter_stage as filter_stages
+from culturekit.recipes.steps.filter_stage import (
     FilterOptions,
     FilterReads,
     ReviewFiles,
@@ -26,14 +33,7 @@ from culturekit.pipeline.steps.filter_stage import (
     filter_stage,
     review_stage,
 )
-from culturekit.pipeline.steps.graph_stages import release_stage
-from culturekit.pipeline.steps.ingest_stage import ingest_stage
-from culturekit.records.choices import Included
-from culturekit.records.schemas import CANDIDATES, KEPT
-from culturekit.records.work import Outcome, Work
-from culturekit.stages.stage import Stage
-from culturekit.storage.digests import digest_bytes
-from culturekit.storage.tables import read_table
+from culturekit.recipes.steps.graph_stages import release_stage
 from tests.conftest import stage_here
 
 __all__ = ["Completion", "World", "make_run", "statements"]

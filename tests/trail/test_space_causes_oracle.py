@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from culturekit.records.work import Work
+from culturekit.core.work import Work
 from culturekit.trail.space_causes import SpaceBehind, compare_spaces
 from tests.trail.space_world import BRAZIL, DISH, DRINK, ITALY, ITEMS, JAPAN, STEW, World, make_run
 

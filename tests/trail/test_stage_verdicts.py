@@ -11,10 +11,12 @@ from typer.testing import CliRunner, Result
 from culturekit.builders.completing.completion import CompletionInputs
 from culturekit.builders.space.cspace import ReleaseOptions
 from culturekit.cli.app import app
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
+from culturekit.core.stage import Stage
 from culturekit.kg.concepts import load_concept
 from culturekit.kg.dump.ingest import IngestOptions
-from culturekit.pipeline.steps.filter_stage import (
+from culturekit.kg.dump.ingest_stage import ingest_stage
+from culturekit.recipes.steps.filter_stage import (
     CompletionOptions,
     FilterOptions,
     FilterReads,
@@ -22,9 +24,7 @@ from culturekit.pipeline.steps.filter_stage import (
     extract_stage,
     filter_stage,
 )
-from culturekit.pipeline.steps.graph_stages import release_stage
-from culturekit.pipeline.steps.ingest_stage import ingest_stage
-from culturekit.stages.stage import Stage
+from culturekit.recipes.steps.graph_stages import release_stage
 from culturekit.trail.evidence import EvidenceTables, verdict_lines
 from tests.builders import completing_model
 from tests.conftest import stage_here

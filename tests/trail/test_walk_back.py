@@ -8,13 +8,13 @@ from typer.testing import CliRunner
 
 from culturekit.cli.app import app
 from culturekit.cli.trace_command import trail_lines
-from culturekit.errors import IntegrityError, UsageError
-from culturekit.families.corrected import QvsOptions
-from culturekit.families.handles.inputs import Files
-from culturekit.families.qvs import QvsReads, qvs
-from culturekit.pipeline.steps.report_stage import folders_of
-from culturekit.records.schemas import MATCHES
-from culturekit.storage.tables import read_table, save_parquet
+from culturekit.core.errors import IntegrityError, UsageError
+from culturekit.core.schemas import MATCHES
+from culturekit.core.tables import read_table, save_parquet
+from culturekit.report.report_stage import folders_of
+from culturekit.scores.corrected import QvsOptions
+from culturekit.scores.inputs import Files
+from culturekit.scores.qvs import QvsReads, qvs
 from culturekit.trail import evidence
 from culturekit.trail.evidence import upstream
 from culturekit.trail.walk_back import find_score, walk_back, walk_images

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from culturekit.storage.digests import describe_outputs, digest, digest_file
+from culturekit.core.digests import describe_outputs, digest, digest_file
 
 __all__ = ["change_table", "read_json", "renew_inputs", "reseal", "reseal_all", "write_json"]
 

@@ -17,9 +17,9 @@ import typer
 import yaml
 
 from culturekit.config.load import find_recipe, load_any_recipe
-from culturekit.errors import ConfigError, CultureKitError, UsageError
-from culturekit.pipeline.run_recipe import run_recipe
-from culturekit.pipeline.workers.engines import LocalEngine
+from culturekit.core.engines import LocalEngine
+from culturekit.core.errors import ConfigError, CultureKitError, UsageError
+from culturekit.recipes.run_recipe import run_recipe
 from culturekit.verify.verify_run import verify_run
 from tests.conftest import HeardProgress
 from tests.verify.random_recipes import SEVERAL, more_of_cube, random_recipe, random_settings

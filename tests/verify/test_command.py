@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from culturekit.cli.app import app
-from culturekit.errors import IntegrityError, UsageError
-from culturekit.storage.atomic import outside_failure
+from culturekit.core.atomic import outside_failure
+from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.trail.evidence import recorded
 from culturekit.verify.verify_run import verify_run
 from tests.verify.forging import change_table

@@ -6,18 +6,18 @@ import numpy as np
 import polars as pl
 import pytest
 
-from culturekit.families.agreement import AgreementOptions, AgreementReads, agreement
-from culturekit.families.compare import CompareReads, ComparisonOptions, compare
-from culturekit.families.distribution import DistributionReads, distribution
-from culturekit.families.family import Correction
-from culturekit.families.handles.inputs import Files, ValueTables
-from culturekit.families.stability import StabilityReads, stability
-from culturekit.records.schemas import ANNOTATIONS
-from culturekit.stages.stage import Stage
-from culturekit.storage.tables import write_table
+from culturekit.core.schemas import ANNOTATIONS
+from culturekit.core.stage import Stage
+from culturekit.core.tables import write_table
+from culturekit.scores.agreement import AgreementOptions, AgreementReads, agreement
+from culturekit.scores.compare import CompareReads, ComparisonOptions, compare
+from culturekit.scores.distribution import DistributionReads, distribution
+from culturekit.scores.family import Correction
+from culturekit.scores.inputs import Files, ValueTables
+from culturekit.scores.stability import StabilityReads, stability
 from culturekit.verify.verify_run import Verification, verify_run
 from tests.conftest import stage_here
-from tests.metrics.scoring.value_tables import annotations
+from tests.scores.value_tables import annotations
 from tests.verify.forging import change_table, read_json, reseal
 
 

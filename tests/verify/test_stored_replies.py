@@ -16,16 +16,17 @@ from culturekit.builders.completing.completion import CompletionInputs
 from culturekit.builders.judging.geo_tag import TagOptions, TagReads
 from culturekit.builders.judging.image_judge import ImageQuestion, WeighOptions, WeighReads
 from culturekit.builders.judging.question_graph import AnswerOptions, AnswerReads, GraphOptions
+from culturekit.core.stage import Stage
 from culturekit.kg.concepts import load_concept
 from culturekit.llm.answers import DEFAULTS, LlmOptions
-from culturekit.pipeline.steps.filter_stage import (
+from culturekit.recipes.steps.filter_stage import (
     CompletionOptions,
     FilterOptions,
     FilterReads,
     complete_stage,
     filter_stage,
 )
-from culturekit.pipeline.steps.judge_stage import (
+from culturekit.recipes.steps.judge_stage import (
     GraphReads,
     JudgeOptions,
     JudgeReads,
@@ -35,7 +36,6 @@ from culturekit.pipeline.steps.judge_stage import (
     tag_stage,
     vqascore_stage,
 )
-from culturekit.stages.stage import Stage
 from culturekit.verify.verify_run import Verification, verify_run
 from tests.builders import completing_model
 from tests.builders.judging.test_image_judge import png, table

@@ -7,9 +7,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.storage.digests import digest_file
+from culturekit.core.digests import digest_file
 from culturekit.verify.verify_run import Verification, verify_run
-from tests.pipeline.shipped_recipes import SMALL, shared_small
+from tests.recipes.shipped_recipes import SMALL, shared_small
 from tests.verify.forging import change_table, read_json, reseal, reseal_all, write_json
 from tests.verify.tamperings import (
     Tamper,

@@ -18,6 +18,10 @@ from pydantic import Field
 
 from culturekit.builders.asked_rows import AskedRows, bounded, row_id, sifted, wording
 from culturekit.builders.country_names import folded, without_accents
+from culturekit.core.schemas import ACTIVITIES, MENTIONS, PAGES, PROMPTS
+from culturekit.core.stage_command import Typed
+from culturekit.core.tables import read_table, write_drops, write_table
+from culturekit.core.work import Outcome, Work
 from culturekit.index.embedding.embedding_encoders import text_encoder_of
 from culturekit.kg.countries import Country, country
 from culturekit.llm.answers import DEFAULTS, LlmOptions
@@ -25,10 +29,6 @@ from culturekit.llm.client import Client, FreeClient, Request
 from culturekit.llm.reading.reply_codes import ParseFailure
 from culturekit.llm.untrusted.hidden_characters import JOINERS, TAKEN_OUT
 from culturekit.llm.untrusted.untrusted import LongText, strip_hidden
-from culturekit.records.schemas import ACTIVITIES, MENTIONS, PAGES, PROMPTS
-from culturekit.records.work import Outcome, Work
-from culturekit.stages.stage_command import Typed
-from culturekit.storage.tables import read_table, write_drops, write_table
 
 # The categories of activities, and prompts that ask for the activities of countries, one each.
 

@@ -16,17 +16,17 @@ import polars as pl
 from pydantic import AfterValidator, Field, model_validator
 
 from culturekit.builders.activities.extracting import LOOKED_FOR
-from culturekit.errors import UpstreamUnavailable, UsageError
+from culturekit.core.digests import digest, digest_bytes
+from culturekit.core.errors import UpstreamUnavailable, UsageError
+from culturekit.core.registry import needing
+from culturekit.core.schemas import PAGES
+from culturekit.core.tables import write_table
+from culturekit.core.work import Outcome, Work
+from culturekit.core.yaml_source import StrictModel, not_empty, read_yaml, validate
 from culturekit.kg.countries import country
 from culturekit.kg.web.pinned_connection import check_contact
 from culturekit.kg.web.polite_source import KeptAnswers, Pace, PoliteSource
 from culturekit.llm.untrusted.untrusted import strip_hidden
-from culturekit.records.schemas import PAGES
-from culturekit.records.work import Outcome, Work
-from culturekit.registry import needing
-from culturekit.storage.digests import digest, digest_bytes
-from culturekit.storage.tables import write_table
-from culturekit.storage.yaml_source import StrictModel, not_empty, read_yaml, validate
 
 # Pages about countries as sections of text: HTML by selectolax, wikitext by mwparserfromhell; no script is run.
 

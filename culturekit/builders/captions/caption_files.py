@@ -15,21 +15,21 @@ from culturekit.builders.asked_rows import AskedRows, row_id, wording
 from culturekit.builders.country_names import country_code, folded
 from culturekit.builders.filtering.cspace_filter import shares
 from culturekit.builders.judging.shown_images import prompted_images
-from culturekit.errors import UsageError
+from culturekit.core.atomic import write_atomically
+from culturekit.core.choices import ANSWERED
+from culturekit.core.digests import digest
+from culturekit.core.errors import UsageError
+from culturekit.core.pictures.picture_files import NoPicture
+from culturekit.core.pictures.picture_reading import read_inside
+from culturekit.core.schemas import CAPTION_STATS, CAPTIONS, DROPS, JUDGMENTS, OBJECTS, PROMPTS, TRANSLATIONS
+from culturekit.core.stage_command import Seed, Typed
+from culturekit.core.tables import read_table, write_drops, write_table
+from culturekit.core.work import Outcome, Work
 from culturekit.index.embedding.embed_table import USUAL, TextColumns, chosen, opened, texts_of
 from culturekit.index.models.object_detector import DETECTORS, OwlDetector
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient, Request
 from culturekit.llm.untrusted.untrusted import strip_hidden
-from culturekit.records.choices import ANSWERED
-from culturekit.records.schemas import CAPTION_STATS, CAPTIONS, DROPS, JUDGMENTS, OBJECTS, PROMPTS, TRANSLATIONS
-from culturekit.records.work import Outcome, Work
-from culturekit.stages.stage_command import Seed, Typed
-from culturekit.storage.atomic import write_atomically
-from culturekit.storage.digests import digest
-from culturekit.storage.picture_files import NoPicture
-from culturekit.storage.picture_reading import read_inside
-from culturekit.storage.tables import read_table, write_drops, write_table
 
 NO_OBJECT = "no object"
 USUAL_CAPTION = (

@@ -18,18 +18,18 @@ from pydantic import AfterValidator, Field, model_validator
 
 from culturekit.builders.asked_rows import AskedRows, bounded, row_id, wording
 from culturekit.builders.country_names import folded
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
+from culturekit.core.package_data import found_or_shipped
+from culturekit.core.schemas import CAPTION_PROPOSALS, CAPTIONS
+from culturekit.core.stage_command import Seed, Typed
+from culturekit.core.tables import write_table
+from culturekit.core.work import QUARANTINED, Outcome, Work
+from culturekit.core.yaml_source import StrictModel, closest, load_model, not_empty
 from culturekit.index.embedding.embedding_encoders import encoding_pool, text_encoder_of
 from culturekit.index.encoder import Vectors
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient, Request
 from culturekit.llm.untrusted.untrusted import strip_hidden
-from culturekit.records.schemas import CAPTION_PROPOSALS, CAPTIONS
-from culturekit.records.work import QUARANTINED, Outcome, Work
-from culturekit.stages.stage_command import Seed, Typed
-from culturekit.storage.package_data import found_or_shipped
-from culturekit.storage.tables import write_table
-from culturekit.storage.yaml_source import StrictModel, closest, load_model, not_empty
 
 # A culture that captions are about: its seed captions and categories of error, from YAML.
 

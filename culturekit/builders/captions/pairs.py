@@ -13,17 +13,17 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
-from culturekit.errors import IntegrityError, UsageError
+from culturekit.core.atomic import whole_file, write_atomically
+from culturekit.core.digests import digest_bytes
+from culturekit.core.errors import IntegrityError, UsageError
+from culturekit.core.pictures.picture_files import NoPicture, read_bytes_inside
+from culturekit.core.pictures.picture_formats import format_of
+from culturekit.core.schemas import EXPORTED, IMAGES, RIGHTS, SELECTED
+from culturekit.core.stage_command import Seed, Typed
+from culturekit.core.tables import read_table, write_table
+from culturekit.core.work import Outcome, Work
 from culturekit.index.embedding.embed_table import TextColumns, opened, texts_of
 from culturekit.metrics.captions import STRATEGIES, C3Alignment, keep_best
-from culturekit.records.schemas import EXPORTED, IMAGES, RIGHTS, SELECTED
-from culturekit.records.work import Outcome, Work
-from culturekit.stages.stage_command import Seed, Typed
-from culturekit.storage.atomic import whole_file, write_atomically
-from culturekit.storage.digests import digest_bytes
-from culturekit.storage.picture_files import NoPicture, read_bytes_inside
-from culturekit.storage.picture_formats import format_of
-from culturekit.storage.tables import read_table, write_table
 
 # Strategies that choose pairs of captions and images: the alignments of C³, and chance.
 

@@ -43,7 +43,12 @@ from culturekit.builders.completing.completion_rounds import (
 )
 from culturekit.builders.completing.item_facts import LONGEST_CLASS, ItemNames
 from culturekit.builders.filtering.cspace_filter import MOST_LISTED
-from culturekit.errors import UnusableReplies
+from culturekit.core.errors import UnusableReplies
+from culturekit.core.schemas import CANDIDATES, COMPLETED, KEPT, PROPOSALS, ROUNDS
+from culturekit.core.stage import Left
+from culturekit.core.stage_command import Typed
+from culturekit.core.tables import ROWS_PER_SLICE, TableSlices, slices_of, write_drops, write_frames, write_table
+from culturekit.core.work import QUARANTINED, Outcome, Work
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import by_qid
 from culturekit.kg.store import Facts
@@ -54,11 +59,6 @@ from culturekit.llm.cost_plan import CostPlan, cost_plan_lines, plan_requests
 from culturekit.llm.ledger import read_spending
 from culturekit.llm.reply_watch import RepliesSeen, ReplyWatch
 from culturekit.llm.rows import Answered
-from culturekit.records.schemas import CANDIDATES, COMPLETED, KEPT, PROPOSALS, ROUNDS
-from culturekit.records.work import QUARANTINED, Outcome, Work
-from culturekit.stages.stage import Left
-from culturekit.stages.stage_command import Typed
-from culturekit.storage.tables import ROWS_PER_SLICE, TableSlices, slices_of, write_drops, write_frames, write_table
 
 # The tables of a completion: the collection as it is now, every proposal, every round, and what was left out.
 

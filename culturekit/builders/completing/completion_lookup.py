@@ -13,10 +13,10 @@ import numpy as np
 import polars as pl
 
 from culturekit.builders.country_names import folded, loose_key_of, names_among, without_accents
+from culturekit.core.schemas import CSPACE, DROPS
+from culturekit.core.tables import TableSlices, read_table
 from culturekit.index.folder.artifact_names import artifacts_of
 from culturekit.kg.store import Facts, qid_of
-from culturekit.records.schemas import CSPACE, DROPS
-from culturekit.storage.tables import TableSlices, read_table
 
 Standing: TypeAlias = Literal["kept", "dropped", "in the graph"]
 """Of a concept's candidates, what the filter made of one; or an item of the graph that is none of them."""

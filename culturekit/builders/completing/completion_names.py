@@ -21,13 +21,13 @@ from pydantic import Field
 from culturekit.builders.asked_rows import wording
 from culturekit.builders.country_names import folded, without_accents
 from culturekit.builders.filtering.cspace_filter import name_problem
+from culturekit.core.tables import TableSlices
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import Country, countries
 from culturekit.llm.client import Request
 from culturekit.llm.untrusted.hidden_characters import reveal, without_hidden_characters
 from culturekit.llm.untrusted.hidden_markup import MarkupScanner
 from culturekit.llm.untrusted.untrusted import LONGEST_TEXT
-from culturekit.storage.tables import TableSlices
 
 Suspicion: TypeAlias = Literal[
     "bidi",

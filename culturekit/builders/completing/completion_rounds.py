@@ -27,9 +27,9 @@ from culturekit.builders.completing.completion_names import (
 )
 from culturekit.builders.completing.item_facts import ItemNames
 from culturekit.builders.country_names import folded, loose_key_of
+from culturekit.core.choices import ANSWERED
 from culturekit.llm.client import Request
 from culturekit.llm.rows import Answered
-from culturekit.records.choices import ANSWERED
 
 # What a completion has added so far, known by name from then on, and taken back where it was wrong.
 

@@ -13,16 +13,16 @@ from pydantic import Field
 
 from culturekit.builders.activities.extracting import FIXED, LOOKED_FOR, PER_CATEGORY
 from culturekit.builders.asked_rows import AskedRows, bounded, row_id, sifted, wording
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
+from culturekit.core.schemas import PROMPTS, PROPOSED_DESCRIPTORS
+from culturekit.core.stage_command import Typed
+from culturekit.core.tables import read_table, write_table
+from culturekit.core.work import Outcome, Work
 from culturekit.kg.countries import country
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient, Request
 from culturekit.llm.untrusted.untrusted import strip_hidden
 from culturekit.metrics.ahead.matching import DIMENSIONS, normalise_phrase
-from culturekit.records.schemas import PROMPTS, PROPOSED_DESCRIPTORS
-from culturekit.records.work import Outcome, Work
-from culturekit.stages.stage_command import Typed
-from culturekit.storage.tables import read_table, write_table
 
 # The activities that prompts ask for, dimension by dimension, as models are asked about them.
 

@@ -12,10 +12,10 @@ from typing import Any, TypeAlias
 import polars as pl
 
 from culturekit.builders.country_names import country_code, folded
-from culturekit.errors import ConfigError, Problem, UsageError
+from culturekit.core.errors import ConfigError, Problem, UsageError
+from culturekit.core.schemas import DESCRIPTORS, PUBLISHED_DESCRIPTORS
 from culturekit.kg.countries import Country, countries
 from culturekit.metrics.ahead.matching import DIMENSIONS, NOT_EXTRACTED, dimension_name
-from culturekit.records.schemas import DESCRIPTORS, PUBLISHED_DESCRIPTORS
 
 Layout: TypeAlias = dict[str, dict[str, dict[str, list[dict[str, str]]]]]
 

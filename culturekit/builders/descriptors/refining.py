@@ -23,15 +23,15 @@ from culturekit.builders.descriptors.proposing import (
     read_descriptor,
     token_problem,
 )
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
+from culturekit.core.schemas import DESCRIPTOR_TRAIL, DESCRIPTORS, PROPOSED_DESCRIPTORS, STEREOTYPES
+from culturekit.core.stage_command import Typed
+from culturekit.core.tables import read_table, write_table
+from culturekit.core.work import Outcome, Work
 from culturekit.kg.countries import country
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient, Request
 from culturekit.metrics.ahead.matching import DIMENSIONS, normalise_phrase
-from culturekit.records.schemas import DESCRIPTOR_TRAIL, DESCRIPTORS, PROPOSED_DESCRIPTORS, STEREOTYPES
-from culturekit.records.work import Outcome, Work
-from culturekit.stages.stage_command import Typed
-from culturekit.storage.tables import read_table, write_table
 
 REFINE = "descriptors.refine"
 REPLY_TOKENS = 1536

@@ -12,13 +12,13 @@ from culturekit.builders.country_names import folded
 from culturekit.builders.filtering.country_verdicts import REFUSED, WAITING, code_of, country_name, parted, words_of
 from culturekit.builders.prompting.quotas import Mistakes, decided_rows
 from culturekit.builders.space.space_files import SheetRow, sheet_bytes
-from culturekit.counting import counted
-from culturekit.errors import UsageError
-from culturekit.records.choices import VerdictWord
-from culturekit.records.schemas import DECISIONS, KEPT, REMOVED
-from culturekit.records.work import Outcome, Work
-from culturekit.storage.tables import read_table, write_drops, write_table
-from culturekit.storage.yaml_source import past_day
+from culturekit.core.choices import VerdictWord
+from culturekit.core.counting import counted
+from culturekit.core.errors import UsageError
+from culturekit.core.schemas import DECISIONS, KEPT, REMOVED
+from culturekit.core.tables import read_table, write_drops, write_table
+from culturekit.core.work import Outcome, Work
+from culturekit.core.yaml_source import past_day
 
 CANDIDATE_SHEET = "review.csv"
 

@@ -7,8 +7,8 @@ wait for a person, and `refused_qids` were refused. A row without these columns 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from culturekit.core.choices import VerdictWord
 from culturekit.kg.countries import by_qid, countries
-from culturekit.records.choices import VerdictWord
 
 BEST_FIRST: tuple[VerdictWord, ...] = ("keep", "review", "remove")
 

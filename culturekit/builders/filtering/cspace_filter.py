@@ -17,8 +17,13 @@ import polars as pl
 
 from culturekit.builders import asked_rows as wordings
 from culturekit.builders.filtering.country_verdicts import REFUSED, WAITING, best_word, parted
-from culturekit.counting import counted
-from culturekit.errors import UnusableReplies
+from culturekit.core.choices import ANSWERED, VerdictWord
+from culturekit.core.counting import counted
+from culturekit.core.errors import UnusableReplies
+from culturekit.core.schemas import DROPS, KEPT, REMOVED
+from culturekit.core.stage import Left
+from culturekit.core.tables import ROWS_PER_SLICE, TableSlices, write_drops, write_frames
+from culturekit.core.work import QUARANTINED, Outcome, Work
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import countries
 from culturekit.llm.answers import DEFAULTS, LlmOptions, answers
@@ -27,11 +32,6 @@ from culturekit.llm.cost_plan import CostPlan, cost_plan_lines, plan_requests
 from culturekit.llm.ledger import read_spending
 from culturekit.llm.reply_watch import RepliesSeen, ReplyWatch
 from culturekit.llm.rows import Answered
-from culturekit.records.choices import ANSWERED, VerdictWord
-from culturekit.records.schemas import DROPS, KEPT, REMOVED
-from culturekit.records.work import QUARANTINED, Outcome, Work
-from culturekit.stages.stage import Left
-from culturekit.storage.tables import ROWS_PER_SLICE, TableSlices, write_drops, write_frames
 
 # Reasons, visible in a name alone, why a candidate cannot be an artifact.
 

@@ -25,14 +25,14 @@ from culturekit.builders.judging.shown_images import (
     judged,
     sample_note,
 )
+from culturekit.core.schemas import IMAGES, MATCHES
+from culturekit.core.stage_command import Typed
+from culturekit.core.tables import read_table, write_table
+from culturekit.core.work import Outcome, Work
 from culturekit.kg.countries import countries
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient, Image, Request
 from culturekit.llm.rows import Answered
-from culturekit.records.schemas import IMAGES, MATCHES
-from culturekit.records.work import Outcome, Work
-from culturekit.stages.stage_command import Typed
-from culturekit.storage.tables import read_table, write_table
 
 TASK = "image.geo-tag"
 MOST_NAMED = 5

@@ -23,19 +23,19 @@ from culturekit.builders.judging.shown_images import (
     ShownImages,
     Verdict,
 )
-from culturekit.errors import UsageError
+from culturekit.core.atomic import write_atomically
+from culturekit.core.digests import digest_bytes
+from culturekit.core.errors import UsageError
+from culturekit.core.pictures.picture_files import NoPicture, read_bytes_inside
+from culturekit.core.roles import REAL_IMAGES
+from culturekit.core.schemas import IMAGES, JUDGMENTS, PROMPTS, QUALITY
+from culturekit.core.stage_command import Typed
+from culturekit.core.tables import read_table, write_drops, write_table
+from culturekit.core.work import Outcome, Work
+from culturekit.core.yaml_source import StrictModel, load_model
 from culturekit.llm.client import Answers, Image, Request
 from culturekit.llm.rows import Answered, TokenListing, WeighedToken
 from culturekit.metrics.questions import Share, vqa_score
-from culturekit.records.schemas import IMAGES, JUDGMENTS, PROMPTS, QUALITY
-from culturekit.records.work import Outcome, Work
-from culturekit.stages.roles import REAL_IMAGES
-from culturekit.stages.stage_command import Typed
-from culturekit.storage.atomic import write_atomically
-from culturekit.storage.digests import digest_bytes
-from culturekit.storage.picture_files import NoPicture, read_bytes_inside
-from culturekit.storage.tables import read_table, write_drops, write_table
-from culturekit.storage.yaml_source import StrictModel, load_model
 
 # Questions about images: what is asked, of which images, and which answers count.
 

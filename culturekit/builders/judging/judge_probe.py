@@ -9,7 +9,7 @@ import numpy as np
 
 from culturekit.builders.asked_rows import wording
 from culturekit.builders.judging.image_judge import probability_of_yes, vqa_request
-from culturekit.errors import CultureKitError, UsageError
+from culturekit.core.errors import CultureKitError, UsageError
 from culturekit.llm.client import Client, Failure, FreeClient, KeyHolder, Outgoing, Reply
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.clients.images import image_of

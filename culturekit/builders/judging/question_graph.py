@@ -26,17 +26,17 @@ from culturekit.builders.judging.shown_images import (
     Verdict,
     WhoLooks,
 )
-from culturekit.errors import UsageError
+from culturekit.core.digests import digest_bytes
+from culturekit.core.errors import UsageError
+from culturekit.core.schemas import PROMPTS, QUESTION_GRAPHS, QUESTIONS
+from culturekit.core.stage_command import Typed
+from culturekit.core.tables import read_table, write_table
+from culturekit.core.work import Outcome, Work
 from culturekit.llm.answers import DEFAULTS, LlmOptions, answers
 from culturekit.llm.client import Client, FreeClient, Image, Request
 from culturekit.llm.reply_watch import ReplyWatch
 from culturekit.llm.rows import Answered
 from culturekit.llm.untrusted.untrusted import strip_hidden
-from culturekit.records.schemas import PROMPTS, QUESTION_GRAPHS, QUESTIONS
-from culturekit.records.work import Outcome, Work
-from culturekit.stages.stage_command import Typed
-from culturekit.storage.digests import digest_bytes
-from culturekit.storage.tables import read_table, write_table
 
 # A vision model answers the questions of each image's prompt: one row per image and question, whatever came of it.
 

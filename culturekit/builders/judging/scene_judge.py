@@ -23,15 +23,15 @@ from culturekit.builders.judging.shown_images import (
     Verdict,
     WhoLooks,
 )
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
+from culturekit.core.schemas import PROMPTS, STEREOTYPES
+from culturekit.core.stage_command import Typed
+from culturekit.core.tables import read_table
 from culturekit.kg.countries import countries
 from culturekit.llm.client import Image, Request
 from culturekit.llm.rows import Answered
 from culturekit.llm.untrusted.untrusted import strip_hidden
 from culturekit.metrics.ahead.matching import DIMENSIONS, normalise_phrase
-from culturekit.records.schemas import PROMPTS, STEREOTYPES
-from culturekit.stages.stage_command import Typed
-from culturekit.storage.tables import read_table
 
 LIKERT = ("alignment", "hallucination", "exaggeration")
 """What the published judges rate."""

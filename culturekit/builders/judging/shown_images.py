@@ -12,19 +12,19 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.builders.asked_rows import unanswered
-from culturekit.errors import NothingScored, UsageError
+from culturekit.core.digests import digest
+from culturekit.core.errors import NothingScored, UsageError
+from culturekit.core.pictures.picture_files import LIMITS, NoPicture, PictureLimits
+from culturekit.core.pictures.picture_reading import read_inside
+from culturekit.core.schemas import IMAGES, JUDGMENTS
+from culturekit.core.stage_command import Seed, Typed
+from culturekit.core.tables import read_table, write_drops, write_table
+from culturekit.core.work import Outcome, Work
 from culturekit.llm.answers import DEFAULTS, LlmOptions, answers
 from culturekit.llm.client import Client, FreeClient, Image, Request
 from culturekit.llm.clients.images import image_of
 from culturekit.llm.reply_watch import ReplyWatch
 from culturekit.llm.rows import Answered
-from culturekit.records.schemas import IMAGES, JUDGMENTS
-from culturekit.records.work import Outcome, Work
-from culturekit.stages.stage_command import Seed, Typed
-from culturekit.storage.digests import digest
-from culturekit.storage.picture_files import LIMITS, NoPicture, PictureLimits
-from culturekit.storage.picture_reading import read_inside
-from culturekit.storage.tables import read_table, write_drops, write_table
 
 # Some images of each model and concept, drawn by whole repeats, so that batches of eight stay whole.
 

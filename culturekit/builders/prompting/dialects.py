@@ -18,16 +18,16 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.builders.asked_rows import AskedRows, bounded, row_id, wording
-from culturekit.errors import UsageError
+from culturekit.core.digests import digest_file
+from culturekit.core.errors import UsageError
+from culturekit.core.registry import Entry, Registry, Spec
+from culturekit.core.schemas import DIALECT_PAIRS, PROMPTS
+from culturekit.core.stage_command import Typed
+from culturekit.core.tables import write_table
+from culturekit.core.work import Outcome, Work
 from culturekit.generation.linguistic_lists import DialectPair, Group, SpecificGroup, article, load_lists, neutral_texts
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient, Request
-from culturekit.records.schemas import DIALECT_PAIRS, PROMPTS
-from culturekit.records.work import Outcome, Work
-from culturekit.registry import Entry, Registry, Spec
-from culturekit.stages.stage_command import Typed
-from culturekit.storage.digests import digest_file
-from culturekit.storage.tables import write_table
 
 # Whether phrases are met in a corpus: a file or a folder of any size, read line by line.
 

@@ -9,12 +9,12 @@ from typing import Annotated, Any, Literal
 import polars as pl
 from pydantic import Field
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
+from culturekit.core.schemas import CSPACE, PROMPTS
+from culturekit.core.tables import read_table, table_outcome
+from culturekit.core.work import Outcome, Work
 from culturekit.generation.linguistic_lists import PlaceList
 from culturekit.kg.countries import countries, country
-from culturekit.records.schemas import CSPACE, PROMPTS
-from culturekit.records.work import Outcome, Work
-from culturekit.storage.tables import read_table, table_outcome
 
 # A prompt per artifact that is nothing but its name: by these, pictures of a folder find what they show.
 

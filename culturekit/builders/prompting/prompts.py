@@ -45,16 +45,16 @@ from culturekit.builders.space.public_cube import (
     write_public,
 )
 from culturekit.builders.space.space_files import read_space
-from culturekit.counting import counted
-from culturekit.errors import IntegrityError, UsageError
+from culturekit.core.atomic import write_atomically
+from culturekit.core.choices import DrawName, PromptKind, TemplateSetName
+from culturekit.core.counting import counted
+from culturekit.core.digests import digest_bytes
+from culturekit.core.errors import IntegrityError, UsageError
+from culturekit.core.schemas import DIFFERENCES, PROMPTS, QUOTAS
+from culturekit.core.stage_command import Typed
+from culturekit.core.tables import write_drops, write_table
+from culturekit.core.work import Outcome, Work
 from culturekit.kg.concepts import ENGLISH, Concept
-from culturekit.records.choices import DrawName, PromptKind, TemplateSetName
-from culturekit.records.schemas import DIFFERENCES, PROMPTS, QUOTAS
-from culturekit.records.work import Outcome, Work
-from culturekit.stages.stage_command import Typed
-from culturekit.storage.atomic import write_atomically
-from culturekit.storage.digests import digest_bytes
-from culturekit.storage.tables import write_drops, write_table
 
 # Which prompts to build, and from which files a person's choices come.
 

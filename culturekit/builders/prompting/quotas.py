@@ -11,9 +11,9 @@ from pydantic import Field
 
 from culturekit.builders.space.public_cube import Key, key_of
 from culturekit.builders.space.space_files import SheetRow, read_sheet_rows, sheet_bytes
-from culturekit.errors import ConfigError, Problem, UsageError
+from culturekit.core.errors import ConfigError, Problem, UsageError
+from culturekit.core.yaml_source import StrictModel, read_yaml, validate
 from culturekit.kg.countries import countries
-from culturekit.storage.yaml_source import StrictModel, read_yaml, validate
 
 Group: TypeAlias = tuple[str, str]
 """A concept and the ISO code of a country."""

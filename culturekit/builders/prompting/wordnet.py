@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from culturekit.errors import UsageError
-from culturekit.registry import needing
-from culturekit.storage.atomic import write_atomically
+from culturekit.core.atomic import write_atomically
+from culturekit.core.errors import UsageError
+from culturekit.core.registry import needing
 
 PARTS = {"noun": 1, "verb": 2, "adj": 3, "adv": 4}
 TYPES = {"n": 1, "v": 2, "a": 3, "r": 4, "s": 5}

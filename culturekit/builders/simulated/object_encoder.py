@@ -18,6 +18,7 @@ from culturekit.builders.simulated.simulated_encoder import (
     looks_of_marks,
     nearest,
 )
+from culturekit.core.registry import Spec
 from culturekit.generation.backend import Pixels
 from culturekit.generation.simulated.scenes.objects import (
     FLAWS,
@@ -33,7 +34,6 @@ from culturekit.generation.simulated.scenes.objects import (
 )
 from culturekit.generation.simulated.scenes.scenes_backend import CELLS, STEREOTYPES, cell_slices
 from culturekit.index.encoder import EncoderIdentity, Vectors
-from culturekit.registry import Spec
 
 COLUMNS = {OBJECT: 1, STEREOTYPES: 5}
 """How many marks a row has; the others have room for four."""

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from culturekit.builders.simulated.simulated_encoder import SimulatedEncoder, direction
+from culturekit.core.registry import Spec
 from culturekit.generation.simulated.scenes.portraits import MODERN, TRADITIONAL, asked_in, read_label, thing_code
 from culturekit.index.encoder import EncoderIdentity, Vectors
-from culturekit.registry import Spec
 
 FAR = ("AF", "AR", "AS", "LA")
 """Groups that the prejudice is about."""

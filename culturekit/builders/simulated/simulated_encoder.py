@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from culturekit.core.registry import Spec
 from culturekit.generation.backend import Pixels
 from culturekit.generation.simulated.render import (
     POSE_NUMBERS,
@@ -37,7 +38,6 @@ from culturekit.generation.simulated.scenes.scenes_backend import (
 )
 from culturekit.index.encoder import EncoderIdentity, TooLong, Vectors
 from culturekit.index.models.embedded_encoder import EmbeddedEncoder
-from culturekit.registry import Spec
 
 # Reads simulated scenes as anybody would have to: by the border and the marks, with the embedded encoder.
 

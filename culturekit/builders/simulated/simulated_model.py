@@ -12,7 +12,10 @@ import msgspec
 
 from culturekit.builders.country_names import country_code
 from culturekit.builders.simulated.simulated_encoder import read_scene
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
+from culturekit.core.pictures.picture_files import NoPicture
+from culturekit.core.pictures.picture_reading import picture_from
+from culturekit.core.registry import Spec
 from culturekit.generation.linguistic_lists import lists
 from culturekit.generation.simulated.scenes.scenes_backend import (
     DIMENSIONS,
@@ -29,9 +32,6 @@ from culturekit.generation.simulated.scenes.scenes_backend import (
 )
 from culturekit.llm.client import Image, Reply, Request
 from culturekit.llm.untrusted.untrusted import LongText
-from culturekit.registry import Spec
-from culturekit.storage.picture_files import NoPicture
-from culturekit.storage.picture_reading import picture_from
 
 # In what manner a simulated model answers: what it leaves out, adds, lets pass, and says in other words.
 

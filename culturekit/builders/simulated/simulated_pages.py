@@ -7,10 +7,10 @@ from pathlib import Path
 
 import yaml
 
-from culturekit.errors import UsageError
+from culturekit.core.atomic import write_atomically
+from culturekit.core.errors import UsageError
 from culturekit.generation.simulated.scenes.scenes_backend import world
 from culturekit.kg.countries import country
-from culturekit.storage.atomic import write_atomically
 
 PAGES = "pages.yaml"
 

@@ -12,20 +12,20 @@ from pydantic import Field
 from culturekit.builders.popularity import PopularitySource
 from culturekit.builders.prompt_templates import Wording, artifact_prompt
 from culturekit.builders.space.public_cube import key_of, public_rows, statements_of, write_public
-from culturekit.counting import counted
-from culturekit.errors import IntegrityError, UsageError
+from culturekit.core.atomic import explained_outside, write_atomically
+from culturekit.core.choices import TRIPLE_SUFFIXES, Included, ReleaseFormat
+from culturekit.core.counting import counted
+from culturekit.core.digests import digest_file
+from culturekit.core.errors import IntegrityError, UsageError
+from culturekit.core.registry import needing
+from culturekit.core.schemas import CSPACE, KEPT
+from culturekit.core.spreadsheet_cells import export_table
+from culturekit.core.stage_command import Typed
+from culturekit.core.tables import read_table, save_parquet, write_drops, write_table
+from culturekit.core.work import UNDER_REVIEW, Outcome, Work
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import CARRIED, QID, by_qid, countries, countries_text, own_countries
 from culturekit.kg.walk.root_choice import Roots
-from culturekit.records.choices import TRIPLE_SUFFIXES, Included, ReleaseFormat
-from culturekit.records.schemas import CSPACE, KEPT
-from culturekit.records.work import UNDER_REVIEW, Outcome, Work
-from culturekit.registry import needing
-from culturekit.stages.stage_command import Typed
-from culturekit.storage.atomic import explained_outside, write_atomically
-from culturekit.storage.digests import digest_file
-from culturekit.storage.spreadsheet_cells import export_table
-from culturekit.storage.tables import read_table, save_parquet, write_drops, write_table
 
 # The files of a release: the space as a whole and by concept, in each form, and the checksums of all.
 

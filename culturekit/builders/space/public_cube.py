@@ -21,13 +21,13 @@ import msgspec
 import polars as pl
 
 from culturekit.builders.prompt_templates import templates
-from culturekit.errors import ConfigError, Problem, UsageError
+from culturekit.core.artifact_ids import OF_A_MODEL, has_no_item
+from culturekit.core.atomic import whole_file
+from culturekit.core.digests import digest
+from culturekit.core.errors import ConfigError, Problem, UsageError
+from culturekit.core.schemas import CSPACE, DROPS, KEPT, PROMPTS
+from culturekit.core.tables import read_table
 from culturekit.kg.countries import Country, countries
-from culturekit.records.artifact_ids import OF_A_MODEL, has_no_item
-from culturekit.records.schemas import CSPACE, DROPS, KEPT, PROMPTS
-from culturekit.storage.atomic import whole_file
-from culturekit.storage.digests import digest
-from culturekit.storage.tables import read_table
 
 QID = re.compile(r"^Q[1-9][0-9]*$")
 CONCEPTS = {"cuisine": "cuisine", "art": "art", "landmarks": "landmarks", "landscapes": "landmarks"}

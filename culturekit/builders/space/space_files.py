@@ -23,14 +23,14 @@ from culturekit.builders.space.public_cube import (
     slug,
     space_row,
 )
-from culturekit.errors import ConfigError, Problem, UsageError
+from culturekit.core.artifact_ids import OF_A_LIST, has_no_item
+from culturekit.core.digests import digest
+from culturekit.core.errors import ConfigError, Problem, UsageError
+from culturekit.core.schemas import CSPACE, DROPS, PROMPTS
+from culturekit.core.spreadsheet_cells import csv_text, unguarded
+from culturekit.core.tables import read_table, write_drops, write_table
+from culturekit.core.work import Outcome, Work
 from culturekit.kg.countries import ADDRESS, CARRIED, countries_text, own_countries, whole_world
-from culturekit.records.artifact_ids import OF_A_LIST, has_no_item
-from culturekit.records.schemas import CSPACE, DROPS, PROMPTS
-from culturekit.records.work import Outcome, Work
-from culturekit.storage.digests import digest
-from culturekit.storage.spreadsheet_cells import csv_text, unguarded
-from culturekit.storage.tables import read_table, write_drops, write_table
 
 if TYPE_CHECKING:
     from _csv import Reader

@@ -13,11 +13,11 @@ from culturekit.cli.options import Also, AsJson, Wait
 from culturekit.cli.replacing import REPLACE
 from culturekit.cli.showing.progress import progress_for
 from culturekit.cli.stages import EXPORTS, stoppable
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from culturekit.records.choices import ExportChoice
-    from culturekit.stages.run import StageRun
+    from culturekit.core.choices import ExportChoice
+    from culturekit.core.run import StageRun
 
 
 FINDINGS = 1
@@ -51,9 +51,9 @@ def run_diff(
     before: Path, after: Path, folder: Path, *, also: "ExportChoice | None", wait: bool, as_json: bool
 ) -> "StageRun":
     """Compare as a stage, into a folder."""
-    from culturekit.pipeline.steps.graph_stages import space_diff_stage
-    from culturekit.pipeline.workers.engines import LocalEngine
-    from culturekit.stages.run import run_stage
+    from culturekit.core.engines import LocalEngine
+    from culturekit.core.run import run_stage
+    from culturekit.recipes.steps.graph_stages import space_diff_stage
 
     stage = replace(space_diff_stage(before, after), exports=EXPORTS[also])
     with stoppable(), progress_for(as_json=as_json) as progress, LocalEngine(1) as engine:
@@ -63,8 +63,8 @@ def run_diff(
 
 def tell(run: "StageRun", before: Path, after: Path, *, show: int, as_json: bool, kept: bool) -> None:
     """Print what was found."""
-    from culturekit.records.schemas import DIFF
-    from culturekit.storage.tables import read_table
+    from culturekit.core.schemas import DIFF
+    from culturekit.core.tables import read_table
     from culturekit.trail.space_causes import diff_lines
 
     rows = read_table(run.folder / "diff.parquet", DIFF)

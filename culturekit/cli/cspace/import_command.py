@@ -7,7 +7,7 @@ import typer
 
 from culturekit.cli.options import Also, AsJson, Out, Wait
 from culturekit.cli.stages import run_one
-from culturekit.pipeline.steps.graph_stages import foreign_space_stage
+from culturekit.recipes.steps.graph_stages import foreign_space_stage
 
 
 def import_space(

@@ -10,7 +10,7 @@ from culturekit.builders.prompting.prompts import PromptOptions
 from culturekit.cli.cspace.review_file import review_file
 from culturekit.cli.options import Also, AsJson, Out, Seed, Wait
 from culturekit.cli.stages import run_one
-from culturekit.records.choices import PromptKind
+from culturekit.core.choices import PromptKind
 
 
 def build(
@@ -32,7 +32,7 @@ def build(
 ) -> None:
     """Build prompts from the cultural space."""
     from culturekit.kg.concepts import load_concept
-    from culturekit.pipeline.steps.graph_stages import prompts_stage
+    from culturekit.recipes.steps.graph_stages import prompts_stage
 
     wanted = replace(options, kinds=(kind,), review=review is not None)
     concepts = None if roots is None else [load_concept(name) for name in roots]

@@ -9,7 +9,7 @@ import typer
 from culturekit.builders.space.cspace import ReleaseOptions, read_formats
 from culturekit.cli.options import Also, AsJson, Out, Wait
 from culturekit.cli.stages import run_one
-from culturekit.pipeline.steps.graph_stages import release_stage
+from culturekit.recipes.steps.graph_stages import release_stage
 
 
 def release(

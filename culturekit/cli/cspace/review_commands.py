@@ -7,10 +7,10 @@ import typer
 
 from culturekit.cli.options import Also, AsJson, Out, Wait
 from culturekit.cli.stages import run_one
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from culturekit.records.choices import VerdictWord
+    from culturekit.core.choices import VerdictWord
 
 
 review_app = typer.Typer(no_args_is_help=True, help="Candidates that wait for a person: forms out, answers in.")
@@ -45,7 +45,7 @@ def export(
     As review.csv, for Label Studio, and as one offline form.
     """
     from culturekit.cli.cspace.review_file import review_file
-    from culturekit.pipeline.steps.filter_stage import removed_beside, review_export_stage
+    from culturekit.recipes.steps.filter_stage import removed_beside, review_export_stage
 
     verdicts = [verdict_word(text) for text in verdict or ["review"]]
     refused = (removed or removed_beside(kept)) if "remove" in verdicts else removed
@@ -56,7 +56,7 @@ def export(
 
 def verdict_word(text: str) -> "VerdictWord":
     """Read which candidates are meant."""
-    from culturekit.records.choices import VerdictWord
+    from culturekit.core.choices import VerdictWord
 
     known: tuple[VerdictWord, ...] = get_args(VerdictWord)
     for word in known:
@@ -90,7 +90,7 @@ def import_command(
 
     Nothing is taken in while a row is wrong.
     """
-    from culturekit.pipeline.steps.filter_stage import ReviewFiles, removed_beside, review_stage
+    from culturekit.recipes.steps.filter_stage import ReviewFiles, removed_beside, review_stage
 
     stage = review_stage(kept, ReviewFiles(tuple(answers), project, by, on), removed=removed or removed_beside(kept))
     run_one(stage, out, also=also, wait=wait, as_json=as_json)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 
 
 @contextmanager
@@ -25,7 +25,7 @@ def review_file(out: Path, sheet: Path | None) -> Iterator[None]:
 def hand_out(out: Path, sheet: Path | None) -> None:
     """Write the copy; a file that says something else may hold decisions and stays."""
     from culturekit.builders.prompting.prompts import REVIEW
-    from culturekit.storage.atomic import write_atomically
+    from culturekit.core.atomic import write_atomically
 
     if sheet is None:
         return

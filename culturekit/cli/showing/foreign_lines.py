@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from culturekit.storage.foreign_text import JOINERS, printable
+from culturekit.core.foreign_text import JOINERS, printable
 
 
 def show_lines(lines: Iterable[str]) -> None:

@@ -16,7 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from culturekit.errors import CultureKitError, UsageError
+from culturekit.core.digests import digest, digest_file
+from culturekit.core.errors import CultureKitError, UsageError
+from culturekit.core.model_files import check_safetensors
+from culturekit.core.registry import Spec
+from culturekit.core.torch_places import chosen_device, chosen_dtype, needed_package, same_bits
 from culturekit.generation.backend import Failure, ImageBackend, ImageReply, ImageRequest, Picture, Pixels
 from culturekit.generation.diffusion.diffusers_calls import (
     GUIDANCES,
@@ -37,10 +41,6 @@ from culturekit.generation.diffusion.diffusers_folder import (
     lora_files,
 )
 from culturekit.generation.picture_store import FINDINGS
-from culturekit.registry import Spec
-from culturekit.storage.digests import digest, digest_file
-from culturekit.storage.model_files import check_safetensors
-from culturekit.torch_places import chosen_device, chosen_dtype, needed_package, same_bits
 
 # One pipeline on one device: batches of one length, a generator for each image, every outcome said.
 

@@ -11,10 +11,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from culturekit.errors import MissingDependency, UsageError
+from culturekit.core.errors import MissingDependency, UsageError
+from culturekit.core.torch_places import mend_torchvision, needed_package
 from culturekit.generation.backend import ImageRequest
 from culturekit.generation.diffusion.diffusers_folder import Options, PipelineFolder, custom
-from culturekit.torch_places import mend_torchvision, needed_package
 from culturekit.version import install_line
 
 # Pipelines of diffusers, loaded from a folder that was found safe: adapters, device, precision, what waits outside.

@@ -8,8 +8,8 @@ from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
-from culturekit.errors import IntegrityError, UsageError
-from culturekit.storage.model_files import digest_of_files, hub_folder, read_json
+from culturekit.core.errors import IntegrityError, UsageError
+from culturekit.core.model_files import digest_of_files, hub_folder, read_json
 
 INDEX = "model_index.json"
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.pickle", "*.msgpack", "*.onnx")

@@ -15,17 +15,17 @@ import numpy as np
 import polars as pl
 import torch
 
-from culturekit.errors import CultureKitError, UsageError
+from culturekit.core.atomic import write_atomically
+from culturekit.core.errors import CultureKitError, UsageError
+from culturekit.core.model_files import check_safetensors
+from culturekit.core.schemas import TRAINING
+from culturekit.core.tables import write_table
+from culturekit.core.torch_places import chosen_device, chosen_dtype
+from culturekit.core.work import Outcome, Work
 from culturekit.generation.diffusion.diffusers_backend import kept_threads
 from culturekit.generation.diffusion.diffusers_calls import TextReaders, loaded, quiet
 from culturekit.generation.diffusion.diffusers_folder import Options, PipelineFolder
 from culturekit.generation.diffusion.training import TUNED, TrainingPair, TuningOptions, shown_square
-from culturekit.records.schemas import TRAINING
-from culturekit.records.work import Outcome, Work
-from culturekit.storage.atomic import write_atomically
-from culturekit.storage.model_files import check_safetensors
-from culturekit.storage.tables import write_table
-from culturekit.torch_places import chosen_device, chosen_dtype
 
 ADAPTER = "pytorch_lora_weights.safetensors"
 """As `load_lora_weights` looks for it in a folder."""

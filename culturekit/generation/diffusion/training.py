@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from PIL import Image
 from pydantic import Field
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
+from culturekit.core.model_files import read_header
+from culturekit.core.pictures.picture_files import NoPicture
+from culturekit.core.pictures.picture_reading import read_inside
+from culturekit.core.registry import Spec, parse_spec
+from culturekit.core.stage_command import Seed
 from culturekit.generation.diffusion.diffusers_folder import DIFFUSERS, Options, PipelineFolder, find_pipeline
-from culturekit.registry import Spec, parse_spec
-from culturekit.stages.stage_command import Seed
-from culturekit.storage.model_files import read_header
-from culturekit.storage.picture_files import NoPicture
-from culturekit.storage.picture_reading import read_inside
 
 # Pairs of a folder of images with `metadata.jsonl`, ours or anybody's, and their pictures as a model takes them.
 

@@ -12,16 +12,16 @@ from typing import Annotated
 import msgspec
 import polars as pl
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
+from culturekit.core.pictures.picture_files import NoPicture
+from culturekit.core.pictures.picture_reading import read_inside
+from culturekit.core.registry import Spec
+from culturekit.core.schemas import PROMPTS
 from culturekit.generation.backend import Failure, ImageBackend, ImageReply, ImageRequest, Picture
 from culturekit.generation.folder.folder_detection import KnownPrompts, Prompt, guessed, naming_of
 from culturekit.generation.folder.folder_listing import PictureFile, list_folder, parse_patterns
 from culturekit.generation.folder.folder_plan import Layout, plan_folder
 from culturekit.generation.folder.folder_run import Taking
-from culturekit.records.schemas import PROMPTS
-from culturekit.registry import Spec
-from culturekit.storage.picture_files import NoPicture
-from culturekit.storage.picture_reading import read_inside
 
 # What may be said of a folder of images in its SPEC: `folder:DIR?pattern=...`.
 

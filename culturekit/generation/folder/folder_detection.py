@@ -17,7 +17,8 @@ from typing import NamedTuple
 import msgspec
 import polars as pl
 
-from culturekit.errors import UsageError
+from culturekit.core.artifact_ids import without_prefix
+from culturekit.core.errors import UsageError
 from culturekit.generation.folder.folder_list import ListedFile, LoadedList, read_list
 from culturekit.generation.folder.folder_listing import (
     Fields,
@@ -29,7 +30,6 @@ from culturekit.generation.folder.folder_listing import (
     parse_patterns,
     spaced,
 )
-from culturekit.records.artifact_ids import without_prefix
 
 # Which prompt a file answers, by what its name or its row in a list says.
 

@@ -18,10 +18,10 @@ import msgspec
 import orjson
 import polars as pl
 
-from culturekit.errors import ConfigError, Problem, UsageError
-from culturekit.storage.atomic import raise_system_error
-from culturekit.storage.digests import canonical_json
-from culturekit.storage.spreadsheet_cells import unguarded
+from culturekit.core.atomic import raise_system_error
+from culturekit.core.digests import canonical_json
+from culturekit.core.errors import ConfigError, Problem, UsageError
+from culturekit.core.spreadsheet_cells import unguarded
 
 # The forms in which a list of images may come: CSV, TSV, JSON, JSON lines and Parquet, as rows with their lines.
 

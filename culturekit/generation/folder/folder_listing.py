@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TypeAlias
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 
 PICTURE_SUFFIXES = frozenset(
     f".{name}"

@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from culturekit.errors import UsageError
+from culturekit.core.digests import canonical_json, digest
+from culturekit.core.errors import UsageError
 from culturekit.generation.folder.folder_detection import (
     KnownPrompts,
     NameReading,
@@ -24,7 +25,6 @@ from culturekit.generation.folder.folder_listing import (
     spaced,
     words_of,
 )
-from culturekit.storage.digests import canonical_json, digest
 
 UNMATCHED = "unmatched"
 MISSING = "missing"

@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-from culturekit.counting import counted
+from culturekit.core.counting import counted
 from culturekit.generation.folder.folder_detection import KnownPrompts, Naming, read_name
 from culturekit.generation.folder.folder_listing import Listing, PictureFile
 from culturekit.generation.folder.folder_plan import UNMATCHED, FolderPlan, Row

@@ -17,22 +17,22 @@ import msgspec
 import polars as pl
 from PIL import Image
 
-from culturekit.counting import counted
-from culturekit.defaults import COPIES_PER_SHARD
-from culturekit.errors import IntegrityError
+from culturekit.core.atomic import machine_fails, write_atomically
+from culturekit.core.choices import PictureFormat
+from culturekit.core.counting import counted
+from culturekit.core.defaults import COPIES_PER_SHARD
+from culturekit.core.digests import digest, digest_bytes
+from culturekit.core.errors import IntegrityError
+from culturekit.core.pictures.picture_files import NoPicture, encoded, read_bytes_inside
+from culturekit.core.pictures.picture_reading import picture_from
+from culturekit.core.schemas import IMAGES
+from culturekit.core.stage_folder import run_shards, seal_pictures
+from culturekit.core.tables import check_names, merge_parts, save_parquet, write_drops, write_table
+from culturekit.core.work import Outcome, Work
 from culturekit.generation.folder.folder_detection import Naming
 from culturekit.generation.folder.folder_listing import Listing, PictureFile, shown, unreadable_folders
 from culturekit.generation.folder.folder_plan import UNMATCHED, FolderPlan, Row
 from culturekit.generation.picture_store import linked, placed, statuses_of
-from culturekit.records.choices import PictureFormat
-from culturekit.records.schemas import IMAGES
-from culturekit.records.work import Outcome, Work
-from culturekit.storage.atomic import machine_fails, write_atomically
-from culturekit.storage.digests import digest, digest_bytes
-from culturekit.storage.picture_files import NoPicture, encoded, read_bytes_inside
-from culturekit.storage.picture_reading import picture_from
-from culturekit.storage.stage_folder import run_shards, seal_pictures
-from culturekit.storage.tables import check_names, merge_parts, save_parquet, write_drops, write_table
 
 # A folder of images named by its content; what has been hashed once, at the same size and time, is remembered.
 

@@ -6,7 +6,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from culturekit.errors import UsageError
+from culturekit.core.digests import canonical_json
+from culturekit.core.errors import UsageError
+from culturekit.core.registry import Spec
 from culturekit.generation.image_options import GoogleImageOptions
 from culturekit.generation.picture_store import KEPT
 from culturekit.generation.services.image_client import (
@@ -27,8 +29,6 @@ from culturekit.llm.endpoints import GOOGLE
 from culturekit.llm.failures import shortened
 from culturekit.llm.models import habits_of, model_for
 from culturekit.llm.reading.json_values import decoded, record, records, text, why_no_object
-from culturekit.registry import Spec
-from culturekit.storage.digests import canonical_json
 
 ROWS_OF_A_JOB = 100
 ROOM_TO_THINK = 2048

@@ -10,7 +10,9 @@ from typing import Literal
 
 import msgspec
 
-from culturekit.errors import UsageError
+from culturekit.core.digests import canonical_json
+from culturekit.core.errors import UsageError
+from culturekit.core.registry import Registry
 from culturekit.generation.backend import SERVICES, ImageRequest
 from culturekit.generation.image_options import ImageOptions
 from culturekit.generation.picture_store import PictureStore, set_apart
@@ -20,8 +22,6 @@ from culturekit.llm.clients.client_options import ServiceOptions
 from culturekit.llm.clients.remote_client import RemoteClient
 from culturekit.llm.prices import image_sizes, most_tokens, parse_price, rate_of
 from culturekit.llm.rows import Answered
-from culturekit.registry import Registry
-from culturekit.storage.digests import canonical_json
 
 PICTURES = "pictures"
 

@@ -5,7 +5,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from culturekit.errors import UsageError
+from culturekit.core.digests import canonical_json
+from culturekit.core.errors import UsageError
+from culturekit.core.registry import Spec
 from culturekit.generation.image_options import OpenAIImageOptions
 from culturekit.generation.picture_store import KEPT
 from culturekit.generation.services.image_client import (
@@ -26,8 +28,6 @@ from culturekit.llm.failures import shortened
 from culturekit.llm.models import habits_of, model_for
 from culturekit.llm.reading.json_values import decoded, record, records, text, why_no_object
 from culturekit.llm.usage import stated_usage
-from culturekit.registry import Spec
-from culturekit.storage.digests import canonical_json
 
 ENDPOINTS = {"images": "/images/generations", "responses": "/responses"}
 DEFAULT_SIZE = "1024x1024"

@@ -25,7 +25,17 @@ from urllib.parse import urljoin, urlsplit
 import msgspec
 import polars as pl
 
-from culturekit.counting import counted
+from culturekit.core.atomic import write_atomically
+from culturekit.core.choices import PictureFormat
+from culturekit.core.counting import counted
+from culturekit.core.digests import JOURNAL, canonical_json, digest_bytes
+from culturekit.core.offline import check_sending
+from culturekit.core.pictures.picture_files import NoPicture, encoded
+from culturekit.core.pictures.picture_reading import picture_from
+from culturekit.core.schemas import IMAGES
+from culturekit.core.stage_folder import is_sealed, seal_pictures
+from culturekit.core.tables import merge_parts, save_parquet, write_table
+from culturekit.core.work import Outcome, Work
 from culturekit.generation.backend import ImageRequest
 from culturekit.generation.comparability import traits_of
 from culturekit.generation.folder.folder_run import other_colours
@@ -58,16 +68,6 @@ from culturekit.llm.failures import read_error
 from culturekit.llm.journal import Journal, run_tag
 from culturekit.llm.journal_file import key_of
 from culturekit.llm.rows import Answered
-from culturekit.records.choices import PictureFormat
-from culturekit.records.schemas import IMAGES
-from culturekit.records.work import Outcome, Work
-from culturekit.stages.offline import check_sending
-from culturekit.storage.atomic import write_atomically
-from culturekit.storage.digests import JOURNAL, canonical_json, digest_bytes
-from culturekit.storage.picture_files import NoPicture, encoded
-from culturekit.storage.picture_reading import picture_from
-from culturekit.storage.stage_folder import is_sealed, seal_pictures
-from culturekit.storage.tables import merge_parts, save_parquet, write_table
 
 # Pictures that a reply names by address, fetched: bounded in size and time, checked in type, and never led inwards.
 

@@ -25,7 +25,12 @@ from urllib.parse import quote, urlsplit
 import msgspec
 from pydantic import AfterValidator, Field, model_validator
 
-from culturekit.errors import MissingDependency, UsageError
+from culturekit.core.atomic import sync_folder, write_atomically
+from culturekit.core.digests import canonical_json, digest
+from culturekit.core.errors import MissingDependency, UsageError
+from culturekit.core.literal_keys import key_problem
+from culturekit.core.registry import Spec
+from culturekit.core.yaml_source import StrictModel, load_model, not_empty
 from culturekit.generation.image_options import Rewriter, ServiceImageOptions
 from culturekit.generation.picture_store import KEPT, PictureStore
 from culturekit.generation.services.image_client import (
@@ -54,11 +59,6 @@ from culturekit.llm.journal_file import key_of
 from culturekit.llm.reading.json_values import decoded, record, text, why_no_object
 from culturekit.llm.rows import Answered
 from culturekit.llm.untrusted.redaction import Secret
-from culturekit.records.literal_keys import key_problem
-from culturekit.registry import Spec
-from culturekit.storage.atomic import sync_folder, write_atomically
-from culturekit.storage.digests import canonical_json, digest
-from culturekit.storage.yaml_source import StrictModel, load_model, not_empty
 
 JOBS = "jobs"
 """The folder beside a journal that holds what was bought and is not in the journal yet, a file for each call."""

@@ -13,12 +13,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
+from culturekit.core.registry import Spec
+from culturekit.core.schemas import CSPACE
+from culturekit.core.tables import read_table
 from culturekit.generation.backend import Failure, ImageBackend, ImageReply, ImageRequest, Picture, Pixels
 from culturekit.generation.simulated.render import DRAWING_NUMBERS, Numbers, Pull, Subject, draw
-from culturekit.records.schemas import CSPACE
-from culturekit.registry import Spec
-from culturekit.storage.tables import read_table
 
 # Which artifacts a simulated model draws from, and where it is drawn to: the looks of a few hubs, or countries.
 

@@ -10,17 +10,17 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
-from culturekit.errors import NothingScored, UsageError
+from culturekit.core.arrays import save_rows
+from culturekit.core.atomic import raise_system_error
+from culturekit.core.errors import NothingScored, UsageError
+from culturekit.core.schemas import IMAGES, VECTOR_IDS
+from culturekit.core.spreadsheet_cells import read_csv_texts
+from culturekit.core.stage_command import Typed
+from culturekit.core.tables import read_table, write_drops, write_table
+from culturekit.core.work import Outcome, Work
 from culturekit.index.embedding.embedding import embed
 from culturekit.index.embedding.embedding_encoders import embed_texts
 from culturekit.index.encoder import ENCODERS
-from culturekit.records.schemas import IMAGES, VECTOR_IDS
-from culturekit.records.work import Outcome, Work
-from culturekit.stages.stage_command import Typed
-from culturekit.storage.arrays import save_rows
-from culturekit.storage.atomic import raise_system_error
-from culturekit.storage.spreadsheet_cells import read_csv_texts
-from culturekit.storage.tables import read_table, write_drops, write_table
 
 KNOWN = (
     ("prompt_id", "text"), ("id", "text"), ("id", "caption"),

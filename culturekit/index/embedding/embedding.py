@@ -13,20 +13,28 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from culturekit.defaults import PICTURES_PER_SHARD
-from culturekit.errors import CultureKitError, IntegrityError
-from culturekit.heaps import settle_heaps
+from culturekit.core.arrays import save_array, save_rows
+from culturekit.core.atomic import explained_outside
+from culturekit.core.defaults import PICTURES_PER_SHARD
+from culturekit.core.digests import digest, digest_bytes
+from culturekit.core.errors import CultureKitError, IntegrityError
+from culturekit.core.heaps import settle_heaps
+from culturekit.core.pictures.picture_files import (
+    ABSENT,
+    CHANGED,
+    IRREGULAR,
+    OUTSIDE,
+    UNOPENED,
+    NoPicture,
+    read_bytes_inside,
+)
+from culturekit.core.pictures.picture_formats import BrokenPicture, CostlyPicture, facts_of, format_of
+from culturekit.core.pictures.picture_reading import Pixels, picture_from
+from culturekit.core.stage_folder import hold, is_sealed, seal
+from culturekit.core.tables import save_parquet
+from culturekit.core.work import Engine, Progress
 from culturekit.index.embedding.embedding_encoders import at_once, encoder_of, encoding_pool, weightless
 from culturekit.index.encoder import ImageEncoder, Prepared, Vectors
-from culturekit.records.work import Engine, Progress
-from culturekit.storage.arrays import save_array, save_rows
-from culturekit.storage.atomic import explained_outside
-from culturekit.storage.digests import digest, digest_bytes
-from culturekit.storage.picture_files import ABSENT, CHANGED, IRREGULAR, OUTSIDE, UNOPENED, NoPicture, read_bytes_inside
-from culturekit.storage.picture_formats import BrokenPicture, CostlyPicture, facts_of, format_of
-from culturekit.storage.picture_reading import Pixels, picture_from
-from culturekit.storage.stage_folder import hold, is_sealed, seal
-from culturekit.storage.tables import save_parquet
 
 # How many decoded pictures are in memory at once: few large ones or many small ones.
 

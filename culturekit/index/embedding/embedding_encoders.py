@@ -10,16 +10,16 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from culturekit.defaults import TEXTS_PER_SHARD
-from culturekit.errors import IntegrityError, UsageError
+from culturekit.core.arrays import save_array, save_rows
+from culturekit.core.atomic import explained_outside
+from culturekit.core.defaults import TEXTS_PER_SHARD
+from culturekit.core.digests import digest
+from culturekit.core.errors import IntegrityError, UsageError
+from culturekit.core.schemas import VECTOR_IDS
+from culturekit.core.stage_folder import is_sealed, seal
+from culturekit.core.tables import read_table, write_table
+from culturekit.core.work import Progress
 from culturekit.index.encoder import ENCODERS, Encoder, ImageEncoder, TextEncoder, TooLong, Vectors
-from culturekit.records.schemas import VECTOR_IDS
-from culturekit.records.work import Progress
-from culturekit.storage.arrays import save_array, save_rows
-from culturekit.storage.atomic import explained_outside
-from culturekit.storage.digests import digest
-from culturekit.storage.stage_folder import is_sealed, seal
-from culturekit.storage.tables import read_table, write_table
 
 NO_WEIGHTS = "none"
 

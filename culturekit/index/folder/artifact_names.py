@@ -11,17 +11,17 @@ import numpy as np
 import polars as pl
 from pydantic import AfterValidator, Field
 
-from culturekit.errors import UsageError
+from culturekit.core.atomic import raise_system_error
+from culturekit.core.errors import UsageError
+from culturekit.core.package_data import shipped
+from culturekit.core.schemas import ARTIFACTS, CANDIDATES, CSPACE, IMAGES, PROMPTS
+from culturekit.core.spreadsheet_cells import read_csv_texts
+from culturekit.core.stage_command import Typed
+from culturekit.core.tables import read_table
+from culturekit.core.work import Work
+from culturekit.core.yaml_source import StrictModel, load_model, not_empty
 from culturekit.index.embedding.embedding_encoders import embed_texts
 from culturekit.index.encoder import Vectors
-from culturekit.records.schemas import ARTIFACTS, CANDIDATES, CSPACE, IMAGES, PROMPTS
-from culturekit.records.work import Work
-from culturekit.stages.stage_command import Typed
-from culturekit.storage.atomic import raise_system_error
-from culturekit.storage.package_data import shipped
-from culturekit.storage.spreadsheet_cells import read_csv_texts
-from culturekit.storage.tables import read_table
-from culturekit.storage.yaml_source import StrictModel, load_model, not_empty
 
 
 def artifacts_of(cspace_path: Path) -> pl.DataFrame:

@@ -9,7 +9,16 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
-from culturekit.errors import UsageError
+from culturekit.core.arrays import save_rows
+from culturekit.core.atomic import raise_system_error
+from culturekit.core.choices import ChannelName, ChannelsName
+from culturekit.core.digests import read_manifest
+from culturekit.core.errors import UsageError
+from culturekit.core.schemas import ARTIFACTS, DROPS, TOMBSTONES, VECTOR_IDS
+from culturekit.core.spreadsheet_cells import read_csv_texts
+from culturekit.core.stage_command import Typed
+from culturekit.core.tables import read_table, write_drops, write_table
+from culturekit.core.work import Outcome, Work
 from culturekit.index.embedding.embedding import embed
 from culturekit.index.encoder import ENCODERS, ImageEncoder, TextEncoder, Vectors
 from culturekit.index.folder.artifact_names import (
@@ -35,15 +44,6 @@ from culturekit.index.folder.index_folder import (
     take_over,
     write_index,
 )
-from culturekit.records.choices import ChannelName, ChannelsName
-from culturekit.records.schemas import ARTIFACTS, DROPS, TOMBSTONES, VECTOR_IDS
-from culturekit.records.work import Outcome, Work
-from culturekit.stages.stage_command import Typed
-from culturekit.storage.arrays import save_rows
-from culturekit.storage.atomic import raise_system_error
-from culturekit.storage.digests import read_manifest
-from culturekit.storage.spreadsheet_cells import read_csv_texts
-from culturekit.storage.tables import read_table, write_drops, write_table
 
 NO_REFERENCE = "artifact without a reference"
 ARTIFACTS_STAGE, REFERENCES_STAGE = "index", "index references"

@@ -10,13 +10,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from culturekit.errors import IntegrityError
+from culturekit.core.arrays import save_rows
+from culturekit.core.atomic import copy_file
+from culturekit.core.digests import MANIFEST, Manifest, digest, known_digest, read_manifest
+from culturekit.core.errors import IntegrityError
+from culturekit.core.schemas import ARTIFACTS, SLICES, TOMBSTONES, VECTOR_IDS
+from culturekit.core.tables import read_table, save_parquet, write_table
 from culturekit.index.encoder import Encoder, Vectors
-from culturekit.records.schemas import ARTIFACTS, SLICES, TOMBSTONES, VECTOR_IDS
-from culturekit.storage.arrays import save_rows
-from culturekit.storage.atomic import copy_file
-from culturekit.storage.digests import MANIFEST, Manifest, digest, known_digest, read_manifest
-from culturekit.storage.tables import read_table, save_parquet, write_table
 
 # What an index must hold to before anything is searched in it; whatever does not is refused with the reason.
 

@@ -7,18 +7,18 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from culturekit.defaults import CONFIDENCE
-from culturekit.errors import UsageError
+from culturekit.core.arrays import save_array
+from culturekit.core.defaults import CONFIDENCE
+from culturekit.core.digests import digest_bytes
+from culturekit.core.errors import UsageError
+from culturekit.core.schemas import CALIBRATION
+from culturekit.core.stage_folder import run_shards
+from culturekit.core.tables import merge_parts, save_parquet, write_table
+from culturekit.core.work import Work
 from culturekit.index.encoder import Vectors
 from culturekit.index.folder.index_folder import OpenIndex
 from culturekit.index.matching.comparison import Comparison, Within, artifacts_within
 from culturekit.index.matching.mapping_shards import TrialShard, ranges, try_shard
-from culturekit.records.schemas import CALIBRATION
-from culturekit.records.work import Work
-from culturekit.storage.arrays import save_array
-from culturekit.storage.digests import digest_bytes
-from culturekit.storage.stage_folder import run_shards
-from culturekit.storage.tables import merge_parts, save_parquet, write_table
 
 # From which margin on a match is kept, so that what is kept errs no more often than is allowed.
 #

@@ -12,7 +12,10 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic import Field
 
-from culturekit.errors import UsageError
+from culturekit.core.choices import Aggregate, ChannelName
+from culturekit.core.errors import UsageError
+from culturekit.core.stage_command import Typed
+from culturekit.core.unchanged import state_of
 from culturekit.index.encoder import Vectors
 from culturekit.index.folder.index_folder import OpenIndex, open_index
 from culturekit.index.matching.match_batch import (
@@ -31,9 +34,6 @@ from culturekit.index.matching.match_batch import (
     scope_of,
 )
 from culturekit.index.search.search import searcher
-from culturekit.records.choices import Aggregate, ChannelName
-from culturekit.records.unchanged import state_of
-from culturekit.stages.stage_command import Typed
 
 # Corrections for hubs, artifacts that are near to everything: cross-domain similarity (CSLS) and inverted softmax.
 #

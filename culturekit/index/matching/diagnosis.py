@@ -9,23 +9,23 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic import Field
 
-from culturekit.defaults import COPIES_PER_SHARD
-from culturekit.errors import UsageError
+from culturekit.core.atomic import write_atomically
+from culturekit.core.defaults import COPIES_PER_SHARD
+from culturekit.core.digests import digest, digest_bytes
+from culturekit.core.errors import UsageError
+from culturekit.core.pictures.picture_files import encoded
+from culturekit.core.roles import SHUFFLED
+from culturekit.core.schemas import HUBS, IMAGES, MATCHES, RECOGNITION
+from culturekit.core.stage_command import Seed, Typed
+from culturekit.core.stage_folder import run_shards, seal, seal_pictures
+from culturekit.core.tables import merge_parts, read_table, save_parquet, table_outcome, write_table
+from culturekit.core.work import Outcome, Work
 from culturekit.index.embedding.embedding import load_picture
 from culturekit.index.folder.index_folder import OpenIndex, open_index
 from culturekit.index.matching.calibration import held_out
 from culturekit.index.matching.comparison import ANYWHERE, Comparison, MappingOptions, comparer, weights_for
 from culturekit.index.matching.mapping_shards import IMAGES_AT_ONCE, ranges
 from culturekit.index.matching.match_batch import leads
-from culturekit.records.schemas import HUBS, IMAGES, MATCHES, RECOGNITION
-from culturekit.records.work import Outcome, Work
-from culturekit.stages.roles import SHUFFLED
-from culturekit.stages.stage_command import Seed, Typed
-from culturekit.storage.atomic import write_atomically
-from culturekit.storage.digests import digest, digest_bytes
-from culturekit.storage.picture_files import encoded
-from culturekit.storage.stage_folder import run_shards, seal, seal_pictures
-from culturekit.storage.tables import merge_parts, read_table, save_parquet, table_outcome, write_table
 
 CEILING = "ceiling"
 """The model that the ceiling stands under."""

@@ -8,8 +8,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from culturekit.defaults import BLOCKS_PER_SHARD
-from culturekit.errors import IntegrityError, UsageError
+from culturekit.core.arrays import save_array
+from culturekit.core.defaults import BLOCKS_PER_SHARD
+from culturekit.core.digests import Manifest, digest_file, read_manifest
+from culturekit.core.errors import IntegrityError, UsageError
+from culturekit.core.schemas import DROPS, IMAGES, MATCHES, PROMPTS
+from culturekit.core.stage_folder import run_shards
+from culturekit.core.tables import merge_parts, read_table, save_parquet, write_drops, write_frames
+from culturekit.core.work import Outcome, Work
 from culturekit.index.embedding.embedding import embed
 from culturekit.index.embedding.embedding_encoders import encoder_of, load_vectors, save_vectors
 from culturekit.index.encoder import Vectors
@@ -45,12 +51,6 @@ from culturekit.index.matching.mapping_shards import (
     ranges,
 )
 from culturekit.index.search.search import searcher
-from culturekit.records.schemas import DROPS, IMAGES, MATCHES, PROMPTS
-from culturekit.records.work import Outcome, Work
-from culturekit.storage.arrays import save_array
-from culturekit.storage.digests import Manifest, digest_file, read_manifest
-from culturekit.storage.stage_folder import run_shards
-from culturekit.storage.tables import merge_parts, read_table, save_parquet, write_drops, write_frames
 
 MAP = "map"
 """What drops of this stage name it."""

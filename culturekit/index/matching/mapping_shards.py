@@ -8,14 +8,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from culturekit.defaults import BLOCKS_PER_SHARD, MATCHES_PER_SHARD
+from culturekit.core.arrays import save_array
+from culturekit.core.defaults import BLOCKS_PER_SHARD, MATCHES_PER_SHARD
+from culturekit.core.schemas import MATCHES
+from culturekit.core.stage_folder import seal
+from culturekit.core.tables import save_parquet
 from culturekit.index.encoder import Vectors
 from culturekit.index.matching.comparison import ANYWHERE, Comparison, Place, comparer, hubness
 from culturekit.index.matching.match_batch import Matched
-from culturekit.records.schemas import MATCHES
-from culturekit.storage.arrays import save_array
-from culturekit.storage.stage_folder import seal
-from culturekit.storage.tables import save_parquet
 
 IMAGES_AT_ONCE = 512
 

@@ -7,9 +7,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from culturekit.core.choices import Aggregate
 from culturekit.index.encoder import Vectors
 from culturekit.index.search.search import exact_scores as row_scores
-from culturekit.records.choices import Aggregate
 
 # What one batch of images is compared with: some artifacts of an index, their vectors by channel, how they count.
 

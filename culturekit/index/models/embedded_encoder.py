@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from culturekit.core.registry import Spec
 from culturekit.index.encoder import EncoderIdentity, ImageEncoder, Vectors
-from culturekit.registry import Spec
 
 SIDE = 64
 BLOCKS = 8

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from culturekit.errors import IntegrityError
+from culturekit.core.digests import digest_file
+from culturekit.core.errors import IntegrityError
+from culturekit.core.registry import Spec
+from culturekit.core.torch_places import chosen_device
 from culturekit.index.encoder import EncoderIdentity, ImageEncoder, Prepared, Vectors
 from culturekit.index.models.torch_device import Batches, TorchOptions, usual_batch
 from culturekit.index.weights.known_weights import known_weights, loaded_tensors
-from culturekit.registry import Spec
-from culturekit.storage.digests import digest_file
-from culturekit.torch_places import chosen_device
 
 # InceptionV3 as a function of its weights: the one that published FIDs were measured with, and torchvision's.
 

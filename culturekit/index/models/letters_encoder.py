@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from culturekit.core.registry import Spec
 from culturekit.index.encoder import EncoderIdentity, TextEncoder, TooLong, Vectors
-from culturekit.registry import Spec
 
 DIMENSIONS = 1024
 RUN = 4

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
+from culturekit.core.model_files import read_json
+from culturekit.core.registry import Entry, Registry, Spec
+from culturekit.core.torch_places import chosen_device, chosen_dtype, needed_package, same_bits
 from culturekit.index.models.torch_device import TorchOptions
 from culturekit.index.models.transformers_encoder import Family, load_model, load_tokenizer, quietly
 from culturekit.index.weights.weights_identity import ModelFolder, find_model
-from culturekit.registry import Entry, Registry, Spec
-from culturekit.storage.model_files import read_json
-from culturekit.torch_places import chosen_device, chosen_dtype, needed_package, same_bits
 
 FAMILIES = {
     "owlvit": Family("OwlViTForObjectDetection", "OwlViTImageProcessorPil"),

@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from culturekit.errors import IntegrityError, UsageError
+from culturekit.core.digests import digest
+from culturekit.core.errors import IntegrityError, UsageError
+from culturekit.core.model_files import check_safetensors, digest_of_files, hub_folder, read_json
+from culturekit.core.registry import Spec
+from culturekit.core.torch_places import chosen_device, chosen_dtype, needed_package
 from culturekit.index.encoder import EncoderIdentity, Prepared, TooLong, Vectors
 from culturekit.index.models.torch_device import Batches, TorchOptions, usual_batch
-from culturekit.registry import Spec
-from culturekit.storage.digests import digest
-from culturekit.storage.model_files import check_safetensors, digest_of_files, hub_folder, read_json
-from culturekit.torch_places import chosen_device, chosen_dtype, needed_package
 
 # Pictures as open_clip's models take them: size, crop and range by the model's own settings, with Pillow alone.
 

@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from culturekit.errors import IntegrityError, UsageError
+from culturekit.core.errors import IntegrityError, UsageError
+from culturekit.core.model_files import check_safetensors, digest_of_files, read_json_list
+from culturekit.core.registry import Spec
+from culturekit.core.torch_places import chosen_device, chosen_dtype, needed_package
 from culturekit.index.embedding.embedding_encoders import unit
 from culturekit.index.encoder import EncoderIdentity, TextEncoder, TooLong, Vectors
 from culturekit.index.models.torch_device import Batches, TorchOptions, on_device, usual_batch
 from culturekit.index.models.transformers_encoder import Tokens, quietly
 from culturekit.index.weights.weights_identity import PICKLES, ModelFolder, find_model, no_weights
-from culturekit.registry import Spec
-from culturekit.storage.model_files import check_safetensors, digest_of_files, read_json_list
-from culturekit.torch_places import chosen_device, chosen_dtype, needed_package
 
 OWN = "sentence_transformers."
 TOP = ("modules.json", "sentence_bert_config.json", "config_sentence_transformers.json")

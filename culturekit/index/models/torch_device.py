@@ -9,9 +9,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
+from culturekit.core.torch_places import Precision, same_bits
 from culturekit.index.encoder import Vectors
-from culturekit.torch_places import Precision, same_bits
 
 BATCH_ON_CPU, BATCH_ON_GPU = 16, 256
 

@@ -13,15 +13,15 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from culturekit.errors import CultureKitError, IntegrityError, MissingDependency, UsageError
+from culturekit.core.errors import CultureKitError, IntegrityError, MissingDependency, UsageError
+from culturekit.core.model_files import check_safetensors, read_json
+from culturekit.core.registry import Spec
+from culturekit.core.torch_places import chosen_device, chosen_dtype, needed_package
 from culturekit.index.embedding.embedding_encoders import unit
 from culturekit.index.encoder import EncoderIdentity, ImageEncoder, Prepared, TooLong, Vectors
 from culturekit.index.models.torch_device import Batches, TorchOptions, on_device, usual_batch
 from culturekit.index.models.transformers_pictures import PatchPlan, PicturePlan, patch_plan, picture_plan, shape_of
 from culturekit.index.weights.weights_identity import ModelFolder, find_model, weight_files
-from culturekit.registry import Spec
-from culturekit.storage.model_files import check_safetensors, read_json
-from culturekit.torch_places import chosen_device, chosen_dtype, needed_package
 from culturekit.version import install_line
 
 # Texts as a model's own tokenizer writes them, in groups of one length each.

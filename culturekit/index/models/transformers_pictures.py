@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 
 Size: TypeAlias = tuple[int, int]
 """Height and width."""

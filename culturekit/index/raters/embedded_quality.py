@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from culturekit.core.registry import Spec
 from culturekit.index.raters.quality import QualityScorer
-from culturekit.registry import Spec
 
 Values: TypeAlias = NDArray[np.float64]
 

@@ -8,14 +8,14 @@ from typing import Any, Literal, Protocol, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
+from culturekit.core.model_files import read_header
+from culturekit.core.registry import Spec, parse_spec
+from culturekit.core.torch_places import needed_package
 from culturekit.index.encoder import ENCODERS, ImageEncoder, Prepared, TextEncoder, TooLong
 from culturekit.index.models.open_clip_encoder import OpenClipEncoder, Options, find_source
 from culturekit.index.models.torch_device import TorchOptions
 from culturekit.index.raters.quality import QualityScorer
-from culturekit.registry import Spec, parse_spec
-from culturekit.storage.model_files import read_header
-from culturekit.torch_places import needed_package
 
 Values: TypeAlias = NDArray[np.float64]
 

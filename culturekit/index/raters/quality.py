@@ -14,21 +14,21 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic import Field
 
-from culturekit.defaults import PICTURES_PER_SHARD
-from culturekit.errors import NothingScored, UsageError
+from culturekit.core.atomic import explained_outside
+from culturekit.core.defaults import PICTURES_PER_SHARD
+from culturekit.core.digests import digest
+from culturekit.core.errors import NothingScored, UsageError
+from culturekit.core.pictures.picture_files import NoPicture
+from culturekit.core.plugins import Contract, hold
+from culturekit.core.registry import Entry, Registry
+from culturekit.core.schemas import IMAGES, PROMPTS
+from culturekit.core.schemas import QUALITY as QUALITY_TABLE
+from culturekit.core.stage_command import Typed
+from culturekit.core.stage_folder import run_shards, seal
+from culturekit.core.tables import merge_parts, read_table, save_parquet, write_drops, write_table
+from culturekit.core.work import Outcome, Work
 from culturekit.index.embedding.embedding import try_picture
 from culturekit.index.encoder import Prepared
-from culturekit.plugins import Contract, hold
-from culturekit.records.schemas import IMAGES, PROMPTS
-from culturekit.records.schemas import QUALITY as QUALITY_TABLE
-from culturekit.records.work import Outcome, Work
-from culturekit.registry import Entry, Registry
-from culturekit.stages.stage_command import Typed
-from culturekit.storage.atomic import explained_outside
-from culturekit.storage.digests import digest
-from culturekit.storage.picture_files import NoPicture
-from culturekit.storage.stage_folder import run_shards, seal
-from culturekit.storage.tables import merge_parts, read_table, save_parquet, write_drops, write_table
 
 
 class QualityScorer(Protocol):

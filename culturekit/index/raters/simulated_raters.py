@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
-from culturekit.records.choices import NO_CULTURE
-from culturekit.records.schemas import AUDITS
+from culturekit.core.choices import NO_CULTURE
+from culturekit.core.schemas import AUDITS
 
 POOL = "simulated"
 Labels: TypeAlias = tuple[str | None, str | None, str | None]

@@ -3,10 +3,10 @@
 import importlib
 import sys
 
+from culturekit.core.registry import Spec
 from culturekit.index.encoder import Vectors
 from culturekit.index.search.flat_numpy import NumpySearcher
 from culturekit.index.search.search import Order, Searcher
-from culturekit.registry import Spec
 
 WORTH_TORCH = 2**25
 """Numbers, rows times dimensions, from which on it pays to load torch and bring the vectors to bytes."""

@@ -6,7 +6,8 @@ from typing import Any
 import faiss
 import numpy as np
 
-from culturekit.errors import MissingDependency
+from culturekit.core.errors import MissingDependency
+from culturekit.core.registry import Spec
 from culturekit.index.encoder import Vectors
 from culturekit.index.search.flat_candidates import Candidates, scan_error
 from culturekit.index.search.search import (
@@ -21,7 +22,6 @@ from culturekit.index.search.search import (
     checked_vectors,
     nothing_found,
 )
-from culturekit.registry import Spec
 from culturekit.version import install_line
 
 QUERIES_AT_ONCE = 1024

@@ -5,6 +5,7 @@ from typing import Protocol
 
 import numpy as np
 
+from culturekit.core.registry import Spec
 from culturekit.index.encoder import Vectors
 from culturekit.index.search.flat_candidates import Candidates, group_for, scan_error
 from culturekit.index.search.search import (
@@ -18,7 +19,6 @@ from culturekit.index.search.search import (
     checked_vectors,
     nothing_found,
 )
-from culturekit.registry import Spec
 
 QUERIES_AT_ONCE = 256
 PRODUCTS_AT_ONCE = 2048 * QUERIES_AT_ONCE

@@ -13,7 +13,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
+from culturekit.core.registry import Spec
 from culturekit.index.encoder import Vectors
 from culturekit.index.search.flat_candidates import Candidates, Scale, group_for, scan_error
 from culturekit.index.search.flat_numpy import NumpySearcher
@@ -31,7 +32,6 @@ from culturekit.index.search.search import (
     nothing_found,
     ranked,
 )
-from culturekit.registry import Spec
 
 # Vectors as bytes: a quarter of the memory and several times the speed, with a proven bound on what is lost.
 

@@ -7,10 +7,10 @@ from typing import Literal, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
+from culturekit.core.plugins import Contract, hold, shown
+from culturekit.core.registry import Entry, Registry
 from culturekit.index.encoder import Vectors
-from culturekit.plugins import Contract, hold, shown
-from culturekit.registry import Entry, Registry
 
 # What a search finds, and the one score by which every engine ranks.
 

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from culturekit.errors import IntegrityError, UsageError
+from culturekit.core.digests import digest, digest_file
+from culturekit.core.errors import IntegrityError, UsageError
+from culturekit.core.registry import Spec
+from culturekit.core.torch_places import chosen_device, same_bits
 from culturekit.index.encoder import Prepared
 from culturekit.index.weights.known_weights import LPIPS, known_weights, loaded_tensors
-from culturekit.registry import Spec
-from culturekit.storage.digests import digest, digest_file
-from culturekit.torch_places import chosen_device, same_bits
 
 Tensor: TypeAlias = Any
 """A torch tensor; planes are (n, channels, height, width)."""

@@ -11,20 +11,20 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from culturekit.defaults import BATCHES_PER_SHARD
+from culturekit.core.atomic import explained_outside
+from culturekit.core.defaults import BATCHES_PER_SHARD
+from culturekit.core.digests import digest
+from culturekit.core.pictures.picture_files import NoPicture
+from culturekit.core.plugins import Contract, hold
+from culturekit.core.registry import Entry, Registry
+from culturekit.core.schemas import IMAGES, PAIR_DISTANCES
+from culturekit.core.stage_folder import run_shards, seal
+from culturekit.core.table import check_slots
+from culturekit.core.tables import merge_parts, read_table, save_parquet, write_table
+from culturekit.core.work import Outcome, Work
 from culturekit.index.embedding.embedding import try_picture
 from culturekit.index.encoder import Prepared
 from culturekit.index.raters.quality import in_threads
-from culturekit.plugins import Contract, hold
-from culturekit.records.schemas import IMAGES, PAIR_DISTANCES
-from culturekit.records.tables import check_slots
-from culturekit.records.work import Outcome, Work
-from culturekit.registry import Entry, Registry
-from culturekit.storage.atomic import explained_outside
-from culturekit.storage.digests import digest
-from culturekit.storage.picture_files import NoPicture
-from culturekit.storage.stage_folder import run_shards, seal
-from culturekit.storage.tables import merge_parts, read_table, save_parquet, write_table
 
 # What a measure of pairs is: the pictures of a batch in, how far every two of them are apart out.
 

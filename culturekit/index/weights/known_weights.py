@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
-from culturekit.errors import IntegrityError, UsageError
-from culturekit.registry import Spec, needing
-from culturekit.storage.model_files import check_safetensors, read_header
+from culturekit.core.errors import IntegrityError, UsageError
+from culturekit.core.model_files import check_safetensors, read_header
+from culturekit.core.registry import Spec, needing
 
 # The kinds of weights that are known, each by the names and the shapes of its tensors.
 

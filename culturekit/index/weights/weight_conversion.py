@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from culturekit.errors import CultureKitError, IntegrityError, UsageError
+from culturekit.core.atomic import whole_file
+from culturekit.core.digests import digest_file
+from culturekit.core.errors import CultureKitError, IntegrityError, UsageError
+from culturekit.core.model_files import read_header
+from culturekit.core.registry import needing
 from culturekit.index.weights.known_weights import KINDS, Kind, recognised
-from culturekit.registry import needing
-from culturekit.storage.atomic import whole_file
-from culturekit.storage.digests import digest_file
-from culturekit.storage.model_files import read_header
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _SHARED = 4  # times the bytes of its file that all tensors may take, where some share theirs

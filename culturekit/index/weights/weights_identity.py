@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from culturekit.errors import IntegrityError, UsageError
-from culturekit.storage.model_files import digest_of_files, hub_folder, read_json
+from culturekit.core.errors import IntegrityError, UsageError
+from culturekit.core.model_files import digest_of_files, hub_folder, read_json
 
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
 TOLD_BY = (

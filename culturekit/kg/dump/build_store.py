@@ -10,13 +10,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from culturekit.core.arrays import save_array
+from culturekit.core.atomic import clear_folder
+from culturekit.core.schemas import ITEMS, STATEMENTS
+from culturekit.core.tables import read_part, save_part, write_frames, write_table
 from culturekit.kg.concepts import COUNTRY_PROPERTIES, EDGE_PROPERTIES, flags_of
 from culturekit.kg.dump.entities import part_schema
 from culturekit.kg.dump.read_dump import Parts
-from culturekit.records.schemas import ITEMS, STATEMENTS
-from culturekit.storage.arrays import save_array
-from culturekit.storage.atomic import clear_folder
-from culturekit.storage.tables import read_part, save_part, write_frames, write_table
 
 ROWS_PER_RANGE = 2_000_000
 WAITING_BYTES = 300_000_000

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from culturekit.errors import IntegrityError
+from culturekit.core.errors import IntegrityError
 from culturekit.kg.dump.members import Chunk
 from culturekit.kg.dump.triples import kept_lines
 

@@ -13,13 +13,13 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from culturekit.errors import IntegrityError
+from culturekit.core.atomic import clear_folder, sync_tree, write_atomically
+from culturekit.core.errors import IntegrityError
+from culturekit.core.stage_folder import is_sealed, seal
 from culturekit.kg.dump.cut_lines import Block, CutLines, CutTriples, Piece
 from culturekit.kg.dump.entities import Decode, Item, ItemBatch, Malformed, decoder_for
 from culturekit.kg.dump.members import Bzip2Range, Chunk, FileRange, GzipRange
 from culturekit.kg.dump.triples import triples_decoder
-from culturekit.storage.atomic import clear_folder, sync_tree, write_atomically
-from culturekit.storage.stage_folder import is_sealed, seal
 
 Form: TypeAlias = Literal["gzip", "bzip2", "plain", "chunks"]
 """How a run finds its bytes: as a range of a file, or given along."""

@@ -15,8 +15,8 @@ import numpy as np
 import polars as pl
 from msgspec.structs import astuple
 
-from culturekit.records.schemas import ITEMS, STATEMENTS
-from culturekit.storage.tables import save_part
+from culturekit.core.schemas import ITEMS, STATEMENTS
+from culturekit.core.tables import save_part
 
 LONGEST_TEXT = 100_000
 """Characters; no text of Wikidata has more than a few thousand."""

@@ -11,17 +11,17 @@ from typing import Annotated
 import polars as pl
 from pydantic import Field
 
-from culturekit.errors import ConfigError, IntegrityError, Problem, UsageError
+from culturekit.core.errors import ConfigError, IntegrityError, Problem, UsageError
+from culturekit.core.schemas import STARTS
+from culturekit.core.stage_command import Typed
+from culturekit.core.tables import write_table
+from culturekit.core.work import Outcome, Work
 from culturekit.kg.countries import QID
 from culturekit.kg.dump.build_store import build_store
 from culturekit.kg.dump.entities import LARGEST
 from culturekit.kg.dump.members import STDIN
 from culturekit.kg.dump.read_dump import FileReport, read_dump
 from culturekit.kg.dump.triples import LACKS
-from culturekit.records.schemas import STARTS
-from culturekit.records.work import Outcome, Work
-from culturekit.stages.stage_command import Typed
-from culturekit.storage.tables import write_table
 
 # A map of redirected items: which QID now stands for which other.
 

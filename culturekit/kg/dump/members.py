@@ -16,8 +16,8 @@ from typing import BinaryIO, Protocol, cast
 
 from isal import igzip_lib, isal_zlib
 
-from culturekit.errors import IntegrityError, UsageError
-from culturekit.registry import needing
+from culturekit.core.errors import IntegrityError, UsageError
+from culturekit.core.registry import needing
 
 STDIN = Path("-")
 CHUNK_BYTES = 65_536

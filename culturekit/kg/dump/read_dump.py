@@ -12,7 +12,9 @@ from pathlib import Path
 import polars as pl
 from msgspec.structs import replace as replace_struct
 
-from culturekit.errors import IntegrityError, UsageError
+from culturekit.core.atomic import clear_folder
+from culturekit.core.errors import IntegrityError, UsageError
+from culturekit.core.work import Work
 from culturekit.kg.dump.cut_lines import NOWHERE, Block, Piece, is_triple
 from culturekit.kg.dump.dump_runs import (
     RANGES,
@@ -39,8 +41,6 @@ from culturekit.kg.dump.members import (
     second_member,
 )
 from culturekit.kg.dump.triples import kept_lines, looks_like_triples, subject_of
-from culturekit.records.work import Work
-from culturekit.storage.atomic import clear_folder
 
 # Runs of a file to the whole of it: the lines between runs, the numbers of lines and members, the array's brackets.
 

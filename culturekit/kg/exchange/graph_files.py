@@ -13,14 +13,14 @@ import polars as pl
 from rdflib import RDFS, Graph, Literal, Namespace, URIRef
 from rdflib.namespace import NamespaceManager
 
-from culturekit.errors import UsageError
+from culturekit.core.choices import TRIPLE_SUFFIXES, GraphFormat
+from culturekit.core.errors import UsageError
+from culturekit.core.foreign_text import without_halves
+from culturekit.core.schemas import ITEMS, STATEMENTS
+from culturekit.core.work import Outcome, Work
 from culturekit.kg.countries import QID, number_of_item
 from culturekit.kg.dump.build_store import NO_DUMP, store_rows
 from culturekit.kg.inspection.neighbourhood import Neighbour, Neighbourhood, StatedEdge
-from culturekit.records.choices import TRIPLE_SUFFIXES, GraphFormat
-from culturekit.records.schemas import ITEMS, STATEMENTS
-from culturekit.records.work import Outcome, Work
-from culturekit.storage.foreign_text import without_halves
 
 Read = TypeVar("Read")
 

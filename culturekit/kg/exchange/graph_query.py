@@ -13,9 +13,9 @@ from rdflib.plugins.sparql.parserutils import CompValue
 from rdflib.plugins.sparql.sparql import Query
 from rdflib.term import Node
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
+from culturekit.core.foreign_text import without_halves
 from culturekit.kg.exchange.graph_files import PREFIXES
-from culturekit.storage.foreign_text import without_halves
 
 QueryKind: TypeAlias = Literal["SELECT", "ASK", "CONSTRUCT", "DESCRIBE"]
 

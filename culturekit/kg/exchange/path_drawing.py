@@ -8,9 +8,9 @@ from pathlib import Path
 import networkx
 from PIL import Image, ImageDraw, ImageFont
 
-from culturekit.errors import UsageError
+from culturekit.core.atomic import write_atomically
+from culturekit.core.errors import UsageError
 from culturekit.kg.inspection.explain import Explanation, PathStep
-from culturekit.storage.atomic import write_atomically
 
 WIDTH, HEIGHT = 170, 44
 """Size of a box in pixels."""

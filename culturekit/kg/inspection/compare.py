@@ -8,12 +8,12 @@ from pathlib import Path
 
 import polars as pl
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
+from culturekit.core.schemas import CANDIDATES, DIFF
+from culturekit.core.tables import read_table, write_table
+from culturekit.core.work import Outcome, Work
 from culturekit.kg.concepts import COUNTRY_PROPERTIES, EDGE_PROPERTIES
 from culturekit.kg.store import GraphTables
-from culturekit.records.schemas import CANDIDATES, DIFF
-from culturekit.records.work import Outcome, Work
-from culturekit.storage.tables import read_table, write_table
 
 DIFF_SCHEMA: Mapping[str, pl.DataType] = DIFF.schema
 

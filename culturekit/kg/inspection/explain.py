@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from culturekit.counting import counted
+from culturekit.core.counting import counted
 from culturekit.kg.concepts import COUNTRY_PROPERTIES, Concept
 from culturekit.kg.countries import number_of_item
 from culturekit.kg.store import Graph, GraphTables, Place, Said, load_graph, titled

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from culturekit.errors import UsageError
+from culturekit.core.choices import GraphDirection
+from culturekit.core.errors import UsageError
 from culturekit.kg.concepts import EDGE_PROPERTIES, is_truthy, mask_of
 from culturekit.kg.countries import number_of_item
 from culturekit.kg.store import Graph, GraphTables, among, load_graph
-from culturekit.records.choices import GraphDirection
 
 
 @dataclass(frozen=True, slots=True)

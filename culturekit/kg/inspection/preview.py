@@ -11,11 +11,11 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic import Field
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
+from culturekit.core.stage_command import Seed, Typed
 from culturekit.kg.concepts import COUNTRY_PROPERTIES, Concept
 from culturekit.kg.store import Graph, GraphTables, counted_values, load_graph
 from culturekit.kg.walk.walk import Level, Marks, WalkChoices, choices_of, country_key, through, walk_levels
-from culturekit.stages.stage_command import Seed, Typed
 
 # What would explode in a preview, and what it would cost to have a language model filter the candidates.
 

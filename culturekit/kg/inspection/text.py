@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
 
-from culturekit.counting import counted
+from culturekit.core.counting import counted
 from culturekit.kg.inspection.explain import CountrySaid, Explanation, PathStep, StepSaid
 from culturekit.kg.inspection.graph_stats import Extreme, GraphStats, PropertyStats
 from culturekit.kg.inspection.preview import OUT_OF_SCOPE, FilterCost, Preview, RootPreview

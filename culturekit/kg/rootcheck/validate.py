@@ -10,13 +10,13 @@ import polars as pl
 import yaml
 from numpy.typing import NDArray
 
-from culturekit.errors import ConfigError, IntegrityError, Problem, UsageError
+from culturekit.core.atomic import raise_system_error
+from culturekit.core.errors import ConfigError, IntegrityError, Problem, UsageError
+from culturekit.core.yaml_source import KeyPath, YamlSource, YamlValue, dotted, parse_yaml, read_yaml, validate
 from culturekit.kg.concepts import EDGE_PROPERTIES, Concept, concept_path, mask_of
 from culturekit.kg.countries import QID, Country, by_qid, countries, countries_text, whole_world
 from culturekit.kg.dump.ingest import final_target
 from culturekit.kg.store import Graph, load_graph
-from culturekit.storage.atomic import raise_system_error
-from culturekit.storage.yaml_source import KeyPath, YamlSource, YamlValue, dotted, parse_yaml, read_yaml, validate
 
 Severity: TypeAlias = Literal["error", "warning"]
 """An error reaches nothing or cannot be run; a warning is worth a look, and the walk copes with it."""

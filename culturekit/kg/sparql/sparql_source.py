@@ -13,17 +13,17 @@ from urllib.parse import unquote
 
 import polars as pl
 
-from culturekit.errors import UsageError
+from culturekit.core.atomic import clear_folder
+from culturekit.core.errors import UsageError
+from culturekit.core.schemas import CANDIDATES, ITEMS, STATEMENTS
+from culturekit.core.tables import read_table
+from culturekit.core.work import Outcome, Work
 from culturekit.kg.concepts import COUNTRY_PROPERTIES, EDGE_PROPERTIES, Concept, Root, flags_of
 from culturekit.kg.dump.build_store import NO_DUMP, store_rows
 from culturekit.kg.dump.entities import ENTITY_STATEMENTS, languages_in_order, wikipedia_of
 from culturekit.kg.sparql import sparql_queries as queries
 from culturekit.kg.sparql.sparql_client import Row, SparqlClient, Term
 from culturekit.kg.walk.extract import ExtractOptions, extract
-from culturekit.records.schemas import CANDIDATES, ITEMS, STATEMENTS
-from culturekit.records.work import Outcome, Work
-from culturekit.storage.atomic import clear_folder
-from culturekit.storage.tables import read_table
 
 # Result rows of an endpoint to the rows that a dump would give: statements, labels, media.
 #

@@ -12,17 +12,17 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic import Field
 
-from culturekit.errors import UsageError
+from culturekit.core.choices import Semantics
+from culturekit.core.errors import UsageError
+from culturekit.core.schemas import AUTHORS_ROWS, CANDIDATES
+from culturekit.core.stage_command import Typed
+from culturekit.core.tables import write_drops, write_table
+from culturekit.core.work import Outcome, Work
 from culturekit.kg.concepts import COUNTRY_PROPERTIES, Concept
 from culturekit.kg.countries import country
 from culturekit.kg.dump.entities import ENTITY_STATEMENTS
 from culturekit.kg.store import Facts, Graph, check_known, edge_blocks, let_go, load_graph, qid_of
 from culturekit.kg.walk.walk import WALKED, Pass, Search, Walk, groups_of, walk, walked_nodes
-from culturekit.records.choices import Semantics
-from culturekit.records.schemas import AUTHORS_ROWS, CANDIDATES
-from culturekit.records.work import Outcome, Work
-from culturekit.stages.stage_command import Typed
-from culturekit.storage.tables import write_drops, write_table
 
 # What a walk reached, and candidate rows: where an artifact was found, and what the dump says about it.
 

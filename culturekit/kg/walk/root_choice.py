@@ -7,12 +7,12 @@ from typing import Annotated, TypeAlias
 
 from pydantic import Field
 
-from culturekit.errors import ConfigError, Problem
+from culturekit.core.choices import CountryChoice, Ended, Ranks
+from culturekit.core.errors import ConfigError, Problem
+from culturekit.core.stage_command import Typed
+from culturekit.core.yaml_source import StrictModel, read_yaml, validate
 from culturekit.kg.concepts import Concept, load_concepts, with_hops
 from culturekit.kg.countries import Qid
-from culturekit.records.choices import CountryChoice, Ended, Ranks
-from culturekit.stages.stage_command import Typed
-from culturekit.storage.yaml_source import StrictModel, read_yaml, validate
 
 
 class SuccessorFile(StrictModel):

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from qwikidata.entity import WikidataItem
 
-from culturekit.errors import UpstreamUnavailable, UsageError
+from culturekit.core.errors import UpstreamUnavailable, UsageError
 from culturekit.kg.countries import number_of_item
 from culturekit.kg.dump.entities import ENTITY_STATEMENTS
 from culturekit.kg.web.pinned_connection import check_contact

@@ -14,7 +14,7 @@ import time
 from datetime import UTC, datetime
 from urllib.parse import SplitResult, urlsplit
 
-from culturekit.errors import UpstreamUnavailable, UsageError
+from culturekit.core.errors import UpstreamUnavailable, UsageError
 from culturekit.llm.clients.timed_socket import TimedSocket
 
 PORTS = {"http": 80, "https": 443}

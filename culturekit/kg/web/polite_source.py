@@ -20,7 +20,10 @@ from urllib.parse import SplitResult, urljoin
 
 import msgspec
 
-from culturekit.errors import UpstreamUnavailable
+from culturekit.core.atomic import write_atomically
+from culturekit.core.digests import digest
+from culturekit.core.errors import UpstreamUnavailable
+from culturekit.core.offline import check_sending
 from culturekit.kg.web.pinned_connection import (
     PinnedConnection,
     address_of,
@@ -29,9 +32,6 @@ from culturekit.kg.web.pinned_connection import (
     names_this_machine,
     retry_after,
 )
-from culturekit.stages.offline import check_sending
-from culturekit.storage.atomic import write_atomically
-from culturekit.storage.digests import digest
 from culturekit.version import VERSION
 
 logger = logging.getLogger(__name__)

@@ -1,8 +1,8 @@
 """The clients culturekit knows by name."""
 
+from culturekit.core.plugins import Contract, hold, shown
+from culturekit.core.registry import Entry, Registry
 from culturekit.llm.client import Client, Failure, FreeClient, Outgoing, Reply, Request
-from culturekit.plugins import Contract, hold, shown
-from culturekit.registry import Entry, Registry
 
 OPTIONS = "culturekit.llm.clients.client_options"
 

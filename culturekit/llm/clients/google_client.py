@@ -9,6 +9,8 @@ from typing import Any, BinaryIO
 
 import msgspec
 
+from culturekit.core.digests import canonical_json
+from culturekit.core.registry import Spec, needing
 from culturekit.llm.batches import BatchClient, BatchLimits, BatchResult, BatchRow, Job, JobState, Status
 from culturekit.llm.client import Failure, FailureKind, Identity, Outgoing, Request
 from culturekit.llm.clients import gemini_api
@@ -23,8 +25,6 @@ from culturekit.llm.models import model_for
 from culturekit.llm.reading.json_values import decoded, record, records
 from culturekit.llm.reading.schemas import schema_of
 from culturekit.llm.untrusted.redaction import Secret
-from culturekit.registry import Spec, needing
-from culturekit.storage.digests import canonical_json
 
 AS_IT_COMES: Mapping[str, object] = {
     "shouldReturnHttpResponse": True,

@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import orjson
 
-from culturekit.errors import IntegrityError
+from culturekit.core.digests import canonical_json
+from culturekit.core.errors import IntegrityError
 from culturekit.llm.client import Image, Outgoing, Request
 from culturekit.llm.untrusted.untrusted import user_message
-from culturekit.storage.digests import canonical_json
 
 MARK = "\x00the text goes here\x00"
 MARK_WRITTEN = orjson.dumps(MARK)

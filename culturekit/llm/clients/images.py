@@ -5,9 +5,9 @@ import io
 
 from PIL import Image as Picture
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
+from culturekit.core.pictures.picture_reading import Pixels
 from culturekit.llm.client import Image
-from culturekit.storage.picture_reading import Pixels
 
 LONGEST_SIDE = 1024
 

@@ -9,7 +9,9 @@ from typing import Any
 
 import msgspec
 
-from culturekit.errors import UsageError
+from culturekit.core.digests import canonical_json, digest_tree
+from culturekit.core.errors import UsageError
+from culturekit.core.registry import Spec
 from culturekit.llm.client import Failure, Identity, Outgoing, Rate, Reply, Request, Usage, how_cut
 from culturekit.llm.clients.client_options import LocalOptions
 from culturekit.llm.clients.local_model import LocalModel, Turn
@@ -18,8 +20,6 @@ from culturekit.llm.reading.shape_reading import shape_of
 from culturekit.llm.rows import expected_shape
 from culturekit.llm.untrusted.untrusted import user_message
 from culturekit.llm.usage import Counts
-from culturekit.registry import Spec
-from culturekit.storage.digests import canonical_json, digest_tree
 
 
 class LocalClient:

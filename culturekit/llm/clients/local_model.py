@@ -11,10 +11,10 @@ from typing import Any, Literal
 import msgspec
 from PIL import Image as Picture
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
+from culturekit.core.torch_places import needed_package
 from culturekit.llm.client import Image
 from culturekit.llm.rows import WeighedToken
-from culturekit.torch_places import needed_package
 
 FILLED = {"attention_mask": 1}
 """What stands for a token that is added, in whatever else has a number for each token; 0 elsewhere."""

@@ -8,6 +8,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
+from culturekit.core.registry import Spec, needing
 from culturekit.llm.batches import BatchClient, BatchLimits, BatchResult, BatchRow, Job, JobState, Status
 from culturekit.llm.client import Failure, FailureKind, Identity, Outgoing, Request
 from culturekit.llm.clients import chat_completions, responses_api
@@ -21,7 +22,6 @@ from culturekit.llm.failures import failure_of
 from culturekit.llm.models import model_for
 from culturekit.llm.reading.json_values import decoded
 from culturekit.llm.untrusted.redaction import Secret
-from culturekit.registry import Spec, needing
 
 ENDPOINTS = {"chat": "/chat/completions", "responses": "/responses"}
 CREATES: Mapping[str, Callable[[Any], Callable[..., Awaitable[object]]]] = {

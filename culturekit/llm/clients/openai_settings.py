@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.llm.client import Request
 from culturekit.llm.clients.client_options import Dialect, OpenAIOptions
 from culturekit.llm.endpoints import OPENAI

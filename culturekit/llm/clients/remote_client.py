@@ -8,7 +8,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
+from culturekit.core.registry import Spec
 from culturekit.llm.client import Failure, Identity, Outgoing, Quota, Rate, Reply, Request
 from culturekit.llm.clients.client_options import ServiceOptions
 from culturekit.llm.clients.sending import LARGEST_REPLY, Sending, sent_once, verdict
@@ -17,7 +18,6 @@ from culturekit.llm.failures import failure_of
 from culturekit.llm.prices import parse_price, rate_of
 from culturekit.llm.reading.json_values import decoded
 from culturekit.llm.untrusted.redaction import Secret, in_json
-from culturekit.registry import Spec
 
 Thing = TypeVar("Thing")
 

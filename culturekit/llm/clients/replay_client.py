@@ -7,14 +7,14 @@ from zlib import crc32
 
 import msgspec
 
-from culturekit.errors import ConfigError, Problem, UsageError
+from culturekit.core.choices import ANSWERED
+from culturekit.core.digests import digest_bytes
+from culturekit.core.errors import ConfigError, Problem, UsageError
+from culturekit.core.registry import Spec, parse_spec
 from culturekit.llm.client import Client, Reply, Request, Stop
 from culturekit.llm.clients.client_options import ReplayOptions
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.journal_file import FILE, SOUND, check_types, damaged, errors_explained, key_of, open_for_reading
-from culturekit.records.choices import ANSWERED
-from culturekit.registry import Spec, parse_spec
-from culturekit.storage.digests import digest_bytes
 
 REPLIES = f"""
 SELECT raw, checksum, replies.number, coalesce(outcome, '') FROM requests

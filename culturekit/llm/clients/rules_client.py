@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
+from culturekit.core.registry import Spec
 from culturekit.llm.client import Reply, Request
-from culturekit.registry import Spec
 
 ORGANISATION = re.compile(
     r"\b(company|corporation|brand|restaurant chain|manufacturer|organi[sz]ation|inc\.?|ltd\.?)\b"

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.llm.reading.shape import (
     Choice,
     Fields,

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.llm.reading.schema_checks import (
     ABILITIES,
     TARGETS,

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.llm.reading.shape import (
     Choice,
     Field,

@@ -21,8 +21,8 @@ from functools import cache
 from typing import Any
 from urllib.parse import quote, quote_plus
 
-from culturekit.errors import MissingDependency, UsageError
-from culturekit.records.literal_keys import NAMED_KEY, masked
+from culturekit.core.errors import MissingDependency, UsageError
+from culturekit.core.literal_keys import NAMED_KEY, masked
 
 
 class Secret:

@@ -13,7 +13,7 @@ from json.encoder import encode_basestring
 from math import isfinite
 from typing import TypeAlias
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.llm.untrusted.hidden_characters import JOINERS, without_hidden_characters
 from culturekit.llm.untrusted.hidden_markup import without_hidden_markup
 

@@ -9,8 +9,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from culturekit.defaults import BATCH_SIZE, CONFIDENCE
-from culturekit.errors import UsageError
+from culturekit.core.array_types import Array
+from culturekit.core.defaults import BATCH_SIZE, CONFIDENCE
+from culturekit.core.errors import UsageError
+from culturekit.core.schemas import AUDIT_SAMPLE, AUDITS
 from culturekit.metrics.arguments import argument_error, check_choice
 from culturekit.metrics.corrected.audit_gates import FEWEST_AUDITED
 from culturekit.metrics.corrected.audited_counts import (
@@ -28,8 +30,6 @@ from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity
 from culturekit.metrics.corrected.imputed_prompts import Findings, drawn_rows, impute
 from culturekit.metrics.corrected.rectified import parted, rectified
 from culturekit.metrics.diversity.kernel_diversity import Kernel, Weights, check_weights
-from culturekit.records.arrays import Array
-from culturekit.records.schemas import AUDIT_SAMPLE, AUDITS
 
 Per: TypeAlias = Literal["model", "concept"]
 """Of what so many images are drawn: of a model, shared among its concepts, or of each of its concepts."""

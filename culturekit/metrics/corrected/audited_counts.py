@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.metrics.arguments import argument_error
 from culturekit.metrics.corrected.audit_gates import NOTHING, Design, audited_answers, lone_continent
 from culturekit.metrics.corrected.imputed_prompts import Findings

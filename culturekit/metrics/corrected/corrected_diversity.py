@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from culturekit.defaults import BATCH_SIZE, CONFIDENCE
-from culturekit.errors import UsageError
+from culturekit.core.defaults import BATCH_SIZE, CONFIDENCE
+from culturekit.core.errors import UsageError
 from culturekit.metrics.arguments import (
     argument_error,
     check_choice,

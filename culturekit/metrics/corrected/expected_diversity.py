@@ -15,8 +15,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from culturekit.core.array_types import Array
 from culturekit.metrics.diversity.label_spectra import effective_number
-from culturekit.records.arrays import Array
 
 NEAR = 100_000
 """Numbers worked on at a time: so many fit a processor's nearer memory."""

@@ -12,8 +12,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
-from culturekit.defaults import CONFIDENCE
-from culturekit.errors import UsageError
+from culturekit.core.defaults import CONFIDENCE
+from culturekit.core.errors import UsageError
 from culturekit.metrics.arguments import argument_error, check_confidence, finite_vector
 from culturekit.metrics.corrected.audit_gates import (
     DESIGN_UNKNOWN,

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from culturekit.errors import UsageError
+from culturekit.core.array_types import Array, Counts
+from culturekit.core.errors import UsageError
 from culturekit.metrics.corrected.audited_counts import RatedInterval
 from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity
 from culturekit.metrics.corrected.imputed_prompts import Findings, Imputed, impute
-from culturekit.records.arrays import Array, Counts
 
 PAIRS = 100
 """With so many pairs of audited images of a prompt, half of what they tell is believed."""

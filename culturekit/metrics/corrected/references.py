@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.metrics.corrected.audited_counts import NONE, AuditedCounts
 from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity, over_prompts
 from culturekit.metrics.statistics.intervals import Interval

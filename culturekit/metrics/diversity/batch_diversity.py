@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from culturekit.defaults import BATCH_SIZE, CONFIDENCE
+from culturekit.core.defaults import BATCH_SIZE, CONFIDENCE
 from culturekit.metrics.arguments import argument_error, check_choice, check_count, check_order
 from culturekit.metrics.diversity.kernel_diversity import (
     Kernel,

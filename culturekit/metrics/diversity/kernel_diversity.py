@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.metrics.arguments import argument_error, check_choice, check_order
 from culturekit.metrics.diversity.label_spectra import effective_number
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from culturekit.defaults import CONFIDENCE
+from culturekit.core.defaults import CONFIDENCE
 from culturekit.metrics.arguments import argument_error, check_choice, check_order, finite_vector
 from culturekit.metrics.diversity.kernel_diversity import (
     Kernel,

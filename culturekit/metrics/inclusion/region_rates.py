@@ -8,10 +8,10 @@ from typing import Any, TypeAlias
 
 import polars as pl
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
+from culturekit.core.schemas import SURVEY_CODES
 from culturekit.metrics.arguments import argument_error
 from culturekit.metrics.statistics.chance_corrected import fleiss_kappa
-from culturekit.records.schemas import SURVEY_CODES
 
 # The regions of the study, under the names that files use for them.
 

@@ -13,11 +13,11 @@ from typing import Any
 
 import polars as pl
 
-from culturekit.errors import IntegrityError, UsageError
+from culturekit.core.errors import IntegrityError, UsageError
+from culturekit.core.schemas import DROPS, TASK2
+from culturekit.core.spreadsheet_cells import unguarded
 from culturekit.metrics.arguments import argument_error
 from culturekit.metrics.inclusion.region_rates import NO_REGION, TICKED, check_columns, region_code
-from culturekit.records.schemas import DROPS, TASK2
-from culturekit.storage.spreadsheet_cells import unguarded
 
 logger = logging.getLogger(__name__)
 

@@ -9,12 +9,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
+from culturekit.core.schemas import TRIPLETS
 from culturekit.metrics.arguments import argument_error, check_count
 from culturekit.metrics.inclusion.region_rates import check_columns
 from culturekit.metrics.inclusion.task2_files import REAL
 from culturekit.metrics.realism.manifolds import in_manifold
-from culturekit.records.schemas import TRIPLETS
 
 Features: TypeAlias = Mapping[str, ArrayLike]
 """Image id -> float, (dim,): its vector in one extractor's space."""

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike
 
-from culturekit.defaults import CONFIDENCE, PERMUTATIONS
+from culturekit.core.defaults import CONFIDENCE, PERMUTATIONS
 from culturekit.metrics.arguments import argument_error, finite_vector
 from culturekit.metrics.statistics.comparisons import Comparison, compare
 

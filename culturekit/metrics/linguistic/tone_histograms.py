@@ -7,11 +7,11 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from culturekit.defaults import CONFIDENCE
-from culturekit.errors import UsageError
+from culturekit.core.choices import MONK_SWATCHES
+from culturekit.core.defaults import CONFIDENCE
+from culturekit.core.errors import UsageError
 from culturekit.metrics.arguments import argument_error, check_choice, check_confidence, finite_vector
 from culturekit.metrics.statistics.intervals import Interval, Keys, wilson
-from culturekit.records.choices import MONK_SWATCHES
 
 # The ten tones of the Monk scale, from the lightest to the darkest.
 

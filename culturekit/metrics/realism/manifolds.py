@@ -8,8 +8,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from culturekit.defaults import CONFIDENCE
-from culturekit.errors import UsageError
+from culturekit.core.defaults import CONFIDENCE
+from culturekit.core.errors import UsageError
 from culturekit.metrics.arguments import argument_error, check_choice, check_confidence, finite_vector
 from culturekit.metrics.realism.features import (
     BLOCK,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from culturekit.defaults import CONFIDENCE
+from culturekit.core.defaults import CONFIDENCE
 from culturekit.metrics.arguments import argument_error, check_confidence
 from culturekit.metrics.realism.features import Features, Floats, Numbers, blocks, check_same_width, feature_rows
 from culturekit.metrics.statistics.intervals import Interval

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from culturekit.defaults import CONFIDENCE
+from culturekit.core.defaults import CONFIDENCE
 from culturekit.metrics.arguments import argument_error, check_choice, check_confidence
 from culturekit.metrics.statistics.intervals import (
     Counts,

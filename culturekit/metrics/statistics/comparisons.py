@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypeGuard, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from culturekit.defaults import CONFIDENCE, PERMUTATIONS
-from culturekit.errors import UsageError
+from culturekit.core.defaults import CONFIDENCE, PERMUTATIONS
+from culturekit.core.errors import UsageError
 from culturekit.metrics.arguments import argument_error, check_choice, check_confidence, check_count, finite_vector
 from culturekit.metrics.statistics.intervals import (
     Clustered,

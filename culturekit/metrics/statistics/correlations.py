@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from culturekit.defaults import CHEAP_RESAMPLES, CONFIDENCE
+from culturekit.core.defaults import CHEAP_RESAMPLES, CONFIDENCE
 from culturekit.metrics.arguments import argument_error, check_choice, check_confidence, check_count, finite_vector
 from culturekit.metrics.statistics.intervals import (
     Clustered,

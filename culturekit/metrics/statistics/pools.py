@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from culturekit.defaults import CHEAP_RESAMPLES, CONFIDENCE
-from culturekit.errors import UsageError
+from culturekit.core.defaults import CHEAP_RESAMPLES, CONFIDENCE
+from culturekit.core.errors import UsageError
 from culturekit.metrics.arguments import argument_error, finite_vector
 from culturekit.metrics.statistics.chance_corrected import Level, krippendorff_alpha
 from culturekit.metrics.statistics.comparisons import Comparison, compare

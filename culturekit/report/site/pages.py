@@ -14,16 +14,19 @@ import msgspec
 import polars as pl
 import yaml
 
-from culturekit.families.listing import all_metrics
+from culturekit.core import roles
+from culturekit.core.atomic import write_atomically
+from culturekit.core.digests import RUN_RECORD
+from culturekit.core.registry import parse_spec
+from culturekit.core.roles import Role
+from culturekit.core.schemas import SCORES
+from culturekit.core.tables import read_table
 from culturekit.generation.backend import is_paid
-from culturekit.metrics.catalog.metric import Metric, scale_of
-from culturekit.records.schemas import SCORES
-from culturekit.registry import parse_spec
 from culturekit.report.charts import ModelLine
 from culturekit.report.countries import Share, country_names, shares_in
 from culturekit.report.differences import KernelTable, kernel_tables
-from culturekit.report.recipes.scenes import Cell, SectionPage, name_of, number, render_sections
 from culturekit.report.run_folders import Figure, RunFolders, plain
+from culturekit.report.sections import Cell, SectionPage, name_of, number, render_sections
 from culturekit.report.several import RunPart
 from culturekit.report.shots import (
     Mosaic,
@@ -36,11 +39,8 @@ from culturekit.report.shots import (
     tiles,
 )
 from culturekit.report.write import environment
-from culturekit.stages import roles
-from culturekit.stages.roles import Role
-from culturekit.storage.atomic import write_atomically
-from culturekit.storage.digests import RUN_RECORD
-from culturekit.storage.tables import read_table
+from culturekit.scores.catalog.metric import Metric, scale_of
+from culturekit.scores.listing import all_metrics
 from culturekit.trail.evidence import ArtifactEvidence, EvidenceTables, manifest_of
 from culturekit.version import VERSION
 

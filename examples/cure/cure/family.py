@@ -12,17 +12,17 @@ from typing import Annotated
 import polars as pl
 from pydantic import Field
 
-from culturekit.defaults import CONFIDENCE
-from culturekit.errors import UsageError
-from culturekit.families.family import Confidence, Family, family_stage, kept
-from culturekit.families.handles.inputs import Files, prompts_table, roles_of
-from culturekit.metrics.catalog import Metric
-from culturekit.metrics.scoring.score_rows import Scored, scored, statistic_row, value_rows
+from culturekit.core.defaults import CONFIDENCE
+from culturekit.core.errors import UsageError
+from culturekit.core.schemas import MATCHES, PROMPTS
+from culturekit.core.stage import Stage
+from culturekit.core.tables import read_table
+from culturekit.core.work import Work
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, interval
-from culturekit.records.schemas import MATCHES, PROMPTS
-from culturekit.records.work import Work
-from culturekit.stages.stage import Stage
-from culturekit.storage.tables import read_table
+from culturekit.scores.catalog import Metric
+from culturekit.scores.family import Confidence, Family, family_stage, kept
+from culturekit.scores.inputs import Files, prompts_table, roles_of
+from culturekit.scores.score_rows import Scored, scored, statistic_row, value_rows
 
 TOLD = Metric(
     name="cure_told",

@@ -11,15 +11,15 @@ from typing import Annotated, Literal
 import polars as pl
 from pydantic import Field
 
-from culturekit.defaults import CONFIDENCE
-from culturekit.families.family import Confidence, Family, family_stage, kept
-from culturekit.families.handles.inputs import Files, roles_of
-from culturekit.metrics.catalog import Metric
-from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row, value_rows
+from culturekit.core.defaults import CONFIDENCE
+from culturekit.core.schemas import MATCHES
+from culturekit.core.stage import Stage
+from culturekit.core.work import Work
 from culturekit.metrics.statistics.intervals import interval
-from culturekit.records.schemas import MATCHES
-from culturekit.records.work import Work
-from culturekit.stages.stage import Stage
+from culturekit.scores.catalog import Metric
+from culturekit.scores.family import Confidence, Family, family_stage, kept
+from culturekit.scores.inputs import Files, roles_of
+from culturekit.scores.score_rows import Row, Scored, scored, statistic_row, value_rows
 
 ENTROPY = Metric(
     name="geodiv_entropy",

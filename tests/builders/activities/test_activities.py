@@ -18,11 +18,11 @@ from culturekit.builders.activities.extracting import (
     name_key,
     prompt_activities,
 )
+from culturekit.core.schemas import ACTIVITIES, DROPS, MENTIONS, PAGES, PROMPTS
+from culturekit.core.tables import read_table, write_table
+from culturekit.core.work import Outcome, Work
 from culturekit.kg.countries import countries, country
 from culturekit.llm.client import Request
-from culturekit.records.schemas import ACTIVITIES, DROPS, MENTIONS, PAGES, PROMPTS
-from culturekit.records.work import Outcome, Work
-from culturekit.storage.tables import read_table, write_table
 from tests.builders.judging.test_image_judge import Scripted
 from tests.builders.spaces import rows_of
 

@@ -13,10 +13,10 @@ from culturekit.builders.activities.extracting import (
     prompt_activities,
 )
 from culturekit.builders.activities.page_list import PageOptions, read_pages
+from culturekit.core.schemas import ACTIVITIES, MENTIONS, PAGES, PROMPTS
+from culturekit.core.tables import read_table
+from culturekit.core.work import Work
 from culturekit.llm.client import Request
-from culturekit.records.schemas import ACTIVITIES, MENTIONS, PAGES, PROMPTS
-from culturekit.records.work import Work
-from culturekit.storage.tables import read_table
 from tests.builders.activities.test_pages import listed
 from tests.builders.judging.test_image_judge import Scripted
 

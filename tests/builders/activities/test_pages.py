@@ -7,10 +7,10 @@ import pytest
 
 from culturekit.builders.activities import page_list
 from culturekit.builders.activities.page_list import PageOptions, read_html, read_list, read_pages, read_wikitext
-from culturekit.errors import ConfigError, UpstreamUnavailable, UsageError
-from culturekit.records.schemas import PAGES
-from culturekit.records.work import Work
-from culturekit.storage.tables import read_table
+from culturekit.core.errors import ConfigError, UpstreamUnavailable, UsageError
+from culturekit.core.schemas import PAGES
+from culturekit.core.tables import read_table
+from culturekit.core.work import Work
 from tests.builders.answering import Answering, Said, answering, slept
 
 pytest.importorskip("selectolax")

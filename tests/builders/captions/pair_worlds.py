@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from culturekit.records.schemas import IMAGES, VALUES
-from culturekit.stages.run import StageRun, run_stage
-from culturekit.stages.stage import Stage
-from culturekit.storage.digests import digest_file
-from culturekit.storage.picture_files import encoded
-from culturekit.storage.tables import write_table
+from culturekit.core.digests import digest_file
+from culturekit.core.pictures.picture_files import encoded
+from culturekit.core.run import StageRun, run_stage
+from culturekit.core.schemas import IMAGES, VALUES
+from culturekit.core.stage import Stage
+from culturekit.core.tables import write_table
 from tests.conftest import HereEngine
 
 __all__ = ["Terms", "done", "images_of", "rights_of", "texts_of", "values_of"]

@@ -20,13 +20,13 @@ from culturekit.builders.captions.expanding import (
     expand_captions,
     load_culture,
 )
-from culturekit.errors import ConfigError, UsageError
+from culturekit.core.errors import ConfigError, UsageError
+from culturekit.core.schemas import CAPTION_PROPOSALS, CAPTIONS, DROPS
+from culturekit.core.tables import read_table
+from culturekit.core.work import Outcome, Work
 from culturekit.index.models.letters_encoder import LettersEncoder
 from culturekit.llm.client import Request
 from culturekit.llm.clients.clients import CLIENTS
-from culturekit.records.schemas import CAPTION_PROPOSALS, CAPTIONS, DROPS
-from culturekit.records.work import Outcome, Work
-from culturekit.storage.tables import read_table
 from tests.builders.judging.test_image_judge import Scripted
 
 CHINESE = culture_file("chinese")

@@ -14,11 +14,11 @@ from culturekit.builders.captions.caption_files import (
     read_captions,
     sample_captions,
 )
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
+from culturekit.core.schemas import CAPTION_STATS, CAPTIONS, DROPS, OBJECTS, PROMPTS
+from culturekit.core.tables import read_table, write_table
+from culturekit.core.work import Outcome, Work
 from culturekit.index.embedding.embed_table import USUAL
-from culturekit.records.schemas import CAPTION_STATS, CAPTIONS, DROPS, OBJECTS, PROMPTS
-from culturekit.records.work import Outcome, Work
-from culturekit.storage.tables import read_table, write_table
 from tests.builders.spaces import rows_of
 
 

@@ -10,14 +10,14 @@ import polars as pl
 import pytest
 
 from culturekit.builders.captions.pairs import SelectOptions, Strategy, select_pairs
-from culturekit.errors import UsageError
-from culturekit.families.c3 import C3Options, score_c3
-from culturekit.pipeline.steps.caption_stages import SelectReads, select_stage
-from culturekit.records.schemas import SELECTED, VALUES
-from culturekit.storage.tables import read_table
+from culturekit.core.errors import UsageError
+from culturekit.core.schemas import SELECTED, VALUES
+from culturekit.core.tables import read_table
+from culturekit.recipes.c3.stages import SelectReads, select_stage
+from culturekit.scores.c3 import C3Options, score_c3
 from culturekit.verify.verify_run import verify_run
 from tests.builders.captions.pair_worlds import Terms, done, values_of
-from tests.families.test_c3 import drawn
+from tests.scores.test_c3 import drawn
 from tests.verify.forging import change_table, reseal
 
 SOME: Terms = {

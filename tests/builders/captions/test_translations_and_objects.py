@@ -16,16 +16,16 @@ from culturekit.builders.captions.caption_files import (
     translate_captions,
 )
 from culturekit.builders.judging.scene_judge import ExtractReads
-from culturekit.errors import UsageError
-from culturekit.families.c3 import C3Options, C3Reads, score_c3
-from culturekit.families.handles.inputs import VectorFolder
+from culturekit.core.errors import UsageError
+from culturekit.core.pictures.picture_files import encoded
+from culturekit.core.schemas import CAPTION_STATS, DROPS, JUDGMENTS, OBJECTS, TRANSLATIONS
+from culturekit.core.tables import read_table, write_table
+from culturekit.core.work import QUARANTINED, Outcome, Work
 from culturekit.generation.simulated.scenes.scenes_backend import draw_scene, scene_of, spoken
 from culturekit.index.embedding.embed_table import EmbedSource, embed_table
 from culturekit.llm.clients.clients import CLIENTS
-from culturekit.records.schemas import CAPTION_STATS, DROPS, JUDGMENTS, OBJECTS, TRANSLATIONS
-from culturekit.records.work import QUARANTINED, Outcome, Work
-from culturekit.storage.picture_files import encoded
-from culturekit.storage.tables import read_table, write_table
+from culturekit.scores.c3 import C3Options, C3Reads, score_c3
+from culturekit.scores.inputs import VectorFolder
 from tests.builders.judging.asked import judge_scenes
 from tests.builders.judging.test_image_judge import Scripted, table
 from tests.builders.spaces import rows_of

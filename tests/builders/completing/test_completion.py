@@ -8,13 +8,13 @@ import pytest
 
 from culturekit.builders.completing.completion import CompletionInputs, complete
 from culturekit.builders.completing.completion_names import CompletionLimits, asked_proposals
+from culturekit.core.schemas import COMPLETED, KEPT
+from culturekit.core.tables import read_table
+from culturekit.core.work import Outcome, Work
 from culturekit.kg.concepts import Concept
 from culturekit.llm.reading import schema_checks
 from culturekit.llm.reading.schema_checks import TARGETS
 from culturekit.llm.reading.schemas import schema_of
-from culturekit.records.schemas import COMPLETED, KEPT
-from culturekit.records.work import Outcome, Work
-from culturekit.storage.tables import read_table
 from tests.builders.completion_world import BRAZIL, CUISINE, DISH, JAPAN, Proposer, artifact_said, dish, world
 
 

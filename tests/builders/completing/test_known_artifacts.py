@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from culturekit.builders.completing.completion_lookup import KnownArtifacts
 from culturekit.builders.country_names import country_code, folded, without_accents
+from culturekit.core.schemas import CSPACE
+from culturekit.core.tables import write_table
 from culturekit.kg.countries import countries
-from culturekit.records.schemas import CSPACE
-from culturekit.storage.tables import write_table
 from tests.builders.spaces import artifact, cspace
 
 

@@ -20,19 +20,12 @@ from culturekit.builders.descriptors.refining import (
     name_stereotypes,
     refine_descriptors,
 )
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
+from culturekit.core.schemas import DESCRIPTOR_TRAIL, DESCRIPTORS, DROPS, PROMPTS, PROPOSED_DESCRIPTORS, STEREOTYPES
+from culturekit.core.tables import read_table, write_table
+from culturekit.core.work import QUARANTINED, Outcome, Work
 from culturekit.llm.client import FreeClient, Request
 from culturekit.llm.clients.rules_client import RulesClient
-from culturekit.records.schemas import (
-    DESCRIPTOR_TRAIL,
-    DESCRIPTORS,
-    DROPS,
-    PROMPTS,
-    PROPOSED_DESCRIPTORS,
-    STEREOTYPES,
-)
-from culturekit.records.work import QUARANTINED, Outcome, Work
-from culturekit.storage.tables import read_table, write_table
 from tests.builders.judging.test_image_judge import Scripted
 
 ONE = ProposeOptions("rules")

@@ -7,9 +7,9 @@ import polars as pl
 import pytest
 
 from culturekit.builders.descriptors.published_layout import LaidOut, read_published
-from culturekit.errors import ConfigError, UsageError
-from culturekit.records.schemas import DESCRIPTORS, DROPS, PROMPTS, PUBLISHED_DESCRIPTORS
-from culturekit.storage.tables import read_table, write_table
+from culturekit.core.errors import ConfigError, UsageError
+from culturekit.core.schemas import DESCRIPTORS, DROPS, PROMPTS, PUBLISHED_DESCRIPTORS
+from culturekit.core.tables import read_table, write_table
 from tests.builders.descriptors.test_descriptor_proposals import prompts_table
 from tests.command_line import culturekit
 

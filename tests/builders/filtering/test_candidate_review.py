@@ -14,10 +14,10 @@ from culturekit.builders.filtering.candidate_review import (
     review_candidates,
     waiting,
 )
-from culturekit.errors import ConfigError, UsageError
-from culturekit.records.schemas import DECISIONS, DROPS, KEPT
-from culturekit.records.work import Work
-from culturekit.storage.tables import read_table, write_table
+from culturekit.core.errors import ConfigError, UsageError
+from culturekit.core.schemas import DECISIONS, DROPS, KEPT
+from culturekit.core.tables import read_table, write_table
+from culturekit.core.work import Work
 from tests.builders.spaces import rows_of
 
 KNOWN = {("art", qid): ("BR",) for qid in ("Q1", "Q2", "Q3")}

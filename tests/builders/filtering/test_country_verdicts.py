@@ -20,10 +20,10 @@ from culturekit.builders.filtering.country_verdicts import parted, words_of
 from culturekit.builders.filtering.cspace_filter import filter_candidates
 from culturekit.builders.popularity import SOURCES
 from culturekit.builders.space.cspace import release
+from culturekit.core.schemas import CANDIDATES, CSPACE, DECISIONS, DROPS, KEPT, REMOVED
+from culturekit.core.tables import read_table, slices_of, write_table
+from culturekit.core.work import Work
 from culturekit.kg.concepts import Concept, Root
-from culturekit.records.schemas import CANDIDATES, CSPACE, DECISIONS, DROPS, KEPT, REMOVED
-from culturekit.records.work import Work
-from culturekit.storage.tables import read_table, slices_of, write_table
 from tests.builders.paid_judge import PaidJudge
 from tests.builders.spaces import rows_of
 from tests.command_line import culturekit

@@ -5,12 +5,12 @@ import polars as pl
 import pytest
 
 from culturekit.builders.filtering.cspace_filter import filter_candidates
+from culturekit.core.schemas import CANDIDATES, DROPS, KEPT
+from culturekit.core.tables import read_table, slices_of, write_table
+from culturekit.core.work import Work
 from culturekit.kg.concepts import Concept, Root
 from culturekit.llm.client import FreeClient, Reply, Request
 from culturekit.llm.clients.rules_client import RulesClient
-from culturekit.records.schemas import CANDIDATES, DROPS, KEPT
-from culturekit.records.work import Work
-from culturekit.storage.tables import read_table, slices_of, write_table
 from tests.builders.spaces import candidates
 
 CUISINE = Concept(concept="cuisine", hops=3, roots=(Root(qid="Q2095", label="food"),), countries=("BR", "JP"))

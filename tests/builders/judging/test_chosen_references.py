@@ -6,11 +6,11 @@ import polars as pl
 import pytest
 
 from culturekit.builders.judging.image_judge import ChooseOptions, ChooseReads, choose_references
-from culturekit.errors import UsageError
-from culturekit.records.schemas import DROPS, IMAGES, PROMPTS, QUALITY
-from culturekit.records.work import Work
-from culturekit.storage.digests import digest_bytes
-from culturekit.storage.tables import read_table, write_table
+from culturekit.core.digests import digest_bytes
+from culturekit.core.errors import UsageError
+from culturekit.core.schemas import DROPS, IMAGES, PROMPTS, QUALITY
+from culturekit.core.tables import read_table, write_table
+from culturekit.core.work import Work
 from tests.builders.judging.test_image_judge import png
 from tests.builders.spaces import rows_of
 

@@ -7,13 +7,13 @@ import polars as pl
 import pytest
 
 from culturekit.builders.judging.geo_tag import GeoTag, TagReads, tag_images
-from culturekit.errors import NothingScored
+from culturekit.core.errors import NothingScored
+from culturekit.core.schemas import CSPACE, DROPS, JUDGMENTS, MATCHES
+from culturekit.core.tables import read_table, write_table
+from culturekit.core.work import Outcome, Work
 from culturekit.llm.client import Reply, Request
 from culturekit.llm.reading.schema_checks import TARGETS, Target
 from culturekit.llm.reading.schemas import check_shape, schema_of
-from culturekit.records.schemas import CSPACE, DROPS, JUDGMENTS, MATCHES
-from culturekit.records.work import Outcome, Work
-from culturekit.storage.tables import read_table, write_table
 from tests.builders.judging.test_image_judge import Scripted, png, table
 from tests.builders.spaces import artifact, cspace
 

@@ -14,14 +14,14 @@ from PIL import Image as Pictures
 from culturekit.builders.asked_rows import wording
 from culturekit.builders.judging.image_judge import ImageQuestion
 from culturekit.builders.judging.shown_images import read_picture
-from culturekit.errors import NothingScored, UsageError
+from culturekit.core.digests import digest_bytes
+from culturekit.core.errors import NothingScored, UsageError
+from culturekit.core.pictures.picture_files import NoPicture, PictureLimits
+from culturekit.core.schemas import DROPS, IMAGES, JUDGMENTS
+from culturekit.core.tables import read_table, write_table
+from culturekit.core.work import Outcome, Work
 from culturekit.llm.client import Image, Reply, Request
-from culturekit.pipeline.steps.judge_stage import JudgeOptions
-from culturekit.records.schemas import DROPS, IMAGES, JUDGMENTS
-from culturekit.records.work import Outcome, Work
-from culturekit.storage.digests import digest_bytes
-from culturekit.storage.picture_files import NoPicture, PictureLimits
-from culturekit.storage.tables import read_table, write_table
+from culturekit.recipes.steps.judge_stage import JudgeOptions
 from tests.builders.judging.asked import judge_images
 from tests.builders.spaces import rows_of
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culturekit.builders.judging.shown_images import EVERY_IMAGE, ImageSample, drawn, sample_note
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 
 
 def images(models: str = "ab", prompts: int = 3, repeats: int = 10, slots: int = 8) -> pl.DataFrame:

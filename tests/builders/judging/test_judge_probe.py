@@ -5,7 +5,7 @@ from typer.testing import CliRunner
 
 from culturekit.builders.judging.judge_probe import probe_judge
 from culturekit.cli.app import app
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from tests.builders.judging.test_vqa_judgments import likely
 from tests.llm.server import Answer, Script, running_server
 

@@ -8,11 +8,11 @@ import pytest
 
 from culturekit.builders.asked_rows import wording
 from culturekit.builders.judging.question_graph import AnswerReads
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
+from culturekit.core.schemas import DROPS, JUDGMENTS, QUESTIONS
+from culturekit.core.tables import read_table, write_table
+from culturekit.core.work import QUARANTINED, Outcome, Work
 from culturekit.llm.client import Reply, Request
-from culturekit.records.schemas import DROPS, JUDGMENTS, QUESTIONS
-from culturekit.records.work import QUARANTINED, Outcome, Work
-from culturekit.storage.tables import read_table, write_table
 from tests.builders.judging.asked import answer_questions
 from tests.builders.judging.test_image_judge import Scripted, png, table
 from tests.builders.spaces import rows_of

@@ -15,13 +15,13 @@ from culturekit.builders.judging.question_graph import (
     depth_of,
     graph_request,
 )
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
+from culturekit.core.schemas import PROMPTS, QUESTION_GRAPHS, QUESTIONS
+from culturekit.core.tables import read_table, write_table
+from culturekit.core.work import QUARANTINED, Outcome, Work
 from culturekit.llm.client import Reply, Request
 from culturekit.llm.reading.reply_codes import ParseFailure
 from culturekit.llm.rows import read_reply
-from culturekit.records.schemas import PROMPTS, QUESTION_GRAPHS, QUESTIONS
-from culturekit.records.work import QUARANTINED, Outcome, Work
-from culturekit.storage.tables import read_table, write_table
 from tests.builders.judging.test_image_judge import Scripted
 from tests.builders.spaces import rows_of
 

@@ -9,12 +9,12 @@ import polars as pl
 import pytest
 
 from culturekit.builders.judging.scene_judge import ExtractReads, RateReads, StereotypeReads
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
+from culturekit.core.schemas import JUDGMENTS, PROMPTS, STEREOTYPES
+from culturekit.core.tables import read_table, write_table
+from culturekit.core.work import Work
 from culturekit.llm.client import Reply, Request
 from culturekit.metrics.ahead.matching import DIMENSIONS
-from culturekit.records.schemas import JUDGMENTS, PROMPTS, STEREOTYPES
-from culturekit.records.work import Work
-from culturekit.storage.tables import read_table, write_table
 from tests.builders.judging.asked import judge_scenes
 from tests.builders.judging.test_image_judge import Scripted, png, table
 from tests.builders.spaces import rows_of

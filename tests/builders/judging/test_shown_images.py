@@ -3,7 +3,7 @@
 import polars as pl
 
 from culturekit.builders.judging.shown_images import ImagesSettled
-from culturekit.records.work import Work
+from culturekit.core.work import Work
 from tests.conftest import HeardProgress
 
 

@@ -17,12 +17,12 @@ from culturekit.builders.judging.image_judge import (
     probability_of_yes,
     vqa_request,
 )
+from culturekit.core.schemas import JUDGMENTS
+from culturekit.core.tables import read_table
+from culturekit.core.work import QUARANTINED, Outcome, Work
 from culturekit.llm.client import Reply, Request
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.rows import WeighedToken, listed_tokens, listing
-from culturekit.records.schemas import JUDGMENTS
-from culturekit.records.work import QUARANTINED, Outcome, Work
-from culturekit.storage.tables import read_table
 from tests.builders.judging.asked import weigh_images
 from tests.builders.judging.test_image_judge import Scripted, png, table
 from tests.builders.judging.test_question_graph import prompts
@@ -176,7 +176,7 @@ def test_a_server_that_lists_none_is_asked_once_per_image(
     ],
 )
 def test_who_lists_none_is_not_asked(spec: str) -> None:
-    from culturekit.errors import UsageError
+    from culturekit.core.errors import UsageError
     from culturekit.llm.client import Image
 
     picture = Image(png(), "image/png", "0" * 64, 4, 3)

@@ -5,13 +5,13 @@ import pytest
 from culturekit.builders.prompting.prompts import PromptOptions, build_prompts
 from culturekit.config.kinds import wired
 from culturekit.config.load import load_recipe
-from culturekit.errors import ConfigError
+from culturekit.core.errors import ConfigError
+from culturekit.core.schemas import CSPACE, PROMPTS
+from culturekit.core.tables import read_table, write_table
+from culturekit.core.work import Work
 from culturekit.kg.concepts import load_concept
-from culturekit.pipeline.steps.filter_stage import described
-from culturekit.pipeline.steps.graph_stages import prompts_stage
-from culturekit.records.schemas import CSPACE, PROMPTS
-from culturekit.records.work import Work
-from culturekit.storage.tables import read_table, write_table
+from culturekit.recipes.steps.filter_stage import described
+from culturekit.recipes.steps.graph_stages import prompts_stage
 from tests.builders.prompting.test_translations import GERMAN, saved
 from tests.builders.spaces import artifact, cspace
 

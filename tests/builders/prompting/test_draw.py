@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from culturekit.builders.prompting.prompts import PLACE, in_draw_order
-from culturekit.errors import IntegrityError
+from culturekit.core.errors import IntegrityError
 from tests.builders.spaces import artifact, cspace
 
 WEIGHTS = (1.0, 2.0, 3.0, 6.0)

@@ -17,9 +17,13 @@ from culturekit.builders.prompting.dialects import (
     corpus_digest,
     phrases_met,
 )
-from culturekit.errors import ConfigError, UsageError
+from culturekit.core.digests import read_manifest
+from culturekit.core.engines import LocalEngine
+from culturekit.core.errors import ConfigError, UsageError
+from culturekit.core.run import run_stage
+from culturekit.core.stage import Stage
 from culturekit.generation.linguistic_lists import lists
-from culturekit.pipeline.steps.linguistic_stages import (
+from culturekit.recipes.linguistic.stages import (
     NounOptions,
     NounReads,
     SpecificReads,
@@ -27,10 +31,6 @@ from culturekit.pipeline.steps.linguistic_stages import (
     neutral_stage,
     specific_stage,
 )
-from culturekit.pipeline.workers.engines import LocalEngine
-from culturekit.stages.run import run_stage
-from culturekit.stages.stage import Stage
-from culturekit.storage.digests import read_manifest
 
 NOUNS = (
     "apartment, appetizer, art museum, bakery, beauty store, bookshop, boutique, breakfast, cafe, city hall, "

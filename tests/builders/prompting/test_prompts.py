@@ -7,11 +7,11 @@ import pytest
 
 from culturekit.builders.prompt_templates import templates
 from culturekit.builders.prompting.prompts import PLACE, PromptOptions, build_prompts, in_draw_order
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
+from culturekit.core.schemas import CSPACE, DROPS, PROMPTS
+from culturekit.core.tables import read_table, write_table
+from culturekit.core.work import Work
 from culturekit.kg.countries import countries
-from culturekit.records.schemas import CSPACE, DROPS, PROMPTS
-from culturekit.records.work import Work
-from culturekit.storage.tables import read_table, write_table
 from tests.builders.spaces import artifact, cspace
 
 

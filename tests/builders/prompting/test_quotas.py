@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from culturekit.builders.prompting.quotas import load_quotas, read_quotas
-from culturekit.errors import ConfigError, UsageError
+from culturekit.core.errors import ConfigError, UsageError
 
 
 def saved(tmp_path: Path, name: str, text: str) -> Path:

@@ -7,11 +7,11 @@ import polars as pl
 import pytest
 
 from culturekit.builders.prompting.prompts import PromptOptions, build_prompts
-from culturekit.errors import ConfigError, UsageError
-from culturekit.records.schemas import CSPACE, DROPS, PROMPTS, QUOTAS
-from culturekit.records.work import Outcome, Work
-from culturekit.storage.atomic import clear_folder
-from culturekit.storage.tables import read_table, write_table
+from culturekit.core.atomic import clear_folder
+from culturekit.core.errors import ConfigError, UsageError
+from culturekit.core.schemas import CSPACE, DROPS, PROMPTS, QUOTAS
+from culturekit.core.tables import read_table, write_table
+from culturekit.core.work import Outcome, Work
 from tests.builders.spaces import artifact, cspace
 
 COLUMNS = ["artifact_id", "concept", "country", "place", "name", "prompt", "decision", "new_name", "link"]

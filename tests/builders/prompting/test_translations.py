@@ -4,10 +4,10 @@ import polars as pl
 import pytest
 
 from culturekit.builders.prompting.prompts import PromptOptions, build_prompts
-from culturekit.errors import ConfigError, UsageError
-from culturekit.records.schemas import CSPACE, DROPS, PROMPTS
-from culturekit.records.work import Work
-from culturekit.storage.tables import read_table, write_table
+from culturekit.core.errors import ConfigError, UsageError
+from culturekit.core.schemas import CSPACE, DROPS, PROMPTS
+from culturekit.core.tables import read_table, write_table
+from culturekit.core.work import Work
 from tests.builders.spaces import artifact, cspace
 
 GERMAN = """

@@ -10,7 +10,7 @@ import pytest
 
 from culturekit.builders.prompting.wordnet import FILES, OF_DEBIAN, lacking, mend_wordnet, nouns_below, wordnet_folder
 from culturekit.cli.doctor_command import wordnet
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 
 DEBIAN = Path(os.environ.get("CULTUREKIT_WORDNET", "/usr/share/wordnet"))
 NO_WORDNET = "needs Debian's wordnet-base: apt install wordnet-base, or CULTUREKIT_WORDNET=FOLDER"

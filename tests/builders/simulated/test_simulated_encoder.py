@@ -6,7 +6,7 @@ import yaml
 
 from culturekit.builders.simulated.simulated_encoder import SimulatedEncoder, read_scene
 from culturekit.builders.simulated.simulated_pages import PAGES, write_pages
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.generation.backend import Pixels
 from culturekit.generation.simulated.scenes.scenes_backend import Scene, draw_scene, named_in, spoken, world
 from culturekit.index.encoder import ENCODERS

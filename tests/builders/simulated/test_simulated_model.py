@@ -8,7 +8,7 @@ import pytest
 
 from culturekit.builders.judging.image_judge import probability_of_yes, vqa_request
 from culturekit.builders.judging.scene_judge import Descriptors, Rating
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.generation.simulated.scenes.scenes_backend import DIMENSIONS, Scene, draw_scene, scene_of, world
 from culturekit.llm.client import FreeClient, Image, Request
 from culturekit.llm.clients.clients import CLIENTS

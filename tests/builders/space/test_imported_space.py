@@ -6,10 +6,10 @@ import pytest
 
 from culturekit.builders.prompting.geographic import artifact_prompts
 from culturekit.builders.space.space_files import import_prompts, import_space
-from culturekit.errors import UsageError
-from culturekit.records.schemas import CSPACE, PROMPTS
-from culturekit.records.work import Work
-from culturekit.storage.tables import read_table
+from culturekit.core.errors import UsageError
+from culturekit.core.schemas import CSPACE, PROMPTS
+from culturekit.core.tables import read_table
+from culturekit.core.work import Work
 
 ROWS = [
     {

@@ -7,10 +7,10 @@ import pytest
 
 from culturekit.builders.prompting.prompts import PromptOptions, build_prompts
 from culturekit.builders.space.public_cube import read_public_cube, slug
-from culturekit.errors import ConfigError, UsageError
-from culturekit.records.schemas import CSPACE, DIFFERENCES, DROPS, PROMPTS
-from culturekit.records.work import Work
-from culturekit.storage.tables import read_table
+from culturekit.core.errors import ConfigError, UsageError
+from culturekit.core.schemas import CSPACE, DIFFERENCES, DROPS, PROMPTS
+from culturekit.core.tables import read_table
+from culturekit.core.work import Work
 
 
 def row(**changes: str) -> dict[str, str]:

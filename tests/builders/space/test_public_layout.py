@@ -16,9 +16,9 @@ from culturekit.builders.space.public_cube import (
     statements_of,
     write_public,
 )
-from culturekit.records.schemas import CSPACE, KEPT
-from culturekit.records.work import Work
-from culturekit.storage.tables import write_table
+from culturekit.core.schemas import CSPACE, KEPT
+from culturekit.core.tables import write_table
+from culturekit.core.work import Work
 from tests.builders.spaces import artifact, cspace, rows_of
 
 COLUMNS = ["P31", "P279", "P495", "P17", "P2012", "P361", "id", "name", "country", "domain", "prompt"]

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from culturekit.builders.space.space_files import read_sheet_rows, sheet_bytes
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 
 cells = st.text(st.characters(exclude_categories=("Cs", "Cc")), max_size=20).filter(lambda text: text == text.strip())
 

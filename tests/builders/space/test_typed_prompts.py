@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from culturekit.builders.space.space_files import concept_of, read_prompts, sentences_in
-from culturekit.errors import ConfigError, UsageError
-from culturekit.records.schemas import PROMPTS
-from culturekit.storage.tables import write_table
+from culturekit.core.errors import ConfigError, UsageError
+from culturekit.core.schemas import PROMPTS
+from culturekit.core.tables import write_table
 
 SENTENCES = """prompt,concept,country,note
 A plate of food,Cuisine,,mine

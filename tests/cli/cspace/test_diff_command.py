@@ -6,10 +6,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.records.schemas import DIFF
-from culturekit.storage.tables import read_table
-from tests.audit.sheets import clean_rows, write
+from culturekit.core.schemas import DIFF
+from culturekit.core.tables import read_table
 from tests.command_line import culturekit
+from tests.release.sheets import clean_rows, write
 from tests.trail.space_world import BRAZIL, DISH, DRINK, World, make_run, statements
 
 FIRST = World(verdicts={"Q7": "remove"})

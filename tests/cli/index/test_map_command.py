@@ -7,11 +7,11 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from culturekit.cli.app import app
-from culturekit.errors import CultureKitError, UsageError
+from culturekit.core import stage as stage_module
+from culturekit.core.errors import CultureKitError, UsageError
 from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
 from culturekit.index.matching.comparison import weights_of
-from culturekit.pipeline.steps.index_stages import embed_stage
-from culturekit.stages import stage as stage_module
+from culturekit.recipes.steps.index_stages import embed_stage
 from tests.conftest import stage_here
 from tests.index.picture_world import PictureWorld, made_world
 

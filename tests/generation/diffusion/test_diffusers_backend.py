@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.generation.backend import BACKENDS, Failure, ImageReply, ImageRequest, Picture
 from tests.generation.diffusion.tiny_pipelines import prompts_of, tiny
 

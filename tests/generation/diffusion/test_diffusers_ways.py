@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from culturekit.cli.app import app
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.generation.backend import BACKENDS, Failure, ImageReply, ImageRequest, Picture
 from culturekit.generation.diffusion.diffusers_calls import guidance_of
 from culturekit.generation.diffusion.diffusers_folder import Options

@@ -15,9 +15,9 @@ import pytest
 from typer.testing import CliRunner
 
 from culturekit.cli.app import app
-from culturekit.errors import UsageError
+from culturekit.core.digests import digest_bytes
+from culturekit.core.errors import UsageError
 from culturekit.generation.backend import BACKENDS, ImageReply, ImageRequest, Picture
-from culturekit.storage.digests import digest_bytes
 from tests.generation.diffusion.tiny_pipelines import prompts_of, tiny
 
 pytest.importorskip("torch")
@@ -153,7 +153,7 @@ def installed(name):
         raise importlib.metadata.PackageNotFoundError(name)
     return version(name)
 importlib.metadata.version = installed
-from culturekit.errors import MissingDependency
+from culturekit.core.errors import MissingDependency
 from culturekit.generation.backend import BACKENDS
 try:
     with BACKENDS.make(f"diffusers:{sys.argv[1]}?steps=1&device=cpu").lanes(1):

@@ -9,8 +9,8 @@ from typing import Any
 
 import polars as pl
 
-from culturekit.records.schemas import PROMPTS
-from culturekit.storage.tables import write_table
+from culturekit.core.schemas import PROMPTS
+from culturekit.core.tables import write_table
 
 __all__ = ["prompts_of", "script", "tiny"]
 

@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from culturekit.errors import CultureKitError, UsageError
+from culturekit.core.digests import digest_file
+from culturekit.core.errors import CultureKitError, UsageError
+from culturekit.core.run import StageRun
+from culturekit.core.schemas import IMAGES, TRAINING
+from culturekit.core.tables import read_table
+from culturekit.core.torch_places import mend_torchvision
+from culturekit.core.work import Quiet
 from culturekit.generation.backend import BACKENDS, ImageRequest, Picture
 from culturekit.generation.diffusion.training import TuningOptions, pairs_in, pipeline_of, plan_tuning, shown_square
 from culturekit.generation.runner import ImagePlan
-from culturekit.pipeline.steps.generate_stage import FinetuneReads, finetune_stage, generate_stage, pilot_of
-from culturekit.records.schemas import IMAGES, TRAINING
-from culturekit.records.work import Quiet
-from culturekit.stages.run import StageRun
-from culturekit.storage.digests import digest_file
-from culturekit.storage.tables import read_table
-from culturekit.torch_places import mend_torchvision
+from culturekit.recipes.steps.generate_stage import FinetuneReads, finetune_stage, generate_stage, pilot_of
 from tests.builders.captions.pair_worlds import done, images_of
 from tests.conftest import HereEngine
 from tests.generation.diffusion.tiny_pipelines import prompts_of, tiny

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from culturekit.cli.app import app
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.generation.diffusion.training import TuningOptions, pairs_in, pipeline_of
 
 

@@ -9,10 +9,10 @@ import polars as pl
 from PIL import Image
 
 from culturekit.cli.stages import set_aside
-from culturekit.pipeline.steps.generate_stage import image_folder, stage_of
-from culturekit.records.schemas import PROMPTS
-from culturekit.stages.run import StageRun, run_stage
-from culturekit.storage.tables import write_table
+from culturekit.core.run import StageRun, run_stage
+from culturekit.core.schemas import PROMPTS
+from culturekit.core.tables import write_table
+from culturekit.recipes.steps.generate_stage import image_folder, stage_of
 from tests.conftest import HeardProgress, HereEngine
 
 TEXTS = {

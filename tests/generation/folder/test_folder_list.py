@@ -4,7 +4,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.errors import ConfigError, UsageError
+from culturekit.core.errors import ConfigError, UsageError
 from culturekit.generation.folder.folder_list import name_problem, read_list
 from tests.generation.folder.folder_worlds import clean, fill, prompts, take
 

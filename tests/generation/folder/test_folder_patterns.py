@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.generation.folder.folder_detection import naming_of
 from culturekit.generation.folder.folder_listing import (
     FIELDS,

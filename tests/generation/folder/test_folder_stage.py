@@ -8,15 +8,15 @@ import polars as pl
 import pytest
 from PIL import Image
 
-from culturekit.errors import IntegrityError, UsageError
+from culturekit.core.digests import digest_bytes
+from culturekit.core.engines import LocalEngine
+from culturekit.core.errors import IntegrityError, UsageError
+from culturekit.core.run import run_stage
+from culturekit.core.schemas import IMAGES
 from culturekit.generation.backend import BACKENDS, Failure, ImageRequest, Picture
 from culturekit.generation.folder import folder_run as folder_hashes
 from culturekit.generation.folder.folder_listing import PictureFile
-from culturekit.pipeline.steps.generate_stage import image_folder, stage_of
-from culturekit.pipeline.workers.engines import LocalEngine
-from culturekit.records.schemas import IMAGES
-from culturekit.stages.run import run_stage
-from culturekit.storage.digests import digest_bytes
+from culturekit.recipes.steps.generate_stage import image_folder, stage_of
 from tests.conftest import HeardProgress, HereEngine, Item, Result, stage_here
 from tests.faults.kill_and_resume import content
 from tests.generation.folder.folder_worlds import clean, fill, picture, prompts, take

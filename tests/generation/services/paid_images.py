@@ -6,10 +6,10 @@ from typing import Any
 
 import polars as pl
 
+from culturekit.core.run import StageRun, run_stage
 from culturekit.generation.runner import ImagePlan
 from culturekit.llm.answers import LlmOptions
-from culturekit.pipeline.steps.generate_stage import generate_stage
-from culturekit.stages.run import StageRun, run_stage
+from culturekit.recipes.steps.generate_stage import generate_stage
 from tests.conftest import HeardProgress, HereEngine
 from tests.generation.folder.folder_worlds import prompts
 from tests.llm.server import RunningServer

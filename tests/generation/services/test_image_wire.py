@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culturekit.errors import IntegrityError, UsageError
+from culturekit.core.digests import digest_bytes
+from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.generation.backend import ImageRequest
 from culturekit.generation.picture_store import PictureStore, set_apart
 from culturekit.generation.services.google_image_client import shape_of_size
@@ -16,7 +17,6 @@ from culturekit.llm.client import Reply
 from culturekit.llm.journal_file import key_of
 from culturekit.llm.reading.reply_codes import ParseFailure
 from culturekit.llm.rows import read_reply
-from culturekit.storage.digests import digest_bytes
 
 PICTURE = base64.b64encode(b"a picture").decode()
 NAME = "sha256:" + digest_bytes(b"a picture")

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from culturekit.core.digests import digest_bytes
 from culturekit.generation.runner import derive_seed
-from culturekit.storage.digests import digest_bytes
 from tests.generation.folder.folder_worlds import TEXTS
 from tests.generation.services.paid_images import KEY, buy, google, images_of, openai
 from tests.llm.server import Fault, Rule, Script, When, running_server

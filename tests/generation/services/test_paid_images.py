@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from culturekit.errors import BudgetReached, UsageError
+from culturekit.core.digests import digest_bytes
+from culturekit.core.errors import BudgetReached, UsageError
+from culturekit.core.schemas import IMAGES
+from culturekit.core.tables import read_table
 from culturekit.generation.runner import ImagePlan, derive_seed
 from culturekit.generation.services import paid_runner
 from culturekit.llm.answers import LlmOptions
 from culturekit.llm.endpoints import Service
 from culturekit.llm.ledger import journals_below, read_ledger
-from culturekit.records.schemas import IMAGES
-from culturekit.storage.digests import digest_bytes
-from culturekit.storage.tables import read_table
 from tests.conftest import HeardProgress
 from tests.generation.folder.folder_worlds import TEXTS
 from tests.generation.services.paid_images import KEY, buy, google, images_of, openai

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import polars as pl
 
+from culturekit.core.schemas import CSPACE
+from culturekit.core.tables import write_table
 from culturekit.generation.backend import BACKENDS, ImageBackend, ImageReply, ImageRequest, Picture
-from culturekit.records.schemas import CSPACE
-from culturekit.storage.tables import write_table
 
 COUNTRIES = ("BR", "FR", "IN", "IT", "JP", "NG", "TR", "US")
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.generation.simulated.render import DRAWING_NUMBERS, Pull, Subject, draw
 from culturekit.generation.simulated.simulated_backend import Attraction, Drawing, rows_of, strength
 from tests.generation.simulated.simulated_models import asked, model, pictures, portraits, space, wide_space

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.generation.backend import ImageRequest
 from culturekit.generation.simulated.simulated_backend import CHOICE_NUMBERS, Bias, BiasedChoice, Pool, Row
 from tests.generation.simulated.simulated_models import asked, space

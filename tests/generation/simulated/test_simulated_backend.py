@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
+from culturekit.core.schemas import CSPACE
+from culturekit.core.tables import write_table
 from culturekit.generation.backend import BACKENDS, Failure, ImageRequest, Picture
-from culturekit.records.schemas import CSPACE
-from culturekit.storage.tables import write_table
 from tests.generation.simulated.simulated_models import asked, model, pictures, portraits, space, wide_space
 
 SPACE = wide_space(24)

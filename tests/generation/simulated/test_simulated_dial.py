@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.generation.simulated.simulated_backend import Dial, accuracy_at, drawn_share, knob_for
 from tests.generation.simulated.simulated_models import wide_space
 

@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culturekit.families.corrected import QvsOptions
-from culturekit.families.qvs import score_qvs
+from culturekit.core.digests import digest_bytes
+from culturekit.core.pictures.picture_files import encoded
+from culturekit.core.roles import SHUFFLED
+from culturekit.core.schemas import ARTIFACTS, IMAGES, MATCHES
+from culturekit.core.tables import read_table, write_table
+from culturekit.core.work import Work
 from culturekit.index.embedding.embedding import load_picture
 from culturekit.index.matching.diagnosis import CEILING, ShuffleOptions, ceiling_matches, shuffle_pictures, shuffled
-from culturekit.records.schemas import ARTIFACTS, IMAGES, MATCHES
-from culturekit.records.work import Work
-from culturekit.stages.roles import SHUFFLED
-from culturekit.storage.digests import digest_bytes
-from culturekit.storage.picture_files import encoded
-from culturekit.storage.tables import read_table, write_table
+from culturekit.scores.corrected import QvsOptions
+from culturekit.scores.qvs import score_qvs
 from tests.conftest import HeardProgress, HereEngine
 
 

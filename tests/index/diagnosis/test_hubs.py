@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from culturekit.core.schemas import ARTIFACTS, HUBS, MATCHES, RECOGNITION
 from culturekit.index.matching.diagnosis import hubs_of, neighbour_skew, recognition_of
-from culturekit.records.schemas import ARTIFACTS, HUBS, MATCHES, RECOGNITION
 
 
 def matches(*images: tuple[str, str, list[str]]) -> pl.DataFrame:

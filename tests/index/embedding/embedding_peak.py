@@ -7,10 +7,10 @@ from typing import Self, TypeVar
 
 import polars as pl
 
+from culturekit.core.digests import digest_file
 from culturekit.index.embedding import embedding
 from culturekit.index.embedding.embedding import embed
 from culturekit.index.encoder import Encoder
-from culturekit.storage.digests import digest_file
 from tests.peak_memory import peak_mebibytes
 
 Item = TypeVar("Item")

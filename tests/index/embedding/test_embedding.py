@@ -6,15 +6,15 @@ import numpy as np
 import polars as pl
 import pytest
 
-from culturekit.errors import IntegrityError
+from culturekit.core.engines import LocalEngine
+from culturekit.core.errors import IntegrityError
+from culturekit.core.pictures.picture_files import NoPicture
+from culturekit.core.pictures.picture_reading import picture_from
+from culturekit.core.schemas import IMAGES
+from culturekit.core.tables import read_table
 from culturekit.index.embedding import embedding
 from culturekit.index.embedding.embedding import Embedded, embed
 from culturekit.index.encoder import Prepared, Vectors
-from culturekit.pipeline.workers.engines import LocalEngine
-from culturekit.records.schemas import IMAGES
-from culturekit.storage.picture_files import NoPicture
-from culturekit.storage.picture_reading import picture_from
-from culturekit.storage.tables import read_table
 from tests.builders.counting_encoder import CountingEncoder, drawn, logged, register
 from tests.builders.picture_tables import image_row, images_table, save_picture
 from tests.conftest import HeardProgress, HereEngine

@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from culturekit.core.registry import Entry, Spec
+from culturekit.core.schemas import IMAGES
+from culturekit.core.tables import read_table
 from culturekit.index.embedding.embedding import embed
 from culturekit.index.encoder import ENCODERS, EncoderIdentity, Prepared, Vectors
-from culturekit.records.schemas import IMAGES
-from culturekit.registry import Entry, Spec
-from culturekit.storage.tables import read_table
 from tests.builders.picture_tables import image_row, images_table, save_picture
 from tests.conftest import HeardProgress, HereEngine
 

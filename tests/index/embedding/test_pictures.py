@@ -3,11 +3,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from culturekit.errors import IntegrityError
+from culturekit.core.digests import digest_bytes
+from culturekit.core.errors import IntegrityError
+from culturekit.core.pictures.picture_files import NoPicture
 from culturekit.index.embedding.embedding import load_picture, try_picture
-from culturekit.storage.digests import digest_bytes
-from culturekit.storage.picture_files import NoPicture
-from tests.storage.odd_pictures import odd_picture
+from tests.core.odd_pictures import odd_picture
 
 
 def test_the_picture_of_a_row_is_loaded(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from culturekit.errors import IntegrityError
+from culturekit.core.errors import IntegrityError
 from culturekit.index.embedding.embedding_encoders import load_vectors, save_vectors
 
 

@@ -5,16 +5,16 @@ import numpy as np
 import polars as pl
 import pytest
 
-from culturekit.errors import UsageError
-from culturekit.families.handles.provenance import behind
+from culturekit.core.errors import UsageError
+from culturekit.core.run import run_stage
+from culturekit.core.schemas import CSPACE, DROPS
+from culturekit.core.tables import read_table, write_table
+from culturekit.core.work import Work
 from culturekit.index.encoder import ENCODERS
 from culturekit.index.folder.build import IndexFiles, IndexOptions, build_index, channels_for
 from culturekit.index.folder.index_folder import OpenIndex, open_index
-from culturekit.pipeline.steps.index_stages import index_stage
-from culturekit.records.schemas import CSPACE, DROPS
-from culturekit.records.work import Work
-from culturekit.stages.run import run_stage
-from culturekit.storage.tables import read_table, write_table
+from culturekit.recipes.steps.index_stages import index_stage
+from culturekit.scores.provenance import behind
 from tests.builders.counting_encoder import register
 from tests.builders.picture_tables import image_row, images_table, save_picture
 from tests.conftest import HeardProgress, HereEngine, stage_here

@@ -15,7 +15,10 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from culturekit.cli.app import app
-from culturekit.errors import IntegrityError, UsageError
+from culturekit.core.errors import IntegrityError, UsageError
+from culturekit.core.schemas import CSPACE, DROPS, IMAGES
+from culturekit.core.stage import Stage
+from culturekit.core.tables import write_table
 from culturekit.index.encoder import ENCODERS
 from culturekit.index.folder.build import (
     AppendFiles,
@@ -27,10 +30,7 @@ from culturekit.index.folder.build import (
 )
 from culturekit.index.folder.index_folder import open_index
 from culturekit.index.search.search import searcher
-from culturekit.pipeline.steps.index_stages import ChangedIndex, append_stage, compact_stage, index_stage, remove_stage
-from culturekit.records.schemas import CSPACE, DROPS, IMAGES
-from culturekit.stages.stage import Stage
-from culturekit.storage.tables import write_table
+from culturekit.recipes.steps.index_stages import ChangedIndex, append_stage, compact_stage, index_stage, remove_stage
 from tests.conftest import stage_here
 from tests.index import toy_encoder
 

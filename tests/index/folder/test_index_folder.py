@@ -6,12 +6,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from culturekit.errors import IntegrityError
+from culturekit.core.digests import Manifest, describe_outputs, digest, read_manifest
+from culturekit.core.errors import IntegrityError
+from culturekit.core.schemas import ARTIFACTS, TOMBSTONES, VECTOR_IDS
+from culturekit.core.tables import write_table
 from culturekit.index.encoder import EncoderIdentity, Vectors
 from culturekit.index.folder.index_folder import check_identity, open_index, write_index
-from culturekit.records.schemas import ARTIFACTS, TOMBSTONES, VECTOR_IDS
-from culturekit.storage.digests import Manifest, describe_outputs, digest, read_manifest
-from culturekit.storage.tables import write_table
 
 IDENTITY = EncoderIdentity("tiny", "none", "1", "none", "float32", 4)
 

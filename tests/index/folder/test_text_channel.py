@@ -6,7 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culturekit.errors import ConfigError, UsageError
+from culturekit.core.errors import ConfigError, UsageError
+from culturekit.core.schemas import ARTIFACTS, CSPACE
+from culturekit.core.tables import write_table
+from culturekit.core.work import Work
 from culturekit.index.embedding.embedding_encoders import embed_texts
 from culturekit.index.folder.artifact_names import (
     TextTemplates,
@@ -16,9 +19,6 @@ from culturekit.index.folder.artifact_names import (
     text_templates,
     text_vectors,
 )
-from culturekit.records.schemas import ARTIFACTS, CSPACE
-from culturekit.records.work import Work
-from culturekit.storage.tables import write_table
 from tests.builders.counting_encoder import drawn, logged, register
 from tests.builders.spaces import candidates
 

@@ -7,17 +7,17 @@ import polars as pl
 import pytest
 from PIL import Image, PngImagePlugin
 
-from culturekit.errors import IntegrityError, UsageError
+from culturekit.core.engines import LocalEngine
+from culturekit.core.errors import IntegrityError, UsageError
+from culturekit.core.run import StageRun, run_stage
+from culturekit.core.schemas import DROPS, MATCHES, PROMPTS
+from culturekit.core.tables import read_table, write_table
 from culturekit.index.embedding.embed_table import EmbedSource, TextColumns
 from culturekit.index.folder.index_folder import open_index
 from culturekit.index.matching.comparison import MappingInputs, MappingOptions
 from culturekit.index.matching.match_batch import ChannelVectors
 from culturekit.index.search.search import searcher
-from culturekit.pipeline.steps.index_stages import map_stage
-from culturekit.pipeline.workers.engines import LocalEngine
-from culturekit.records.schemas import DROPS, MATCHES, PROMPTS
-from culturekit.stages.run import StageRun, run_stage
-from culturekit.storage.tables import read_table, write_table
+from culturekit.recipes.steps.index_stages import map_stage
 from tests.conftest import HeardProgress, stage_here
 from tests.index.matching.naive_matches import World, artifact_scores, naive_rows
 from tests.index.picture_world import ENCODER, PictureWorld, image_table, made_world, write_built, write_images

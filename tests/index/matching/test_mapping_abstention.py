@@ -4,12 +4,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
+from culturekit.core.schemas import CALIBRATION
+from culturekit.core.tables import read_table
 from culturekit.index.matching.calibration import equal_rows
 from culturekit.index.matching.comparison import MappingInputs, MappingOptions
 from culturekit.index.matching.match_batch import ChannelVectors
-from culturekit.records.schemas import CALIBRATION
-from culturekit.storage.tables import read_table
 from tests.index.matching.naive_matches import World, artifact_scores, naive_rows, unit
 from tests.index.matching.test_mapping import drops_of, in_memory, mapped, rows_of
 from tests.index.picture_world import ENCODER, PictureWorld, made_world, write_built

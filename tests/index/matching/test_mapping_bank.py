@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 from PIL import Image
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.index.encoder import Vectors
 from culturekit.index.matching.comparison import Adjustment, MappingInputs, MappingOptions
 from culturekit.index.matching.mapping import balance_of

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from culturekit.core.choices import Aggregate
 from culturekit.index.encoder import Vectors
 from culturekit.index.matching import match_batch as match_scope
 from culturekit.index.matching.match_batch import (
@@ -15,7 +16,6 @@ from culturekit.index.matching.match_batch import (
     ranked_by_blocks,
     scope_of,
 )
-from culturekit.records.choices import Aggregate
 from tests.index.matching.naive_matches import World, artifact_scores, made_world, naive_rows, unit
 
 EQUAL = {"image": 1.0, "text": 1.0}

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from culturekit.torch_places import mend_torchvision
+from culturekit.core.torch_places import mend_torchvision
 
 TINY: dict[str, Any] = {
     "embed_dim": 16,

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from PIL import Image
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.index.encoder import ENCODERS
 from culturekit.index.models.embedded_encoder import (
     EmbeddedEncoder,

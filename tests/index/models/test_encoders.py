@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from culturekit.errors import MissingDependency, UsageError
+from culturekit.core.errors import MissingDependency, UsageError
 from culturekit.index.encoder import ENCODERS
 from culturekit.index.models.letters_encoder import LettersEncoder
 

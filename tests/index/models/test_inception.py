@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from culturekit.errors import IntegrityError, UsageError
+from culturekit.core.errors import IntegrityError, UsageError
+from culturekit.core.registry import parse_spec
+from culturekit.core.torch_places import mend_torchvision
 from culturekit.index.encoder import ImageEncoder
-from culturekit.registry import parse_spec
-from culturekit.torch_places import mend_torchvision
 
 torch = pytest.importorskip("torch")
 safetensors = pytest.importorskip("safetensors.torch")

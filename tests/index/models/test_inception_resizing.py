@@ -5,8 +5,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy.ndimage import map_coordinates
 
+from culturekit.core.torch_places import mend_torchvision
 from culturekit.index.models.inception_encoder import Resizing, resized
-from culturekit.torch_places import mend_torchvision
 
 SIZES = [(64, 64), (299, 299), (400, 333), (30, 500), (1, 1), (598, 598), (300, 298)]
 

@@ -9,12 +9,12 @@ import pytest
 from numpy.typing import NDArray
 
 from culturekit.builders.captions.caption_files import ObjectsOptions, ObjectsReads, list_objects
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
+from culturekit.core.pictures.picture_files import encoded
+from culturekit.core.schemas import DROPS, OBJECTS
+from culturekit.core.tables import read_table
+from culturekit.core.work import Work
 from culturekit.index.models.object_detector import DETECTORS
-from culturekit.records.schemas import DROPS, OBJECTS
-from culturekit.records.work import Work
-from culturekit.storage.picture_files import encoded
-from culturekit.storage.tables import read_table
 from tests.builders.judging.test_image_judge import table
 
 pytest.importorskip("torch")

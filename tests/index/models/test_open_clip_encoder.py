@@ -12,10 +12,10 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from culturekit.errors import CultureKitError, IntegrityError, UsageError
+from culturekit.core.errors import CultureKitError, IntegrityError, UsageError
+from culturekit.core.torch_places import mend_torchvision
 from culturekit.index.encoder import ENCODERS, ImageEncoder, TextEncoder
 from culturekit.index.models.open_clip_encoder import PictureSettings, picture_settings
-from culturekit.torch_places import mend_torchvision
 from tests.index.models.open_clip_folders import tiny_folder
 
 torch = pytest.importorskip("torch")

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from culturekit.errors import IntegrityError, UsageError
+from culturekit.core.errors import IntegrityError, UsageError
+from culturekit.core.torch_places import mend_torchvision
 from culturekit.index.encoder import ENCODERS, ImageEncoder, TextEncoder
-from culturekit.torch_places import mend_torchvision
 
 pytest.importorskip("torch")
 mend_torchvision()

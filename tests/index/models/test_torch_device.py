@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culturekit.errors import MissingDependency, UsageError
+from culturekit.core.errors import MissingDependency, UsageError
+from culturekit.core.torch_places import chosen_device, chosen_dtype, needed_package
 from culturekit.index.encoder import Vectors
 from culturekit.index.models.torch_device import Batches, TorchOptions, usual_batch
-from culturekit.torch_places import chosen_device, chosen_dtype, needed_package
 
 torch: Any = pytest.importorskip("torch")
 

@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from culturekit.errors import MissingDependency, UsageError
+from culturekit.core.errors import MissingDependency, UsageError
 from culturekit.index.encoder import ENCODERS, ImageEncoder, TextEncoder, TooLong
 
 pytest.importorskip("torch")

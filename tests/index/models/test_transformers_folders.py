@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from culturekit.errors import CultureKitError, IntegrityError, UsageError
+from culturekit.core.errors import CultureKitError, IntegrityError, UsageError
 from culturekit.index.encoder import ENCODERS
 
 pytest.importorskip("torch")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from PIL import Image
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.index.models import transformers_pictures
 from culturekit.index.models.transformers_encoder import canonical
 from culturekit.index.models.transformers_pictures import patch_plan, picture_plan, shape_of

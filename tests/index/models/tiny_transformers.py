@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from culturekit.torch_places import needed_package
+from culturekit.core.torch_places import needed_package
 
 __all__ = ["MAKERS", "SIDE", "make_sentence", "packages"]
 

@@ -5,7 +5,7 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image, ImageFilter
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.index.raters.embedded_quality import noise
 from culturekit.index.raters.quality import SCORERS
 from tests.generation.simulated.simulated_models import model, portraits, wide_space

@@ -14,13 +14,13 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from culturekit.cli.app import app
-from culturekit.errors import IntegrityError, NothingScored, UsageError
+from culturekit.core.digests import read_manifest
+from culturekit.core.errors import IntegrityError, NothingScored, UsageError
+from culturekit.core.schemas import IMAGES, PROMPTS
+from culturekit.core.tables import write_table
+from culturekit.core.torch_places import mend_torchvision
 from culturekit.index.raters import quality as scoring
 from culturekit.index.raters.quality import SCORERS
-from culturekit.records.schemas import IMAGES, PROMPTS
-from culturekit.storage.digests import read_manifest
-from culturekit.storage.tables import write_table
-from culturekit.torch_places import mend_torchvision
 from tests.index.models.open_clip_folders import tiny_folder
 
 PROMPT = "a picture of Akara"

@@ -9,16 +9,16 @@ import polars as pl
 import pytest
 from numpy.typing import NDArray
 
-from culturekit.errors import IntegrityError, UsageError
-from culturekit.families.handles.inputs import ImageTables, PairFolders
-from culturekit.families.spread import PairOptions, PairReads, SpreadOptions, SpreadReads, pairs, spread
+from culturekit.core.digests import digest_file
+from culturekit.core.engines import LocalEngine
+from culturekit.core.errors import IntegrityError, UsageError
+from culturekit.core.registry import parse_spec
+from culturekit.core.run import run_stage
+from culturekit.core.torch_places import mend_torchvision
 from culturekit.index.spread.lpips_measure import LpipsMeasure, make
 from culturekit.index.weights.weight_conversion import convert_weights
-from culturekit.pipeline.workers.engines import LocalEngine
-from culturekit.registry import parse_spec
-from culturekit.stages.run import run_stage
-from culturekit.storage.digests import digest_file
-from culturekit.torch_places import mend_torchvision
+from culturekit.scores.inputs import ImageTables, PairFolders
+from culturekit.scores.spread import PairOptions, PairReads, SpreadOptions, SpreadReads, pairs, spread
 from tests.conftest import HeardProgress
 from tests.index.spread.test_picture_spread import drawn
 

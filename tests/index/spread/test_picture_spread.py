@@ -10,13 +10,13 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from culturekit.defaults import BATCHES_PER_SHARD
+from culturekit.core.defaults import BATCHES_PER_SHARD
+from culturekit.core.digests import digest_file
+from culturekit.core.schemas import IMAGES, PAIR_DISTANCES
+from culturekit.core.tables import write_table
+from culturekit.core.work import Work
 from culturekit.index.spread.picture_spread import PAIR_MEASURES, measure_spread
-from culturekit.records.schemas import IMAGES, PAIR_DISTANCES
-from culturekit.records.work import Work
-from culturekit.storage.digests import digest_file
-from culturekit.storage.tables import write_table
-from tests.metrics.scoring.picture_tables import image_table
+from tests.scores.picture_tables import image_table
 
 
 class Brightness:

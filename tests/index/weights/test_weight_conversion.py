@@ -16,10 +16,10 @@ import pytest
 from typer.testing import CliRunner
 
 from culturekit.cli.app import app
-from culturekit.errors import CultureKitError, IntegrityError, UsageError
+from culturekit.core.errors import CultureKitError, IntegrityError, UsageError
+from culturekit.core.model_files import read_header
 from culturekit.index.weights.known_weights import recognised
 from culturekit.index.weights.weight_conversion import ConvertedWeights, convert_weights, known_kind
-from culturekit.storage.model_files import read_header
 
 torch = pytest.importorskip("torch")
 safetensors = pytest.importorskip("safetensors.torch")

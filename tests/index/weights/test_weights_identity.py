@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culturekit.errors import CultureKitError, IntegrityError, UsageError
+from culturekit.core.errors import CultureKitError, IntegrityError, UsageError
+from culturekit.core.model_files import check_safetensors
 from culturekit.index.weights.weights_identity import ModelFolder, find_model, weight_files
-from culturekit.storage.model_files import check_safetensors
 
 
 def safetensors(values: bytes, **changed: Any) -> bytes:

@@ -11,12 +11,12 @@ import polars as pl
 import pytest
 import zstandard
 
+from culturekit.core.atomic import clear_folder
+from culturekit.core.schemas import ITEMS
+from culturekit.core.tables import read_table
+from culturekit.core.work import Outcome, Work
 from culturekit.kg.dump import read_dump
 from culturekit.kg.dump.ingest import IngestOptions, ingest
-from culturekit.records.schemas import ITEMS
-from culturekit.records.work import Outcome, Work
-from culturekit.storage.atomic import clear_folder
-from culturekit.storage.tables import read_table
 from tests.conftest import HeardProgress, HereEngine
 
 __all__ = ["FORMS", "array", "cut", "cut_small", "entity", "ingested", "packed"]

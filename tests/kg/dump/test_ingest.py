@@ -6,16 +6,16 @@ import numpy as np
 import polars as pl
 import pytest
 
-from culturekit.errors import IntegrityError, UsageError
+from culturekit.core.errors import IntegrityError, UsageError
+from culturekit.core.package_data import shipped
+from culturekit.core.schemas import ITEMS, STATEMENTS
+from culturekit.core.tables import read_table
+from culturekit.core.work import Work
 from culturekit.kg.concepts import COUNTRY_PROPERTIES, EDGE_PROPERTIES, mask_of
 from culturekit.kg.dump import entities as item_batches
 from culturekit.kg.dump.ingest import IngestOptions, ingest, read_redirects
 from culturekit.kg.dump.read_dump import read_line
 from culturekit.kg.store import load_graph
-from culturekit.records.schemas import ITEMS, STATEMENTS
-from culturekit.records.work import Work
-from culturekit.storage.package_data import shipped
-from culturekit.storage.tables import read_table
 
 SAMPLE = shipped("kg/sample/wikidata-sample.json.gz")
 

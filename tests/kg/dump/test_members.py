@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from culturekit.errors import IntegrityError, MissingDependency, UsageError
+from culturekit.core.errors import IntegrityError, MissingDependency, UsageError
 from culturekit.kg.dump.members import read_chunks
 from tests.kg.dump.dumps import packed
 

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from culturekit.errors import CultureKitError, IntegrityError
+from culturekit.core.atomic import clear_folder
+from culturekit.core.errors import CultureKitError, IntegrityError
+from culturekit.core.work import Work
 from culturekit.kg.dump import dump_runs
 from culturekit.kg.dump.cut_lines import CutLines
 from culturekit.kg.dump.ingest import IngestOptions, ingest
 from culturekit.kg.dump.members import Chunk
-from culturekit.records.work import Work
-from culturekit.storage.atomic import clear_folder
 from tests.conftest import HeardProgress, HereEngine
 from tests.kg.dump.dumps import FORMS, array, cut, cut_small, entity, ingested, packed
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from culturekit.errors import IntegrityError
+from culturekit.core.errors import IntegrityError
+from culturekit.core.schemas import STARTS
+from culturekit.core.tables import read_table
 from culturekit.kg.dump import read_dump as read_line
-from culturekit.records.schemas import STARTS
-from culturekit.storage.tables import read_table
 from tests.kg.dump.dumps import FORMS, array, cut, cut_small, ingested, packed
 
 PLACES = [3_000, 9_001, 15_000]

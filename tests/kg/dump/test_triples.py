@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 from rdflib import RDFS, SKOS, BNode, Graph, Literal, URIRef
 
-from culturekit.errors import IntegrityError
+from culturekit.core.errors import IntegrityError
+from culturekit.core.schemas import STARTS, STATEMENTS
+from culturekit.core.tables import read_table
 from culturekit.kg.dump.entities import ENTITY_STATEMENTS, Item, Malformed
 from culturekit.kg.dump.read_dump import read_line
 from culturekit.kg.dump.triples import triples_decoder
-from culturekit.records.schemas import STARTS, STATEMENTS
-from culturekit.storage.tables import read_table
 from tests.kg.dump.dumps import cut, cut_small, ingested, packed
 from tests.kg.dump.truthy import truthy_documents, truthy_lines
 

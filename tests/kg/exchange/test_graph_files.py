@@ -10,7 +10,8 @@ import rdflib
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from culturekit.errors import UsageError
+from culturekit.core.choices import GraphDirection, GraphFormat
+from culturekit.core.errors import UsageError
 from culturekit.kg.exchange.graph_files import (
     SUFFIXES,
     form_of,
@@ -21,7 +22,6 @@ from culturekit.kg.exchange.graph_files import (
     read_triples,
 )
 from culturekit.kg.inspection.neighbourhood import Neighbour, Neighbourhood, StatedEdge, neighbourhood
-from culturekit.records.choices import GraphDirection, GraphFormat
 from tests.effort import examples
 from tests.kg.worlds import Said, make_graph
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from rdflib import Graph
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.kg.exchange.graph_files import rdf_graph, read_triples
 from culturekit.kg.exchange.graph_query import ask_graph
 from culturekit.kg.inspection.neighbourhood import neighbourhood

@@ -8,14 +8,14 @@ import networkx
 import polars as pl
 import pytest
 
-from culturekit.errors import UsageError
+from culturekit.core.choices import GraphFormat
+from culturekit.core.errors import UsageError
+from culturekit.core.schemas import ITEMS, STATEMENTS
+from culturekit.core.tables import read_table
+from culturekit.core.work import Work
 from culturekit.kg.exchange.graph_files import SUFFIXES, from_networkx, graph_file, import_graph
 from culturekit.kg.inspection.explain import explain
 from culturekit.kg.inspection.neighbourhood import neighbourhood
-from culturekit.records.choices import GraphFormat
-from culturekit.records.schemas import ITEMS, STATEMENTS
-from culturekit.records.work import Work
-from culturekit.storage.tables import read_table
 from tests.conftest import HeardProgress, HereEngine
 from tests.kg.worlds import Said, concept_of, make_graph
 

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pytest
 from PIL import Image
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.kg.exchange.path_drawing import HEIGHT, WIDTH, draw_paths, drawing_of, png_of, svg_of
 from culturekit.kg.inspection.explain import Explanation, explain
 from tests.kg.worlds import Said, concept_of, make_graph

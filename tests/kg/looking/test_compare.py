@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
+from culturekit.core.schemas import CANDIDATES, DIFF
+from culturekit.core.tables import read_table, write_table
 from culturekit.kg.inspection.compare import compare, diff_graphs, diff_totals
-from culturekit.records.schemas import CANDIDATES, DIFF
-from culturekit.storage.tables import read_table, write_table
 from tests.effort import examples
 from tests.kg.worlds import Said, make_graph
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.kg.concepts import Concept, load_concept
 from culturekit.kg.inspection.explain import Explanation, explain
 from culturekit.kg.inspection.text import explain_lines

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.kg.concepts import Concept, Exclusions, load_concept, with_hops
 from culturekit.kg.inspection.explain import explain
 from culturekit.kg.inspection.preview import Preview, PreviewOptions, preview

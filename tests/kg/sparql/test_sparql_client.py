@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from rdflib import RDFS, Graph, Literal, URIRef
 
-from culturekit.errors import UpstreamUnavailable, UsageError
+from culturekit.core.errors import UpstreamUnavailable, UsageError
 from culturekit.kg.sparql.sparql_client import SparqlClient
 from culturekit.kg.web.pinned_connection import address_of, check_url, connect_to
 from tests.builders.answering import slept

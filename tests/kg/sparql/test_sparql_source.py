@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from rdflib import Graph
 from rdflib.plugins.sparql import prepareQuery
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
+from culturekit.core.package_data import shipped
+from culturekit.core.work import Outcome, Work
 from culturekit.kg.concepts import Concept, Exclusions, Root, load_concept
 from culturekit.kg.dump.ingest import IngestOptions, ingest
 from culturekit.kg.sparql import sparql_queries, sparql_source
@@ -22,8 +24,6 @@ from culturekit.kg.sparql.sparql_client import SparqlClient
 from culturekit.kg.sparql.sparql_source import extract_from_endpoint
 from culturekit.kg.walk.extract import extract
 from culturekit.kg.web.polite_source import AT_ONCE
-from culturekit.records.work import Outcome, Work
-from culturekit.storage.package_data import shipped
 from tests.builders.answering import slept
 from tests.conftest import HeardProgress, HereEngine
 from tests.effort import examples

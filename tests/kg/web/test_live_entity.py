@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from culturekit.errors import UpstreamUnavailable, UsageError
+from culturekit.core.errors import UpstreamUnavailable, UsageError
 from culturekit.kg.dump.entities import Item, decode
 from culturekit.kg.web.live_entity import live_entity, read_entity
 from tests.builders.answering import Said, answering, slept

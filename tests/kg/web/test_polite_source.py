@@ -2,7 +2,7 @@ import threading
 
 import pytest
 
-from culturekit.errors import UpstreamUnavailable, UsageError
+from culturekit.core.errors import UpstreamUnavailable, UsageError
 from culturekit.kg.web import polite_source
 from culturekit.kg.web.pinned_connection import PinnedConnection
 from culturekit.kg.web.polite_source import AT_ONCE, MAX_BYTES, Pace, PoliteSource

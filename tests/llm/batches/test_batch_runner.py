@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from culturekit.errors import BudgetReached, UpstreamUnavailable, UsageError
+from culturekit.core.errors import BudgetReached, UpstreamUnavailable, UsageError
 from culturekit.llm.batch_runner import answer_batch
 from culturekit.llm.batches import BatchLimits, BatchResult, Job
 from culturekit.llm.client import Failure, FailureKind, Rate, Request

@@ -1,6 +1,6 @@
 import pytest
 
-from culturekit.errors import IntegrityError
+from culturekit.core.errors import IntegrityError
 from culturekit.llm.batches import BodyPress, JobBook, Phase, Planned
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from culturekit.errors import MissingDependency, UsageError
+from culturekit.core.errors import MissingDependency, UsageError
 from culturekit.llm.clients.client_options import RemoteOptions
 from culturekit.llm.endpoints import OPENAI, check_base_url, is_loopback, is_official, normal_base_url
 

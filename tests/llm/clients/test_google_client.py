@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from culturekit.errors import MissingDependency, UsageError
+from culturekit.core.errors import MissingDependency, UsageError
 from culturekit.llm.client import Failure
 from culturekit.llm.clients import gemini_api
 from culturekit.llm.clients.client_options import GoogleOptions

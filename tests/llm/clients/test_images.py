@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image as Picture
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
+from culturekit.core.pictures.picture_reading import ReadPicture, picture_from
 from culturekit.llm.client import Image
 from culturekit.llm.clients.images import image_of
-from culturekit.storage.picture_reading import ReadPicture, picture_from
 
 
 def encoded(picture: Picture.Image, kind: str = "PNG", **options: object) -> bytes:

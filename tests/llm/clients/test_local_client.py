@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from culturekit.errors import MissingDependency, UsageError
+from culturekit.core.errors import MissingDependency, UsageError
+from culturekit.core.torch_places import mend_torchvision
 from culturekit.llm.client import Client, Failure
 from culturekit.llm.clients.local_client import LocalClient
-from culturekit.torch_places import mend_torchvision
 from tests.llm.questions import client, picture, question, send
 
 HAS_MODELS = all(importlib.util.find_spec(name) for name in ("torch", "transformers"))

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from culturekit.builders.judging.image_judge import WeighOptions, WeighReads, vqa_request
+from culturekit.core.digests import digest_bytes
+from culturekit.core.schemas import JUDGMENTS
+from culturekit.core.tables import read_table
+from culturekit.core.work import Work
 from culturekit.llm.client import Image
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.clients.local_model import LocalModel, distinct
-from culturekit.records.schemas import JUDGMENTS
-from culturekit.records.work import Work
-from culturekit.storage.digests import digest_bytes
-from culturekit.storage.tables import read_table
 from tests.builders.judging.asked import weigh_images
 from tests.builders.judging.test_image_judge import png, table
 from tests.builders.judging.test_question_graph import prompts

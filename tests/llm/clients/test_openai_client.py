@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culturekit.errors import MissingDependency, UsageError
+from culturekit.core.digests import canonical_json
+from culturekit.core.errors import MissingDependency, UsageError
 from culturekit.llm.client import Failure, Usage, for_storage
 from culturekit.llm.engine import AskEngine, AskOptions
 from culturekit.llm.journal import Journal
 from culturekit.llm.journal_file import key_of
 from culturekit.llm.ledger import latest_exchanges
-from culturekit.storage.digests import canonical_json
 from tests.llm.listening import Listening, listening
 from tests.llm.questions import Verdict, client, picture, question, send, sent
 from tests.llm.server import Fault, Rule, RunningServer, Script, running_server

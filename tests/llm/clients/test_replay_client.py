@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from culturekit.errors import ConfigError, IntegrityError, UsageError
+from culturekit.core.errors import ConfigError, IntegrityError, UsageError
 from culturekit.llm.client import FreeClient, Reply, Request
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.journal import Journal

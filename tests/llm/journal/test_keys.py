@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from culturekit.core.digests import canonical_json
+from culturekit.core.stage_folder import Staging
+from culturekit.core.work import Work
 from culturekit.llm.client import Identity, Image, Outgoing, Request
 from culturekit.llm.journal import run_tag
 from culturekit.llm.journal_file import key_of
-from culturekit.records.work import Work
-from culturekit.storage.digests import canonical_json
-from culturekit.storage.stage_folder import Staging
-from tests.storage.test_stage_folder import finish
+from tests.core.test_stage_folder import finish
 
 
 def test_a_run_keeps_its_tag_through_kills_and_the_next_has_another(tmp_path: Path) -> None:

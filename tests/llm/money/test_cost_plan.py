@@ -6,6 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from culturekit.core.digests import canonical_json
+from culturekit.core.stage import Left
 from culturekit.llm.client import Identity, Outgoing, Rate, Reply, Request, Usage
 from culturekit.llm.cost_plan import (
     LEAST_SHARED,
@@ -21,8 +23,6 @@ from culturekit.llm.journal_file import Entry, Reading, key_of
 from culturekit.llm.ledger import Spent, read_spending
 from culturekit.llm.rows import REPAIR_MARK, WORDING
 from culturekit.llm.usage import estimate, input_bound
-from culturekit.stages.stage import Left
-from culturekit.storage.digests import canonical_json
 from tests.llm.fake_client import questions
 
 IDENTITY = Identity("openai", "https://api.openai.com/v1", "chat", "gpt-4o-mini")

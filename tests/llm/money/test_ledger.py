@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.llm.client import Rate, Usage
 from culturekit.llm.journal import Journal
 from culturekit.llm.journal_file import Entry, Mode, Reading

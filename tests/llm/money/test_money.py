@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from culturekit.errors import MissingDependency, UsageError
+from culturekit.core.errors import MissingDependency, UsageError
 from culturekit.llm.client import Identity, Rate, Usage
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.prices import (

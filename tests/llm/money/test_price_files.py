@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from culturekit.errors import ConfigError, UpstreamUnavailable, UsageError
+from culturekit.core.errors import ConfigError, UpstreamUnavailable, UsageError
 from culturekit.llm import prices
 from culturekit.llm.client import Identity
 from culturekit.llm.clients.clients import CLIENTS

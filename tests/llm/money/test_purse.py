@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from culturekit.errors import BudgetReached
+from culturekit.core.digests import JOURNAL
+from culturekit.core.errors import BudgetReached
 from culturekit.llm.client import Quota, Rate, Reply, Usage
 from culturekit.llm.engine import AskEngine, AskOptions, Pass
 from culturekit.llm.journal import Journal
@@ -27,7 +28,6 @@ from culturekit.llm.ledger import (
 from culturekit.llm.purse import Purse, remember_rate
 from culturekit.llm.rows import Answered, Question, Row
 from culturekit.llm.usage import Budget, Counts, dollars, input_bound, picodollars
-from culturekit.storage.digests import JOURNAL
 from tests.conftest import HeardProgress
 from tests.llm.fake_client import FakeClient, answer_for, questions
 from tests.llm.journal.test_journal import entry

@@ -3,7 +3,7 @@ from unittest import mock
 
 import pytest
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.llm.client import Identity, Rate, Usage
 from culturekit.llm.journal import Journal
 from culturekit.llm.journal_file import Entry, Reading

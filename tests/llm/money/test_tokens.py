@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from culturekit.core.digests import canonical_json
 from culturekit.llm.client import Identity, Image, Outgoing
 from culturekit.llm.usage import estimate, image_bound, image_estimate, input_bound
-from culturekit.storage.digests import canonical_json
 
 OPENAI = "https://api.openai.com/v1"
 

@@ -14,7 +14,7 @@ import pytest
 from msgspec import Meta
 from pydantic import BaseModel
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.llm.reading.schema_checks import TARGETS, Target
 from culturekit.llm.reading.schemas import check_shape, response_format, schema_of
 

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from rich.pretty import pretty_repr
 
-from culturekit.errors import MissingDependency, UsageError
+from culturekit.core.errors import MissingDependency, UsageError
 from culturekit.llm.untrusted.redaction import Secret, key_from_environment, redact, resolve_key
 
 CANARY = "canary-5f0c1e77aa"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.llm.untrusted.hidden_characters import HIDDEN
 from culturekit.llm.untrusted.untrusted import LONGEST_TEXT, LongText, cleaned, strip_hidden, user_message
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics as sklearn
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.metrics import DimensionScore, align, align_detail, hallucination, hallucination_detail
 from tests.metrics.ahead.descriptor_oracle import align_by_pairs, hal_by_pairs, random_image
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sklearn.metrics.pairwise import cosine_similarity
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.metrics import BestMatches, PhraseLists, align, best_matches, normalise_phrase, phrase_lists
 from culturekit.metrics.ahead.matching import NOTHING_SAID
 

@@ -11,10 +11,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from culturekit.families.ahead import AheadInput, AheadOptions, score_ahead
+from culturekit.core.schemas import DESCRIPTORS, IMAGES, JUDGMENTS, PROMPTS
 from culturekit.metrics import align, hallucination, semantic_diversity
-from culturekit.records.schemas import DESCRIPTORS, IMAGES, JUDGMENTS, PROMPTS
-from tests.metrics.scoring.ahead_world import image_row, judgment_row
+from culturekit.scores.ahead import AheadInput, AheadOptions, score_ahead
+from tests.scores.ahead_world import image_row, judgment_row
 
 TAU = 0.52
 FIVE = ("setting", "objects", "attire", "interaction", "spatial")

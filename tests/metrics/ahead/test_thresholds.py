@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.metrics import DEFAULT_TAU, PUBLISHED_TAUS, align, calibrate_tau
 
 RNG = np.random.default_rng(5)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import entropy
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.metrics import align, descriptor_diversity, semantic_diversity
 from tests.metrics.ahead.descriptor_oracle import ddiv_by_pairs, random_image, sdiv_by_pairs
 

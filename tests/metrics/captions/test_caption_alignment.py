@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sklearn.metrics.pairwise import cosine_similarity
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.metrics import C3Alignment, alignment_c3, keep_best
 from culturekit.metrics.captions import STRATEGIES
 

@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 from numpy.typing import NDArray
 
+from culturekit.core.schemas import AUDITS, MATCHES
 from culturekit.metrics.corrected import audit_sampling as audit_forecast
 from culturekit.metrics.corrected import imputed_prompts
-from culturekit.records.schemas import AUDITS, MATCHES
 
 CONTINENT = {"JP": "Asia", "IN": "Asia", "FR": "Europe", "IT": "Europe", "NG": "Africa", "US": "America"}
 COUNTRIES = tuple(sorted(CONTINENT))

@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 from numpy.typing import NDArray
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.metrics import audit_sample, vendi_corrected
 from culturekit.metrics.corrected.audited_counts import RaterModel
 from culturekit.metrics.corrected.corrected_diversity import (

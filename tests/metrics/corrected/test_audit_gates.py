@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.metrics import audit_sample, vendi_corrected
 from culturekit.metrics.corrected.audit_gates import (
     ANCHORED,

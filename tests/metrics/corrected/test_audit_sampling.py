@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.metrics import audit_sample
 from tests.metrics.corrected.audits_by_hand import matches_of
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.metrics import rater_model
 from culturekit.metrics.corrected.audited_counts import added_distance, doubt_of
 

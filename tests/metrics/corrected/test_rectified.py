@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import gamma, norm
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.metrics import audit_sample, vendi_corrected
 from culturekit.metrics.corrected.expected_diversity import expected_diversity
 from culturekit.metrics.corrected.imputed_prompts import Findings, ImageLabels, drawn_labels, drawn_tables, impute

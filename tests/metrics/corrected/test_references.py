@@ -3,7 +3,7 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.metrics import homogeneity_test, vendi_batches, vendi_corrected
 from culturekit.metrics.corrected.audited_counts import audited_counts
 from culturekit.metrics.corrected.references import confusion_of, shares_by_em, skewed_limits

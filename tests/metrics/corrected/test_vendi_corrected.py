@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.metrics import audit_sample, vendi, vendi_batches, vendi_corrected
 from culturekit.metrics.corrected.audited_counts import NONE, audited_counts
 from tests.metrics.corrected.audits_by_hand import CONTINENT, COUNTRIES, audits_of, mapped_with_error, matches_of

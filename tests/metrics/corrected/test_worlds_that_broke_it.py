@@ -3,7 +3,7 @@
 Others stand where their rule is tested: even draws in test_audit_sampling; answers without an artifact, raters who
 disagree, few answers and audits of a part of the images in test_audit_gates; pictures of nothing and references in
 test_references; countries outside the space, one label and its lower end in test_rectified; one rater in
-tests/families/test_corrected.
+tests/scores/test_corrected.
 """
 
 import numpy as np
@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from numpy.typing import NDArray
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.metrics import audit_sample, vendi_corrected
 from culturekit.metrics.corrected.audit_gates import ANCHORED, MOST_UNPLACED, UNSEEN_LISTS, anchoring_seen, marks_of
 from culturekit.metrics.corrected.audited_counts import audited_counts

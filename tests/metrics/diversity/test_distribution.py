@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from sklearn.metrics.pairwise import cosine_similarity
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.metrics import distribution, mean_cosine, vendi
 
 LABELS = [("Asia", "JP", "Sushi"), ("Asia", "JP", "sushi "), ("Asia", "IN", "dosa"), (None, None, None)]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.metrics import QVS, STANDARD_KERNELS, qvs, vendi
 
 LABELS = [("Asia", "JP", "sushi"), ("Asia", "IN", "dosa"), ("Africa", "NG", "jollof"), ("Africa", "NG", "jollof")]

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.metrics import Interval, vendi, vendi_batches, vendi_jackknife, vendi_rarefied
 
 SHARES = np.array([0.5, 0.25, 0.15, 0.1])

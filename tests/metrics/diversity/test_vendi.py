@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from vendi_score import vendi as vendi_score
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.metrics import STANDARD_KERNELS, vendi
 from culturekit.metrics.diversity.kernel_diversity import vendi_features
 from culturekit.metrics.diversity.labels import Missing

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from numpy.typing import NDArray
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.metrics import STANDARD_KERNELS, vendi, vendi_batches
 from culturekit.metrics.diversity.batch_diversity import cut_batches, signatures_of
 from culturekit.metrics.diversity.labels import Missing

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from vendi_score import vendi as vendi_score
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.metrics import vendi, vendi_features, vendi_kernel
 
 ORDERS = (0.2, 0.9, 1.0, 1.01, 2.0, 7.0, math.inf)

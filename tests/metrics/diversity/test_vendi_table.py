@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.metrics import STANDARD_KERNELS, vendi, vendi_table
 from culturekit.metrics.diversity.labels import Missing, classes_of, combined, label_classes
 from tests.metrics.diversity.dense_oracle import crossing_codes, nested_codes

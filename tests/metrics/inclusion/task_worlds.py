@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from culturekit.records.schemas import TASK1, TASK2
+from culturekit.core.schemas import TASK1, TASK2
 
 HEAD = "img_path,object,region,annotator_id,annotator_loc,annotation_result"
 

@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.metrics import drop_unreliable
 from tests.metrics.inclusion.task_worlds import judgement, task1, task2
 

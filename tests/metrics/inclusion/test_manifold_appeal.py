@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.metrics import appeal_and_similarity, appeal_in_manifold, in_manifold, squared_radii
 from tests.metrics.inclusion.task_worlds import drawn_task1, judgement, task1
 

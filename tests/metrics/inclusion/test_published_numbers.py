@@ -7,7 +7,7 @@ from culturekit.metrics.inclusion.region_rates import LEAST_KAPPA
 from culturekit.metrics.inclusion.task2_files import LEAST_ACCURACY
 from culturekit.metrics.inclusion.triplet_distances import COMBOS, OF_HUNDRED
 from culturekit.metrics.realism.clip_scores import PRESENCE_THRESHOLDS
-from culturekit.pipeline.steps.inclusion_stages import TripletOptions
+from culturekit.recipes.inclusion.stages import TripletOptions
 
 KAPPAS = {
     "External search": 0.91, "People": 0.80, "Nature & natural world": 0.77, "Feature-based representation": 0.76,

@@ -5,7 +5,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.metrics import consistency_and_representation, in_region_rates, read_task2
 from tests.metrics.inclusion.task_worlds import drawn_task2, line, task2, write_csv
 

@@ -7,9 +7,9 @@ import polars as pl
 import pytest
 from statsmodels.stats import inter_rater
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
+from culturekit.core.schemas import SURVEY_CODES
 from culturekit.metrics import Themes, survey_themes
-from culturekit.records.schemas import SURVEY_CODES
 
 PLACES = ("Africa", "Europe", "Africa", "SouthEastAsia", "Europe", "Africa")
 

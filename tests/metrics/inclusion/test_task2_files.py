@@ -5,10 +5,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.errors import IntegrityError, UsageError
+from culturekit.core.errors import IntegrityError, UsageError
+from culturekit.core.schemas import DROPS, TASK2
 from culturekit.metrics import Task2File, read_task2, read_task2_file
 from culturekit.metrics.inclusion.task2_files import LONGEST_RESULT, parse_result
-from culturekit.records.schemas import DROPS, TASK2
 from tests.metrics.inclusion.task_worlds import HEAD, line, write_csv
 
 YES = "{'match': 'ym', 'obj': ['af', 'eu'], 'geo': ['na']}"

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from statsmodels.stats import inter_rater
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.metrics import task2_agreement, triplet_agreement
 from tests.metrics.inclusion.task_worlds import drawn_task1, drawn_task2, judgement, task1, task2
 

@@ -7,9 +7,9 @@ import polars as pl
 import pytest
 from scipy.spatial.distance import cdist
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
+from culturekit.core.schemas import TRIPLETS
 from culturekit.metrics import ImageSet, image_set, triplet_distance, triplets
-from culturekit.records.schemas import TRIPLETS
 
 OBJECTS = ("bag", "car", "cooking pot", "dog", "plate of food", "storefront")
 REGIONS = ("Africa", "Europe", "Southeast Asia")

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.distance import sqeuclidean
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.metrics import closer_rates, triplet_distance
 from culturekit.metrics.inclusion.triplet_distances import closer_choices
 from tests.metrics.inclusion.task_worlds import drawn_task1, judgement, task1

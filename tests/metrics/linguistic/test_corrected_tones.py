@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.metrics import CorrectedTones, corrected_tones
 from culturekit.metrics.linguistic.tone_histograms import Limits
 

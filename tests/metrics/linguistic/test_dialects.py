@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import permutation_test, ttest_rel
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.metrics import dialect_gap
 
 TABLE_1 = {

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.metrics import likert_table, relevance_rates
 
 Answer = tuple[str, str, str, float | None]

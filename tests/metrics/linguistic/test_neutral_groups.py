@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.metrics import NeutralSpread, neutral_similarity, neutral_spread
 
 PRINTED = {"minDALL-E": (0.0415, 0.0169), "Stable Diffusion": (0.0413, 0.0129), "Midjourney": (0.0519, 0.0139)}

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.metrics import MONK_TONES, SkinTone, Spread, nearest_tone, skin_tone, tone_histogram, tone_spread
 from culturekit.metrics.linguistic import picture_tones
 from culturekit.metrics.linguistic.picture_tones import DETECTORS, TONE_WARNINGS

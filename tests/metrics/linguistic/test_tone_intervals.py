@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import t
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.metrics import tone_spread, tone_spread_interval
 from culturekit.metrics.linguistic.tone_histograms import SpreadKind
 

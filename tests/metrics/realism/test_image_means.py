@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.metrics import balanced_sample, clustered_share, interval, neighbourhoods
 from culturekit.metrics.realism.manifolds import coverage_interval, mean_interval, share_interval
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from prdc import compute_prdc
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.metrics import PRDC, Neighbourhoods, in_manifold, neighbourhoods, prdc, squared_radii, unduplicated
 from culturekit.metrics.realism import features as distances
 from culturekit.metrics.realism.features import block_bound, clouds, exact_squares, rough_squares

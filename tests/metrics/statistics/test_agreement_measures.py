@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn import metrics as sklearn_metrics
 from statsmodels.stats import inter_rater
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.metrics import (
     cohen_kappa,
     fleiss_kappa,

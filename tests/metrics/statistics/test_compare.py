@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.metrics import Comparison, compare, compare_models, holm
 from culturekit.metrics.statistics.comparisons import compare_over_countries
 from culturekit.metrics.statistics.intervals import Target

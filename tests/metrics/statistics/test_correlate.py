@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.metrics import correlate
 from culturekit.metrics.statistics.correlations import CORRELATIONS, Correlation
 

@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from culturekit.families.agreement import cohen_of, drawn_statistics, statistics_of
 from culturekit.metrics import correlate
 from culturekit.metrics.statistics import intervals as draws
 from culturekit.metrics.statistics.chance_corrected import LEVELS, Level, counts_of, drawn_cohen
 from culturekit.metrics.statistics.correlations import CORRELATIONS, STATISTICS, Correlation, bootstrap, many_draws
 from culturekit.metrics.statistics.intervals import clustered, times_drawn
+from culturekit.scores.agreement import cohen_of, drawn_statistics, statistics_of
 
 Table = NDArray[np.float64]
 

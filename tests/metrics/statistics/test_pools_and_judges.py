@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.metrics import (
     JudgeCalibration,
     PoolDivergence,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats import inter_rater
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.metrics import cohen_kappa
 from culturekit.metrics.statistics.chance_corrected import equal_share, kappa_interval
 

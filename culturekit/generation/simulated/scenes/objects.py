@@ -9,6 +9,8 @@ from typing import Annotated, Any
 import msgspec
 import numpy as np
 
+from culturekit.core.digests import canonical_json
+from culturekit.core.registry import Spec
 from culturekit.generation.backend import Failure, ImageBackend, ImageReply, ImageRequest, Picture, Pixels
 from culturekit.generation.linguistic_lists import shipped_places
 from culturekit.generation.simulated.render import (
@@ -29,8 +31,6 @@ from culturekit.generation.simulated.scenes.scenes_backend import (
     read_dial,
     world,
 )
-from culturekit.registry import Spec
-from culturekit.storage.digests import canonical_json
 
 LOOKS = ("objects", "background")
 """The dimensions in which a region has a look: of the object, and of what is around it."""

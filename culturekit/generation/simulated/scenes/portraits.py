@@ -12,13 +12,13 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from culturekit.errors import UsageError
+from culturekit.core.choices import MONK_SWATCHES
+from culturekit.core.digests import canonical_json
+from culturekit.core.errors import UsageError
+from culturekit.core.registry import Spec
 from culturekit.generation.backend import Failure, ImageBackend, ImageReply, ImageRequest, Picture, Pixels
 from culturekit.generation.linguistic_lists import article, lists
 from culturekit.generation.simulated.scenes.scenes_backend import read_dial
-from culturekit.records.choices import MONK_SWATCHES
-from culturekit.registry import Spec
-from culturekit.storage.digests import canonical_json
 
 # What a prompt of the recipe `linguistic` asks for, read from its text, and the label that a picture carries.
 

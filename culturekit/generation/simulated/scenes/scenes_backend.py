@@ -12,7 +12,11 @@ import msgspec
 import numpy as np
 from pydantic import Field
 
-from culturekit.errors import UsageError
+from culturekit.core.digests import canonical_json
+from culturekit.core.errors import UsageError
+from culturekit.core.package_data import shipped
+from culturekit.core.registry import Spec
+from culturekit.core.yaml_source import StrictModel, load_model
 from culturekit.generation.backend import Failure, ImageBackend, ImageReply, ImageRequest, Picture, Pixels
 from culturekit.generation.simulated.render import (
     BORDER_NUMBERS,
@@ -33,10 +37,6 @@ from culturekit.generation.simulated.render import (
     to_pixels,
 )
 from culturekit.generation.simulated.render import Field as Canvas
-from culturekit.registry import Spec
-from culturekit.storage.digests import canonical_json
-from culturekit.storage.package_data import shipped
-from culturekit.storage.yaml_source import StrictModel, load_model
 
 # The simulated world of activities: what a scene shows by its country, its category and its activity.
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from culturekit.errors import UsageError
+from culturekit.core.errors import UsageError
 from culturekit.generation.backend import BACKENDS, Failure, ImageRequest, Picture
 from culturekit.generation.simulated.scenes.scenes_backend import DIMENSIONS, read_dial, scene_of, world
 from culturekit.kg.countries import countries

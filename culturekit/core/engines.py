@@ -1,0 +1,641 @@
+"""The engines that culturekit knows by name: who works on the shards of a stage."""
+
+import multiprocessing
+import os
+import platform
+import signal
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from multiprocessing import resource_tracker
+from multiprocessing.connection import Connection, wait
+from multiprocessing.reduction import ForkingPickler
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar
+from uuid import uuid4
+
+from culturekit.core.atomic import outside_failure, system_error
+from culturekit.core.errors import CultureKitError, UpstreamUnavailable, UsageError
+from culturekit.core.heaps import settle_heaps
+from culturekit.core.plugins import Contract, Plugin
+from culturekit.core.registry import Entry, Registry, Spec
+from culturekit.core.work import Engine
+from culturekit.version import VERSION, install_line
+
+# What a worker on another machine must share with the one who asks: versions, folders, and that one still asks.
+#
+# The asker puts a marker file into the folder that it writes to. Before an item, a worker makes sure that it reads
+# the same marker there. When the asker is gone, so is the marker, and items that are left do nothing.
+
+PACKAGES = ("distributed", "numpy", "open_clip_torch", "pillow", "polars", "scipy", "torch", "transformers")
+"""What may decide bytes, and what carries them."""
+
+PATIENCE = 30.0
+"""Seconds until a file that another machine wrote must be seen; shared file systems remember for a while what was
+not there."""
+
+
+@dataclass(frozen=True, slots=True)
+class SharedGround:
+    """What all workers share: the folder where the command runs, the marker in the one it writes to, versions.
+
+    `patience` is how many seconds a worker looks for the marker.
+    """
+
+    folder: Path
+    marker: Path
+    token: str
+    versions: tuple[tuple[str, str], ...]
+    patience: float = PATIENCE
+
+
+def lay_ground(folder: Path) -> SharedGround:
+    """Put a fresh marker into a folder, which is made if it is not there; the caller removes the marker.
+
+    Markers of killed runs of this machine are removed.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    prefix = f".culturekit-engine-{platform.node()}-"
+    for old in sorted(folder.glob(f"{prefix}*")):
+        pid = old.name.removeprefix(prefix).partition("-")[0]
+        if pid.isdecimal() and not alive(int(pid)):
+            old.unlink(missing_ok=True)
+    token = uuid4().hex
+    marker = folder.resolve() / f"{prefix}{os.getpid()}-{token[:8]}"
+    marker.write_text(token, encoding="ascii")
+    return SharedGround(Path.cwd(), marker, token, tuple(versions_here().items()))
+
+
+def alive(pid: int) -> bool:
+    """Tell whether a process of this machine is there."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+@cache
+def versions_here() -> Mapping[str, str]:
+    """List the versions of what may decide bytes; a package that is not installed has none."""
+    found = {"python": ".".join(platform.python_version_tuple()[:2]), "culturekit": VERSION}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "not installed"
+    return found
+
+
+def stand_on(ground: SharedGround) -> bool:
+    """Go where the asker is; False when it is gone, an error when something is not shared."""
+    ready(ground)
+    if Path.cwd() != ground.folder:
+        try:
+            os.chdir(ground.folder)
+        except OSError as error:
+            raise not_shared(ground.folder, error) from error
+    return ground.marker.exists()
+
+
+@cache
+def ready(ground: SharedGround) -> None:
+    """Check once per process that versions and the folder are shared."""
+    check_versions(ground)
+    check_marker(ground)
+
+
+def check_versions(ground: SharedGround) -> None:
+    """Refuse to work with other versions than the asker's: the bytes could differ."""
+    here = versions_here()
+    differ = [(name, asked) for name, asked in ground.versions if here[name] != asked]
+    if differ:
+        raise UsageError(
+            "a worker has other versions than the command, so its results could differ",
+            where=f"worker on {platform.node()}",
+            expected=", ".join(f"{name} {asked}" for name, asked in differ),
+            found=", ".join(f"{name} {here[name]}" for name, _ in differ),
+            hint=f"Install the same on all machines: {install_line('all')}",
+        )
+
+
+def check_marker(ground: SharedGround) -> None:
+    """Make sure that the folder the command writes to is the same one here."""
+    end = time.monotonic() + ground.patience
+    while True:
+        try:
+            if ground.marker.read_text(encoding="ascii") == ground.token:
+                return
+            problem = OSError("another file of the same name")
+        except OSError as error:
+            problem = error
+        if time.monotonic() >= end:
+            raise not_shared(ground.marker.parent, problem) from problem
+        time.sleep(0.2)
+
+
+def not_shared(folder: Path, error: OSError) -> UsageError:
+    """Say that a worker does not see a folder."""
+    return UsageError(
+        "a worker does not see the folder of the command",
+        where=f"{folder} on {platform.node()}",
+        expected="a file system that all machines share, mounted at the same path",
+        found=error.strerror or str(error),
+        hint="Write to a shared folder (--out, --workdir), start the command in one, or use --engine local.",
+    )
+
+
+# A shard as a task for a worker elsewhere: what is to be done, and what came of it, errors included.
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+ONE_AT_A_TIME = threading.Lock()
+"""Held by the item at work: shards expect a process of their own, also on a worker with several threads."""
+
+
+AT_WORK: list[tuple[str, Path]] = []
+"""The series and the marker of the item at work in this process."""
+
+ENDED: set[str] = set()
+"""The series of which no more items are begun. When a worker dies in the moment in which its result is fetched, the
+scheduler has the item done again, though nobody waits for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task(Generic[Item, Result]):
+    """An item and what is to be done with it; `series` names the run over items that it is part of."""
+
+    series: str
+    function: Callable[[Item], Result]
+    item: Item
+    ground: SharedGround
+
+
+@dataclass(frozen=True, slots=True)
+class Returned(Generic[Result]):
+    """What a function gave back."""
+
+    result: Result
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """What a function raised, and where."""
+
+    error: Exception
+    place: str
+
+
+def work_on(task: Task[Item, Result]) -> Returned[Result] | Raised | None:
+    """Work on an item, in a worker; None when nobody waits for it any more."""
+    settle_heaps()
+    with ONE_AT_A_TIME:
+        AT_WORK.append((task.series, task.ground.marker))
+        try:
+            wanted = task.series not in ENDED and stand_on(task.ground)
+            return Returned(task.function(task.item)) if wanted else None
+        except BaseException as error:
+            return Raised(sendable(error), traceback.format_exc())
+        finally:
+            AT_WORK.clear()
+
+
+def end_series(series: str) -> bool:
+    """Begin no more items of a series in this worker; tell whether one is still at work."""
+    ENDED.add(series)
+    return any(series == at_work for at_work, _ in list(AT_WORK))
+
+
+def abandoned_in(folder: Path) -> bool:
+    """Tell whether this worker still works for somebody who wrote to a folder and is gone."""
+    return any(marker.parent == folder and not marker.exists() for _, marker in list(AT_WORK))
+
+
+def check_ground(ground: SharedGround) -> Raised | None:
+    """Say what a worker does not share with the command, if anything."""
+    try:
+        ready(ground)
+    except CultureKitError as error:
+        return Raised(error, "")
+    return None
+
+
+def sendable(error: BaseException) -> Exception:
+    """Give an error in a form that crosses process borders; what the system refused stays just that."""
+    sent = system_error(error) or error
+    try:
+        ForkingPickler.loads(ForkingPickler.dumps(sent))  # made anew from its parts, as on the other side
+    except Exception:
+        return outside_failure(error) or CultureKitError(f"a shard failed: {type(error).__name__}: {error}")
+    return sent if isinstance(sent, Exception) else CultureKitError(f"a shard failed: {type(error).__name__}: {error}")
+
+
+# One worker of this machine: a process that is given an item, and whose answer or death is heard at once.
+
+SINGLE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "POLARS_MAX_THREADS")
+
+BIRTH = threading.Lock()
+"""Workers are born one at a time: each birth changes the environment of the process for a moment."""
+
+
+class WorkerDied(Exception):
+    """The process ended before it answered; `signal` names what ended it, if it was a signal."""
+
+    def __init__(self, code: int | None) -> None:
+        """Read the signal from the exit code of a process."""
+        super().__init__(f"exit code {code}")
+        self.signal = signal.Signals(-code).name if code is not None and -code in set(signal.Signals) else ""
+
+
+class WorkerProcess:
+    """A process with one thread for arithmetic that does one item after another and ends with its parent.
+
+    It is born in a thread that is `deaf`.
+    """
+
+    def __init__(self) -> None:
+        """Start it."""
+        context = multiprocessing.get_context("spawn")
+        ours, theirs = context.Pipe()
+        self.connection = ours
+        self.process = context.Process(target=serve, args=(theirs,), daemon=True)
+        with BIRTH, single_threaded():
+            self.process.start()
+        theirs.close()
+
+    def work(self, function: Callable[[Item], Result], item: Item) -> Returned[Result] | Raised:
+        """Have one item done and wait for what comes of it.
+
+        Raises:
+            WorkerDied: The process is gone, with nothing else on its hands than this item.
+        """
+        try:
+            request = ForkingPickler.dumps((function, item))
+        except Exception as error:
+            return Raised(error, traceback.format_exc())
+        try:
+            self.connection.send_bytes(request)
+            reply: Returned[Result] | Raised = self.connection.recv()
+        except (EOFError, OSError) as error:
+            self.connection.close()
+            self.process.join()
+            raise WorkerDied(self.process.exitcode) from error
+        return reply
+
+    def stop(self) -> None:
+        """End it where it is: what it keeps is whole."""
+        self.process.terminate()
+
+    def leave(self) -> None:
+        """Tell it that nothing more comes, and wait until it has gone."""
+        self.connection.close()
+        self.process.join()
+        self.process.close()
+
+
+@contextmanager
+def single_threaded() -> Iterator[None]:
+    """Set the environment that a worker is born with."""
+    before = {name: os.environ.get(name) for name in SINGLE_THREAD}
+    os.environ.update(dict.fromkeys(SINGLE_THREAD, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+@contextmanager
+def deaf() -> Iterator[None]:
+    """Hold Ctrl-C back in this thread, and in the workers that are born in it: the main thread hears it.
+
+    A worker cut off in its first lines would complain of its parent. The tracker of multiprocessing lets Ctrl-C
+    through again when it is started, and is therefore started before.
+    """
+    resource_tracker.ensure_running()
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def serve(connection: Connection) -> None:
+    """Do what comes until nothing more comes; Ctrl-C is the parent's business."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=end_with, args=(parent.sentinel,), daemon=True).start()
+    while True:
+        try:
+            function, item = connection.recv()
+        except EOFError:
+            return
+        except Exception as error:
+            connection.send_bytes(sealed(Raised(sendable(error), traceback.format_exc())))
+            continue
+        connection.send_bytes(sealed(answer(function, item)))
+
+
+def answer(function: Callable[[Item], Result], item: Item) -> Returned[Result] | Raised:
+    """Do one item."""
+    try:
+        return Returned(function(item))
+    except BaseException as error:
+        return Raised(sendable(error), traceback.format_exc())
+
+
+def sealed(reply: Returned[Result] | Raised) -> memoryview:
+    """Pack a reply; one that cannot be packed becomes an error that says so."""
+    try:
+        return ForkingPickler.dumps(reply)
+    except Exception as error:
+        return ForkingPickler.dumps(Raised(sendable(error), traceback.format_exc()))
+
+
+def end_with(sentinel: int) -> None:
+    """Wait for the parent to be gone."""
+    wait([sentinel])
+    os._exit(1)
+
+
+# The default engine: processes of this machine.
+#
+# Also one worker is a process of its own, with one thread for arithmetic: the same instructions in the same order,
+# whatever `--workers` says, and a worker that is killed costs its item and nothing else.
+
+MAX_DEATHS = 3
+"""An item whose workers die this often is itself the cause."""
+
+FROM_OUTSIDE = frozenset({"SIGKILL", "SIGTERM", "SIGBUS", "SIGXCPU"})
+"""What the system sends: out of memory, told to stop, a mapped file that cannot be read, out of its time."""
+
+SHOWN = 300
+"""Letters of such an item that an error shows."""
+
+
+def available_cores() -> int:
+    """Count the cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class LocalEngine:
+    """Processes started at the first item and kept for the whole run.
+
+    Example:
+        >>> with ck.LocalEngine(2) as engine:
+        ...     list(engine.map(abs, [-1, 2, -3]))
+        [1, 2, 3]
+    """
+
+    def __init__(self, workers: int | None = None) -> None:
+        """Decide how many; none is started yet."""
+        if workers is not None and (not isinstance(workers, int) or workers < 0):
+            raise UsageError("no such number of workers", expected="a whole number", found=repr(workers))
+        self.workers = workers or available_cores()
+        self.idle: list[WorkerProcess] = []
+
+    def __enter__(self) -> Self:
+        """Serve a block."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Let the workers go."""
+        while self.idle:
+            self.idle.pop().leave()
+
+    def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
+        """Yield results in the order of the items; the item of a dead worker is given to another.
+
+        When the results are no longer waited for, as after an error, workers are stopped where they are: what they
+        keep is whole.
+        """
+        round_of_work = RoundOfWork(function, items, self.idle)
+        try:
+            round_of_work.start(min(self.workers, len(items)))
+            for index in range(len(items)):
+                yield round_of_work.result(index)
+        finally:
+            round_of_work.end()
+
+
+class RoundOfWork(Generic[Item, Result]):
+    """One pass over items: a thread for each worker hands it one item after another."""
+
+    def __init__(self, function: Callable[[Item], Result], items: Sequence[Item], idle: list[WorkerProcess]) -> None:
+        """Take the items; workers come from, and go back to, those that are idle."""
+        self.function, self.items, self.idle = function, items, idle
+        self.coming = iter(range(len(items)))
+        self.left = len(items)
+        self.ended = False
+        self.change = threading.Condition()
+        self.done: dict[int, Returned[Result] | Raised | BaseException] = {}
+        self.busy: dict[threading.Thread, WorkerProcess | None] = {}
+
+    def start(self, count: int) -> None:
+        """Begin with so many workers."""
+        for _ in range(count):
+            thread = threading.Thread(target=self.feed, daemon=True)
+            self.busy[thread] = self.idle.pop() if self.idle else None
+        for thread in list(self.busy):
+            thread.start()
+
+    def result(self, index: int) -> Result:
+        """Wait for one item; an error of the item is raised as it was."""
+        with self.change:
+            self.change.wait_for(lambda: index in self.done)
+            outcome = self.done.pop(index)
+        if isinstance(outcome, Returned):
+            return outcome.result
+        if isinstance(outcome, Raised):
+            outcome.error.add_note(outcome.place)
+            raise outcome.error
+        raise outcome
+
+    def end(self) -> None:
+        """Keep the workers for the next round, but stop those that are still at work."""
+        with self.change:
+            self.ended = self.left > 0
+            for worker in self.busy.values():
+                if worker is not None and self.ended:
+                    worker.stop()
+        for thread in list(self.busy):
+            if thread.ident is not None:
+                thread.join()
+
+    def feed(self) -> None:
+        """Hand items to one worker until none is left or nobody waits."""
+        thread = threading.current_thread()
+        with deaf():
+            while (index := self.next_index()) is not None:
+                try:
+                    outcome: Returned[Result] | Raised | BaseException = self.outcome(index, thread)
+                except BaseException as error:
+                    outcome = error
+                with self.change:
+                    self.done[index] = outcome
+                    self.left -= 1
+                    self.change.notify()
+        with self.change:
+            worker, self.busy[thread] = self.busy[thread], None
+        if worker is not None and not self.ended:
+            self.idle.append(worker)
+        elif worker is not None:
+            worker.leave()
+
+    def next_index(self) -> int | None:
+        """Take the next item that nobody has taken."""
+        with self.change:
+            return None if self.ended else next(self.coming, None)
+
+    def outcome(self, index: int, thread: threading.Thread) -> Returned[Result] | Raised:
+        """Have one item done, by another worker if the first dies of it."""
+        signals: list[str] = []
+        for _ in range(MAX_DEATHS):
+            worker = self.worker_of(thread)
+            try:
+                return worker.work(self.function, self.items[index])
+            except WorkerDied as death:
+                signals.append(death.signal)
+                with self.change:
+                    self.busy[thread] = None
+                worker.leave()
+                if self.ended:
+                    break
+        raise dead(self.items[index], signals)
+
+    def worker_of(self, thread: threading.Thread) -> WorkerProcess:
+        """Give the worker of a thread; one is born if it has none."""
+        worker = self.busy[thread] or WorkerProcess()
+        with self.change:
+            self.busy[thread] = worker
+            if self.ended:
+                worker.stop()
+        return worker
+
+
+def dead(item: object, signals: Sequence[str]) -> CultureKitError:
+    """Say on which item workers keep dying, and what kills them: the system, or a mistake of ours."""
+    from_outside = bool(signals) and set(signals) <= FROM_OUTSIDE
+    kind = UpstreamUnavailable if from_outside else CultureKitError
+    how = f", ended by {' and '.join(sorted({*signals} - {''}))}" if any(signals) else ""
+    return kind(
+        f"workers died {MAX_DEATHS} times on one item",
+        found=shortened(repr(item)) + how,
+        hint="The machine may be out of memory: try fewer --workers. A script of your own that starts workers needs "
+        "its main part under `if __name__ == '__main__':`.",
+    )
+
+
+def shortened(text: str) -> str:
+    """Keep the beginning of what may be pages."""
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}… ({len(text):,} characters)"
+
+
+class HeldEngine:
+    """An engine of another package: what an item raises is the item's, what the engine raises is the engine's."""
+
+    def __init__(self, engine: Engine, plugin: Plugin) -> None:
+        """Make sure that it has what engines have."""
+        self.engine, self.plugin = engine, plugin
+        with plugin.blamed("failed at workers"):
+            self.workers = engine.workers
+        if not isinstance(self.workers, int) or self.workers < 1:
+            raise plugin.failure("has something else as workers", expected="at least 1", found=repr(self.workers))
+
+    def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
+        """Yield one result for each item."""
+        count = 0
+        try:
+            for result in self.engine.map(function, items):
+                count += 1
+                yield result
+        except Exception as error:
+            if not self.plugin.raised(error):
+                raise
+            with self.plugin.blamed("failed at map"):
+                raise
+        if count != len(items):
+            how = "answers map with something else"
+            raise self.plugin.failure(how, expected=f"{len(items)} results", found=f"{count}")
+
+
+@dataclass(frozen=True, slots=True)
+class EngineContract(Contract):
+    """What makes an engine for the time of a block."""
+
+    def held(self, thing: object, plugin: Plugin) -> Any:  # noqa: ANN401 - a context manager
+        """Hold the engine that the block gets."""
+        if not isinstance(thing, AbstractContextManager):
+            raise plugin.failure("is no engine", expected="a context manager", found=type(thing).__name__)
+        return entered(thing, plugin)
+
+
+@contextmanager
+def entered(engine: AbstractContextManager[Engine], plugin: Plugin) -> Iterator[HeldEngine]:
+    """Serve a block; what fails within it is not the plugin's."""
+    with ExitStack() as stack:
+        with plugin.blamed("failed to begin"):
+            begun = stack.enter_context(engine)
+        yield HeldEngine(begun, plugin)
+
+
+ENGINES: Registry[AbstractContextManager[Engine]] = Registry(
+    "engine",
+    [
+        Entry(
+            "local",
+            "culturekit.core.engines:local",
+            "processes of this machine",
+            needs=("workers", "folder"),
+        ),
+        Entry(
+            "dask",
+            "culturekit.core.dask_engine:make_local",
+            "a dask cluster of this machine, for the time of the run",
+            extra="scale",
+            needs=("workers", "folder"),
+        ),
+        *(
+            Entry(
+                scheme,
+                "culturekit.core.dask_engine:make_remote",
+                "the dask cluster whose scheduler is at this address",
+                extra="scale",
+                needs=("workers", "folder"),
+            )
+            for scheme in ("tcp", "tls")
+        ),
+    ],
+    point="engine",
+    contract=EngineContract((Engine,)),
+)
+
+
+def engine_for(text: str, *, workers: int | None, folder: Path) -> AbstractContextManager[Engine]:
+    """Make the engine of a command; `folder` is where the command writes, which all workers have to see."""
+    return ENGINES.make(text, workers=workers, folder=folder)
+
+
+def local(spec: Spec, *, workers: int | None, folder: Path) -> LocalEngine:
+    """Make the default engine; its workers see what this process sees, so that the folder does not matter."""
+    del folder
+    spec.refuse_options()
+    return LocalEngine(workers)

@@ -1,0 +1,156 @@
+"""The errors culturekit raises, one leaf per thing a caller would handle differently.
+
+```
+CultureKitError               70  ours: please report it
+├── UsageError                 2  a flag, a file or a name given by the user is wrong
+│   ├── ConfigError            2  a YAML file has problems, all of them listed
+│   ├── MissingDependency      2  an optional package or a key is not there
+│   ├── NothingScored          2  of all that was given nothing can be scored; in a run, these scores are left out
+│   ├── PluginFailure          2  what another package brings failed, or is not what its kind is
+│   └── FolderInUse            2  another run holds the folder
+├── UpstreamUnavailable        3  a server or a provider did not answer
+│   └── UnusableReplies        3  a model answers, and more than half of what it says cannot be used
+├── IntegrityError             4  bytes are not what their manifest or their format promises
+└── BudgetReached              5  the money allowed is spent; everything bought is kept
+```
+
+The number is the exit code of the command line. Besides, 0 is done; 1 is done, with findings or with rows that wait for
+a person; 130 is interrupted. 3 is also a disk that is full or fails, too little memory, and a plugin that raised
+`TimeoutError`. After 3, 5 and 130 the same command goes on where it was.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from culturekit.core.counting import counted, counted_reason
+
+
+class CultureKitError(Exception):
+    """Something culturekit can explain: what is wrong, where, and what to do next.
+
+    Example:
+        >>> try:
+        ...     ck.vendi([])
+        ... except ck.CultureKitError as error:
+        ...     (str(error), error.exit_code)
+        ('labels must be at least one (continent, country, artifact); found []', 2)
+    """
+
+    exit_code = 70
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        where: str = "",
+        expected: str = "",
+        found: str = "",
+        hint: str = "",
+    ) -> None:
+        """Keep the parts apart, so that a caller can show or test each."""
+        super().__init__(problem)
+        self.problem = problem
+        self.where = where
+        self.expected = expected
+        self.found = found
+        self.hint = hint
+
+    def __str__(self) -> str:
+        """Say it in one paragraph: where, what, expected, found, what next."""
+        text = f"{self.where}: {self.problem}" if self.where else self.problem
+        if self.expected:
+            text += f"; expected {self.expected}"
+        if self.found:
+            text += f"{',' if self.expected else ';'} found {self.found}"
+        return f"{text}. {self.hint}" if self.hint else text
+
+
+class UsageError(CultureKitError, ValueError):
+    """The command line or an argument asks for something that cannot be done; Python code may catch a ValueError."""
+
+    exit_code = 2
+
+
+class MissingDependency(UsageError):
+    """An optional package, a key or a program is needed and is not there."""
+
+
+class NothingScored(UsageError):
+    """Of all that was given nothing can be scored: a command refuses it, and a run goes on without these scores."""
+
+    left_out: Mapping[str, int] | None = None
+
+    @classmethod
+    def because(cls, problem: str, left_out: Mapping[str, int], *, where: str = "", expected: str = "") -> Self:
+        """Say what was found in place of something to score: what was left out, or no rows at all."""
+        found = ", ".join(counted_reason(count, reason) for reason, count in left_out.items() if count)
+        return cls(problem, where=where, expected=expected, found=found or "no rows").counting(left_out)
+
+    def counting(self, left_out: Mapping[str, int]) -> Self:
+        """Say what was left out, counted by reason; counts that are all 0 say nothing."""
+        found = {reason: count for reason, count in left_out.items() if count}
+        self.left_out = found if found or not left_out else None
+        return self
+
+
+class PluginFailure(UsageError):
+    """What another package brings raised something, or does not do what its kind promises."""
+
+
+class FolderInUse(UsageError):
+    """Another run is working in the folder."""
+
+
+class UpstreamUnavailable(CultureKitError):
+    """A server did not answer, or answered that it cannot serve now."""
+
+    exit_code = 3
+
+
+class UnusableReplies(UpstreamUnavailable):
+    """A model's replies are mostly no answers: whoever pays decides whether the rest is asked."""
+
+
+class IntegrityError(CultureKitError):
+    """Bytes on disk are not what their format or their manifest promises."""
+
+    exit_code = 4
+
+
+class BudgetReached(CultureKitError):
+    """The next request could cost more than what is left of the budget."""
+
+    exit_code = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One mistake in a file the user wrote, with its place."""
+
+    message: str
+    where: str
+    line: int = 0
+    key: str = ""
+
+    def __str__(self) -> str:
+        """Write `file:line: key: message`, leaving out what is not known."""
+        place = f"{self.where}:{self.line}" if self.line else self.where
+        return f"{place}: {self.key}: {self.message}" if self.key else f"{place}: {self.message}"
+
+
+class ConfigError(UsageError):
+    """A file the user wrote has problems; all of them are listed, in file order."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        """Order the problems as the reader meets them in the file."""
+        self.problems = tuple(sorted(problems, key=lambda p: (p.where, p.line, p.key, p.message)))
+        super().__init__(counted(len(self.problems), "problems"))
+
+    def __reduce__(self) -> tuple[type["ConfigError"], tuple[tuple[Problem, ...]]]:
+        """Cross process borders whole."""
+        return type(self), (self.problems,)
+
+    def __str__(self) -> str:
+        """Write one line per problem."""
+        return "\n".join(str(problem) for problem in self.problems)

@@ -1,0 +1,472 @@
+"""What other packages bring: the points where they can, what is installed, and who is named when it fails.
+
+A package names what it brings as entry points `KIND.NAME` of the group `culturekit.core.plugins`.
+"""
+
+import hashlib
+import importlib
+import importlib.util
+import inspect
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, is_dataclass
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import MappingProxyType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from culturekit.core.errors import CultureKitError, MissingDependency, PluginFailure, UsageError
+
+PLUGIN_GROUP = "culturekit.core.plugins"
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A kind of thing that other packages can bring.
+
+    Attributes:
+        kind: what the name of an entry point begins with.
+        registry: where the things of this kind are found by name.
+        brings: what the entry point names: a function `make(spec)` of something, or the thing itself.
+        contract: what it must be.
+        earlier: other words for the kind, which older packages use.
+    """
+
+    kind: str
+    registry: str
+    brings: str
+    contract: str
+    earlier: tuple[str, ...] = ()
+
+
+POINTS = (
+    Point(
+        "encoder", "culturekit.index.encoder:ENCODERS", "make(spec) of an encoder of pictures, of texts, or of both",
+        "culturekit.index.encoder:ImageEncoder, TextEncoder",
+    ),
+    Point(
+        "backend", "culturekit.generation.backend:BACKENDS", "make(spec) of a text-to-image model",
+        "culturekit.generation.backend:ImageBackend, HeldBackend",
+    ),
+    Point(
+        "judge", "culturekit.llm.clients.clients:CLIENTS", "make(spec) of a language model, paid or in this process",
+        "culturekit.llm.client:Client, FreeClient", ("client", "language model client"),
+    ),
+    Point(
+        "quality", "culturekit.index.raters.quality:SCORERS", "make(spec) of a scorer of how good pictures are",
+        "culturekit.index.raters.quality:QualityScorer", ("quality scorer",),
+    ),
+    Point(
+        "measure", "culturekit.index.spread.picture_spread:PAIR_MEASURES", "make(spec) of how far pictures are apart",
+        "culturekit.index.spread.picture_spread:PairMeasure", ("measure of pairs",),
+    ),
+    Point(
+        "popularity", "culturekit.builders.popularity:SOURCES", "make(spec) of how well known artifacts are",
+        "culturekit.builders.popularity:PopularitySource", ("popularity source",),
+    ),
+    Point(
+        "search", "culturekit.index.search.search:ENGINES", "make(spec, vectors=, order=) of an exact search",
+        "culturekit.index.search.search:Searcher",
+    ),
+    Point(
+        "engine", "culturekit.core.engines:ENGINES", "make(spec, workers=, folder=) of who does the work",
+        "culturekit.core.work:Engine",
+    ),
+    Point("metric", "culturekit.scores.listing:KNOWN", "a family of scores", "culturekit.scores.family:Family"),
+    Point(
+        "recipe", "culturekit.config.kinds:RECIPES", "a kind of recipe", "culturekit.config.kinds:RecipeKind",
+        ("kind of recipe",),
+    ),
+)  # fmt: skip
+"""Every kind there is."""
+
+RETIRED = frozenset({"check"})
+"""Kinds that packages and recipes may still name and that nothing asks for: `verify` makes scores again by itself."""
+
+KINDS = {word: point.kind for point in POINTS for word in (point.kind, *point.earlier)}
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """One thing that another package brings.
+
+    Attributes:
+        kind: one of POINTS, or else the word that the package uses, which is none of them.
+        name: under which it is asked for.
+        place: `module:name`.
+        package: that brings it, as pip knows it, with its version.
+        file: that a recipe names instead.
+    """
+
+    kind: str
+    name: str
+    place: str
+    package: str = ""
+    version: str = ""
+    file: str = ""
+
+    def __str__(self) -> str:
+        """Name it, and who brings it."""
+        return f"the {self.kind} {self.name} of {self.brought_by}"
+
+    @property
+    def brought_by(self) -> str:
+        """The package, with its version, or the file."""
+        if self.file:
+            return f"the file {self.file}"
+        return f"the package {self.package} {self.version}".rstrip() if self.package else "an unknown package"
+
+    def load(self) -> Any:  # noqa: ANN401 - whatever the package brings
+        """Import what it names.
+
+        Raises:
+            UsageError: its package fails while it is imported, or lacks what it needs.
+        """
+        module, _, name = self.place.partition(":")
+        how = "cannot be imported"
+        with self.blamed(how):
+            try:
+                found = importlib.import_module(module)
+                for part in name.split("."):
+                    found = getattr(found, part)
+            except OSError as error:  # a library that it loads is not there
+                raise self.failure(f"{how}: {type(error).__name__}: {error}") from error
+            return found
+
+    def options(self) -> type | None:
+        """Give the dataclass that options of a SPEC have to fit: the attribute `options` of its function, if any."""
+        stated = getattr(self.load(), "options", None)
+        if stated is None or (isinstance(stated, type) and is_dataclass(stated)):
+            return stated
+        raise self.failure(
+            "has options that are no dataclass", expected="make.options = a dataclass", found=repr(stated)
+        )
+
+    @contextmanager
+    def blamed(self, how: str = "failed", *, passing: tuple[type[BaseException], ...] = ()) -> Iterator[None]:
+        """Say that it was the plugin that failed, in its own words.
+
+        What culturekit or the system explains passes, as does what its kind may raise, `passing`.
+
+        Raises:
+            PluginFailure: the plugin raised anything else.
+            MissingDependency: it imports what is not installed.
+        """
+        explained: tuple[type[BaseException], ...] = (*passing, OSError, MemoryError)
+        try:
+            yield
+        except explained:
+            raise
+        except ModuleNotFoundError as error:
+            if not error.name or error.name.partition(".")[0] == self.top:
+                raise self.failure(f"{how}: {type(error).__name__}: {error}") from error
+            raise MissingDependency(
+                f"{self} needs the package {error.name}, which is not installed", where=self.place,
+                hint="Install it; code of your own belongs into one folder with the file, with an __init__.py in it."
+                if self.file
+                else f"Install it, or see what the installation of {self.package or 'its package'} says of it.",
+            ) from error  # fmt: skip
+        except CultureKitError as error:
+            if type(error) is not CultureKitError:
+                raise
+            raise self.failure(f"{how}: {error}") from error
+        except (Exception, SystemExit) as error:
+            raise self.failure(f"{how}: {type(error).__name__}: {error}") from error
+
+    def raised(self, error: BaseException) -> bool:
+        """Tell whether an error comes out of the code of its package, and not of what that calls."""
+        frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+        return bool(frames) and frames[-1].f_globals.get("__name__", "").partition(".")[0] == self.top
+
+    @property
+    def top(self) -> str:
+        """What is imported: the outermost package of its code."""
+        return self.place.partition(":")[0].partition(".")[0]
+
+    def failure(self, how: str, *, expected: str = "", found: str = "") -> PluginFailure:
+        """Make the error that names the plugin."""
+        return PluginFailure(
+            f"{self} {how}", where=self.place, expected=expected, found=found,
+            hint=f"Mend that {'file' if self.file else 'package'}, or remove it: culturekit itself is not at fault.",
+        )  # fmt: skip
+
+    def made_of(self) -> dict[str, str]:
+        """Give what tells this plugin from another state of itself: the version it states, or its code."""
+        module = self.place.partition(":")[0]
+        with self.blamed("cannot be imported"):
+            modules = [importlib.import_module(name) for name in dict.fromkeys((module, self.top))]
+        stated = next((found for one in modules if isinstance(found := getattr(one, "__version__", None), str)), None)
+        return {"version": stated} if stated else {"code": digest_of_code(module)}
+
+
+OF_RECIPE: list[Plugin] = []
+"""What the recipe that counts brings itself: `culturekit.core.recipe_plugins` lists it here."""
+
+
+def installed() -> list[Plugin]:
+    """List what other packages and the recipe bring, in alphabetical order; nothing of it is imported."""
+    found = set(OF_RECIPE)
+    for point in entry_points(group=PLUGIN_GROUP):
+        word, _, name = point.name.partition(".")
+        about = (point.dist.name, point.dist.version) if point.dist else ("", "")
+        found.add(Plugin(KINDS.get(word, word), name, point.value, *about))
+    return sorted(found, key=lambda one: (one.kind, one.name, one.package, one.version, one.place, one.file))
+
+
+def failure_within(error: BaseException) -> PluginFailure | None:
+    """Name the plugin whose code raised an error that nothing held; None where it is not of a plugin."""
+    plugin = next((one for one in installed() if one.raised(error)), None)
+    return plugin.failure(f"failed: {type(error).__name__}: {error}") if plugin else None
+
+
+def plugins_of(kind: str) -> dict[str, Plugin]:
+    """Give the plugins of a kind by their names.
+
+    Raises:
+        UsageError: two packages bring one name.
+    """
+    named: dict[str, Plugin] = {}
+    for one in installed():
+        if one.kind != kind or not one.name:
+            continue
+        if one.name in named:
+            both = f"{named[one.name].brought_by} and {one.brought_by}"
+            raise UsageError(f"two packages bring the {kind} {one.name}", found=both, hint="Remove one of them.")
+        named[one.name] = one
+    return named
+
+
+def digest_of_code(module: str) -> str:
+    """Hash the Python files of the package that a module is in, or the file of a module that is in none.
+
+    What else lies in its folder, such as runs, caches and data, is none of its code.
+    """
+    whole = hashlib.sha256()
+    for name, path in files_of(module):
+        whole.update(f"{name}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+    return whole.hexdigest()
+
+
+def files_of(module: str) -> Iterator[tuple[str, Path]]:
+    """Give the files by their names; a namespace, which packages share, is not looked into."""
+    name = ""
+    for part in module.split("."):
+        name = f"{name}.{part}" if name else part
+        found = importlib.util.find_spec(name)
+        if found is None or found.origin is None:
+            continue
+        origin = Path(found.origin)
+        if not found.submodule_search_locations:
+            yield origin.name, origin
+            return
+        named = {path.relative_to(origin.parent): path for path in origin.parent.rglob("*.py") if path.is_file()}
+        shown = {within.as_posix(): path for within, path in named.items() if not is_hidden(within)}
+        yield from sorted(shown.items())
+        return
+
+
+def is_hidden(path: Path) -> bool:
+    """Tell whether a path leads through a folder that tools keep for themselves."""
+    return any(part.startswith((".", "__pycache__")) for part in path.parts)
+
+
+# What a plugin promises, held where it enters: it has what its kind has, and answers as its kind answers.
+
+STATE = 16
+"""Letters that tell the states of a plugin apart."""
+
+
+class Broken(Exception):
+    """An answer is not what was promised: what was expected, what was found."""
+
+    def __init__(self, expected: str, found: str) -> None:
+        """Keep the parts apart."""
+        super().__init__(expected, found)
+        self.expected, self.found = expected, found
+
+
+def hold(true: bool, expected: str, found: str) -> None:
+    """Make sure of what an answer has to be.
+
+    Raises:
+        Broken: it is not so.
+    """
+    if not true:
+        raise Broken(expected, found)
+
+
+def shown(thing: object) -> str:
+    """Say what something is, and how it begins."""
+    return f"{type(thing).__name__} {thing!r:.60}"
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """What a kind of plugin is, and how its answers are held against it.
+
+    Attributes:
+        shapes: protocols, of which it must have all members of at least one.
+        answers: by method or value, what looks at an answer, given the thing, the answer and what was asked, and gives
+            it on; `hold` refuses it.
+        raises: what a method may raise as an answer.
+        says: what the thing says of itself that decides what comes of it.
+    """
+
+    shapes: tuple[type, ...]
+    answers: Mapping[str, Callable[..., Any]] = field(default_factory=lambda: MappingProxyType({}))
+    raises: tuple[type[BaseException], ...] = ()
+    says: Callable[[Any], Mapping[str, object]] = lambda _: {}
+
+    def held(self, thing: object, plugin: Plugin) -> Any:  # noqa: ANN401 - fits the shapes
+        """Give a thing in such a form that each answer is held against the contract when it comes.
+
+        Raises:
+            PluginFailure: it lacks what things of its kind have.
+        """
+        with plugin.blamed():
+            lacking = {shape: [name for name in members(shape) if not has(thing, name)] for shape in self.shapes}
+        nearest = min(self.shapes, key=lambda shape: (len(lacking[shape]), -len(members(shape))))
+        if lacking[nearest]:
+            raise plugin.failure(
+                f"is no {nearest.__name__}", expected=", ".join(members(nearest)),
+                found=f"{type(thing).__name__} without {', '.join(lacking[nearest])}",
+            )  # fmt: skip
+        met = [shape for shape in self.shapes if not lacking[shape]]
+        guard: dict[str, Any] = {}
+        for name in sorted({*public_names(thing), *(name for shape in met for name in members(shape))}):
+            shape = next((shape for shape in met if name in members(shape)), None)
+            promised = None if shape is None else inspect.getattr_static(shape, name)
+            if shape is not None and promised is not None and not isinstance(promised, property):
+                check_call(thing, name, shape, plugin)
+            guard[name] = passed(name, promised, self, plugin)
+        return type(type(thing).__name__, (Held,), guard)(thing, plugin)
+
+
+class Held:
+    """Something of a plugin that is held to its contract."""
+
+    def __init__(self, thing: object, plugin: Plugin) -> None:
+        """Keep the thing, and who made it."""
+        self._thing, self._plugin = thing, plugin
+        self._state = ""
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - what no contract speaks of
+        """Give what the thing has besides."""
+        return getattr(self._thing, name)
+
+
+def maker_of(thing: object) -> Plugin:
+    """Give the plugin that made something that is held."""
+    plugin: Plugin = thing._plugin  # type: ignore[attr-defined]
+    return plugin
+
+
+def state_of(thing: Any) -> str:  # noqa: ANN401 - something that is held
+    """Say in which state the plugin is that made something, as a version or the beginning of a hash."""
+    if not thing._state:
+        ((kind, text),) = maker_of(thing).made_of().items()
+        thing._state = f"{kind} {text[:STATE]}"
+    state: str = thing._state
+    return state
+
+
+def members(shape: type) -> list[str]:
+    """List what a protocol asks for, as it stands there, what it inherits first."""
+    bases = [base for base in reversed(shape.__mro__) if getattr(base, "_is_protocol", False)]
+    return [name for base in bases for name in vars(base) if not name.startswith("_")]
+
+
+def public_names(thing: object) -> list[str]:
+    """List what a thing has that is meant for others."""
+    return [name for name in dir(thing) if not name.startswith("_")]
+
+
+def has(thing: object, name: str) -> bool:
+    """Tell whether a thing has a member, without computing it where that can be told."""
+    return inspect.getattr_static(thing, name, None) is not None or hasattr(thing, name)
+
+
+def passed(name: str, promised: object, contract: Contract, plugin: Plugin) -> property:
+    """Make the member of a held thing: a value of the type that was promised, or a method whose answers are held."""
+    kinds = types_of(promised) if isinstance(promised, property) else ()
+
+    def member(self: Held) -> Any:  # noqa: ANN401 - as promised
+        with plugin.blamed(f"failed at {name}", passing=contract.raises):
+            found = getattr(self._thing, name)
+        if kinds and not isinstance(found, kinds):
+            raise plugin.failure(
+                f"has something else as {name}", expected=" or ".join(kind.__name__ for kind in kinds),
+                found=shown(found),
+            )  # fmt: skip
+        if callable(found) and not kinds:
+            return called(self, found, name, contract)
+        return contract.answers[name](self, found) if kinds and name in contract.answers else found
+
+    return property(member)
+
+
+def called(thing: Held, method: Callable[..., Any], name: str, contract: Contract) -> Callable[..., Any]:
+    """Make a call whose errors are the plugin's, and whose answer is held against the contract."""
+    check, plugin = contract.answers.get(name), maker_of(thing)
+
+    def answered(found: Any, words: tuple[Any, ...], named: dict[str, Any]) -> Any:  # noqa: ANN401 - as promised
+        if check is None:
+            return found
+        with broken_by(plugin, name), plugin.blamed(f"failed at {name}", passing=(Broken,)):
+            return check(thing, found, *words, **named)
+
+    def call(*words: Any, **named: Any) -> Any:  # noqa: ANN401 - as promised
+        with plugin.blamed(f"failed at {name}", passing=contract.raises):
+            found = method(*words, **named)
+        return awaited(found, words, named) if inspect.isawaitable(found) else answered(found, words, named)
+
+    async def awaited(found: Any, words: tuple[Any, ...], named: dict[str, Any]) -> Any:  # noqa: ANN401 - as promised
+        with plugin.blamed(f"failed at {name}", passing=contract.raises):
+            came = await found
+        return answered(came, words, named)
+
+    return call
+
+
+@contextmanager
+def broken_by(plugin: Plugin, name: str) -> Iterator[None]:
+    """Name the plugin whose answer is not what it promised."""
+    try:
+        yield
+    except Broken as broken:
+        how = f"answers {name} with something else"
+        raise plugin.failure(how, expected=broken.expected, found=broken.found) from broken
+
+
+def check_call(thing: object, name: str, shape: type, plugin: Plugin) -> None:
+    """Make sure that a method can be called as its protocol says.
+
+    Raises:
+        PluginFailure: it takes other arguments.
+    """
+    promised = list(inspect.signature(getattr(shape, name)).parameters.values())[1:]
+    with plugin.blamed(f"failed at {name}"):
+        method = getattr(thing, name)
+    words = [each.name for each in promised if each.kind is not each.KEYWORD_ONLY]
+    named = {each.name: each.default for each in promised if each.kind is each.KEYWORD_ONLY}
+    try:
+        taken = inspect.signature(method)
+    except (TypeError, ValueError):
+        if not callable(method):
+            raise plugin.failure(f"has a {name} that is no method", found=type(method).__name__) from None
+        return  # written in C, which does not say
+    try:
+        taken.bind(*words, **named)
+    except TypeError as error:
+        raise plugin.failure(
+            f"cannot be asked to {name}: {error}", expected=f"{name}({', '.join([*words, *named])})",
+            found=f"{name}({', '.join(taken.parameters)})",
+        ) from None  # fmt: skip
+
+
+def types_of(promised: property) -> tuple[type, ...]:
+    """Give the types that a value may have, as a protocol states them."""
+    stated = get_type_hints(promised.fget)["return"]
+    kinds = get_args(stated) if get_origin(stated) in {Union, UnionType} else (stated,)
+    return tuple(found for kind in kinds if isinstance(found := get_origin(kind) or kind, type) and kind is not Any)

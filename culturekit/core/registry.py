@@ -1,0 +1,296 @@
+"""Names become things: SPEC strings, factories that import what they need only when asked, plugins.
+
+A SPEC is `name[:target][?key=value&key=value]`, such as `simulated?temperature=2` or
+`openai:MODEL?base_url=http://127.0.0.1:8000/v1`. Other packages add names: `culturekit.core.plugins`.
+"""
+
+import dataclasses
+import difflib
+import importlib
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+from urllib.parse import parse_qsl, quote
+
+import msgspec
+
+from culturekit.core.errors import MissingDependency, UsageError
+from culturekit.core.literal_keys import LIKE_KEY, masked, refuse_key
+from culturekit.core.plugins import Contract, Plugin, plugins_of
+from culturekit.core.unchanged import state_of
+from culturekit.version import install_line
+
+Thing = TypeVar("Thing")
+Options = TypeVar("Options")
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """A parsed SPEC string."""
+
+    name: str
+    target: str
+    options: Mapping[str, str]
+
+    def __str__(self) -> str:
+        """Write the SPEC again, options in alphabetical order."""
+        text = f"{self.name}:{self.target}" if self.target else self.name
+        joined = "&".join(f"{key}={quote(value, safe='/:,.@-${}')}" for key, value in sorted(self.options.items()))
+        return f"{text}?{joined}" if joined else text
+
+    def read(self, options: type[Options], *, such_as: str = "") -> Options:
+        """Turn the option texts into a frozen dataclass; all unknown names are said at once.
+
+        What has options only, and no target, gives an option `such_as`.
+        """
+        if such_as and self.target:
+            raise UsageError(f"{self.name} has options only", where=str(self), hint=f"Write {self.name}?{such_as}.")
+        known = [field.name for field in dataclasses.fields(options)]  # type: ignore[arg-type]
+        unknown = sorted(set(self.options) - set(known))
+        if unknown:
+            near = difflib.get_close_matches(unknown[0], known, n=1)
+            raise UsageError(
+                f"{self.name} has no option {', '.join(unknown)}",
+                where=str(self.without_keys(unknown)),
+                expected=" or ".join(known) if known else "no options",
+                hint=f"Did you mean {near[0]!r}?" if near else "",
+            )
+        written = {name: f"0{value}" if re.match(r"\.\d", value) else value for name, value in self.options.items()}
+        try:
+            return msgspec.convert(written, options, strict=False)
+        except (msgspec.ValidationError, ValueError) as error:
+            raise UsageError(f"an option of {self.name} is wrong: {error}", where=str(self)) from error
+
+    def state(self) -> tuple[object, ...]:
+        """Say in which state the files are that stand in the SPEC."""
+        return tuple(state_of(Path(text)) for text in (self.target, *self.options.values()) if text)
+
+    def without_keys(self, unknown: Sequence[str]) -> "Spec":
+        """Blank what stands under unknown options that may be misspelled names of a key."""
+        return dataclasses.replace(
+            self,
+            options={
+                name: "..." if name in unknown and LIKE_KEY.search(name) else value
+                for name, value in self.options.items()
+            },
+        )
+
+    def refuse_options(self) -> None:
+        """Make sure that nothing but the name is given."""
+        if self.target or self.options:
+            found = ", ".join([*filter(None, [self.target]), *sorted(self.options)])
+            raise UsageError(f"{self.name} takes no target and no options", found=found)
+
+
+def parse_spec(text: str) -> Spec:
+    """Read a SPEC string."""
+    head, _, query = text.strip().partition("?")
+    name, _, target = head.partition(":")
+    if not name:
+        raise UsageError(
+            "a SPEC begins with a name", expected="name[:target][?key=value&...]", found=repr(masked(text))
+        )
+    try:
+        pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query))
+    except ValueError as error:
+        expected = "key=value&key=value"
+        raise UsageError("the options of a SPEC cannot be read", where=masked(text), expected=expected) from error
+    for option, value in [("", name), ("", target), *pairs]:
+        refuse_key(option, value)
+    twice = [option for option, count in Counter(option for option, _ in pairs).items() if count > 1]
+    if twice:
+        raise UsageError(f"the option {twice[0]} stands twice", where=masked(text), expected="each option once")
+    return Spec(name, target, dict(pairs))
+
+
+@dataclass(frozen=True, slots=True)
+class Entry(Generic[Thing]):
+    """A name in a registry.
+
+    `factory` is `module:function` and `options` is `module:Dataclass`; both are imported on first use.
+    `extra` is the optional part of culturekit that brings what the module imports, `packages` what it imports of it;
+    `needs` names the keyword arguments the factory takes besides the SPEC. `plugin` is what another package brings.
+    """
+
+    name: str
+    factory: str
+    summary: str
+    options: str = ""
+    extra: str = ""
+    packages: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+    plugin: Plugin | None = None
+
+    def make(self, kind: str, spec: Spec, contract: Contract | None = None, **context: Any) -> Thing:  # noqa: ANN401
+        """Make the thing; what another package makes is held to the contract."""
+        factory: Callable[..., Thing] = self.load(kind)
+        if self.plugin is None:
+            return factory(spec, **context)
+        self.check(kind, spec)
+        with self.plugin.blamed():
+            made = factory(spec, **context)
+        return made if contract is None else contract.held(made, self.plugin)
+
+    def check(self, kind: str, spec: Spec) -> None:
+        """Check the options of a SPEC without making anything."""
+        options = self.plugin.options() if self.plugin else None
+        if self.options:
+            options = self.imported(kind, self.options)
+        if options is not None:
+            spec.read(options)
+
+    def ready(self, kind: str) -> None:
+        """Make sure that the packages are installed, without importing them.
+
+        Raises:
+            MissingDependency: one is not.
+        """
+        with needing(self.extra or "all", f"the {kind} {self.name}"):
+            for package in self.packages:
+                if find_spec(package) is None:
+                    raise ModuleNotFoundError(name=package)
+
+    def load(self, kind: str) -> Any:  # noqa: ANN401 - a function, or a thing
+        """Import what the name stands for, or say which command installs what is missing.
+
+        Raises:
+            UsageError: a package is missing, or that of a plugin cannot be imported, whatever it raises.
+        """
+        return self.imported(kind, self.factory) if self.plugin is None else self.plugin.load()
+
+    def imported(self, kind: str, reference: str) -> Any:  # noqa: ANN401 - a function or a class
+        """Import something of ours."""
+        module, _, name = reference.partition(":")
+        with needing(self.extra or "all", f"the {kind} {self.name}"):
+            return getattr(importlib.import_module(module), name)
+
+
+@contextmanager
+def needing(extra: str, asked_by: str) -> Iterator[None]:
+    """Say which extra of culturekit brings a package that an import in the block does not find.
+
+    Args:
+        extra: such as `kg`.
+        asked_by: what needs the package, such as `culturekit kg query`.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("culturekit"):
+            raise
+        raise MissingDependency(
+            f"{asked_by} needs the package {error.name}, which is not installed",
+            hint=f"Install it with: {install_line(extra)}",
+        ) from error
+
+
+class Registry(Generic[Thing]):
+    """The things of one kind, by name.
+
+    Attributes:
+        kind: in messages.
+        point: what the entry points of other packages begin with; empty where those can bring none.
+        contract: what a thing that another package makes is held to.
+        wanted: what stands under a name, where that is no function that makes it.
+    """
+
+    def __init__(
+        self, kind: str, entries: Sequence[Entry[Thing]], *,
+        point: str = "", contract: Contract | None = None, wanted: str = "",
+    ) -> None:  # fmt: skip
+        """Take the names that culturekit itself knows."""
+        self.kind = kind
+        self.entries = {entry.name: entry for entry in entries}
+        self.point, self.contract, self.wanted = point, contract, wanted
+        self.waiting: dict[object, Thing] = {}
+        self.made: dict[object, tuple[tuple[object, ...], Thing]] = {}
+        self.says: dict[object, Mapping[str, object]] = {}
+
+    def names(self) -> list[str]:
+        """List all known names, those of installed plugins included."""
+        return sorted({*self.entries, *self.plugins()})
+
+    def plugins(self) -> Mapping[str, Plugin]:
+        """Give what other packages bring, by name."""
+        return plugins_of(self.point) if self.point else {}
+
+    def make(self, spec: Spec | str, **context: Any) -> Thing:  # noqa: ANN401 - each factory types its own
+        """Make the thing a SPEC names."""
+        parsed = parse_spec(spec) if isinstance(spec, str) else spec
+        entry = self.find(parsed)
+        if entry.plugin is not None and self.waiting and not context:
+            made = self.waiting.pop((entry.plugin.load(), str(parsed), parsed.state()), None)
+            if made is not None:
+                return made
+        return entry.make(self.kind, parsed, self.contract, **context)
+
+    def kept(self, spec: str, **context: Path) -> Thing:
+        """Make the thing once per process, and anew where its code, or a file that the SPEC names, became another."""
+        parsed = parse_spec(spec)
+        asked = (str(parsed), *sorted(context.items()))
+        state = (self.load(parsed.name), parsed.state(), *map(state_of, context.values()))
+        if self.made.get(asked, ((), None))[0] != state:
+            self.made[asked] = state, self.make(parsed, **context)
+        return self.made[asked][1]
+
+    def load(self, name: str) -> Any:  # noqa: ANN401 - one of `wanted`, or a function
+        """Import what stands under a name, and make sure that it is what things of this kind are."""
+        entry = self.find(name)
+        found = entry.load(self.kind)
+        module, _, title = self.wanted.partition(":")
+        fits = isinstance(found, getattr(importlib.import_module(module), title)) if module else callable(found)
+        if not fits:
+            expected, how = title or "a function", "is something else than its kind"
+            failure = entry.plugin.failure if entry.plugin else UsageError
+            raise failure(how, expected=expected, found=type(found).__name__)
+        return found
+
+    def check(self, spec: str) -> None:
+        """Check a SPEC, its name and its options, without making anything."""
+        parsed = parse_spec(spec)
+        self.find(parsed).check(self.kind, parsed)
+
+    def brought_by(self, spec: Spec | str) -> dict[str, object]:
+        """Say in which state a plugin is: the version that its package states, or else its code; of ours nothing."""
+        plugin = self.find(spec).plugin
+        return {} if plugin is None else {f"{self.point}_plugin": plugin.made_of()}
+
+    def decided_by(self, spec: Spec | str) -> dict[str, object]:
+        """Say what decides the answers of a plugin, as part of the options of a stage: its state, and what it says.
+
+        It is made for that, and given to whoever makes it next: it may hold weights. Of ours the version of a stage
+        speaks.
+        """
+        parsed = parse_spec(spec) if isinstance(spec, str) else spec
+        plugin = self.find(parsed).plugin
+        if plugin is None or self.contract is None:
+            return self.brought_by(parsed)
+        asked = (plugin.load(), str(parsed), parsed.state())
+        if asked not in self.says:
+            self.waiting[asked] = made = self.make(parsed)
+            self.says[asked] = dict(self.contract.says(made))
+        return {f"{self.point}_plugin": {**plugin.made_of(), **self.says[asked]}}
+
+    def ready(self, spec: str) -> None:
+        """Make sure that what a SPEC names could be made here, as far as installed packages tell."""
+        self.find(spec).ready(self.kind)
+
+    def find(self, spec: Spec | str) -> Entry[Thing]:
+        """Look a name up, among our own first."""
+        name = (parse_spec(spec) if isinstance(spec, str) else spec).name
+        if name in self.entries:
+            return self.entries[name]
+        plugin = self.plugins().get(name)
+        if plugin is None:
+            near = difflib.get_close_matches(name, self.names(), n=1)
+            raise UsageError(
+                f"there is no {self.kind} {name!r}",
+                expected=" or ".join(self.names()),
+                hint=f"Did you mean {near[0]!r}?" if near else "",
+            )
+        return Entry(name, plugin.place, f"plugin of {plugin.package}", plugin=plugin)

@@ -1,0 +1,252 @@
+"""A stage: finished inputs and options in, one folder out."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+from culturekit.core.choices import ExportFormat
+from culturekit.core.digests import MANIFEST, InputRecord, Manifest, digest, digest_file, read_manifest
+from culturekit.core.errors import IntegrityError, UsageError
+from culturekit.core.work import Outcome, Work
+
+# What a stage that asks a model would ask, and what that costs: said, and tried on a few rows, before it is done.
+
+
+class Left(NamedTuple):
+    """What is left to ask, and what it takes; None is what is not known."""
+
+    requests: int | None = 0
+    tokens: int | None = 0
+    dollars: float | None = 0.0
+
+
+class Told(Protocol):
+    """Something that a command says before a stage is done."""
+
+    def lines(self) -> Iterator[str]:
+        """Say it in words."""
+        ...
+
+    def as_data(self) -> dict[str, object]:
+        """Give it as data."""
+        ...
+
+
+class AskedPlan(Told, Protocol):
+    """What a stage would ask."""
+
+    @property
+    def units(self) -> int:
+        """What is asked about."""
+        ...
+
+    @property
+    def left(self) -> Left:
+        """What is left to ask."""
+        ...
+
+
+class Tried(Told, Protocol):
+    """What a pilot brought: a few rows of a stage, asked for before the rest."""
+
+    @property
+    def to_mend(self) -> str:
+        """Why a person has to look at the replies before the rest is asked; empty where nobody has to."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """How a stage asks.
+
+    Attributes:
+        judge: who is asked, as a SPEC.
+        unit: what is asked about.
+        free: whether nobody is paid.
+        plan: says what would be asked for a folder, after a pilot where there was one; nothing is sent.
+        pilot: asks about so many units, where the stage will find the answers.
+        ahead: whether it can be planned before what it reads is there.
+        each: says what one of what is asked about costs in US dollars; None where that is not known.
+    """
+
+    judge: str
+    unit: str
+    free: bool
+    plan: Callable[[Path, Any], AskedPlan]
+    pilot: Callable[[Work, int], Tried] | None = None
+    ahead: bool = False
+    each: Callable[[], float] | None = None
+
+
+HASHED = 32 << 20
+"""Bytes of a file up to which what an input holds is hashed each time: so much takes some hundredths of a second."""
+
+Json = object
+"""Anything canonical JSON can hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A stage as data; `run` is the only thing in it that does anything.
+
+    `name` is the folder's name in a run, `kind` what the stage is. `version` goes up when the same
+    inputs and options begin to give other bytes. `expected` holds inputs, by role, to a SHA-256 that
+    somebody published. `exports` names the forms in which tables are written besides Parquet. `trees` has, by
+    role, what names an input that is no finished stage, such as a folder of images, by its content; it is told
+    where the stage's folder will lie, and may keep notes beside it. `before` raises a UsageError where something that
+    the stage needs, such as a key or a price, is missing: a run of many stages looks before the first. `asking` has
+    the plan of a stage that asks a model. `in_run` tells that it is one of many stages of a run.
+    """
+
+    name: str
+    kind: str
+    version: int
+    run: Callable[[Work], Outcome]
+    inputs: Mapping[str, Path]
+    options: Mapping[str, Json] = field(default_factory=dict)
+    seeds: Mapping[str, int] = field(default_factory=dict)
+    packages: tuple[str, ...] = ("numpy", "polars")
+    expected: Mapping[str, str] = field(default_factory=dict)
+    exports: tuple[ExportFormat, ...] = ()
+    trees: Mapping[str, Callable[[Path], InputRecord]] = field(default_factory=dict)
+    before: Callable[[], None] = lambda: None
+    asking: Asking | None = None
+    in_run: bool = False
+
+
+def input_records(
+    inputs: Mapping[str, Path], *, known: Mapping[str, InputRecord] = MappingProxyType({})
+) -> dict[str, InputRecord]:
+    """Name each input by content; what is known already is not hashed again."""
+    return {role: known.get(role) or record_of(path) for role, path in sorted(inputs.items())}
+
+
+def check_expected(stage: Stage, inputs: Mapping[str, InputRecord]) -> None:
+    """Make sure that inputs are the ones that somebody published, where that was asked for."""
+    for role, expected in stage.expected.items():
+        if inputs[role].sha256 != expected.lower():
+            raise IntegrityError(
+                "not the file that was published",
+                where=str(stage.inputs[role]),
+                expected=f"SHA-256 {expected.lower()}",
+                found=inputs[role].sha256,
+                hint="Nothing was read from it. Fetch it again.",
+            )
+
+
+def record_of(path: Path) -> InputRecord:
+    """Hash a file, and know a stage folder by the hashes in its manifest."""
+    if path.is_dir():
+        manifest = read_manifest(path)
+        if manifest is None:
+            raise UsageError("not a finished stage folder", where=str(path), expected="a folder with a manifest.json")
+        check_content(path, manifest)
+        return InputRecord(manifest.sha256, manifest.stage, stage=manifest.stage)
+    if not path.is_file():
+        raise UsageError("there is no such file", where=str(path))
+    content = digest_file(path)
+    manifest = read_manifest(path.parent)
+    record = manifest.outputs.get(path.name) if manifest else None
+    if record is not None and record.sha256 != content:
+        raise changed(path)
+    return InputRecord(content, path.name, stage=manifest.stage if manifest and record else "")
+
+
+def check_sizes(folder: Path, manifest: Manifest) -> None:
+    """Make sure that the files of a finished stage are there with the sizes its manifest lists."""
+    for name, record in manifest.outputs.items():
+        path = folder / name
+        if not path.exists() or (path.is_file() and path.stat().st_size != record.bytes):
+            raise changed(path)
+
+
+def check_content(folder: Path, manifest: Manifest) -> None:
+    """Make sure that the files of a finished stage are those its manifest lists; of large ones the sizes tell."""
+    check_sizes(folder, manifest)
+    for name, record in manifest.outputs.items():
+        path = folder / name
+        if path.is_file() and record.bytes <= HASHED and digest_file(path) != record.sha256:
+            raise changed(path)
+
+
+def changed(path: Path) -> IntegrityError:
+    """Say that a file is not what its stage wrote."""
+    return IntegrityError(
+        "changed or removed since its stage finished",
+        where=str(path),
+        expected=f"the file that {path.parent / MANIFEST} lists",
+        hint="Remove the folder, and the next run makes it again.",
+    )
+
+
+def key_of(stage: Stage, inputs: Mapping[str, InputRecord]) -> str:
+    """Hash everything that decides the bytes of the result."""
+    return digest(
+        {
+            "kind": stage.kind,
+            "version": stage.version,
+            "inputs": {role: record.sha256 for role, record in inputs.items()},
+            "options": stage.options,
+            "seeds": stage.seeds,
+            **({"exports": sorted(stage.exports)} if stage.exports else {}),
+        }
+    )
+
+
+# What a stage would take, as its plan says it: how many units, bytes, seconds, requests, tokens and dollars.
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedStage:
+    """One stage of a plan; None is what cannot be known before the stages in front have run.
+
+    `lacks` is what this machine has to be given before a run, such as a key.
+    """
+
+    name: str
+    state: str
+    units: int | None = None
+    unit: str = ""
+    bytes: int | None = None
+    seconds: float | None = None
+    requests: int | None = 0
+    tokens: int | None = 0
+    dollars: float | None = 0.0
+    lacks: str = ""
+
+    def as_data(self) -> dict[str, object]:
+        """Give the stage as data."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """A stage in front of another, and how many units, such as images, it has or will have, as far as that is known."""
+
+    stage: Stage
+    units: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ToPlan:
+    """A stage that is not done.
+
+    Attributes:
+        stage: what is to be done.
+        state: how far it is.
+        out: its folder.
+        settled: whether all it reads is there and will stay as it is.
+        ahead: the stages of the run that it reads, by the role of the input.
+    """
+
+    stage: Stage
+    state: str
+    out: Path
+    settled: bool
+    ahead: Mapping[str, Ahead]
+
+
+Slot: TypeAlias = Callable[[ToPlan], PlannedStage]
+"""What stands beside a stage in a run, and plans it."""

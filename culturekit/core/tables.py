@@ -1,0 +1,327 @@
+"""Reading and writing tables: the only place where Parquet is made, and each table is checked there."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from os import SEEK_END
+from pathlib import Path
+
+import polars as pl
+from polars.io.plugins import register_io_source
+
+from culturekit.core.atomic import raise_system_error, system_errors, whole_file
+from culturekit.core.errors import CultureKitError, IntegrityError, UsageError
+from culturekit.core.schemas import DROPS, TABLES
+from culturekit.core.table import Table, doubtful_names
+from culturekit.core.work import Outcome, Work
+
+ROWS_PER_GROUP = 131_072
+
+
+def write_table(folder: Path, table: Table, frame: pl.DataFrame) -> Path:
+    """Write `FOLDER/NAME.parquet`, rows in key order: equal rows give equal bytes, however they came."""
+    ordered = frame.sort(table.key, nulls_last=False, maintain_order=True)
+    problems = table.problems(ordered)
+    if problems:
+        raise CultureKitError(f"table {table.name} does not conform: {'; '.join(problems)}", where=str(folder))
+    path = folder / f"{table.name}.parquet"
+    save_parquet(ordered, path)
+    return path
+
+
+def table_outcome(
+    work: Work,
+    table: Table,
+    frame: pl.DataFrame,
+    drops: Mapping[str, int] | None = None,
+    *,
+    notes: Mapping[str, object] | None = None,
+) -> Outcome:
+    """Write the table that is all a stage makes, and count its rows."""
+    write_table(work.out, table, frame)
+    return Outcome({table.name: frame.height}, drops or {}, notes or {})
+
+
+def write_drops(
+    folder: Path, rows: pl.DataFrame | Sequence[Mapping[str, object] | tuple[str | None, ...]], *, once: bool = False
+) -> dict[str, int]:
+    """Write what a stage left out, and count it by reason; `once`: of rows that repeat the key, only the first."""
+    drops = rows if isinstance(rows, pl.DataFrame) else pl.DataFrame(rows, schema=DROPS.schema, orient="row")
+    if once:
+        drops = drops.unique(DROPS.key, keep="first", maintain_order=True)
+    write_table(folder, DROPS, drops.select(list(DROPS.schema)))
+    return dict(drops["reason"].value_counts().sort("reason").iter_rows())
+
+
+def save_parquet(frame: pl.DataFrame, path: Path) -> None:
+    """Write Parquet durably and in one piece."""
+    with whole_file(path) as file:
+        frame.write_parquet(file, compression="zstd", statistics=True, row_group_size=ROWS_PER_GROUP)
+
+
+def write_frames(
+    folder: Path, table: Table, frames: Iterable[pl.DataFrame], *, rows_per_group: int = ROWS_PER_GROUP
+) -> Path:
+    """Write `FOLDER/NAME.parquet` from frames that follow one another in key order, in bounded memory.
+
+    Equal rows give equal bytes, however they were framed. Wide rows want smaller groups: some are held in memory.
+    """
+    raised: list[BaseException] = []
+
+    def checked(*_: object) -> Iterator[pl.DataFrame]:
+        try:
+            for frame in in_groups(frames, rows_per_group):
+                problems = table.problems(frame)
+                if problems:
+                    raise CultureKitError(
+                        f"table {table.name} does not conform: {'; '.join(problems)}", where=str(folder)
+                    )
+                yield frame
+        except BaseException as error:  # polars would make a type of its own of it
+            raised.append(error)
+            raise
+
+    known = {name: column.dtype for name, column in {**table.columns, **table.optional}.items()}
+    path = folder / f"{table.name}.parquet"
+    with whole_file(path) as file:
+        try:
+            register_io_source(checked, schema=known).sink_parquet(
+                file, compression="zstd", statistics=True, row_group_size=rows_per_group
+            )
+        except BaseException:
+            if raised and not isinstance(raised[0], GeneratorExit):
+                raise raised[0] from None
+            raise
+    return path
+
+
+def in_groups(frames: Iterable[pl.DataFrame], size: int) -> Iterator[pl.DataFrame]:
+    """Divide rows into frames, as many in each frame as a row group has."""
+    waiting: list[pl.DataFrame] = []
+    rows = 0
+    for frame in frames:
+        waiting.append(frame)
+        rows += frame.height
+        if rows >= size:
+            whole = pl.concat(waiting)
+            full = rows - rows % size
+            for start in range(0, full, size):
+                yield whole.slice(start, size).rechunk()
+            waiting, rows = [whole.slice(full)], rows - full
+    if rows:
+        yield pl.concat(waiting).rechunk()
+
+
+def save_part(frame: pl.DataFrame, path: Path) -> None:
+    """Write a part that is gathered later, quickly: whoever lets a later run trust it seals it.
+
+    A part of a few thousand rows is written as an Arrow stream in half the time of Parquet.
+    """
+    with system_errors(path):
+        frame.write_ipc_stream(path, compression="lz4")
+
+
+def read_part(path: Path) -> pl.DataFrame:
+    """Read a part."""
+    try:
+        return pl.read_ipc_stream(path)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise_system_error(error, path)
+        raise damaged_part(path, error) from error
+
+
+def part_of_table(path: Path) -> pl.DataFrame:
+    """Read a part that is Parquet."""
+    try:
+        return pl.read_parquet(path)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise_system_error(error, path)
+        raise damaged_part(path, error) from error
+
+
+def damaged_part(path: Path, error: Exception) -> IntegrityError:
+    """Say that a part was damaged after it was written, and that this can be mended."""
+    return IntegrityError(
+        "a part that this run wrote is damaged",
+        where=str(path),
+        found=str(error),
+        hint="Check the disk, then run the same command again: a damaged part is made again.",
+    )
+
+
+def read_table(path: Path | str, table: Table | str) -> pl.DataFrame:
+    """Read a table and check it against its declaration, or the one of a name; extra columns of one's own are left out.
+
+    Example:
+        >>> space = ck.read_table("runs/cube/cspace/cspace.parquet", "cspace")
+        >>> set(ck.TABLES["cspace"].key) <= set(space.columns)
+        True
+    """
+    path = Path(path)
+    if isinstance(table, str):
+        if table not in TABLES:
+            raise UsageError(f"there is no table {table!r}", expected=" or ".join(sorted(TABLES)))
+        table = TABLES[table]
+    if not path.is_file():
+        raise no_such_table(path, table)
+    try:
+        frame = pl.read_parquet(path)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise unreadable(path, table, error) from error
+    known = [name for name in frame.columns if name in table.columns or name in table.optional]
+    frame = frame.select(known)
+    problems = table.problems(frame)
+    if problems:
+        raise IntegrityError(f"not a {table.name} table: {'; '.join(problems)}", where=str(path))
+    check_names(frame, str(path))
+    return frame
+
+
+def check_names(frame: pl.DataFrame, where: str) -> None:
+    """Refuse a table in which a model, a pool, a person or a region goes by two names, or by none."""
+    if doubtful := doubtful_names(frame):
+        what, found = doubtful
+        raise UsageError(
+            f"names of {what} that cannot be told apart", where=where, found=found,
+            expected="names that differ in more than case and spaces", hint=f"Give each of the {what} one name.",
+        )  # fmt: skip
+
+
+def read_together(
+    paths: Sequence[Path], table: Table, *, read: Callable[[Path], pl.DataFrame] | None = None
+) -> pl.DataFrame:
+    """Read tables of one kind as one; columns that only some have are left out. A row in two is a mistake.
+
+    `read` may look at each more closely than `read_table` does.
+    """
+    each = [read_table(path, table) if read is None else read(path) for path in paths]
+    whole = pl.concat([one.select(list(table.schema)) for one in each])
+    if len(paths) == 1:
+        return whole
+    check_names(whole, ", ".join(map(str, paths)))
+    twice = table.repeated(whole)
+    if twice.height:
+        row = twice.row(0, named=True)
+        raise UsageError(
+            f"two tables of {table.name} have the same rows", where=", ".join(map(str, paths)),
+            found=", ".join(f"{name} {row[name]!r}" for name in table.key), hint="Give each table once.",
+        )  # fmt: skip
+    return whole
+
+
+def unreadable(path: Path, table: Table, error: Exception) -> IntegrityError:
+    """Say that a file is not Parquet, or no longer whole.
+
+    Raises:
+        OSError: the machine is to blame, not the file.
+    """
+    raise_system_error(error, path)
+    return IntegrityError(
+        "not a readable Parquet file", where=str(path), expected=f"the table {table.name}",
+        found=looks_like(path) or str(error), hint="Give the file that the stage wrote, or run that stage again.",
+    )  # fmt: skip
+
+
+MAGIC = {
+    b"PAR1": "a Parquet file without its end: it was cut",
+    b"\x1f\x8b": "a gzip file, not unpacked",
+}
+
+
+def looks_like(path: Path) -> str:
+    """Say what a file seems to be by its first bytes; nothing where they do not tell."""
+    with path.open("rb") as file:
+        first = file.read(80)
+        file.seek(-min(4, len(first)), SEEK_END)
+        last = file.read()
+    if first[:4] == last == b"PAR1":
+        return ""
+    if not first:
+        return "an empty file"
+    kind = next((what for magic, what in MAGIC.items() if first.startswith(magic)), "")
+    if kind or b"\0" in first:
+        return kind
+    return f"a text that begins {first.decode(errors='replace').splitlines()[0][:40]!r}"
+
+
+def no_such_table(path: Path, table: Table) -> UsageError:
+    """Say that there is no such file; for a folder, name the table in it."""
+    inside = path / f"{table.name}.parquet"
+    hint = f"Name the file in it: {inside}" if inside.is_file() else "Run the stage that writes it first."
+    what = "a folder, not a table" if path.is_dir() else f"there is no {table.name} table"
+    return UsageError(what, where=str(path), expected=f"the table {table.name}", hint=hint)
+
+
+def merge_parts(paths: Sequence[Path], schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
+    """Join part files in the order given; no part gives an empty table."""
+    parts = [part_of_table(path) for path in paths]
+    return pl.concat(parts) if parts else pl.DataFrame(schema=schema)
+
+
+# Tables larger than memory should hold: read in key order, some rows at a time.
+
+ROWS_PER_SLICE = 16_384
+
+
+@dataclass(frozen=True, slots=True)
+class TableSlices:
+    """A table file whose rows stand in key order; `table` declares the columns that it really has."""
+
+    path: Path
+    table: Table
+    rows: int
+
+    def slices(self, columns: Sequence[str] = ()) -> Iterator[pl.DataFrame]:
+        """Read the rows in order, all columns or those named; each row is held to the declaration."""
+        declared = {**self.table.columns, **self.table.optional}
+        names = list(columns or declared)
+        key = self.table.key if set(self.table.key) <= set(names) else ()
+        own = Table(self.table.name, key, {name: declared[name] for name in names}, {})
+        scan = pl.scan_parquet(self.path).select(names)
+        for start in range(0, self.rows, ROWS_PER_SLICE):
+            try:
+                frame = scan.slice(start, ROWS_PER_SLICE).collect()
+            except (pl.exceptions.PolarsError, OSError) as error:
+                raise unreadable(self.path, self.table, error) from error
+            refuse(self.path, own.name, own.problems(frame))
+            yield frame
+
+    def in_order(self) -> bool:
+        """Tell whether every key comes after the one before."""
+        last: tuple[object, ...] | None = None
+        for frame in self.slices(self.table.key):
+            first = frame.row(0)
+            if (last is not None and not last < first) or not frame.sort(self.table.key).equals(frame):
+                return False
+            last = frame.row(-1)
+        return True
+
+
+def slices_of(path: Path, table: Table, *, scratch: Path) -> TableSlices:
+    """Open a table for reading by slices; one whose rows stand in another order is sorted into `scratch` first."""
+    if not path.is_file():
+        raise no_such_table(path, table)
+    try:
+        scan = pl.scan_parquet(path)
+        schema = scan.collect_schema()
+        rows = int(scan.select(pl.len()).collect().item())
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise unreadable(path, table, error) from error
+    known = {name: dtype for name, dtype in schema.items() if name in table.columns or name in table.optional}
+    refuse(path, table.name, table.problems(pl.DataFrame(schema=known)))
+    own = replace(table, optional={name: column for name, column in table.optional.items() if name in known})
+    opened = TableSlices(path, own, rows)
+    return opened if opened.in_order() else replace(opened, path=sorted_copy(path, table, scratch))
+
+
+def sorted_copy(path: Path, table: Table, scratch: Path) -> Path:
+    """Write a table again in key order."""
+    ordered = scratch / f"{table.name}.parquet"
+    if not ordered.is_file():
+        save_parquet(read_table(path, table).sort(table.key, nulls_last=False, maintain_order=True), ordered)
+    return ordered
+
+
+def refuse(path: Path, name: str, problems: Sequence[str]) -> None:
+    """Refuse a table that departs from its declaration."""
+    if problems:
+        raise IntegrityError(f"not a {name} table: {'; '.join(problems)}", where=str(path))

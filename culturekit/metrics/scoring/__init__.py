@@ -1,1 +1,0 @@
-"""The way from tables to scores, one module per family."""

@@ -1,0 +1,376 @@
+"""Answers to tables: ratings and shares by model, concept and country, agreement, and metrics held against people."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+import polars as pl
+from markupsafe import Markup
+from pydantic import Field
+
+from culturekit.core.atomic import write_atomically
+from culturekit.core.defaults import CONFIDENCE, RESAMPLES
+from culturekit.core.digests import canonical_json, source_hash
+from culturekit.core.errors import UsageError
+from culturekit.core.schemas import ANNOTATIONS, CHOICE_TABLE, RATING_TABLE, SCORES, VALUES
+from culturekit.core.stage_command import Seed, Typed
+from culturekit.core.tables import write_table
+from culturekit.core.work import Outcome, Work
+from culturekit.metrics.linguistic.human_tables import likert_table, relevance_rates
+from culturekit.people.export import page_template, template_text
+from culturekit.people.importing import known_flags
+from culturekit.scores.agreement import AgreementOptions, score_agreement
+from culturekit.scores.family import Confidence
+from culturekit.scores.meta import MetaOptions, score_meta
+from culturekit.scores.rating_pools import FLAGS, PoolsBy, pool_of
+from culturekit.scores.score_rows import Scored
+
+# Mean ratings as a page to look at: models by concept down, countries across, low cells shaded.
+
+ALL = "all concepts"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What one cell says: its text, its mark, and how much stands behind it."""
+
+    text: str
+    mark: str
+    behind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """One table of the page.
+
+    Attributes:
+        title: what is rated, and by whom.
+        countries: the columns.
+        rows: concept, model and a cell per column; None where nobody rated.
+    """
+
+    title: str
+    countries: tuple[str, ...]
+    rows: tuple[tuple[str, str, tuple[Cell | None, ...]], ...]
+
+
+def rating_page(ratings: pl.DataFrame, choices: pl.DataFrame, *, scheme: str, notes: Sequence[str]) -> str:
+    """Write the page; it runs nothing and loads nothing."""
+    style = template_text("ratings.css")
+    policy = f"default-src 'none'; style-src '{source_hash(style)}'; base-uri 'none'; form-action 'none'"
+    page = page_template("ratings.html").render(
+        scheme=scheme, grids=grids(ratings, choices), notes=notes, policy=policy, style=Markup(style)
+    )
+    return page + "\n"
+
+
+def grids(ratings: pl.DataFrame, choices: pl.DataFrame) -> list[Grid]:
+    """Lay out every criterion; where each country has its own people, all countries share one table."""
+    found = []
+    for part in ratings.partition_by("scheme", "criterion", maintain_order=True):
+        found += [grid(one, f"{part['criterion'][0]}{who}", mean_cell) for one, who in by_people(part)]
+    for part in choices.partition_by("scheme", "criterion", "choice", maintain_order=True):
+        name = f"{part['criterion'][0]}: share of {part['choice'][0]}"
+        found += [grid(one, f"{name}{who}", share_cell) for one, who in by_people(part)]
+    return found
+
+
+def by_people(part: pl.DataFrame) -> list[tuple[pl.DataFrame, str]]:
+    """Part a table so that each of its cells is of one pool: people at home, and then each pool apart."""
+    home = pl.col("country").eq_missing(pl.col("pool"))
+    own, others = part.filter(home), part.filter(~home)
+    pools = others.sort("pool").partition_by("pool", maintain_order=True)
+    return [
+        *([(own, ", by people of each country")] if own.height else []),
+        *((one, f", by people of the pool {one['pool'][0]}") for one in pools),
+    ]
+
+
+def grid(part: pl.DataFrame, title: str, cell: Callable[[dict[str, Any]], Cell]) -> Grid:
+    """Lay out one table."""
+    countries = sorted({text or "–" for text in part["country"]})
+    cells = {(row["concept"], row["model"], row["country"] or "–"): cell(row) for row in part.iter_rows(named=True)}
+    heads = sorted(
+        {(concept, model) for concept, model, _ in cells}, key=lambda head: (head[0] is None, head[0], head[1])
+    )
+    rows = tuple(
+        (concept or ALL, model, tuple(cells.get((concept, model, country)) for country in countries))
+        for concept, model in heads
+    )
+    return Grid(title, tuple(countries), rows)
+
+
+def mean_cell(row: dict[str, Any]) -> Cell:
+    """Write a mean and its deviation."""
+    spread = "" if row["sd"] is None else f" ± {row['sd']:.1f}"
+    return Cell(f"{row['mean']:.1f}{spread}", str(row["mark"] or "").replace(" ", "-"), behind(row))
+
+
+def share_cell(row: dict[str, Any]) -> Cell:
+    """Write a share."""
+    return Cell(f"{row['rate']:.0%}".replace("%", "\N{NO-BREAK SPACE}%"), "", behind(row))
+
+
+def behind(row: dict[str, Any]) -> str:
+    """Say how much stands behind a cell."""
+    return f"{row['items']} items, {row['answers']} answers"
+
+
+# What was set aside before answers are put together, counted: it thins out the tables.
+
+
+@dataclass(frozen=True, slots=True)
+class SetAside:
+    """What is in no average.
+
+    Attributes:
+        quarantine: annotations that were not taken over, by reason; one with several is under the first.
+        notes: how checks and repeats went, and whose answers these are.
+    """
+
+    quarantine: Mapping[str, int] = field(default_factory=dict)
+    notes: Mapping[str, object] = field(default_factory=dict)
+
+
+NOTHING_ASIDE = SetAside()
+
+
+def set_aside(quarantine: Sequence[pl.DataFrame], checks: Sequence[pl.DataFrame], answers: pl.DataFrame) -> SetAside:
+    """Count what importing set aside.
+
+    Args:
+        quarantine: each conforms to QUARANTINE.
+        checks: each conforms to ANNOTATION_CHECKS.
+        answers: conforms to ANNOTATIONS: says who answered.
+    """
+    reasons: Counter[str] = Counter()
+    for table in quarantine:
+        firsts = table.unique(["file", "task_number", "annotation_number"], keep="first", maintain_order=True)
+        for reason in firsts["reason"]:
+            reasons[f"in quarantine: {reason}"] += 1
+    if not quarantine and not checks:
+        return NOTHING_ASIDE
+    asked = {kind: counted(checks, kind) for kind in ("check", "repeat")}
+    people = answers.select("annotator", "annotator_region").unique()
+    simulated = bool(people.height) and bool(people["annotator"].str.starts_with("simulated-").all())
+    notes: dict[str, object] = {"checks": asked["check"], "repeats": asked["repeat"]}
+    if simulated:
+        notes["caveat"] = "The ratings are by simulated people, who know what the simulated models drew."
+    return SetAside(reasons, notes)
+
+
+def counted(checks: Sequence[pl.DataFrame], kind: str) -> dict[str, int]:
+    """Count the tasks of a kind that were answered, and those whose answers did not hold."""
+    rows = [row for table in checks for row in table.filter(kind=kind).iter_rows(named=True)]
+    tasks = {(row["task"], row["annotator"]) for row in rows}
+    failed = {(row["task"], row["annotator"]) for row in rows if row["held"] is False}
+    return {"answered": len(tasks), "failed": len(failed)}
+
+
+PAGE = "ratings.html"
+
+BELOW = (2, 3)
+"""A cell with a mean below one of these is marked with the first of them."""
+
+PLACE = ("concept", "country")
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateOptions:
+    """How answers are put together."""
+
+    by: Annotated[
+        PoolsBy, Field(description="What makes a pool of annotators; pools are never merged."), Typed("pools")
+    ] = "region"
+    keep: Annotated[
+        tuple[str, ...],
+        Field(description="Count answers flagged attention-failed, inconsistent-repeats or too-fast; repeatable."),
+        Typed(gather=known_flags),
+    ] = ()
+    confidence: Confidence = CONFIDENCE
+    resamples: Annotated[int, Field(ge=99, description="Resamples of each bootstrap.")] = RESAMPLES
+    seed: Seed = 0
+    only: Annotated[
+        tuple[str, ...],
+        Field(description="A pool whose answers count; others are left out and counted. Repeatable."),
+        Typed(gather=lambda names: tuple(sorted(set(names))), after="pools"),
+    ] = ()
+
+
+def aggregate_answers(
+    work: Work,
+    annotations: pl.DataFrame,
+    items: pl.DataFrame,
+    values: pl.DataFrame | None,
+    options: AggregateOptions,
+    aside: SetAside = NOTHING_ASIDE,
+) -> Outcome:
+    """Write the tables of what people said.
+
+    Args:
+        work: where to write.
+        annotations: conforms to ANNOTATIONS.
+        items: conforms to RATED_ITEMS.
+        values: conforms to VALUES: metrics of the same items, or None.
+        options: how to put answers together.
+        aside: what was set aside before, to be told beside the tables.
+    """
+    kept, drops = careful(annotations, options.keep)
+    kept, elsewhere = of_pools(kept, options)
+    if kept.is_empty():
+        raise UsageError(
+            "no answer is left", expected="answers without flags, or --keep", found=f"{annotations.height} answers"
+        )
+    answers, strange = named(in_pools(kept, options.by), items)
+    if answers.is_empty():
+        raise UsageError(
+            "no answer is about a known item", expected=f"answers about items such as {items['item_id'].min()!r}",
+            found=f"{strange:,} about others, such as {kept['item_id'].min()!r}", hint="Give the items of this form.",
+        )  # fmt: skip
+    ratings, choices = rating_table(answers), choice_table(answers)
+    said = agreement(kept, options)
+    correlated = None if values is None else correlations(kept, values, options)
+    drops |= {"of other pools": elsewhere, "answers about unknown items": strange, **said.left_out, **aside.quarantine}
+    drops = {reason: count for reason, count in sorted(drops.items()) if count}
+    write_table(work.out, RATING_TABLE, ratings)
+    write_table(work.out, CHOICE_TABLE, choices)
+    write_table(work.out, ANNOTATIONS, kept)
+    scores = said.scores if correlated is None else pl.concat([said.scores, correlated.scores])
+    write_table(work.out, SCORES, scores)
+    write_table(work.out, VALUES, said.values)
+    schemes = ", ".join(sorted(annotations["scheme"].unique()))
+    notes = [f"{reason}: {count:,}" for reason, count in drops.items()]
+    write_atomically(work.out / PAGE, rating_page(ratings, choices, scheme=schemes, notes=notes).encode())
+    counts = {
+        RATING_TABLE.name: ratings.height,
+        CHOICE_TABLE.name: choices.height,
+        ANNOTATIONS.name: kept.height,
+        SCORES.name: scores.height,
+        VALUES.name: said.values.height,
+    }
+    return Outcome(counts, drops, aside.notes)
+
+
+def of_pools(annotations: pl.DataFrame, options: AggregateOptions) -> tuple[pl.DataFrame, int]:
+    """Leave out the answers of pools that do not count, and count them; a pool that nobody is in is a mistake."""
+    if not options.only:
+        return annotations, 0
+    found = set(in_pools(annotations, options.by)["annotator_region"])
+    absent = sorted(set(options.only) - found)
+    if absent:
+        raise UsageError("nobody is in a pool", found=", ".join(absent), expected=", ".join(sorted(found)))
+    kept = annotations.filter(pool_of(options.by).is_in(options.only))
+    return kept, annotations.height - kept.height
+
+
+def agreement(kept: pl.DataFrame, options: AggregateOptions) -> Scored:
+    """Score how far people agree, within each pool and between pools."""
+    return score_agreement(
+        kept,
+        options=AgreementOptions(
+            by=options.by, confidence=options.confidence, resamples=options.resamples, seed=options.seed
+        ),
+    )
+
+
+def correlations(kept: pl.DataFrame, values: pl.DataFrame, options: AggregateOptions) -> Scored:
+    """Hold metrics against the ratings of each pool."""
+    return score_meta(
+        values,
+        annotations=kept,
+        options=MetaOptions(
+            by=options.by, confidence=options.confidence, resamples=options.resamples, seed=options.seed
+        ),
+    )
+
+
+def values_of_quality(quality: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
+    """Turn scores of single images into values, with the model and the place of each."""
+    known: Mapping[str, Mapping[str, str | None]] = {row["item_id"]: row for row in items.iter_rows(named=True)}
+    rows = [
+        {
+            **{name: known[image][name] for name in ("concept", "country", "group", "prompt_id")},
+            "model": known[image]["model"] or "(no model)",
+            "metric": "quality",
+            "benchmark": "annotations",
+            "params": canonical_json({"scorer": scorer}).decode(),
+            "item": image,
+            "value": value,
+        }
+        for image, scorer, value in quality.select("image_id", "scorer", "value").iter_rows()
+        if image in known
+    ]
+    return pl.DataFrame(rows, schema=VALUES.schema).sort(VALUES.key)
+
+
+def careful(annotations: pl.DataFrame, keep: Sequence[str]) -> tuple[pl.DataFrame, dict[str, int]]:
+    """Leave out flagged answers; count the answers that have each flag, those with several under the first.
+
+    A flag that does no harm is taken away: the answer counts from here on.
+
+    Args:
+        annotations: conforms to ANNOTATIONS.
+        keep: flags that do no harm.
+    """
+    rest, counts = annotations, {}
+    for flag in (flag for flag in FLAGS if flag not in keep):
+        flagged = pl.col("flags").list.contains(flag)
+        counts[f"flagged {flag}"] = rest.filter(flagged).height
+        rest = rest.filter(~flagged)
+    harmless = pl.col("flags").list.set_difference(pl.lit(list(FLAGS), pl.List(pl.String)))
+    return (rest.with_columns(flags=harmless) if keep else rest), counts
+
+
+def in_pools(annotations: pl.DataFrame, by: PoolsBy) -> pl.DataFrame:
+    """Put the name of each answer's pool in the place of the annotator's region, where pools are not regions."""
+    return annotations.with_columns(annotator_region=pool_of(by))
+
+
+def named(annotations: pl.DataFrame, items: pl.DataFrame) -> tuple[pl.DataFrame, int]:
+    """Say of each answer which model, concept and country it is about; count those of unknown items."""
+    known = annotations.join(items, on="item_id", how="inner")
+    return known.with_columns(pl.col("model").fill_null("(no model)")), annotations.height - known.height
+
+
+def rating_table(answers: pl.DataFrame) -> pl.DataFrame:
+    """Average ratings of each cell, and of each model and country over all concepts.
+
+    An item's score is the mean of its annotators in a pool; mean and deviation are over the items of the cell.
+    """
+    numbers = answers.filter(pl.col("value").is_not_null())
+    table = by_cell(numbers, likert_table)
+    if table.is_empty():
+        return pl.DataFrame(schema=RATING_TABLE.schema)
+    mark = pl.coalesce(*(pl.when(pl.col("mean") < level).then(pl.lit(f"below {level}")) for level in BELOW))
+    scales = ~pl.col("criterion").str.contains("/", literal=True)
+    marked = table.with_columns(mark=pl.when(scales).then(mark).cast(pl.String))
+    return marked.select(list(RATING_TABLE.schema)).sort(RATING_TABLE.key)
+
+
+def choice_table(answers: pl.DataFrame) -> pl.DataFrame:
+    """Give the share of each choice in each cell: of an item's annotators first, then over items."""
+    words_only = pl.col("value").is_null().all().over("scheme", "criterion")
+    table = by_cell(answers.filter(words_only, pl.col("choice").is_not_null()), relevance_rates)
+    if table.is_empty():
+        return pl.DataFrame(schema=CHOICE_TABLE.schema)
+    return table.select(list(CHOICE_TABLE.schema)).sort(CHOICE_TABLE.key)
+
+
+def by_cell(answers: pl.DataFrame, table: Callable[[pl.DataFrame], pl.DataFrame]) -> pl.DataFrame:
+    """Make the table of every concept and country, and of every country with all its concepts together."""
+    if answers.is_empty():
+        return pl.DataFrame()
+    own = answers.drop("group")
+    return pl.concat(
+        [
+            table(cell.drop(*PLACE)).with_columns(
+                pl.lit(concept, pl.String).alias("concept"),
+                pl.lit(country, pl.String).alias("country"),
+            )
+            for part, over_all in ((own, False), (own.with_columns(concept=pl.lit(None, pl.String)), True))
+            for cell in part.partition_by(PLACE, maintain_order=True)
+            for concept, country in [cell.select(PLACE).row(0)]
+            if over_all or concept is not None
+        ]
+    )

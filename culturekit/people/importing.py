@@ -1,0 +1,569 @@
+"""From exports to tables: annotations, what they are about, checks, audits, and what was set aside."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+import orjson
+import polars as pl
+
+from culturekit.builders.country_names import country_code, folded
+from culturekit.builders.filtering.candidate_review import (
+    CandidateDecision,
+    DecisionWord,
+    Known,
+    day_problem,
+    shown_candidate,
+)
+from culturekit.core.choices import CANNOT_TELL, NO_CULTURE, NOT_IN_LIST
+from culturekit.core.errors import ConfigError, IntegrityError, Problem, UsageError
+from culturekit.core.package_data import shipped
+from culturekit.core.schemas import ANNOTATION_CHECKS, ANNOTATION_KEY, ANNOTATIONS, AUDITS, QUARANTINE, RATED_ITEMS
+from culturekit.core.tables import read_table, write_table
+from culturekit.core.work import Outcome, Work
+from culturekit.core.yaml_source import load_model
+from culturekit.kg.countries import countries
+from culturekit.people.answers import (
+    Answered,
+    ImportedAnswers,
+    KeyRow,
+    TaskRecord,
+    annotation_rows,
+    meanings_of,
+    read_export,
+    read_exports,
+)
+from culturekit.people.export import PROJECT_FILE
+from culturekit.people.items import Item, lookalikes
+from culturekit.people.scheme import Filters, Scheme
+from culturekit.people.tasks import Offer
+from culturekit.scores.image_collections import own_generator
+from culturekit.scores.rating_pools import ATTENTION, FLAGS, INCONSISTENT, TOO_FAST
+
+# Answers that differ from item to item: artifacts to recognise, countries, continents, or lists of an item's own.
+
+FIRST, LATER = "first", "later"
+"""Where the list of an item holds what its picture was mapped to."""
+
+OF_SPACE = ("artifacts", "countries", "continents")
+"""The lists that come from a cultural space."""
+
+Offers = dict[str, Sequence[Offer]]
+
+
+def wanted_lists(scheme: Scheme) -> set[str]:
+    """Name the lists that a scheme takes from its items."""
+    return {criterion.options_from for criterion in scheme.criteria if criterion.options_from is not None}
+
+
+def space_offers(
+    items: Sequence[Item], scheme: Scheme, space: pl.DataFrame, matches: pl.DataFrame | None, *, length: int, seed: int
+) -> dict[str, Offers]:
+    """Offer each item artifacts of its concept, and all countries and continents.
+
+    The artifacts are those that the picture was mapped to, filled up with others drawn from the concept, in a drawn
+    order. By chance the nearest one stands first or later, so that what raters make of the first can be seen.
+
+    Args:
+        items: what is judged.
+        scheme: asks for some of the lists.
+        space: conforms to CSPACE.
+        matches: conforms to MATCHES; without it a concept may have no more artifacts than are listed.
+        length: how many artifacts are listed.
+        seed: of the draws.
+    """
+    wanted = wanted_lists(scheme)
+    places = space.select("country", "country_name", "continent").unique().sort("country_name", "country")
+    shared: Offers = {
+        "countries": [
+            Offer(code, name, {"choice": code, "country": code, "continent": continent})
+            for code, name, continent in places.unique("country", keep="first", maintain_order=True).iter_rows()
+        ],
+        "continents": [
+            Offer(f"c{number}", name, {"choice": name, "continent": name})
+            for number, name in enumerate(continents(places["continent"].unique()), start=1)
+        ],
+    }
+    shared = {name: offers for name, offers in shared.items() if name in wanted}
+    if "artifacts" not in wanted:
+        return {item.item_id: shared for item in items}
+    known = by_concept(space)
+    near = mapped(matches, [item.item_id for item in items])
+    strange = {artifact for nearest in near.values() for artifact in nearest} - set(space["artifact_id"])
+    if strange:
+        raise UsageError(
+            "matches name artifacts that the cultural space does not have",
+            expected="the cultural space of the index that mapped the images",
+            found=f"{len(strange)}, such as {min(strange)!r}",
+            hint="People could not choose what the images were mapped to.",
+        )
+    unmapped = [item for item in items if item.known is not None and item.item_id not in near]
+    near |= {item.item_id: lookalikes(item, items, near, seed) for item in unmapped}
+    return {
+        item.item_id: {**shared, "artifacts": shortlist(item, known, near.get(item.item_id, []), length, seed)}
+        for item in items
+    }
+
+
+def continents(of_space: pl.Series) -> list[str]:
+    """List those of the space, then the others of the world: what is not in the lists may lie there."""
+    return [*of_space.sort(), *sorted({country.continent for country in countries().values()} - set(of_space))]
+
+
+Artifact = tuple[str, str, str, str, str]
+"""Id, name, ISO code, name of the country, continent."""
+
+
+def by_concept(space: pl.DataFrame) -> dict[str, list[Artifact]]:
+    """List the artifacts of each concept, each in every country it belongs to."""
+    columns = ("artifact_id", "name", "country", "country_name", "continent")
+    parts = space.sort("concept", "artifact_id", "country").partition_by("concept", maintain_order=True)
+    return {part["concept"][0]: part.select(columns).unique(maintain_order=True).rows() for part in parts}
+
+
+def mapped(matches: pl.DataFrame | None, images: Sequence[str]) -> dict[str, list[str]]:
+    """List the artifacts that each image was mapped to, nearest first."""
+    if matches is None:
+        return {}
+    near = matches.filter(pl.col("image_id").is_in(list(images)), pl.col("artifact_id").is_not_null())
+    rows = near.sort("image_id", "rank").group_by("image_id", maintain_order=True).agg("artifact_id")
+    return dict(rows.iter_rows())
+
+
+def shortlist(
+    item: Item, known: Mapping[str, Sequence[Artifact]], near: Sequence[str], length: int, seed: int
+) -> list[Offer]:
+    """Choose and order the artifacts that one item is offered."""
+    concept = item.about.get("concept")
+    places = known.get(concept or "", ()) if concept else [place for one in known.values() for place in one]
+    if not places:
+        raise UsageError(
+            "the cultural space has no artifact of an item's concept",
+            where=f"item {item.item_id!r}",
+            found=concept or "no concept",
+            expected=", ".join(sorted(known)),
+        )
+    ids = list(dict.fromkeys(place[0] for place in places))
+    if len(ids) > length and not near:
+        raise UsageError(
+            f"{len(ids):,} artifacts are too many to list for {concept or 'an image of no concept'}",
+            where=f"item {item.item_id!r}",
+            expected=f"matches of the image, to list its {length} likeliest: --matches",
+        )
+    rng = own_generator(seed, "shortlist", item.item_id)
+    likely = [artifact for artifact in dict.fromkeys(near) if artifact in set(ids)][: max(length // 2, 1)]
+    others = [artifact for artifact in ids if artifact not in set(likely)]
+    rng.shuffle(others)
+    chosen = set(likely) | set(others[: max(length - len(likely), 0)])
+    listed = [place for place in places if place[0] in chosen]
+    rng.shuffle(listed)
+    nearest = likely[0] if likely and item.known is None and len(chosen) > 1 else None
+    first = bool(own_generator(seed, "first", item.item_id).integers(2))
+    if nearest is not None and (listed[0][0] == nearest) != first:
+        other = next(number for number, place in enumerate(listed) if (place[0] == nearest) == first)
+        listed[0], listed[other] = listed[other], listed[0]
+    of_nearest = {"mapped": FIRST if first else LATER}
+    return [
+        Offer(
+            f"a{number}",
+            f"{name} ({country_name})",
+            {"choice": artifact, "artifact_id": artifact, "country": country, "continent": continent}
+            | (of_nearest if artifact == nearest else {}),
+        )
+        for number, (artifact, name, country, country_name, continent) in enumerate(listed, start=1)
+    ]
+
+
+def own_offers(rows: pl.DataFrame, items: Sequence[Item], scheme: Scheme) -> dict[str, Offers]:
+    """Offer each item the lists in its own row."""
+    key = next(name for name in ("item_id", "triplet_id", "image_id") if name in rows.columns)
+    wanted = sorted(wanted_lists(scheme))
+    missing = [name for name in wanted if name not in rows.columns]
+    if missing:
+        raise UsageError(
+            f"the scheme {scheme.name} lets people choose from lists that items do not have",
+            expected=f"columns {', '.join(missing)}",
+            found=", ".join(rows.columns),
+        )
+    lists = {str(row[key]): row for row in rows.iter_rows(named=True)}
+    return {
+        item.item_id: {name: list(offers_of(lists[item.item_id][name], name, item.item_id)) for name in wanted}
+        for item in items
+    }
+
+
+def offers_of(cell: object, name: str, item_id: str) -> Iterator[Offer]:
+    """Read a list of texts; in a CSV file it is one cell, parted by a bar."""
+    values = [part.strip() for part in cell.split("|")] if isinstance(cell, str) else cell
+    if not isinstance(values, list) or not values or not all(isinstance(text, str) and text for text in values):
+        raise UsageError(
+            f"{name} is no list of texts",
+            where=f"item {item_id!r}",
+            expected="texts, parted by | in CSV",
+            found=repr(cell),
+        )
+    for number, text in enumerate(dict.fromkeys(values), start=1):
+        yield Offer(f"o{number}", text, {"choice": text})
+
+
+# Answers to the scheme audit as rows of the table `audits`: artifact, country or continent, or what none means.
+
+AUDIT = "audit"
+"""The scheme whose answers become audits."""
+
+GOLD = ("gold", "known_artifact_id", "known_country", "known_continent")
+"""The columns of audits that had gold items."""
+
+MAPPED = ("offered_first", "as_mapped")
+"""The columns of audits whose form knew what images were mapped to."""
+
+MEANS = {"none": NO_CULTURE, "cannot_tell": CANNOT_TELL, "not_in_list": NOT_IN_LIST}
+"""What options of the first question mean where no place is named; a form that has only `none` tells nothing apart."""
+
+
+def audits_of(taken: Sequence[tuple[Answered, KeyRow]], scheme: Scheme, pool: str | None) -> pl.DataFrame:
+    """Write annotations as AUDITS. A country outside the space lies where most answers put it, so that labels nest."""
+    rows = [audit_row(answered, row, scheme, pool) for answered, row in taken]
+    if any(row["offered_first"] is not None for row in rows):  # the form knew what images were mapped to
+        unlisted = [row for row in rows if row["offered_first"] is None and not row["gold"]]
+        for row in unlisted:
+            row["offered_first"] = False
+    votes: dict[str, Counter[str]] = {}
+    for row in rows:
+        if row["country"] is not None and row["continent"] is not None:
+            votes.setdefault(row["country"], Counter())[row["continent"]] += 1
+    lies_in = {country: min(each, key=lambda name: (-each[name], name)) for country, each in votes.items()}
+    settled = [{**row, "continent": lies_in.get(row["country"], row["continent"])} for row in rows]
+    optional = ["none_means", *(GOLD if any(row["gold"] for row in rows) else ())]
+    optional += MAPPED if any(row["offered_first"] is not None for row in rows) else ()
+    schema = AUDITS.schema | {name: AUDITS.optional[name].dtype for name in optional}
+    return pl.DataFrame(settled, schema=schema).unique(AUDITS.key, keep="first", maintain_order=True)
+
+
+def audit_row(answered: Answered, row: KeyRow, scheme: Scheme, pool: str | None) -> dict[str, Any]:
+    """Write one annotation as a row: the artifact, country or continent chosen or typed, or none."""
+    said: dict[str, str] = {}
+    for known in meanings_of(answered, row, scheme).values():
+        said |= known
+    shows = answered.answers.get("shows", ("",))[0]
+    if shows == "not_in_list":
+        said |= typed_place(answered.answers.get("place", ("",))[0], row)
+    nowhere = not said or (shows == "not_in_list" and "country" not in said)
+    gold = row["kind"] == "gold"
+    known = orjson.loads(row["expected"]) if gold else {}
+    apart = "cannot_tell" in scheme.criterion("shows").fixed_values
+    return {
+        "image_id": row["item_id"],
+        "pool": pool or row["annotator_region"],
+        "annotator": answered.annotator,
+        "artifact_id": said.get("artifact_id"),
+        "country": said.get("country"),
+        "continent": said.get("continent"),
+        "none_of_these": nowhere,
+        "none_means": MEANS.get(shows) if nowhere and apart else None,
+        "gold": gold,
+        **offered_mapped(row, said),
+        **{f"known_{name}": known.get(name) for name in ("artifact_id", "country", "continent")},
+    }
+
+
+def offered_mapped(row: KeyRow, said: Mapping[str, str]) -> dict[str, bool | None]:
+    """Tell whether what an image was mapped to was listed first, and whether it was chosen; None if not known."""
+    listed = orjson.loads(row["options"]).get("artifacts", {}).values()
+    places = {offer["mapped"] for offer in listed if "mapped" in offer}
+    return {
+        "offered_first": FIRST in places if places else None,
+        "as_mapped": "mapped" in said if places else None,
+    }
+
+
+def typed_place(text: str, row: KeyRow) -> Mapping[str, str]:
+    """Tell the country that was typed, by its code where it has one, and its continent where that is known."""
+    place = country_code(text) or folded(text)
+    if not place:
+        return {}
+    listed = orjson.loads(row["options"]).get("countries", {}).get(place)
+    if listed is not None:
+        return {"country": place, "continent": str(listed["continent"])}
+    known = countries().get(place)
+    return {"country": place} if known is None else {"country": place, "continent": known.continent}
+
+
+# How carefully somebody answered: attention checks, items asked twice, and time.
+
+
+def known_flags(names: Sequence[str]) -> tuple[str, ...]:
+    """Accept names of flags."""
+    for name in names:
+        if name not in FLAGS:
+            raise UsageError("there is no such flag", found=repr(name), expected=", ".join(FLAGS))
+    return tuple(sorted(set(names)))
+
+
+Taken = Sequence[tuple[Answered, KeyRow]]
+
+
+def check_rows(good: Taken, scheme: Scheme) -> list[dict[str, Any]]:
+    """Write the answers to checks and repeated items, each beside what it is held against."""
+    first = {(row["task"], answered.annotator): answered for answered, row in good if row["kind"] == "item"}
+    rows: list[dict[str, Any]] = []
+    for answered, row in good:
+        if row["kind"] == "check":
+            rows += checked(answered, row, scheme)
+        elif row["kind"] == "repeat":
+            before = first.get((row["repeat_of"], answered.annotator))
+            rows += repeated(answered, row, before, scheme)
+    return rows
+
+
+def shared(answered: Answered, row: KeyRow, scheme: Scheme, criterion: str) -> dict[str, Any]:
+    """Write what all rows of checks have."""
+    return {
+        "task": row["task"],
+        "kind": row["kind"],
+        "item_id": row["item_id"],
+        "annotator": answered.annotator,
+        "annotator_region": row["annotator_region"],
+        "scheme": scheme.name,
+        "criterion": criterion,
+        "seconds": answered.seconds,
+    }
+
+
+def checked(answered: Answered, row: KeyRow, scheme: Scheme) -> Iterator[dict[str, Any]]:
+    """Hold the answers to an attention check against what it asked for; other questions are free."""
+    for criterion, value in orjson.loads(row["expected"]).items():
+        said = " | ".join(answered.answers.get(criterion, ()))
+        yield {
+            **shared(answered, row, scheme, criterion),
+            "choice": said or None,
+            "expected": value,
+            "held": said == value,
+        }
+
+
+def repeated(answered: Answered, row: KeyRow, before: Answered | None, scheme: Scheme) -> Iterator[dict[str, Any]]:
+    """Hold the answers to an item against those of the first time, where that was answered."""
+    distance = scheme.filters.repeat_distance
+    earlier = {} if before is None else {
+        cell["criterion"]: cell for cell in annotation_rows(before, row, scheme, [])
+    }  # fmt: skip
+    now = {cell["criterion"]: cell for cell in annotation_rows(answered, row, scheme, [])}
+    for criterion in sorted(now.keys() | earlier.keys()):
+        cell, old = now.get(criterion), earlier.get(criterion)
+        free_text = (cell or old or {}).get("value") is None and (cell or old or {}).get("choice") is None
+        held = None if before is None or free_text else alike(cell, old, distance)
+        yield {
+            **shared(answered, row, scheme, criterion),
+            "choice": written(cell),
+            "text": None if cell is None else cell["text"],
+            "expected": written(old),
+            "held": held,
+        }
+
+
+def alike(now: Mapping[str, Any] | None, before: Mapping[str, Any] | None, distance: int) -> bool:
+    """Tell whether two answers agree: the same choice, or numbers of a scale that lie near; both asked, or neither."""
+    if now is None or before is None:
+        return False
+    if "/" in str(now["criterion"]) or now["value"] is None or before["value"] is None:
+        return bool(now["value"] == before["value"] and now["choice"] == before["choice"])
+    return abs(float(now["value"]) - float(before["value"])) <= distance
+
+
+def written(cell: Mapping[str, Any] | None) -> str | None:
+    """Write an answer as text."""
+    if cell is None:
+        return None
+    return cell["choice"] if cell["choice"] is not None or cell["value"] is None else f"{cell['value']:g}"
+
+
+def flags_of(good: Taken, checks: Sequence[Mapping[str, Any]], scheme: Scheme) -> list[list[str]]:
+    """Flag each annotation, in the order given."""
+    careless = {ATTENTION: inattentive(checks, scheme.filters), INCONSISTENT: inconsistent(checks, scheme.filters)}
+    return [
+        [
+            *sorted(flag for flag, names in careless.items() if answered.annotator in names),
+            *([TOO_FAST] if too_fast(answered.seconds, scheme.filters) else []),
+            *([f"recruitment:{answered.recruitment}"] if answered.recruitment else []),
+        ]
+        for answered, _ in good
+    ]
+
+
+def inattentive(checks: Sequence[Mapping[str, Any]], filters: Filters) -> set[str]:
+    """Name the annotators who failed more attention checks than are allowed; one wrong answer fails a check."""
+    failed = {(row["annotator"], row["task"]) for row in checks if row["kind"] == "check" and not row["held"]}
+    counts = Counter(annotator for annotator, _ in failed)
+    return {annotator for annotator, count in counts.items() if count > filters.attention_failures}
+
+
+def inconsistent(checks: Sequence[Mapping[str, Any]], filters: Filters) -> set[str]:
+    """Name the annotators of whose repeated answers too many do not hold."""
+    compared = [row for row in checks if row["kind"] == "repeat" and row["held"] is not None]
+    total = Counter(row["annotator"] for row in compared)
+    apart = Counter(row["annotator"] for row in compared if not row["held"])
+    return {name for name, count in total.items() if apart[name] / count > filters.inconsistent_share}
+
+
+def too_fast(seconds: float | None, filters: Filters) -> bool:
+    """Tell whether an item was answered faster than anybody could look at it."""
+    return seconds is not None and seconds < filters.fewest_seconds
+
+
+def import_answers(work: Work, project: Path, exports: Sequence[Path], *, pool: str | None) -> Outcome:
+    """Import the exports of a project.
+
+    Args:
+        work: where to write.
+        project: the folder that the export of the tasks wrote.
+        exports: JSON files of Label Studio or of the form.
+        pool: the name of the pool that audits come from; the region of each annotator, without it.
+    """
+    name, scheme, key = read_project(project)
+    taken = read_exports(records_of(exports), key, name, scheme)
+    checks = check_rows(taken.good, scheme)
+    flags = flags_of(taken.good, checks, scheme)
+    items = [(pair, flagged) for pair, flagged in zip(taken.good, flags, strict=True) if pair[1]["kind"] == "item"]
+    rows = [row for (answered, about), flagged in items for row in annotation_rows(answered, about, scheme, flagged)]
+    tables = [
+        (ANNOTATIONS, pl.DataFrame(rows, schema=ANNOTATIONS.schema)),
+        (ANNOTATION_CHECKS, pl.DataFrame(checks, schema=ANNOTATION_CHECKS.schema)),
+        (RATED_ITEMS, rated_items(key)),
+        (QUARANTINE, taken.quarantine_table),
+    ]
+    drops = Counter(taken.skipped)
+    notes: dict[str, object] = {"slots": slots(key, taken), "flagged": dict(sorted(flag_counts(items).items()))}
+    if scheme.name == AUDIT:
+        asked = [each for each in zip(taken.good, flags, strict=True) if each[0][1]["kind"] in {"item", "gold"}]
+        kept = [pair for pair, flagged in asked if not set(flagged) & set(FLAGS)]
+        drops["flagged, and not in the audits"] = len(asked) - len(kept)
+        said = audits_of(kept, scheme, pool)
+        drawing = orjson.loads((project / PROJECT_FILE).read_bytes()).get("drawing")
+        tables.append((AUDITS, said.with_columns(drawing=pl.lit(drawing)) if drawing else said))
+        notes["audits_without_country"] = said.filter(~pl.col("none_of_these"), pl.col("country").is_null()).height
+    notes["answers"] = {one.name: list(one.fixed_values) for one in scheme.criteria if one.fixed_values}
+    for table, frame in tables:
+        write_table(work.out, table, frame)
+    counts = {table.name: frame.height for table, frame in tables}
+    if taken.quarantine:
+        notes["findings"] = [f"{taken.set_aside:,} annotations in {QUARANTINE.name}.parquet ({reasons(taken)})"]
+        drops |= Counter({"in quarantine": taken.set_aside})
+    return Outcome(counts, +drops, notes)
+
+
+def read_project(project: Path) -> tuple[str, Scheme, pl.DataFrame]:
+    """Read the name, the scheme and the key of a project."""
+    path = project / PROJECT_FILE
+    try:
+        record = orjson.loads(path.read_bytes())
+        name, scheme = str(record["project"]), Scheme.model_validate(record["scheme"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise IntegrityError(
+            "not the project of an annotation", where=str(path), expected="the folder that `annotate export` wrote",
+            found=str(error)[:300],
+        ) from error  # fmt: skip
+    return name, scheme, read_table(project / f"{ANNOTATION_KEY.name}.parquet", ANNOTATION_KEY)
+
+
+def records_of(exports: Sequence[Path]) -> list[TaskRecord]:
+    """Read all exports; files of one name are told apart by their number."""
+    names = Counter(path.name for path in exports)
+    records = []
+    for number, path in enumerate(exports, start=1):
+        for record in read_export(path):
+            name = record.file if names[path.name] == 1 else f"{number}:{record.file}"
+            records.append(TaskRecord(name, record.number, record.value))
+    return records
+
+
+def rated_items(key: pl.DataFrame) -> pl.DataFrame:
+    """Say what the items of a project are."""
+    return key.filter(kind="item").select(list(RATED_ITEMS.schema)).unique("item_id", keep="first", maintain_order=True)
+
+
+def slots(key: pl.DataFrame, taken: ImportedAnswers) -> dict[str, int]:
+    """Count the slots of the items, and how many of them were filled."""
+    wanted = {row["task"]: row["slots"] for row in key.filter(kind="item").iter_rows(named=True)}
+    found = Counter(row["task"] for _, row in taken.good if row["kind"] == "item")
+    return {
+        "wanted": sum(wanted.values()),
+        "filled": sum(min(found[task], count) for task, count in wanted.items()),
+        "beyond": sum(max(found[task] - count, 0) for task, count in wanted.items()),
+    }
+
+
+def flag_counts(items: Sequence[tuple[object, Sequence[str]]]) -> Counter[str]:
+    """Count the annotations that have each flag."""
+    return Counter(flag for _, flagged in items for flag in flagged if flag in FLAGS)
+
+
+def reasons(taken: ImportedAnswers) -> str:
+    """Say why, the most frequent reason first."""
+    counts = Counter(row["reason"] for row in taken.quarantine)
+    return ", ".join(f"{count:,} {reason}" for reason, count in sorted(counts.items(), key=lambda x: (-x[1], x[0])))
+
+
+# Candidates that wait for a person as tasks of Label Studio and the offline form, and the decisions that come back.
+
+QUESTION = "decision"
+
+
+def review_scheme() -> Scheme:
+    """Load the form that asks about candidates."""
+    return load_model(shipped("people/cspace_review.yaml"), Scheme)
+
+
+def candidate_items(rows: Sequence[Mapping[str, Any]], scheme: Scheme) -> list[Item]:
+    """Make an item of every candidate and country."""
+    items = []
+    for row in rows:
+        shown = shown_candidate(row)
+        texts = {name: shown[name] for name in scheme.fields}
+        about = {"model": None, "concept": row["concept"], "country": None, "group": None, "prompt_id": None}
+        items.append(Item(f"{row['concept']} {row['qid']} {row['country']}".strip(), {}, texts, None, about))
+    return items
+
+
+def decisions_of_exports(
+    exports: Sequence[Path], project: Path, known: Known, *, on: str | None
+) -> list[CandidateDecision]:
+    """Read the decisions of exports; nothing is imported while anything is wrong with one of them.
+
+    `on` is the day of annotations that have none.
+
+    Raises:
+        ConfigError: every annotation that is not an answer to a task of the project, with its place.
+    """
+    name, scheme, key = read_project(project)
+    taken = read_exports(records_of(exports), key, name, scheme)
+    problems = [
+        Problem(f"{row['reason']} {row['detail']}".strip(), row["file"], row["task_number"], row["field"])
+        for row in taken.quarantine
+    ]
+    decisions: list[CandidateDecision] = []
+    for answered, row in taken.good:
+        place = (answered.record.file, answered.record.number)
+        concept, qid, country = (*row["item_id"].split(" "), "")[:3]
+        (word,) = answered.answers[QUESTION]
+        decided: dict[str, DecisionWord] = {known_word: known_word for known_word in get_args(DecisionWord)}
+        day = day_of(answered) or on or ""
+        if (concept, qid) not in known:
+            problems.append(Problem(f"{qid!r} is no kept candidate of {concept!r}", *place))
+        elif word in decided and (problem := day_problem(day)):
+            problems.append(Problem(f"{problem}; name a day with --on", *place))
+        elif word in decided:
+            comment = answered.comments.get(QUESTION)
+            said = (concept, qid, answered.annotator, day, decided[word], comment, place[0])
+            decisions.append(CandidateDecision(*said, country=country))
+    if problems:
+        raise ConfigError(problems)
+    return decisions
+
+
+def day_of(answered: Answered) -> str:
+    """Read the day of an annotation; empty where the export does not say."""
+    annotation = answered.record.value["annotations"][answered.number - 1]
+    when = annotation.get("updated_at") or annotation.get("created_at")
+    return when[:10] if isinstance(when, str) else ""

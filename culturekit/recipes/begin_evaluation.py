@@ -1,0 +1,481 @@
+"""From a folder of images to the recipe that evaluates them, for a person to read and change."""
+
+import json
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from culturekit.builders.prompting.geographic import artifact_prompts
+from culturekit.builders.space.public_cube import is_public_cube
+from culturekit.builders.space.space_files import concept_of, read_prompts, read_space, sentences_in, typed_bytes
+from culturekit.config.checks import existing_prompts, existing_space
+from culturekit.config.load import SHIPPED, load_recipe
+from culturekit.core.atomic import write_atomically
+from culturekit.core.choices import PromptKind
+from culturekit.core.counting import counted
+from culturekit.core.errors import UsageError
+from culturekit.core.package_data import shipped
+from culturekit.core.recipe_plugins import typed_plugins
+from culturekit.core.registry import Spec, parse_spec
+from culturekit.core.schemas import PROMPTS
+from culturekit.core.tables import read_table
+from culturekit.generation.backend import BACKENDS
+from culturekit.generation.folder.folder_backend import FOLDER
+from culturekit.generation.folder.folder_detection import KnownPrompts, Names, find_list, fitting
+from culturekit.generation.folder.folder_listing import Listing, list_folder, parse_pattern, parse_patterns
+from culturekit.generation.folder.folder_plan import FolderPlan
+from culturekit.generation.folder.folder_preview import Preview, preview_of
+from culturekit.index.encoder import ENCODERS
+from culturekit.index.raters.quality import SCORERS
+from culturekit.recipes.steps.generate_stage import image_folder
+from culturekit.scores.inputs import prompts_table
+
+# The models whose images lie in a folder: a folder each, or told apart by the names of the files.
+
+SAMPLE = 1_000
+
+REFERENCE_PATTERNS = tuple(
+    field + rest
+    for field in ("{artifact_id}", "{artifact}")
+    for rest in ("/{_}", "__{id}", "_{id}", "-{id}", " {id}", "")
+)
+"""How pictures of artifacts may be named, the first of equals first."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundModel:
+    """A model found in a folder: its name, the backend that takes its images, and what would come of them.
+
+    Attributes:
+        name: as it will stand in every table.
+        backend: a SPEC.
+        preview: how the names of the files are read.
+        images: how many each prompt has that has any.
+        kinds: of the prompts that its images answer.
+    """
+
+    name: str
+    backend: str
+    preview: Preview
+    images: Mapping[str, int]
+    kinds: tuple[PromptKind, ...]
+
+    @property
+    def per_prompt(self) -> int:
+        """How many images most prompts have that have any."""
+        usual = Counter(self.images.values())
+        return max(usual, key=lambda number: (usual[number], number), default=0)
+
+
+def find_models(pictures: Path, prompts: Path, *, cspace: Path, pattern: str = "") -> list[FoundModel]:
+    """Find the models of a folder, and read the names of their images against the prompts."""
+    with tempfile.TemporaryDirectory() as scratch:
+        table = prompts_table(prompts, Path(scratch))
+        kinds: dict[str, PromptKind] = dict(read_table(table, PROMPTS).select("prompt_id", "kind").iter_rows())
+        return [
+            found_model(name, spec, table, kinds, cspace=cspace, scratch=Path(scratch))
+            for name, spec in model_specs(pictures, table, pattern, cspace=cspace, scratch=Path(scratch))
+        ]
+
+
+def model_specs(pictures: Path, prompts: Path, pattern: str, *, cspace: Path, scratch: Path) -> list[tuple[str, str]]:
+    """List the models by name, each with the backend that takes its images."""
+    listing = list_folder(pictures)
+    if not listing.pictures:
+        raise UsageError(
+            "there is no picture in this folder",
+            where=str(pictures),
+            expected="a folder of images for each model, such as pictures/sdxl and pictures/flux",
+            found=f"{len(listing.others):,} other files" if listing.others else "nothing",
+        )
+    options = {"pattern": pattern} if pattern else {}
+    whole = readable(Spec(FOLDER, str(pictures), options))
+    if any("model" in part.names for part in parse_patterns(pattern)) or find_list(pictures) is not None:
+        *_, plan, _ = image_folder(whole, prompts, cspace=cspace).plan(scratch)
+        named = sorted({str(row.cells["model"]) for row in plan.rows if row.file is not None} - {FOLDER})
+        if named:
+            return [(name_of(name), whole) for name in named]
+    tops = {file.name.partition("/")[0] for file in listing.pictures if "/" in file.name}
+    loose = [file.name for file in listing.pictures if "/" not in file.name]
+    if tops and loose:
+        raise UsageError(
+            "some images lie in folders and some beside them, so it is not clear whose they are",
+            where=str(pictures),
+            expected="one folder for each model, and nothing beside them",
+            found=f"{len(tops)} folders ({', '.join(sorted(tops)[:3])}), and {len(loose):,} images such as {loose[0]}",
+            hint="Move the images, or say with --pattern what names mean, such as '{model}/{prompt}__{id}'.",
+        )
+    if not tops:
+        return [(name_of(pictures.resolve().name), whole)]
+    names = {top: name_of(top) for top in sorted(tops)}
+    check_names_differ(names, pictures)
+    return [(name, readable(Spec(FOLDER, str(pictures / top), options))) for top, name in names.items()]
+
+
+def check_names_differ(named: dict[str, str], pictures: Path) -> None:
+    """Make sure that two folders do not become one model."""
+    for name, count in Counter(named.values()).items():
+        if count > 1:
+            same = [top for top, own in named.items() if own == name]
+            raise UsageError(
+                f"two folders would both be the model {name}", where=str(pictures), found=", ".join(same),
+                hint="Rename one of them.",
+            )  # fmt: skip
+
+
+def name_of(folder: str) -> str:
+    """Make the name of a model from that of its folder."""
+    name = re.sub(r"[^a-z0-9._-]+", "-", folder.casefold()).strip("-._")[:64]
+    return name or "model"
+
+
+def readable(spec: Spec) -> str:
+    """Write a SPEC without escapes, where it can be read back without them."""
+    plain = f"{spec.name}:{spec.target}"
+    if spec.options:
+        plain += "?" + "&".join(f"{key}={value}" for key, value in spec.options.items())
+    try:
+        same = parse_spec(plain) == spec
+    except UsageError:
+        same = False
+    return plain if same else str(spec)
+
+
+def found_model(
+    name: str, spec: str, prompts: Path, kinds: dict[str, PromptKind], *, cspace: Path, scratch: Path
+) -> FoundModel:
+    """Read the names of one model's images."""
+    listing, naming, plan, known = image_folder(spec, prompts, model=name, cspace=cspace).plan(scratch)
+    counts = images_per_prompt(plan)
+    stated = spec_with(spec, naming.patterns[0].text) if naming.guessed and len(naming.patterns) == 1 else spec
+    return FoundModel(
+        name,
+        stated,
+        preview_of(listing, naming, plan, known),
+        counts,
+        tuple(sorted({kinds[prompt] for prompt in counts})),
+    )
+
+
+def spec_with(spec: str, pattern: str) -> str:
+    """State the pattern that was found."""
+    parsed = parse_spec(spec)
+    return readable(Spec(parsed.name, parsed.target, {**parsed.options, "pattern": pattern}))
+
+
+def images_per_prompt(plan: FolderPlan) -> dict[str, int]:
+    """Count the images of every prompt that has some."""
+    return dict(
+        Counter(
+            str(row.cells["prompt_id"])
+            for row in plan.rows
+            if row.file is not None and not row.status and row.cells.get("prompt_id") is not None
+        )
+    )
+
+
+def references_in(folder: Path, cspace: Path) -> tuple[str, int, int]:
+    """Find how pictures of artifacts are named: the backend that takes them, how many fit, and how many there are.
+
+    Raises:
+        UsageError: no usual way of naming leads from a picture to an artifact of the space.
+    """
+    space = read_space(cspace)[0]
+    called = {key: list(group["name"]) for (key,), group in space.group_by("artifact_id", maintain_order=True)}
+    known = KnownPrompts(artifact_prompts(space), Names({}, called))
+    listing = list_folder(folder)
+    best, fits = max(
+        ((pattern, fit(pattern, listing, known)) for pattern in REFERENCE_PATTERNS), key=lambda one: one[1]
+    )
+    if not fits:
+        shown = next((file.name for file in listing.pictures), "no picture")
+        artifact, name = space.select("artifact_id", "name").row(0)
+        raise UsageError(
+            "no picture of this folder is named after an artifact of the cultural space",
+            where=str(folder),
+            expected=f"a folder per artifact, such as {artifact}/1.jpg or {name}/1.jpg, or {artifact}__1.jpg",
+            found=shown,
+        )
+    return readable(Spec(FOLDER, str(folder), {"pattern": best})), fits, len(listing.pictures)
+
+
+def fit(pattern: str, listing: Listing, known: KnownPrompts) -> int:
+    """Count the pictures, of a sample spread over all, that a pattern leads to an artifact."""
+    names = [file.name for file in listing.pictures]
+    return len(fitting(parse_pattern(pattern), names, known))
+
+
+MOST_SLOTS = 8
+"""CUBE scores the diversity of eight images at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationFiles:
+    """What an evaluation is made of.
+
+    Attributes:
+        pictures: a folder of images for each model.
+        cspace: a published cultural space, or one typed by hand.
+        prompts: what the images were made from; the cultural space, where that is in the public layout; else what
+            the names of the files say.
+        references: pictures that show artifacts, or the backend that draws them.
+        pattern: what the parts of file names mean; found out, where it is empty.
+    """
+
+    pictures: Path
+    cspace: Path
+    prompts: Path | None = None
+    references: Path | str | None = None
+    pattern: str = ""
+
+    @property
+    def asked(self) -> Path | None:
+        """The file with the prompts; None where only the names of the images say them."""
+        return self.prompts or (self.cspace if is_public_cube(self.cspace) else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A recipe that was written, and what is known of its images.
+
+    Attributes:
+        recipe: the file.
+        models: as they were found.
+        prompts: the file that they answer.
+        read_off: whether that was written from the names of the images.
+        missing: which prompts have no images, or too few.
+        references: pictures that show an artifact, and pictures there are; None without references.
+    """
+
+    recipe: Path
+    models: Sequence[FoundModel]
+    prompts: Path
+    read_off: bool
+    missing: Sequence[str]
+    references: tuple[int, int] | None
+
+    @property
+    def findings(self) -> list[str]:
+        """What is to be looked at, of all models."""
+        return [*(f"{one.name}: {finding}" for one in self.models for finding in one.preview.findings), *self.missing]
+
+
+def begin_evaluation(files: EvaluationFiles, out: Path, *, encoder: str, quality: str, diagnosis: bool = True) -> Begun:
+    """Find models and references, and write the recipe; it is one that can be run.
+
+    Without a diagnosis nothing is said of how far the encoder is to be trusted.
+    """
+    if out.exists():
+        raise UsageError(
+            "there is such a file already, and it may have been changed by hand", where=str(out),
+            hint="Choose another --out, or remove it.",
+        )  # fmt: skip
+    ENCODERS.check(encoder)
+    SCORERS.check(quality)
+    check_file("--cspace", files.cspace, existing_space)
+    asked = files.asked or read_off_names(files, out.with_name(f"{out.stem}-prompts.csv"))
+    try:
+        begun = begin(files, asked, out, encoder=encoder, quality=quality, diagnosis=diagnosis)
+    except BaseException:
+        if files.asked is None:
+            asked.unlink()
+        raise
+    return begun
+
+
+def begin(files: EvaluationFiles, asked: Path, out: Path, *, encoder: str, quality: str, diagnosis: bool) -> Begun:
+    """Hold the images against the prompts, and write the recipe."""
+    check_file("--prompts", asked, existing_prompts)
+    models = find_models(files.pictures, asked, cspace=files.cspace, pattern=files.pattern)
+    for model in models:
+        check_answers(model, asked)
+    shown = None
+    if isinstance(files.references, Path):
+        shown = references_in(files.references, files.cspace)
+    elif files.references is not None:
+        BACKENDS.check(files.references)
+    check_enough(models, files.pictures)
+    backend = files.references if isinstance(files.references, str) else None if shown is None else shown[0]
+    text = recipe_text(files, asked, models, backend, encoder=encoder, quality=quality, diagnosis=diagnosis)
+    write_atomically(out, text.encode())
+    try:
+        load_recipe(out)
+    except BaseException:
+        out.unlink()
+        raise
+    missing = tuple(missing_images(models, asked))
+    return Begun(out, models, asked, files.asked is None, missing, None if shown is None else shown[1:])
+
+
+def read_off_names(files: EvaluationFiles, to: Path) -> Path:
+    """Write the sentences that the names of the images are, each with its concept, for a person to read and change."""
+    if to.exists():
+        raise UsageError(
+            "there is a file of prompts already, and it may have been changed by hand", where=str(to),
+            hint=f"Give it with --prompts {to}, or remove it.",
+        )  # fmt: skip
+    names = [file.name for file in list_folder(files.pictures).pictures]
+    patterns = parse_patterns(files.pattern)
+    if any("prompt" in pattern.names for pattern in patterns):
+        read = [pattern.fields(name) for name in names for pattern in patterns]
+        sentences = sorted({fields["prompt"] for fields in read if fields and fields.get("prompt")})
+    else:
+        sentences = sentences_in(name.partition("/")[2] if "/" in name else name for name in names)
+    if not sentences:
+        raise UsageError(
+            "it is not known what the images were made from, and no name of a file is a sentence",
+            where=str(files.pictures),
+            expected="--prompts FILE: a CSV file with the columns prompt and concept, a prompts.parquet, or a file in "
+            "the public CUBE layout",
+            found=names[0] if names else "no picture",
+        )
+    concepts = sorted(read_space(files.cspace)[0]["concept"].unique())
+    rows = [(text, concept_of(text, concepts) or "") for text in sentences]
+    write_atomically(to, typed_bytes(rows))
+    if unclear := [text for text, concept in rows if not concept]:
+        raise UsageError(
+            f"it is not known what {len(unclear):,} of {counted(len(rows), 'sentences')} in file names are about",
+            where=str(to), expected=f"one of {', '.join(concepts)} under concept", found=repr(unclear[0]),
+            hint=f"Fill the file in, and give it with --prompts {to}.",
+        )  # fmt: skip
+    return to
+
+
+def missing_images(models: Sequence[FoundModel], asked: Path) -> Iterator[str]:
+    """Say which prompts a model has no image of, or too few to be scored, among the kinds that images answer."""
+    prompts, kinds = read_prompts(asked)[0], {kind for model in models for kind in model.kinds}
+    texts = dict(prompts.filter(pl.col("kind").is_in(sorted(kinds))).select("prompt_id", "text").iter_rows())
+    slots = min(per_prompt_of(models), MOST_SLOTS)
+    for model in models:
+        none = [text for prompt, text in texts.items() if not model.images.get(prompt)]
+        few = [text for prompt, text in texts.items() if 0 < model.images.get(prompt, 0) < slots]
+        if none:
+            yield f"{model.name}: {among(none, len(texts))} no image: {none[0]!r}"
+        if few:
+            yield f"{model.name}: {among(few, len(texts))} fewer than {slots} images, which are not scored: {few[0]!r}"
+
+
+def among(some: Sequence[str], count: int) -> str:
+    """Say how many of the prompts have something, as the beginning of a sentence."""
+    return f"{len(some):,} of {counted(count, 'prompts')} {'has' if len(some) == 1 else 'have'}"
+
+
+def check_file(role: str, path: Path, existing: Callable[[str], str]) -> None:
+    """Make sure that a table is there."""
+    try:
+        existing(str(path))
+    except ValueError as error:
+        raise UsageError(str(error), where=role) from error
+
+
+def check_answers(model: FoundModel, prompts: Path) -> None:
+    """Make sure that some images of a model answer a prompt."""
+    if model.per_prompt:
+        return
+    unmatched = model.preview.unmatched_examples
+    first = unmatched[0] if unmatched else None
+    near = f"; the nearest prompt is {first.nearest[0]!r}" if first and first.nearest else ""
+    raise UsageError(
+        f"no image of {model.name} answers a prompt of {prompts}",
+        where=model.preview.folder,
+        expected="files named after the prompts: by id, such as PROMPT_ID__0.png, or by text",
+        found=f"{first.file}: {first.reason}{near}" if first else f"{model.preview.pictures:,} pictures",
+        hint="Say what names mean with --pattern, such as '{prompt}__{id}', or name other --prompts.",
+    )
+
+
+def per_prompt_of(models: Sequence[FoundModel]) -> int:
+    """Say how many images most prompts have, of whichever model has the fewest."""
+    return min(model.per_prompt for model in models)
+
+
+def check_enough(models: Sequence[FoundModel], pictures: Path) -> None:
+    """Make sure that there is something to compare among the images of a prompt."""
+    if per_prompt_of(models) < 2:
+        raise UsageError(
+            "most prompts have one image, and diversity is what several images of one prompt show",
+            where=str(pictures),
+            expected="at least 2 images a prompt, better 8",
+            hint="Images of a prompt that were read as others' are told apart with --pattern.",
+        )
+
+
+def recipe_text(
+    files: EvaluationFiles,
+    asked: Path,
+    models: Sequence[FoundModel],
+    references: str | None,
+    *,
+    encoder: str,
+    quality: str,
+    diagnosis: bool,
+) -> str:
+    """Write the recipe; `references` is a backend, None where names alone tell what artifacts look like."""
+    made = per_prompt_of(models)
+    slots = min(made, MOST_SLOTS)
+    repeats = made // slots
+    lines = [
+        f"# yaml-language-server: $schema={shipped(SHIPPED['recipe'][1])}",
+        "# Images that exist already, held against a cultural space that was published.",
+        "# Run it with: culturekit run, and the name of this file. Paths are as seen from where that is typed.",
+        "recipe: cube",
+        *plugin_lines(),
+        "seed: 20240401",
+        "",
+        f"cspace: {quoted(str(files.cspace))}  # which artifacts there are; nothing is extracted, no dump is needed",
+        f"prompts: {{file: {quoted(str(asked))}}}",
+        "",
+        *references_lines(references),
+        f"encoder: {quoted(encoder)}",
+        f"quality: {quoted(quality)}",
+        *(["diagnosis: {}  # how far the encoder is to be trusted; init --quick leaves it out"] * diagnosis),
+        "",
+        f"images:  # {images_of_a_prompt(made, slots, repeats)}",
+        f"  kinds: [{', '.join(sorted({kind for model in models for kind in model.kinds}))}]",
+        f"  slots: {slots}",
+        f"  repeats: {repeats}",
+        "",
+        "models:",
+        *(f"  - {{name: {quoted(model.name)}, backend: {quoted(model.backend)}}}" for model in models),
+        "",
+        "scores:",
+        f"  size: {slots}",
+        "",
+        "# Answers of people about some images correct the scores for errors of the mapping: after the run, ask them",
+        "# with culturekit annotate serve and the folder of the run, and run this again. Answers from elsewhere:",
+        "# audit: {file: audits.parquet}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def plugin_lines() -> list[str]:
+    """Name the plugins of the command line, so that whoever runs the recipe has them too."""
+    plugins = typed_plugins()
+    return ["plugins:", *(f"  {quoted(name)}: {quoted(place)}" for name, place in plugins.items())] if plugins else []
+
+
+def references_lines(references: str | None) -> list[str]:
+    """Say what artifacts look like."""
+    if references is None:
+        return ["# No references: the encoder knows artifacts by their names."]
+    return [
+        "references:  # what the artifacts look like",
+        f"  backend: {quoted(references)}",
+    ]
+
+
+def images_of_a_prompt(made: int, slots: int, repeats: int) -> str:
+    """Say how the images of a prompt are counted."""
+    left = made - slots * repeats
+    over = f"; {left} more are taken in and not scored" if left else ""
+    return f"most prompts have {made}, scored {slots} at a time{over}"
+
+
+def quoted(text: str) -> str:
+    """Write a text as YAML reads it back, whatever is in it."""
+    return json.dumps(text, ensure_ascii=False)

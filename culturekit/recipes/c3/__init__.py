@@ -1,0 +1,1 @@
+"""The benchmark C3 as a recipe."""

@@ -1,0 +1,498 @@
+"""The `c3` recipe as stages: captions grow, models draw them, strategies choose pairs, people rate both."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+import polars as pl
+from pydantic import AfterValidator, Field, model_validator
+
+from culturekit.builders.captions.caption_files import (
+    CaptionsToCount,
+    ObjectsOptions,
+    ObjectsReads,
+    SampleOptions,
+    TranslateOptions,
+    TranslateReads,
+)
+from culturekit.builders.captions.expanding import ExpandOptions, culture_file
+from culturekit.builders.captions.pairs import PairFiles, PairOptions, SelectOptions, Strategy
+from culturekit.builders.judging.image_judge import WeighOptions, WeighReads
+from culturekit.builders.judging.scene_judge import ExtractReads, SceneOptions
+from culturekit.builders.judging.simulated_people import SimulatedPeople
+from culturekit.config.checks import existing_table
+from culturekit.config.kinds import RecipeKind
+from culturekit.config.recipe_parts import AskingRecipe, BackendSpec, EncoderSpec, File, JudgeSpec, ModelName
+from culturekit.core import roles
+from culturekit.core.defaults import RATERS, RESAMPLES, SHORTLIST
+from culturekit.core.registry import Spec, parse_spec
+from culturekit.core.run import Run
+from culturekit.core.schemas import CAPTIONS, IMAGES
+from culturekit.core.yaml_source import StrictModel, not_empty
+from culturekit.generation.diffusion.diffusers_folder import DIFFUSERS
+from culturekit.generation.diffusion.training import TAKEN, TuningOptions
+from culturekit.generation.runner import ImagePlan
+from culturekit.generation.simulated.scenes.scenes_backend import world
+from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource, TextColumns
+from culturekit.kg.concepts import CountryCode
+from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS
+from culturekit.people.export import ExportOptions
+from culturekit.people.stages import ExportFiles, export_stage, rated_sample_stage
+from culturekit.people.tasks import Quotas
+from culturekit.recipes.c3 import roles as own
+from culturekit.recipes.c3.page import C3_PAGE
+from culturekit.recipes.c3.roles import PAIRS
+from culturekit.recipes.c3.stages import (
+    CaptionsRead,
+    CultureRead,
+    SelectReads,
+    caption_stats_stage,
+    captioned_images_stage,
+    expand_stage,
+    export_pairs_stage,
+    objects_stage,
+    pair_items_stage,
+    ranked_values_stage,
+    sample_stage,
+    select_stage,
+    translate_stage,
+    worth_stage,
+)
+from culturekit.recipes.c3.world_stages import (
+    alt_texts_stage,
+    collection_prompts_stage,
+    image_truth_stage,
+    pair_truth_stage,
+    simulated_ratings_stage,
+)
+from culturekit.recipes.cultivate.scene_stages import extract_stage
+from culturekit.recipes.parts import asked, bought, imported_answers, model_images
+from culturekit.recipes.planning import asks, makes
+from culturekit.recipes.steps.generate_stage import FinetuneReads, finetune_stage, generate_stage
+from culturekit.recipes.steps.graph_stages import table_stage
+from culturekit.recipes.steps.index_stages import embed_stage
+from culturekit.recipes.steps.judge_stage import vqascore_stage
+from culturekit.report.report_stage import add_sections_report, sections_headline
+from culturekit.scores.c3 import C3Options, C3Reads, c3
+from culturekit.scores.compare import CompareReads, ComparisonOptions, compare
+from culturekit.scores.faithfulness import QuestionOptions, QuestionReads, questions
+from culturekit.scores.family import rules_of
+from culturekit.scores.inputs import Files, Numbered, ValueTables, VectorFolder
+from culturekit.scores.judged import JudgedOptions, JudgedReads, judged
+from culturekit.scores.meta import MetaOptions, MetaReads, meta
+from culturekit.scores.ratings import RatingOptions, RatingReads, ratings
+
+# What a recipe of the kind `c3` says, key by key.
+
+Share = Annotated[float, Field(ge=0, le=1)]
+
+SCENES = "simulated-scenes"
+"""The backend whose scenes come with what they show."""
+
+EVERY: tuple[Strategy, ...] = ("random", "labse", "clip", "objects", "no-objects", "c3")
+
+
+class Captions(StrictModel):
+    """How captions grow from the seeds of a culture, and how many of them models draw; or `file` with captions."""
+
+    proposer: Annotated[JudgeSpec | None, Field(description="Who proposes captions, as a SPEC.")] = None
+    count: Annotated[int, rules_of(ExpandOptions, "captions")] = ExpandOptions("").captions
+    per_round: Annotated[int, rules_of(ExpandOptions, "per_round")] = ExpandOptions("").per_round
+    encoder: Annotated[EncoderSpec | None, rules_of(ExpandOptions, "encoder")] = None
+    similarity: Annotated[float, rules_of(ExpandOptions, "similarity")] = ExpandOptions("").similarity
+    sample: Annotated[int, rules_of(SampleOptions, "size")] = SampleOptions().size
+    file: Annotated[
+        Annotated[str, AfterValidator(existing_table(CAPTIONS))] | None,
+        Field(description="A table CAPTIONS that was expanded elsewhere."),
+    ] = None
+    beside: Annotated[
+        Mapping[Annotated[str, Field(pattern="^[a-z][a-z0-9]*$")], File],
+        Field(description="Other captions whose statistics stand beside, by name: such as COCO's JSON."),
+    ] = {}
+
+    @model_validator(mode="after")
+    def one_source(self) -> Self:
+        """Make sure that captions come from one place."""
+        if (self.proposer is None) == (self.file is None):
+            raise ValueError("captions are expanded (captions.proposer) or given (captions.file); give one of them")
+        return self
+
+
+class Objects(StrictModel):
+    """Who lists the objects that captions name and pictures show; a detector may look at pictures instead."""
+
+    lister: JudgeSpec
+    dimensions: Annotated[tuple[str, ...], rules_of(ExtractReads, "dimensions")] = ("objects",)
+    detector: Annotated[str | None, rules_of(ObjectsOptions, "detector")] = None
+    labels: Annotated[File | None, rules_of(ObjectsReads, "labels")] = None
+    threshold: Annotated[float, rules_of(ObjectsOptions, "threshold")] = ObjectsOptions().threshold
+
+    @model_validator(mode="after")
+    def detector_has_labels(self) -> Self:
+        """Refuse a detector that does not know what to look for."""
+        if (self.detector is None) != (self.labels is None):
+            raise ValueError("objects.detector looks for what objects.labels lists; give both or neither")
+        return self
+
+
+class Encoders(StrictModel):
+    """Who turns texts and pictures into vectors: LaBSE and CLIP in the paper."""
+
+    text: EncoderSpec
+    image: EncoderSpec
+
+
+class SimulatedPairs(StrictModel):
+    """Pictures of a country with captions, as the web of the simulated world has them."""
+
+    country: CountryCode
+    backend: BackendSpec
+    each: Annotated[int, Field(ge=1, le=255, description="Pictures of each activity.")] = 10
+    names: Annotated[Share, Field(description="How much of a picture its caption names.")] = 0.6
+    wrong: Annotated[Share, Field(description="How much of what captions name is not shown, on average.")] = 0.3
+
+
+class Pairs(StrictModel):
+    """Pictures with captions in another language, from which strategies choose those to train on.
+
+    `images` and `captions` (id of the image, text) are tables of the user; `simulated` makes them.
+    """
+
+    images: Annotated[str, AfterValidator(existing_table(IMAGES))] | None = None
+    captions: File | None = None
+    rights: Annotated[File | None, Field(description="Licence and source by image_id.")] = None
+    simulated: SimulatedPairs | None = None
+    translator: Annotated[JudgeSpec, Field(description="Who translates captions into English, as a SPEC.")]
+    keep: Annotated[int, rules_of(SelectOptions, "keep")] = 300_000
+    strategies: Annotated[tuple[Strategy, ...], AfterValidator(not_empty)] = EVERY
+    missing: Annotated[Literal["sum", "leave-out"], rules_of(SelectOptions, "missing")] = SelectOptions(1).missing
+    forms: Annotated[tuple[Literal["imagefolder", "webdataset"], ...], rules_of(PairOptions, "forms")] = (
+        PairOptions().forms
+    )
+    unlicensed: Annotated[Literal["refuse", "leave-out", "include"], rules_of(PairOptions, "unlicensed")] = "refuse"
+
+    @property
+    def count(self) -> int:
+        """Count the pairs."""
+        if self.simulated is not None:
+            return self.simulated.each * len(world().activities)
+        return int(pl.scan_parquet(str(self.images)).select(pl.len()).collect().item())
+
+    def given(self) -> tuple[Path, Path, Path | None]:
+        """Name the user's tables of images, captions and rights."""
+        return Path(str(self.images)), Path(str(self.captions)), None if self.rights is None else Path(self.rights)
+
+    @model_validator(mode="after")
+    def one_source(self) -> Self:
+        """Make sure that pairs come from one place."""
+        if (self.simulated is None) == (self.images is None) or (self.images is None) != (self.captions is None):
+            raise ValueError("pairs are pairs.simulated, or pairs.images with pairs.captions; give one of them")
+        return self
+
+
+class Finetune(StrictModel):
+    """A training on the pairs that a strategy exports: `model` is one of `models`, which stands beside itself as NAME.
+
+    What it draws of the same captions before and after is judged, aligned and rated alike, and compared.
+    """
+
+    model: Annotated[str, Field(description="Which of the models is trained: one of diffusers:FOLDER.")]
+    name: Annotated[ModelName, Field(description="What it is called with what it learnt.")] = "tuned"
+    strategy: Strategy = "c3"
+    steps: Annotated[int, rules_of(TuningOptions, "steps")] = TuningOptions("").steps
+    rank: Annotated[int, rules_of(TuningOptions, "rank")] = TuningOptions("").rank
+    rate: Annotated[float, rules_of(TuningOptions, "rate")] = TuningOptions("").rate
+    batch: Annotated[int, rules_of(TuningOptions, "batch")] = TuningOptions("").batch
+    accumulate: Annotated[int, rules_of(TuningOptions, "accumulate")] = TuningOptions("").accumulate
+    size: Annotated[int, rules_of(TuningOptions, "size")] = TuningOptions("").size
+    every: Annotated[int, rules_of(TuningOptions, "every")] = TuningOptions("").every
+    recompute: Annotated[bool, rules_of(TuningOptions, "recompute")] = False
+
+    def options(self, backend: str, seed: int) -> TuningOptions:
+        """Give the options of the training: how the model draws decides nothing of it."""
+        spec = parse_spec(backend)
+        kept = {name: value for name, value in spec.options.items() if name in TAKEN}
+        stated = self.model_dump(exclude={"model", "name", "strategy"})
+        return TuningOptions(str(Spec(spec.name, spec.target, kept)), **stated, seed=seed)
+
+
+class People(StrictModel):
+    """People who rate in six criteria: images of `prompts` captions, and `pairs` translated captions.
+
+    Without answers the forms are handed out and wait; with `simulated` people answer them who know the truth.
+    """
+
+    prompts: Annotated[int, Field(ge=1, le=1_000_000)] = 120
+    pairs: Annotated[int, Field(ge=1, le=1_000_000)] = 500
+    raters: Annotated[int, Field(ge=1, le=50, description="People who rate each item.")] = RATERS
+    image_answers: tuple[File, ...] = ()
+    pair_answers: tuple[File, ...] = ()
+    simulated: SimulatedPeople | None = None
+    resamples: Annotated[int, rules_of(MetaOptions, "resamples"), Field(le=1_000_000)] = RESAMPLES
+
+    @model_validator(mode="after")
+    def one_source(self) -> Self:
+        """Make sure that answers come from one place."""
+        if self.simulated is not None and (self.image_answers or self.pair_answers):
+            raise ValueError("people has both simulated people and files of answers; give one of them")
+        return self
+
+
+class C3(AskingRecipe):
+    """How well models draw what is hard about a culture, and which captioned pictures would teach them."""
+
+    recipe: Literal["c3"]
+    culture: Annotated[str, AfterValidator(lambda said: str(culture_file(said)) and said)] = "chinese"
+    captions: Captions
+    images: ImagePlan = ImagePlan()
+    judge: Annotated[
+        JudgeSpec, Field(description="Who says how probable it is that an image shows its caption, as a SPEC.")
+    ]
+    objects: Objects
+    encoders: Encoders
+    pairs: Pairs | None = None
+    finetune: Finetune | None = None
+    people: People | None = None
+
+    @property
+    def evaluated(self) -> tuple[str, ...]:
+        """The names of the models, and what the trained one is called."""
+        return (*super().evaluated, *(() if self.finetune is None else (self.finetune.name,)))
+
+    def images_of(self, name: str) -> int:
+        """Count the images of a model, or the pairs."""
+        if name == PAIRS:
+            return 0 if self.pairs is None else self.pairs.count
+        return self.captions.sample * self.images.repeats * self.images.slots
+
+    @property
+    def truthful(self) -> bool:
+        """Whether it is known what all images truly show."""
+        return all(parse_spec(model.backend).name == SCENES for model in self.models)
+
+    @model_validator(mode="after")
+    def enough_of_each(self) -> Self:
+        """Refuse to draw, rate or keep more than there will be."""
+        wanted = []
+        if self.captions.file is None:
+            wanted.append(("captions.sample", self.captions.sample, self.captions.count, "captions"))
+        if self.people is not None:
+            wanted.append(("people.prompts", self.people.prompts, self.captions.sample, "captions in the sample"))
+        if self.pairs is not None and self.pairs.simulated is not None:
+            there = self.pairs.count
+            rated = 0 if self.people is None else self.people.pairs
+            wanted += [("pairs.keep", self.pairs.keep, there, "pairs"), ("people.pairs", rated, there, "pairs")]
+        for name, count, known, of in wanted:
+            if count > known:
+                raise ValueError(f"{name} asks for {count:,} of {known:,} {of}")
+        return self
+
+    @model_validator(mode="after")
+    def trains_one_of_its_models(self) -> Self:
+        """Refuse a training of what is no model of the recipe, or on what it does not export."""
+        if (wanted := self.finetune) is None:
+            return self
+        trained = next((model for model in self.models if model.name == wanted.model), None)
+        if trained is None or parse_spec(trained.backend).name != DIFFUSERS:
+            raise ValueError(f"finetune.model is to be one of the models, of {DIFFUSERS}:FOLDER; got {wanted.model}")
+        if self.pairs is None or wanted.strategy not in self.pairs.strategies or "imagefolder" not in self.pairs.forms:
+            raise ValueError(f"finetune trains on pairs as an imagefolder, chosen by {wanted.strategy}: see pairs")
+        if wanted.name in {model.name for model in self.models}:
+            raise ValueError(f"finetune.name is a model already: {wanted.name}")
+        return self
+
+    @model_validator(mode="after")
+    def names_and_truth(self) -> Self:
+        """Refuse a model that is called as pairs are, and simulated people who could not know what is true."""
+        if PAIRS in self.evaluated:
+            raise ValueError(f"no model can be called {PAIRS}: folders call pairs of captions and pictures so")
+        simulated = self.people is not None and self.people.simulated is not None
+        if simulated and not (self.truthful and (self.pairs is None or self.pairs.simulated is not None)):
+            raise ValueError(f"simulated people know only what {SCENES} drew; real pictures need people's answers")
+        return self
+
+
+VQASCORE, PRESENCE = "vqascore", "object_presence"
+"""The judge's score of images, and the question of the form that puts it right."""
+
+
+def wire(recipe: C3, run: Run) -> None:
+    """Add the stages of a run."""
+    wire_captions(recipe, run)
+    for model in recipe.models:
+        images = model_images(run, model, recipe.images, seed=recipe.seed, prompts=lambda _: recipe.captions.sample)
+        wire_model(recipe, run, model.name, images)
+    if recipe.pairs is not None:
+        wire_pairs(recipe, run, recipe.pairs)
+    if recipe.finetune is not None:
+        wire_finetune(recipe, run, recipe.finetune)
+    reads = QuestionReads(
+        Numbered(run.tables(roles.IMAGES)), Numbered(run.tables(roles.VQASCORE)), prompts=run.table(roles.PROMPTS)
+    )
+    run.add(questions(reads, QuestionOptions()), roles.FAITHFULNESS)
+    if recipe.truthful:
+        run.add(image_truth_stage(list(run.by_model(roles.IMAGES).values()), run.table(roles.PROMPTS)), own.TRUTH)
+    if recipe.finetune is not None:
+        many = recipe.captions.sample >= FEWEST_PROMPTS
+        how = ComparisonOptions(target="population" if many else "these", seed=recipe.seed)
+        run.add(compare(CompareReads(ValueTables([run.values_of(roles.FAITHFULNESS)])), how), own.COMPARED)
+    if recipe.people is not None:
+        wire_ratings(recipe, run, recipe.people)
+    add_sections_report(run, C3_PAGE)
+
+
+def wire_captions(recipe: C3, run: Run) -> None:
+    """Expand the seeds of a culture, or take captions in; draw the sample; count words and objects of each set."""
+    wanted = recipe.captions
+    if wanted.proposer is not None:
+        options = ExpandOptions(wanted.proposer, wanted.count, wanted.per_round, wanted.encoder, wanted.similarity,
+                                recipe.seed)  # fmt: skip
+        given = CultureRead(culture_file(recipe.culture))
+        captions = run.add(
+            expand_stage(given, options, bought(run, recipe.llm, own.CAPTIONS)), own.CAPTIONS, plan=asks()
+        )
+    else:
+        captions = run.add(table_stage(Path(str(wanted.file)), CAPTIONS), own.CAPTIONS)
+    run.add(sample_stage(CaptionsRead(captions), SampleOptions(wanted.sample, recipe.seed)), roles.PROMPTS)
+    sample = run.table(roles.PROMPTS, file="captions.parquet")
+    sets = {"expanded": captions, **{name: Path(file) for name, file in wanted.beside.items()}}
+    for name, file in sets.items():
+        llm = bought(run, recipe.llm, own.NAMED_OBJECTS, variant=name)
+        listed = objects_stage(ObjectsReads(captions=file), ObjectsOptions(recipe.objects.lister), llm)
+        plan = asked(wanted.count if file == captions else None)
+        objects = run.add(listed, own.NAMED_OBJECTS, variant=name, plan=plan)
+        for part, counted in {name: file, **({"sample": sample} if file == captions else {})}.items():
+            run.add(caption_stats_stage(CaptionsToCount(counted, objects)), own.STATS, variant=part)
+
+
+def wire_model(recipe: C3, run: Run, model: str, images: Path) -> None:
+    """Have the images of a model judged, and aligned with their captions."""
+    prompts = run.table(roles.PROMPTS)
+    judging = vqascore_stage(
+        WeighReads(images, prompts), WeighOptions(recipe.judge), bought(run, recipe.llm, roles.VQASCORE, model)
+    )
+    run.add(judging, roles.VQASCORE, model, plan=asked(recipe.images_of(model)))
+    captions = run.add(captioned_images_stage(images, prompts), own.CAPTIONED, model)
+    align(recipe, run, model, images, captions)
+
+
+def wire_finetune(recipe: C3, run: Run, wanted: Finetune) -> None:
+    """Train a model on the pairs that a strategy chose, and have it draw the same captions once more."""
+    backend = next(model.backend for model in recipe.models if model.name == wanted.model)
+    given = FinetuneReads(run.folder(own.EXPORTED, variant=wanted.strategy))
+    run.add(finetune_stage(given, wanted.options(backend, recipe.seed)), own.FINETUNED, wanted.model)
+    prompts, adapter = run.table(roles.PROMPTS), run.folder(own.FINETUNED, wanted.model)
+    drawing = generate_stage(
+        prompts, recipe.images, backend=backend, model=wanted.name, seed=recipe.seed, adapter=adapter
+    )
+    images = run.add(drawing, roles.IMAGES, wanted.name, plan=makes(lambda _: recipe.captions.sample))
+    wire_model(recipe, run, wanted.name, images)
+
+
+def align(recipe: C3, run: Run, name: str, images: Path, captions: Path, *, source: str = "") -> Path:
+    """Score how images, and the objects in them, fit captions; and these their originals, in the column `source`."""
+    objects = run.add(objects_stage(*seen_by(recipe, run, name, images)), own.OBJECTS, name)
+    texts, pictures = recipe.encoders.text, recipe.encoders.image
+
+    def embedded(variant: str, source: EmbedSource, encoder: str) -> VectorFolder:
+        return VectorFolder(run.add(embed_stage(source, EmbedOptions(encoder)), own.VECTORS, name, variant))
+
+    told = EmbedSource(texts=(captions,))
+    original = EmbedSource(texts=(captions,), columns=TextColumns("id", source))
+    given = C3Reads(
+        source=embedded("source", original, texts) if source else None,
+        target=embedded("target", told, texts),
+        objects=embedded("objects", EmbedSource(texts=(objects,), required=False), texts),
+        image=embedded("image", EmbedSource(images=images), pictures),
+        image_target=embedded("image-target", told, pictures),
+    )
+    run.add(c3(given, C3Options(model="captions" if name == PAIRS else name)), own.ALIGNED, name)
+    return run.values_of(own.ALIGNED, name)
+
+
+def seen_by(recipe: C3, run: Run, name: str, images: Path) -> tuple[ObjectsReads, ObjectsOptions]:
+    """Say who lists the objects in images: a detector, or a vision model, which is asked by another stage."""
+    looking = recipe.objects
+    if looking.detector is not None and looking.labels is not None:
+        reads = ObjectsReads(images=images, labels=Path(looking.labels))
+        return reads, ObjectsOptions(None, looking.detector, looking.threshold)
+    llm = bought(run, recipe.llm, own.SEEN, name)
+    stage = extract_stage(ExtractReads(images, looking.dimensions), SceneOptions(looking.lister), llm)
+    return ObjectsReads(
+        judgments=run.add(stage, own.SEEN, name, plan=asked(recipe.images_of(name), each=len(looking.dimensions)))
+    ), ObjectsOptions()
+
+
+def wire_pairs(recipe: C3, run: Run, wanted: Pairs) -> None:
+    """Translate the captions of pictures, align the pairs, keep the best by each strategy, and write these."""
+    images, captions, rights = (
+        wanted.given() if wanted.simulated is None else simulated_pairs(recipe, run, wanted.simulated)
+    )
+    llm = bought(run, recipe.llm, own.TRANSLATED)
+    translating = translate_stage(TranslateReads(captions), TranslateOptions(wanted.translator), llm)
+    translated = run.add(translating, own.TRANSLATED, plan=asked(wanted.count))
+    values = align(recipe, run, PAIRS, images, translated, source="source")
+    options = SelectOptions(wanted.keep, wanted.strategies, wanted.missing, recipe.seed)
+    selected = run.add(select_stage(SelectReads(values), options), own.SELECTED)
+    if wanted.simulated is not None:
+        run.add(pair_truth_stage(images, translated), own.PAIR_TRUTH)
+    given = PairFiles(selected, translated, images, rights)
+    for strategy in wanted.strategies:
+        how = PairOptions(strategy, wanted.forms, wanted.unlicensed)
+        run.add(export_pairs_stage(given, how), own.EXPORTED, variant=strategy)
+    if recipe.people is None:
+        run.add(worth_stage(selected, None, run.values_of(own.PAIR_TRUTH)), own.WORTH) if wanted.simulated else None
+        return
+    people = recipe.people
+    items = run.add(pair_items_stage(images, translated, count=people.pairs, seed=recipe.seed), own.PAIR_ITEMS)
+    truth = run.values_of(own.PAIR_TRUTH) if wanted.simulated is not None else None
+    answers = rated(recipe, run, people, PAIRS, ExportFiles([images], items=items), truth, people.pair_answers)
+    if answers is None and truth is None:
+        return
+    run.add(worth_stage(selected, answers, truth), own.WORTH)
+    if answers is not None:
+        ranked = run.add(ranked_values_stage(selected), own.RANKED)
+        pearson = MetaOptions(methods=("pearson",), people_only=True, resamples=people.resamples, seed=recipe.seed)
+        run.add(meta(MetaReads(ValueTables([ranked]), answers), pearson), own.PEARSON)
+
+
+def simulated_pairs(recipe: C3, run: Run, made: SimulatedPairs) -> tuple[Path, Path, Path]:
+    """Let the web of the simulated world have pictures with captions, and say under which licence."""
+    prompts = run.add(collection_prompts_stage(made.country), own.COLLECTION_PROMPTS)
+    plan = ImagePlan(slots=made.each)
+    images = run.add(
+        generate_stage(prompts, plan, backend=made.backend, model=own.WEB, seed=recipe.seed), own.COLLECTION
+    )
+    captions = run.add(alt_texts_stage(images, names=made.names, wrong=made.wrong, seed=recipe.seed), own.ALT_TEXTS)
+    return images, captions, run.table(own.ALT_TEXTS, file="rights.parquet")
+
+
+def wire_ratings(recipe: C3, run: Run, wanted: People) -> None:
+    """Let people rate images of some captions, and put the judge right."""
+    images, prompts = list(run.by_model(roles.IMAGES).values()), run.table(roles.PROMPTS)
+    sample = run.add(rated_sample_stage(images, prompts, count=wanted.prompts, seed=recipe.seed), roles.RATED_SAMPLE)
+    truth = run.values_of(own.TRUTH) if recipe.truthful else None
+    forms = ExportFiles(images, prompts, sample=sample)
+    answers = rated(recipe, run, wanted, own.OF_MODELS, forms, truth, wanted.image_answers)
+    if answers is not None:
+        about = RatingReads(answers, Numbered(run.tables(roles.IMAGES)), prompts)
+        run.add(ratings(about, RatingOptions()), own.RATINGS)
+        reads = JudgedReads(ValueTables([run.values_of(roles.FAITHFULNESS)]), answers, Files([sample]))
+        how = JudgedOptions(PRESENCE, None, None, 1.0, 5.0, (VQASCORE,), by="in-region")
+        run.add(judged(reads, how), own.JUDGED)
+
+
+def rated(
+    recipe: C3, run: Run, wanted: People, what: str, files: ExportFiles, truth: Path | None, said: Sequence[str]
+) -> Path | None:
+    """Hand out the forms of what is to be rated, and import the answers; None where there are none yet."""
+    scheme = "c3_captions" if what == PAIRS else "c3_images"
+    options = ExportOptions(Quotas(wanted.raters, 0))
+    project = run.add(export_stage(files, scheme, options, shortlist=SHORTLIST, seed=recipe.seed), own.FORMS, what)
+    people = None
+    if wanted.simulated is not None and truth is not None:
+        people = simulated_ratings_stage(project, truth, wanted.simulated, seed=recipe.seed)
+    return imported_answers(run, project, said, people, answers=own.ANSWERS, imported=own.IMPORTED, model=what)
+
+
+C3_KIND = RecipeKind(C3, wire, sections_headline(C3_PAGE), C3_PAGE)

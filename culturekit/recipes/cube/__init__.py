@@ -1,0 +1,1 @@
+"""The benchmark CUBE as a recipe."""

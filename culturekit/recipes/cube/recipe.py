@@ -1,0 +1,539 @@
+"""All models scored together and compared: diversity, routes, rankings, looks, people, and what is within countries."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+
+from culturekit.builders.completing.completion import CompletionInputs
+from culturekit.builders.judging.geo_tag import TagOptions, TagReads
+from culturekit.builders.judging.shown_images import ImageSample
+from culturekit.builders.prompting.prompts import wordings_of
+from culturekit.builders.space.cspace import ReleaseOptions
+from culturekit.builders.space.space_files import count_of_kinds
+from culturekit.config.checks import dump_path, hand_path, knows_truth
+from culturekit.config.kinds import RecipeKind
+from culturekit.config.recipe import Recipe
+from culturekit.config.recipe_parts import Annotations, Audit, Model, References
+from culturekit.core import roles
+from culturekit.core.choices import PromptKind
+from culturekit.core.defaults import SHORTLIST
+from culturekit.core.registry import parse_spec
+from culturekit.core.roles import Role
+from culturekit.core.run import Run
+from culturekit.core.stage import Stage
+from culturekit.generation.folder.folder_backend import FOLDER
+from culturekit.generation.runner import ImagePlan
+from culturekit.index.folder.build import IndexFiles, IndexOptions
+from culturekit.index.matching.comparison import MappingInputs
+from culturekit.index.matching.diagnosis import DiagnosisOptions, ShuffleOptions
+from culturekit.index.raters.quality import QualityOptions
+from culturekit.kg.concepts import Concept, load_concept
+from culturekit.kg.dump.ingest_stage import ingest_stage
+from culturekit.metrics.statistics.intervals import Target
+from culturekit.people.aggregate import AggregateOptions
+from culturekit.people.export import ExportOptions
+from culturekit.people.importing import known_flags
+from culturekit.people.stages import (
+    AggregateFiles,
+    AggregateReads,
+    ExportFiles,
+    aggregate_stage,
+    export_stage,
+    rated_sample_stage,
+    simulated_answers_stage,
+)
+from culturekit.people.tasks import Quotas
+from culturekit.recipes.parts import (
+    FaithfulnessLooks,
+    bought,
+    faithfulness_scores,
+    imported_answers,
+    looks_scored,
+    model_images,
+)
+from culturekit.recipes.planning import asks, works
+from culturekit.recipes.served_audit import with_answers
+from culturekit.recipes.steps.filter_stage import (
+    CompletionOptions,
+    FilterOptions,
+    FilterReads,
+    ReviewFiles,
+    complete_stage,
+    extract_stage,
+    filter_stage,
+    review_stage,
+)
+from culturekit.recipes.steps.generate_stage import generate_stage, image_folder, stage_of
+from culturekit.recipes.steps.graph_stages import (
+    named_artifacts_stage,
+    prompts_stage,
+    release_stage,
+    taken_prompts_stage,
+    taken_space_stage,
+)
+from culturekit.recipes.steps.index_stages import (
+    DiagnosisReads,
+    ShuffleReads,
+    diagnosis_stage,
+    index_stage,
+    map_stage,
+    shuffle_stage,
+    simulated_audit_stage,
+    truth_stage,
+)
+from culturekit.recipes.steps.judge_stage import QualityReads, quality_stage, tag_stage
+from culturekit.release.card_stage import card_stage
+from culturekit.report.headline import headline_lines
+from culturekit.report.report_stage import report_stage
+from culturekit.report.run_folders import RunFolders
+from culturekit.scores.audited import AuditedOptions, AuditedReads, audited
+from culturekit.scores.compare import CompareReads, ComparisonOptions, RankOptions, RankReads, compare, ranks
+from culturekit.scores.corrected import PAIRS_ORDER, Correction, QvsOptions
+from culturekit.scores.distribution import DistributionReads, distribution
+from culturekit.scores.gaps import GapOptions, GapReads, gaps
+from culturekit.scores.image_levels import MeanOptions
+from culturekit.scores.inputs import Files, Numbered, ValueTables
+from culturekit.scores.judged import JudgedReads, judged
+from culturekit.scores.meta import MetaOptions, MetaReads, meta
+from culturekit.scores.named_in_recipe import bound_stage
+from culturekit.scores.qvs import QvsReads, qvs
+from culturekit.scores.routes import RouteOptions, RouteReads, routes
+from culturekit.scores.spread import SpreadOptions
+from culturekit.scores.stability import StabilityReads, stability
+from culturekit.scores.within import WithinOptions, WithinReads, within
+
+# Pictures of artifacts and of models: the index, what each model shows, and other ways to look at the same images.
+
+
+def known_prompts(recipe: Recipe, kinds: Sequence[PromptKind]) -> int | None:
+    """Count the prompts of some kinds before they are built: those of a file, or of templates that alone decide."""
+    if recipe.prompts.file is not None:
+        return count_of_kinds(Path(recipe.prompts.file), kinds)
+    if set(kinds) != {"underspecified"} or recipe.cspace is not None:
+        return None
+    concepts = [load_concept(name) for name in recipe.concepts]
+    wordings = wordings_of(recipe.prompts.built(), concepts)
+    return sum(len(each.leaving_open(one.concept)) for each in wordings for one in concepts)
+
+
+def prompt_count(recipe: Recipe, run: Run, kinds: Sequence[PromptKind]) -> int | None:
+    """Count the prompts of some kinds."""
+    table = run.table(roles.PROMPTS)
+    return count_of_kinds(table, kinds) if table.is_file() else known_prompts(recipe, kinds)
+
+
+def all_images(recipe: Recipe, run: Run, plan: ImagePlan) -> int | None:
+    """Count the images that a model makes of its prompts."""
+    prompts = prompt_count(recipe, run, plan.kinds)
+    return None if prompts is None else prompts * plan.repeats * plan.slots
+
+
+def wire_index(recipe: Recipe, run: Run) -> None:
+    """Gather the references and build the index from them; without any, artifacts are known by their names."""
+    if recipe.references is not None:
+        if recipe.names_artifacts:
+            run.add(named_artifacts_stage(run.table(roles.CSPACE)), roles.REFERENCE_PROMPTS)
+        references(recipe, run, recipe.references)
+    indexed(run, roles.INDEX, IndexOptions(recipe.encoder, "text" if recipe.references is None else "image"))
+
+
+def references(recipe: Recipe, run: Run, wanted: References) -> None:
+    """Draw the pictures, or take those of a folder: as many as it has, unless the recipe says how many."""
+    prompts, space = reference_prompts(run), run.table(roles.CSPACE)
+    images, backend = wanted.images, wanted.backend
+    if parse_spec(backend).name == FOLDER and not wanted.counted:
+        stage = stage_of(image_folder(backend, prompts, model="references", cspace=space))
+    else:
+        stage = generate_stage(prompts, images, backend=backend, model="references", seed=recipe.seed, cspace=space)
+    run.add(stage, roles.REFERENCES)
+
+
+def reference_prompts(run: Run) -> Path:
+    """Name the prompts that the references answer."""
+    return run.table(roles.REFERENCE_PROMPTS if run.has(roles.REFERENCE_PROMPTS) else roles.PROMPTS)
+
+
+def indexed(run: Run, role: Role, options: IndexOptions, variant: str = "") -> Path:
+    """Build an index, from the references unless it knows names alone."""
+    files = IndexFiles(run.table(roles.CSPACE))
+    if options.channel != "text":
+        files = replace(files, references=run.table(roles.REFERENCES), prompts=reference_prompts(run))
+    return run.add(index_stage(files, options), role, variant=variant)
+
+
+def wire_models(recipe: Recipe, run: Run) -> None:
+    """Make, map and rate the images of each model."""
+    space, audit = run.table(roles.CSPACE), recipe.audit
+    for model in recipe.models:
+        name, images = model.name, drawn(recipe, run, model, recipe.images)
+        matches = mapped(recipe, run, images, roles.MATCHES, name)
+        run.add(quality_stage(QualityReads(images), QualityOptions(recipe.quality)), roles.QUALITY, name)
+        if knows_truth(model.backend):
+            run.add(truth_stage(images, space), roles.TRUTH, name)
+        if audit is not None and audit.file is None:
+            truth = run.table(roles.TRUTH, name)
+            run.add(simulated_audit_stage(matches, truth, space, audit, seed=recipe.seed), roles.AUDIT, name)
+
+
+def drawn(recipe: Recipe, run: Run, model: Model, images: ImagePlan, role: Role = roles.IMAGES) -> Path:
+    """Have a model make images; templates may tell how many before there are prompts."""
+    return model_images(run, model, images, role, seed=recipe.seed, prompts=partial(known_prompts, recipe))
+
+
+def mapped(recipe: Recipe, run: Run, images: Path, role: Role, model: str, variant: str = "") -> Path:
+    """Map images to their nearest artifacts, by the index of a variant where there are several."""
+    index = run.folder(roles.INDEX_BY, variant=variant) if variant else run.folder(roles.INDEX)
+    stage = map_stage(MappingInputs(index, images, run.table(roles.PROMPTS)), recipe.mapping)
+    return run.add(stage, role, model, variant)
+
+
+def wire_within_images(recipe: Recipe, run: Run) -> None:
+    """Make and map images of prompts that name a country, where the others are of no such prompts."""
+    wanted = recipe.within
+    if wanted is None or set(wanted.kinds) <= set(recipe.images.kinds):
+        return
+    plan = replace(recipe.images, **wanted.model_dump())
+    for model in recipe.models:
+        mapped(recipe, run, drawn(recipe, run, model, plan, roles.WITHIN_IMAGES), roles.WITHIN_MATCHES, model.name)
+
+
+def wire_diagnosis(recipe: Recipe, run: Run) -> None:
+    """Map pictures that show nothing, and look at the instrument itself."""
+    if (wanted := recipe.diagnosis) is None:
+        return
+    plan = replace(recipe.images, repeats=min(wanted.floor_repeats, recipe.images.repeats))
+    drawn(recipe, run, Model(name=roles.CULTURE_FREE, backend="simulated?noise=1"), plan)
+    pictures = ShuffleReads(run.table(roles.IMAGES, run.models[0]))
+    shuffled = shuffle_stage(pictures, ShuffleOptions(repeats=plan.repeats, seed=recipe.seed))
+    run.add(shuffled, roles.IMAGES, roles.SHUFFLED, plan=works(partial(all_images, recipe, run, plan)))
+    for floor in roles.FLOORS:
+        mapped(recipe, run, run.table(roles.IMAGES, floor), roles.MATCHES, floor)
+    options = DiagnosisOptions(recipe.mapping, recipe.scores.size, wanted.ceiling_repeats, recipe.seed)
+    given = DiagnosisReads(run.folder(roles.INDEX), Numbered(run.tables(roles.MATCHES)))
+    run.add(diagnosis_stage(given, options), roles.DIAGNOSIS)
+
+
+def wire_instruments(recipe: Recipe, run: Run) -> None:
+    """Index, map and score with each of the other instruments; the folders carry its name."""
+    for one in recipe.instruments:
+        indexed(run, roles.INDEX_BY, IndexOptions(one.encoder, one.channel), one.name)
+        for model in run.models:
+            mapped(recipe, run, run.table(roles.IMAGES, model), roles.MATCHES_BY, model, one.name)
+        matches = QvsReads(Files(run.tables(roles.MATCHES_BY, one.name)))
+        run.add(qvs(matches, options=recipe.scoring), roles.SCORES_BY, variant=one.name)
+
+
+def wire_tags(recipe: Recipe, run: Run) -> None:
+    """Let a vision model name what the images of each model show; what the others have spent is off the budget."""
+    wanted = recipe.tags
+    if wanted is None:
+        return
+    sample = ImageSample(None if wanted.images == "all" else wanted.images, recipe.seed)
+    options, slot = TagOptions(wanted.judge, sample), asks(count=partial(most_images, recipe, run, sample.images))
+    for name in run.models:
+        given = TagReads(run.table(roles.IMAGES, name), run.table(roles.CSPACE))
+        llm = bought(run, wanted, roles.TAGS, name, budget="tags")
+        run.add(tag_stage(given, options, llm), roles.TAGS, name, plan=slot)
+
+
+def most_images(recipe: Recipe, run: Run, sample: int | None) -> int | None:
+    """Say how many images of a model there are at most to ask about, where the prompts are known."""
+    every = all_images(recipe, run, recipe.images)
+    return every if every is None or sample is None else min(every, sample * len(recipe.concepts))
+
+
+MAIN = "main"
+"""What the encoder that the scores are made with is called beside the others."""
+
+LEVELS = (("concept",), ("country",))
+"""Of what the means of faithfulness are, besides all prompts of a model."""
+
+
+def wire_diversity(recipe: Recipe, run: Run) -> None:
+    """Count what is shown, score the models, and compare every two."""
+    matches, images, audit = run.tables(roles.MATCHES), run.tables(roles.IMAGES), recipe.audit or Audit()
+    run.add(distribution(DistributionReads(Files(tuple(matches.values())))), roles.SHOWN)
+    given = QvsReads(
+        Files(matches),
+        Files(run.tables(roles.QUALITY)),
+        Files({"audits": Path(audit.file)} if audit.file else run.tables(roles.AUDIT)),
+        Files([Path(audit.sample)] if audit.sample else ()),
+        Files(images),
+        truth=Files(run.tables(roles.TRUTH)),
+        limits=Files(limits(run)),
+    )
+    correction = Correction(audit.pool, recipe.seed, required=False, design=audit.design)
+    run.add(qvs(given, correction, with_corrected_order(recipe)), roles.SCORES)
+    alike = run.models_with(roles.TRUTH) == tuple(run.models)
+    compared(recipe, run, roles.SCORES, roles.COMPARISON, [] if alike else list(images.values()))
+    if given.audits:
+        options = AuditedOptions(audit.pool, audit.design, recipe.scores.confidence)
+        looked_at = AuditedReads(given.matches, given.audits, given.sample)
+        run.add(audited(looked_at, options), roles.AUDITED)
+    if given.audits and len(recipe.models) > 1:
+        run.add(ranks(RankReads(Numbered([run.table(roles.SCORES)])), RankOptions()), roles.RANKS)
+
+
+def limits(run: Run) -> dict[str, Path]:
+    """Name the matches that are floor and ceiling of the scores, where the instrument is diagnosed."""
+    if not run.has(roles.DIAGNOSIS):
+        return {}
+    floors = {roles.MATCHES.folder(floor): run.table(roles.MATCHES, floor) for floor in roles.FLOORS}
+    return {**floors, "ceiling": run.table(roles.DIAGNOSIS)}
+
+
+def with_corrected_order(recipe: Recipe) -> QvsOptions:
+    """Score the order at which kernels with artifacts are corrected as well, so that both stand at one order."""
+    options = recipe.scoring
+    if recipe.audit is None or PAIRS_ORDER in options.orders or not any(kernel[2] for kernel in options.kernels):
+        return options
+    return replace(options, other_orders=(*options.other_orders, PAIRS_ORDER))
+
+
+def compared(recipe: Recipe, run: Run, scored: Role, role: Role, images: Sequence[Path] = ()) -> None:
+    """Compare every two models; prompts that leave the culture open are few, and the same for everybody."""
+    if len(recipe.models) < 2:
+        return
+    target: Target = "these" if recipe.asks_few else "population"
+    options = ComparisonOptions(target=target, confidence=recipe.scores.confidence, seed=recipe.seed)
+    run.add(compare(CompareReads(ValueTables([run.values_of(scored)]), Numbered(images)), options), role)
+
+
+def wire_faithfulness(recipe: Recipe, run: Run) -> None:
+    """Score whether images show what their prompts ask for."""
+    if (wanted := recipe.faithfulness) is None:
+        return
+    asking = partial(bought, run, recipe.llm)
+    looks = FaithfulnessLooks(run, wanted, recipe.images, partial(prompt_count, recipe, run), asking)
+    scores = recipe.scores
+    means = MeanOptions(LEVELS, scheme="", groups={}, confidence=scores.confidence, benchmark=scores.benchmark)
+    faithfulness_scores(looks, means)
+    compared(recipe, run, roles.FAITHFULNESS, roles.FAITHFULNESS_COMPARISON)
+
+
+def wire_people(recipe: Recipe, run: Run) -> None:
+    """Let people rate images, and hold metrics and judges against them."""
+    asked = recipe.annotations
+    if asked is not None and (rated := ratings(run, asked, seed=recipe.seed)) is not None:
+        held_against_people(run, asked, rated, seed=recipe.seed)
+
+
+def ratings(run: Run, asked: Annotations, *, seed: int) -> Path | None:
+    """Hand out forms, import answers and put them together; None while nobody has answered."""
+    files = imported_before(asked) if asked.tables else imported(run, asked, seed=seed)
+    if files is None:
+        return None
+    flags, only = known_flags(asked.keep), tuple(sorted(asked.only))
+    options = AggregateOptions(asked.pools, flags, asked.confidence, asked.resamples, seed, only)
+    return run.add(aggregate_stage(files, options), roles.RATINGS)
+
+
+def held_against_people(run: Run, asked: Annotations, rated: Path, *, seed: int) -> None:
+    """Hold metrics of single images against ratings, and put what judges say right by the answers of people."""
+    given = MetaReads(
+        ValueTables([run.values_of(roles.FAITHFULNESS)] if run.has(roles.FAITHFULNESS) else []),
+        rated,
+        quality=Numbered(list(run.tables(roles.QUALITY).values())),
+        matches=Numbered(list(run.tables(roles.MATCHES).values())),
+        prompts=run.table(roles.PROMPTS),
+    )
+    options = MetaOptions(
+        asked.choices, people_only=True, by=asked.pools, confidence=asked.confidence, resamples=asked.resamples,
+        seed=seed,
+    )  # fmt: skip
+    run.add(meta(given, options), roles.META)
+    if asked.judged is not None:
+        drawn = Files([run.table(roles.RATED_SAMPLE)] if asked.project is None and run.has(roles.RATED_SAMPLE) else [])
+        people = JudgedReads(ValueTables([run.values_of(roles.FAITHFULNESS)]), rated, drawn)
+        run.add(judged(people, asked.judged), roles.JUDGED)
+
+
+def imported_before(asked: Annotations) -> AggregateFiles:
+    """Name answers that were imported elsewhere, with what lies beside them."""
+    first, *more = map(Path, asked.files)
+    return AggregateFiles.beside(AggregateReads(first), more=more)
+
+
+def imported(run: Run, asked: Annotations, *, seed: int) -> AggregateFiles | None:
+    """Import answers, of people or of simulated people who answer first, to the run's own forms unless others."""
+    project = handed_out(run, asked, seed=seed) if asked.project is None else Path(asked.project)
+    people = None
+    if asked.simulated is not None:
+        truth, space, prompts = run.tables(roles.TRUTH), run.table(roles.CSPACE), run.table(roles.PROMPTS)
+        people = simulated_answers_stage(project, list(truth.values()), prompts, space, asked.simulated, seed=seed)
+    simulated = roles.SIMULATED_ANSWERS
+    answers = imported_answers(run, project, asked.files, people, answers=simulated, imported=roles.IMPORTED)
+    if answers is None:
+        return None
+    aside, checks = (run.table(roles.IMPORTED, file=f"{name}.parquet") for name in ("quarantine", "annotation_checks"))
+    return AggregateFiles(answers, quarantine=(aside,), checks=(checks,))
+
+
+def handed_out(run: Run, asked: Annotations, *, seed: int) -> Path:
+    """Draw images and make their forms; give the folder of the project."""
+    images, prompts = list(run.tables(roles.IMAGES).values()), run.table(roles.PROMPTS)
+    sample = run.add(rated_sample_stage(images, prompts, count=asked.prompts, seed=seed), roles.RATED_SAMPLE)
+    files = ExportFiles(images, prompts, sample=sample, cspace=run.table(roles.CSPACE))
+    options = ExportOptions(Quotas(asked.in_region, asked.out_of_region))
+    return run.add(export_stage(files, asked.scheme, options, shortlist=SHORTLIST, seed=seed), roles.TO_RATE)
+
+
+def wire_routes(recipe: Recipe, run: Run) -> None:
+    """Hold the tags against the nearest artifacts, where there are tags."""
+    if recipe.tags is None:
+        return
+    files = {
+        "a": run.by_model(roles.MATCHES),
+        "b": run.by_model(roles.TAGS, file="matches.parquet"),
+        "judgments": run.by_model(roles.TAGS),
+        "quality": run.by_model(roles.QUALITY),
+    }
+    given = {side: Files({f"{side}-{model}": path for model, path in own.items()}) for side, own in files.items()}
+    run.add(routes(RouteReads(**given), RouteOptions(**asdict(recipe.scoring))), roles.ROUTES)
+
+
+def wire_stability(recipe: Recipe, run: Run) -> None:
+    """Compare the rankings of all instruments, where there are several."""
+    if recipe.instruments:
+        others = {one.name: run.table(roles.SCORES_BY, variant=one.name) for one in recipe.instruments}
+        ranked = StabilityReads(Files({MAIN: run.table(roles.SCORES), **others}))
+        run.add(stability(ranked), roles.STABILITY)
+
+
+def wire_realism(recipe: Recipe, run: Run) -> None:
+    """Score how real and how unlike images look."""
+    if recipe.realism is not None:
+        options = SpreadOptions(recipe.scores.size, recipe.scores.target, recipe.scores.confidence)
+        looks_scored(run, recipe.realism, options, seed=recipe.seed)
+
+
+def wire_within(recipe: Recipe, run: Run) -> None:
+    """Score diversity within countries, of images of prompts that name one."""
+    if recipe.within is None and recipe.scores.within == "none":
+        return
+    made = run.by_model(roles.WITHIN_MATCHES) or run.by_model(roles.MATCHES)
+    matches = {roles.MATCHES.folder(model): path for model, path in made.items()}
+    given = WithinReads(Files(matches), run.table(roles.PROMPTS))
+    run.add(within(given, WithinOptions(**asdict(recipe.scores))), roles.WITHIN)
+
+
+def wire_gaps(recipe: Recipe, run: Run) -> None:
+    """Score the gaps of a scheme on the values within countries, where the recipe asks for it."""
+    if (wanted := recipe.gaps) is None:
+        return
+    groups = None if wanted.file is None else Path(wanted.file)
+    options = GapOptions(wanted.scheme, groups, confidence=recipe.scores.confidence, seed=recipe.seed)
+    run.add(gaps(GapReads(ValueTables([run.values_of(roles.WITHIN)])), options), roles.GAPS)
+
+
+# The `cube` recipe as stages: from the dump to the report, one folder each.
+
+
+def wire_space(recipe: Recipe, run: Run) -> None:
+    """Make the cultural space, or import a published one, and the prompts."""
+    kept = None if recipe.cspace is not None else built_space(recipe, run)
+    if recipe.cspace is not None:
+        run.add(taken_space_stage(Path(recipe.cspace)), roles.CSPACE)
+    run.add(prompts_of(recipe, run, statements=kept), roles.PROMPTS)
+
+
+def built_space(recipe: Recipe, run: Run) -> Path:
+    """Make the cultural space from a dump; give the table that was released."""
+    concepts, dumps = scoped_concepts(recipe), [dump_path(name) for name in recipe.dump]
+    size = works(lambda: sum(path.stat().st_size for path in dumps), "bytes")
+    graph = run.add(ingest_stage(dumps, recipe.ingest), roles.GRAPH, plan=size)
+    candidates = run.add(extract_stage(graph, concepts), roles.CANDIDATES)
+    kept = filtered(recipe, run, concepts, candidates)
+    if (review := recipe.review) is not None:
+        project = None if review.project is None else Path(review.project)
+        files = ReviewFiles(tuple(map(Path, review.files)), project, review.by, review.on)
+        removed = run.table(roles.FILTER, file="removed.parquet")
+        kept = run.add(review_stage(kept, files, removed=removed), roles.REVIEW)
+    options = ReleaseOptions(concepts, recipe.popularity, recipe.release, recipe.include)
+    run.add(release_stage([kept], options), roles.CSPACE)
+    if recipe.card is not None:
+        run.add(card_stage(run.folder(roles.CSPACE), hand_path(recipe.card)), roles.CARD)
+    return kept
+
+
+def filtered(recipe: Recipe, run: Run, concepts: tuple[Concept, ...], candidates: Path) -> Path:
+    """Let a judge look through the candidates, and propose what they lack."""
+    given, options = FilterReads(candidates, run.folder(roles.GRAPH)), FilterOptions(concepts, recipe.judge)
+    kept = run.add(filter_stage(given, options, bought(run, recipe.llm, roles.FILTER)), roles.FILTER)
+    if recipe.completion is None:
+        return kept
+    looked_up = CompletionInputs(kept, candidates, run.table(roles.FILTER, file="drops.parquet"), given.graph)
+    further = CompletionOptions(concepts, recipe.judge, recipe.completion)
+    return run.add(complete_stage(looked_up, further, bought(run, recipe.llm, roles.COMPLETION)), roles.COMPLETION)
+
+
+def scoped_concepts(recipe: Recipe) -> tuple[Concept, ...]:
+    """Load the root configs; the recipe's countries, where given, take the place of theirs."""
+    concepts = tuple(map(load_concept, recipe.concepts))
+    if recipe.countries is None:
+        return concepts
+    return tuple(concept.model_copy(update={"countries": recipe.countries}) for concept in concepts)
+
+
+def prompts_of(recipe: Recipe, run: Run, *, statements: Path | None) -> Stage:
+    """Build the prompts, or import those of a file; the public layout has the run's statements unless others."""
+    cspace, prompts = run.table(roles.CSPACE), recipe.prompts.built()
+    if recipe.prompts.file is not None:
+        return taken_prompts_stage(Path(recipe.prompts.file), cspace, recipe.images.kinds)
+    if recipe.cspace is not None:
+        return prompts_stage(cspace, prompts, seed=recipe.seed, released=Path(recipe.cspace))
+    if prompts.public_layout and prompts.statements is None:
+        prompts = replace(prompts, statements=str(statements))
+    return prompts_stage(cspace, prompts, seed=recipe.seed, concepts=scoped_concepts(recipe))
+
+
+def wire_metrics(recipe: Recipe, run: Run) -> None:
+    """Add a stage for every family; what it reads are tables of the run, by the names of its fields."""
+    tables = {
+        "images": run.tables(roles.IMAGES),
+        "matches": run.tables(roles.MATCHES),
+        "prompts": {"prompts": run.table(roles.PROMPTS)},
+        "quality": run.tables(roles.QUALITY),
+        "values": {"values-0": run.values_of(roles.SCORES)},
+    }
+    for name, stated in sorted(recipe.metrics.items()):
+        run.add(bound_stage(name, stated, tables, seed=recipe.seed), roles.METRIC, variant=name)
+
+
+EVALUATION = (
+    wire_index,
+    wire_models,
+    wire_diagnosis,
+    wire_instruments,
+    wire_tags,
+    wire_diversity,
+    wire_routes,
+    wire_stability,
+    wire_faithfulness,
+    wire_realism,
+    wire_within_images,
+    wire_within,
+    wire_gaps,
+    wire_metrics,
+    wire_people,
+)
+"""The parts of a run that evaluates models, each after what it reads."""
+
+
+def cube(recipe: Recipe, run: Run) -> None:
+    """Add the stages of a run; without models it ends with release and prompts."""
+    wire_space(recipe, run)
+    if recipe.models:
+        recipe = with_answers(recipe, run)
+        for part in EVALUATION:
+            part(recipe, run)
+        run.add(report_stage(RunFolders(run.root, run.models, run.stages)), roles.REPORT)
+
+
+def headline(run: Run) -> Iterable[str]:
+    """Say how diverse what each model shows is, where the run has come so far."""
+    return headline_lines(RunFolders(run.root, run.models, run.stages)) if run.has(roles.SCORES) else ()
+
+
+CUBE = RecipeKind(Recipe, cube, headline)

@@ -1,0 +1,333 @@
+"""Pages of sections, such as that of a `cultivate` run: what they say in short, the stages behind them."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from culturekit.core import roles
+from culturekit.core.schemas import DESCRIPTOR_MATCHES, EXAGGERATIONS, SCORES
+from culturekit.core.tables import read_table
+from culturekit.metrics.ahead.matching import DIMENSIONS, PUBLISHED_TAUS
+from culturekit.recipes.cultivate import roles as scene_roles
+from culturekit.report.provenance import not_put_right
+from culturekit.report.report_stage import SectionReport
+from culturekit.report.run_folders import RunFolders
+from culturekit.report.sections import (
+    Cell,
+    Grid,
+    Section,
+    SectionPage,
+    looked_up,
+    matrix_picture,
+    name_of,
+    number,
+    ranked,
+    score_grid,
+    section_page,
+    with_params,
+)
+from culturekit.scores.meta import ALL
+
+# How metrics follow each other, drawn as a matrix of tints.
+
+
+# Tables of the page about activities as data: cells, tables, sections, and scores looked up for them.
+
+METRICS = {"align": "ALIGN", "hal": "HAL", "exag": "EXAG", "faith": "FAITH", "ddiv": "DDIV", "sdiv": "SDIV"}
+
+
+# The sections of the page about activities: every table of the paper; scores are looked up.
+
+LABELS = {"judged": "judged", "corrected": "corrected by people", "truth": "true"}
+TOP, ENDS = 8, 3
+
+
+def headline(
+    run: RunFolders, ahead: pl.DataFrame, corrected: pl.DataFrame | None, truth: pl.DataFrame | None
+) -> Section:
+    """Put judged, corrected and true scores side by side."""
+    kinds = [("judged", ahead.with_columns(labels=pl.lit("judged"))), ("corrected", corrected), ("truth", truth)]
+    there = [(label, table) for label, table in kinds if table is not None]
+    rows = tuple(
+        (Cell(model), Cell(METRICS[metric]), *(
+            looked_up(table, model=model, metric=metric, labels=label, country=None, group=None, concept=None)
+            for label, table in there
+        ))
+        for model in run.models
+        for metric in ("align", "hal", "exag", "faith")
+    )  # fmt: skip
+    columns = ("model", "metric", *(LABELS[label] for label, _ in there))
+    return Section(
+        "headline", "What is shown, as judged, as corrected, as true",
+        "ALIGN is the share of what should be shown that is shown, HAL the share of what is shown that nothing asks "
+        "for (less is better), EXAG how much more stereotypical images are than real ones (less is better).",
+        (Grid("Scores over all countries, each country alike, with "
+              f"{run.confidence(scene_roles.AHEAD)} intervals", columns, rows),),
+    )  # fmt: skip
+
+
+def gaps(run: RunFolders) -> Section | None:
+    """Show gaps between groups of countries."""
+    if not run.has(scene_roles.CORRECTED_GAPS):
+        return None
+    table = run.needed(scene_roles.CORRECTED_GAPS, SCORES)
+    if table.is_empty():
+        return None
+    table = with_params(table, of_metric="metric", labels="labels")
+    kinds = [label for label in LABELS if label in table["labels"].to_list()]
+    columns = ("model", "metric", *(LABELS[label] for label in kinds))
+    grids = tuple(
+        Grid(f"Gaps, {pair}", columns, tuple(
+            (Cell(model), Cell(METRICS[metric]),
+             *(looked_up(table, group=pair, model=model, of_metric=metric, labels=label) for label in kinds))
+            for model in run.models
+            for metric in ("align", "hal", "exag", "faith")
+        ))
+        for pair in table["group"].unique().sort()
+    )  # fmt: skip
+    lead = "Above 0 the first group of countries scores more; GN is the Global North, GS the South."
+    return Section("gaps", "Do some parts of the world get less?", lead, grids)
+
+
+def by_group(run: RunFolders, ahead: pl.DataFrame) -> Section:
+    """Show each model on each group of countries, as the paper's first table does."""
+    groups = ahead.drop_nulls("group")["group"].unique().sort().to_list()
+    rows = tuple(
+        (Cell(model), Cell(group or "all"),
+         *(looked_up(ahead, model=model, metric=metric, group=group, country=None) for metric in METRICS))
+        for model in run.models
+        for group in (*groups, None)
+    )  # fmt: skip
+    return Section(
+        "models", "Models and groups of countries", "As judged. DDIV and SDIV: how evenly, and how much more, several "
+        "images of a prompt show than one.",
+        (Grid("Scores by model and group", ("model", "countries", *METRICS.values()), rows),),
+    )  # fmt: skip
+
+
+def followed(run: RunFolders) -> Section | None:
+    """Show how metrics, raters and people follow people's ratings."""
+    if not run.has(roles.META):
+        return None
+    table = together(run, "human_correlation")
+    groups = table["group"].drop_nulls().unique().sort(descending=True).to_list()
+    table = with_params(table, of_metric="metric", by="params.by", of="params.of", criterion="with.criterion",
+                        other="with.params.of", method="method")  # fmt: skip
+    grids = []
+    for rating, own in (("faith", "alignment"), ("hal", "hallucination"), ("exag", "exaggeration")):
+        told = table.filter(pl.col("criterion") == rating)
+        raters = told.filter(of=own)["by"].unique().sort().to_list()
+        lines = [(METRICS[metric], told.filter(of_metric=metric)) for metric in ("align", "hal", "exag", "faith")]
+        lines += [(f"{rater}, {own} 1–5", told.filter(by=rater, of=own)) for rater in raters]
+        others = table.filter(by="one person", of=rating, other=rating)
+        lines.append(("human – human", others))
+        rows = tuple((Cell(name), *correlations(part, groups)) for name, part in lines)
+        columns = ("metric", *groups, "overall", "Kendall, overall")
+        grids.append(Grid(f"Spearman correlation with people's rating {rating}", columns, rows))
+    return Section(
+        "people", "Do scores follow people?", "Over the images that people rated; human – human is one person against "
+        "the others of the same image.", tuple(grids),
+    )  # fmt: skip
+
+
+def together(run: RunFolders, metric: str) -> pl.DataFrame:
+    """Read correlations over all models together, last, or of the one model that there is."""
+    models = [ALL, *(run.models if len(run.models) == 1 else ())]
+    table = run.needed(roles.META, SCORES).filter(pl.col("model").is_in(models), metric=metric)
+    return table.sort(pl.col("model") == ALL, maintain_order=True)
+
+
+def correlations(part: pl.DataFrame, groups: Sequence[str]) -> Iterator[Cell]:
+    """Give the correlation in each group and overall."""
+    for group in (*groups, None):
+        yield looked_up(part, group=group, method="spearman")
+    yield looked_up(part, group=None, method="kendall")
+
+
+def by_dimension(run: RunFolders, places: Sequence[str]) -> Section:
+    """Show ALIGN by country and dimension."""
+    table = with_params(run.needed(scene_roles.BREAKDOWN, SCORES), dimension="dimension").filter(metric="align")
+    columns = [(dimension, {"dimension": dimension}) for dimension in DIMENSIONS]
+    grids = tuple(
+        score_grid(
+            "All models" if model == ALL else model, "country", columns,
+            [(name_of(place), {"model": model, "country": place}, table) for place in places], shaded=True,
+        )
+        for model in (ALL, *run.models)
+    )  # fmt: skip
+    return Section("dimensions", "Countries and dimensions", "ALIGN by dimension, as judged, each prompt alike.", grids)
+
+
+def categories(run: RunFolders) -> Section:
+    """Show which categories are among the best and the worst of countries, and FAITH of each by model."""
+    table = run.needed(scene_roles.BREAKDOWN, SCORES).filter(metric="faith")
+    best, worst = Counter[str](), Counter[str]()
+    by_country = table.filter(pl.col("country").is_not_null(), model=ALL).sort("value", "concept", descending=True)
+    for own in by_country.partition_by("country", maintain_order=True):
+        names = own["concept"].to_list()
+        best.update(names[:ENDS])
+        worst.update(names[-ENDS:])
+    known = table.filter(pl.col("country").is_null())
+    names = known.filter(model=ALL).sort("value", descending=True)["concept"].to_list()
+    rows = tuple(
+        (Cell(name), Cell(str(best[name])), Cell(str(worst[name])),
+         *(looked_up(known, model=model, concept=name, shaded=True) for model in (ALL, *run.models)))
+        for name in names
+    )  # fmt: skip
+    columns = ("category", f"among the best {ENDS}", f"among the worst {ENDS}", "all models", *run.models)
+    return Section(
+        "categories", "Categories", "In how many countries a category is among the best and the worst, and its FAITH.",
+        (Grid("Categories by FAITH, as judged", columns, rows),),
+    )  # fmt: skip
+
+
+def matrix(run: RunFolders) -> Section | None:
+    """Draw how metrics follow each other."""
+    if not run.has(roles.META):
+        return None
+    table = together(run, "metric_correlation")
+    table = with_params(table, a="metric", a_by="params.by", a_of="params.of", b="with.metric", b_by="with.params.by",
+                        b_of="with.params.of", method="method")  # fmt: skip
+    table = table.filter(pl.col("group").is_null(), method="spearman")
+    found: dict[tuple[str, str], float] = {}
+    for row in table.filter(pl.col("a") != "empty", pl.col("b") != "empty").iter_rows(named=True):
+        pair = tuple(series_name(row, side) for side in ("a", "b"))
+        found[pair[0], pair[1]] = found[pair[1], pair[0]] = row["value"]
+    names = [name for name in dict.fromkeys(name for pair in found for name in pair) if "one person" not in name]
+    rows = tuple((Cell(a), *(Cell("1") if a == b else number(found.get((a, b))) for b in names)) for a in names)
+    grid = Grid("Spearman correlations over images", ("", *names), rows)
+    lead = "How metrics follow each other, over all models: what raises one may raise or lower another."
+    return Section("matrix", "How the metrics relate", lead, (grid,), matrix_picture(names, found))
+
+
+def series_name(row: Mapping[str, Any], side: str) -> str:
+    """Name one of two series."""
+    metric = str(row[side])
+    return METRICS.get(metric, metric) if row[f"{side}_by"] is None else f"{row[f'{side}_of']} by {row[f'{side}_by']}"
+
+
+def descriptors(run: RunFolders) -> Section:
+    """Show what is hallucinated and exaggerated most and least."""
+    met = read_table(run.table(scene_roles.AHEAD, file="descriptor_matches.parquet"), DESCRIPTOR_MATCHES)
+    wrong = met.filter(pl.col("model").is_in(list(run.models)), pl.col("side") == "predicted", pl.col("covered") == 0)
+    often = (
+        wrong.group_by("token", "dimension")
+        .agg(pl.col("images").sum())
+        .sort("images", "token", descending=[True, False])
+    )
+    missed = met.filter(pl.col("model").is_in(list(run.models)), pl.col("side") == "reference")
+    shown = missed.group_by("token", "dimension").agg(pl.col("covered").sort().mean()).sort("covered", "token")
+    grids = [
+        Grid(f"Shown though nothing asks for it: the {TOP} most frequent", ("phrase", "dimension", "images"),
+             tuple((Cell(t), Cell(d), Cell(f"{n:,}")) for t, d, n in often.head(TOP).iter_rows())),
+        Grid(f"Asked for: the {TOP} shown least", ("phrase", "dimension", "share of images"),
+             tuple((Cell(t), Cell(d), number(v)) for t, d, v in shown.head(TOP).iter_rows())),
+        Grid(f"Asked for: the {TOP} shown most", ("phrase", "dimension", "share of images"),
+             tuple((Cell(t), Cell(d), number(v)) for t, d, v in shown.tail(TOP).reverse().iter_rows())),
+    ]  # fmt: skip
+    path = run.table(scene_roles.AHEAD, file="exaggerations.parquet")
+    if path.is_file():
+        over = read_table(path, EXAGGERATIONS).group_by("country", "token").agg(pl.col("excess").sort().mean())
+        ordered = over.sort("excess", "country", "token", descending=[True, False, False])
+        for title, part in ((f"Exaggerated most: {TOP}", ordered.head(TOP)), (f"Least: {TOP}", ordered.tail(TOP))):
+            rows = tuple((Cell(t), Cell(name_of(c)), number(v)) for c, t, v in part.iter_rows())
+            grids.append(Grid(title, ("stereotype", "country", "above real images"), rows))
+    return Section("descriptors", "Descriptors at the ends", "Over all models, as judged.", tuple(grids))
+
+
+def accuracy(run: RunFolders) -> Section | None:
+    """Show which share of descriptors people find relevant."""
+    path = run.table(scene_roles.MARKS, file="scores.parquet")
+    if not run.has(scene_roles.MARKS) or not path.is_file():
+        return None
+    table = read_table(path, SCORES).sort("country", nulls_last=True)
+    rows = tuple(
+        (Cell(name_of(row["country"]) if row["country"] else "all"), Cell(f"{row['value']:.1%}"), Cell(f"{row['n']:,}"))
+        for row in table.iter_rows(named=True)
+    )
+    grid = Grid("Relevant descriptors", ("country", "relevant", "marks"), rows)
+    return Section("accuracy", "Are the descriptors right?", "The share of references that people mark as relevant.",
+                   (grid,))  # fmt: skip
+
+
+def ablations() -> Section:
+    """Name the runs that the paper compares."""
+    named = (
+        ("one proposer", "--set 'ground.proposers=[SPEC]' --set ground.refiner=rules"),
+        *((f"the threshold at a quartile of the paper, {tau:g}", f"--set scores.tau={tau:g}")
+          for tau in PUBLISHED_TAUS.values()),
+        ("the threshold from the real images", "--set scores.tau=null --set scores.quantile=0.75"),
+        ("one share over all descriptors", "--set scores.aggregate=pooled"),
+        ("the worst stereotype instead of the mean", "--set scores.reduce=max"),
+    )  # fmt: skip
+    rows = tuple((Cell(what), Cell(how)) for what, how in named)
+    return Section("ablations", "Ablations", "Each is the same run with a value set, in a folder of its own.",
+                   (Grid("What to set", ("ablation", "of culturekit run"), rows),))  # fmt: skip
+
+
+TITLE = "How well do these models know social activities?"
+STATED = ("ahead", "judged-…", "corrected-gaps", "breakdown", "meta")
+
+
+def scene_page(run: RunFolders) -> SectionPage:
+    """Collect everything the page shows."""
+    ahead = run.needed(scene_roles.AHEAD, SCORES)
+    corrected, true = corrected_scores(run), run.read(scene_roles.AHEAD_TRUTH, SCORES)
+    truth = None if true is None else true.with_columns(labels=pl.lit("truth"))
+    places = ahead.drop_nulls("country")["country"].unique().sort().to_list()
+    sections = [
+        headline(run, ahead, corrected, truth), gaps(run), by_group(run, ahead), followed(run),
+        by_dimension(run, places), categories(run), matrix(run), descriptors(run), accuracy(run), ablations(),
+    ]  # fmt: skip
+    said = verdict(corrected, truth, tuple(run.models))
+    return section_page(run, TITLE, map(name_of, places), said, not_corrected(run), sections, STATED)
+
+
+def corrected_scores(run: RunFolders) -> pl.DataFrame | None:
+    """Read what people put right, of all metrics."""
+    variants = run.variants(scene_roles.JUDGED_BY)
+    tables = [run.needed(scene_roles.JUDGED_BY, SCORES, variant=name) for name in variants]
+    return with_params(pl.concat(tables), "labels") if tables else None
+
+
+def leaders(
+    table: pl.DataFrame | None, labels: str, models: Sequence[str], metric: str = "align"
+) -> tuple[list[str], int]:
+    """Name the models that a metric ranks first, with those whose intervals reach the best one's, and count all."""
+    if table is None:
+        return [], 0
+    own = table.filter(pl.col("country").is_null(), pl.col("group").is_null(), metric=metric, labels=labels)
+    own = own.filter(pl.col("model").is_in(list(models)))
+    best = own.sort("value", descending=True)
+    near = best.filter(pl.col("ci_high").fill_null(pl.col("value")) >= best["ci_low"].fill_null(best["value"])[:1])
+    return near["model"].to_list(), own.height
+
+
+def verdict(corrected: pl.DataFrame | None, truth: pl.DataFrame | None, models: Sequence[str]) -> Iterator[str]:
+    """Say in sentences what the judge alone gets wrong; first is who is told apart from the others."""
+    naive, of_judged = leaders(corrected, "judged", models)
+    right, of_corrected = leaders(corrected, "corrected", models)
+    if not of_corrected or min(of_judged, of_corrected) < len(models):
+        left = f"People did not put right {len(models) - of_corrected} of {len(models)} models"
+        yield f"{left if of_corrected else 'Nobody put the judge right'}: what the judge says of them stands as it is."
+        return
+    true, of_true = leaders(truth, "truth", models)
+    yield f"{ranked('The judge alone ranks', naive)}; {ranked('put right by people, ALIGN ranks', right)}."
+    if of_true == len(models):
+        yield f"{ranked('In truth ALIGN ranks', true)}."
+
+
+def not_corrected(run: RunFolders) -> Iterator[str]:
+    """Say why there are no gaps, what of people's answers did not count, and which scores they did not put right."""
+    if not run.has(roles.GAPS):
+        yield "Gaps are left out: all countries are of one group of the scheme, or of none."
+    yield from not_put_right(run, scene_roles.MARKS, {"": "People's marks"})
+    variants = run.variants(scene_roles.JUDGED_BY)
+    yield from not_put_right(run, scene_roles.JUDGED_BY, {name: name.upper() for name in variants})
+    if variants:
+        yield "EXAG, and with it FAITH, is put right by people's rating of it, of which 1 to 5 stand for 0 to 1."
+
+
+CULTIVATE_PAGE = SectionReport("scene-report", 8, scene_page, (scene_roles.AHEAD_TRUTH,))

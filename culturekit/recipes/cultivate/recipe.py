@@ -1,0 +1,546 @@
+"""What a recipe of the kind `cultivate` says, key by key."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import polars as pl
+from pydantic import AfterValidator, Field, model_validator
+
+from culturekit.builders.activities.extracting import FIXED, LOOKED_FOR, ExtractOptions, MergeOptions
+from culturekit.builders.activities.page_list import PageOptions
+from culturekit.builders.descriptors.proposing import ProposeOptions
+from culturekit.builders.descriptors.refining import RefineOptions, StereotypeOptions
+from culturekit.builders.judging.image_judge import ChooseOptions, ChooseReads, WeighOptions, WeighReads
+from culturekit.builders.judging.scene_judge import LIKERT as SCALES
+from culturekit.builders.judging.scene_judge import (
+    MOST_STEREOTYPES,
+    ExtractReads,
+    RateReads,
+    SceneOptions,
+    StereotypeReads,
+)
+from culturekit.builders.judging.simulated_people import SimulatedPeople
+from culturekit.config.checks import existing_table
+from culturekit.config.kinds import RecipeKind
+from culturekit.config.recipe_parts import (
+    Annotations,
+    AskingRecipe,
+    BackendSpec,
+    EncoderSpec,
+    File,
+    JudgeSpec,
+    Llm,
+    Model,
+)
+from culturekit.core import roles
+from culturekit.core.defaults import CONFIDENCE, RESAMPLES, SHORTLIST
+from culturekit.core.registry import parse_spec
+from culturekit.core.roles import REAL_IMAGES, Role
+from culturekit.core.run import Run
+from culturekit.core.schemas import DESCRIPTORS, PROMPTS, STEREOTYPES
+from culturekit.core.stage import Stage
+from culturekit.core.yaml_source import StrictModel, not_empty
+from culturekit.generation.runner import ImagePlan
+from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
+from culturekit.index.raters.quality import SCORERS, QualityOptions
+from culturekit.kg.countries import countries, country_files
+from culturekit.llm.clients.clients import CLIENTS
+from culturekit.llm.models import published_models, shut_among
+from culturekit.metrics.ahead.descriptor_scores import Aggregate, Reduce
+from culturekit.metrics.ahead.matching import DIMENSIONS
+from culturekit.metrics.statistics.intervals import Target
+from culturekit.people.aggregate import AggregateOptions
+from culturekit.people.export import ExportOptions
+from culturekit.people.stages import AggregateFiles, ExportFiles, aggregate_stage, export_stage, rated_sample_stage
+from culturekit.people.tasks import Quotas
+from culturekit.recipes.cultivate import roles as own
+from culturekit.recipes.cultivate.activity_stages import (
+    ActivitiesRead,
+    MentionsRead,
+    PagesRead,
+    SectionsRead,
+    activity_prompts_stage,
+    merge_stage,
+    pages_stage,
+)
+from culturekit.recipes.cultivate.activity_stages import extract_stage as extract_activities_stage
+from culturekit.recipes.cultivate.descriptor_stages import (
+    PromptsRead,
+    ProposalReads,
+    propose_stage,
+    refine_stage,
+    stereotypes_stage,
+)
+from culturekit.recipes.cultivate.page import CULTIVATE_PAGE
+from culturekit.recipes.cultivate.scene_stages import (
+    MARKED,
+    SCALE,
+    breakdown_stage,
+    choose_stage,
+    extract_stage,
+    gaps_of_scores_stage,
+    grouped_values_stage,
+    likert_stage,
+    marks_stage,
+    others_stage,
+    raters_stage,
+    scene_items_stage,
+    scene_truth_stage,
+    simulated_marks_stage,
+    simulated_pages_stage,
+    stereotype_scores_stage,
+)
+from culturekit.recipes.parts import asked, bought, imported_answers, model_images
+from culturekit.recipes.planning import asks
+from culturekit.recipes.steps.graph_stages import table_stage
+from culturekit.recipes.steps.index_stages import embed_stage
+from culturekit.recipes.steps.judge_stage import QualityReads, quality_stage, vqascore_stage
+from culturekit.report.report_stage import add_sections_report, sections_headline
+from culturekit.scores.ahead import AheadOptions, AheadReads, PhraseVectors, ahead
+from culturekit.scores.family import Confidence, rules_of
+from culturekit.scores.gaps import GapOptions, GapReads, gaps
+from culturekit.scores.image_levels import country_groups
+from culturekit.scores.inputs import Files, Numbered, ValueTables
+from culturekit.scores.judged import JudgedOptions, JudgedReads, judged
+from culturekit.scores.meta import ALL, MetaOptions, MetaReads, meta
+
+# The ground of a `cultivate` run: from pages about countries to prompts, descriptors and stereotypes.
+
+AUTHORS: Mapping[str, object] = {
+    name: specs if name == "proposers" else specs[0] for name, specs in published_models("cultivate").items()
+}
+"""The models of the published code, at its temperatures; the paper says 0.2 for proposers. That code asks up to three
+times for a reply that can be read, this engine once more, telling what was wrong."""
+
+PAGES, SOURCES, MENTIONS = Role("pages"), Role("sources", "pages"), Role("mentions", "mentions")
+ACTIVITIES, PROPOSALS = Role("activities", "activities"), Role("proposals-{variant}", "proposed_descriptors")
+
+
+def every_country() -> tuple[str, ...]:
+    """Name the countries of the paper."""
+    return tuple(sorted(iso for iso, each in countries().items() if "cultivate" in each.groups))
+
+
+class Ground(StrictModel):
+    """Pages about countries, and who makes activities, descriptors and stereotypes of them."""
+
+    preset: Annotated[
+        Literal["authors"] | None,
+        Field(description=f"Models that are not named are the authors'. As published: {shut_among('cultivate')}."),
+    ] = None
+    pages: Annotated[
+        File | None,
+        Field(description="List of pages, as `activities read` takes it. [pages about the simulated world]"),
+    ] = None
+    contact: Annotated[str, rules_of(PageOptions, "contact")] = ""
+    countries: Annotated[tuple[str, ...], AfterValidator(not_empty)] = Field(default_factory=every_country)
+    per_category: Annotated[int, rules_of(MergeOptions, "per_category")] = MergeOptions().per_category
+    encoder: Annotated[
+        EncoderSpec | None,
+        Field(description="Encoder that tells near-duplicate activities. [names are compared by words alone]"),
+    ] = None
+    reader: JudgeSpec
+    proposers: Annotated[tuple[JudgeSpec, ...], AfterValidator(not_empty)]
+    refiner: JudgeSpec
+    stereotypes: JudgeSpec
+    at_most: Annotated[int, rules_of(ProposeOptions, "at_most")] = 10
+
+    @property
+    def prompts(self) -> int:
+        """Count the prompts that there will be, if no activity is missing."""
+        return len(self.countries) * (len(LOOKED_FOR) * self.per_category + sum(map(len, FIXED.values())))
+
+    @model_validator(mode="before")
+    @classmethod
+    def filled(cls, given: Any) -> Any:  # noqa: ANN401 - as YAML has it
+        """Fill in the models of a preset."""
+        return {**AUTHORS, **given} if isinstance(given, dict) and given.get("preset") == "authors" else given
+
+
+def wire_ground(run: Run, ground: Ground, llm: Llm, *, descriptors: Role, stereotypes: Role) -> None:
+    """Add the stages from pages to prompts, descriptors and stereotypes; each can be planned before the others ran."""
+    sources = run.add(read_stage(run, ground), SOURCES)
+    reading = extract_activities_stage(SectionsRead(sources), ExtractOptions(ground.reader), bought(run, llm, MENTIONS))
+    mentions = run.add(reading, MENTIONS, plan=asks())
+    merging = MergeOptions(ground.countries, ground.per_category, ground.encoder)
+    activities = run.add(merge_stage(MentionsRead(mentions, sources), merging), ACTIVITIES)
+    prompts = run.add(activity_prompts_stage(ActivitiesRead(activities)), roles.PROMPTS)
+    given = PromptsRead(prompts, ground.countries, ground.per_category)
+    proposals = []
+    for number, proposer in enumerate(ground.proposers, start=1):
+        options = ProposeOptions(proposer, ground.at_most)
+        stage = propose_stage(given, options, bought(run, llm, PROPOSALS, variant=str(number)))
+        proposals.append(run.add(stage, PROPOSALS, variant=str(number), plan=asks()))
+    chosen = ProposalReads(prompts, Numbered(tuple(proposals)), ground.countries, ground.per_category)
+    refining = refine_stage(chosen, RefineOptions(ground.refiner, ground.at_most), bought(run, llm, descriptors))
+    run.add(refining, descriptors, plan=asks())
+    naming = stereotypes_stage(given, StereotypeOptions(ground.stereotypes), bought(run, llm, stereotypes))
+    run.add(naming, stereotypes, plan=asks())
+
+
+def read_stage(run: Run, ground: Ground) -> Stage:
+    """Give the stage that reads pages; those about the simulated world are written by one before it."""
+    if ground.pages is not None:
+        return pages_stage(PagesRead(Path(ground.pages)), PageOptions(contact=ground.contact))
+    run.add(simulated_pages_stage(ground.countries), PAGES)
+    folder = run.folder(PAGES)
+    stage = pages_stage(PagesRead(folder / "pages.yaml"))
+    return replace(stage, inputs={"pages": folder, **country_files()})
+
+
+def known_scheme(name: str) -> str:
+    """Accept a scheme that groups countries."""
+    country_groups(name)
+    return name
+
+
+VQASCORE = "vqascore:"
+"""How a scorer of candidates begins that is a vision model's probability of yes."""
+
+
+def scorer_of_candidates(spec: str) -> str:
+    """Accept a quality scorer, or `vqascore:` and who looks."""
+    if spec.startswith(VQASCORE):
+        CLIENTS.check(spec.removeprefix(VQASCORE))
+    else:
+        SCORERS.check(spec)
+    return spec
+
+
+class Tables(StrictModel):
+    """Prompts, descriptors and stereotypes that were made elsewhere, such as the published ones."""
+
+    prompts: Annotated[str, AfterValidator(existing_table(PROMPTS))]
+    descriptors: Annotated[str, AfterValidator(existing_table(DESCRIPTORS))]
+    stereotypes: Annotated[str, AfterValidator(existing_table(STEREOTYPES))]
+
+
+class RealImages(StrictModel):
+    """Real images, which show what is usual: of the candidates of each prompt the best are kept.
+
+    `scorer` is a quality scorer such as `clipscore:SPEC`, or `vqascore:SPEC` with a vision model.
+    """
+
+    backend: BackendSpec
+    per_prompt: Annotated[int, Field(ge=1, le=255)] = 10
+    scorer: Annotated[str, AfterValidator(scorer_of_candidates)]
+    at_least: Annotated[float, rules_of(ChooseOptions, "at_least")] = 0.0
+    keep: Annotated[int, rules_of(ChooseOptions, "keep")] = 5
+
+    @model_validator(mode="after")
+    def chosen_of_more(self) -> Self:
+        """Refuse to keep more than there are: then the scorer would choose nothing."""
+        if self.keep > self.per_prompt:
+            raise ValueError(f"keep: no more than per_prompt, which is {self.per_prompt}; found {self.keep}")
+        return self
+
+
+class Scores(StrictModel):
+    """How what images show is compared with what they should show."""
+
+    tau: Annotated[float | None, rules_of(AheadOptions, "tau")] = None
+    quantile: Annotated[float | None, rules_of(AheadOptions, "quantile")] = None
+    aggregate: Annotated[Aggregate, rules_of(AheadOptions, "aggregate")] = "dimension"
+    reduce: Annotated[Reduce, rules_of(AheadOptions, "reduce")] = "mean"
+    target: Annotated[Target | None, rules_of(AheadOptions, "target")] = None
+    confidence: Confidence = CONFIDENCE
+
+    @model_validator(mode="after")
+    def one_threshold(self) -> Self:
+        """Refuse two thresholds."""
+        if self.tau is not None and self.quantile is not None:
+            raise ValueError("scores.tau states the threshold and scores.quantile finds it; give one of them")
+        return self
+
+
+class People(StrictModel):
+    """People who rate and mark the first `images` images of each model of `prompts` prompts: forms out, answers in.
+
+    Their ratings stand beside the metrics, and what they mark puts the judge's scores right. Without `files` the forms
+    are handed out and wait; with `simulated` people answer them who know what simulated scenes show.
+    """
+
+    prompts: Annotated[int, Field(ge=1, le=1_000_000)] = 120
+    images: Annotated[int, Field(ge=1, le=255)] = 2
+    in_region: Annotated[int, Field(ge=1, le=50)] = 3
+    files: tuple[File, ...] = ()
+    simulated: SimulatedPeople | None = None
+    resamples: Annotated[int, Field(ge=99, le=1_000_000)] = RESAMPLES
+
+    @property
+    def asked(self) -> Annotations:
+        """Give it as the forms of recipes take it."""
+        return Annotations(scheme="cultivate", prompts=self.prompts, in_region=self.in_region, resamples=self.resamples)
+
+    @model_validator(mode="after")
+    def one_source(self) -> Self:
+        """Make sure that answers come from one place."""
+        if self.files and self.simulated is not None:
+            raise ValueError("people has both simulated people and files of answers; give one of them")
+        return self
+
+
+class Cultivate(AskingRecipe):
+    """How well models know social activities of countries: AHEaD, from pages about them to the report."""
+
+    recipe: Literal["cultivate"]
+    tables: Tables | None = None
+    ground: Annotated[
+        Ground | None, Field(description="Pages, and who makes activities, descriptors and stereotypes of them.")
+    ] = None
+    images: ImagePlan = ImagePlan(slots=10)
+    real: RealImages
+    extractor: Annotated[JudgeSpec, Field(description="Who says what images show, in phrases by dimension.")]
+    scorer: Annotated[JudgeSpec, Field(description="Who says how probable it is that stereotypes are shown.")]
+    raters: Annotated[
+        tuple[JudgeSpec, ...], Field(description="Who rates images from 1 to 5, beside the metrics, as SPECs.")
+    ] = ()
+    encoder: Annotated[EncoderSpec, Field(description="Who turns phrases into vectors, as a SPEC.")]
+    scores: Scores = Scores()
+    people: People | None = None
+    scheme: Annotated[str, AfterValidator(known_scheme), Field(description="Scheme that groups countries.")] = (
+        "cultivate"
+    )
+
+    @property
+    def truthful(self) -> bool:
+        """Whether it is known what all images truly show."""
+        backends = [self.real.backend, *(model.backend for model in self.models)]
+        return all(parse_spec(spec).name == SCENES for spec in backends)
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether its countries are of several groups, between which there can be gaps."""
+        if self.tables is not None:
+            named = pl.read_parquet(self.tables.prompts, columns=["country"])["country"].to_list()
+        else:
+            named = [] if self.ground is None else [*self.ground.countries]
+        return len({group for iso, group in country_groups(self.scheme).items() if iso in named}) > 1
+
+    @property
+    def prompts(self) -> int:
+        """Count the prompts, or, before they are made, those that there will be."""
+        if self.tables is not None:
+            return int(pl.scan_parquet(self.tables.prompts).select(pl.len()).collect().item())
+        return 0 if self.ground is None else self.ground.prompts
+
+    def images_of(self, model: str) -> int:
+        """Count the images of a model, or the real ones that are kept."""
+        return self.prompts * (self.real.keep if model == REAL_IMAGES else self.images.repeats * self.images.slots)
+
+    @model_validator(mode="after")
+    def one_ground(self) -> Self:
+        """Make sure that prompts and descriptors come from one place."""
+        if (self.tables is None) == (self.ground is None):
+            raise ValueError("prompts and descriptors are made (ground) or given (tables); give one of them")
+        return self
+
+    @model_validator(mode="after")
+    def names_stand_for_one_thing(self) -> Self:
+        """Refuse names of models that tables use for something else, and who is named twice."""
+        taken = sorted({model.name for model in self.models} & {ALL, REAL_IMAGES})
+        if taken:
+            raise ValueError(f"no model can be called {taken[0]}: tables call all models, and real images, so")
+        named = self.raters if self.ground is None else (*self.raters, *self.ground.countries)
+        twice = sorted({str(name) for name in named if named.count(name) > 1})
+        if twice:
+            raise ValueError(f"named twice: {', '.join(twice)}")
+        return self
+
+    @model_validator(mode="after")
+    def people_know_the_truth(self) -> Self:
+        """Refuse simulated people who could not know what is shown."""
+        if self.people is not None and self.people.simulated is not None and not self.truthful:
+            raise ValueError(f"simulated people know only what {SCENES} drew; real images need people.files")
+        return self
+
+
+SCENES = "simulated-scenes"
+"""The backend whose scenes come with what they show."""
+
+
+# People in a `cultivate` run: forms out, answers in, scores put right, and metrics held against ratings.
+
+CORRECTED = {**MARKED, "exag": "exag"}
+"""The question of the form, or what follows from it, that puts a metric right."""
+
+
+def by_folder(run: Run, role: Role, models: Iterable[str]) -> Mapping[str, Path]:
+    """Name the tables of a role by folder, those of real images among them."""
+    return {role.folder(model): run.table(role, model) for model in models}
+
+
+def wire_people(recipe: Cultivate, run: Run) -> None:
+    """Hand out forms, import answers, hold metrics against them, and put the judge right."""
+    wanted, prompts, descriptors = recipe.people, run.table(roles.PROMPTS), run.table(own.DESCRIPTORS)
+    if wanted is None:
+        return
+    images = list(run.tables(roles.IMAGES).values())
+    drawn = rated_sample_stage(images, prompts, count=wanted.prompts, seed=recipe.seed, each=wanted.images)
+    sample = run.add(drawn, roles.RATED_SAMPLE)
+    said = list(by_folder(run, own.EXTRACTED, run.models).values())
+    items = run.add(scene_items_stage(sample, prompts, descriptors, said), own.ITEMS)
+    forms = ExportFiles(images, prompts, items=items)
+    export = ExportOptions(Quotas(wanted.in_region, 0))
+    project = run.add(export_stage(forms, "cultivate", export, shortlist=SHORTLIST, seed=recipe.seed), roles.TO_RATE)
+    people = None
+    if wanted.simulated is not None:
+        truth = [run.table(own.TRUTH, model) for model in run.models]
+        shown = run.values_of(own.AHEAD_TRUTH)
+        people = simulated_marks_stage(project, items, truth, shown, wanted.simulated, seed=recipe.seed)
+    given, simulated = wanted.files, roles.SIMULATED_ANSWERS
+    answers = imported_answers(run, project, given, people, answers=simulated, imported=roles.IMPORTED)
+    if answers is None:
+        return
+    marks = run.add(marks_stage(answers, items, descriptors, run.folder(own.PHRASES), run.table(own.AHEAD)), own.MARKS)
+    corrected(recipe, run, marks, sample)
+    follow(recipe, run, marks)
+
+
+def corrected(recipe: Cultivate, run: Run, marks: Path, sample: Path) -> None:
+    """Put scores and gaps right by what people marked."""
+    values = run.add(grouped_values_stage(run.values_of(own.AHEAD), recipe.scheme, tuple(CORRECTED)), own.BY_GROUP)
+    for metric, criterion in CORRECTED.items():
+        low, high = SCALE if criterion == metric else (None, None)
+        options = JudgedOptions(
+            criterion, None, None, low, high, (metric,), "countries", confidence=recipe.scores.confidence
+        )
+        run.add(judged(JudgedReads(ValueTables([values]), marks, Files([sample])), options), own.JUDGED_BY,
+                variant=metric)  # fmt: skip
+    if recipe.has_groups:
+        tables = {metric: run.table(own.JUDGED_BY, variant=metric) for metric in CORRECTED}
+        truth = run.table(own.AHEAD_TRUTH) if recipe.truthful else None
+        run.add(gaps_of_scores_stage(tables, truth, recipe.scheme), own.CORRECTED_GAPS)
+
+
+def follow(recipe: Cultivate, run: Run, marks: Path) -> None:
+    """Hold metrics and raters against people, and against each other."""
+    if recipe.people is None:
+        return
+    aside, checks = (run.table(roles.IMPORTED, file=f"{name}.parquet") for name in ("quarantine", "annotation_checks"))
+    about = run.table(roles.IMPORTED, file="rated_items.parquet")
+    files = AggregateFiles(marks, about, quarantine=(aside,), checks=(checks,))
+    asked = recipe.people.asked
+    options = AggregateOptions(asked.pools, (), asked.confidence, asked.resamples, recipe.seed, ())
+    rated = run.add(aggregate_stage(files, options), roles.RATINGS)
+    images, prompts = list(run.tables(roles.IMAGES).values()), run.table(roles.PROMPTS)
+    likert = {
+        own.LIKERT.folder(model, variant): run.table(own.LIKERT, model, variant)
+        for model in run.models
+        for variant in run.variants(own.LIKERT, model)
+    }
+    raters = run.add(raters_stage(likert, images, prompts, marks), own.RATERS)
+    others = run.add(others_stage(images, prompts, marks), own.OTHERS)
+    how = MetaOptions(
+        by="in-region", scheme=recipe.scheme, methods=("spearman", "kendall"), confidence=asked.confidence,
+        resamples=asked.resamples, seed=recipe.seed,
+    )  # fmt: skip
+    values = ValueTables([run.values_of(own.AHEAD), raters])
+    run.add(meta(MetaReads(values, rated, human=ValueTables([others])), how), roles.META)
+
+
+# The `cultivate` recipe as stages: from pages about activities to the report, one folder each.
+
+
+def cultivate(recipe: Cultivate, run: Run) -> None:
+    """Add the stages of a run."""
+    wire_tables(recipe, run)
+    for model in recipe.models:
+        model_images(run, model, recipe.images, seed=recipe.seed, prompts=lambda _: recipe.prompts)
+    wire_real(recipe, run)
+    everybody = (*run.models, REAL_IMAGES)
+    for name in everybody:
+        wire_judges(recipe, run, name)
+    wire_scores(recipe, run, everybody)
+    if recipe.people is not None:
+        wire_people(recipe, run)
+    add_sections_report(run, CULTIVATE_PAGE)
+
+
+def wire_tables(recipe: Cultivate, run: Run) -> None:
+    """Make prompts, descriptors and stereotypes, or take them in."""
+    if recipe.ground is not None:
+        wire_ground(run, recipe.ground, recipe.llm, descriptors=own.DESCRIPTORS, stereotypes=own.STEREOTYPES)
+    elif recipe.tables is not None:
+        run.add(table_stage(Path(recipe.tables.prompts), PROMPTS), roles.PROMPTS)
+        run.add(table_stage(Path(recipe.tables.descriptors), DESCRIPTORS), own.DESCRIPTORS)
+        run.add(table_stage(Path(recipe.tables.stereotypes), STEREOTYPES), own.STEREOTYPES)
+
+
+def wire_real(recipe: Cultivate, run: Run) -> None:
+    """Gather candidates for real images, score how well they show their prompts, and keep the best."""
+    wanted, prompts = recipe.real, run.table(roles.PROMPTS)
+    model = Model(name=REAL_IMAGES, backend=wanted.backend)
+    images = model_images(run, model, ImagePlan(slots=wanted.per_prompt), own.CANDIDATES, seed=recipe.seed,
+                          prompts=lambda _: recipe.prompts)  # fmt: skip
+    if wanted.scorer.startswith(VQASCORE):
+        options = WeighOptions(wanted.scorer.removeprefix(VQASCORE))
+        stage = vqascore_stage(WeighReads(images, prompts), options, bought(run, recipe.llm, own.CANDIDATE_SCORES))
+        scores = (
+            run.add(stage, own.CANDIDATE_SCORES, plan=asked(recipe.prompts * wanted.per_prompt)) / "judgments.parquet"
+        )
+    else:
+        stage = quality_stage(QualityReads(images, prompts), QualityOptions(wanted.scorer))
+        scores = run.add(stage, own.CANDIDATE_SCORES) / "quality.parquet"
+    chosen = ChooseOptions(wanted.per_prompt, wanted.at_least, wanted.keep)
+    run.add(choose_stage(ChooseReads(images, prompts, scores), chosen), roles.REAL)
+
+
+def images_of(run: Run, model: str) -> Path:
+    """Name the images of a model, or the real ones."""
+    return run.table(roles.REAL) if model == REAL_IMAGES else run.table(roles.IMAGES, model)
+
+
+def wire_judges(recipe: Cultivate, run: Run, model: str) -> None:
+    """Have the images of a model described, searched for stereotypes and rated; and write down the truth."""
+    count = recipe.images_of(model)
+    images, prompts, stereotypes = images_of(run, model), run.table(roles.PROMPTS), run.table(own.STEREOTYPES)
+    extract = extract_stage(
+        ExtractReads(images), SceneOptions(recipe.extractor), bought(run, recipe.llm, own.EXTRACTED, model)
+    )
+    run.add(extract, own.EXTRACTED, model, plan=asked(count, each=len(DIMENSIONS)))
+    stereotyped = stereotype_scores_stage(
+        StereotypeReads(images, prompts, stereotypes), SceneOptions(recipe.scorer),
+        bought(run, recipe.llm, own.STEREOTYPED, model),
+    )  # fmt: skip
+    run.add(stereotyped, own.STEREOTYPED, model, plan=asked(count, each=MOST_STEREOTYPES))
+    for number, rater in enumerate(recipe.raters if model != REAL_IMAGES else (), start=1):
+        llm = bought(run, recipe.llm, own.LIKERT, model, str(number))
+        stage = likert_stage(RateReads(images, prompts), SceneOptions(rater), llm)
+        run.add(stage, own.LIKERT, model, str(number), plan=asked(count, each=len(SCALES)))
+    if recipe.truthful:
+        run.add(scene_truth_stage(images, prompts, stereotypes), own.TRUTH, model)
+
+
+def wire_scores(recipe: Cultivate, run: Run, everybody: tuple[str, ...]) -> None:
+    """Compare what was said of images, and what they truly show, with what they should show."""
+    said, true = (by_folder(run, role, everybody) for role in (own.EXTRACTED, own.TRUTH))
+    texts = (run.table(own.DESCRIPTORS), *said.values(), *(true.values() if recipe.truthful else ()))
+    run.add(embed_stage(EmbedSource(texts=texts), EmbedOptions(recipe.encoder)), own.PHRASES)
+    options = AheadOptions(
+        REAL_IMAGES, recipe.scores.tau, recipe.scores.quantile, recipe.scores.aggregate, recipe.scores.reduce,
+        recipe.scores.target, recipe.scheme, encoder=recipe.encoder, confidence=recipe.scores.confidence,
+    )  # fmt: skip
+    reads = partial(
+        AheadReads,
+        Numbered({f"images-{model}": images_of(run, model) for model in everybody}),
+        run.table(roles.PROMPTS),
+        run.table(own.DESCRIPTORS),
+        phrases=PhraseVectors(run.folder(own.PHRASES)),
+    )
+    stereotyped = Numbered(by_folder(run, own.STEREOTYPED, everybody))
+    run.add(ahead(reads(extracted=Numbered(said), stereotypes=stereotyped), options), own.AHEAD)
+    if recipe.truthful:
+        exact = reads(extracted=Numbered(true), stereotypes=Numbered(true))
+        run.add(ahead(exact, options, like=None if options.quantile is None else run.table(own.AHEAD)), own.AHEAD_TRUTH)
+    matches = run.table(own.AHEAD, file="descriptor_matches.parquet")
+    run.add(breakdown_stage(run.values_of(own.AHEAD), matches, run.table(roles.PROMPTS), run.models), own.BREAKDOWN)
+    if recipe.has_groups:
+        how = GapOptions(recipe.scheme, confidence=recipe.scores.confidence, seed=recipe.seed)
+        run.add(gaps(GapReads(ValueTables([run.values_of(own.AHEAD)])), how), roles.GAPS)
+
+
+CULTIVATE = RecipeKind(Cultivate, cultivate, sections_headline(CULTIVATE_PAGE), CULTIVATE_PAGE)

@@ -1,0 +1,13 @@
+"""What the folders of a run of the kind `cultivate` are called, besides those that runs of other kinds have too."""
+
+from culturekit.core.roles import Role
+
+DESCRIPTORS, STEREOTYPES = Role("descriptors", "descriptors"), Role("stereotypes", "stereotypes")
+CANDIDATES, CANDIDATE_SCORES = Role("real-candidates", "images"), Role("real-scores")
+EXTRACTED, STEREOTYPED = Role("extracted-{model}", "judgments"), Role("stereotyped-{model}", "judgments")
+LIKERT, TRUTH = Role("likert-{model}-by-{variant}", "judgments"), Role("truth-{model}", "judgments")
+PHRASES, AHEAD, AHEAD_TRUTH = Role("phrases"), Role("ahead", "scores"), Role("ahead-truth", "scores")
+BREAKDOWN = Role("breakdown", "scores")
+ITEMS, MARKS, BY_GROUP = Role("to-mark-items", "scene_items"), Role("marks", "annotations"), Role("by-group", "values")
+JUDGED_BY, CORRECTED_GAPS = Role("judged-{variant}", "scores"), Role("corrected-gaps", "scores")
+RATERS, OTHERS = Role("raters", "values"), Role("others", "values")

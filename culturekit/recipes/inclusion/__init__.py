@@ -1,0 +1,1 @@
+"""Geographic inclusion as a recipe."""

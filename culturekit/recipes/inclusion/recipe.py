@@ -1,0 +1,389 @@
+"""The `inclusion` recipe as stages: models draw objects in regions, beside photographs; people of each region look."""
+
+from collections.abc import Mapping
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from culturekit.builders.judging.simulated_people import SimulatedPeople
+from culturekit.builders.prompting.geographic import GeographicOptions
+from culturekit.config.checks import existing_file, existing_table, unique_names
+from culturekit.config.kinds import AnyRecipe, RecipeKind
+from culturekit.config.recipe_parts import BackendSpec, EncoderSpec, File, Model
+from culturekit.core import roles
+from culturekit.core.defaults import SHORTLIST
+from culturekit.core.errors import IntegrityError
+from culturekit.core.registry import parse_spec
+from culturekit.core.roles import REAL_IMAGES, Role
+from culturekit.core.run import Run
+from culturekit.core.schemas import TASK2
+from culturekit.core.yaml_source import StrictModel, not_empty
+from culturekit.generation.linguistic_lists import PlaceList, load_places, place_file
+from culturekit.generation.runner import ImagePlan
+from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource, TextColumns
+from culturekit.metrics.inclusion.region_rates import region_code
+from culturekit.metrics.inclusion.task2_files import check_layout
+from culturekit.metrics.inclusion.triplet_distances import COMBOS, Kind, images_needed
+from culturekit.metrics.realism.clip_scores import PRESENCE_THRESHOLDS
+from culturekit.people.export import ExportOptions
+from culturekit.people.inclusion_tables import TASK1_SCHEME, TASK2_SCHEME
+from culturekit.people.scheme import load_scheme
+from culturekit.people.stages import ExportFiles, export_stage, tasks_stage
+from culturekit.people.tasks import Quotas
+from culturekit.recipes.inclusion import roles as own
+from culturekit.recipes.inclusion.page import INCLUSION_PAGE
+from culturekit.recipes.inclusion.stages import (
+    BENCHMARK,
+    OBJECT,
+    REGION,
+    ItemsRead,
+    PlacesRead,
+    TripletOptions,
+    TripletReads,
+    geographic_stage,
+    object_items_stage,
+    object_truth_stage,
+    object_viewers_stage,
+    photographed_stage,
+    seen_marks_stage,
+    triplets_stage,
+)
+from culturekit.recipes.parts import imported_answers, model_images
+from culturekit.recipes.planning import works
+from culturekit.recipes.steps.index_stages import embed_stage
+from culturekit.report.report_stage import add_sections_report, sections_headline
+from culturekit.scores.clip import ClipOptions, ClipReads, clip
+from culturekit.scores.family import rules_of
+from culturekit.scores.image_levels import OF_PROMPTS, MeanOptions
+from culturekit.scores.inputs import Extractor as NamedExtractor
+from culturekit.scores.inputs import Files, ImageTables, NamedVectors, ValueTables, VectorFolder, VectorFolders
+from culturekit.scores.judged import JudgedOptions, JudgedReads, judged
+from culturekit.scores.realism import RealismMeans, RealismOptions, RealismReads, realism
+from culturekit.scores.stability import StabilityReads, stability
+from culturekit.scores.task1 import Task1Options, Task1Reads, task1
+from culturekit.scores.task2 import Task2Options, Task2Reads, task2
+
+# What a recipe of the kind `inclusion` says, key by key.
+
+OBJECTS = "simulated-objects"
+"""The backend whose pictures of objects come with what they show."""
+
+
+def seen_in_images(name: str) -> str:
+    """Accept annotations of Task 2: a file in the public layout, or our table."""
+    if name.endswith(".parquet"):
+        return existing_table(TASK2)(name)
+    try:
+        return check_layout(existing_file(name))
+    except IntegrityError as error:
+        raise ValueError(str(error)) from error
+
+
+class Extractor(StrictModel):
+    """Who turns pictures into vectors; those that know texts, too, can name regions and objects."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9]{0,31}$")]
+    encoder: EncoderSpec
+
+
+class Photographs(StrictModel):
+    """Reference photographs of each object and region: `folder:DIR?pattern={group}/{concept}/{id}`, or a list.
+
+    So many of each are expected where a simulated world takes them. Objects of which a region has fewer than `least`,
+    copies not counted, are asked of no model: with 180 the 27 of GeoDE's 40 remain that its studies score.
+    """
+
+    backend: BackendSpec
+    each: Annotated[int, Field(ge=1, le=255)] = 100
+    least: Annotated[int, Field(ge=1)] | None = None
+
+    @model_validator(mode="after")
+    def enough(self) -> Self:
+        """Refuse to ask for more photographs than are taken in."""
+        if self.least is not None and self.least > self.each:
+            raise ValueError(
+                f"least: no more than each, the {self.each} photographs that are taken in; found {self.least}"
+            )
+        return self
+
+
+class Seen(StrictModel):
+    """People of each region who compare triplets, and look at images, so many of each model and prompt.
+
+    Without answers the forms are handed out and wait; with `simulated` people answer them who know what was drawn.
+    """
+
+    images: Annotated[int, Field(ge=1, le=1_000_000)] = 100
+    per_region: Annotated[int, Field(ge=1, le=50, description="People of each region, for each image and triplet.")] = 1
+    per_sheet: Annotated[int, Field(ge=1, le=1000)] = 40
+    near: Annotated[int, rules_of(TripletOptions, "near")] = TripletOptions().near
+    far: Annotated[int, rules_of(TripletOptions, "far")] = TripletOptions().far
+    scaled: Annotated[bool, rules_of(TripletOptions, "scaled")] = TripletOptions().scaled
+    task1_answers: tuple[File, ...] = ()
+    task2_answers: tuple[File, ...] = ()
+    simulated: SimulatedPeople | None = None
+    least: Annotated[float, rules_of(Task2Options, "least")] = Task2Options().least
+    bins: Annotated[int, rules_of(Task1Options, "bins")] = Task1Options().bins
+    bucket: Annotated[float, rules_of(ClipOptions, "width")] = ClipOptions().width
+
+    @model_validator(mode="after")
+    def one_source(self) -> Self:
+        """Make sure that answers come from one place."""
+        if self.simulated is not None and (self.task1_answers or self.task2_answers):
+            raise ValueError("people has both simulated people and files of answers; give one of them")
+        if self.near + self.far < 1:
+            raise ValueError("near and far: together at least one reference")
+        return self
+
+
+def refuse_few(people: Seen, *, drawn: int, real: int) -> None:
+    """Refuse fewer images of an object and region, or photographs at most, than triplets are made of."""
+    few: Mapping[str, tuple[int, tuple[Kind, ...]]] = {
+        "images.slots": (drawn, ("in-region", "object")),
+        "photographs.each": (real, ("real",)),
+    }
+    for name, (there, kinds) in few.items():
+        needed = images_needed(*kinds, near=people.near, far=people.far, scaled=people.scaled)
+        if there < needed:
+            raise ValueError(f"people: triplets take at least {needed} images of each prompt; {name} is {there}")
+
+
+class Inclusion(AnyRecipe):
+    """How real objects look in each region, and what people who live there, and elsewhere, see in them."""
+
+    recipe: Literal["inclusion"]
+    places: Annotated[str, AfterValidator(lambda said: str(load_places(place_file(said))) and said)] = "study"
+    models: Annotated[tuple[Model, ...], AfterValidator(not_empty), AfterValidator(unique_names)]
+    images: ImagePlan = ImagePlan(slots=100)
+    photographs: Photographs
+    extractors: Annotated[
+        tuple[Extractor, ...], AfterValidator(not_empty), AfterValidator(unique_names),
+        Field(description="The first builds the triplets; models are ranked by each."),
+    ]  # fmt: skip
+    texts: Annotated[str, Field(description="The extractor that names regions and objects.")]
+    k: Annotated[int, rules_of(RealismOptions, "k")] = RealismOptions().k
+    per_cell: Annotated[int | None, rules_of(RealismOptions, "per_cell")] = None
+    thresholds: Annotated[
+        Mapping[str, Annotated[float, Field(ge=-1, le=1)]],
+        Field(description="Cosine from which an object counts as shown, by model or real."),
+    ] = {}
+    threshold: Annotated[float, rules_of(ClipOptions, "percentile"), Field(ge=-1, le=1)] = PRESENCE_THRESHOLDS["geode"]
+    people: Seen | None = None
+    published: Annotated[
+        Annotated[str, AfterValidator(seen_in_images)] | None,
+        Field(description="Annotations of Task 2 in the public layout; its authors chose the annotators: all count."),
+    ] = None
+
+    @cached_property
+    def listed(self) -> PlaceList:
+        """The objects and regions."""
+        return load_places(place_file(self.places))
+
+    @property
+    def prompts(self) -> int:
+        """Count the prompts that name a region."""
+        return len(self.listed.objects) * len(self.listed.regions)
+
+    def triplets(self, people: Seen) -> int:
+        """Count the triplets that people compare."""
+        return len(self.models) * len(COMBOS) * self.prompts * (people.near + people.far)
+
+    def looked_at(self, people: Seen) -> int:
+        """Count the images that people look at."""
+        drawn, real = (min(people.images, made) for made in (self.images.slots, self.photographs.each))
+        return len(self.models) * (self.prompts + len(self.listed.objects)) * drawn + self.prompts * real
+
+    @property
+    def truthful(self) -> bool:
+        """Whether it is known what all images truly show."""
+        backends = [self.photographs.backend, *(model.backend for model in self.models)]
+        return all(parse_spec(backend).name == OBJECTS for backend in backends)
+
+    @model_validator(mode="after")
+    def belongs_together(self) -> Self:
+        """Refuse names that are taken or unknown, and regions of which no form can ask."""
+        names = [extractor.name for extractor in self.extractors]
+        if self.texts not in names:
+            raise ValueError(f"texts: {self.texts!r} is no extractor; expected one of {', '.join(names)}")
+        models = {model.name for model in self.models}
+        if REAL_IMAGES in models:
+            raise ValueError(f"no model can be called {REAL_IMAGES}: photographs stand under that name")
+        unknown = sorted(set(self.thresholds) - models - {REAL_IMAGES})
+        if unknown:
+            raise ValueError(f"thresholds names {unknown[0]!r}, which is no model")
+        if self.people is not None:
+            offered = load_scheme(TASK2_SCHEME).criterion("object_regions").fixed_values
+            strange = [region for region in self.listed.regions if region_code(region) not in offered]
+            if strange:
+                raise ValueError(f"people: the form {TASK2_SCHEME} does not ask about {strange[0]!r}")
+            if self.people.simulated is not None and not self.truthful:
+                raise ValueError(f"simulated people know only what {OBJECTS} drew; real pictures need people's answers")
+            refuse_few(self.people, drawn=self.images.slots, real=self.photographs.each)
+        return self
+
+
+TASKS = {TASK1_SCHEME: "task1", TASK2_SCHEME: "task2"}
+NAMING: Mapping[Literal["regions", "objects"], Role] = {"regions": roles.PROMPTS, "objects": own.PLAIN_PROMPTS}
+LEVELS = (("region",), ("region", "concept"))
+"""By what images are parted, besides who made them."""
+
+
+def wire(recipe: Inclusion, run: Run) -> None:
+    """Add the stages of a run."""
+    wire_prompts(recipe, run)
+    wire_images(recipe, run)
+    for extractor in recipe.extractors:
+        wire_extractor(recipe, run, extractor.name, extractor.encoder)
+    if len(recipe.extractors) > 1:
+        tables = {one.name: run.table(own.REALISM, variant=one.name) for one in recipe.extractors}
+        run.add(stability(StabilityReads(Files(tables))), own.EXTRACTORS)
+    if recipe.published is not None:
+        run.add(task2(Task2Reads(Path(recipe.published)), Task2Options(least=0)), own.PUBLISHED)
+    said = None if recipe.people is None else wire_people(recipe, run, recipe.people)
+    wire_names(recipe, run, said)
+    if recipe.people is not None and said is not None:
+        wire_corrected(recipe, run, said, recipe.people)
+    add_sections_report(run, INCLUSION_PAGE)
+
+
+def wire_prompts(recipe: Inclusion, run: Run) -> None:
+    """List prompts and take in photographs; objects that have too few of these are asked of no model."""
+    given, least = PlacesRead(place_file(recipe.places)), recipe.photographs.least
+    listed = {
+        naming: run.add(geographic_stage(given, GeographicOptions(naming)), role if least is None else own.LISTED,
+                        variant="" if least is None else naming)
+        for naming, role in NAMING.items()
+    }  # fmt: skip
+    photographs = Model(name=REAL_IMAGES, backend=recipe.photographs.backend)
+    plan = ImagePlan(slots=recipe.photographs.each)
+    shown = model_images(run, photographs, plan, roles.REAL, seed=recipe.seed, asked=listed["regions"],
+                         prompts=lambda _: recipe.prompts)  # fmt: skip
+    if least is not None:
+        for naming, role in NAMING.items():
+            run.add(photographed_stage(listed[naming], listed["regions"], shown, least=least), role)
+
+
+def wire_images(recipe: Inclusion, run: Run) -> None:
+    """Have every model draw objects in regions and objects alone."""
+    plain = run.table(own.PLAIN_PROMPTS)
+    for model in recipe.models:
+        model_images(run, model, recipe.images, seed=recipe.seed, prompts=lambda _: recipe.prompts)
+        model_images(run, model, recipe.images, own.PLAIN, seed=recipe.seed, asked=plain,
+                     prompts=lambda _: len(recipe.listed.objects))  # fmt: skip
+
+
+def tables_of(run: Run) -> dict[str, list[Path]]:
+    """Name the tables of images of each model, and of the photographs."""
+    drawn = {name: [run.table(roles.IMAGES, name), run.table(own.PLAIN, name)] for name in run.models}
+    return {REAL_IMAGES: [run.table(roles.REAL)], **drawn}
+
+
+def folders_of(run: Run, extractor: str, name: str) -> list[Path]:
+    """Name the vectors of a model's images: those that name a region first."""
+    return [run.folder(own.VECTORS, name, f"{extractor}{part}") for part in ("", "-plain")][: 1 + (name in run.models)]
+
+
+def wire_extractor(recipe: Inclusion, run: Run, extractor: str, encoder: str) -> None:
+    """Embed all images by one extractor, and score how real those of each model look, region by region."""
+    for name, tables in tables_of(run).items():
+        for table, folder in zip(tables, ("", "-plain"), strict=False):
+            run.add(embed_stage(EmbedSource(table), EmbedOptions(encoder)), own.VECTORS, name, f"{extractor}{folder}")
+    vectors = {name: run.folder(own.VECTORS, name, extractor) for name in run.models}
+    reads = RealismReads(
+        VectorFolder(run.folder(own.VECTORS, REAL_IMAGES, extractor)), VectorFolders(vectors),
+        ImageTables(run.by_model(roles.IMAGES)), run.table(roles.REAL), run.table(roles.PROMPTS),
+    )  # fmt: skip
+    means = RealismMeans(by=LEVELS, scheme=OF_PROMPTS, benchmark=BENCHMARK)
+    options = RealismOptions(k=recipe.k, means=means, per_cell=recipe.per_cell, balanced=True, seed=recipe.seed)
+    run.add(realism(reads, options), own.REALISM, variant=extractor)
+
+
+def wire_names(recipe: Inclusion, run: Run, said: Path | None) -> None:
+    """Hold images against the names of their region and of their object; `said` is what people see in them."""
+    encoder = next(one.encoder for one in recipe.extractors if one.name == recipe.texts)
+    prompts = run.table(roles.PROMPTS)
+    for column, what in (("group", "regions"), ("concept", "objects")):
+        source = EmbedSource(texts=(prompts,), columns=TextColumns(column, column))
+        run.add(embed_stage(source, EmbedOptions(encoder)), own.TEXTS, variant=what)
+    width = ClipOptions().width if recipe.people is None else recipe.people.bucket
+    for name, tables in tables_of(run).items():
+        thresholds = {"": recipe.threshold} | {of: known for of, known in recipe.thresholds.items() if of == name}
+        for texts, role, criterion in (("region", own.REGIONS, REGION), ("object", own.OBJECTS, OBJECT)):
+            names = VectorFolder(run.folder(own.TEXTS, variant=f"{texts}s"))
+            vectors = VectorFolder(run.folder(own.VECTORS, name, recipe.texts))
+            means = MeanOptions(by=LEVELS[:1], scheme=OF_PROMPTS, benchmark=BENCHMARK)
+            told = {"spec": encoder}
+            how = ClipOptions(texts, thresholds, criterion=criterion, encoder=told, means=means, width=width)  # type: ignore[arg-type]
+            run.add(clip(ClipReads(vectors, names, tables[0], prompts, said), how), role, name)
+
+
+def wire_people(recipe: Inclusion, run: Run, wanted: Seen) -> Path | None:
+    """Hand out triplets and images, import the answers, and score both tasks; give what people see in images."""
+    tables, first = tables_of(run), recipe.extractors[0].name
+    prompts = Files([run.table(roles.PROMPTS), run.table(own.PLAIN_PROMPTS)])
+    drawn = [table for name in run.models for table in tables[name]]
+    every = ImageTables([*tables[REAL_IMAGES], *drawn])
+    folders = {name: folders_of(run, first, name) for name in tables}
+    reads = TripletReads(
+        VectorFolders(folders[REAL_IMAGES]), VectorFolders([one for name in run.models for one in folders[name]]),
+        ImageTables(tables[REAL_IMAGES]), ImageTables(drawn), prompts,
+    )  # fmt: skip
+    how, count = TripletOptions(wanted.near, wanted.far, wanted.scaled), partial(recipe.triplets, wanted)
+    triplets = run.add(triplets_stage(reads, how), own.TRIPLETS, plan=works(count, "triplets"))
+    to_see = object_items_stage(ItemsRead(every, prompts), each=wanted.images, seed=recipe.seed)
+    run.add(to_see, own.ITEMS, plan=works(partial(recipe.looked_at, wanted), "images"))
+    items = run.table(own.ITEMS, file="object_items.parquet")
+    compared = asked(recipe, run, wanted, TASK1_SCHEME, every, triplets)
+    if compared is not None:
+        features = tuple(
+            NamedExtractor(one.name, NamedVectors(folder), part=f"{name}-{number}")
+            for one in recipe.extractors for name in tables
+            for number, folder in enumerate(folders_of(run, one.name, name))
+        )  # fmt: skip
+        real = NamedExtractor(first, NamedVectors(run.folder(own.VECTORS, REAL_IMAGES, first)), alone=True)
+        how1 = Task1Options(recipe.k, wanted.bins, wanted.least)
+        run.add(task1(Task1Reads(compared, features, real), how1), own.TASKS, variant="task1")
+    seen = asked(recipe, run, wanted, TASK2_SCHEME, every, items)
+    if seen is None:
+        return None
+    run.add(task2(Task2Reads(seen), Task2Options(least=wanted.least)), own.TASKS, variant="task2")
+    return run.add(seen_marks_stage(seen, least=wanted.least), own.MARKS)
+
+
+def asked(
+    recipe: Inclusion, run: Run, wanted: Seen, scheme: str, images: ImageTables, items: Path
+) -> Path | None:  # fmt: skip
+    """Hand out the form of a task to one person of each region, and import the answers; None while there are none."""
+    task, regions = TASKS[scheme], tuple(sorted(recipe.listed.regions))
+    quotas = Quotas(wanted.per_region, wanted.per_region * (len(regions) - 1), regions, everywhere=True)
+    options = ExportOptions(quotas, wanted.per_sheet, queues=True)
+    files = ExportFiles(images.places, items=items)
+    project = run.add(export_stage(files, scheme, options, shortlist=SHORTLIST, seed=recipe.seed), own.FORMS,
+                      variant=task)  # fmt: skip
+    given, how = wanted.task1_answers if scheme == TASK1_SCHEME else wanted.task2_answers, wanted.simulated
+    viewers = None if how is None else object_viewers_stage(project, images.places, how, seed=recipe.seed)
+    taken = imported_answers(run, project, given, viewers, answers=own.ANSWERS, imported=own.IMPORTED, variant=task)
+    if taken is None:
+        return None
+    run.add(tasks_stage(taken, items), own.PEOPLE, variant=task)
+    return run.table(own.PEOPLE, variant=task, file=f"{task}.parquet")
+
+
+def wire_corrected(recipe: Inclusion, run: Run, said: Path, wanted: Seen) -> None:
+    """Put right what the encoder says of regions and objects, by people in and out of each region; and what is true."""
+    sample = Files([run.table(own.ITEMS)])
+    for variant, role, criterion, metric in (
+        ("regions", own.REGIONS, REGION, "region_recognised"),
+        ("objects", own.OBJECTS, OBJECT, "object_presence"),
+    ):
+        values = ValueTables([run.values_of(role, name) for name in run.models])
+        how = JudgedOptions(criterion, TASK2_SCHEME, metrics=(metric,), by="in-region")
+        run.add(judged(JudgedReads(values, said, sample), how), own.JUDGED, variant=variant)
+    if recipe.truthful and wanted.simulated is not None:
+        images = ImageTables(run.by_model(roles.IMAGES))
+        run.add(object_truth_stage(images, Files([run.table(roles.PROMPTS)]), wanted.simulated), own.TRUTH)
+
+
+INCLUSION = RecipeKind(Inclusion, wire, sections_headline(INCLUSION_PAGE), INCLUSION_PAGE)

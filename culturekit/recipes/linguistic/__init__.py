@@ -1,0 +1,1 @@
+"""Dialects, skin tones and old places as a recipe."""

@@ -1,0 +1,348 @@
+"""The `linguistic` recipe as stages: prompts of three kinds, their images, what machines and people say of them."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from culturekit.builders.judging.simulated_people import SimulatedPeople
+from culturekit.builders.prompting.dialects import DialectOptions, DialectReads, corpus_files
+from culturekit.config.checks import existing_table, unique_names
+from culturekit.config.kinds import AnyRecipe, RecipeKind
+from culturekit.config.recipe_parts import EncoderSpec, File, JudgeSpec, Llm, Model, ScorerSpec
+from culturekit.core import roles
+from culturekit.core.defaults import CONFIDENCE, RATERS, SHORTLIST
+from culturekit.core.registry import parse_spec
+from culturekit.core.run import Run
+from culturekit.core.schemas import PROMPTS
+from culturekit.core.stage import Stage
+from culturekit.core.tables import read_table
+from culturekit.core.yaml_source import StrictModel, not_empty
+from culturekit.generation.linguistic_lists import lists
+from culturekit.generation.runner import ImagePlan
+from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
+from culturekit.index.raters.quality import QualityOptions
+from culturekit.metrics.linguistic.picture_tones import Detector
+from culturekit.people.export import ExportOptions
+from culturekit.people.stages import ExportFiles, export_stage
+from culturekit.people.tasks import ANYWHERE, Quotas
+from culturekit.recipes.linguistic import roles as own
+from culturekit.recipes.linguistic.page import LINGUISTIC_PAGE
+from culturekit.recipes.linguistic.stages import (
+    DIALECT_FORM,
+    PLACE_FORM,
+    NounOptions,
+    NounReads,
+    dialects_stage,
+    even_sample_stage,
+    joined_prompts_stage,
+    known_truth_stage,
+    neutral_stage,
+    question_captions_stage,
+    simulated_choices_stage,
+    specific_stage,
+)
+from culturekit.recipes.parts import imported_answers, model_images
+from culturekit.recipes.planning import asks
+from culturekit.recipes.steps.graph_stages import table_stage
+from culturekit.recipes.steps.index_stages import embed_stage
+from culturekit.recipes.steps.judge_stage import QualityReads, quality_stage
+from culturekit.report.report_stage import add_sections_report, sections_headline
+from culturekit.scores.dialects import DialectOptions as DialectScoreOptions
+from culturekit.scores.dialects import DialectReads as DialectScoreReads
+from culturekit.scores.dialects import dialects
+from culturekit.scores.family import Confidence, rules_of
+from culturekit.scores.inputs import Files, NamedVectors, Numbered, ValueTables
+from culturekit.scores.judged import JudgedOptions, JudgedReads, judged
+from culturekit.scores.neutral import NeutralOptions, NeutralReads, neutral
+from culturekit.scores.question_pairs import QuestionPairOptions, QuestionPairReads, question_pairs
+from culturekit.scores.ratings import RatingOptions, RatingReads, ratings
+from culturekit.scores.tones import ToneOptions, ToneReads, tones
+
+# What a recipe of the kind `linguistic` says, key by key.
+
+Asked = Annotated[str, AfterValidator(existing_table(PROMPTS))]
+Place = Annotated[str, AfterValidator(lambda said: str(next(corpus_files(Path(said)))) and said)]
+Kind = Literal["dialects", "neutral", "specific"]
+KINDS: tuple[Kind, ...] = ("dialects", "neutral", "specific")
+
+PORTRAITS = "simulated-portraits"
+"""The backend whose pictures come with what they show."""
+
+
+class Drawing(Model):
+    """A model, and how many images of each prompt it makes where that is not what the others make."""
+
+    images: Annotated[int | None, Field(ge=1, le=255, description="Images per prompt. [images.slots]")] = None
+
+
+class Pairs(StrictModel):
+    """Who proposes pairs of dialects, and the corpora that they are to be met in; without, the shipped ones."""
+
+    proposer: Annotated[JudgeSpec | None, rules_of(DialectOptions, "proposer")] = None
+    standard: Annotated[str, rules_of(DialectOptions, "standard")] = DialectOptions().standard
+    other: Annotated[str, rules_of(DialectOptions, "other")] = DialectOptions().other
+    count: Annotated[int, rules_of(DialectOptions, "count")] = DialectOptions().count
+    grammar: Annotated[str, rules_of(DialectOptions, "grammar")] = DialectOptions().grammar
+    standard_corpus: Annotated[Place | None, rules_of(DialectReads, "standard_corpus")] = None
+    other_corpus: Annotated[Place | None, rules_of(DialectReads, "other_corpus")] = None
+
+    def given(self) -> DialectReads:
+        """Give what is read."""
+        both = (None if path is None else Path(path) for path in (self.standard_corpus, self.other_corpus))
+        return DialectReads(None, *both)
+
+    def options(self) -> DialectOptions:
+        """Give what is to be done."""
+        return DialectOptions(self.proposer, self.standard, self.other, self.count, self.grammar)
+
+
+class Prompts(StrictModel):
+    """What is asked for: the shipped lists, pairs that a model proposes, or tables that `prompts build` wrote."""
+
+    kinds: Annotated[tuple[Kind, ...], AfterValidator(not_empty)] = KINDS
+    nouns: Annotated[int, Field(ge=1, description="How many of the shipped nouns neutral prompts are about.")] = 30
+    pairs: Pairs = Pairs()
+    dialects: Asked | None = None
+    neutral: Asked | None = None
+    specific: Asked | None = None
+
+    @model_validator(mode="after")
+    def enough_nouns(self) -> Self:
+        """Refuse more nouns than there are: fewer prompts would be made."""
+        known = len(lists().nouns)
+        if self.neutral is None and self.nouns > known:
+            raise ValueError(f"nouns: {known} are shipped; found {self.nouns}; prompts.neutral takes others")
+        return self
+
+    @model_validator(mode="after")
+    def given_groups(self) -> Self:
+        """Refuse given prompts whose groups cannot be compared, and one dialect twice."""
+        named = (self.pairs.standard, self.pairs.other)
+        if named[0] == named[1]:
+            raise ValueError(f"pairs.standard and pairs.other are two dialects; found {named[0]} twice")
+        if self.dialects is not None:
+            groups = read_table(self.dialects, PROMPTS)["group"].drop_nulls().unique().sort().to_list()
+            missing = sorted(set(named) - set(groups))
+            if missing:
+                found = ", ".join(groups) or "none in any"
+                raise ValueError(f"dialects: no prompt is in {missing[0]}; found {found}")
+        if self.neutral is not None:
+            held = read_table(self.neutral, PROMPTS)["group"].is_null()
+            if held.all() or not held.any():
+                raise ValueError("neutral: prompts with a group are held against prompts without; found one kind only")
+        return self
+
+
+class Questions(StrictModel):
+    """Pairs of captions of which one fits an image better; the first is what people rate as `current_date`."""
+
+    pairs: tuple[tuple[str, str], ...] = (
+        ("a modern environment", "a traditional environment"),
+        ("a modern setting", "a traditional setting"),
+    )
+    logit_scale: Annotated[float, rules_of(QuestionPairOptions, "logit_scale")] = QuestionPairOptions().logit_scale
+
+
+class People(StrictModel):
+    """People who look at `people` images of persons and `places` of places of each model, drawn evenly.
+
+    Without answers the forms are handed out and wait; with `simulated` people answer them who know the truth.
+    """
+
+    persons: Annotated[int, Field(ge=10, le=100_000)] = 150
+    places: Annotated[int, Field(ge=10, le=100_000)] = 150
+    raters: Annotated[int, Field(ge=1, le=50, description="People who answer about each item.")] = RATERS
+    person_answers: tuple[File, ...] = ()
+    place_answers: tuple[File, ...] = ()
+    simulated: SimulatedPeople | None = None
+
+    @model_validator(mode="after")
+    def one_source(self) -> Self:
+        """Make sure that answers come from one place."""
+        if self.simulated is not None and (self.person_answers or self.place_answers):
+            raise ValueError("people has both simulated people and files of answers; give one of them")
+        return self
+
+
+class Linguistic(AnyRecipe):
+    """How models take dialects, whom they show, what they take as neutral, and how old groups look to them."""
+
+    recipe: Literal["linguistic"]
+    prompts: Prompts = Prompts()
+    models: Annotated[tuple[Drawing, ...], AfterValidator(not_empty), AfterValidator(unique_names)]
+    images: ImagePlan = ImagePlan(slots=9)
+    scorer: Annotated[ScorerSpec, Field(description="What dialects are compared by.")]
+    encoder: Annotated[EncoderSpec, Field(description="Images and captions as vectors.")]
+    detectors: Annotated[tuple[Detector, ...], AfterValidator(not_empty)] = ("ita", "dall-eval")
+    questions: Questions = Questions()
+    people: People | None = None
+    confidence: Confidence = CONFIDENCE
+    llm: Llm = Llm()
+
+    @property
+    def truthful(self) -> bool:
+        """Whether it is known what all images truly show."""
+        return all(parse_spec(model.backend).name == PORTRAITS for model in self.models)
+
+    def plan_of(self, model: Drawing) -> ImagePlan:
+        """Say what a model makes."""
+        return (
+            self.images
+            if model.images is None
+            else ImagePlan(1, model.images, (), self.images.size, self.images.format)
+        )
+
+    def prompt_count(self) -> int | None:
+        """Count the prompts, where they are those of the shipped lists."""
+        known, asked = lists(), self.prompts
+        if asked.dialects or asked.neutral or asked.specific or asked.pairs != Pairs():
+            return None
+        sizes = {
+            "dialects": 2 * sum(len(pair.frames) for pair in known.pairs),
+            "neutral": (1 + len(known.groups)) * len(known.nouns[: asked.nouns]),
+            "specific": sum(len(group.prompts) for group in known.specific),
+        }
+        return sum(sizes[kind] for kind in asked.kinds)
+
+    @model_validator(mode="after")
+    def people_know_the_truth(self) -> Self:
+        """Refuse simulated people who could not know what is shown."""
+        if self.people is not None and self.people.simulated is not None and not self.truthful:
+            raise ValueError(f"simulated people know only what {PORTRAITS} drew; real pictures need people's answers")
+        return self
+
+
+PERSONS, PLACES = "persons", "places"
+"""What people are asked about, and the forms that they fill in."""
+
+TRUE_ENCODER = "simulated-portraits"
+"""Reads labels without blur or prejudice."""
+
+
+def wire(recipe: Linguistic, run: Run) -> None:
+    """Add the stages of a run."""
+    wire_prompts(recipe, run)
+    for model in recipe.models:
+        model_images(run, model, recipe.plan_of(model), seed=recipe.seed, prompts=lambda _: recipe.prompt_count())
+    if recipe.truthful:
+        run.add(known_truth_stage(list(run.tables(roles.IMAGES).values())), own.KNOWN)
+    said = {} if recipe.people is None else wire_people(recipe, run, recipe.people)
+    if "dialects" in recipe.prompts.kinds:
+        wire_dialects(recipe, run, said.get(PERSONS))
+    if "neutral" in recipe.prompts.kinds:
+        wire_neutral(recipe, run)
+    if "specific" in recipe.prompts.kinds:
+        wire_specific(recipe, run, said.get(PLACES))
+    add_sections_report(run, LINGUISTIC_PAGE)
+
+
+def wire_prompts(recipe: Linguistic, run: Run) -> None:
+    """Write the prompts of each kind, or take them in, and put them together."""
+    asked = recipe.prompts
+    built: dict[str, Callable[[], Stage]] = {
+        "dialects": lambda: dialects_stage(asked.pairs.given(), asked.pairs.options(), recipe.llm.options()),
+        "neutral": lambda: neutral_stage(NounReads(), NounOptions(asked.nouns)),
+        "specific": specific_stage,
+    }
+    for kind in asked.kinds:
+        given, proposed = getattr(asked, kind), kind == "dialects" and asked.pairs.proposer is not None
+        stage = built[kind]() if given is None else table_stage(Path(given), PROMPTS)
+        run.add(stage, own.OF_KIND, variant=kind, plan=asks() if proposed else None)
+    parts = {str(kind): run.table(own.OF_KIND, variant=kind) for kind in recipe.prompts.kinds}
+    run.add(joined_prompts_stage(parts), roles.PROMPTS)
+
+
+def images_of(run: Run) -> Numbered:
+    """Name the images of all models."""
+    return Numbered(run.tables(roles.IMAGES))
+
+
+def wire_people(recipe: Linguistic, run: Run, wanted: People) -> dict[str, Path]:
+    """Draw images of persons and of places, hand out their forms, and import answers where there are some."""
+    asked = {
+        PERSONS: ("dialects", DIALECT_FORM, wanted.persons, wanted.person_answers),
+        PLACES: ("specific", PLACE_FORM, wanted.places, wanted.place_answers),
+    }
+    imported, images = {}, list(run.tables(roles.IMAGES).values())
+    for what, (kind, form, count, answers) in asked.items():
+        if kind not in recipe.prompts.kinds:
+            continue
+        prompts = run.table(own.OF_KIND, variant=kind)
+        drawn = even_sample_stage(images, prompts, count=count, seed=recipe.seed)
+        sample = run.add(drawn, own.DRAWN, variant=what)
+        options = ExportOptions(Quotas(0, wanted.raters, (ANYWHERE,)))
+        files = ExportFiles(images, prompts, sample=sample)
+        exported = export_stage(files, form, options, shortlist=SHORTLIST, seed=recipe.seed)
+        project = run.add(exported, own.FORMS, variant=what)
+        how = wanted.simulated
+        people = None if how is None else simulated_choices_stage(project, run.table(own.KNOWN), how, seed=recipe.seed)
+        imported[what] = imported_answers(
+            run, project, answers, people, answers=own.ANSWERS, imported=own.IMPORTED, variant=what
+        )
+    return {what: path for what, path in imported.items() if path is not None}
+
+
+def wire_dialects(recipe: Linguistic, run: Run, people: Path | None) -> None:
+    """Compare dialects by a score, by people, and in truth; and find the tones of the persons they show."""
+    prompts, images = run.table(own.OF_KIND, variant="dialects"), images_of(run)
+    for model in run.models:
+        reads = QualityReads(run.table(roles.IMAGES, model), prompts)
+        run.add(quality_stage(reads, QualityOptions(recipe.scorer)), own.CLIPSCORE, model)
+    quality = Numbered(run.tables(own.CLIPSCORE))
+    pairs = recipe.prompts.pairs
+    options = DialectScoreOptions(pairs.standard, pairs.other, confidence=recipe.confidence, seed=recipe.seed)
+    run.add(dialects(DialectScoreReads(images, prompts, quality, people), options), own.DIALECTS)
+    sample = Files([] if people is None else [run.table(own.DRAWN, variant=PERSONS)])
+    for detector in recipe.detectors:
+        how = ToneOptions(detector, recipe.confidence)
+        run.add(tones(ToneReads(images, prompts, people, sample), how), own.TONES, variant=detector)
+    if recipe.truthful:
+        known = run.table(own.KNOWN)
+        run.add(dialects(DialectScoreReads(images, prompts, annotations=known), options), own.TRUE_DIALECTS)
+        run.add(tones(ToneReads(images, prompts, known), ToneOptions(confidence=recipe.confidence)), own.TRUE_TONES)
+
+
+def wire_neutral(recipe: Linguistic, run: Run) -> None:
+    """Hold neutral pictures of each model against those of groups, by the encoder and by one that does not err."""
+    prompts = run.table(own.OF_KIND, variant="neutral")
+    encoders = {own.NEUTRAL: recipe.encoder} | ({own.NEUTRAL_TRUTH: TRUE_ENCODER} if recipe.truthful else {})
+    for model in run.models:
+        images = run.table(roles.IMAGES, model)
+        for role, encoder in encoders.items():
+            variant = "images" if role is own.NEUTRAL else "truth"
+            vectors = run.add(
+                embed_stage(EmbedSource(images=images), EmbedOptions(encoder)), own.VECTORS, model, variant
+            )
+            reads = NeutralReads(Numbered([images]), prompts, NamedVectors(vectors))
+            run.add(neutral(reads, NeutralOptions(encoder=encoder, confidence=recipe.confidence)), role, model)
+
+
+def wire_specific(recipe: Linguistic, run: Run, people: Path | None) -> None:
+    """Ask images of groups about their age, have people rate them, and put the encoder right by people."""
+    prompts, asked = run.table(own.OF_KIND, variant="specific"), recipe.questions
+    captions = run.add(question_captions_stage(asked.pairs), own.CAPTIONS)
+    told = run.add(embed_stage(EmbedSource(texts=(captions,)), EmbedOptions(recipe.encoder)), own.QUESTION_VECTORS)
+    options = QuestionPairOptions(asked.pairs, asked.logit_scale, recipe.encoder, recipe.confidence)
+    for model in run.models:
+        images = run.table(roles.IMAGES, model)
+        if not run.has(own.VECTORS, model, "images"):
+            run.add(embed_stage(EmbedSource(images=images), EmbedOptions(recipe.encoder)), own.VECTORS, model, "images")
+        vectors = NamedVectors(run.table(own.VECTORS, model, "images"))
+        reads = QuestionPairReads(Numbered([images]), prompts, vectors, NamedVectors(told))
+        run.add(question_pairs(reads, options), own.QUESTIONS, model)
+    scoring = partial(ratings, options=RatingOptions(PLACE_FORM, recipe.confidence))
+    if people is not None:
+        run.add(scoring(RatingReads(people, images_of(run), prompts)), own.RATINGS)
+        values = ValueTables([run.values_of(own.QUESTIONS, model) for model in run.models])
+        how = JudgedOptions("current_date", None, None, 1.0, 5.0, ("question_share",), by="region",
+                            confidence=recipe.confidence)  # fmt: skip
+        sample = Files([run.table(own.DRAWN, variant=PLACES)])
+        run.add(judged(JudgedReads(values, people, sample), how), own.JUDGED)
+    if recipe.truthful:
+        run.add(scoring(RatingReads(run.table(own.KNOWN), images_of(run), prompts)), own.TRUE_RATINGS)
+
+
+LINGUISTIC = RecipeKind(Linguistic, wire, sections_headline(LINGUISTIC_PAGE), LINGUISTIC_PAGE)

@@ -1,0 +1,469 @@
+"""How many images of a finished run people would have to look at, for corrected scores of a certain width."""
+
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from functools import cache
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import numpy as np
+import polars as pl
+from pydantic import Field
+
+from culturekit.builders.space.space_files import count_of_kinds
+from culturekit.config.kinds import AnyRecipe, wired
+from culturekit.core import roles
+from culturekit.core.choices import PromptKind
+from culturekit.core.defaults import RATERS
+from culturekit.core.digests import read_manifest
+from culturekit.core.errors import ConfigError, MissingDependency, Problem, UsageError
+from culturekit.core.registry import parse_spec
+from culturekit.core.run import known_records
+from culturekit.core.schemas import AUDITS, RECOGNITION
+from culturekit.core.stage import Ahead, Left, PlannedStage, Slot, Stage, ToPlan, input_records, key_of
+from culturekit.core.stage_command import Seed
+from culturekit.core.tables import read_table
+from culturekit.core.work import Engine, Progress
+from culturekit.generation.folder.folder_listing import list_folder
+from culturekit.generation.runner import ImagePlan, known_pace
+from culturekit.llm.ledger import journal_for
+from culturekit.metrics.corrected.audit_gates import MARKS, ONE_RATER, closest_level, marks_of
+from culturekit.metrics.corrected.audit_sampling import audit_forecast, images_for
+from culturekit.metrics.corrected.audited_counts import audited_counts
+from culturekit.metrics.diversity.kernel_diversity import STANDARD_KERNELS, Weights
+from culturekit.recipes.steps.generate_stage import run_pilot
+from culturekit.report.report_stage import folders_of
+from culturekit.report.run_folders import RunFolders
+from culturekit.scores.inputs import Files
+from culturekit.scores.qvs import answers_of
+from culturekit.trail.evidence import manifest_of, upstream
+
+ASSUMED = 0.8
+"""How often a mapping is taken to be right where neither a first audit nor a diagnosis tells."""
+
+FIRST = "first audit"
+
+
+@dataclass(frozen=True, slots=True)
+class AuditWish:
+    """What is wanted of an audit."""
+
+    width: Annotated[
+        float, Field(ge=0.001, le=1, description="Of the interval of each model's corrected diversity.")
+    ] = 0.05
+    kernel: Annotated[str, Field(description="Diversity that is meant: country, continent or hierarchical.")] = (
+        "country"
+    )
+    accuracy: Annotated[
+        float | None,
+        Field(ge=0.01, le=1, description="How often the mapping is right. [by the run's audit, diagnosis, else 0.8]"),
+    ] = None
+    per_hour: Annotated[float, Field(ge=1, description="Answers that one person gives in an hour.")] = 200.0
+    people: Annotated[int, Field(ge=1, le=50, description="People who look at every image.")] = RATERS
+    seed: Seed = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AuditPlan:
+    """The audit of a model: how many images, how wide the interval is then, and with half and twice as many; hours."""
+
+    model: str
+    images: int
+    of: int
+    width: float
+    half: float | None
+    twice: float | None
+    hours: float
+    reached: bool
+
+
+def audit_plan(root: Path, wish: AuditWish, *, pilot: Path | None = None) -> tuple[list[AuditPlan], str, list[str]]:
+    """Plan the audit of each model of a run; say what the plan takes to be known, and how a first audit is marked.
+
+    Raises:
+        UsageError: there is no such run, or what is wished for breaks a rule.
+    """
+    weights = STANDARD_KERNELS.get(wish.kernel)
+    if weights is None or weights[2] > 0:
+        known = [name for name, each in STANDARD_KERNELS.items() if each[2] == 0]
+        raise UsageError(
+            "the width is forecast for kernels without artifacts only", expected=" or ".join(known), found=wish.kernel
+        )
+    if pilot is not None and wish.accuracy is not None:
+        raise UsageError("a first audit says how often the mapping is right", expected="--audits or --accuracy")
+    run = folders_of(root)
+    size = int(run.manifest(roles.SCORES).options["size"])
+    first = None if pilot is None else read_table(pilot, AUDITS)
+    first, accuracy, source = (first, None, f"{FIRST}: {pilot}") if pilot else known_of(run, wish, weights)
+    plans, marks = [], set[str]()
+    for number, model in enumerate(run.models):
+        rng = np.random.default_rng([wish.seed, number])
+        forecast = audit_forecast(
+            run.matches(model), weights=weights, size=size, accuracy=accuracy, pilot=first, rng=rng
+        )
+        if first is not None:
+            nearest = run.matches(model).filter(pl.col("rank") == 1)
+            marks |= set(marks_of(nearest, first, None, "drawn", closest_level(weights)[1]))
+        width_at = cache(forecast.width)
+        least, most = forecast.least(), forecast.images
+        images = images_for(width_at, wish.width, least=least, most=most)
+        half, twice = (width_at(n) if least <= n <= most else None for n in (images // 2, images * 2))
+        hours = images * wish.people / wish.per_hour
+        width = width_at(images)
+        plans.append(AuditPlan(model, images, most, width, half, twice, hours, width <= wish.width))
+    return plans, source, [mark for mark in MARKS if mark in marks]
+
+
+def known_of(run: RunFolders, wish: AuditWish, weights: Weights) -> tuple[pl.DataFrame | None, float | None, str]:
+    """Give the answers that corrected the scores of a run, or else how often its mapping is right, and who says so."""
+    folder = run.folder(roles.SCORES)
+    tables = [role for role in run.manifest(roles.SCORES).inputs if role.startswith("audit")]
+    if wish.accuracy is None and tables:
+        own = answers_of(Files({role: upstream(folder, role) for role in tables}))
+        try:
+            for model in run.models:
+                for images in run.matches(model).filter(pl.col("rank") == 1).partition_by("concept"):
+                    audited_counts(images, own, weights=weights)
+        except UsageError as error:
+            return None, *accuracy_of(run, None, f"; answers of this run tell nothing: {error.problem}")
+        return own, None, f"{FIRST}: that of this run"
+    return None, *accuracy_of(run, wish.accuracy)
+
+
+def accuracy_of(run: RunFolders, stated: float | None, more: str = "") -> tuple[float, str]:
+    """Say how often the mapping is right, and who says so; `more` is said too."""
+    if stated is not None:
+        return stated, f"the mapping is right in {stated:.0%}, as stated"
+    known = run.read(roles.DIAGNOSIS, RECOGNITION)
+    counts = (
+        None if known is None else known.filter(pl.col("country").is_not_null()).select("shown", "recognised").sum()
+    )
+    if counts is None or not counts["shown"][0]:
+        return ASSUMED, f"the mapping is taken to be right in {ASSUMED:.0%}: no diagnosis tells; see --accuracy{more}"
+    found = max(counts["recognised"][0] / counts["shown"][0], 0.01)
+    return (
+        found,
+        f"the mapping is right in {found:.0%} of held-out references; of generated images it may be less{more}",
+    )
+
+
+def audit_plan_lines(
+    root: Path, plans: list[AuditPlan], source: str, marks: list[str], wish: AuditWish
+) -> Iterator[str]:
+    """Say a plan in words."""
+    yield f"{'model':<20} {'images':>7} {'of':>8} {'width':>7} {'half':>7} {'twice':>7} {'hours':>7}"
+    for plan in plans:
+        half, twice = ("" if width is None else f"{width:.3f}" for width in (plan.half, plan.twice))
+        yield (
+            f"{plan.model:<20} {plan.images:>7,} {plan.of:>8,} {plan.width:>7.3f} {half:>7} {twice:>7} "
+            f"{plan.hours:>7.1f}{'' if plan.reached else '  not reached'}"
+        )
+    yield (
+        f"Width of the 95 % interval of corrected diversity (kernel {wish.kernel}); the concepts of a model share its "
+        f"images. Half, twice: with half and twice as many; blank: too few, or more than there are. Hours: of all "
+        f"{wish.people} people, at {wish.per_hour:g} answers."
+    )
+    told = source.startswith(FIRST) and ONE_RATER not in marks
+    people = "err as there" if told else "are taken to be right: only a first audit of several people tells more"
+    yield f"Simulated: {source}. People {people}."
+    yield from (f"Marked: {mark}. {MARKS[mark]}" for mark in marks)
+    if plans:
+        most = max(plan.images for plan in plans)
+        people = "" if wish.people == RATERS else f" --people {wish.people}"
+        yield f"Next: culturekit annotate serve {shlex.quote(str(root))} --images {most}{people}"
+
+
+def as_data(plans: list[AuditPlan], source: str, marks: list[str]) -> dict[str, object]:
+    """Give a plan as data."""
+    return {"models": [asdict(plan) for plan in plans], "source": source, "marked": marks}
+
+
+# What a run would be refused for: found before its first stage, hours before it is the turn of those that lack it.
+
+
+def waits(stage: Stage, undone: set[Path]) -> bool:
+    """Tell whether a stage reads what is still to be made."""
+    return any(path in undone or path.parent in undone for path in stage.inputs.values())
+
+
+def state_of(stage: Stage, folder: Path, undone: set[Path]) -> str:
+    """Tell whether a stage is done, cut off, out of date, or not begun."""
+    manifest = read_manifest(folder)
+    begun = folder.with_name(f".{folder.name}.partial").joinpath("key").is_file()
+    if waits(stage, undone):
+        return "cut off" if begun else "to do" if manifest is None else "to check again"
+    if manifest is not None and manifest.key == key_of(
+        stage, input_records(stage.inputs, known=known_records(stage, folder))
+    ):
+        return "done"
+    return "cut off" if begun else "to do" if manifest is None else "out of date"
+
+
+def refusals(stages: Sequence[Stage], workdir: Path) -> list[tuple[UsageError, list[str]]]:
+    """Find what is missing, each once, with the stages that need it.
+
+    A finished stage needs nothing any more; one that is next, and was asked for replies before, may have all of them.
+    """
+    missing: dict[str, tuple[UsageError, list[str]]] = {}
+    for place, stage in enumerate(stages):
+        try:
+            stage.before()
+        except UsageError as error:
+            if needs_it(stages[:place], stage, workdir):
+                missing.setdefault(str(error), (error, []))[1].append(stage.name)
+    return list(missing.values())
+
+
+def needs_it(earlier: Sequence[Stage], stage: Stage, workdir: Path) -> bool:
+    """Tell whether a stage is still to be done, and would not find out at once."""
+    undone: set[Path] = set()
+    for one in earlier:
+        if state_of(one, workdir / one.name, undone) != "done":
+            undone.add(workdir / one.name)
+    if state_of(stage, workdir / stage.name, undone) == "done":
+        return False
+    return bool(undone) or journal_for(workdir / stage.name) is None
+
+
+# What stands beside the stages of a run and plans them: counts of work, and what would be asked or bought.
+
+Count: TypeAlias = Callable[[], int | None]
+"""Counts what a stage works on, as far as that can be known now."""
+
+Prompts: TypeAlias = Callable[[Sequence[PromptKind]], int | None]
+"""Counts the prompts of some kinds, as far as that can be known now."""
+
+EMBEDDED = "embedded"
+"""The encoder and the scorer that come with culturekit: how long they take is known."""
+
+SECONDS_PER_UNIT = {"ingest": 8.0e-7, "generate": 2.5e-3, "index": 1.1e-3, "map": 1.3e-3, "quality": 8.0e-4}
+"""Per byte of dump, or per image, on one core: `python benchmarks/stage_rates.py`."""
+
+SECONDS_PER_BYTE = 8.0e-8
+"""Of a picture file from a folder, to decode it: a PNG of 512 pixels takes about 40 ms, a simulated one 0.3."""
+
+LOOKED_AT = {"index": "references"}
+"""The role of the pictures that a kind of stage looks at, where that is not `images`."""
+
+LOOKING = ("encoder", "scorer")
+"""The options that say who looks at pictures: of the stage, or of the index that it looks them up in."""
+
+DECODING = {"generate", "index", "map", "quality"}
+"""Kinds of stages that decode every picture."""
+
+BYTES_PER_UNIT = {"ingest": 0.5, "generate": 4_900.0, "index": 1_300.0, "map": 1_400.0, "quality": 20.0}
+"""Written per byte of dump, or per image: the same script."""
+
+
+def unknown(*_: object) -> int | None:
+    """Count nothing before the stages in front have run."""
+    return None
+
+
+def looks(plan: ToPlan) -> PlannedStage:
+    """Plan a stage that takes time alone, for each picture of a stage in front that it reads."""
+    pictures = plan.ahead.get(LOOKED_AT.get(plan.stage.kind, "images"))
+    return PlannedStage(plan.stage.name, plan.state) if pictures is None else timed(plan, pictures.units)
+
+
+def works(count: Count, unit: str = "images") -> Slot:
+    """Plan a stage that takes time alone, for so many units."""
+    return lambda plan: timed(plan, count(), unit)
+
+
+def timed(plan: ToPlan, units: int | None, unit: str = "images") -> PlannedStage:
+    """Say how long so many units take, and what is written of them, where that is known."""
+    size = scaled(units, BYTES_PER_UNIT.get(plan.stage.kind))
+    return PlannedStage(plan.stage.name, plan.state, units, unit, bytes=size, seconds=seconds_of(plan, units))
+
+
+def asks(*, count: Count = unknown, requests: Count = unknown) -> Slot:
+    """Plan a stage: where it asks a model, exactly once what it reads is there; before that are counts."""
+
+    def planned(plan: ToPlan) -> PlannedStage:
+        asking = plan.stage.asking
+        if asking is None:
+            return makes()(plan) if plan.stage.kind == "generate" else looks(plan)
+        if asking.ahead or (plan.settled and all(path.exists() for path in plan.stage.inputs.values())):
+            found = asking.plan(plan.out, None)
+            return PlannedStage(plan.stage.name, plan.state, found.units, asking.unit, None, None, *found.left)
+        units = count()
+        dollars = None if units is None or asking.each is None else units * asking.each()
+        left = Left() if asking.free else Left(requests(), None, dollars)
+        return PlannedStage(plan.stage.name, plan.state, units, asking.unit, None, None, *left)
+
+    return planned
+
+
+def makes(prompts: Prompts = unknown) -> Slot:
+    """Plan images, those of a folder as many as it has; `prompts` counts prompts before their table is there."""
+
+    def planned(plan: ToPlan) -> PlannedStage:
+        stage = plan.stage
+        if "folder" in stage.trees:
+            return timed(plan, len(list_folder(stage.inputs["folder"]).pictures), "pictures")
+        made, table = made_by(stage), stage.inputs["prompts"]
+
+        def count() -> int | None:
+            asked = count_of_kinds(table, made.kinds) if table.is_file() else prompts(made.kinds)
+            return None if asked is None else asked * made.repeats * made.slots
+
+        return timed(plan, count()) if stage.asking is None else asks(count=count, requests=count)(plan)
+
+    return planned
+
+
+def made_by(stage: Stage) -> ImagePlan:
+    """Read what a stage makes from its options."""
+    return ImagePlan(**{field.name: stage.options[field.name] for field in fields(ImagePlan)})  # type: ignore[arg-type]
+
+
+def seconds_of(plan: ToPlan, units: int | None) -> float | None:
+    """Say how long a stage takes; of a model with weights only a pilot (`generate --pilot`) can tell.
+
+    An encoder or a scorer with weights takes as long as they are large: nobody knows before they have run.
+    """
+    kind, stages = plan.stage.kind, [plan.stage, *(one.stage for one in plan.ahead.values())]
+    if kind == "generate" and "weights" in plan.stage.options:
+        return scaled(units, known_pace(plan.out))
+    looking = next((str(one.options[name]) for one in stages for name in LOOKING if name in one.options), EMBEDDED)
+    if kind not in SECONDS_PER_UNIT or parse_spec(looking).name != EMBEDDED:
+        return None
+    bytes_each = max(map(picture_bytes, stages)) if kind in DECODING else 0.0
+    return scaled(units, SECONDS_PER_UNIT[kind] + SECONDS_PER_BYTE * bytes_each)
+
+
+def picture_bytes(stage: Stage) -> float:
+    """Say how large picture files are on average, where a stage takes them from a folder; else they are small."""
+    if "folder" not in stage.trees:
+        return 0.0
+    sizes = [file.size for file in list_folder(stage.inputs["folder"]).pictures]
+    return sum(sizes) / max(len(sizes), 1)
+
+
+def scaled(units: int | None, rate: float | None) -> int | None:
+    """Multiply, where both are known, and round up."""
+    return None if units is None or rate is None else int(units * rate) + 1
+
+
+# What a run would do, told without doing it: stages, bytes, requests, tokens, cost, minutes.
+
+
+def plan_recipe(recipe: AnyRecipe, workdir: Path) -> list[PlannedStage]:
+    """Plan every stage; nothing is sent and nothing is written.
+
+    Raises:
+        ConfigError: a run would be refused, and not only for what this machine lacks, such as a key.
+    """
+    planned: list[PlannedStage] = []
+    undone: set[Path] = set()
+    made: dict[Path, Ahead] = {}
+    steps = wired(recipe, workdir).steps
+    lacks = lacking([step.stage for step in steps], workdir)
+    for step in steps:
+        stage, folder = step.stage, workdir / step.stage.name
+        state = state_of(stage, folder, undone)
+        if state == "done":
+            planned.append(PlannedStage(stage.name, state))
+            made[folder] = Ahead(stage, manifest_of(folder).counts.get("images"))
+            continue
+        settled = not undone or state != "to do"
+        undone.add(folder)
+        ahead = {
+            role: made[place] for role, path in stage.inputs.items() for place in (path, path.parent) if place in made
+        }
+        one = (step.plan or asks())(ToPlan(stage, state, folder, settled, ahead))
+        planned.append(replace(one, lacks=lacks.get(stage.name, "")))
+        made[folder] = Ahead(stage, planned[-1].units)
+    return planned
+
+
+def lacking(stages: Sequence[Stage], workdir: Path) -> dict[str, str]:
+    """Say what stages lack on this machine, by their names; whatever else a run would be refused for is raised."""
+    found = refusals(stages, workdir)
+    wrong = [
+        Problem(str(error), ", ".join(names)) for error, names in found if not isinstance(error, MissingDependency)
+    ]
+    if wrong:
+        raise ConfigError(wrong)
+    return {name: str(error) for error, names in found for name in names}
+
+
+def plan_lines(steps: Sequence[PlannedStage]) -> Iterator[str]:
+    """Write a plan as a table."""
+    wide = max([20, *(len(step.name) for step in steps)])
+    head = f"{'work':>18} {'MB':>8} {'minutes':>8} {'requests':>9} {'tokens':>13} {'USD':>8}"
+    yield f"{'stage':<{wide}} {'state':<14} {head}"
+    for step in [*steps, total_of(steps)]:
+        work = "" if step.units is None else f"{step.units:,} {step.unit}"
+        size = "" if step.bytes is None else f"{step.bytes / 1e6:,.1f}"
+        minutes = "" if step.seconds is None else f"{step.seconds / 60:,.2f}"
+        requests = "" if step.requests is None else f"{step.requests:,}"
+        tokens = "" if step.tokens is None else f"{step.tokens:,}"
+        dollars = "" if step.dollars is None else f"{step.dollars:,.2f}"
+        yield (
+            f"{step.name:<{wide}} {step.state:<14} {work:>18} {size:>8} {minutes:>8} "
+            f"{requests:>9} {tokens:>13} {dollars:>8}"
+        )
+    yield "A blank is what cannot be known before the stages in front of it have run. Nothing was sent or written."
+    for lacks, alike in groupby(sorted((step.lacks, step.name) for step in steps if step.lacks), itemgetter(0)):
+        yield f"A run would be refused: {', '.join(name for _, name in alike)}: {lacks}"
+    unknown = [step.name for step in steps if step.dollars is None]
+    if unknown:
+        yield f"The total lacks the dollars of {', '.join(unknown)}: plan again when more stages have run."
+
+
+def total_of(steps: Sequence[PlannedStage]) -> PlannedStage:
+    """Add up what is known of all stages; the state says whether that is everything."""
+
+    def added(name: str) -> float:
+        return sum(getattr(step, name) or 0 for step in steps)
+
+    known = all(None not in (step.requests, step.tokens, step.dollars) for step in steps)
+    return PlannedStage(
+        "total",
+        "all" if known else "at least",
+        bytes=round(added("bytes")),
+        seconds=added("seconds"),
+        requests=round(added("requests")),
+        tokens=round(added("tokens")),
+        dollars=added("dollars"),
+    )
+
+
+def pilot_models(
+    recipe: AnyRecipe,
+    workdir: Path,
+    *,
+    engine: Engine,
+    progress: Progress,
+    on_start: Callable[[str], None] = lambda _: None,
+) -> list[str]:
+    """Make two images of each model that has weights, where the run will find them; name the stages that had any left.
+
+    Raises:
+        UsageError: no such model is there, or its prompts are not built yet.
+    """
+    made = [step.stage for step in wired(recipe, workdir).steps if step.stage.kind == "generate"]
+    stages = [stage for stage in made if "weights" in stage.options]
+    if not stages:
+        raise UsageError(
+            "a pilot times models that run on this machine, and the recipe has none",
+            found=", ".join(str(one.options["backend"]) for one in made if one.options["model"] in recipe.evaluated),
+        )
+    tried = []
+    for stage in stages:
+        prompts = stage.inputs["prompts"]
+        if not prompts.is_file():
+            raise UsageError(
+                "a pilot needs the prompts, which are not built yet", where=str(prompts),
+                hint="Run the recipe with --until prompts first.",
+            )  # fmt: skip
+        on_start(stage.name)
+        out, seed = workdir / stage.name, stage.seeds["images"]
+        if run_pilot(prompts, made_by(stage), stage, out, seed=seed, engine=engine, progress=progress) is not None:
+            tried.append(stage.name)
+    return tried

@@ -1,0 +1,98 @@
+"""A whole run: every stage in order, each reused, resumed or built."""
+
+import difflib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from culturekit.config.kinds import AnyRecipe, recipe_kind, wired
+from culturekit.core import roles
+from culturekit.core.atomic import write_atomically
+from culturekit.core.digests import canonical_json
+from culturekit.core.errors import ConfigError, Problem, UsageError
+from culturekit.core.run import RECIPE_RECORD, StageRun, run_stage
+from culturekit.core.stage import Stage
+from culturekit.core.stage_folder import hold
+from culturekit.core.work import Engine, Progress, Quiet
+from culturekit.core.yaml_source import as_json
+from culturekit.recipes.planning import refusals
+from culturekit.report.report_stage import folders_of, recorded, report_stage, sections_report_stage
+
+LOCK = ".lock"
+
+
+def run_recipe(
+    recipe: AnyRecipe,
+    workdir: Path | str,
+    *,
+    engine: Engine,
+    progress: Progress = Quiet(),  # noqa: B008 - it holds nothing
+    until: str | None = None,
+    wait: bool = False,
+    on_start: Callable[[Stage], None] = lambda _: None,
+    on_end: Callable[[StageRun], None] = lambda _: None,
+) -> list[StageRun]:
+    """Run the stages of a recipe in a folder; what is finished and still answers is not done again.
+
+    What the recipe now makes from something else replaces what it made before, and that is said.
+
+    Example:
+        >>> recipe = ck.load_recipe("cube")
+        >>> with ck.LocalEngine(2) as engine:
+        ...     done = ck.run_recipe(recipe, "runs/mine", engine=engine, until="graph")
+        >>> [(stage.name, stage.state) for stage in done]
+        [('graph', 'built')]
+    """
+    if not isinstance(recipe, AnyRecipe):
+        raise UsageError("no recipe", expected="what load_recipe gives", found=repr(recipe))
+    workdir = Path(workdir)
+    planned = [step.stage for step in wired(recipe, workdir).steps]
+    stages = stages_until(planned, until)
+    if refused := refusals(stages, workdir):
+        raise ConfigError([Problem(str(error), ", ".join(names)) for error, names in refused])
+    record = {
+        **as_json(recipe),
+        "stages": [stage.name for stage in planned if stage.name != roles.REPORT.form],
+    }
+    workdir.mkdir(parents=True, exist_ok=True)
+    runs = []
+    with hold(workdir / LOCK, wait=wait):
+        check_kind(workdir, record["recipe"])
+        write_atomically(workdir / RECIPE_RECORD, canonical_json(record) + b"\n")
+        for stage in stages:
+            on_start(stage)
+            run = run_stage(stage, workdir / stage.name, engine=engine, progress=progress, wait=wait, replace=True)
+            on_end(run)
+            runs.append(run)
+    return runs
+
+
+def check_kind(workdir: Path, kind: str) -> None:
+    """Refuse to put a recipe of another kind in the place of the one that a folder was run with."""
+    if (workdir / RECIPE_RECORD).is_file() and (known := recorded(workdir).recipe) != kind:
+        raise UsageError(
+            "this folder has the run of another recipe", where=str(workdir), expected=f"a recipe `{known}`",
+            found=f"`{kind}`", hint="Choose another --workdir.",
+        )  # fmt: skip
+
+
+def stages_until(stages: Sequence[Stage], until: str | None) -> Sequence[Stage]:
+    """Cut the stages after a name, or after the last whose name begins with it: `images` means all images."""
+    if until is None:
+        return stages
+    ends = [number for number, stage in enumerate(stages) if stage.name == until or stage.name.startswith(f"{until}-")]
+    if not ends:
+        names = [stage.name for stage in stages]
+        families = [name.partition("-")[0] for name in names]
+        near = difflib.get_close_matches(until, [*names, *families], n=1)
+        raise UsageError(
+            f"there is no stage {until!r}",
+            expected=", ".join(names),
+            hint=f"Did you mean {near[0]!r}?" if near else "",
+        )
+    return stages[: ends[-1] + 1]
+
+
+def report_of(root: Path) -> Stage:
+    """Give the stage that writes the report of a finished run again."""
+    run, page = folders_of(root), recipe_kind(recorded(root).recipe).page
+    return report_stage(run) if page is None else sections_report_stage(run, page)

@@ -1,1 +1,0 @@
-"""Frozen types and table schemas that cross the borders between packages."""

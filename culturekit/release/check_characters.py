@@ -1,0 +1,143 @@
+"""Characters that are not seen, accents in pieces, letters that pose as others, and white space."""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from functools import cache, lru_cache
+
+from culturekit.llm.untrusted.hidden_characters import reveal, without_hidden_characters
+from culturekit.release.findings import Check, Code, Finding, Knowledge, Turn, quoted
+from culturekit.release.sheet import Sheet, tidy
+
+HIDDEN = Code(
+    "hidden-character",
+    "error",
+    "a character that is not seen: zero-width, bidirectional, control, tag, or half a character",
+    "it is taken out",
+)
+NOT_NFC = Code(
+    "not-nfc", "warning", "a letter and its accent stand apart, so that equal names differ in bytes", "normal form NFC"
+)
+LOOK_ALIKE = Code(
+    "look-alike",
+    "error",
+    "a letter of another script, or of a decorative kind, that poses as a Latin one",
+    "the Latin letter that it looks like",
+)
+MIXED = Code("mixed-script", "note", "a word mixes scripts, and no Latin twin of its letters is known", "nothing")
+HALF = re.compile("[\ud800-\udfff\ufffd]")
+
+TWINS = str.maketrans(
+    "АВЕЅІЈКМНОРСТХҮаеѕіјорсухһԁԛԝΑΒΕΖΗΙΚΜΝΟΡΤΥΧο",
+    "ABESIJKMHOPCTXYaesijopcyxhdqwABEZHIKMNOPTYXo",
+)
+"""Cyrillic and Greek letters that cannot be told from Latin ones by eye."""
+
+WORD = re.compile(r"[^\W\d_]+")
+SCRIPTS = {"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC"}
+
+
+def find_unicode_slips(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
+    """Look at every text that is more than ASCII, or has control characters."""
+    for number, column, text in sheet.texts():
+        if not (text.isascii() and text.isprintable()):
+            yield from look(number, column, text)
+
+
+def look(number: int, column: str, text: str) -> Iterator[Finding]:
+    """Give the findings of one text, the gravest mend first."""
+
+    def slip(code: Code, message: str, wanted: str) -> Finding:
+        return code.rewrite(message, row=number, field=column, value=text, wanted=wanted)
+
+    seen = without_hidden_characters(text)
+    kinds = [*reveal(text), *(["replacement character"] if "\ufffd" in text else [])]
+    if kinds:
+        yield slip(HIDDEN, f"hidden in {quoted(text)}: {', '.join(kinds)}", HALF.sub("", seen))
+    if unicodedata.normalize("NFC", text) != text:
+        yield slip(NOT_NFC, f"accents stand apart in {quoted(text)}", unicodedata.normalize("NFC", text))
+    twin = latin_twin(text)
+    if twin != text:
+        yield slip(LOOK_ALIKE, f"look-alike letters in {quoted(text)}: {foreign(text, twin)}", twin)
+    if words := mixed_words(twin):
+        yield MIXED.finding(f"scripts mixed in {', '.join(map(quoted, words))}", row=number, field=column, value=text)
+
+
+def foreign(text: str, twin: str) -> str:
+    """Name the letters that a twin replaces."""
+    odd = [character for character in dict.fromkeys(text) if character not in twin]
+    return ", ".join(f"U+{ord(character):04X} {unicodedata.name(character, '?').lower()}" for character in odd[:5])
+
+
+UNICODE_SLIPS = Check(Turn.CELL, (HIDDEN, NOT_NFC, LOOK_ALIKE, MIXED), find_unicode_slips)
+
+
+def latin_twin(text: str) -> str:
+    """Write words that pose as Latin in Latin letters; a word of one script stays as it is."""
+    return WORD.sub(lambda match: twin_of(match[0]), text)
+
+
+@lru_cache(maxsize=65_536)
+def twin_of(word: str) -> str:
+    """Give the Latin word that a word poses as; the word itself where it is none, or not wholly one."""
+    if word.isascii():
+        return word
+    plain = "".join(map(decorative_twin, word))
+    if "LATIN" not in (scripts := scripts_of(plain)) or len(scripts) == 1:
+        return plain
+    twin = plain.translate(TWINS)
+    return twin if scripts_of(twin) == {"LATIN"} else plain
+
+
+def decorative_twin(character: str) -> str:
+    """Give the plain letter of a decorative one, such as a mathematical or a wide A."""
+    plain = unicodedata.normalize("NFKC", character)
+    return plain if not character.isascii() and plain.isascii() and plain.isalpha() and len(plain) == 1 else character
+
+
+def mixed_words(text: str) -> list[str]:
+    """List the words whose letters are of several of the scripts that look alike."""
+    if text.isascii():
+        return []
+    return [match[0] for match in WORD.finditer(text) if len(scripts_of(match[0])) > 1]
+
+
+def scripts_of(word: str) -> set[str]:
+    """Name the scripts of a word, as far as they are among those that look alike."""
+    return {script for character in word if (script := script_of(character)) in SCRIPTS}
+
+
+@cache
+def script_of(character: str) -> str:
+    """Name the script of a letter by its Unicode name."""
+    return unicodedata.name(character, "").partition(" ")[0]
+
+
+WHITE_SPACE = Code(
+    "white-space",
+    "warning",
+    "white space around a text, twice between words, or none of the ordinary kind (such as a no-break space)",
+    "one ordinary space between words, none around them",
+)
+
+
+def find_white_space(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
+    """Look at every text that is not blank altogether; a blank one is missing, which other checks say."""
+    for number, column, text in sheet.texts():
+        if text.strip() and (wanted := tidy(text)) != text:
+            yield WHITE_SPACE.rewrite(
+                f"{kind_of(text)} in {quoted(text)}", row=number, field=column, value=text, wanted=wanted
+            )
+
+
+def kind_of(text: str) -> str:
+    """Name the slip."""
+    odd = sorted({f"U+{ord(character):04X}" for character in text if character.isspace() and character != " "})
+    if odd:
+        return f"white space other than a plain space ({', '.join(odd)})"
+    if text != text.strip():
+        return "a space at the beginning or the end"
+    return "several spaces in a row"
+
+
+WHITE_SPACES = Check(Turn.CELL, (WHITE_SPACE,), find_white_space)

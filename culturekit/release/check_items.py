@@ -1,0 +1,247 @@
+"""What stands in id, statement cells, and items whose countries are not the one of the row."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from culturekit.builders.space.public_cube import slug
+from culturekit.core.artifact_ids import has_no_item
+from culturekit.core.counting import counted
+from culturekit.kg.concepts import COUNTRY_PROPERTIES
+from culturekit.kg.countries import by_qid, countries
+from culturekit.release.findings import Change, Check, Code, Finding, Knowledge, Turn, quoted
+from culturekit.release.sheet import EMPTY, QID, Row, Sheet, fold, items_of, parts_of, written
+
+NO_ITEM = "LLM"
+
+IS_NAME = Code(
+    "id-is-name",
+    "error",
+    "`id` holds the artifact's name",
+    "the QID that the row has in P361, where columns slipped; else LLM",
+)
+DISPLACED = Code(
+    "id-displaced",
+    "error",
+    "`id` is blank, and P361 holds a bare QID (lists stand in brackets): columns slipped by one",
+    "the QID goes back to `id`; P361 becomes nan, for what stood there is lost",
+)
+ID_MISSING = Code("id-missing", "warning", "`id` is blank", "LLM: no item is known")
+ID_UNKNOWN = Code("id-unknown", "error", "`id` is neither a QID nor LLM", "LLM, or what our own tables write for it")
+WITHOUT_QID = Code("missing-qid", "note", "the artifact has no QID", "nothing: a QID must be looked up")
+SLIPPED = "P361"
+
+
+def find_identifiers(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
+    """Look at the identifier of every row."""
+    look = look_at_public_id if sheet.layout.name == "public" else look_at_our_ids
+    for row in sheet.rows:
+        yield from look(sheet, row)
+
+
+def look_at_public_id(sheet: Sheet, row: Row) -> Iterator[Finding]:
+    """Look at `id` in the public layout."""
+    stated, name = sheet.text(row, "id"), sheet.text(row, "name")
+    said = stated.strip()
+    slipped = row.text(SLIPPED).strip()
+    moved = slipped if QID.fullmatch(slipped) else NO_ITEM
+    cells: dict[str, str | None] = {"id": moved}
+    if QID.fullmatch(slipped) or slipped == NO_ITEM:
+        cells[SLIPPED] = "nan"
+    if QID.fullmatch(said):
+        return
+    if said == NO_ITEM:
+        yield without_qid(row, name, "id", stated)
+        return
+    if said and fold(said) == fold(name):
+        beside = f"; its QID stands in {SLIPPED}: {slipped}" if moved != NO_ITEM else ""
+        code, message = IS_NAME, f"{quoted(stated)} is the name, no identifier{beside}"
+    elif said:
+        code, message, cells = ID_UNKNOWN, f"{quoted(stated)} is neither a QID nor LLM", {"id": NO_ITEM}
+    elif moved != NO_ITEM:
+        code, message = DISPLACED, f"the QID of {quoted(name)} stands in {SLIPPED}: {slipped}"
+    else:
+        code, message = ID_MISSING, f"{quoted(name)} has a blank id"
+    yield code.finding(
+        message,
+        row=row.number,
+        field="id",
+        value=stated if said else slipped or stated,
+        suggestion=f"write {quoted(str(cells['id']))}",
+        changes=(Change(row.number, cells),),
+    )
+
+
+def look_at_our_ids(sheet: Sheet, row: Row) -> Iterator[Finding]:
+    """Look at the identifiers of our own tables."""
+    stated, name = sheet.text(row, "id"), sheet.text(row, "name")
+    own = QID.fullmatch(stated) or has_no_item(stated)
+    if sheet.layout.name == "prompts":
+        if stated and not own:
+            changes = (Change(row.number, {"artifact_id": None}),)
+            yield not_an_id(row, "artifact_id", stated, "leave it empty, or name the artifact", changes)
+        return
+    qid = row.text("qid")
+    wanted = stated if QID.fullmatch(stated) else ""
+    if not own or qid != wanted:
+        right = stated if QID.fullmatch(stated) else qid if QID.fullmatch(qid) and not own else ""
+        cells = {
+            "artifact_id": right or (stated if own else f"{NO_ITEM}:{slug(name)}"),
+            "qid": right or None,
+            "source": "wikidata" if right else "llm",
+        }
+        yield not_an_id(
+            row,
+            "artifact_id",
+            stated if not own else qid,
+            f"write {quoted(str(cells['artifact_id']))}",
+            (Change(row.number, cells),),
+        )
+    elif not qid:
+        yield without_qid(row, name, "qid", stated)
+
+
+def without_qid(row: Row, name: str, column: str, stated: str) -> Finding:
+    """Say that a QID is missing."""
+    message = f"{quoted(name)} has no QID"
+    return WITHOUT_QID.finding(message, row=row.number, field=column, value=stated, suggestion="look it up")
+
+
+def not_an_id(row: Row, column: str, stated: str, suggestion: str, changes: tuple[Change, ...]) -> Finding:
+    """Say that an identifier is none."""
+    message = f"{quoted(stated)} is neither a QID nor LLM: and a slug, or the two identifiers of the row differ"
+    return ID_UNKNOWN.finding(
+        message, row=row.number, field=column, value=stated, suggestion=suggestion, changes=changes
+    )
+
+
+IDENTIFIERS = Check(Turn.CELL, (IS_NAME, DISPLACED, ID_MISSING, ID_UNKNOWN, WITHOUT_QID), find_identifiers)
+
+
+BROKEN_STATEMENT = Code(
+    "broken-statement",
+    "error",
+    "a statement value that is no item, such as {=#1, or a cell that is no list",
+    "what is no item is taken out, and the rest written as a list",
+)
+EMPTIES = Code(
+    "empty-statements",
+    "warning",
+    "cells say in several ways that nothing is known: nan, empty, a space",
+    "nan; [] stays, which says that there is no statement",
+)
+NAMES = {"": "empty", EMPTY: EMPTY}
+
+
+def find_statements(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
+    """Look at the statement cells of every row, then at how empty ones are written."""
+    for column in sheet.layout.statements:
+        if column in sheet.columns:
+            yield from broken(sheet, column)
+            yield from empties(sheet, column)
+
+
+def broken(sheet: Sheet, column: str) -> Iterator[Finding]:
+    """Find what is no item. A bare QID where `id` has none is another slip, and not touched here."""
+    for row in sheet.rows:
+        cell = row.text(column)
+        parts = parts_of(cell)
+        if parts is None or (column == "P361" and not cell.strip().startswith("[") and slipped(sheet.text(row, "id"))):
+            continue
+        items = items_of(cell)
+        odd = [part for part in parts if part not in items]
+        bracketed = cell.strip().startswith("[") and cell.strip().endswith("]")
+        if odd or not bracketed:
+            wanted = written([part for part in parts if part in items]) if items or bracketed else EMPTY
+            message = f"{', '.join(map(quoted, odd))} in {column} is no item" if odd else f"{quoted(cell)} is no list"
+            value = ", ".join(odd) or cell
+            yield BROKEN_STATEMENT.rewrite(message, row=row.number, field=column, value=value, wanted=wanted)
+
+
+def slipped(identifier: str) -> bool:
+    """Tell whether `id` holds something else, so that a bare value beside it may be the identifier."""
+    said = identifier.strip()
+    return said != "LLM" and not said.startswith("Q")
+
+
+def empties(sheet: Sheet, column: str) -> Iterator[Finding]:
+    """Find several ways to say that nothing is known."""
+    empty = [row for row in sheet.rows if parts_of(row.text(column)) is None]
+    ways = Counter(row.text(column) for row in empty)
+    if len(ways) > 1:
+        told = ", ".join(f"{NAMES.get(way, 'blank')} ({counted(count, 'rows')})" for way, count in sorted(ways.items()))
+        yield EMPTIES.finding(
+            f"nothing known is written in {len(ways)} ways: {told}",
+            row=None,
+            field=column,
+            value=", ".join(NAMES.get(way, "blank") for way in sorted(ways)),
+            suggestion=f"write {EMPTY}",
+            changes=tuple(Change(row.number, {column: EMPTY}) for row in empty if row.text(column) != EMPTY),
+        )
+
+
+STATEMENTS = Check(Turn.CELL, (BROKEN_STATEMENT, EMPTIES), find_statements)
+
+
+DISAGREES = Code(
+    "qid-country",
+    "error",
+    "the item's countries (P495, P17 of the row, or of the graph or cultural space) are known, and not the row's",
+    "the row is set aside: the item or the country is wrong, and the file does not say which",
+)
+ELSEWHERE = Code(
+    "qid-in-countries",
+    "note",
+    "one item stands in several countries, and no statement says that it belongs to all",
+    "nothing",
+)
+
+
+def find_item_countries(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
+    """Hold the country of every row against its item's."""
+    open_places: dict[str, dict[str, int]] = {}
+    for row in sheet.rows:
+        country, item = sheet.country(row), sheet.text(row, "id").strip()
+        if country is None:
+            continue
+        own = stated_in(row)
+        said = [("the row's P495 and P17", own)] if own else []
+        said += [
+            (source.name, sorted(source.countries_of_item[item]))
+            for source in knowledge.sources
+            if source.countries_of_item.get(item)
+        ]
+        against = [(where, isos) for where, isos in said if country.iso not in isos]
+        if against:
+            yield disagreement(sheet, row, item, country.name, against)
+        elif not said and item.startswith("Q"):
+            open_places.setdefault(item, {}).setdefault(country.iso, row.number)
+    for item, places in open_places.items():
+        if len(places) > 1:
+            yield ELSEWHERE.finding(
+                f"{item} stands in {', '.join(sorted(places))}",
+                row=max(places.values()),
+                field=sheet.column("id"),
+                value=item,
+                suggestion="give --graph or --cspace, which know the item's countries",
+            )
+
+
+def stated_in(row: Row) -> list[str]:
+    """List the ISO codes of the countries that a row states in the public layout; unknown ones say nothing."""
+    known = by_qid()
+    stated = [item for name in COUNTRY_PROPERTIES for item in items_of(row.text(name))]
+    return list(dict.fromkeys(known[item].iso for item in stated if item in known))
+
+
+def disagreement(
+    sheet: Sheet, row: Row, item: str, country: str, against: Sequence[tuple[str, Sequence[str]]]
+) -> Finding:
+    """Say who says otherwise."""
+    told = "; ".join(f"{where}: {', '.join(countries()[iso].name for iso in isos)}" for where, isos in against)
+    return DISAGREES.set_aside(
+        f"{quoted(item)} stands in {country}; {told}", row=row.number, field=sheet.column("country"), value=item,
+        suggestion="look up which of the two is wrong",
+    )  # fmt: skip
+
+
+ITEM_COUNTRIES = Check(Turn.ROW, (DISAGREES, ELSEWHERE), find_item_countries)

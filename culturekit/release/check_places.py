@@ -1,0 +1,196 @@
+"""Countries and concepts that are not known or written in a way of their own, and how evenly rows spread over them."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from statistics import median
+from typing import Any
+
+import pycountry
+
+from culturekit.builders.country_names import country_code
+from culturekit.builders.space.public_cube import CONCEPTS
+from culturekit.core.counting import counted
+from culturekit.kg.countries import Country, countries
+from culturekit.release.findings import Change, Check, Code, Finding, Knowledge, Turn, quoted
+from culturekit.release.sheet import Row, Sheet, fold
+
+COUNTRY_UNKNOWN = Code(
+    "country-unknown", "error", "a country that countries.yaml does not know, or none at all", "the row is set aside"
+)
+COUNTRY_AMBIGUOUS = Code("country-ambiguous", "error", "words that can mean several countries", "the row is set aside")
+COUNTRY_SPELLING = Code(
+    "country-spelling",
+    "warning",
+    "a country under another name, its adjective or a code, or a country_name that does not go with the code",
+    "the name, or the code, that countries.yaml has",
+)
+SEVERAL = re.compile(r"\s*(?:[,;/&|]|\band\b|\bor\b)\s*")
+
+
+def find_countries(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
+    """Look at the country of every row; a prompt of no country may leave it open."""
+    column = sheet.column("country")
+    for row in sheet.rows:
+        country = sheet.country(row)
+        if country is not None:
+            yield from named_otherwise(sheet, row, country)
+        elif not may_be_open(sheet, row):
+            yield name_it(sheet, row, column)
+
+
+def may_be_open(sheet: Sheet, row: Row) -> bool:
+    """Tell whether a prompt is of a kind that names no country."""
+    stated = sheet.text(row, "country").strip()
+    return sheet.layout.name == "prompts" and not stated and row.cells.get("kind") != "cube"
+
+
+def name_it(sheet: Sheet, row: Row, column: str) -> Finding:
+    """Say what is wrong with a country, and which one is meant where only one can be."""
+    stated = sheet.text(row, "country")
+    meant = meanings(stated)
+    if len(meant) == 1 and meant[0] in countries():
+        country = countries()[meant[0]]
+        wanted = country.iso if sheet.layout.countries == "iso" else country.name
+        return COUNTRY_SPELLING.rewrite(
+            f"{quoted(stated)} is {country.name}", row=row.number, field=column, value=stated, wanted=wanted
+        )
+    code, message = COUNTRY_UNKNOWN, f"{quoted(stated)} is no country that countries.yaml knows"
+    if len(meant) > 1:
+        code, message = COUNTRY_AMBIGUOUS, f"{quoted(stated)} can mean {', '.join(meant[:6])}"
+    suggestion = "name one country; --countries-file adds countries, `world` all"
+    return code.set_aside(message, row=row.number, field=column, value=stated, suggestion=suggestion)
+
+
+@cache
+def meanings(stated: str) -> tuple[str, ...]:
+    """List the countries that words can mean: ISO codes of known ones, names of others."""
+    words = fold(stated)[:200]
+    code = country_code(stated)
+    if code in countries():
+        return (str(code),)
+    parts = [part for part in SEVERAL.split(words) if part]
+    if len(parts) > 1:
+        return tuple(sorted({meaning for part in parts for meaning in meanings(part)}))
+    return tuple(sorted(elsewhere(words)))
+
+
+def elsewhere(words: str) -> set[str]:
+    """Look for words in the names of all countries and of their parts: Korea is two; what one is called is that one."""
+    if not words:
+        return set()
+    called = {entry.name for entry in pycountry.countries if words in map(fold, names_of(entry))}
+    if called:
+        return called
+    among = re.compile(rf"\b{re.escape(words)}\b")
+    found = {entry.name for entry in pycountry.countries if among.search(fold(entry.name))}
+    parts = {f"{part.name} ({part.country.name})" for part in pycountry.subdivisions if fold(part.name) == words}
+    return found | parts
+
+
+def names_of(entry: Any) -> Iterator[str]:  # noqa: ANN401 - pycountry has no types
+    """Give the names of ISO 3166-1."""
+    return (getattr(entry, kind) for kind in ("name", "common_name", "official_name") if hasattr(entry, kind))
+
+
+def named_otherwise(sheet: Sheet, row: Row, country: Country) -> Iterator[Finding]:
+    """Say where a table's name of a country does not go with its code."""
+    for column, wanted in (("country_name", country.name), ("continent", country.continent)):
+        stated = row.cells.get(column)
+        if column in sheet.columns and sheet.layout.name == "cspace" and stated != wanted:
+            message = f"{country.iso} is {wanted}, not {quoted(str(stated))}"
+            yield COUNTRY_SPELLING.rewrite(message, row=row.number, field=column, value=str(stated), wanted=wanted)
+
+
+COUNTRIES_NAMED = Check(Turn.CELL, (COUNTRY_UNKNOWN, COUNTRY_AMBIGUOUS, COUNTRY_SPELLING), find_countries)
+
+
+CONCEPT_UNKNOWN = Code(
+    "concept-unknown", "error", "a concept that is none of CUBE's, or none at all", "the row is set aside"
+)
+CONCEPT_SPELLING = Code("concept-spelling", "warning", "a concept in other letters than its own", "its own letters")
+CONCEPT_MIXED = Code(
+    "concept-mixed", "warning", "one concept under several names in one file (landscapes, landmarks)", "its own name"
+)
+
+
+def find_concepts(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
+    """Look at the concept of every row, then at the names that each concept goes by."""
+    names = {fold(name): name for name in CONCEPTS}
+    names |= {fold(known): known for row in sheet.rows if (known := sheet.concept(row)) and known == fold(known)}
+    for row in sheet.rows:
+        stated = sheet.text(row, "concept").strip()
+        own = names.get(fold(stated))
+        if own is not None and stated != own:
+            yield about_concept(CONCEPT_SPELLING, sheet, row, f"{quoted(stated)} is {own}", own)
+        elif sheet.concept(row) is None:
+            yield about_concept(CONCEPT_UNKNOWN, sheet, row, f"{quoted(stated)} is no concept", None)
+    yield from mixed(sheet)
+
+
+def about_concept(code: Code, sheet: Sheet, row: Row, message: str, wanted: str | None) -> Finding:
+    """Say what is wrong with a concept."""
+    column, stated = sheet.column("concept"), sheet.text(row, "concept")
+    if wanted is not None:
+        return code.rewrite(message, row=row.number, field=column, value=stated, wanted=wanted)
+    suggestion = f"one of {', '.join(sorted(set(CONCEPTS.values())))}"
+    return code.set_aside(message, row=row.number, field=column, value=stated, suggestion=suggestion)
+
+
+def mixed(sheet: Sheet) -> Iterator[Finding]:
+    """Say where a concept goes by several names."""
+    column = sheet.column("concept")
+    counts = Counter(sheet.text(row, "concept").strip() for row in sheet.rows)
+    for concept in sorted(set(CONCEPTS.values())):
+        names = sorted(name for name, own in CONCEPTS.items() if own == concept and counts[name])
+        if len(names) > 1:
+            told = ", ".join(f"{name} ({counted(counts[name], 'rows')})" for name in names)
+            others = [row for row in sheet.rows if sheet.text(row, "concept").strip() in set(names) - {concept}]
+            yield CONCEPT_MIXED.finding(
+                f"{concept} go by several names: {told}",
+                row=None,
+                field=column,
+                value=", ".join(names),
+                suggestion=f"write {quoted(concept)} everywhere",
+                changes=tuple(Change(row.number, {column: concept}) for row in others),
+            )
+
+
+CONCEPTS_NAMED = Check(Turn.CELL, (CONCEPT_UNKNOWN, CONCEPT_SPELLING, CONCEPT_MIXED), find_concepts)
+
+
+IMBALANCE = Code(
+    "imbalance",
+    "note",
+    "a country has less than half of what countries have of a concept in the middle, more than twice, or nothing",
+    "nothing: rows must be found, or left out, by a person",
+)
+MANY = 2
+
+
+def find_imbalance(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
+    """Hold the count of every country and concept against the median of the concept."""
+    counts = Counter(
+        (concept, country.name)
+        for row in sheet.rows
+        if (country := sheet.country(row)) is not None and (concept := sheet.concept(row)) is not None
+    )
+    places = sorted({place for _, place in counts})
+    if len(places) < MANY:
+        return
+    for concept in sorted({concept for concept, _ in counts}):
+        middle = median(counts[concept, place] for place in places)
+        for place in places:
+            own = counts[concept, place]
+            if own == 0 or not middle / MANY <= own <= middle * MANY:
+                yield IMBALANCE.finding(
+                    f"{place} × {concept}: {counted(own, 'rows')}, where countries have {middle:,g} in the middle",
+                    row=None,
+                    field=sheet.column("country"),
+                    value=f"{place} × {concept}",
+                    suggestion="look for more rows, or say in the card why there are so many",
+                )
+
+
+BALANCE = Check(Turn.FILE, (IMBALANCE,), find_imbalance)

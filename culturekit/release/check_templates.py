@@ -1,0 +1,267 @@
+"""Prompts that no template of their concept gives, and names that are not the row's."""
+
+from collections.abc import Iterator
+
+from culturekit.kg.countries import Country
+from culturekit.release.findings import (
+    Change,
+    Check,
+    Code,
+    Finding,
+    Frame,
+    Knowledge,
+    Slip,
+    Slots,
+    Turn,
+    frames,
+    frames_of,
+    quoted,
+    slips_of,
+)
+from culturekit.release.sheet import Row, Sheet, fold, tidy
+
+REBUILT = "the prompt is rebuilt from the row's own name and country by the released template"
+
+MISSING = Code(
+    "prompt-missing",
+    "error",
+    "the row has no prompt",
+    f"{REBUILT}; of art, with its several templates, it is set aside",
+)
+MISSING_SPACE = Code(
+    "space-missing", "error", "a space of the template lacks (matefrom), or stands in the name instead", REBUILT
+)
+EXTRA_SPACE = Code("space-extra", "warning", "a space cuts a word", REBUILT)
+PLACE = Code(
+    "prompt-country",
+    "error",
+    "the prompt says another country, or a wrong word for it (Nigeria clothing)",
+    REBUILT,
+)
+NAME_DIFFERS = Code("prompt-name", "error", "the prompt names something other than the row", REBUILT)
+NAME_CONCEPT = Code(
+    "prompt-name-concept",
+    "error",
+    "the prompt names something that belongs to another concept, by this file, a graph or a cultural space",
+    REBUILT,
+)
+OTHER_CONCEPT = Code(
+    "template-concept",
+    "error",
+    "the prompt follows the template of another concept",
+    f"{REBUILT}, where the concept has one; else the row is set aside",
+)
+NO_TEMPLATE = Code(
+    "template-none",
+    "error",
+    "the prompt follows no template, released or of the paper",
+    f"{REBUILT} that is nearest; where none is near, the row is set aside",
+)
+NOUN_IN_NAME = Code(
+    "noun-in-name",
+    "warning",
+    "the name already holds the noun that its template adds (tanjore painting), and the prompt says it once",
+    "the name loses the noun: then the template gives the prompt as it stands",
+)
+NOUN_TWICE = Code(
+    "noun-twice",
+    "note",
+    "the prompt says the template's noun twice, as the released template does with such a name",
+    "nothing: it is the released wording",
+)
+CODES = (
+    MISSING,
+    MISSING_SPACE,
+    EXTRA_SPACE,
+    PLACE,
+    NAME_DIFFERS,
+    NAME_CONCEPT,
+    OTHER_CONCEPT,
+    NO_TEMPLATE,
+    NOUN_IN_NAME,
+    NOUN_TWICE,
+)
+
+
+SIMPLE: dict[str, Code] = {
+    "space-missing": MISSING_SPACE,
+    "space-in-name": MISSING_SPACE,
+    "space-extra": EXTRA_SPACE,
+    "noun-in-name": NOUN_IN_NAME,
+    "noun-twice": NOUN_TWICE,
+    "place": PLACE,
+    "other-concept": OTHER_CONCEPT,
+    "none": NO_TEMPLATE,
+}
+
+ROWS_NAMED = 3
+
+
+def find_template_slips(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
+    """Hold every prompt against the templates; rows whose country or concept is not known say so elsewhere."""
+    if not sheet.has("prompt"):
+        return
+    known = concepts_of_name(sheet, knowledge)
+    if not sheet.has("name"):
+        for row in sheet.rows:
+            yield from look_at_prompt(sheet, row, knowledge)
+        return
+    slips = [(row, slip) for row in sheet.rows for slip in slips_in(sheet, row)]
+    spaceless = {slip.frame for _, slip in slips if slip.kind == "space-missing"}
+    for row, slip in slips:
+        if slip.kind != "space-in-name" or slip.frame in spaceless:
+            yield look(sheet, row, slip, known)
+
+
+def slips_in(sheet: Sheet, row: Row) -> Iterator[Slip]:
+    """Find what is wrong with the prompt of a row that has a name."""
+    country, concept, name = sheet.country(row), sheet.concept(row), sheet.text(row, "name")
+    if country is not None and concept is not None and name.strip():
+        yield from slips_of(sheet.text(row, "prompt"), name, country, concept)
+
+
+def look(sheet: Sheet, row: Row, slip: Slip, known: dict[str, dict[str, str]]) -> Finding:
+    """Say what is wrong with a prompt."""
+    concept, name, text = sheet.concept(row), sheet.text(row, "name"), sheet.text(row, "prompt")
+    if not text.strip():
+        return finding_for(MISSING, f"{quoted(name)} has no prompt", sheet, row, slip)
+    if slip.kind == "name":
+        return wrong_name(sheet, row, slip, str(concept), known)
+    return finding_for(SIMPLE[slip.kind], message_of(slip, text), sheet, row, slip)
+
+
+def wrong_name(sheet: Sheet, row: Row, slip: Slip, concept: str, known: dict[str, dict[str, str]]) -> Finding:
+    """Say that a prompt names something else, and what that is where it is known."""
+    elsewhere = concepts_elsewhere(slip.said, concept, known)
+    message = f"the prompt names {quoted(slip.said)}, the row {quoted(slip.wanted)}"
+    if elsewhere:
+        message += f"; {quoted(slip.said)} is {elsewhere}, not {concept}"
+    return finding_for(NAME_CONCEPT if elsewhere else NAME_DIFFERS, message, sheet, row, slip)
+
+
+def concepts_elsewhere(name: str, concept: str, known: dict[str, dict[str, str]]) -> str:
+    """Say under which other concepts a name is known, where it is not known under the row's own."""
+    own = known.get(fold(name), {})
+    return "" if concept in own else " and ".join(f"{other} ({where})" for other, where in sorted(own.items()))
+
+
+def message_of(slip: Slip, text: str) -> str:
+    """Say what a slip is."""
+    key = "" if slip.frame is None else slip.frame.key
+    if slip.kind == "space-missing":
+        return f"a space lacks in {quoted(slip.said)}: the {key} template has {quoted(slip.wanted)}"
+    if slip.kind == "space-in-name":
+        return f"the {key} template was written {quoted(slip.said)} here, as in other rows: the name brings the space"
+    if slip.kind == "space-extra":
+        return f"a space too many in {quoted(slip.said)}: the {key} template has {quoted(slip.wanted)}"
+    if slip.kind == "noun-in-name":
+        return f"{quoted(slip.said)} already holds the noun that the {key} template adds"
+    if slip.kind == "noun-twice":
+        return f"{quoted(slip.said)} says a noun twice: the name holds what the {key} template adds"
+    if slip.kind == "place":
+        return f"the {key} template wants {quoted(slip.wanted)}, the prompt says {quoted(slip.said)}"
+    if slip.kind == "other-concept":
+        return f"{quoted(text)} follows the template of {slip.said}; the row's concept has {slip.wanted}"
+    if slip.frame is None:
+        return f"{quoted(text)} follows no template, and none is near"
+    return f"{quoted(text)} follows no template: {quoted(slip.said)} for {quoted(slip.wanted)}"
+
+
+def finding_for(code: Code, message: str, sheet: Sheet, row: Row, slip: Slip) -> Finding:
+    """Make the finding: what can be rebuilt is rebuilt, and what cannot is set aside."""
+    name, prompt = sheet.column("name"), sheet.column("prompt")
+    changes: tuple[Change, ...] = (Change(row.number),)
+    suggestion, field = "write the prompt by hand, or leave the row out", prompt
+    if slip.kind in {"noun-twice", "space-in-name"}:
+        changes, field = (), field if slip.kind == "noun-twice" else name
+        suggestion = "leave the released wording, or rename" if slip.kind == "noun-twice" else "strip the name"
+    elif slip.kind == "noun-in-name":
+        changes, field = (Change(row.number, {name: slip.wanted}),), name
+        suggestion = f"name it {quoted(slip.wanted)}, and the template gives this prompt"
+    elif slip.rebuilt is not None:
+        changes, suggestion = (Change(row.number, {prompt: slip.rebuilt}),), f"write {quoted(slip.rebuilt)}"
+    value = slip.said or sheet.text(row, "prompt")
+    return code.finding(message, row=row.number, field=field, value=value, suggestion=suggestion, changes=changes)
+
+
+def concepts_of_name(sheet: Sheet, knowledge: Knowledge) -> dict[str, dict[str, str]]:
+    """Map folded names to the concepts they are known under, each with the place that says so."""
+    rows: dict[str, dict[str, list[int]]] = {}
+    for row in sheet.rows:
+        concept = sheet.concept(row)
+        if concept is not None and (name := fold(sheet.text(row, "name"))):
+            rows.setdefault(name, {}).setdefault(concept, []).append(row.number)
+    known = {
+        name: {concept: f"row {', '.join(map(str, numbers[:ROWS_NAMED]))}" for concept, numbers in own.items()}
+        for name, own in rows.items()
+    }
+    for source in knowledge.sources:
+        for name, concepts in source.concepts_of_name.items():
+            for concept in concepts:
+                known.setdefault(name, {}).setdefault(concept, source.name)
+    return known
+
+
+def look_at_prompt(sheet: Sheet, row: Row, knowledge: Knowledge) -> Iterator[Finding]:
+    """Hold a prompt that names an artifact, in English, against the templates of its concept."""
+    country, concept, text = sheet.country(row), sheet.concept(row), sheet.text(row, "prompt")
+    if not text.strip():
+        yield MISSING.set_aside("there is no text", row=row.number, field="text", value=text)
+        return
+    if country is None or concept is None or row.cells.get("kind") != "cube" or row.cells.get("language", "en") != "en":
+        return
+    own = list(frames_of(concept))
+    if not own:
+        return
+    name = name_known(sheet.text(row, "id"), knowledge)
+    if name is not None:
+        yield from against_name(sheet, row, name, country, concept)
+        return
+    read = [(frame, slots) for frame in own if (slots := frame.read(tidy(text)))]
+    if any(slots.place == frame.place(country) for frame, slots in read):
+        return
+    yield alone(sheet, row, country, own, read)
+
+
+def name_known(artifact: str, knowledge: Knowledge) -> str | None:
+    """Find the name of an artifact where a cultural space or a graph is at hand."""
+    return next(
+        (source.name_of_item[artifact] for source in knowledge.sources if artifact in source.name_of_item), None
+    )
+
+
+def against_name(sheet: Sheet, row: Row, name: str, country: Country, concept: str) -> Iterator[Finding]:
+    """Hold a prompt against the name of its artifact."""
+    codes = {"space-missing": MISSING_SPACE, "place": PLACE, "name": NAME_DIFFERS, "other-concept": OTHER_CONCEPT}
+    for slip in slips_of(sheet.text(row, "prompt"), name, country, concept):
+        if slip.kind in {"noun-twice", "noun-in-name"}:
+            continue
+        message = f"the artifact is {quoted(name)}: {quoted(slip.said)} for {quoted(slip.wanted)}"
+        changes = (Change(row.number, None if slip.rebuilt is None else {"text": slip.rebuilt}),)
+        yield codes.get(slip.kind, NO_TEMPLATE).finding(
+            message, row=row.number, field="text", value=slip.said, changes=changes
+        )
+
+
+def alone(sheet: Sheet, row: Row, country: Country, own: list[Frame], read: list[tuple[Frame, Slots]]) -> Finding:
+    """Say what is wrong with a prompt that fits no template of its concept with the word for its country."""
+    text = tidy(sheet.text(row, "prompt"))
+    loose = [(frame, slots) for frame in own if (slots := frame.read(text, loose=True))]
+    for frame, slots in loose:
+        if slots.place == frame.place(country):
+            message, wanted = f"a space lacks in {quoted(text)}", frame.text(slots.name, country)
+            return MISSING_SPACE.rewrite(message, row=row.number, field="text", value=text, wanted=wanted)
+    for frame, slots in read:
+        message = (
+            f"the {frame.key} template wants {quoted(frame.place(country))}, the prompt says {quoted(slots.place)}"
+        )
+        wanted = frame.text(slots.name, country)
+        return PLACE.rewrite(message, row=row.number, field="text", value=slots.place, wanted=wanted)
+    other = next((frame for frame in frames() if frame.read(text)), None)
+    if other is not None:
+        message = f"{quoted(text)} follows the template of {other.key}"
+        return OTHER_CONCEPT.set_aside(message, row=row.number, field="text", value=text)
+    return NO_TEMPLATE.set_aside(f"{quoted(text)} follows no template", row=row.number, field="text", value=text)
+
+
+TEMPLATES_FIT = Check(Turn.ROW, CODES, find_template_slips)

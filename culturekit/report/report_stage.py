@@ -1,0 +1,122 @@
+"""The report of a run as its last stage, or of a finished run."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from culturekit.core import roles
+from culturekit.core.atomic import write_atomically
+from culturekit.core.errors import UsageError
+from culturekit.core.roles import Role
+from culturekit.core.run import RECIPE_RECORD, Run
+from culturekit.core.stage import Stage
+from culturekit.core.work import Outcome, Work
+from culturekit.kg.countries import file_of, use_countries_of_recipe
+from culturekit.report.run_folders import RunFolders
+from culturekit.report.sections import SectionPage, render_sections
+from culturekit.report.write import write_report
+from culturekit.trail.evidence import check_together
+
+CUBE = "cube"
+
+
+@dataclass(frozen=True, slots=True)
+class SectionReport:
+    """A report that is a page of sections.
+
+    Attributes:
+        kind: of the stage.
+        version: of the stage.
+        page_of: collects the page.
+        truths: roles whose scores come from knowing what images show, which holds of simulated worlds alone.
+    """
+
+    kind: str
+    version: int
+    page_of: Callable[[RunFolders], SectionPage]
+    truths: tuple[Role, ...]
+
+
+def report_stage(run: RunFolders) -> Stage:
+    """Write the report of a run."""
+    return Stage(
+        "report",
+        "report",
+        8,
+        lambda work: write_report(work, run),
+        {stage: run.root / stage for stage in run.stages},
+        {"models": list(run.models)},
+        packages=("jinja2", "pillow", "polars"),
+    )
+
+
+def sections_report_stage(run: RunFolders, report: SectionReport) -> Stage:
+    """Write the report of a run of another kind than `cube`: a page of sections."""
+
+    def write(work: Work) -> Outcome:
+        data = report.page_of(run)
+        page = render_sections(data).encode("utf-8")
+        write_atomically(work.out / "report.html", page)
+        return Outcome({"models": len(data.models), "sections": len(data.sections), "bytes": len(page)})
+
+    inputs = {stage: run.root / stage for stage in run.stages}
+    options = {"models": list(run.models)}
+    return Stage("report", report.kind, report.version, write, inputs, options, packages=("jinja2", "polars"))
+
+
+def add_sections_report(run: Run, report: SectionReport) -> None:
+    """Add a page of sections as the report of a run, which reads all stages before it."""
+    run.add(sections_report_stage(RunFolders(run.root, run.models, run.stages), report), roles.REPORT)
+
+
+def sections_headline(report: SectionReport) -> Callable[[Run], Iterable[str]]:
+    """Give what says in sentences what came of a run: what its page says first."""
+
+    def headline(run: Run) -> Iterable[str]:
+        return report.page_of(RunFolders(run.root, run.models, run.stages)).verdict if run.has(roles.REPORT) else ()
+
+    return headline
+
+
+class RecordedModel(msgspec.Struct):
+    """A model as the recipe record names it."""
+
+    name: str
+    backend: str = ""
+
+
+class RecordedRun(msgspec.Struct):
+    """The part of a recipe record that a report needs."""
+
+    stages: Sequence[str]
+    models: Sequence[RecordedModel] = ()
+    countries_file: str | None = None
+    recipe: str = CUBE
+
+
+def recorded(root: Path) -> RecordedRun:
+    """Read the record of a run's recipe."""
+    path = root / RECIPE_RECORD
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=RecordedRun)
+    except (FileNotFoundError, NotADirectoryError, msgspec.DecodeError) as error:
+        raise UsageError(
+            "not the folder of a run", where=str(root), expected=f"a folder with a {RECIPE_RECORD}"
+        ) from error
+
+
+def folders_of(root: Path) -> RunFolders:
+    """Read from a run's recipe record which models and which stages it has, all finished and made from one another."""
+    run = recorded(root)
+    if run.countries_file and file_of(Path(run.countries_file)).is_file():
+        use_countries_of_recipe(Path(run.countries_file))
+    if not run.models:
+        raise UsageError(
+            "this run evaluated no model, so there is nothing to report", where=str(root), expected="a run with models",
+            hint="A release is described by its card: `culturekit card build`.",
+        )  # fmt: skip
+    read = tuple(stage for stage in run.stages if stage != roles.REPORT.form)
+    check_together(root, read)
+    return RunFolders(root, tuple(model.name for model in run.models), read)

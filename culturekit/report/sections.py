@@ -1,0 +1,240 @@
+"""Pages of sections: cells, tables and sections as data, and scores looked up for them."""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+import polars as pl
+from markupsafe import Markup
+
+from culturekit.core import roles
+from culturekit.core.errors import IntegrityError
+from culturekit.core.roles import Role
+from culturekit.kg.countries import countries
+from culturekit.report.charts import drawing, fitting
+from culturekit.report.provenance import StageLine, every_caveat, stage_line
+from culturekit.report.run_folders import RunFolders, listed
+from culturekit.report.write import page_of
+from culturekit.version import VERSION
+
+SIDE, LEFT, TOP_EDGE, FOOT, MOST = 54, 220, 10, 150, 28
+
+
+def matrix_picture(names: Sequence[str], found: Mapping[tuple[str, str], float]) -> str:
+    """Draw correlations: filled where they rise together, ringed where one falls as the other rises."""
+    size = SIDE * len(names)
+    marks: list[str] = []
+    for row, a in enumerate(names):
+        middle = TOP_EDGE + SIDE * row + SIDE / 2
+        marks.append(f'<text x="{LEFT - 10}" y="{middle + 5:.0f}" text-anchor="end">{fitting(a, MOST)}</text>')
+        x, y = LEFT + SIDE * row + SIDE / 2, TOP_EDGE + size + 14
+        marks.append(
+            f'<text x="{x:.0f}" y="{y}" text-anchor="end" transform="rotate(-40 {x:.0f} {y})">{fitting(a, MOST)}</text>'
+        )
+        for column, b in enumerate(names):
+            marks += cell(LEFT + SIDE * column, TOP_EDGE + SIDE * row, 1.0 if a == b else found.get((a, b)))
+    title = "How the metrics follow each other; the table below has the numbers"
+    return drawing("matrix-title", title, (LEFT + size + 10, TOP_EDGE + size + FOOT), marks, kind="chart matrix")
+
+
+def cell(x: float, y: float, value: float | None) -> list[str]:
+    """Draw one correlation: a circle as large as it is strong, and its number."""
+    frame = f'<rect class="frame" x="{x}" y="{y}" width="{SIDE}" height="{SIDE}"/>'
+    if value is None or value != value:
+        return [frame]
+    radius = (SIDE / 2 - 3) * min(abs(value), 1.0)
+    kind = "mapped" if value >= 0 else "open"
+    text = f"{value:.2f}".replace("-", "\N{MINUS SIGN}")
+    return [
+        frame,
+        f'<circle class="{kind} tinted" cx="{x + SIDE / 2}" cy="{y + SIDE / 2}" r="{radius:.1f}"/>',
+        f'<text x="{x + SIDE / 2}" y="{y + SIDE / 2 + 5}" text-anchor="middle">{text}</text>',
+    ]
+
+
+DASH, NO_INTERVAL = "–", "no interval"
+
+MOST_COLUMNS = 9
+"""So many columns of scores fit beside the heads of rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One cell: what it says, what stands below in small, and its shade from 0 to 1."""
+
+    text: str
+    sub: str = ""
+    shade: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """One table; the first cell of each row is its head. `parts` are captions over some columns each."""
+
+    caption: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    parts: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A section: its anchor, heading and first sentence, its tables, and a picture where there is one."""
+
+    anchor: str
+    title: str
+    lead: str
+    grids: tuple[Grid, ...]
+    picture: str = ""
+
+    @property
+    def tables(self) -> tuple[Grid, ...]:
+        """The tables as they are shown."""
+        return tuple(map(explained, side_by_side(self.grids)))
+
+
+Where: TypeAlias = Mapping[str, str | None]
+
+Sources: TypeAlias = list[tuple[str, Where, pl.DataFrame]]
+"""Who says something, where that stands, and the scores."""
+
+
+def with_params(scores: pl.DataFrame, *names: str, **places: str) -> pl.DataFrame:
+    """Add what the parameters say of a score as columns, each by its name in them, or from its place."""
+    said = {name: name for name in names} | places
+    return scores.with_columns(
+        pl.col("params").str.json_path_match(f"$.{place}").alias(name) for name, place in said.items()
+    )
+
+
+def name_of(code: str) -> str:
+    """Name a country."""
+    return countries()[code].name if code in countries() else code
+
+
+def number(value: float | None, low: float | None = None, high: float | None = None, *, shaded: bool = False) -> Cell:
+    """Write a score with its interval."""
+    if value is None or math.isnan(value):
+        return Cell(DASH, "" if value is None else "not defined")
+    sub = "" if low is None or high is None or math.isnan(low) else f"{low:.2f} to {high:.2f}"
+    return Cell(minus(f"{value:.3f}"), minus(sub), min(max(value, 0.0), 1.0) if shaded else None)
+
+
+def minus(text: str) -> str:
+    """Write minus signs as such."""
+    return text.replace("-", "\N{MINUS SIGN}")
+
+
+def looked_up(table: pl.DataFrame | None, *, shaded: bool = False, **where: str | None) -> Cell:
+    """Look one score up; a dash where there is none. A value that has no interval says so."""
+    row = row_of(table, **where)
+    if row is None:
+        return Cell(DASH)
+    found = number(row["value"], row["ci_low"], row["ci_high"], shaded=shaded)
+    return found if found.sub else replace(found, sub=NO_INTERVAL)
+
+
+def row_of(table: pl.DataFrame | None, **where: str | None) -> dict[str, Any] | None:
+    """Look up the one row that meets all conditions."""
+    if table is None:
+        return None
+    for column, value in where.items():
+        table = table.filter(pl.col(column).eq_missing(pl.lit(value, pl.String)))
+    if table.height > 1:
+        raise IntegrityError(
+            f"{table.height} scores stand where the page shows one", where=str(where), expected="one of each kind",
+            found="; ".join(table["params"].head(2)),
+        )  # fmt: skip
+    return table.row(0, named=True) if table.height else None
+
+
+def grid(caption: str, heads: Iterable[str], rows: Iterable[tuple[str, Iterable[Cell]]]) -> Grid:
+    """Make a table of rows with their heads."""
+    return Grid(caption, tuple(heads), tuple((Cell(head), *cells) for head, cells in rows))
+
+
+def score_grid(
+    caption: str, first: str, columns: Iterable[tuple[str, Where]], rows: Sources, *, shaded: bool = False
+) -> Grid:  # fmt: skip
+    """Make a table of scores: each is looked up where its row and its column say."""
+    places = list(columns)
+    return grid(caption, (first, *(head for head, _ in places)), (
+        (head, [looked_up(table, shaded=shaded, **own_place, **place) for _, place in places])
+        for head, own_place, table in rows
+    ))  # fmt: skip
+
+
+def side_by_side(grids: Iterable[Grid]) -> Iterator[Grid]:
+    """Put neighbours with the same columns and heads of rows into one table, evenly, as many as fit."""
+    for (columns, _), group in groupby(grids, lambda each: (each.columns, [row[0] for row in each.rows])):
+        alike, own = list(group), len(columns) - 1
+        room = range(1, max(MOST_COLUMNS // max(own, 1), 1) + 1)
+        size = max(number for number in room if len(alike) % number == 0)
+        for start in range(0, len(alike), size):
+            yield beside(alike[start : start + size])
+
+
+def beside(alike: Sequence[Grid]) -> Grid:
+    """Make one table of some; one stays as it is."""
+    first, *others = alike
+    if not others:
+        return first
+    parts = tuple((each.caption, len(first.columns) - 1) for each in alike)
+    columns = (first.columns[0], *first.columns[1:] * len(alike))
+    rows = zip(*(each.rows for each in alike), strict=True)
+    return Grid("", columns, tuple((row[0][0], *(cell for part in row for cell in part[1:])) for row in rows), parts)
+
+
+def explained(shown: Grid) -> Grid:
+    """Say in the caption what a dash is, and where no value has an interval; where only some lack it, these say so."""
+    cells = [cell for row in shown.rows for cell in row[1:]]
+    scores = [cell for cell in cells if cell.text != DASH]
+    if scores and all(cell.sub == NO_INTERVAL for cell in scores):
+        rows = tuple((row[0], *(replace(cell, sub="") for cell in row[1:])) for row in shown.rows)
+        shown = replace(shown, caption=f"{shown.caption}, without intervals".removeprefix(", "), rows=rows)
+    if len(scores) == len(cells):
+        return shown
+    return replace(shown, caption=f"{shown.caption}; a dash: nothing to score".removeprefix("; "))
+
+
+@dataclass(frozen=True, slots=True)
+class SectionPage:
+    """Everything the page shows; `about` are countries, or a culture, and `stated` the folders with its scores."""
+
+    title: str
+    models: tuple[str, ...]
+    images: int
+    about: tuple[str, ...]
+    verdict: tuple[str, ...]
+    caveats: tuple[str, ...]
+    sections: tuple[Section, ...]
+    stages: tuple[StageLine, ...]
+    stated: tuple[str, ...]
+    versions: Mapping[str, str]
+
+
+def section_page(
+    run: RunFolders, title: str, about: Iterable[str], verdict: Iterable[str], caveats: Iterable[str],
+    sections: Iterable[Section | None], stated: tuple[str, ...], *, pictures: Sequence[Role] = (roles.IMAGES,),
+) -> SectionPage:  # fmt: skip
+    """Put together what a kind of run says, its own `caveats` after those of the stages, and what is said of each."""
+    images = sum(run.manifest(role, model).counts.get("images", 0) for role in pictures for model in run.models)
+    there, stages = tuple(filter(None, sections)), tuple(stage_line(run, name) for name in run.stages)
+    return SectionPage(
+        title, tuple(run.models), images, tuple(about), tuple(verdict), (*every_caveat(run), *caveats), there, stages,
+        stated, {"culturekit": VERSION},
+    )  # fmt: skip
+
+
+def render_sections(data: SectionPage, links: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Render the page: it has no script at all; `links` are the pages that models have in a site."""
+    pictures = {section.anchor: Markup(section.picture) for section in data.sections}
+    return page_of("sections.html", data=data, links=links, pictures=pictures)
+
+
+def ranked(who: str, first: Sequence[str]) -> str:
+    """Say who comes first, or between whom nothing is decided."""
+    return f"{who} {listed(first)} first{', whose intervals overlap' if len(first) > 1 else ''}"

@@ -1,0 +1,281 @@
+"""From annotations to agreement within each pool of people, how far pools lie apart, and how judge models do."""
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from pydantic import Field
+
+from culturekit.core.defaults import CONFIDENCE, RESAMPLES
+from culturekit.core.errors import NothingScored
+from culturekit.core.schemas import JUDGMENTS
+from culturekit.core.stage import Stage
+from culturekit.core.stage_command import Seed, Typed
+from culturekit.core.work import Work
+from culturekit.metrics.arguments import check_count
+from culturekit.metrics.statistics.chance_corrected import (
+    MOST_CHOICES,
+    Level,
+    agreeing_pairs,
+    cohen_kappa,
+    counts_of,
+    drawn_alpha,
+    drawn_cohen,
+    drawn_fleiss,
+    drawn_pairwise,
+    drawn_unanimous,
+    fleiss_kappa,
+    krippendorff_alpha,
+    pairwise_agreement,
+    unanimous_agreement,
+)
+from culturekit.metrics.statistics.correlations import FEWEST_CLUSTERS, Statistic, bootstrap
+from culturekit.metrics.statistics.intervals import Drawn, Interval
+from culturekit.metrics.statistics.pools import pool_divergence
+from culturekit.scores.compare import Found, correct_families
+from culturekit.scores.family import Confidence, Correction, Family, check_choices, described, family_stage, kept
+from culturekit.scores.form_answers import read_answers
+from culturekit.scores.image_collections import own_generator
+from culturekit.scores.inputs import Numbered, roles_of
+from culturekit.scores.rating_pools import PoolRatings, PoolsBy, judge_rows, pooled_ratings
+from culturekit.scores.score_rows import Row, Scored, scored, statistic_row, value_rows, with_reason
+
+PEOPLE = "people"
+"""What stands in the column model where nobody's pictures are scored, but the people who judged them."""
+
+FEW_ITEMS = f"fewer than {FEWEST_CLUSTERS} items with two answers, or no scatter"
+
+
+@dataclass(frozen=True, slots=True)
+class AgreementReads:
+    """Answers of people, and verdicts of judge models."""
+
+    annotations: Annotated[Path, Field(description="What people answered.")]
+    judgments: Annotated[
+        Numbered, Field(description="Verdicts of judge models to hold against people; repeatable.")
+    ] = Numbered()
+
+
+@dataclass(frozen=True, slots=True)
+class AgreementOptions:
+    """How agreement is computed; the seed is that of bootstraps and permutations."""
+
+    by: Annotated[
+        PoolsBy,
+        Field(description="What makes a pool: region, in-region or not, or the flag recruitment:NAME."),
+        Typed("pools"),
+    ] = "region"
+    level: Annotated[Level, Field(description="Of Krippendorff's alpha for ratings that are numbers.")] = "ordinal"
+    correction: Correction = "holm"
+    confidence: Confidence = CONFIDENCE
+    resamples: Annotated[int, Field(ge=99, description="Resamples of each bootstrap and permutation test.")] = RESAMPLES
+    seed: Seed = 0
+
+
+def agreement(given: AgreementReads, options: AgreementOptions, *, name: str = "scores") -> Stage:
+    """Score the agreement of annotators within each pool.
+
+    And the divergence between pools.
+    """
+
+    def score(_: Work) -> Scored:
+        verdicts = given.judgments.together(JUDGMENTS) if given.judgments else None
+        return score_agreement(read_answers(given.annotations), verdicts, options=options)
+
+    seeds = {"resampling": options.seed}
+    return family_stage(
+        "agreement", roles_of(given), kept(options, but=("seed",)), score, seeds=seeds, version=4, name=name
+    )
+
+
+AGREEMENT = Family(
+    agreement,
+    metrics=described(
+        "cohen_kappa fleiss_kappa judge_agreement judge_bias krippendorff_alpha "
+        "pairwise_agreement pool_correlation pool_difference unanimous_agreement"
+    ),
+    example="--annotations annotations/annotations.parquet --out agreement",
+)
+
+
+def score_agreement(
+    annotations: pl.DataFrame, judgments: pl.DataFrame | None = None, *, options: AgreementOptions
+) -> Scored:
+    """Score agreement per scheme, criterion and pool, and the divergence of every two pools.
+
+    Args:
+        annotations: conforms to ANNOTATIONS.
+        judgments: conforms to JUDGMENTS; a judge is held against people where its task is their scheme and its
+            item their criterion.
+        options: what makes a pool, and how to compute.
+
+    Returns:
+        Rows of the metrics krippendorff_alpha, fleiss_kappa, cohen_kappa (of two annotators), pairwise_agreement,
+        unanimous_agreement, pool_difference, pool_correlation, judge_bias and judge_agreement. As values, the
+        pairwise agreement on each item and the difference of two pools on each.
+
+    Raises:
+        UsageError: a table does not conform, an option breaks its rule, or nobody answered.
+    """
+    check_choices(options)
+    check_count("resamples", options.resamples)
+    left_out: Counter[str] = Counter()
+    pools, left_out["neither_value_nor_choice"] = pooled_ratings(annotations, by=options.by, left_out=left_out)
+    if not pools:
+        raise NothingScored(
+            "nobody answered anything", expected="annotations with values or choices", found="none"
+        ).counting(left_out)
+    rows = [row for pool in pools for row in agreement_rows(pool, options)]
+    divergence, differences = divergences(pools, options, left_out)
+    if judgments is not None:
+        of_judges, unmatched = judge_rows(judgments, pools, seed=options.seed, resamples=options.resamples,
+                                          confidence=options.confidence, by=options.by)  # fmt: skip
+        rows += of_judges
+        left_out["judgment_without_people"] = unmatched
+    values = [item_agreements(pool, options) for pool in pools]
+    return scored([*rows, *divergence], [*values, *differences], left_out=left_out)
+
+
+def agreement_rows(pool: PoolRatings, options: AgreementOptions) -> Iterator[Row]:
+    """Make the rows of one pool on one criterion."""
+    table = pool.table()
+    table = table[:, np.isfinite(table).sum(axis=0) > 1]
+    answers = pool.answers
+    about = {"annotators": answers["annotator"].n_unique(), "answers": answers.height}
+    level: Level = options.level if pool.numeric else "nominal"
+    drawn = drawn_statistics(table, level)
+    for metric, statistic in statistics_of(level).items():
+        extra = {**about, "level": level} if metric == "krippendorff_alpha" else about
+        answer = over_items(table, statistic, drawn.get(metric), pool, metric, options)
+        params = with_reason({**named(pool, options), **extra}, answer, FEW_ITEMS)
+        yield statistic_row(metric, model=PEOPLE, benchmark=pool.scheme, answer=answer, params=params, group=pool.pool)
+    pairs = pool.of_annotators()
+    if pairs is not None:
+        many = drawn_cohen(pairs) if len(np.unique(pairs)) <= MOST_CHOICES else None
+        answer = over_items(pairs, cohen_of, many, pool, "cohen", options)
+        params = with_reason({**named(pool, options), **about}, answer, FEW_ITEMS)
+        place = {"model": PEOPLE, "benchmark": pool.scheme, "group": pool.pool}
+        yield statistic_row("cohen_kappa", answer=answer, params=params, **place)
+
+
+def statistics_of(level: Level) -> dict[str, Statistic]:
+    """Name the statistics of a table of answers, (most answers, n_items)."""
+    return {
+        "krippendorff_alpha": lambda table: krippendorff_alpha(table, level=level),
+        "fleiss_kappa": lambda table: fleiss_kappa(counts_of(table)),
+        "pairwise_agreement": lambda table: pairwise_agreement(counts_of(table)),
+        "unanimous_agreement": lambda table: unanimous_agreement(counts_of(table)),
+    }
+
+
+def cohen_of(pairs: NDArray[np.float64]) -> float:
+    """Compute Cohen's kappa of the answers of two annotators, (2, n_items)."""
+    return cohen_kappa(pairs[0].tolist(), pairs[1].tolist())
+
+
+def drawn_statistics(table: NDArray[np.float64], level: Level) -> dict[str, Drawn]:
+    """Name the same statistics of many draws of items at once; alpha of numbers where these are few enough."""
+    choices = np.unique(table[np.isfinite(table)])
+    if len(choices) == 0:
+        return {}
+    counts = counts_of(table).astype(np.float64)
+    square = level == "nominal" or len(choices) <= MOST_CHOICES
+    return {
+        **({"krippendorff_alpha": drawn_alpha(counts, choices, level=level)} if square else {}),
+        "fleiss_kappa": drawn_fleiss(counts),
+        "pairwise_agreement": drawn_pairwise(counts),
+        "unanimous_agreement": drawn_unanimous(counts),
+    }
+
+
+def over_items(
+    table: NDArray[np.float64],
+    statistic: Statistic,
+    drawn: Drawn | None,
+    pool: PoolRatings,
+    metric: str,
+    options: AgreementOptions,
+) -> Interval:
+    """Compute a statistic of all items, and its limits by drawing items again."""
+    items = table.shape[1]
+    if items < FEWEST_CLUSTERS:
+        value = statistic(table) if items else math.nan
+        return Interval(value, math.nan, math.nan, items, "population")
+    return bootstrap(
+        np.arange(items),
+        statistic=lambda chosen: statistic(table[:, chosen.astype(np.int64)]),
+        confidence=options.confidence,
+        resamples=options.resamples,
+        rng=own_generator(options.seed, metric, pool.scheme, pool.criterion, pool.pool),
+        drawn=lambda _: drawn,
+    )
+
+
+def named(pool: PoolRatings, options: AgreementOptions) -> dict[str, object]:
+    """Say in params whose answers to what these are."""
+    return {"scheme": pool.scheme, "criterion": pool.criterion, "pool": pool.pool, "pools_by": options.by}
+
+
+def item_agreements(pool: PoolRatings, options: AgreementOptions) -> pl.DataFrame:
+    """Give the pairwise agreement on each item, as values."""
+    shares = agreeing_pairs(counts_of(pool.table()).astype(np.float64))
+    place = {"metric": "pairwise_agreement", "model": PEOPLE, "benchmark": pool.scheme, "group": pool.pool}
+    values = pl.DataFrame({"item": sorted(pool.answers["item_id"].unique()), "value": shares})
+    return value_rows(place, named(pool, options), values)
+
+
+def divergences(
+    pools: Sequence[PoolRatings], options: AgreementOptions, left_out: Counter[str]
+) -> tuple[list[Row], list[pl.DataFrame]]:
+    """Compare every two pools on every criterion: rows, and the difference on each item as values.
+
+    Choice by choice, where these are categories; names, such as those of two pictures of an item, are none.
+    """
+    found: list[Found] = []
+    rows: list[Row] = []
+    values: list[pl.DataFrame] = []
+    for first, second in itertools.combinations(pools, 2):
+        if (first.scheme, first.criterion) != (second.scheme, second.criterion):
+            continue
+        choices = [None] if first.numeric else sorted({*first.answers["choice"], *second.answers["choice"]})
+        if len(choices) > MOST_CHOICES:
+            left_out["pools_compared_by_no_choice_of_too_many"] += 1
+            continue
+        for choice in choices:
+            means = first.item_means(choice), second.item_means(choice)
+            if not means[0].keys() & means[1].keys():
+                continue
+            pair = f"{first.pool} - {second.pool}"
+            where = {"model": PEOPLE, "benchmark": first.scheme}
+            place: dict[str, Any] = {**where, "concept": None, "country": None, "group": pair}
+            about: dict[str, object] = {"scheme": first.scheme, "criterion": first.criterion}
+            of_pools = {"a": first.pool, "b": second.pool, "pools_by": options.by}
+            params = about | of_pools | ({} if choice is None else {"choice": choice})
+            answer = pool_divergence(
+                *means,
+                confidence=options.confidence,
+                resamples=options.resamples,
+                rng=own_generator(options.seed, first.scheme, first.criterion, pair, choice),
+            )
+            values.append(item_differences(place, params, *means))
+            params["left_out"] = answer.difference.left_out
+            found.append(Found((first.scheme,), place, params, answer.difference))
+            follows = with_reason({**params, "method": "spearman"}, answer.correlation, FEW_ITEMS)
+            rows.append(statistic_row("pool_correlation", answer=answer.correlation, params=follows, **place))
+    return [*rows, *correct_families("pool_difference", found, options.correction, "a single common item")], values
+
+
+def item_differences(
+    place: dict[str, Any], params: dict[str, object], first: dict[str, float], second: dict[str, float]
+) -> pl.DataFrame:
+    """Give the difference of two pools on each common item, as values."""
+    common = sorted(first.keys() & second.keys())
+    values = pl.DataFrame({"item": common, "value": [first[item] - second[item] for item in common]})
+    return value_rows({"metric": "pool_difference", **place}, params, values)

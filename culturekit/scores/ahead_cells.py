@@ -1,0 +1,454 @@
+"""Images compared with the references of their prompts, and what images of a prompt cover together."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from culturekit.core.choices import ANSWERED
+from culturekit.core.errors import UsageError
+from culturekit.core.schemas import DESCRIPTOR_MATCHES, DESCRIPTORS, EXAGGERATIONS, IMAGES, JUDGMENTS, PROMPTS
+from culturekit.metrics.ahead.descriptor_scores import Reduce, evenness, exaggeration, gain, mean_of
+from culturekit.metrics.ahead.matching import (
+    DIMENSIONS,
+    NOT_EXTRACTED,
+    BestMatches,
+    PhraseLists,
+    best_matches,
+    dimension_name,
+    normalise_phrase,
+)
+from culturekit.scores.image_collections import checked
+
+# The tables that AHEaD reads: which images are scored, what was said of them, and what should have been.
+
+EXTRACT, STEREOTYPE = "extract", "stereotype"
+"""The tasks of the judgments: descriptors that a model extracted, scores of stereotype candidates."""
+
+PER_IMAGE = {"image_id": pl.String(), "exag": pl.Float64()}
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """Images with what was said of them and what should have been, phrases normalised and each once.
+
+    Attributes:
+        images: image_id, model, prompt_id, repeat, country: those that are scored.
+        references: prompt_id, dimension, phrase: of the prompts of these images, in dimensions that the extractor has.
+        predictions: image_id, dimension, phrase: in dimensions in which the image's prompt has references.
+        judge: the model that described the images.
+        left_out: what is not scored, counted by reason.
+    """
+
+    images: pl.DataFrame
+    references: pl.DataFrame
+    predictions: pl.DataFrame
+    judge: str
+    left_out: Counter[str]
+
+
+def pictured(images: pl.DataFrame, prompts: pl.DataFrame, left_out: Counter[str]) -> pl.DataFrame:
+    """Give the images that were made, with model, prompt, repeat and country."""
+    table, asked = checked(images, IMAGES), checked(prompts, PROMPTS)
+    made = table.filter(status="ok")
+    left_out["images not made"] += table.height - made.height
+    known = made.select("image_id", "model", "prompt_id", "repeat").join(
+        asked.select("prompt_id", "country"), on="prompt_id", how="inner"
+    )
+    left_out["images of no known prompt"] += made.height - known.height
+    if known.is_empty():
+        raise UsageError(
+            "there is no image to score",
+            expected="images that were made (status ok), of prompts in the table of prompts",
+            found=f"{made.height:,} made of {table.height:,}, {asked.height:,} prompts such as "
+            f"{asked['prompt_id'][0] if asked.height else 'none'!r}",
+        )
+    return known.sort("image_id")
+
+
+def judged(judgments: pl.DataFrame, task: str) -> tuple[pl.DataFrame, str]:
+    """Give the judgments of one task, with the only judge that made them."""
+    rows = checked(judgments, JUDGMENTS).filter(task=task)
+    judges = rows["judge"].unique().sort().to_list()
+    if len(judges) != 1:
+        raise UsageError(
+            f"the judgments of the task {task!r} must come from one judge",
+            expected="one judge",
+            found=", ".join(judges) or f"no judgment of that task among {judgments.height}",
+            hint="Score the judgments of each judge on their own." if judges else "",
+        )
+    return rows, str(judges[0])
+
+
+def described_images(
+    images: pl.DataFrame,
+    descriptors: pl.DataFrame,
+    extracted: pl.DataFrame,
+    *,
+    has: tuple[str, ...] | None,
+    left_out: Counter[str],
+) -> Described:
+    """Put together what was said of images and what should have been.
+
+    Args:
+        images: as `pictured` gives them.
+        descriptors: conforms to DESCRIPTORS: what a picture of each prompt should show.
+        extracted: conforms to JUDGMENTS; of the task `extract` one row per image and token: `item` is the token. An
+            empty item says that nothing was found in the dimension. An outcome other than `ok` and
+            `repaired` says that the extractor did not answer: the image is not scored, because its silence
+            means nothing.
+        has: the dimensions that the extractor has; without it the five published ones and whichever else
+            occurs among the judgments.
+        left_out: counts to add to.
+    """
+    rows, judge = judged(extracted, EXTRACT)
+    failed = rows.filter(~pl.col("outcome").is_in(ANSWERED))["image_id"].unique()
+    told = images.filter(pl.col("image_id").is_in(rows["image_id"].implode()))
+    answered = told.filter(~pl.col("image_id").is_in(failed.implode()))
+    left_out["images not described"] += images.height - told.height
+    left_out["images the extractor failed on"] += told.height - answered.height
+    said = phrases_said(rows.join(answered, on="image_id", how="semi"))
+    references = phrases_asked(descriptors, answered)
+    seen = {*DIMENSIONS, *said["dimension"]} if has is None else {dimension_name(name) for name in has}
+    check_dimensions(references, said, seen, stated=has is not None)
+    references = without_unseen(references, seen, left_out)
+    scored = answered.join(references, on="prompt_id", how="semi").sort("image_id")
+    left_out["images of prompts without descriptors"] += answered.height - scored.height
+    placed = said.join(scored.select("image_id", "prompt_id"), on="image_id", how="inner")
+    compared = placed.join(references, on=["prompt_id", "dimension"], how="semi")
+    left_out["predictions in a dimension without references"] += placed.height - compared.height
+    predictions = compared.select("image_id", "dimension", "phrase").sort("image_id", "dimension", "phrase")
+    return Described(scored, references, predictions, judge, left_out)
+
+
+def phrases_said(rows: pl.DataFrame) -> pl.DataFrame:
+    """Give image_id, dimension and normalised phrase of extracted tokens, each once."""
+    tokens = rows.filter(pl.col("item") != "")
+    if tokens["dimension"].null_count():
+        raise UsageError(
+            "an extracted descriptor has no dimension",
+            where=f"image {tokens.filter(pl.col('dimension').is_null())['image_id'][0]!r}",
+            expected="a dimension: descriptors are compared within one",
+        )
+    return normalised(named(tokens.select("image_id", "dimension", "item")), "item").unique()
+
+
+def phrases_asked(descriptors: pl.DataFrame, images: pl.DataFrame) -> pl.DataFrame:
+    """Give prompt_id, dimension and normalised phrase of the references of some images' prompts, each once."""
+    asked = checked(descriptors, DESCRIPTORS).join(images, on="prompt_id", how="semi")
+    return normalised(named(asked.select("prompt_id", "dimension", "token")), "token").unique()
+
+
+def check_dimensions(references: pl.DataFrame, said: pl.DataFrame, seen: Set[str], *, stated: bool) -> None:
+    """Refuse references and predictions that do not speak of the same dimensions: one side would be lost unnoticed."""
+    asked = set(references["dimension"])
+    unasked = sorted((set(said["dimension"]) & seen) - asked) if asked else []
+    unseen = [] if stated else sorted(asked - seen - NOT_EXTRACTED)
+    if not unasked and not unseen:
+        return
+    lost = [f"{name} was extracted and has no reference in any prompt" for name in unasked]
+    lost += [f"{name} has references and was not extracted" for name in unseen]
+    raise UsageError(
+        "ALIGN and HAL would leave a dimension out",
+        expected="descriptors and judgments of the same dimensions (`setting` is a name of background)",
+        found="; ".join(lost),
+        hint="Rename the dimension, add its descriptors, or leave its judgments away.",
+    )
+
+
+def without_unseen(references: pl.DataFrame, seen: Set[str], left_out: Counter[str]) -> pl.DataFrame:
+    """Leave out and count the references in dimensions that the extractor does not have, such as `people`."""
+    unseen = references.filter(~pl.col("dimension").is_in(seen))
+    for dimension, count in unseen.group_by("dimension").len().sort("dimension").iter_rows():
+        left_out[f"references the extractor cannot see: {dimension}"] += count
+    return references.filter(pl.col("dimension").is_in(seen)).sort("prompt_id", "dimension", "phrase")
+
+
+def named(frame: pl.DataFrame) -> pl.DataFrame:
+    """Give each dimension its one name."""
+    names = {written: dimension_name(written) for written in frame["dimension"].unique()}
+    return frame.with_columns(pl.col("dimension").replace_strict(names, return_dtype=pl.String))
+
+
+def normalised(frame: pl.DataFrame, column: str) -> pl.DataFrame:
+    """Replace a column of texts by their phrases; texts of white space alone are nothing."""
+    texts = frame[column].unique().to_list()
+    forms: Mapping[str, str] = {text: normalise_phrase(text) for text in texts}
+    phrases = frame[column].replace_strict(forms, return_dtype=pl.String)
+    return frame.drop(column).with_columns(phrase=phrases).filter(pl.col("phrase") != "")
+
+
+@dataclass(frozen=True, slots=True)
+class Excess:
+    """How much images exaggerate.
+
+    Attributes:
+        per_image: image_id, exag.
+        per_candidate: conforms to EXAGGERATIONS.
+        scorer: who scored.
+    """
+
+    per_image: pl.DataFrame
+    per_candidate: pl.DataFrame
+    scorer: str
+
+
+def excess_of_images(
+    images: pl.DataFrame, judgments: pl.DataFrame, *, real: str, reduce: Reduce, left_out: Counter[str]
+) -> Excess:
+    """Compare the scores of stereotype candidates with those of real images of the same country.
+
+    Args:
+        images: image_id, model, country, as `pictured` gives them, the real ones among them.
+        judgments: conforms to JUDGMENTS; of the task `stereotype` one row per image and candidate: `item` is the
+            candidate, `value` its image-text score.
+        real: the model under whose name the real images stand.
+        reduce: the mean over candidates, or the worst.
+        left_out: counts to add to.
+    """
+    rows, scorer = judged(judgments, STEREOTYPE)
+    placed_images = images.filter(pl.col("country").is_not_null()).select("image_id", "model", "country")
+    asked = placed_images.join(rows, on="image_id", how="semi")
+    left_out["images not asked about stereotypes"] += placed_images.height - asked.height
+    usable = rows.filter(pl.col("outcome").is_in(ANSWERED), pl.col("value").is_finite()).select(
+        "image_id", "item", "value"
+    )
+    placed = normalised(usable, "item").join(asked, on="image_id")
+    silent = asked.join(placed, on="image_id", how="anti")
+    scores = placed.group_by("model", "country", "image_id", "phrase").agg(pl.col("value").sort().mean())
+    usual = (
+        scores.filter(model=real)
+        .group_by("country", "phrase")
+        .agg(real_mean=pl.col("value").sort().mean())
+        .sort("country", "phrase")
+    )
+    if usual.is_empty():
+        raise UsageError(
+            f"no stereotype score of a real image: exaggeration is measured against images of the model {real!r}",
+            found=f"models {', '.join(scores['model'].unique().sort())}"
+            if scores.height
+            else f"{rows.height:,} scores of other images",
+        )
+    made = scores.filter(pl.col("model") != real)
+    compared = made.join(usual, on=["country", "phrase"], how="inner")
+    left_out["stereotype scores without real images to compare"] += made.height - compared.height
+    per_image = list(complete_images(compared, usual, reduce))
+    answer = pl.concat(per_image) if per_image else pl.DataFrame(schema=PER_IMAGE)
+    incomplete = made["image_id"].n_unique() - answer.height
+    left_out["images without a score of every stereotype"] += silent.height + incomplete
+    return Excess(answer, per_candidate(compared.join(answer, on="image_id", how="semi")), scorer)
+
+
+def complete_images(compared: pl.DataFrame, usual: pl.DataFrame, reduce: Reduce) -> Iterator[pl.DataFrame]:
+    """Give `exag` of the images that have a score of every candidate of their country, country by country."""
+    for candidates in usual.partition_by("country", maintain_order=True):
+        scores = compared.filter(country=candidates["country"][0])
+        full = scores.filter(pl.len().over("image_id") == candidates.height).sort("image_id", "phrase")
+        matrix = full["value"].to_numpy().reshape(-1, candidates.height)
+        names = full["image_id"].unique(maintain_order=True)
+        excess = exaggeration(matrix, candidates["real_mean"].to_numpy(), reduce=reduce)
+        yield pl.DataFrame({"image_id": names, "exag": excess}, schema=PER_IMAGE)
+
+
+def per_candidate(scores: pl.DataFrame) -> pl.DataFrame:
+    """Average the excess over the images of a model and country, candidate by candidate."""
+    excess = (pl.col("value") - pl.col("real_mean")).clip(lower_bound=0.0).sort().mean()
+    table = scores.group_by("model", "country", token=pl.col("phrase")).agg(
+        images=pl.len().cast(pl.UInt64), real_mean=pl.col("real_mean").first(), excess=excess
+    )
+    return table.select(list(EXAGGERATIONS.schema)).sort(EXAGGERATIONS.key)
+
+
+SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """Every image in every dimension of its prompt.
+
+    Attributes:
+        frame: model, prompt_id, dimension, image_id, n_ref, n_pred: one row per cell, in that order.
+        references: prompt_id, dimension, phrase: in the order of the references of a cell.
+        predictions: cell, phrase: cell by cell.
+        best: the best similarities of the cells.
+    """
+
+    frame: pl.DataFrame
+    references: pl.DataFrame
+    predictions: pl.DataFrame
+    best: BestMatches
+
+    def counted(self, tau: float) -> pl.DataFrame:
+        """Add `covered`, how many references each cell shows, and `wrong`, how many predictions nothing asks for."""
+        below = self.best.of_prediction < tau
+        cells = self.predictions["cell"].to_numpy()
+        wrong = np.bincount(cells[below], minlength=self.frame.height)
+        return self.frame.with_columns(covered=pl.Series(self.best.covered(tau)), wrong=pl.Series(wrong))
+
+    def best_of(self, images: pl.DataFrame) -> NDArray[np.float64]:
+        """Give the best similarity of each reference to each of some images, where anything was said of them."""
+        chosen = self.frame["image_id"].is_in(images["image_id"].implode()).to_numpy()
+        values = self.best.of_reference[np.repeat(chosen, self.frame["n_ref"].to_numpy())]
+        return np.asarray(values[np.isfinite(values)])
+
+
+def compare_images(found: Described, vectors: NDArray[np.floating], ids: Sequence[str]) -> Cells:
+    """Compare the images with the references of their prompts.
+
+    Args:
+        found: what was said of images, and what should have been.
+        vectors: one per phrase, (n, dim), in rows that `ids` names.
+        ids: the phrases themselves; they are normalised like the tokens.
+
+    Raises:
+        UsageError: a phrase has no vector.
+    """
+    phrases = pl.concat([found.references["phrase"], found.predictions["phrase"]]).unique().sort().to_list()
+    known = np.asarray(vectors[places_of_phrases(phrases, ids, vectors=len(vectors))])
+    check_directions(known, phrases)
+    rows = {phrase: row for row, phrase in enumerate(phrases)}
+    groups = found.references.group_by("prompt_id", "dimension", maintain_order=True).agg(n_ref=pl.len())
+    groups = groups.with_row_index("group")
+    frame = (
+        found.images.select("image_id", "model", "prompt_id")
+        .join(groups, on="prompt_id", how="inner")
+        .sort("model", "prompt_id", "dimension", "image_id")
+        .with_row_index("cell")
+    )
+    predictions = (
+        found.predictions.join(frame.select("image_id", "dimension", "cell"), on=["image_id", "dimension"], how="inner")
+        .select("cell", "phrase")
+        .sort("cell", "phrase")
+    )
+    n_pred = np.bincount(predictions["cell"].to_numpy(), minlength=frame.height)
+    best = best_matches(
+        known,
+        references=lists(found.references["phrase"], groups["n_ref"].to_numpy(), rows),
+        predictions=lists(predictions["phrase"], n_pred, rows),
+        groups=frame["group"].to_numpy().astype(np.int64),
+    )
+    frame = frame.with_columns(n_pred=pl.Series(n_pred)).drop("cell", "group")
+    return Cells(
+        frame.select("model", "prompt_id", "dimension", "image_id", pl.col("n_ref").cast(pl.Int64), "n_pred"),
+        found.references,
+        predictions,
+        best,
+    )
+
+
+def places_of_phrases(phrases: Sequence[str], ids: Sequence[str], *, vectors: int) -> list[int]:
+    """Find the vector of each phrase: an id that is the phrase letter by letter, or else the first that becomes it."""
+    if len(ids) != vectors:
+        raise UsageError("vectors and ids do not belong together", found=f"{vectors} vectors, {len(ids)} ids")
+    forms = {name: normalise_phrase(name) for name in ids}
+    ranked = sorted(range(len(ids)), key=lambda row: (forms[ids[row]] != ids[row], ids[row]))
+    rows = {forms[ids[row]]: row for row in reversed(ranked)}
+    missing = [phrase for phrase in phrases if phrase not in rows]
+    if missing:
+        raise UsageError(
+            f"{len(missing)} of {len(phrases)} phrases have no vector",
+            found=", ".join(map(repr, missing[:SHOWN])) + (", ..." if len(missing) > SHOWN else ""),
+            hint="Encode them with the encoder of the others and add them to the folder of vectors; "
+            "the id of a vector is the phrase itself.",
+        )
+    return [rows[phrase] for phrase in phrases]
+
+
+def check_directions(vectors: NDArray[np.floating], phrases: Sequence[str]) -> None:
+    """Refuse a vector that has no direction, naming its phrase."""
+    bad = np.flatnonzero(~(np.isfinite(vectors).all(axis=1) & vectors.any(axis=1)))
+    if len(bad):
+        raise UsageError(
+            "a vector must be finite and not all zero: it has no direction",
+            where=f"the phrase {phrases[bad[0]]!r}",
+            hint="Encode it again.",
+        )
+
+
+def lists(phrases: pl.Series, lengths: NDArray[np.int64], rows: Mapping[str, int]) -> PhraseLists:
+    """Put phrases, list by list, into flat arrays of rows."""
+    numbers = phrases.replace_strict(rows, return_dtype=pl.Int64).to_numpy() if len(phrases) else np.empty(0, np.int64)
+    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    return PhraseLists(numbers.astype(np.int64), starts)
+
+
+@dataclass(frozen=True, slots=True)
+class ImageSet:
+    """The images of one model and prompt in one dimension; `best` is float64, (n_images, n_ref)."""
+
+    model: str
+    prompt_id: str
+    dimension: str
+    best: NDArray[np.float64]
+
+
+def image_sets(cells: Cells) -> Iterator[ImageSet]:
+    """Part the cells by model, prompt and dimension; they stand in that order, so each part is one block."""
+    sets = cells.frame.group_by("model", "prompt_id", "dimension", maintain_order=True).agg(
+        pl.len(), pl.col("n_ref").first()
+    )
+    start = 0
+    for model, prompt_id, dimension, images, n_ref in sets.iter_rows():
+        block = cells.best.of_reference[start : start + images * n_ref].reshape(images, n_ref)
+        start += images * n_ref
+        yield ImageSet(model, prompt_id, dimension, block)
+
+
+def variety_of_prompts(cells: Cells, tau: float) -> pl.DataFrame:
+    """Give model, prompt_id, images, ddiv and sdiv of every prompt; NaN where there are fewer than two images."""
+    rows: dict[tuple[str, str], list[tuple[int, float, float]]] = {}
+    for images in image_sets(cells):
+        n, counts = len(images.best), (images.best >= tau).sum(axis=0)
+        rows.setdefault((images.model, images.prompt_id), []).append((n, evenness(counts), gain(counts, images=n)))
+    answer = [
+        (*key, found[0][0], *(mean_of([row[score] for row in found], images=found[0][0]) for score in (1, 2)))
+        for key, found in rows.items()
+    ]
+    schema = {"model": pl.String, "prompt_id": pl.String, "images": pl.Int64, "ddiv": pl.Float64, "sdiv": pl.Float64}
+    return pl.DataFrame(answer, schema=schema, orient="row")
+
+
+def descriptor_matches(cells: Cells, tau: float) -> pl.DataFrame:
+    """Say of every descriptor how well it was met; conforms to DESCRIPTOR_MATCHES."""
+    parts = [references_met(cells, tau), predictions_met(cells, tau)]
+    return pl.concat(parts).sort(DESCRIPTOR_MATCHES.key)
+
+
+def references_met(cells: Cells, tau: float) -> pl.DataFrame:
+    """Say of every reference which share of images shows it, and how similar what they show is on average."""
+    phrases = {
+        (prompt_id, dimension): names
+        for prompt_id, dimension, names in cells.references.group_by("prompt_id", "dimension", maintain_order=True)
+        .agg("phrase")
+        .iter_rows()
+    }
+    columns: dict[str, list[Any]] = {name: [] for name in DESCRIPTOR_MATCHES.schema}
+    for images in image_sets(cells):
+        n, k = images.best.shape
+        said = images.best[np.isfinite(images.best).all(axis=1)]
+        columns["model"] += [images.model] * k
+        columns["prompt_id"] += [images.prompt_id] * k
+        columns["dimension"] += [images.dimension] * k
+        columns["side"] += ["reference"] * k
+        columns["token"] += phrases[images.prompt_id, images.dimension]
+        columns["images"] += [n] * k
+        columns["covered"] += ((images.best >= tau).sum(axis=0) / n).tolist()
+        columns["similarity"] += said.mean(axis=0).tolist() if len(said) else [None] * k
+    return pl.DataFrame(columns, schema=DESCRIPTOR_MATCHES.schema)
+
+
+def predictions_met(cells: Cells, tau: float) -> pl.DataFrame:
+    """Say of every predicted phrase how many images have it, and whether a reference asks for it."""
+    places = cells.frame.select("model", "prompt_id", "dimension").with_row_index("cell")
+    found = cells.predictions.with_columns(similarity=pl.Series(cells.best.of_prediction))
+    table = (
+        found.join(places, on="cell")
+        .group_by("model", "prompt_id", "dimension", token=pl.col("phrase"))
+        .agg(images=pl.len().cast(pl.UInt64), similarity=pl.col("similarity").first())
+        .with_columns(side=pl.lit("predicted"), covered=(pl.col("similarity") >= tau).cast(pl.Float64))
+    )
+    return table.select(list(DESCRIPTOR_MATCHES.schema))

@@ -1,0 +1,236 @@
+"""What an audit says by itself: how often the mapping is right, how much shows nothing, and which countries are shown.
+
+Every audited image was drawn with the same chance within its model and concept, so shares of them, weighed by the
+images of each concept, are shares of all images.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from pydantic import Field
+
+from culturekit.core.defaults import CONFIDENCE
+from culturekit.core.errors import UsageError
+from culturekit.core.schemas import AUDIT_SAMPLE, MATCHES
+from culturekit.core.stage import Stage
+from culturekit.core.stage_command import Seed, Typed
+from culturekit.core.tables import table_outcome
+from culturekit.core.work import Outcome, Work
+from culturekit.metrics.corrected.audit_gates import Design, audited_answers, marks_of
+from culturekit.metrics.corrected.audit_sampling import Per, audit_sample
+from culturekit.metrics.corrected.audited_counts import AuditedShare, audited_rate, audited_share
+from culturekit.metrics.diversity.kernel_diversity import Weights
+from culturekit.metrics.statistics.intervals import Interval
+from culturekit.scores.corrected import answers_about_others, checked_answers
+from culturekit.scores.family import Confidence, Family, described, family_stage, kept
+from culturekit.scores.form_answers import Refusals
+from culturekit.scores.inputs import Files, roles_of, tables_of_matches
+from culturekit.scores.qvs import ONCE, answers_of, samples_of
+from culturekit.scores.score_rows import Row, Scored, scored, statistic_row
+
+LEVELS: Mapping[str, tuple[str, Weights]] = {
+    "continent": ("continent", (1.0, 0.0, 0.0)),
+    "country": ("country", (0.0, 1.0, 0.0)),
+    "artifact": ("artifact_id", (0.0, 0.0, 1.0)),
+}
+"""Each level with the column that names it, and the kernel whose rules the audit of it keeps."""
+
+REFUSED = "levels of models and concepts without a figure: "
+"""How the reasons begin for which an audit says nothing of a level."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditedReads:
+    """What images were mapped to, and what people say that some of them show."""
+
+    matches: Annotated[Files, Field(description="Table that `index map` wrote."), ONCE]
+    audits: Annotated[Files, Field(description="What people say that some of the images show."), ONCE]
+    sample: Annotated[
+        Files, Field(description="What `score audit-sample` drew: answers about other images are then refused.")
+    ] = Files()
+
+
+@dataclass(frozen=True, slots=True)
+class AuditedOptions:
+    """Whose answers count, how the images were chosen, how sure intervals are, and under which name scores stand."""
+
+    pool: Annotated[str | None, Field(description="Whose answers count, when several pools answered.")] = None
+    design: Annotated[
+        Design, Field(description="Audited images were drawn evenly, which is checked; unknown takes others.")
+    ] = "drawn"
+    confidence: Confidence = CONFIDENCE
+    benchmark: str = "cube"
+
+
+def audited(given: AuditedReads, options: AuditedOptions, *, name: str = "audited") -> Stage:
+    """Say how often the mapping is right, by people.
+
+    What share of images shows no culture, and what share shows each country.
+    """
+
+    def score(_: Work) -> Scored:
+        return score_audited(matches_of(given), answers_of(given.audits), samples_of(given.sample), options=options)
+
+    return family_stage("audited", roles_of(given), kept(options), score, version=5, name=name)
+
+
+AUDITED = Family(
+    audited,
+    metrics=described("mapping_accuracy share_without_culture shown_share"),
+    example="--matches matches/matches.parquet --audits audits.parquet --out audited",
+)
+
+
+def matches_of(given: AuditedReads) -> pl.DataFrame:
+    """Read all matches."""
+    return pl.concat(tables_of_matches(given.matches.places))
+
+
+def score_audited(
+    matches: pl.DataFrame,
+    audits: pl.DataFrame,
+    sample: pl.DataFrame | None = None,
+    *,
+    options: AuditedOptions = AuditedOptions(),
+) -> Scored:
+    """Score what people saw: by model and concept, and over all concepts of a model.
+
+    Args:
+        matches: conforms to MATCHES; only the nearest match of an image counts.
+        audits: conforms to AUDITS; of several answers about an image each counts its part.
+        sample: conforms to AUDIT_SAMPLE: which images people were asked about, where that is known.
+        options: whose answers count, how the images were chosen, and the confidence of intervals.
+
+    Raises:
+        NothingScored: no audit says anything.
+    """
+    rows: list[Row] = []
+    reasons = Refusals()
+    nearest = matches.filter(pl.col("rank") == 1).sort("model", "concept", "image_id")
+    audits = checked_answers(audits, nearest)
+    for images in nearest.partition_by("model", maintain_order=True):
+        concepts = images.partition_by("concept", maintain_order=True)
+        for level in LEVELS:
+            parts = []
+            for part in concepts:
+                try:
+                    parts.append(seen_images(part, audits, sample, level, options))
+                except UsageError as error:
+                    reasons.note(error, part["model"][0], part["concept"][0], level)
+            for one in parts:
+                rows += rows_of([one], level, options, audits, concept=one["concept"][0])
+            if len(parts) == len(concepts) > 1:
+                rows += rows_of(parts, level, options, audits, concept=None)
+    left_out = {**reasons.left_out(REFUSED), **answers_about_others(audits, nearest)}
+    if not rows:
+        counted = "{} levels of models and concepts".format
+        raise reasons.refusal("no audit says what images show", counted).counting(left_out)
+    return scored(rows, left_out=left_out)
+
+
+def seen_images(
+    images: pl.DataFrame, audits: pl.DataFrame, sample: pl.DataFrame | None, level: str, options: AuditedOptions
+) -> pl.DataFrame:
+    """Put beside each image of a model and concept the labels that people gave it, empty where nobody looked.
+
+    `found` is a list of what was answered, null for a picture of nothing.
+    """
+    column, weights = LEVELS[level]
+    taken = audited_answers(images, audits, weights=weights, pool=options.pool, sample=sample, design=options.design)
+    label = pl.when(~pl.col("none_of_these")).then(pl.col(column))
+    nothing = pl.col("none_of_these").cast(pl.Float64).mean()
+    found = taken.said.group_by("image_id").agg(found=label, nothing=nothing)
+    mapped = images.select("image_id", "model", "concept", mapped=pl.col(column))
+    return mapped.join(found, on="image_id", how="left", maintain_order="left")
+
+
+def rows_of(
+    parts: Sequence[pl.DataFrame], level: str, options: AuditedOptions, audits: pl.DataFrame, *, concept: str | None
+) -> Iterator[Row]:
+    """Write what the audit of some concepts says at one level."""
+    sizes = [part.height for part in parts]
+    looked = [part.drop_nulls("nothing") for part in parts]
+    n, model = sum(sizes), parts[0]["model"][0]
+    told = {"level": level, "audited": sum(part.height for part in looked), "confidence": options.confidence}
+    how = options.pool, options.design, LEVELS[level][0]
+    marks = {mark for part in parts for mark in marks_of(part, audits, *how)}
+    told |= {"marked": sorted(marks)} if marks else {}
+
+    def row(metric: str, answer: AuditedShare, label: str | None = None, **more: object) -> Row:
+        interval = Interval(answer.value, answer.low, answer.high, n, "these")
+        params = {**told, **more}
+        return statistic_row(
+            metric,
+            model=model,
+            benchmark=options.benchmark,
+            answer=interval,
+            params=params,
+            concept=concept,
+            group=label,
+        )
+
+    right = [votes(part, part["mapped"]) for part in looked]
+    yield row("mapping_accuracy", audited_rate(right, sizes, confidence=options.confidence))
+    if level != "country":
+        return
+    nothing = [part["nothing"].to_numpy() for part in looked]
+    yield row("share_without_culture", audited_rate(nothing, sizes, confidence=options.confidence))
+    labels = {label for part in parts for label in part["mapped"].drop_nulls()}
+    labels |= {label for part in looked for label in part["found"].explode().drop_nulls()}
+    for label in sorted(labels):
+        said = [votes(part, pl.Series([label] * part.height, dtype=pl.String)) for part in looked]
+        seen = [(part["mapped"] == label).fill_null(value=False).cast(pl.Float64).to_numpy() for part in looked]
+        everywhere = [(part["mapped"] == label).sum() / part.height for part in parts]
+        answer = audited_share(said, seen, everywhere, sizes, confidence=options.confidence)
+        yield row("shown_share", answer, label, labels="corrected")
+
+
+def votes(part: pl.DataFrame, labels: pl.Series) -> NDArray[np.float64]:
+    """Give the part of each image's answers that name a label, float64 (n_images,)."""
+    pairs = zip(part["found"].to_list(), labels.to_list(), strict=True)
+    return np.array([sum(one is not None and one == label for one in found) / len(found) for found, label in pairs])
+
+
+# From matches to the images that people should look at, so that their answers correct the diversity.
+
+
+@dataclass(frozen=True, slots=True)
+class ToAuditReads:
+    """What images were mapped to."""
+
+    matches: Annotated[Files, Field(description="Table that `index map` wrote; repeatable.")]
+
+
+@dataclass(frozen=True, slots=True)
+class ToAuditOptions:
+    """How many images are drawn."""
+
+    images: Annotated[
+        int, Field(ge=10, description="Images to draw of each model; each of its concepts gets 30 or more."), Typed("n")
+    ] = 150
+    per: Annotated[
+        Per, Field(description="Of what so many are drawn: of a model in all, or of each concept of a model.")
+    ] = "model"
+    seed: Seed = 0
+
+
+def draw_audit_sample(given: ToAuditReads, options: ToAuditOptions, *, name: str = "audit-sample") -> Stage:
+    """Draw the images whose audit corrects the diversity.
+
+    Spread evenly over what they were mapped to.
+    """
+
+    def run(work: Work) -> Outcome:
+        rng = np.random.default_rng(options.seed)
+        sample = audit_sample(given.matches.together(MATCHES), n=options.images, rng=rng, per=options.per)
+        return table_outcome(work, AUDIT_SAMPLE, sample)
+
+    but = ("seed", "per") if options.per == "concept" else ("seed",)  # a sample of each concept is known without it
+    return Stage(name, "audit-sample", 3, run, roles_of(given), kept(options, but=but), {"sample": options.seed})
+
+
+TO_AUDIT = Family(draw_audit_sample, metrics=(), example="--matches matches/matches.parquet --n 150 --out to-audit")

@@ -1,0 +1,508 @@
+"""From matches and audits to corrected diversity, beside the mapped one."""
+
+import hashlib
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+from typing import Annotated, Any, Literal, TypeAlias
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from pydantic import BeforeValidator, Field
+
+from culturekit.builders.country_names import country_code
+from culturekit.core.counting import counted
+from culturekit.core.defaults import BATCH_SIZE, CONFIDENCE
+from culturekit.core.errors import UsageError
+from culturekit.core.schemas import AUDITS, MATCHES
+from culturekit.core.stage_command import Seed, Typed
+from culturekit.metrics.arguments import argument_error, check_count, check_order
+from culturekit.metrics.corrected.audit_gates import (
+    FEW_RATED,
+    SUPPOSED,
+    Design,
+    answers_about,
+    answers_if,
+    closest_level,
+    in_places,
+    marks_of,
+    unplaced_answers,
+)
+from culturekit.metrics.corrected.audited_counts import RatedInterval, over_concepts
+from culturekit.metrics.corrected.corrected_diversity import CorrectedImages
+from culturekit.metrics.diversity.batch_diversity import Batches, Partial
+from culturekit.metrics.diversity.kernel_diversity import STANDARD_KERNELS, Weights, check_weights, kernel_name
+from culturekit.metrics.diversity.labels import Missing
+from culturekit.metrics.statistics.intervals import Interval, Target
+from culturekit.scores.family import check_choices
+from culturekit.scores.form_answers import Refusals
+from culturekit.scores.image_collections import (
+    Answer,
+    ImageCollection,
+    checked,
+    over_repeats,
+    quality_by_scorer,
+    whole_diversity,
+    whole_quality,
+)
+from culturekit.scores.score_rows import Row, Scored, scored, statistic_row
+
+# The answers of an audit as scores take them: places by their codes, and counted where they are about other images.
+
+
+def checked_answers(audits: pl.DataFrame, matches: pl.DataFrame) -> pl.DataFrame:
+    """Accept a table of answers; refuse names where the matches have codes, which would be labels of their own.
+
+    What is named alone lies where the matches have it.
+
+    Raises:
+        UsageError: the table does not conform to AUDITS, or calls a country or an artifact by its name.
+    """
+    said = checked(audits, AUDITS)
+    said = said.with_columns(audits[name] for name in AUDITS.optional if name in audits.columns)
+    ids, named = set(matches["artifact_id"]), dict(matches.select("artifact", "artifact_id").unique().iter_rows())
+    codes = set(matches["country"])
+    for column, known, code in (("country", codes, country_code), ("artifact_id", ids, named.get)):
+        for place in said[column].drop_nulls().unique().sort():
+            if place not in known and code(place) not in (None, place):
+                raise UsageError(
+                    f"an audit names what its column {column} has codes for",
+                    where=f"image {said.filter(pl.col(column) == place)['image_id'][0]!r}",
+                    expected=str(code(place)),
+                    found=repr(place),
+                    hint="Answers that name one place in two ways would look like two.",
+                )
+    return in_places(said, matches)
+
+
+def answers_about_others(audits: pl.DataFrame, matches: pl.DataFrame) -> Mapping[str, int]:
+    """Count the answers about images that were not mapped; gold items are none of them."""
+    others = audits.join(matches.select("image_id").unique(), on="image_id", how="anti")
+    if "gold" in others.columns:
+        others = others.filter(~pl.col("gold").fill_null(value=False))
+    return {"answers about images that are not among the matches": others.height} if others.height else {}
+
+
+# How the images of one model and concept are scored: the options, and their quality, their diversity and both.
+
+Values: TypeAlias = NDArray[np.float64]
+
+Within: TypeAlias = Literal["none", "country"]
+"""Whether diversity is also scored within each country that prompts name."""
+
+
+def named_weights(stated: object) -> object:
+    """Take a kernel by its name where weights may stand; what is no name is left as it is."""
+    return check_weights(stated) if isinstance(stated, str) else stated
+
+
+Kernels: TypeAlias = tuple[
+    Annotated[Weights, BeforeValidator(named_weights, json_schema_input_type=Literal[*STANDARD_KERNELS] | Weights)], ...
+]
+
+
+def weights_of(text: str) -> Weights:
+    """Read a kernel: a name, or three numbers with commas; a number may be a fraction such as 1/3."""
+    if text in STANDARD_KERNELS:
+        return STANDARD_KERNELS[text]
+    try:
+        return check_weights([float(Fraction(part.strip())) for part in text.split(",")])
+    except (ValueError, ZeroDivisionError) as error:
+        names = ", ".join(STANDARD_KERNELS)
+        raise argument_error("--kernel", f"three numbers with commas, or one of {names}", text) from error
+
+
+@dataclass(frozen=True, slots=True)
+class QvsOptions:
+    """What to score, and how; `other_orders` stand beside `q`, and scores under the name of the `benchmark`."""
+
+    kernels: Annotated[
+        Kernels,
+        Field(description="Each a name, or weights of continent, country and artifact."),
+        Typed(
+            "kernel",
+            weights_of,
+            help="Weights of continent, country and artifact, such as 0,0.5,0.5, or a name: continent, country, "
+            "artifact, hierarchical, uniform; repeatable. [the five named ones]",
+        ),
+    ] = tuple(STANDARD_KERNELS.values())
+    q: Annotated[
+        float,
+        Field(description="Order of the Vendi score; infinity is one."),
+        Typed(help="Order of the Vendi score; repeatable, inf is one. [1]", others="other_orders"),
+    ] = 1.0
+    other_orders: tuple[float, ...] = ()
+    size: Annotated[int, Field(ge=2, description="Images per batch.")] = BATCH_SIZE
+    missing: Annotated[Missing, Field(description="Missing labels: each unlike all others, or all the same.")] = (
+        "distinct"
+    )
+    partial: Annotated[
+        Partial, Field(description="Incomplete batches: dropped, or divided by the full size as in CUBE's notebook.")
+    ] = "drop"
+    target: Annotated[
+        Target, Field(description="Intervals speak about these prompts, or about all that at least 20 stand for.")
+    ] = "these"
+    confidence: Annotated[float, Field(description="How often intervals are to hold the truth.")] = CONFIDENCE
+    within: Annotated[Within, Field(description="Also score within each country that prompts name, by artifact.")] = (
+        "none"
+    )
+    benchmark: str = "cube"
+
+    @property
+    def orders(self) -> tuple[float, ...]:
+        """All orders, the main one first."""
+        return (self.q, *self.other_orders)
+
+    def __post_init__(self) -> None:
+        """Refuse options that break their rules, before any work is done."""
+        for order in self.orders:
+            check_order(order)
+        if len(set(self.orders)) < len(self.orders):
+            raise argument_error("other_orders", "orders other than q, each given once", self.other_orders)
+        check_count("size", self.size)
+        check_choices(self)
+        if not 0 < self.confidence < 1:
+            raise argument_error("confidence", "between 0 and 1", self.confidence)
+        kernels = [check_weights(weights) for weights in self.kernels]
+        if not kernels or len(set(kernels)) < len(kernels):
+            raise argument_error("kernels", "triples of weights, each given once", self.kernels)
+
+
+def collection_answers(
+    images: ImageCollection, scorers: Mapping[str, pl.DataFrame], options: QvsOptions
+) -> Iterator[Answer]:
+    """Score one model and concept in all ways asked for."""
+    quality = {scorer: images.quality(scores) for scorer, scores in scorers.items()}
+    for scorer, values in quality.items():
+        yield quality_answer(images, values, options, scorer=scorer)
+    diversity_of = images.scorer()
+    for q in options.orders:
+        for weights in options.kernels:
+            diversity = diversity_of(weights, q)
+            params = kernel_params(images, weights, q, options)
+            yield diversity_answer(images, diversity, None, params, options)
+            for scorer, values in quality.items():
+                yield diversity_answer(images, diversity, values, {**params, "scorer": scorer}, options)
+
+
+def batch_means(values: Values, batches: Batches) -> Values:
+    """Average the values of the images of each batch, float64 (n_batches,); NaN where one is missing."""
+    filled = np.where(batches.present, values[batches.rows], 0.0)
+    return np.asarray(filled.sum(axis=1) / batches.present.sum(axis=1))
+
+
+def kernel_params(images: ImageCollection, weights: Weights, q: float, options: QvsOptions) -> dict[str, object]:
+    """Say how a diversity was computed; JSON has no infinity, so that order is a text."""
+    return {
+        "kernel": kernel_name(weights),
+        "weights": list(weights),
+        "q": "inf" if math.isinf(q) else float(q),
+        "size": "whole" if images.repeats is None else options.size,
+        "method": images.method,
+        "partial": options.partial,
+        "missing": options.missing,
+        **interval_params(images, options),
+    }
+
+
+def interval_params(images: ImageCollection, options: QvsOptions) -> dict[str, object]:
+    """Say what an interval speaks about, and of which labels and prompts the images are."""
+    inside = {} if images.country is None else {"within": "country"}
+    return {"labels": images.label_kind, "target": options.target, "confidence": options.confidence, **inside}
+
+
+def quality_answer(images: ImageCollection, values: Values, options: QvsOptions, *, scorer: str) -> Answer:
+    """Average the quality of each image; images that the scorer lacks are not in `n`."""
+    params = {**interval_params(images, options), "scorer": scorer}
+    if images.repeats is None:
+        return whole_quality(images, values, params, confidence=options.confidence)
+    entered = int(np.isfinite(values).sum())
+    image = np.arange(len(values))
+    return over_repeats(
+        images, values, image, ("quality", params), entered, target=options.target, confidence=options.confidence
+    )
+
+
+def diversity_answer(
+    images: ImageCollection,
+    diversity: Values,
+    quality: Values | None,
+    params: Mapping[str, object],
+    options: QvsOptions,
+) -> Answer:
+    """Average VS/N of each batch, multiplied by the quality of its images where that is given.
+
+    A batch with an image that the scorer lacks has no value, and is left out.
+    """
+    metric = "vs" if quality is None else "qvs"
+    values = diversity if quality is None else diversity * batch_means(quality, images.batches)
+    entered = int(images.batches.present[np.isfinite(values)].sum())
+    params = {**params, "images_left_out": len(images.codes) - entered}
+    if images.repeats is None:
+        return whole_diversity(images, float(values[0]), quality, (metric, params), confidence=options.confidence)
+    firsts = images.batches.rows[:, 0]
+    answer = over_repeats(
+        images, values, firsts, (metric, params), entered, target=options.target, confidence=options.confidence
+    )
+    return answer if metric == "qvs" else replace(answer, interval=between(answer.interval, 1 / options.size, 1.0))
+
+
+def between(found: Interval, lowest: float, highest: float) -> Interval:
+    """Keep limits where a score can lie."""
+    if math.isnan(found.low):
+        return found
+    return replace(found, low=max(found.low, min(lowest, found.value)), high=min(found.high, max(highest, found.value)))
+
+
+KERNELS = "kernels of models and concepts"
+"""What reasons are counted of: no images."""
+
+NOT_CORRECTED = "kernels not corrected: "
+"""How the reasons begin for which a kernel of a model and concept was left out."""
+
+PAIRS_ORDER = 2.0
+"""The order at which kernels with artifacts are corrected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """Whose answers correct, about which images, and the seed of the draws behind the intervals.
+
+    `pool` is needed only when several pools of people answered. Where it is not `required`, an audit that
+    cannot carry any correction leaves mapped scores only, and says why.
+    """
+
+    pool: Annotated[str | None, Field(description="Whose answers correct, when several pools answered.")] = None
+    seed: Seed = 0
+    required: bool = True
+    design: Annotated[
+        Design,
+        Field(description="Audited images were drawn evenly, which is checked; unknown takes others, and is marked."),
+    ] = "drawn"
+
+
+NO_CORRECTION = Correction()
+
+FEWEST_RATED = 30
+"""Images of known quality below which there is no corrected qVS: the mean quality of fewer is not known to hold."""
+
+UNRATED = f"qvs not corrected: the quality of fewer than {FEWEST_RATED} images is known"
+"""Why a product with a quality was left out."""
+
+LEAST_RATED = 0.8
+"""Share of images of known quality below which corrected qVS is marked: as with audits, those that lack it are seldom
+like the others."""
+
+
+def score_corrected(
+    matches: pl.DataFrame,
+    audits: pl.DataFrame,
+    quality: pl.DataFrame | None,
+    *,
+    options: QvsOptions,
+    correction: Correction = NO_CORRECTION,
+    sample: pl.DataFrame | None = None,
+) -> Scored:
+    """Correct the diversity of each model on each concept, and of each model over its concepts.
+
+    A model and concept whose audit cannot carry a correction is left out, and counted by reason.
+
+    Args:
+        matches: conforms to MATCHES.
+        audits: conforms to AUDITS.
+        quality: conforms to QUALITY; with it there is a corrected qvs for each scorer.
+        options: what to correct: kernels with artifacts at q = 2, whatever the order, and no other order but the first.
+        correction: whose answers correct.
+        sample: conforms to AUDIT_SAMPLE: which images people were asked about, where that is known.
+
+    Raises:
+        UsageError: a table does not conform, an option breaks its rule, or nothing could be corrected although it is
+            required.
+    """
+    nearest = checked(matches, MATCHES).filter(pl.col("rank") == 1)
+    said = checked_answers(audits, nearest)
+    scorers = quality_by_scorer(quality)
+    rows: list[Row] = []
+    reasons = Refusals()
+    for images in nearest.sort("model", "concept", "image_id").partition_by("model", maintain_order=True):
+        rows += model_rows(images, (said, sample), scorers, options, correction, reasons)
+    if not rows and correction.required:
+        raise reasons.refusal("no model could be corrected", partial(counted, many=KERNELS))
+    products = sum(1 if row["metric"] == "qvs" else -len(scorers) for row in rows)
+    left_out = {**reasons.left_out(NOT_CORRECTED), UNRATED: -products, **answers_about_others(said, nearest)}
+    return scored(rows, left_out=left_out)
+
+
+def model_rows(
+    images: pl.DataFrame,
+    people: tuple[pl.DataFrame, pl.DataFrame | None],
+    scorers: Mapping[str, pl.DataFrame],
+    options: QvsOptions,
+    correction: Correction,
+    reasons: Refusals,
+) -> Iterator[Row]:
+    """Make the rows of one model, each kernel on each concept and then over all concepts."""
+    concepts = images.partition_by("concept", maintain_order=True)
+    pool, audits = {"pool": correction.pool}, people[0]
+    correcting = [Correcting(part, people, options, correction) for part in concepts]
+    for kernel in options.kernels:
+        weights = check_weights(kernel)
+        found = []
+        for part, one in zip(concepts, correcting, strict=True):
+            try:
+                found.append((part, one.corrected(weights)))
+            except UsageError as error:
+                reasons.note(error, part["model"][0], part["concept"][0], f"kernel {kernel_name(weights)}")
+        unplaced = [unplaced_answers(answers_about(part, audits, correction.pool), weights) for part, _ in found]
+        for (part, (answer, ends)), without in zip(found, unplaced, strict=True):
+            told = {**pool, **without, **ends, **marked([part], audits, weights, correction)}
+            yield from rows_of(part, part["concept"][0], answer, weights, scorers, options, told)
+        if len(found) == len(concepts) > 1:
+            sizes = [part["prompt_id"].n_unique() for part in concepts]
+            overall = over_concepts(list(zip(sizes, (answer for _, (answer, _) in found), strict=True)), options.size)
+            ends = ends_over(sizes, [told for _, told in found])
+            told = {**pool, **total_of(unplaced), **ends, **marked(concepts, audits, weights, correction)}
+            yield from rows_of(images, None, overall, weights, scorers, options, told)
+
+
+def marked(
+    parts: Sequence[pl.DataFrame], audits: pl.DataFrame, weights: Weights, correction: Correction
+) -> dict[str, list[str]]:
+    """Say what stands beside numbers of some parts of a model's images; nothing where all can be checked."""
+    level = closest_level(weights)[1]
+    found = {mark for part in parts for mark in marks_of(part, audits, correction.pool, correction.design, level)}
+    return {"marked": sorted(found)} if found else {}
+
+
+class Correcting:
+    """The images of one model and concept: kernels of one level share what is imputed."""
+
+    def __init__(
+        self,
+        images: pl.DataFrame,
+        people: tuple[pl.DataFrame, pl.DataFrame | None],
+        options: QvsOptions,
+        correction: Correction,
+    ) -> None:
+        """Take the images, the answers, and the drawn sample."""
+        self.images, (self.audits, self.sample) = images, people
+        self.options, self.correction = options, correction
+        self.by: dict[str, CorrectedImages] = {}
+
+    def corrected(self, weights: Weights) -> tuple[RatedInterval, dict[str, float]]:
+        """Correct a kernel, also as if all images that nobody could tell were alike, or different."""
+        own = answers_about(self.images, self.audits, self.correction.pool)
+        others = self.audits.join(self.images.select("image_id"), on="image_id", how="anti")
+        supposed = {name: answers_if(name, own, weights) for name in SUPPOSED}
+        return self.vendi("", self.audits, weights), {
+            name: self.vendi(name, pl.concat([answers, others], how="diagonal"), weights).value
+            for name, answers in supposed.items()
+            if answers is not None
+        }
+
+    def vendi(self, supposed: str, answers: pl.DataFrame, weights: Weights) -> RatedInterval:
+        """Correct a kernel by some answers: what is supposed of the others depends on the level it looks at."""
+        name = f"{supposed}\0{closest_level(weights)[0]}"
+        if name not in self.by:
+            self.by[name] = CorrectedImages(
+                self.images,
+                answers,
+                rng=lambda part: self.draws(f"{supposed}\0{part}"),
+                pool=self.correction.pool,
+                sample=self.sample,
+                design=self.correction.design,
+            )
+        options = self.options
+        return self.by[name].vendi(
+            weights, q=order_of(weights, options.q), size=options.size, confidence=options.confidence
+        )
+
+    def draws(self, part: str) -> np.random.Generator:
+        """Give the draws of a part of the work."""
+        key = f"{self.correction.seed}\0{self.images['model'][0]}\0{self.images['concept'][0]}\0{part}"
+        return np.random.default_rng(int.from_bytes(hashlib.sha256(key.encode()).digest()[:16], "big"))
+
+
+def total_of(counts: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    """Add counts by name."""
+    return {name: sum(one.get(name, 0) for one in counts) for name in sorted({name for one in counts for name in one})}
+
+
+def order_of(weights: Weights, q: float) -> float:
+    """Give the order at which a kernel can be corrected."""
+    return PAIRS_ORDER if weights[2] > 0 else q
+
+
+def ends_over(sizes: Sequence[int], parts: Sequence[tuple[Interval, Mapping[str, float]]]) -> dict[str, float]:
+    """Average what values would be under suppositions; a concept of which people could tell all has its value."""
+    names = [name for name in SUPPOSED if any(name in ends for _, ends in parts)]
+    return {
+        name: sum(size * ends.get(name, answer.value) for size, (answer, ends) in zip(sizes, parts, strict=True))
+        / sum(sizes)
+        for name in names
+    }
+
+
+def rows_of(
+    images: pl.DataFrame,
+    concept: str | None,
+    answer: Interval,
+    weights: Weights,
+    scorers: Mapping[str, pl.DataFrame],
+    options: QvsOptions,
+    people: Mapping[str, Any],
+) -> Iterator[Row]:
+    """Write the corrected diversity, and for each scorer its product with the quality, where that is known."""
+    q = order_of(weights, options.q)
+    params: dict[str, object] = {
+        "kernel": kernel_name(weights),
+        "weights": list(weights),
+        "q": "inf" if math.isinf(q) else q,
+        "size": options.size,
+        "labels": "corrected",
+        "form": "average pairs" if weights[2] > 0 else "mean of batches",
+        "method": "audit",
+        "audited": answer.n,
+        "confidence": options.confidence,
+        **people,
+    }
+    yield row(images, concept, "vs", answer, params, options)
+    for scorer, values in scorers.items():
+        rated = images.join(values, on="image_id", how="inner")["value"]
+        if rated.len() < FEWEST_RATED:
+            continue
+        product = times_quality(answer, rated, options.confidence)
+        about = {name: told for name, told in params.items() if name not in SUPPOSED}
+        missing = {"images_left_out": images.height - rated.len()} if rated.len() < images.height else {}
+        if rated.len() < LEAST_RATED * images.height:
+            about["marked"] = sorted([*people.get("marked", ()), FEW_RATED])
+        yield row(images, concept, "qvs", product, {**about, **missing, "scorer": scorer}, options)
+
+
+def times_quality(diversity: Interval, quality: pl.Series, confidence: float) -> Interval:
+    """Multiply diversity and mean quality; their relative half widths add in squares."""
+    from scipy.special import stdtrit
+
+    values, mean = quality.to_numpy(), float(quality.to_numpy().mean())
+    margin = float(stdtrit(len(values) - 1, (1 + confidence) / 2) * values.std(ddof=1)) / math.sqrt(len(values))
+    below = math.hypot(mean * (diversity.value - diversity.low), diversity.value * margin)
+    above = math.hypot(mean * (diversity.high - diversity.value), diversity.value * margin)
+    return replace(diversity, value=(value := mean * diversity.value), low=value - below, high=value + above)
+
+
+def row(
+    images: pl.DataFrame,
+    concept: str | None,
+    metric: str,
+    answer: Interval,
+    params: Mapping[str, object],
+    options: QvsOptions,
+) -> Row:
+    """Write one score; `n` counts the images it speaks about, `params.audited` those that people looked at."""
+    answer = replace(answer, n=images.height)
+    return statistic_row(
+        metric, model=images["model"][0], benchmark=options.benchmark, answer=answer, params=params, concept=concept
+    )

@@ -1,0 +1,101 @@
+"""From matches to the shares of what images show."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import polars as pl
+from pydantic import Field
+
+from culturekit.core.errors import NothingScored
+from culturekit.core.schemas import DISTRIBUTIONS, MATCHES
+from culturekit.core.stage import Stage
+from culturekit.core.tables import table_outcome
+from culturekit.core.work import Outcome, Work
+from culturekit.metrics.diversity import label_diversity as label_shares
+from culturekit.metrics.diversity.label_diversity import share_limits
+from culturekit.metrics.diversity.labels import LEVELS, spell
+from culturekit.scores.family import Family
+from culturekit.scores.image_collections import nearest_of
+from culturekit.scores.inputs import Files, roles_of
+
+
+@dataclass(frozen=True, slots=True)
+class DistributionReads:
+    """What images were mapped to."""
+
+    matches: Annotated[Files, Field(description="Table that `index map` wrote; repeat it for more models.")]
+
+
+def distribution(given: DistributionReads, *, name: str = "distributions") -> Stage:
+    """Count what images show, by model and concept.
+
+    The share of each continent, country and artifact.
+    """
+
+    def count(work: Work) -> Outcome:
+        table = label_distributions(given.matches.together(MATCHES))
+        if table.is_empty() and not work.in_run:
+            raise NothingScored("no image has a nearest match", expected="matches of rank 1", found="none")
+        return table_outcome(work, DISTRIBUTIONS, table)
+
+    return Stage(name, "distribution", 1, count, roles_of(given), packages=("numpy", "polars"))
+
+
+DISTRIBUTION = Family(distribution, metrics=(), example="--matches matches/matches.parquet --out shares")
+
+
+def label_distributions(matches: pl.DataFrame) -> pl.DataFrame:
+    """Count the labels of the nearest matches of each model and concept, and of each model over its concepts.
+
+    Args:
+        matches: conforms to MATCHES.
+
+    Returns:
+        Rows that conform to DISTRIBUTIONS, in the order of its key.
+
+    Raises:
+        UsageError: the table does not conform.
+    """
+    nearest = nearest_of(matches)
+    parts = []
+    for images in nearest.sort("model").partition_by("model", maintain_order=True):
+        concepts = images.sort("concept").partition_by("concept", maintain_order=True)
+        parts += [(part["concept"][0], part) for part in concepts]
+        if len(concepts) > 1:
+            parts.append((None, images))
+    tables = [shares(part, concept, level) for concept, part in parts for level in LEVELS]
+    whole = pl.concat(tables) if tables else pl.DataFrame(schema=DISTRIBUTIONS.schema)
+    return whole.sort(DISTRIBUTIONS.key, maintain_order=True)
+
+
+def shares(images: pl.DataFrame, concept: str | None, level: str) -> pl.DataFrame:
+    """Count the labels of one level."""
+    texts = {"model": images["model"][0], "concept": concept, "level": level}
+    table = label_shares.distribution(images.select(LEVELS), level=level).rename({"n": "images", "p": "share"})
+    limits = share_limits(images.select(batch_of().alias("batch"), one_spelling(images[level]).alias("label")))
+    table = table.join(limits, on="label", how="left", nulls_equal=True, maintain_order="left")
+    return (
+        table.rename({"low": "ci_low", "high": "ci_high"})
+        .with_columns(pl.lit(text, pl.String).alias(name) for name, text in texts.items())
+        .select(pl.col(name).cast(dtype) for name, dtype in DISTRIBUTIONS.schema.items())
+    )
+
+
+def batch_of() -> pl.Expr:
+    """Name the repeat of a prompt that an image belongs to; one that belongs to none stands for itself."""
+    repeat = pl.col("repeat").cast(pl.String).fill_null("")
+    return (
+        pl.when(pl.col("prompt_id").is_null())
+        .then(pl.col("image_id"))
+        .otherwise(pl.concat_str("prompt_id", repeat, separator="\n"))
+    )
+
+
+def one_spelling(labels: pl.Series) -> pl.Series:
+    """Replace labels by the spelling under which they are counted."""
+    spellings: dict[object, str] = {}
+    for label in labels.drop_nulls().unique().sort():
+        spellings.setdefault(spell(label), label)
+    return labels.replace_strict(
+        {label: spellings[spell(label)] for label in labels.drop_nulls().unique()}, default=None, return_dtype=pl.String
+    )

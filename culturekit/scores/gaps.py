@@ -1,0 +1,206 @@
+"""From the values behind scores to gaps between groups, stratified by country and corrected for their number."""
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal, TypeAlias
+
+import polars as pl
+from pydantic import Field
+
+from culturekit.core.defaults import CONFIDENCE
+from culturekit.core.errors import NothingScored
+from culturekit.core.stage import Stage
+from culturekit.core.stage_command import Seed
+from culturekit.metrics.statistics.comparisons import Comparison, compare, group_gap
+from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, Target
+from culturekit.scores.compare import Found, correct_families
+from culturekit.scores.family import Confidence, Correction, Family, check_options, described, family_stage, kept
+from culturekit.scores.image_collections import known_values, own_generator, parsed
+from culturekit.scores.image_levels import GroupsGiven, country_groups
+from culturekit.scores.inputs import AnyValues, roles_of
+from culturekit.scores.score_rows import Scored, scored
+
+GapTarget: TypeAlias = Literal["auto", "population", "these"]
+
+GROUP_COLUMN = "group"
+"""The scheme whose groups stand in the values themselves, such as those of prompts about people."""
+
+NO_SCATTER = "a country with one prompt, or a prompt with one value, does not say how much it scatters"
+
+
+@dataclass(frozen=True, slots=True)
+class GapReads:
+    """What gaps are scored from."""
+
+    values: AnyValues
+
+
+@dataclass(frozen=True, slots=True)
+class GapOptions:
+    """Which gaps, and how; the seed is that of the permutations, where groups share their prompts."""
+
+    scheme: Annotated[
+        str,
+        Field(
+            description="cultivate (Global North and South), un-m49-region, un-m49-subregion, a scheme of --groups, "
+            "or group: the groups that stand in the values."
+        ),
+    ]
+    groups: GroupsGiven = None
+    target: Annotated[
+        GapTarget,
+        Field(description="Speak about other prompts, about these only, or the first where 20 prompts allow it."),
+    ] = "auto"
+    correction: Correction = "holm"
+    confidence: Confidence = CONFIDENCE
+    seed: Seed = 0
+
+    @property
+    def sides(self) -> Mapping[str, str]:
+        """The group of each country; none where the groups stand in the values."""
+        return {} if self.scheme == GROUP_COLUMN and self.groups is None else country_groups(self.scheme, self.groups)
+
+
+def gaps(given: GapReads, options: GapOptions, *, name: str = "scores") -> Stage:
+    """Score the gaps between groups, stratified by country.
+
+    On every score of every model.
+    """
+    known = replace(options, groups=options.sides)  # a manifest keeps the groups, not the name of their file
+    return family_stage(
+        "gaps",
+        roles_of(given),
+        kept(known, but=("seed",)),
+        lambda _: score_gaps(given.values.table(), options=known),
+        seeds={"permutations": options.seed},
+        name=name,
+    )
+
+
+GAPS = Family(
+    gaps,
+    metrics=described("group_gap"),
+    example="--values scores/values.parquet --scheme cultivate --out gaps",
+)
+
+
+def score_gaps(values: pl.DataFrame, *, options: GapOptions) -> Scored:
+    """Compare every two groups on every score of every model.
+
+    A group's mean is unweighted over its countries, of their means over prompts, of their means over images.
+    Several concepts also make one gap over all prompts. Where the groups stand in the values and all prompts are
+    asked of both, they are paired by prompt.
+
+    Args:
+        values: conforms to VALUES.
+        options: the grouping, and how to compare.
+
+    Returns:
+        Rows of the metric `group_gap`, `a - b` in the column group.
+
+    Raises:
+        UsageError: the table does not conform, an option breaks its rule, or no score has two groups.
+    """
+    check_options(options)
+    known, unknown = known_values(values)
+    grouped = with_groups(known, options)
+    inside = grouped.filter(pl.col("side").is_not_null())
+    found = [
+        one_gap(score, a, b, options)
+        for score in with_all_concepts(inside)
+        for a, b in itertools.combinations(sorted(score["side"].unique()), 2)
+    ]
+    if not found:
+        raise NothingScored(
+            f"no score has values of two groups of the scheme {options.scheme!r}",
+            expected=", ".join(sorted(set(options.sides.values()))) or "values with a group",
+            found=f"countries {', '.join(sorted(known['country'].drop_nulls().unique())) or 'none'}",
+        )
+    rows = correct_families("group_gap", found, options.correction, NO_SCATTER)
+    return scored(rows, left_out={"unknown_value": unknown, "in_no_group": grouped.height - inside.height})
+
+
+def with_groups(known: pl.DataFrame, options: GapOptions) -> pl.DataFrame:
+    """Give each value its side; of values that stand under several scores of one metric the finest stays."""
+    if options.scheme == GROUP_COLUMN:
+        return known.with_columns(side=pl.col("group"), stratum=pl.col("country").fill_null(""))
+    side = pl.col("country").replace_strict(dict(options.sides), default=None, return_dtype=pl.String)
+    return known.with_columns(side=side, stratum=pl.col("country"))
+
+
+def with_all_concepts(inside: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """Part values by score of a model, and once more over all concepts where there are several."""
+    key = ("metric", "model", "benchmark", "params")
+    yield from inside.partition_by(*key, "concept", maintain_order=True)
+    for scores in inside.partition_by(*key, maintain_order=True):
+        if scores["concept"].null_count() == 0 and scores["concept"].n_unique() > 1:
+            yield scores.with_columns(concept=pl.lit(None, pl.String))
+
+
+def one_gap(score: pl.DataFrame, a: str, b: str, options: GapOptions) -> Found:
+    """Compare two groups on one score."""
+    row = score.row(0, named=True)
+    pair = score.filter(pl.col("side").is_in([a, b]))
+    target = target_of(pair, options)
+    prompts = {side: set(pair.filter(pl.col("side") == side)["unit_id"]) for side in (a, b)}
+    paired = prompts[a] == prompts[b] and options.scheme == GROUP_COLUMN
+    answer = paired_gap(pair, a, b, target, options) if paired else stratified_gap(pair, a, b, target, options)
+    params: dict[str, object] = {
+        "metric": row["metric"],
+        "of": parsed(row["params"]),
+        "scheme": options.scheme,
+        "a": a,
+        "b": b,
+        "countries": {side: countries_of(pair, side) for side in (a, b)},
+        "prompts": answer.n,
+        "paired": paired,
+        "target": target,
+    }
+    place: dict[str, Any] = {
+        **{name: row[name] for name in ("model", "benchmark", "concept")},
+        "country": None,
+        "group": f"{a} - {b}",
+    }
+    return Found((row["metric"], row["benchmark"], row["params"]), place, params, answer)
+
+
+def countries_of(pair: pl.DataFrame, side: str) -> list[str]:
+    """List the countries that stand for a group."""
+    return sorted(pair.filter(pl.col("side") == side)["country"].drop_nulls().unique())
+
+
+def target_of(pair: pl.DataFrame, options: GapOptions) -> Target:
+    """Say what a gap can speak about."""
+    if options.target != "auto":
+        return options.target
+    prompts = pair.group_by("side", "stratum").agg(pl.col("unit_id").n_unique())["unit_id"]
+    return "population" if prompts.sum() >= FEWEST_PROMPTS and min(prompts) > 1 else "these"
+
+
+def stratified_gap(pair: pl.DataFrame, a: str, b: str, target: Target, options: GapOptions) -> Comparison:
+    """Compare groups that have their own countries or prompts."""
+    return group_gap(
+        pair["value"].to_numpy(),
+        groups=pair["side"].to_numpy().astype(str),
+        first=a,
+        second=b,
+        countries=pair["stratum"].to_numpy().astype(str),
+        prompts=pair["unit_id"].to_numpy().astype(str),
+        target=target,
+        confidence=options.confidence,
+    )
+
+
+def paired_gap(pair: pl.DataFrame, a: str, b: str, target: Target, options: GapOptions) -> Comparison:
+    """Compare groups that were asked for by the same prompts."""
+    sides = [pair.filter(pl.col("side") == side) for side in (a, b)]
+    row = pair.row(0, named=True)
+    key = [row[name] for name in ("metric", "model", "benchmark", "params", "concept")]
+    return compare(
+        *(side["value"].to_numpy() for side in sides),
+        clusters=(sides[0]["unit_id"].to_numpy().astype(str), sides[1]["unit_id"].to_numpy().astype(str)),
+        target=target,
+        confidence=options.confidence,
+        rng=own_generator(options.seed, *key, a, b),
+    )

@@ -1,0 +1,576 @@
+"""What a stage reads, as typed handles: files by their roles, and what the manifests beside them say."""
+
+import logging
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, fields, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Any, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from pydantic import Field
+
+from culturekit.builders.country_names import country_code
+from culturekit.builders.space.space_files import read_prompts, read_space
+from culturekit.core.arrays import save_rows
+from culturekit.core.digests import Manifest, digest_file, read_manifest
+from culturekit.core.errors import IntegrityError, UsageError
+from culturekit.core.schemas import CSPACE, IMAGES, MATCHES, PAIR_DISTANCES, PROMPTS, VALUES
+from culturekit.core.table import Table
+from culturekit.core.tables import read_table, read_together, write_table
+from culturekit.index.embedding.embedding_encoders import load_vectors
+from culturekit.index.encoder import Vectors
+from culturekit.metrics.inclusion.triplet_distances import Features
+from culturekit.trail.evidence import recorded
+
+# Matches as scores take them: countries by their codes, or by their names, throughout.
+
+CODE = re.compile("[A-Z]{2}")
+"""How the code of a country looks; most tables have nothing else, and then no name is looked up."""
+
+
+def tables_of_matches(paths: Sequence[Path]) -> list[pl.DataFrame]:
+    """Read each table of matches; in all of them countries have codes, or all have names."""
+    tables = [read_table(path, MATCHES) for path in paths]
+    check_countries(*tables, where=paths)
+    return tables
+
+
+def check_countries(*matches: pl.DataFrame, where: Sequence[Path]) -> None:
+    """Refuse matches that put a country on two continents, or that have codes for countries and the name of one.
+
+    That name would be a label of its own.
+    """
+    lies: dict[str, str] = {}
+    pairs = (table.select("country", "continent").drop_nulls().unique() for table in matches)
+    for country, continent in sorted({pair for own in pairs for pair in own.iter_rows()}):
+        if lies.setdefault(country, continent) != continent:
+            raise UsageError(
+                "matches put a country on two continents", where=", ".join(map(str, where)),
+                expected=f"one continent for {country!r}", found=f"{lies[country]!r} and {continent!r}",
+            )  # fmt: skip
+    places = sorted({place for table in matches for place in table["country"].drop_nulls().unique()})
+    if all(map(CODE.fullmatch, places)):
+        return
+    codes = {place: country_code(place) for place in places}
+    named = [place for place in places if codes[place] not in (None, place)]
+    if named and any(code == place for place, code in codes.items()):
+        raise UsageError(
+            "matches name a country, and have codes for others", where=", ".join(map(str, where)),
+            expected=str(codes[named[0]]), found=repr(named[0]), hint="Write codes in all rows, or names in all.",
+        )  # fmt: skip
+
+
+# Models are compared on matches of one index, mapped by one rule, as the manifests behind tables tell.
+
+MAP = "map"
+"""The kind of the stage that maps images to the artifacts of an index."""
+
+DEPTH = "k"
+"""How many neighbours are kept: the nearest stays the same."""
+
+
+def check_mapped_alike(tables: Sequence[Path]) -> None:
+    """Refuse tables of matches, or of scores of them, that were mapped through different indexes or by other rules.
+
+    What no manifest tells, as of tables that somebody merged, is not known.
+    """
+    known: Mapping[str, Any] = {}
+    for path in tables:
+        for mapped in maps_behind(path):
+            own = {**mapped.options, "index": mapped.inputs["index"].sha256[:12], DEPTH: None}
+            known = known or own
+            apart = [name for name in sorted({*known, *own}) if known.get(name) != own.get(name)]
+            if apart:
+                raise UsageError(
+                    "models are compared that were mapped in different ways", where=", ".join(map(str, tables)),
+                    expected=", ".join(f"{name} {known.get(name)}" for name in apart),
+                    found=", ".join(f"{name} {own.get(name)}" for name in apart),
+                    hint="Map the images of all models with one index and the same options.",
+                )  # fmt: skip
+
+
+def check_mapped_through(index: Path, tables: Sequence[Path]) -> None:
+    """Refuse tables of matches that were mapped through another index than one that is looked at."""
+    wanted = read_manifest(index)
+    for path in tables:
+        for through in [mapped.inputs["index"].sha256 for mapped in maps_behind(path)]:
+            if wanted is not None and through != wanted.sha256:
+                raise UsageError(
+                    "these images were mapped through another index", where=str(path),
+                    expected=f"index {wanted.sha256[:12]} ({index})", found=f"index {through[:12]}",
+                    hint="Map them through this one, or name the index they were mapped through.",
+                )  # fmt: skip
+
+
+def maps_behind(table: Path) -> Iterator[Manifest]:
+    """Give the stages that mapped what a table is, or was made of, where they are still there as they were."""
+    manifest = read_manifest(table.parent)
+    if manifest is None or table.name not in manifest.outputs:
+        return
+    if manifest.stage == MAP:
+        yield manifest
+    file = f"{MATCHES.name}.parquet"
+    for role, record in manifest.inputs.items():
+        if record.stage == MAP and record.name == file:
+            with suppress(IntegrityError):  # where it lay is no longer known
+                behind = read_manifest(recorded(table.parent, role).parent)
+                if behind is not None and file in behind.outputs and behind.outputs[file].sha256 == record.sha256:
+                    yield behind
+
+
+# Files taken wherever a table of ours is, such as the public CUBE layout; values by the role of each file.
+
+
+def roles(role: str, paths: Sequence[Path]) -> dict[str, Path]:
+    """Name the files of one kind, in the order given: `values-0`, `values-1`."""
+    return {f"{role}-{number}": path for number, path in enumerate(paths)}
+
+
+def numbered(role: str, paths: Sequence[Path]) -> dict[str, Path]:
+    """Name the files of one kind; a single one has no number."""
+    return {role: paths[0]} if len(paths) == 1 else roles(role, paths)
+
+
+logger = logging.getLogger(__name__)
+
+
+def space_table(path: Path, scratch: Path) -> Path:
+    """Give a cultural space as a table of ours; another file is rewritten into a stage's scratch folder."""
+    if path.suffix == ".parquet":
+        return path
+    space, drops = read_space(path)
+    tell(path, drops.height)
+    return write_table(scratch, CSPACE, space)
+
+
+def prompts_table(path: Path, scratch: Path) -> Path:
+    """Give prompts as a table of ours, in the same way."""
+    if path.suffix == ".parquet":
+        return path
+    prompts, drops = read_prompts(path)
+    tell(path, drops.height)
+    return write_table(scratch, PROMPTS, prompts)
+
+
+def tell(path: Path, dropped: int) -> None:
+    """Say that rows were left out; `prompts build` lists them."""
+    if dropped:
+        logger.warning("%s: %d rows are left out; `culturekit prompts build` lists them with reasons", path, dropped)
+
+
+# Folders of vectors as inputs of a score: their files, what made them, and where images belong.
+
+ROWS_AT_ONCE = 16_384
+
+UNKNOWN = {"name": "unknown"}
+"""Of vectors whose folder has no manifest with an encoder."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledVectors:
+    """Vectors, float (n, dim), and what each belongs to: `ITEM`, or `ITEM#k` for its token or object k."""
+
+    vectors: NDArray[np.floating]
+    ids: Sequence[str]
+
+
+def vector_inputs(folders: Mapping[str, Path | None]) -> dict[str, Path]:
+    """Name the files of each folder by its role; a folder that is not given has none."""
+    return {
+        f"{role}-{part}": path
+        for role, folder in folders.items()
+        if folder is not None
+        for part, path in {"vectors": vectors_in(folder, role), "ids": folder_of(folder) / "ids.parquet"}.items()
+    }
+
+
+def folder_of(path: Path) -> Path:
+    """Give the folder of vectors, or of a file in it."""
+    return path.parent if path.suffix == ".npy" else path
+
+
+def vectors_in(folder: Path, role: str) -> Path:
+    """Name the file of vectors; class probabilities may stand in a folder of features, beside those."""
+    if folder.suffix == ".npy":
+        return folder
+    beside = folder / "probabilities.npy"
+    return beside if role.startswith("probs") and beside.is_file() else folder / "vectors.npy"
+
+
+def labelled(folder: Path, *, role: str = "") -> LabelledVectors:
+    """Open a folder of vectors, or the class probabilities in it: the folder, or the file with them."""
+    vectors, ids = load_vectors(folder_of(folder))
+    path = vectors_in(folder, role)
+    return LabelledVectors(vectors if path.name == "vectors.npy" else probabilities_in(path, len(ids)), ids)
+
+
+def probabilities_in(path: Path, rows: int) -> Vectors:
+    """Open class probabilities."""
+    probabilities: Vectors = np.load(path, mmap_mode="r", allow_pickle=False)
+    if probabilities.ndim != 2 or len(probabilities) != rows:
+        raise IntegrityError("the probabilities and their ids do not belong together", where=str(path),
+                             expected=f"({rows}, classes)", found=str(probabilities.shape))  # fmt: skip
+    return probabilities
+
+
+def identity_behind(folder: Path) -> dict[str, Any]:
+    """Say what made the vectors of a folder: everything that its manifest says of the encoder."""
+    manifest = read_manifest(folder_of(folder))
+    identity = {} if manifest is None else manifest.notes.get("identity", {})
+    return dict(identity) or dict(UNKNOWN)
+
+
+def one_identity(first: Path, second: Path) -> dict[str, Any]:
+    """Give the encoder of two folders; two that are known must be one."""
+    identity, other = identity_behind(first), identity_behind(second)
+    if UNKNOWN not in (identity, other) and identity != other:
+        differ = [key for key in {**identity, **other} if identity.get(key) != other.get(key)]
+        raise UsageError(
+            "the vectors were made by different encoders",
+            where=f"{first}, {second}",
+            expected=", ".join(f"{key} {identity.get(key)}" for key in differ),
+            found=", ".join(f"{key} {other.get(key)}" for key in differ),
+            hint="Encode both with one.",
+        )
+    return other if identity == UNKNOWN else identity
+
+
+def one_identity_of_all(folders: Sequence[Path]) -> dict[str, Any]:
+    """Give the encoder of all folders; those that are known must be one."""
+    known = [folder for folder in folders if identity_behind(folder) != UNKNOWN]
+    for first, other in pairwise(known):
+        one_identity(first, other)
+    return identity_behind(known[0]) if known else dict(UNKNOWN)
+
+
+def gathered(folders: Sequence[Path], scratch: Path, *, role: str = "") -> LabelledVectors:
+    """Open the vectors of several folders as one; more than one are copied into a scratch file, not into memory."""
+    parts = [labelled(folder, role=role) for folder in folders]
+    if len(parts) == 1:
+        return parts[0]
+    widths = {part.vectors.shape[1] for part in parts}
+    if len(widths) > 1:
+        raise UsageError(
+            "the vectors are not of one length", where=", ".join(map(str, folders)), expected="one encoder",
+            found=" and ".join(map(str, sorted(widths))),
+        )  # fmt: skip
+    ids = [name for part in parts for name in part.ids]
+    blocks = (
+        part.vectors[start : start + ROWS_AT_ONCE] for part in parts for start in range(0, len(part.ids), ROWS_AT_ONCE)
+    )
+    save_rows(scratch, blocks, shape=(len(ids), widths.pop()), dtype=np.float32)
+    return LabelledVectors(np.load(scratch, mmap_mode="r", allow_pickle=False), ids)
+
+
+def tables_of_images(paths: Sequence[Path], prompts: Path | None, scratch: Path) -> pl.DataFrame:
+    """Read tables of images as one, with what places an image; an image in two of them is a mistake."""
+    names = [*IMAGES.columns, "concept", "country", "group"]
+    tables = [images_with_prompts(path, prompts, scratch) for path in paths]
+    whole = pl.concat([table.select(name for name in names if name in table.columns) for table in tables],
+                      how="diagonal")  # fmt: skip
+    twice = whole.filter(pl.col("image_id").is_duplicated())
+    if twice.height:
+        raise UsageError(
+            "two tables have the same image", where=", ".join(map(str, paths)), found=repr(twice["image_id"].sort()[0]),
+            hint="Give each table once.",
+        )  # fmt: skip
+    return whole
+
+
+def images_with_prompts(images: Path, prompts: Path | None, scratch: Path) -> pl.DataFrame:
+    """Read a table of images; concept, country and group of their prompts fill in what it does not say."""
+    table = read_table(images, IMAGES)
+    if prompts is None:
+        return table
+    said = read_table(prompts_table(prompts, scratch), PROMPTS).select(
+        "prompt_id", asked_concept="concept", asked_country="country", asked_group="group"
+    )
+    joined = table.join(said, on="prompt_id", how="left", maintain_order="left")
+    for name in ("concept", "country", "group"):
+        known = [pl.col(name)] if name in table.columns else []
+        joined = joined.with_columns(pl.coalesce(*known, f"asked_{name}").alias(name))
+    return joined.drop("^asked_.*$")
+
+
+@runtime_checkable
+class Input(Protocol):
+    """Something that a stage reads; it names the files whose content decides the result."""
+
+    def files(self, role: str) -> dict[str, Path]:
+        """Name every file by its role, given the role of the whole."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Files or folders of one kind: in the order given, or each by a role of its own."""
+
+    paths: Sequence[Path] | Mapping[str, Path] = ()
+
+    @property
+    def places(self) -> list[Path]:
+        """The paths without their roles."""
+        return list(self.paths.values() if isinstance(self.paths, Mapping) else self.paths)
+
+    def files(self, role: str) -> dict[str, Path]:
+        """Name the files; a single one has no number."""
+        return dict(self.paths) if isinstance(self.paths, Mapping) else numbered(role, self.paths)
+
+    def together(self, table: Table) -> pl.DataFrame:
+        """Read tables of one kind as one: `read_together`; matches are of one index, and countries in them alike."""
+        whole = read_together(self.places, table)
+        if table is MATCHES:
+            check_countries(whole, where=self.places)
+            check_mapped_alike(self.places)
+        return whole
+
+    def __bool__(self) -> bool:
+        """Tell whether there is any."""
+        return bool(self.paths)
+
+
+class Numbered(Files):
+    """Files of one kind of which even a single one has a number."""
+
+    __slots__ = ()
+
+    def files(self, role: str) -> dict[str, Path]:
+        """Name the files."""
+        return dict(self.paths) if isinstance(self.paths, Mapping) else roles(role, self.paths)
+
+
+class ImageTables(Files):
+    """Tables of images."""
+
+    __slots__ = ()
+
+    def table(self, prompts: Path | None, scratch: Path) -> pl.DataFrame:
+        """Read all as one; concept and country of their prompts fill in what they do not say."""
+        return tables_of_images(self.places, prompts, scratch)
+
+
+class ValueTables(Numbered):
+    """Tables of the values behind scores."""
+
+    __slots__ = ()
+
+    def table(self) -> pl.DataFrame:
+        """Read all as one."""
+        return self.together(VALUES)
+
+
+class VectorFolders(Files):
+    """Folders of vectors, all of one encoder."""
+
+    __slots__ = ()
+
+    def files(self, role: str) -> dict[str, Path]:
+        """Name vectors and ids of each folder."""
+        return vector_inputs(Files.files(self, role))
+
+    @property
+    def encoder(self) -> dict[str, Any]:
+        """What made the vectors, as their manifests say; empty where there are none."""
+        return one_identity_of_all(self.places) if self else {}
+
+    def vectors(self, scratch: Path) -> LabelledVectors | None:
+        """Open all as one, in a folder for what has to be copied; None where there are none."""
+        return gathered(self.places, scratch / "vectors.npy") if self else None
+
+
+class ProbabilityFolders(VectorFolders):
+    """Folders of class probabilities, in the form of vectors; they may stand in a folder of features, beside those."""
+
+    __slots__ = ()
+
+    def vectors(self, scratch: Path) -> LabelledVectors | None:
+        """Open all as one."""
+        return gathered(self.places, scratch / "probs.npy", role="probs") if self else None
+
+
+@dataclass(frozen=True, slots=True)
+class VectorFolder:
+    """One folder of vectors."""
+
+    folder: Path
+
+    def files(self, role: str) -> dict[str, Path]:
+        """Name vectors and ids."""
+        return vector_inputs({role: self.folder})
+
+    def vectors(self) -> LabelledVectors:
+        """Open it."""
+        return labelled(self.folder)
+
+
+@dataclass(frozen=True, slots=True)
+class NamedVectors:
+    """One folder of vectors whose ids are looked up, such as image ids or captions."""
+
+    folder: Path
+
+    def files(self, role: str) -> dict[str, Path]:
+        """Name vectors and ids."""
+        return {f"{role}-values": self.folder / "vectors.npy", f"{role}-ids": self.folder / "ids.parquet"}
+
+    def vectors(self) -> tuple[Vectors, list[str]]:
+        """Open it."""
+        return load_vectors(self.folder)
+
+    @property
+    def encoder(self) -> str:
+        """What made the vectors, in a few words, where the manifest knows it."""
+        manifest = read_manifest(self.folder)
+        identity = {} if manifest is None else manifest.notes.get("identity", {})
+        return " ".join(str(identity[part]) for part in ("name", "revision") if identity.get(part))
+
+
+class PairFolders(Files):
+    """Folders of the stage that measures how far pictures are apart."""
+
+    __slots__ = ()
+
+    def files(self, role: str) -> dict[str, Path]:
+        """Name the table of each folder."""
+        named = Files.files(self, role)
+        return {role: folder / f"{PAIR_DISTANCES.name}.parquet" for role, folder in named.items()}
+
+    def table(self) -> pl.DataFrame | None:
+        """Read all as one; None where there are none."""
+        tables = [read_table(path, PAIR_DISTANCES) for path in self.files("").values()]
+        return pl.concat(tables) if tables else None
+
+    def check_images(self, images: Files) -> None:
+        """Refuse distances that were measured between pictures of other tables of images, as their manifests say."""
+        given = {digest_file(path) for path in images.places} if self else set()
+        for folder in self.places:
+            manifest = read_manifest(folder)
+            table = None if manifest is None else manifest.inputs.get("images")
+            if table is not None and table.sha256 not in given:
+                raise UsageError(
+                    "the distances are between other images", where=str(folder), found=f"of another {table.name}",
+                    expected="those of the tables of images, as `score pairs` was given them",
+                    hint="Give the tables it was given, or measure again.",
+                )  # fmt: skip
+
+    @property
+    def measures(self) -> dict[str, Any]:
+        """What measured, by name: everything that the manifests say of it; one name is one measure."""
+        found: dict[str, Any] = {}
+        for folder in self.places:
+            manifest = read_manifest(folder)
+            notes = {} if manifest is None else manifest.notes
+            own = dict(notes.get("parameters", {}))
+            if not own:
+                continue
+            own["licence"] = str(notes.get("licence", ""))
+            known = found.setdefault(str(own["name"]), own)
+            if known != own:
+                differ = [key for key in {**known, **own} if known.get(key) != own.get(key)]
+                raise UsageError(
+                    "the distances were measured in different ways", where=", ".join(map(str, self.places)),
+                    expected=", ".join(f"{key} {known.get(key)}" for key in differ),
+                    found=", ".join(f"{key} {own.get(key)}" for key in differ), hint="Measure all with one.",
+                )  # fmt: skip
+        return found
+
+
+AnyImages: TypeAlias = Annotated[Numbered, Field(description="Table of images; repeat it for more than one.")]
+AnyValues: TypeAlias = Annotated[
+    ValueTables, Field(description="Table of values beside scores; repeat it for more than one.")
+]
+GroupedPrompts: TypeAlias = Annotated[Path, Field(description="Table of their prompts, with the group of each.")]
+
+
+def roles_of(given: object) -> dict[str, Path]:
+    """Name every file that a stage reads: the fields of a dataclass of handles, paths, and paths that are not given."""
+    found: dict[str, Path] = {}
+    for each in fields(given):  # type: ignore[arg-type]
+        value = getattr(given, each.name)
+        for one in value if isinstance(value, tuple) else (value,):
+            if isinstance(one, Input):
+                files = one.files(each.name)
+                if any(found.get(role, path) != path for role, path in files.items()):
+                    raise UsageError(
+                        f"two inputs would be known as one: {each.name}", hint="Give each a name of its own."
+                    )
+                found |= files
+        if isinstance(value, Path):
+            found[each.name] = value
+    return found
+
+
+def asked(prompts: Path, scratch: Path) -> pl.DataFrame:
+    """Read prompts, a table of ours or a file in the public layout."""
+    table = prompts_table(prompts, scratch)
+    read_table(table, PROMPTS)  # refuses what is no such table; columns of one's own, such as pairs, stay
+    return pl.read_parquet(table)
+
+
+def check_apart(what: str, paths: Sequence[Path]) -> None:
+    """Refuse a file that is given twice where two things are held against each other."""
+    files = [path.resolve() for path in paths]
+    if twice := [str(path) for path, file in zip(paths, files, strict=True) if files.count(file) > 1]:
+        raise UsageError(
+            f"{what} is compared with itself", expected="another file on each side", found=" and ".join(twice)
+        )
+
+
+# Vectors of the same images by several extractors, each under its name.
+
+
+def name_and_value(text: str, option: str) -> tuple[str, str]:
+    """Read NAME=VALUE."""
+    name, mark, value = text.partition("=")
+    if not (name and mark and value):
+        raise UsageError(f"{option} is a name, an equals sign and a value", expected="NAME=VALUE", found=repr(text))
+    return name, value
+
+
+@dataclass(frozen=True, slots=True)
+class Extractor:
+    """A folder of vectors by one extractor; a role names it where there may be several, also several of its folders."""
+
+    name: str
+    vectors: NamedVectors
+    alone: bool = False
+    part: str = ""
+
+    def files(self, role: str) -> dict[str, Path]:
+        """Name vectors and ids."""
+        named = f"{role}-{self.name}" + (f"-{self.part}" if self.part else "")
+        return self.vectors.files(role if self.alone else named)
+
+    def by_image(self) -> Features:
+        """Open the vectors by the ids of their images."""
+        vectors, ids = self.vectors.vectors()
+        return dict(zip(ids, vectors, strict=True))
+
+
+def extractor(text: str, option: str) -> Extractor:
+    """Read EXTRACTOR=FOLDER."""
+    name, folder = name_and_value(text, option)
+    return Extractor(name, NamedVectors(Path(folder)), alone=option == "--real")
+
+
+def check_extractors(extractors: Iterable[Extractor]) -> None:
+    """Refuse vectors of another encoder under the name of an extractor."""
+    folders: dict[str, list[Path]] = {}
+    for one in extractors:
+        folders.setdefault(one.name, []).append(one.vectors.folder)
+    for own in folders.values():
+        one_identity_of_all(own)
+
+
+def told_apart(features: Sequence[Extractor]) -> Iterator[Extractor]:
+    """Number further folders of an extractor, whose files are inputs, too."""
+    seen: Counter[str] = Counter()
+    for one in features:
+        yield replace(one, part=str(seen[one.name])) if seen[one.name] and not one.part else one
+        seen[one.name] += 1

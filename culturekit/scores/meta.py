@@ -1,0 +1,282 @@
+"""From the values behind scores to how well metrics follow people, and each other."""
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Literal
+
+import polars as pl
+from pydantic import Field
+
+from culturekit.core.defaults import CONFIDENCE, RESAMPLES
+from culturekit.core.errors import NothingScored, UsageError
+from culturekit.core.schemas import PROMPTS, QUALITY, VALUES
+from culturekit.core.stage import Stage
+from culturekit.core.stage_command import Seed, Typed
+from culturekit.core.tables import read_table
+from culturekit.metrics.arguments import argument_error, check_count
+from culturekit.metrics.statistics.correlations import (
+    CORRELATIONS,
+    FEWEST_CLUSTERS,
+    Correlation,
+    as_correlation,
+    correlate,
+)
+from culturekit.scores.family import Confidence, Family, check_choices, described, family_stage, kept
+from culturekit.scores.form_answers import read_answers
+from culturekit.scores.image_collections import Series, items_of, known_values, metric_series, own_generator
+from culturekit.scores.image_levels import GroupsGiven, country_groups
+from culturekit.scores.inputs import Numbered, ValueTables, roles_of, tables_of_matches
+from culturekit.scores.rating_pools import PoolsBy, automatic_values, pooled_ratings
+from culturekit.scores.score_rows import Row, Scored, scored, statistic_row, with_reason
+
+ALL = "all"
+"""What stands in the column model where the items of all models are taken together."""
+
+FEW = f"fewer than {FEWEST_CLUSTERS} prompts, or no scatter"
+
+UNRATED = "rated items of which no metric has a value"
+
+LATER = ("choices", "people_only", "level")
+"""Options that came later: a stage that does without them is the stage it was."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetaReads:
+    """Values of metrics, what people said of the same items, and tables of single images that become values."""
+
+    values: Annotated[ValueTables, Field(description="Table of values of metrics; repeat it for more than one.")] = (
+        ValueTables()
+    )
+    annotations: Annotated[Path | None, Field(description="What people answered about the same items.")] = None
+    human: Annotated[ValueTables, Field(description="Table of values that are ratings by people; repeatable.")] = (
+        ValueTables()
+    )
+    quality: Annotated[Numbered, Field(description="Scores of single images to hold against people; repeatable.")] = (
+        Numbered()
+    )
+    matches: Annotated[
+        Numbered,
+        Field(description="What images were mapped to: similarity, margins, the country asked for; repeatable."),
+    ] = Numbered()
+    prompts: Annotated[
+        Path | None, Field(description="What images were asked for; with --matches."), Typed(needs="matches")
+    ] = None
+
+    def __post_init__(self) -> None:
+        """Refuse files of which nothing can be correlated."""
+        if not self.values and not self.matches:
+            raise UsageError("there is nothing to hold against people", expected="--values, or --matches and --quality")
+        if self.automatic and self.annotations is None:
+            raise UsageError("quality and matches are held against annotations", expected="--annotations")
+        if self.automatic and not self.matches:
+            raise UsageError("the model of an image stands in its match", expected="--matches, one table per model")
+
+    @property
+    def automatic(self) -> bool:
+        """Whether there are tables of single images, which become values."""
+        return bool(self.quality or self.matches)
+
+    def values_of(self, items: Sequence[str]) -> pl.DataFrame:
+        """Read what the tables of single images say of some."""
+        return automatic_values(
+            [read_table(path, QUALITY) for path in self.quality.places],
+            tables_of_matches(self.matches.places),
+            None if self.prompts is None else read_table(self.prompts, PROMPTS),
+            items=items,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class MetaOptions:
+    """How metrics are held against people and each other; the seed is that of the bootstrap."""
+
+    choices: Annotated[
+        tuple[str, ...],
+        Field(description="A choice in words, such as yes, whose share is a rating too; repeatable."),
+        Typed("choice"),
+    ] = ()
+    level: Annotated[
+        Literal["item", "prompt"],
+        Field(description="Correlate single items, or the means of each model's items of a prompt."),
+    ] = "item"
+    people_only: Annotated[
+        bool, Field(description="Leave out how metrics follow each other."), Typed("people-only")
+    ] = False
+    methods: Annotated[
+        tuple[Correlation, ...],
+        Field(description="spearman, kendall or pearson; repeatable. [all three]"),
+        Typed("method", as_correlation),
+    ] = CORRELATIONS
+    by: Annotated[PoolsBy, Field(description="What makes a pool of annotators."), Typed("pools")] = "region"
+    scheme: Annotated[str, Field(description="Rows for each group of countries too: a scheme as in `score gaps`.")] = ""
+    groups: GroupsGiven = None
+    confidence: Confidence = CONFIDENCE
+    resamples: Annotated[int, Field(ge=99, description="Resamples of each bootstrap.")] = RESAMPLES
+    seed: Seed = 0
+
+    @property
+    def sides(self) -> Mapping[str, str]:
+        """The group of each country; none without a scheme."""
+        return country_groups(self.scheme, self.groups) if self.scheme or self.groups else {}
+
+
+def meta(given: MetaReads, options: MetaOptions, *, name: str = "scores") -> Stage:
+    """Correlate metrics with ratings by people.
+
+    Pool by pool, and metrics with each other.
+    """
+    methods, choices = tuple(dict.fromkeys(options.methods)), tuple(sorted(set(options.choices)))
+    known = replace(options, methods=methods, choices=choices, groups=options.sides)
+    read = given if given.automatic else replace(given, prompts=None)
+    usual, stated = kept(MetaOptions()), kept(known, but=("seed",))
+    settings = {key: value for key, value in stated.items() if key not in LATER or value != usual[key]}
+    seeds = {"bootstrap": options.seed}
+    return family_stage(
+        "meta", roles_of(read), settings, lambda _: score(read, known), seeds=seeds, version=3, name=name
+    )
+
+
+META = Family(
+    meta,
+    metrics=described("human_correlation metric_correlation"),
+    example="--values scores/values.parquet --annotations annotations/annotations.parquet --out meta",
+)
+
+
+def score(given: MetaReads, options: MetaOptions) -> Scored:
+    """Read and correlate; what becomes a value here is written beside the scores."""
+    people = None if given.annotations is None else read_answers(given.annotations)
+    items = [] if people is None else people["item_id"].unique().to_list()
+    own = given.values_of(items) if given.automatic else None
+    parts = [*([given.values.table()] if given.values else []), *([] if own is None else [own])]
+    answer = score_meta(
+        pl.concat(parts).unique(VALUES.key, keep="first", maintain_order=True).sort(VALUES.key),
+        annotations=people,
+        human=given.human.table() if given.human else None,
+        options=options,
+    )
+    return answer if own is None else Scored(answer.scores, own, answer.left_out)
+
+
+def score_meta(
+    values: pl.DataFrame,
+    *,
+    annotations: pl.DataFrame | None = None,
+    human: pl.DataFrame | None = None,
+    options: MetaOptions,
+) -> Scored:
+    """Correlate metrics with ratings by people, and with each other, by model and over all, where items have both.
+
+    Args:
+        values: conforms to VALUES: the metrics.
+        annotations: conforms to ANNOTATIONS: people's answers; each pool is held against on its own.
+        human: conforms to VALUES: ratings by people that are already one number per item.
+        options: which correlations, and how.
+
+    Returns:
+        Rows of the metrics `human_correlation` and `metric_correlation`.
+
+    Raises:
+        UsageError: a table does not conform, an option breaks its rule, or no item has two scores.
+    """
+    if not options.methods:
+        raise argument_error("methods", "at least one correlation", options.methods)
+    check_choices(options)
+    check_count("resamples", options.resamples)
+    left_out: Counter[str] = Counter()
+    known, left_out["unknown_value"] = known_values(values)
+    metrics = metric_series(known)
+    people = [*rated(annotations, options, left_out), *([] if human is None else metric_series(known_values(human)[0]))]
+    rows = [row for a, b in itertools.product(metrics, people) for row in rows_of("human_correlation", a, b, options)]
+    check_held(rows, metrics, people, asked=annotations is not None or human is not None)
+    left_out[UNRATED] += len(items_of(people) - items_of(metrics))
+    for a, b in () if options.people_only else itertools.combinations(metrics, 2):
+        rows += rows_of("metric_correlation", a, b, options)
+    if not rows:
+        raise NothingScored(
+            "no item has two scores to correlate",
+            expected="items of the values among those of the ratings, or two metrics of the same items",
+            found=f"{len(metrics)} metrics and {len(people)} kinds of ratings",
+        ).counting(left_out)
+    return scored(rows, left_out=left_out)
+
+
+def check_held(rows: Sequence[Row], metrics: Sequence[Series], people: Sequence[Series], *, asked: bool) -> None:
+    """Refuse ratings of which none can be held against a metric, where people were asked."""
+    if asked and not rows:
+        rated, valued = (min(items_of(series), default="none") for series in (people, metrics))
+        raise NothingScored(
+            "no metric can be held against people", expected="ratings and values of the same items",
+            found=f"{len(people)} kinds of ratings, of items such as {rated!r}, and values of items such as {valued!r}",
+            hint="Of choices in words, --choice says whose share is a rating." if not people else "",
+        )  # fmt: skip
+
+
+def rated(annotations: pl.DataFrame | None, options: MetaOptions, left_out: Counter[str]) -> Iterator[Series]:
+    """Give the item means of each pool as a series; of choices in words, the shares of those asked for."""
+    if annotations is None:
+        return
+    for pool in pooled_ratings(annotations, by=options.by, left_out=left_out)[0]:
+        about: dict[str, object] = {
+            "scheme": pool.scheme,
+            "criterion": pool.criterion,
+            "pool": pool.pool,
+            "pools_by": options.by,
+        }
+        for choice in [None] if pool.numeric else options.choices:
+            means = pool.item_means(choice)
+            of_choice = {} if choice is None else {"choice": choice}
+            yield Series({**about, **of_choice}, pl.DataFrame({"item": list(means), "value": list(means.values())}))
+
+
+def rows_of(metric: str, a: Series, b: Series, options: MetaOptions) -> Iterator[Row]:
+    """Correlate two series: for all models, for each, and within each group of countries."""
+    on = ["item", "model"] if "model" in b.items.columns and metric == "metric_correlation" else ["item"]
+    other = b.items.select(*on, other="value")
+    both = a.items.join(other, on=on).sort("model", "item")
+    if options.level == "prompt":
+        both = of_prompts(both)
+    models = sorted(both["model"].unique())
+    for model in [ALL, *models] if len(models) > 1 else models:
+        of_model = both if model == ALL else both.filter(pl.col("model") == model)
+        yield from correlations(metric, a, b, of_model, options, model=model, group=None)
+        if options.scheme:
+            side = pl.col("country").replace_strict(dict(options.sides), default=None, return_dtype=pl.String)
+            sided = of_model.with_columns(side=side).drop_nulls("side").sort("side")
+            for part in sided.partition_by("side", maintain_order=True):
+                yield from correlations(metric, a, b, part, options, model=model, group=part["side"][0])
+
+
+def of_prompts(both: pl.DataFrame) -> pl.DataFrame:
+    """Average both scores over the items of each model's prompts."""
+    means = [pl.col(name).sort().mean() for name in ("value", "other")]
+    return both.group_by("model", "unit_id").agg(*means, pl.col("country").first()).sort("model", "unit_id")
+
+
+def correlations(
+    metric: str, a: Series, b: Series, both: pl.DataFrame, options: MetaOptions, *, model: str, group: str | None
+) -> Iterator[Row]:
+    """Make one row per kind of correlation."""
+    for method in options.methods:
+        answer = correlate(
+            both["value"].to_numpy(),
+            both["other"].to_numpy(),
+            method=method,
+            clusters=both["unit_id"].to_numpy().astype(str),
+            confidence=options.confidence,
+            resamples=options.resamples,
+            rng=own_generator(options.seed, metric, a.about, b.about, model, group, method),
+        )
+        params: dict[str, object] = {
+            **a.about,
+            "with": b.about,
+            "method": method,
+            "prompts": both["unit_id"].n_unique(),
+            **({} if options.level == "item" else {"level": options.level}),
+            **({"scheme": options.scheme} if group else {}),
+        }
+        place: Row = {"model": model, "benchmark": str(a.about["benchmark"]), "group": group}
+        yield statistic_row(metric, answer=answer, params=with_reason(params, answer, FEW), **place)

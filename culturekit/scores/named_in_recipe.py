@@ -1,0 +1,99 @@
+"""A family that a recipe names: its options are checked, and what it reads is found by the names of its fields."""
+
+from collections.abc import Mapping
+from dataclasses import MISSING, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from culturekit.core.errors import UsageError
+from culturekit.core.stage import Stage
+from culturekit.scores.family import Declared, Family, dataclasses_of, declared, is_group, options_in
+from culturekit.scores.inputs import Files
+from culturekit.scores.listing import family_named
+
+TABLES_OF_A_RUN = ("images", "matches", "prompts", "quality", "values")
+"""The fields that a family in a recipe can read: tables of all models, the prompts, the values behind the scores."""
+
+
+def check_named(name: str, stated: Mapping[str, Any]) -> None:
+    """Make sure that a recipe can name a family, with these options.
+
+    Raises:
+        UsageError: there is no such family, it reads what runs do not make, or an option breaks its rule.
+    """
+    family = family_named(name)
+    read = dataclasses_of(family)[0]
+    reads = [each for each in declared(read) if each.help]
+    lacking = [each.name for each in reads if each.default is MISSING and each.name not in TABLES_OF_A_RUN]
+    if not family.metrics or lacking or not any(each.name in TABLES_OF_A_RUN for each in reads):
+        raise UsageError(
+            f"{name} cannot be scored in a recipe", found=f"it reads {', '.join(each.name for each in reads)}",
+            expected=f"a metric that reads {' or '.join(TABLES_OF_A_RUN)}",
+            hint=f"Run it by itself: culturekit score {name}",
+        )  # fmt: skip
+    try:
+        read(**read_from(name, read, {key: {"model": Path("model")} for key in TABLES_OF_A_RUN}))
+    except UsageError as error:
+        raise UsageError(
+            f"{name} cannot be scored in a recipe: {error}", hint=f"Run it by itself: culturekit score {name}"
+        ) from error
+    options_of(family, stated)
+
+
+def options_of(family: Family, stated: Mapping[str, Any]) -> list[Any]:
+    """Make the options of a family of what a recipe states."""
+    classes = dataclasses_of(family)[1:]
+    known = sorted(each.name for each in options_in(*classes))
+    strange = sorted(set(stated) - set(known))
+    if strange:
+        raise UsageError(
+            "there is no such option", found=", ".join(strange), expected=" or ".join(dict.fromkeys(known)) or "none"
+        )
+    try:
+        return [options_made(cls, stated) for cls in classes]
+    except ValidationError as error:
+        problems = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
+        raise UsageError("an option is wrong", found=problems) from error
+
+
+def options_made(cls: Any, stated: Mapping[str, Any], default: Any = MISSING) -> Any:  # noqa: ANN401 - any dataclass
+    """Make a dataclass of what is stated, its groups too; a group keeps what its default says of the rest."""
+    given = {each.name: stated[each.name] for each in declared(cls) if each.help and each.name in stated}
+    groups = {each.name: options_made(each.kind, stated, each.default) for each in declared(cls) if is_group(each)}
+    made = TypeAdapter(cls).validate_python({**given, **groups})
+    return made if default is MISSING else replace(default, **{name: getattr(made, name) for name in given}, **groups)
+
+
+def bound_stage(name: str, stated: Mapping[str, Any], tables: Mapping[str, Mapping[str, Path]], *, seed: int) -> Stage:
+    """Make the stage of a family in a run.
+
+    Args:
+        name: of the family.
+        stated: its options, as the recipe has them; a seed that it does not state is that of the recipe.
+        tables: the files of each of TABLES_OF_A_RUN, by role.
+        seed: of the recipe.
+    """
+    family = family_named(name)
+    reads, *classes = dataclasses_of(family)
+    seeded = any(each.name == "seed" for cls in classes for each in declared(cls))
+    options = options_of(family, {**({"seed": seed} if seeded else {}), **stated})
+    return family.stage(reads(**read_from(name, reads, tables)), *options)
+
+
+def read_from(name: str, reads: type, tables: Mapping[str, Mapping[str, Path]]) -> dict[str, object]:
+    """Give what a family reads of a run, by the names of its fields."""
+    return {each.name: value_of(name, each, tables[each.name]) for each in declared(reads) if tables.get(each.name)}
+
+
+def value_of(name: str, each: Declared, files: Mapping[str, Path]) -> object:
+    """Give files as a field takes them: as a handle of several, or one path."""
+    if isinstance(each.kind, type) and issubclass(each.kind, Files):
+        return each.kind(files)
+    if each.kind is Path and len(files) == 1:
+        return next(iter(files.values()))
+    raise UsageError(
+        f"{name} reads one table as {each.name}", expected="one model", found=f"{len(files)}: {', '.join(files)}",
+        hint=f"Run it model by model: culturekit score {name}",
+    )  # fmt: skip

@@ -1,0 +1,180 @@
+"""From human ratings and choices to tables per group, criterion and pool."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
+
+import polars as pl
+from pydantic import Field
+
+from culturekit.core.defaults import CONFIDENCE
+from culturekit.core.errors import NothingScored, UsageError
+from culturekit.core.schemas import IMAGES
+from culturekit.core.stage import Stage
+from culturekit.core.stage_command import Typed
+from culturekit.core.work import Work
+from culturekit.metrics.arguments import check_choice
+from culturekit.metrics.linguistic.human_tables import item_scores, likert_table
+from culturekit.scores.family import Confidence, Family, described, family_stage, kept
+from culturekit.scores.form_answers import Ends, check_ends, check_on_scale, read_answers
+from culturekit.scores.image_collections import Place, mean_rows, plain_row, prompted_images
+from culturekit.scores.inputs import Numbered, asked, roles_of
+from culturekit.scores.rating_pools import careful_answers
+from culturekit.scores.score_rows import Row, Scored, scored
+
+NO_MODEL = "items"
+"""What stands in the column model where nothing says which model made an item."""
+
+
+@dataclass(frozen=True, slots=True)
+class RatingReads:
+    """Answers of people, and what they are about."""
+
+    annotations: Annotated[Path, Field(description="What people answered.")]
+    images: Annotated[Numbered, Field(description="Table of the images rated: the model of each; repeatable.")] = (
+        Numbered()
+    )
+    prompts: Annotated[Path | None, Field(description="Their prompts: the group of each."), Typed(needs="images")] = (
+        None
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RatingOptions:
+    """What to score, and how."""
+
+    scheme: Annotated[str | None, Field(description="Only answers to this form. [all]")] = None
+    confidence: Confidence = CONFIDENCE
+    lowest: Annotated[
+        float | None, Field(description="The lowest rating that people could give: others are refused. [the form's]")
+    ] = None
+    highest: Annotated[
+        float | None, Field(description="The highest rating that they could give: others are refused. [the form's]")
+    ] = None
+
+    def __post_init__(self) -> None:
+        """Refuse a scale with one end, and one that is upside down."""
+        check_ends(self.ends)
+
+    @property
+    def ends(self) -> Ends:
+        """The stated scale."""
+        return self.lowest, self.highest
+
+
+def ratings(given: RatingReads, options: RatingOptions, *, name: str = "scores") -> Stage:
+    """Score human ratings and choices.
+
+    Means with deviations over items, per pool, criterion and group.
+    """
+
+    def score(work: Work) -> Scored:
+        return score_ratings(
+            read_answers(given.annotations, stated=options.ends),
+            given.images.together(IMAGES) if given.images else None,
+            None if given.prompts is None else asked(given.prompts, work.scratch),
+            options=options,
+        )
+
+    unstated = ("lowest", "highest") if options.lowest is None else ()  # finished scores are known without them
+    return family_stage("ratings", roles_of(given), kept(options, but=unstated), score, version=3, name=name)
+
+
+RATINGS = Family(
+    ratings,
+    metrics=described("choice_rate rating_mean rating_sd rating_within"),
+    example="--annotations annotations/annotations.parquet --out scores",
+)
+
+
+def score_ratings(
+    annotations: pl.DataFrame,
+    images: pl.DataFrame | None = None,
+    prompts: pl.DataFrame | None = None,
+    *,
+    options: RatingOptions,
+) -> Scored:
+    """Score mean ratings, and the shares of choices, per criterion and pool; pools are never merged.
+
+    Args:
+        annotations: conforms to ANNOTATIONS.
+        images: conforms to IMAGES: the model of each item; without it items have none.
+        prompts: conforms to PROMPTS: the group of each image's prompt.
+        options: what to score, and how.
+
+    Raises:
+        UsageError: a table does not conform, nobody answered, or an annotator rated an item twice.
+    """
+    left_out: Counter[str] = Counter()
+    table = careful_answers(annotations, left_out)
+    if prompts is not None and images is None:
+        raise UsageError("prompts say nothing without the images of them", expected="--images, beside --prompts")
+    if options.scheme is not None:
+        check_choice("scheme", options.scheme, table["scheme"].unique().sort().to_list() or [options.scheme])
+        table = table.filter(scheme=options.scheme)
+    check_on_scale(table, options.ends)
+    named = labelled(table, images, prompts, left_out)
+    rated = named.filter(pl.col("value").is_finite().fill_null(value=False))
+    chosen = named.filter(pl.col("value").is_null() & pl.col("choice").is_not_null())
+    left_out["answers with neither a value nor a choice"] += named.height - rated.height - chosen.height
+    if not rated.height and not chosen.height:
+        raise NothingScored(
+            "nobody answered anything",
+            expected="values or choices" + ("" if images is None else ", of items among the images"),
+            found=", ".join(
+                [f"{annotations.height:,} annotations", *(f"{n:,} {why}" for why, n in left_out.items() if n)]
+            ),
+        ).counting(left_out)
+    rows, values = [], []
+    for row, below in [*rating_rows(rated, options), *choice_rows(chosen, options)]:
+        rows.append(row)
+        values += below
+    return scored(rows, values, left_out=left_out)
+
+
+def labelled(
+    table: pl.DataFrame, images: pl.DataFrame | None, prompts: pl.DataFrame | None, left_out: Counter[str]
+) -> pl.DataFrame:
+    """Add model, group and prompt_id to annotations; items that are no known image are left out."""
+    if images is None:
+        nothing = pl.lit(None, pl.String)
+        return table.with_columns(model=pl.lit(NO_MODEL), group=nothing, prompt_id=nothing)
+    known = prompted_images(images, prompts, left_out)
+    found = table.join(known, left_on="item_id", right_on="image_id", how="inner")
+    left_out["annotations of no known image"] += table.height - found.height
+    return found
+
+
+def rating_rows(rated: pl.DataFrame, options: RatingOptions) -> Iterator[tuple[Row, list[pl.DataFrame]]]:
+    """Make the mean rating of each cell of the table, and its deviations over items and within them."""
+    if not rated.height:
+        return
+    keys, items = item_scores(rated)
+    prompts = rated.select("item_id", "prompt_id").unique()
+    for cell in likert_table(rated).iter_rows(named=True):
+        own = items.filter([pl.col(key).eq_missing(cell[key]) for key in keys]).join(prompts, on="item_id")
+        params = {"criterion": cell["criterion"], "pool": cell["pool"]}
+        place = Place("rating_mean", cell["model"], cell["scheme"], cell["group"])
+        scores = own.select("prompt_id", item="item_id", value="score")
+        yield mean_rows(scores, place, params, confidence=options.confidence)
+        for name, metric in (("sd", "rating_sd"), ("within", "rating_within")):
+            if cell[name] is not None:
+                yield plain_row(replace(place, metric=metric), cell[name], cell["items"], params), []
+
+
+def choice_rows(chosen: pl.DataFrame, options: RatingOptions) -> Iterator[tuple[Row, list[pl.DataFrame]]]:
+    """Make the rate of each choice: of an item's annotators first, then over items."""
+    keys = ["scheme", "criterion", "annotator_region", "model", "group"]
+    for cell in chosen.sort(*keys, "item_id", nulls_last=True).partition_by(keys, maintain_order=True):
+        head = cell.row(0, named=True)
+        for choice in sorted(cell["choice"].unique()):
+            share = (pl.col("choice") == choice).cast(pl.Float64).mean()
+            items = cell.group_by("item_id", "prompt_id").agg(value=share).rename({"item_id": "item"})
+            yield mean_rows(
+                items,
+                Place("choice_rate", head["model"], head["scheme"], head["group"]),
+                {"criterion": head["criterion"], "pool": head["annotator_region"], "choice": choice},
+                confidence=options.confidence,
+            )

@@ -1,0 +1,504 @@
+"""Generated images beside real ones as sets of vectors: PRDC, Fréchet and kernel distance, and the inception score."""
+
+import logging
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from pydantic import Field
+
+from culturekit.core.errors import NothingScored, UsageError
+from culturekit.core.stage import Stage
+from culturekit.core.stage_command import Seed, Typed
+from culturekit.core.work import Work
+from culturekit.metrics.realism.features import (
+    RadiiCache,
+    called,
+    check_extractor,
+    check_same_width,
+    feature_rows,
+    licence_of,
+    unduplicated,
+)
+from culturekit.metrics.realism.manifolds import (
+    Neighbourhoods,
+    balanced_sample,
+    coverage_interval,
+    mean_interval,
+    neighbourhoods,
+    share_interval,
+)
+from culturekit.metrics.realism.set_distances import frechet_distance, kernel_distance_interval, split_scores
+from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, Interval, Target
+from culturekit.scores.family import Family, described, family_stage, kept
+from culturekit.scores.image_collections import Equal, balanced_references, equal_images, own_generator
+from culturekit.scores.image_levels import LEVELS, MeanOptions, Rows, cells_of, placed, prompts_of, target_of
+from culturekit.scores.inputs import (
+    ImageTables,
+    LabelledVectors,
+    ProbabilityFolders,
+    VectorFolder,
+    VectorFolders,
+    images_with_prompts,
+    one_identity_of_all,
+    roles_of,
+)
+from culturekit.scores.score_rows import Row, Scored, scored, statistic_row, value_rows, with_reason
+
+# The images of one model in one cell beside real ones: all of these, or equally many from every cell.
+
+KERNEL_TARGETS: Mapping[str, str] = {"population": "population", "these": "images"}
+
+FEW_UNITS = f"fewer than {FEWEST_PROMPTS} prompts or images on a side"
+
+NO_FRECHET_INTERVAL = "its bias depends on n, and resampled images would add to it"
+
+
+@dataclass(frozen=True, slots=True)
+class RealismMeans(MeanOptions):
+    """How means are made; whose images they are is said where no table says it."""
+
+    model: Annotated[str, Field(description="Whose images they are, where no table says it.")] = "images"
+
+
+@dataclass(frozen=True, slots=True)
+class RealismOptions:
+    """What to score, and how; the seed is that of draws. Encoder and classifier stand in the params of scores."""
+
+    k: Annotated[int, Field(ge=1, description="Neighbourhoods reach to the k-th neighbour.")] = 5
+    splits: Annotated[int, Field(ge=1, description="Of the inception score."), Typed(needs="probs")] = 10
+    means: RealismMeans = RealismMeans()
+    per_cell: Annotated[
+        int | None,
+        Field(ge=1, description="Real images drawn of each object and place. [as many as the fewest have]"),
+        Typed(after="groups", needs="by"),
+    ] = None
+    equal: Annotated[
+        bool,
+        Field(description="As many images of every model, drawn by --seed; or all that there are."),
+        Typed("equal/--all"),
+    ] = True
+    most: Annotated[
+        int | None, Field(ge=2, description="Images of a model at most, each prompt giving as many. [all]")
+    ] = None
+    balanced: Annotated[
+        bool,
+        Field(description="Equally many references of each object, over its countries in turn."),
+        Typed("balanced"),
+    ] = False
+    fewest: Annotated[
+        int,
+        Field(ge=0, description="Images, real and generated, without which a cell of --by is left out."),
+        Typed(needs="by"),
+    ] = 0
+    seed: Seed = 0
+    encoder: Mapping[str, Any] = field(default_factory=dict)
+    classifier: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """Images of a model, and the real images they are held against.
+
+    Attributes:
+        place: model, and the columns of the level.
+        images: the generated ones, as `placed` gives them.
+        references: the real ones.
+        per_cell: how many real ones were drawn of each cell; None where no level is meant.
+        params: how the real ones were drawn where no level is meant; empty where all are meant.
+    """
+
+    place: Row
+    images: pl.DataFrame
+    references: pl.DataFrame
+    per_cell: int | None
+    params: Mapping[str, object] = field(default_factory=dict)
+
+
+def cells_with_references(
+    made: pl.DataFrame,
+    shown: pl.DataFrame,
+    reals: NDArray[np.floating],
+    fakes: NDArray[np.floating],
+    whole: Equal,
+    options: RealismOptions,
+    left_out: Counter[str],
+) -> Iterator[Cell]:
+    """Give each model with the references of `whole`, then, at each level, each cell with balanced ones.
+
+    References of `whole` that were drawn in equal numbers of each concept serve the level of concepts, too, and copies
+    count there as they do over all. Where balanced ones are asked for, and no real image has a place, levels are left
+    out and counted.
+    """
+    by = options.means.by
+    for place, images in cells_of(made, ()):
+        yield Cell(place, images, whole.images, None, whole.params)
+    if (
+        options.balanced
+        and shown.select(pl.all_horizontal(pl.col("concept", "country", "group").is_null()).all()).item()
+    ):
+        left_out["levels, as no real image says what it shows or where it is from"] += len(by)
+        return
+    if not by:
+        return
+    drawn, each, told, parted = whole.images, None, whole.params, made
+    if not told or set(by) != {("concept",)}:
+        told = {}
+        usable = without_copies(shown, reals, "real images with the vector of another", left_out)
+        parted = pl.concat([
+            without_copies(images, fakes, "generated images with the vector of another of the model", left_out)
+            for images in made.partition_by("model", maintain_order=True)
+        ])  # fmt: skip
+        drawn, each = balanced(usable, parted, options, left_out)
+    for place, images in cells_of(parted, by):
+        columns = [name for name in place if name != "model"]
+        if not columns:
+            continue
+        references = drawn.filter(pl.all_horizontal(pl.col(name) == place[name] for name in columns))
+        size = min(images.height, references.height)
+        if size <= options.k:
+            left_out[f"cells with at most {options.k} images, real or generated"] += 1
+        elif size < options.fewest:
+            left_out[f"cells with fewer than {options.fewest} images, real or generated"] += 1
+        else:
+            yield Cell(place, images, references, each, told)
+
+
+def without_copies(
+    images: pl.DataFrame, vectors: NDArray[np.floating], what: str, left_out: Counter[str]
+) -> pl.DataFrame:
+    """Leave out every image whose vector another one has too."""
+    kept = images.filter(pl.Series(unduplicated(vectors[images["row"].to_numpy()]), dtype=pl.Boolean))
+    left_out[what] += images.height - kept.height
+    return kept
+
+
+def balanced(
+    shown: pl.DataFrame, made: pl.DataFrame, options: RealismOptions, left_out: Counter[str]
+) -> tuple[pl.DataFrame, int]:
+    """Draw equally many references of every cell of the finest level that some model has images of."""
+    names = {name for level in options.means.by for name in level}
+    if shown["concept"].null_count() == 0 and made["concept"].null_count() == 0:
+        # Objects weigh the same in a region, also where regions are not parted by object.
+        names.add("concept")
+    columns = [column for name, column in LEVELS.items() if name in names]
+    known = shown.filter(pl.all_horizontal(pl.col(columns).is_not_null()))
+    left_out["real images that no level has a place for"] += shown.height - known.height
+    asked = known.join(made.select(columns).unique(), on=columns, how="semi", maintain_order="left")
+    left_out["real images of cells without generated ones"] += known.height - asked.height
+    if asked.is_empty():
+        raise NothingScored(
+            "no cell has both real and generated images",
+            expected=f"the same {' and '.join(columns)} on both sides",
+            found=f"{known.height} real images with a place, {made.height} generated ones",
+        ).counting(left_out)
+    cells = asked.select(pl.concat_str(columns, separator=" / ")).to_series().to_list()
+    drawn = asked[balanced_sample(cells, size=options.per_cell, rng=own_generator(options.seed, "references"))]
+    return drawn, drawn.height // len(set(cells))
+
+
+def cell_rows(
+    cell: Cell,
+    reals: NDArray[np.floating],
+    fakes: NDArray[np.floating],
+    options: RealismOptions,
+    *,
+    params: Mapping[str, object],
+    target: Target,
+    cache: RadiiCache,
+) -> Rows:
+    """Score the images of one model in one cell."""
+    real, fake = reals[cell.references["row"].to_numpy()], fakes[cell.images["row"].to_numpy()]
+    prompts = prompts_of(cell.images)
+    target = "population" if prompts is None else target
+    codes = np.arange(len(fake)) if prompts is None else np.unique(prompts, return_inverse=True)[1]
+    groups = codes if target == "population" else np.arange(len(fake))
+    place = {**cell.place, "benchmark": options.means.benchmark}
+    try:
+        found = neighbourhoods(real, fake, k=options.k, groups=groups, cache=cache)
+    except UsageError as error:
+        error.where = error.where or f"model {cell.place['model']!r}"
+        raise
+    confidence = options.means.confidence
+    strata = None if target == "population" else codes
+    coverage = coverage_interval(found, strata=strata, groups=int(groups.max()) + 1, confidence=confidence)
+    rows, values = prdc_rows(cell, found, coverage, place, params, prompts, target, confidence)
+    distance = Interval(frechet_distance(real, fake), np.nan, np.nan, len(fake), target)
+    counts = {"n_fake": len(fake)}
+    own = {**params, **counts, **name_of("frechet_distance", options), "no_interval": NO_FRECHET_INTERVAL}
+    own |= few_for(real, fake)
+    rows.append(statistic_row(**{**place, "metric": "frechet_distance"}, answer=distance, params=own))
+    kernel = kernel_answer(real, fake, groups, confidence)
+    own = {**params, **name_of("kernel_distance", options), "target": KERNEL_TARGETS[target]}
+    own = with_reason(own, kernel, FEW_UNITS)
+    rows.append(statistic_row(**{**place, "metric": "kernel_distance"}, answer=kernel, params=own))
+    return rows, values
+
+
+def few_for(real: NDArray[np.floating], fake: NDArray[np.floating]) -> dict[str, object]:
+    """Warn of sets with fewer images than dimensions: how such a set spreads is not known in all of them."""
+    images, width = min(len(real), len(fake)), real.shape[1]
+    few = f"{images:,} images, fewer than the {width:,} dimensions: not how a set spreads in all of them"
+    return {"few_images": few} if images < width else {}
+
+
+def name_of(metric: str, options: RealismOptions) -> dict[str, object]:
+    """Say what a distance may be called on these vectors."""
+    return {"called": called(metric, options.encoder)}
+
+
+def params_of(cell: Cell, options: RealismOptions) -> dict[str, object]:
+    """Say what every score of a cell depends on."""
+    balanced = {"references": "balanced", "per_cell": cell.per_cell, "seed": options.seed, "copies": "left out"}
+    scheme = {"scheme": options.means.scheme} if cell.place.get("group") else {}
+    whole = dict(cell.params) or {"references": "all", "copies": "kept"}
+    return {
+        "encoder": dict(options.encoder),
+        "licence": licence_of(options.encoder),
+        "n_real": cell.references.height,
+        **(whole if cell.per_cell is None else {**balanced, **scheme}),
+    }
+
+
+def prdc_rows(
+    cell: Cell,
+    found: Neighbourhoods,
+    coverage: Interval,
+    place: Row,
+    params: Mapping[str, object],
+    prompts: list[str] | None,
+    target: Target,
+    confidence: float,
+) -> Rows:
+    """Write the four shares, each with the images it is the mean of."""
+    counts = {"k": found.k, "n_fake": len(found.around_fake)}
+    of_fakes, of_reals = {**params, "k": found.k, "target": target}, {**params, **counts, "target": "references"}
+    inside, density = found.around_fake > 0, found.around_fake / found.k
+    mean = mean_interval(density, clusters=prompts, target=target, confidence=confidence)
+    answers = {
+        "prdc_precision": (
+            share_interval(inside, clusters=prompts, target=target, confidence=confidence), of_fakes, inside,
+        ),
+        "prdc_density": (replace(mean, low=max(mean.low, 0.0)), of_fakes, density),
+        "prdc_recall": (share_interval(found.recalled, confidence=confidence), of_reals, found.recalled),
+        "prdc_coverage": (coverage, {**params, **counts, "target": target}, found.covered),
+    }  # fmt: skip
+    rows, values = [], []
+    for metric, (answer, told, behind) in answers.items():
+        images = cell.images if told is of_fakes else cell.references
+        rows.append(statistic_row(**{**place, "metric": metric}, answer=answer, params=told))
+        one_each = images.rename({"image_id": "item"}).with_columns(value=pl.Series(behind).cast(pl.Float64))
+        values.append(value_rows({**place, "metric": metric}, told, one_each))
+    return rows, values
+
+
+def kernel_answer(
+    real: NDArray[np.floating], fake: NDArray[np.floating], groups: NDArray[np.int64], confidence: float
+) -> Interval:
+    """Give the kernel distance; with fewer than 20 prompts, or real images, there are no limits."""
+    answer = kernel_distance_interval(fake, real, a_clusters=groups, confidence=confidence)
+    if min(len(np.unique(groups)), len(real)) < FEWEST_PROMPTS:
+        return Interval(answer.value, np.nan, np.nan, answer.n, answer.target)
+    return answer
+
+
+logger = logging.getLogger(__name__)
+
+BEYOND = "generated images beyond as many as every model has"
+
+NO_INCEPTION_INTERVAL = "its bias depends on n, and its splits are not independent samples of prompts"
+
+
+@dataclass(frozen=True, slots=True)
+class RealismReads:
+    """Vectors of real and of generated images, and what is known of these."""
+
+    real: Annotated[VectorFolder, Field(description="Folder of vectors of real images.")]
+    fake: Annotated[
+        VectorFolders, Field(description="Folder of vectors of generated images, ids their image ids; repeatable.")
+    ]
+    images: Annotated[
+        ImageTables,
+        Field(description="Table of generated images: model, prompt, country, object; repeatable. [one model]"),
+    ] = ImageTables()
+    references: Annotated[
+        Path | None, Field(description="Table of the real images; --by needs it."), Typed(needs="by balanced")
+    ] = None
+    prompts: Annotated[
+        Path | None,
+        Field(description="Prompts of the images, where their table lacks country or object."),
+        Typed(needs="images references"),
+    ] = None
+    probs: Annotated[
+        ProbabilityFolders,
+        Field(description="Folder of class probabilities, as vectors; adds the inception score; repeatable."),
+    ] = ProbabilityFolders()
+
+
+def realism(given: RealismReads, options: RealismOptions, *, name: str = "scores") -> Stage:
+    """Score images by how they lie among real ones.
+
+    Precision, recall, density, coverage, Fréchet and kernel distance, and the inception score.
+    """
+    options = replace(options, means=options.means.known())
+
+    def score(work: Work) -> Scored:
+        folders = [given.real.folder, *given.fake.places]
+        encoder = one_identity_of_all(folders)
+        check_extractor(encoder, where=", ".join(map(str, folders)))
+        fake = given.fake.vectors(work.scratch)
+        assert fake is not None
+        images, real = given.images, given.references
+        data = RealismInput(
+            real=given.real.vectors(),
+            fake=fake,
+            images=images.table(given.prompts, work.scratch) if images else None,
+            references=None if real is None else images_with_prompts(real, given.prompts, work.scratch),
+            probs=given.probs.vectors(work.scratch),
+        )
+        return score_realism(data, options=replace(options, encoder=encoder, classifier=given.probs.encoder))
+
+    settings, seeds = kept(options, but=("seed",)), {"references": options.seed}
+    return family_stage("realism", roles_of(given), settings, score, version=4, seeds=seeds, name=name)
+
+
+REALISM = Family(
+    realism,
+    metrics=described(
+        "frechet_distance inception_score kernel_distance prdc_coverage prdc_density prdc_precision prdc_recall"
+    ),
+    example="--real real --fake vectors --images images/images.parquet --out scores",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RealismInput:
+    """What realism is scored from.
+
+    Attributes:
+        real: vectors of real images, ids their image ids.
+        fake: vectors of generated images of any number of models.
+        images: conforms to IMAGES: model, prompt, concept and country of the generated images; may be none.
+        references: the same of the real images; levels need it.
+        probs: class probabilities of generated images, for the inception score.
+    """
+
+    real: LabelledVectors
+    fake: LabelledVectors
+    images: pl.DataFrame | None = None
+    references: pl.DataFrame | None = None
+    probs: LabelledVectors | None = None
+
+
+def score_realism(given: RealismInput, *, options: RealismOptions) -> Scored:
+    """Score the images of every model against all real images, and at each level against as many of every cell.
+
+    Images are taken in order of their ids, as many of every model unless `equal` is off. At a level copies count as
+    nothing: of images with equal vectors, real or of one model, all are left out; the real ones are then drawn in
+    equal numbers from every cell that some model made images for. A cell with too few images for k, or fewer than
+    `fewest`, is left out and counted.
+
+    Raises:
+        UsageError: an option breaks its rule, or vectors, ids and tables do not belong together.
+    """
+    means = options.means
+    left_out: Counter[str] = Counter()
+    for side, one in (("real", given.real), ("generated", given.fake)):
+        if not one.ids:
+            raise NothingScored(
+                f"there is no {side} image to score", expected="vectors of pictures", found="none",
+                hint="Look at what the stages that took pictures in, and embedded them, left out.",
+            )  # fmt: skip
+    reals, fakes = feature_rows("real", given.real.vectors), feature_rows("fake", given.fake.vectors)
+    check_same_width(("real", reals), ("fake", fakes))
+    check_apart(given)
+    shown, equal, whole = chosen(given, options, left_out)
+    made = equal.images
+    target = target_of(made, means)
+    cache: RadiiCache = {}
+    scores, values = [], []
+    for cell in cells_with_references(made, shown, reals, fakes, whole, options, left_out):
+        told = params_of(cell, options) | equal.params
+        rows, behind = cell_rows(cell, reals, fakes, options, params=told, target=target, cache=cache)
+        scores += rows
+        values += behind
+    few = sum('"few_images":' in row["params"] for row in scores)
+    if few:
+        logger.warning("%d Fréchet distances of fewer images than dimensions say little: few_images in params", few)
+    if given.probs is not None:
+        rows, behind = class_rows(given.probs, given.images, options, left_out)
+        scores += rows
+        values += behind
+    return scored(scores, values, left_out=left_out)
+
+
+def check_apart(given: RealismInput) -> None:
+    """Refuse an image that is held against itself: the same id with the same vector on both sides."""
+    rows = {name: row for row, name in enumerate(given.real.ids)}
+    both = [(row, rows[name]) for row, name in enumerate(given.fake.ids) if name in rows]
+    same = [fake for fake, real in both if np.array_equal(given.fake.vectors[fake], given.real.vectors[real])]
+    if same:
+        raise UsageError(
+            f"{len(same):,} images are both real and generated", found=f"{given.fake.ids[same[0]]!r}, with one vector",
+            expected="other images on either side", hint="Is the folder of the real images given twice?",
+        )  # fmt: skip
+
+
+def chosen(given: RealismInput, options: RealismOptions, left_out: Counter[str]) -> tuple[pl.DataFrame, Equal, Equal]:
+    """Place all images: the real ones, the generated ones that are scored, and the real ones they are held against."""
+    means, wants_places = options.means, bool(options.means.by) or options.balanced
+    made = placed(given.fake.ids, given.images, means, what="generated vectors", left_out=left_out)
+    if wants_places and given.references is None:
+        raise UsageError(
+            "levels and balanced references need to know where the real images belong",
+            expected="a table of the real images",
+        )
+    places = given.references if wants_places else None
+    shown = placed(given.real.ids, places, means, what="real vectors", left_out=left_out)
+    for side, rows, ids in (("generated", made, given.fake.ids), ("real", shown, given.real.ids)):
+        check_known(rows, f"{side} vectors", ids)
+    equal = equal_images(made, seed=options.seed, most=options.most) if options.equal else Equal(made)
+    left_out[BEYOND] += equal.left_out
+    whole = balanced_references(shown, equal.images, seed=options.seed) if options.balanced else Equal(shown)
+    each = whole.params.get("per_concept")
+    left_out[f"real images, as each concept gives as many as {whole.least} has: {each}"] += whole.left_out
+    return shown, equal, whole
+
+
+def check_known(rows: pl.DataFrame, what: str, ids: Sequence[str]) -> None:
+    """Refuse vectors of which none is of an image in the table of images."""
+    if rows.is_empty():
+        raise NothingScored(
+            f"there are no images to score: no {what} are of a known image", expected="ids of the table of images",
+            found=f"ids such as {min(ids)!r}" if ids else "none",
+        )  # fmt: skip
+
+
+def class_rows(
+    probs: LabelledVectors, images: pl.DataFrame | None, options: RealismOptions, left_out: Counter[str]
+) -> Rows:
+    """Score what a classifier said of each model's images, in order of their ids; the values are the splits'."""
+    made = placed(probs.ids, images, options.means, what="class probabilities", left_out=left_out)
+    check_known(made, "class probabilities", probs.ids)
+    equal = equal_images(made, seed=options.seed, most=options.most) if options.equal else Equal(made)
+    rows, values = [], []
+    for cell in equal.images.partition_by("model", maintain_order=True):
+        if cell.height < options.splits:
+            left_out[f"models with fewer than {options.splits} images, the splits of the inception score"] += 1
+            continue
+        splits = split_scores(probs.vectors[cell["row"].to_numpy()], splits=options.splits)
+        params = {
+            "encoder": dict(options.classifier), "licence": licence_of(options.classifier), "splits": options.splits,
+            "n_fake": cell.height, "no_interval": NO_INCEPTION_INTERVAL, **equal.params,
+        }  # fmt: skip
+        place = {"model": cell["model"][0], "benchmark": options.means.benchmark, "metric": "inception_score"}
+        answer = Interval(float(splits.mean()), np.nan, np.nan, cell.height, "these")
+        rows.append(statistic_row(**place, answer=answer, params=params))
+        parts = pl.DataFrame({"item": [f"split {number}" for number in range(len(splits))], "value": splits})
+        values.append(value_rows(place, params, parts))
+    return rows, values

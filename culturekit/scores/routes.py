@@ -1,0 +1,281 @@
+"""From two tables of matches of the same images to both routes' scores side by side, and how far the routes agree."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+import polars as pl
+from pydantic import Field
+
+from culturekit.core.errors import NothingScored
+from culturekit.core.schemas import DISAGREEMENTS, JUDGMENTS, MATCHES, QUALITY, SCORES, VALUES
+from culturekit.core.stage import Stage
+from culturekit.core.stage_command import Typed
+from culturekit.core.tables import write_table
+from culturekit.core.work import Outcome, Work
+from culturekit.metrics.diversity.kernel_diversity import STANDARD_KERNELS
+from culturekit.metrics.diversity.labels import LEVELS
+from culturekit.metrics.statistics.chance_corrected import equal_share, kappa_interval
+from culturekit.metrics.statistics.intervals import Interval
+from culturekit.scores.corrected import Kernels, QvsOptions, Within, weights_of
+from culturekit.scores.family import Family, described, kept, scored_in, write_scored
+from culturekit.scores.image_collections import params_without
+from culturekit.scores.inputs import Files, check_apart, check_countries, roles_of
+from culturekit.scores.qvs import over_all_prompts, score_qvs, without_quality
+from culturekit.scores.route_labels import Route, common_images, counted, read_route, side_by_side
+from culturekit.scores.score_rows import Row, Scored, scored, statistic_row, with_reason
+from culturekit.scores.stability import score_stability
+
+NO_SCATTER = "a single batch, or batches that all agree alike: nothing says how much the routes' agreement scatters"
+ONE_LABEL = "both routes give one and the same label to every image: chance alone would agree"
+UNSCORED = "common images without a label by one of the routes: no diversity is scored of them"
+NOTHING_COMMON = "no image for which both routes name a label of this level"
+
+
+@dataclass(frozen=True, slots=True)
+class RouteReads:
+    """What two routes say of the same images; the judgments are those of the judge behind one of them."""
+
+    a: Annotated[Files, Field(description="Matches of one route, as `index map` writes; one table or several.")]
+    b: Annotated[Files, Field(description="Matches of the other route, as `tag` writes; one table or several.")]
+    judgments: Annotated[
+        Files,
+        Field(description="Judgments beside the tags: they tell what shows nothing from what got no answer."),
+    ] = Files()
+    quality: Annotated[Files, Field(description="Quality of the images; with it qVS is scored.")] = Files()
+
+
+@dataclass(frozen=True, slots=True)
+class RouteOptions(QvsOptions):
+    """How both are scored; `within` is not looked at."""
+
+    kernels: Annotated[
+        Kernels,
+        Typed(
+            "kernel",
+            weights_of,
+            help="Weights of continent, country and artifact, or a name; repeatable. [the five named ones]",
+        ),
+    ] = tuple(STANDARD_KERNELS.values())
+    within: Within = "none"
+
+
+def routes(given: RouteReads, options: RouteOptions, *, name: str = "routes") -> Stage:
+    """Score two routes on the images that both know.
+
+    Side by side, and how far they agree image by image.
+    """
+    check_apart("a route", [*given.a.places, *given.b.places])
+
+    def run(work: Work) -> Outcome:
+        parted = pl.DataFrame(schema=DISAGREEMENTS.schema)
+
+        def score() -> Scored:
+            nonlocal parted
+            a, b = given.a.together(MATCHES), given.b.together(MATCHES)
+            check_countries(a, b, where=[*given.a.places, *given.b.places])
+            found = score_routes(
+                a,
+                b,
+                quality=given.quality.together(QUALITY) if given.quality else None,
+                judgments=given.judgments.together(JUDGMENTS) if given.judgments else None,
+                options=options,
+            )
+            parted = found.disagreements
+            return found.scored
+
+        outcome = write_scored(work, scored_in(work, score))
+        write_table(work.out, DISAGREEMENTS, parted)
+        return replace(outcome, counts={**outcome.counts, "disagreements": parted.height})
+
+    return Stage(name, "score-routes", 3, run, roles_of(given), kept(options), packages=("numpy", "polars", "scipy"))
+
+
+ROUTES = Family(
+    routes,
+    metrics=described("qvs ranking_stability route_agreement route_kappa vs"),
+    example="--a matches/matches.parquet --b tags/matches.parquet --judgments tags/judgments.parquet --out routes",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Routes:
+    """The scores of two routes, how far they agree, and where they part.
+
+    Attributes:
+        scored: vs and qvs of each route, agreement and kappa, stability of the ranking.
+        disagreements: conforms to DISAGREEMENTS.
+    """
+
+    scored: Scored
+    disagreements: pl.DataFrame
+
+
+def score_routes(
+    a: pl.DataFrame,
+    b: pl.DataFrame,
+    *,
+    quality: pl.DataFrame | None = None,
+    judgments: pl.DataFrame | None = None,
+    options: QvsOptions,
+) -> Routes:
+    """Score what two routes say of the images that both know, and compare the routes image by image.
+
+    Diversity is scored on the same images for both, those that have a label by both: of the images that a judge gave
+    no answer about, neither route's label enters. Images that a judge says show nothing are alike in that.
+
+    Args:
+        a: conforms to MATCHES; the one route, such as nearest artifacts.
+        b: conforms to MATCHES; the other, such as a model's tags.
+        quality: conforms to QUALITY; with it qvs is scored too.
+        judgments: conforms to JUDGMENTS: what the judge of `a` or `b` said, to tell what shows nothing from what got
+            no answer.
+        options: as for `score_qvs`.
+
+    Returns:
+        `vs` and `qvs` of each route, `route_agreement` and `route_kappa` per model, concept and level, and
+        `ranking_stability` between the routes; values are the means of repeats.
+
+    Raises:
+        UsageError: a table does not conform, the routes have no image in common, or an option breaks its rule.
+    """
+    one, other = read_route(a, judgments, name="a"), read_route(b, judgments, name="b")
+    if one.name == other.name:
+        one, other = replace(one, name=f"{one.name} a"), replace(other, name=f"{other.name} b")
+    common = common_images(one, other)
+    if common.is_empty():
+        raise NothingScored("the routes have no image in common", expected="two tables of matches of the same images")
+    left_out = {**outside(one, other, common), **without_quality([a], quality)}
+    scored_both = [side_scores(route, one, other, quality, options) for route in (one, other)]
+    between, short = (one.name, other.name), scored_both[0].left_out
+    stability = score_stability({name: plain(part.scores) for name, part in zip(between, scored_both, strict=True)})
+    rows = list(agreement_rows(common, one, other, between, options))
+    agreement = scored(rows, left_out={})
+    tables = [part.scores for part in scored_both] + [stability.scores, agreement.scores]
+    answer = Scored(
+        pl.concat(tables).sort(SCORES.key, maintain_order=True),
+        pl.concat([part.values for part in scored_both]).sort(VALUES.key, maintain_order=True),
+        {reason: count for reason, count in {**left_out, **short, **stability.left_out}.items() if count},
+    )
+    return Routes(answer, disagreements(common))
+
+
+def outside(one: Route, other: Route, common: pl.DataFrame) -> dict[str, int]:
+    """Count what did not enter: images of one route only, and common ones without a label."""
+    labelled = one.labelled.join(other.labelled, on="image_id", how="semi")
+    return {
+        f"images that only {one.name} has": one.images.height - common.height,
+        f"images that only {other.name} has": other.images.height - common.height,
+        UNSCORED: common.height - labelled.height,
+    }
+
+
+def side_scores(route: Route, one: Route, other: Route, quality: pl.DataFrame | None, options: QvsOptions) -> Scored:
+    """Score one route on the images that have a label by both."""
+    ids = one.labelled.join(other.labelled, on="image_id", how="semi").select("image_id")
+    images = route.labelled.join(ids, on="image_id", how="semi")
+    matches = images.with_columns(method=pl.lit(route.name)).select(list(MATCHES.schema))
+    parts = [score_qvs(matches, quality, options=options)]
+    if matches["concept"].n_unique() > 1:
+        parts.append(score_qvs(over_all_prompts(matches), quality, options=options))
+    diversity = pl.col("metric") != "quality"
+    return Scored(
+        pl.concat([part.scores.filter(diversity) for part in parts]),
+        pl.concat([part.values.filter(diversity) for part in parts]),
+        parts[0].left_out,
+    )
+
+
+def plain(scores: pl.DataFrame) -> pl.DataFrame:
+    """Drop from the parameters of scores where their labels come from, so that two routes' scores are one score."""
+    texts = scores["params"].unique().to_list()
+    without = {text: params_without(text, ["labels"]) for text in texts}
+    return scores.with_columns(pl.col("params").replace_strict(without, return_dtype=pl.String)) if texts else scores
+
+
+def agreement_rows(
+    common: pl.DataFrame, one: Route, other: Route, between: tuple[str, str], options: QvsOptions
+) -> Iterator[Row]:
+    """Compare the routes image by image, for each model and concept, and each model over its concepts."""
+    for model, concept, images in parts_of(common):
+        own = [in_part(route.images, model, concept) for route in (one, other)]
+        about = {
+            "between": list(between),
+            "confidence": options.confidence,
+            "common": images.height,
+            "images_a": own[0],
+            "images_b": own[1],
+            **counted(images),
+        }
+        for level in LEVELS:
+            yield from level_rows(images, level, model, concept, about, options)
+
+
+def parts_of(common: pl.DataFrame) -> Iterator[tuple[str, str | None, pl.DataFrame]]:
+    """Part common images by model and concept, and where there are several concepts each model's over all of its."""
+    several = common["concept"].n_unique() > 1
+    for images in common.sort("model").partition_by("model", maintain_order=True):
+        model = images["model"][0]
+        concepts = images.sort("concept").partition_by("concept", maintain_order=True)
+        yield from ((model, part["concept"][0], part) for part in concepts if part["concept"][0] is not None)
+        if several or concepts[0]["concept"][0] is None:
+            yield model, None, images
+
+
+def in_part(images: pl.DataFrame, model: str, concept: str | None) -> int:
+    """Count the images of a route that belong to a model and concept; without a concept, to the model."""
+    own = images.filter(pl.col("model") == model)
+    return own.height if concept is None else own.filter(pl.col("concept") == concept).height
+
+
+def level_rows(
+    images: pl.DataFrame,
+    level: str,
+    model: str,
+    concept: str | None,
+    about: dict[str, object],
+    options: QvsOptions,
+) -> Iterator[Row]:
+    """Say how often two routes name the same label of a level, and how much of that is beyond chance."""
+    pairs = side_by_side(images, level)
+    params: dict[str, object] = {**about, "level": level, "batches": pairs["batch"].n_unique()}
+    nothing = Interval(math.nan, math.nan, math.nan, 0, "population")
+    share, kappa = nothing, nothing
+    if pairs.height:
+        a, b, batch = (pairs[name].to_numpy() for name in ("a", "b", "batch"))
+        share = equal_share(a.astype(str), b.astype(str), batches=batch.astype(str), confidence=options.confidence)
+        kappa = kappa_interval(a.astype(str), b.astype(str), batches=batch.astype(str), confidence=options.confidence)
+    for metric, answer in (("route_agreement", share), ("route_kappa", kappa)):
+        reason = NOTHING_COMMON if not pairs.height else ONE_LABEL if math.isnan(answer.value) else NO_SCATTER
+        yield statistic_row(
+            metric,
+            model=model,
+            benchmark=options.benchmark,
+            answer=answer,
+            params=with_reason(params, answer, reason),
+            concept=concept,
+        )
+
+
+def disagreements(common: pl.DataFrame) -> pl.DataFrame:
+    """Count which label the one route gives where the other gives another."""
+    tables = [
+        pairs_apart(images, level).with_columns(
+            model=pl.lit(model), concept=pl.lit(concept, pl.String), level=pl.lit(level)
+        )
+        for model, concept, images in parts_of(common)
+        for level in LEVELS
+    ]
+    whole = pl.concat(tables) if tables else pl.DataFrame(schema=DISAGREEMENTS.schema)
+    return whole.select(pl.col(name).cast(dtype) for name, dtype in DISAGREEMENTS.schema.items()).sort(
+        DISAGREEMENTS.key, maintain_order=True
+    )
+
+
+def pairs_apart(images: pl.DataFrame, level: str) -> pl.DataFrame:
+    """Count the pairs of different labels of a level, and their share of the images compared."""
+    pairs = side_by_side(images, level)
+    apart = pairs.filter(pl.col("a") != pl.col("b")).group_by("a", "b")
+    found = apart.agg(pl.col("label_a", "label_b").min(), images=pl.len())
+    return found.with_columns(share=pl.col("images") / max(pairs.height, 1)).drop("a", "b")

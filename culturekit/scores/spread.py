@@ -1,0 +1,269 @@
+"""How unlike the images of a batch look, as cosines of vectors and as a perceptual distance: what stands beside VS."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Any
+
+import numpy as np
+import polars as pl
+from pydantic import Field
+
+from culturekit.core.defaults import BATCH_SIZE, CONFIDENCE
+from culturekit.core.digests import digest_file
+from culturekit.core.errors import UsageError
+from culturekit.core.registry import parse_spec
+from culturekit.core.stage import Stage
+from culturekit.core.table import check_slots
+from culturekit.core.work import Work
+from culturekit.index.spread.picture_spread import PAIR_MEASURES, measure_spread
+from culturekit.metrics.diversity.kernel_diversity import mean_cosine
+from culturekit.metrics.realism.features import licence_of
+from culturekit.metrics.statistics.intervals import Target
+from culturekit.scores.family import Family, check_options, described, family_stage, kept
+from culturekit.scores.image_levels import MeanOptions, placed
+from culturekit.scores.inputs import ImageTables, LabelledVectors, PairFolders, VectorFolders, roles_of
+from culturekit.scores.provenance import behind, check_ready
+from culturekit.scores.score_rows import (
+    Row,
+    Scored,
+    mean_over_repeats,
+    repeats_in,
+    scored,
+    statistic_row,
+    value_rows,
+    with_reason,
+)
+
+FEW_REPEATS = "a prompt with one repeat does not say how much it scatters"
+NO_PROMPT = "images that name no prompt or repeat"
+INCOMPLETE = "images of an incomplete batch"
+
+Size = Annotated[int, Field(ge=2, description="Images per batch, as of VS.")]
+
+
+@dataclass(frozen=True, slots=True)
+class PairReads:
+    """Whose pictures are compared."""
+
+    images: Annotated[Path, Field(description="Images table: model, prompt, repeat, slot.")]
+
+
+@dataclass(frozen=True, slots=True)
+class PairOptions:
+    """Who compares them, and how many make a batch."""
+
+    measure: Annotated[
+        str, Field(description="Who measures, as a SPEC: lpips:FILE, or lpips:HEADS?backbone=FILE (safetensors).")
+    ]
+    size: Size = BATCH_SIZE
+
+
+def pairs(given: PairReads, options: PairOptions, *, name: str = "pairs") -> Stage:
+    """Measure how far apart every two pictures of a batch are.
+
+    The mean over the batch is what `score spread` takes.
+    """
+    PAIR_MEASURES.check(options.measure)
+    backbone = parse_spec(options.measure).options.get("backbone", "")
+    beside = {"backbone": digest_file(Path(backbone))} if backbone and Path(backbone).is_file() else {}
+    return Stage(
+        name,
+        "pair-distances",
+        1,
+        lambda work: measure_spread(work, given.images, options.measure, size=options.size),
+        roles_of(given),
+        {**kept(options), **behind(PAIR_MEASURES, options.measure), **beside},
+        packages=("numpy", "pillow", "polars"),
+        before=partial(check_ready, PAIR_MEASURES, options.measure),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadReads:
+    """What the spread of images is scored from; vectors, distances, or both."""
+
+    images: Annotated[ImageTables, Field(description="Images table: model, prompt, repeat, slot; repeatable.")]
+    vectors: Annotated[
+        VectorFolders, Field(description="Folder of vectors of these images; adds the mean cosine; repeatable.")
+    ] = VectorFolders()
+    distances: Annotated[
+        PairFolders, Field(description="Folder that `score pairs` wrote; adds mean LPIPS; repeatable.")
+    ] = PairFolders()
+    prompts: Annotated[Path | None, Field(description="Prompts of the images, where their table lacks the object.")] = (
+        None
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse files of which nothing can be scored."""
+        if not self.vectors and not self.distances:
+            raise UsageError(
+                "nothing says how unlike the images are", expected="a folder of vectors, or one of distances of pairs"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadOptions:
+    """How it is scored."""
+
+    size: Size = BATCH_SIZE
+    target: Annotated[
+        Target, Field(description="Intervals speak about these prompts, or about all that at least 20 stand for.")
+    ] = "these"
+    confidence: Annotated[float, Field(gt=0, lt=1, description="How often intervals are to hold the truth.")] = (
+        CONFIDENCE
+    )
+    benchmark: str = "spread"
+
+
+def spread(given: SpreadReads, options: SpreadOptions, *, name: str = "scores") -> Stage:
+    """Score how unlike the images of a batch look.
+
+    Mean cosine and mean LPIPS, to be read beside VS.
+    """
+
+    def score(work: Work) -> Scored:
+        given.distances.check_images(given.images)
+        return score_spread(
+            given.images.table(given.prompts, work.scratch),
+            given.vectors.vectors(work.scratch),
+            given.distances.table(),
+            options=options,
+            encoder=given.vectors.encoder,
+            measures=given.distances.measures,
+        )
+
+    known = {**kept(options), "encoder": {}, "measures": {}}  # finished folders are known by these two as well
+    return family_stage("spread", roles_of(given), known, score, version=2, name=name)
+
+
+PAIRS = Family(
+    pairs,
+    metrics=(),
+    example="--images images/images.parquet --measure lpips:lpips.safetensors --out pairs",
+    workers=True,
+    engine=True,
+)
+SPREAD = Family(
+    spread,
+    metrics=described("mean_cosine mean_lpips"),
+    example="--images images/images.parquet --vectors vectors --distances pairs --out scores",
+)
+
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+def score_spread(
+    images: pl.DataFrame,
+    vectors: LabelledVectors | None = None,
+    distances: pl.DataFrame | None = None,
+    *,
+    options: SpreadOptions,
+    encoder: Mapping[str, Any] = NOTHING,
+    measures: Mapping[str, Mapping[str, Any]] = NOTHING,
+) -> Scored:
+    """Score every model on each concept, and over all where there are several.
+
+    Within a repeat of a prompt, images in the order of their slots make batches, as for VS; incomplete ones enter no
+    score. A score is averaged over the batches of a repeat, then over repeats, then over prompts; the means of the
+    repeats are its values.
+
+    Args:
+        images: conforms to IMAGES: model, prompt, repeat, slot and concept.
+        vectors: of the images.
+        distances: conforms to PAIR_DISTANCES.
+        options: how to score.
+        encoder: what made the vectors.
+        measures: what made the distances, by the name of the measure.
+
+    Raises:
+        UsageError: an option breaks its rule, or vectors, ids and tables do not belong together.
+    """
+    check_options(options)
+    check_slots(images.filter(pl.col("status") == "ok"))
+    left_out: Counter[str] = Counter()
+    tables: list[tuple[str, pl.DataFrame, dict[str, object]]] = []
+    if vectors is not None:
+        made: dict[str, object] = {"encoder": dict(encoder), "licence": licence_of(encoder), "size": options.size}
+        tables.append(("mean_cosine", batch_cosines(images, vectors, options.size, left_out), made))
+    if distances is not None:
+        other = distances.filter(pl.col("images") != options.size)
+        left_out[f"images of batches of another size than {options.size}"] += int(other["images"].sum())
+        full = own_batches(distances.filter(pl.col("images") == options.size), images, options.size, left_out)
+        for (measure,), own in full.group_by("measure", maintain_order=True):
+            made = {"measure": dict(measures.get(str(measure), {"name": measure})), "size": options.size}
+            tables.append(("mean_lpips", own.rename({"distance": "value"}), made))
+    scores: list[Row] = []
+    values: list[pl.DataFrame] = []
+    for metric, batches, made in tables:
+        for place, own in parts_of(batches):
+            score, behind = answer(metric, place, own, made, options)
+            scores.append(score)
+            values.append(behind)
+    return scored(scores, values, left_out=left_out)
+
+
+def own_batches(distances: pl.DataFrame, images: pl.DataFrame, size: int, left_out: Counter[str]) -> pl.DataFrame:
+    """Keep the distances of batches of these images, and count the others, and the images of which there is none."""
+    key = ["model", "prompt_id", "repeat"]
+    ready = images.filter(pl.col("status") == "ok").drop_nulls(["prompt_id", "repeat"])
+    batches = ready.group_by(key).agg(batches=pl.len() // size)
+    joined = distances.join(batches, on=key, how="left", maintain_order="left")
+    known = joined.filter(pl.col("batch") < pl.col("batches"))
+    left_out["images of distances that are in no table of images"] += int((distances.height - known.height) * size)
+    measured = known.group_by("measure", *key).len()
+    for measure in measured["measure"].unique().sort():
+        lacking = int(batches["batches"].sum()) - int(measured.filter(measure=measure)["len"].sum())
+        left_out[f"images without a distance by {measure}"] += lacking * size
+    return known.drop("batches")
+
+
+def batch_cosines(images: pl.DataFrame, vectors: LabelledVectors, size: int, left_out: Counter[str]) -> pl.DataFrame:
+    """Give the mean cosine of each full batch: model, concept, prompt_id, repeat, images, value."""
+    known = placed(vectors.ids, images, MeanOptions(groups={}), what="vectors", left_out=left_out)
+    left_out["images without a vector"] += images.height - known.height
+    slots = images.select("image_id", "slot")
+    ordered = known.join(slots, on="image_id", how="left").drop_nulls(["prompt_id", "repeat"])
+    left_out[NO_PROMPT] += known.height - ordered.height
+    ordered = ordered.sort("model", "prompt_id", "repeat", "slot", "image_id")
+    rows = []
+    for (model, prompt, repeat), own in ordered.group_by("model", "prompt_id", "repeat", maintain_order=True):
+        places = own["row"].to_numpy()
+        full = len(places) // size
+        left_out[INCOMPLETE] += len(places) - full * size
+        for number in range(full):
+            batch = np.asarray(vectors.vectors[places[number * size : (number + 1) * size]])
+            rows.append((model, own["concept"][0], prompt, repeat, size, mean_cosine(batch)))
+    names = {"model": pl.String, "concept": pl.String, "prompt_id": pl.String, "repeat": pl.UInt16}
+    return pl.DataFrame(rows, {**names, "images": pl.UInt32, "value": pl.Float64}, orient="row")
+
+
+def parts_of(batches: pl.DataFrame) -> Iterator[tuple[Row, pl.DataFrame]]:
+    """Give the batches of each model and concept, and of each model where it has several concepts."""
+    for (model,), own in batches.sort("model", "concept").group_by("model", maintain_order=True):
+        concepts = own["concept"].unique().sort().to_list()
+        for concept in concepts:
+            yield {"model": model, "concept": concept}, own.filter(pl.col("concept").eq_missing(concept))
+        if len(concepts) > 1:
+            yield {"model": model, "concept": None}, own
+
+
+def answer(
+    metric: str, place: Row, batches: pl.DataFrame, made: Mapping[str, object], options: SpreadOptions
+) -> tuple[Row, pl.DataFrame]:
+    """Average the batches over repeats and prompts, and write score and values."""
+    ordered = batches.sort("prompt_id", "repeat", maintain_order=True)
+    repeats = repeats_in(ordered)
+    found, means = mean_over_repeats(
+        ordered["value"].to_numpy(), repeats.of_row, repeats, target=options.target, confidence=options.confidence
+    )
+    params: dict[str, object] = {
+        **made, "target": options.target, "confidence": options.confidence, "prompts": len(set(repeats.prompts)),
+    }  # fmt: skip
+    params = with_reason(params, found, FEW_REPEATS)
+    about = {**place, "benchmark": options.benchmark, "metric": metric}
+    entered = replace(found, n=int(batches["images"].sum()))
+    return statistic_row(**about, answer=entered, params=params), value_rows(about, params, repeats.values(means))

@@ -1,0 +1,155 @@
+"""From scores by several instruments to how far these agree on the order of the models."""
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import polars as pl
+from pydantic import Field
+from scipy import stats
+
+from culturekit.core.errors import UsageError
+from culturekit.core.schemas import SCORES
+from culturekit.core.stage import Stage
+from culturekit.core.stage_command import Typed
+from culturekit.core.tables import read_table
+from culturekit.metrics.statistics.intervals import Interval
+from culturekit.scores.family import Family, described, family_stage
+from culturekit.scores.image_collections import COUNTS, PLACE, checked, params_without, parsed
+from culturekit.scores.inputs import Files, check_apart, roles_of
+from culturekit.scores.score_rows import Row, Scored, check_ranges, scored, statistic_row
+
+ALL_MODELS = "all"
+STABLE = 0.8
+"""Kendall's tau below which a ranking of models is called not stable."""
+
+ROUNDING = 1e-9
+"""Five models of which two change places have a tau of 4/5, which is reckoned as .7999999999999999."""
+
+OWN = (*COUNTS, "method", "encoder")
+"""Parameters that say which instrument made a score, not what was scored."""
+
+FEW = "fewer than three models have both scores"
+ALIKE = "all models have one value by an instrument"
+
+
+def named_tables(texts: Sequence[str]) -> Files:
+    """Read NAME=FILE, each name once."""
+    named = [text.partition("=") for text in texts]
+    wrong = [text for text, (name, sign, path) in zip(texts, named, strict=True) if not (name and sign and path)]
+    if wrong or len({name for name, _, _ in named}) < len(named):
+        found = ", ".join(wrong) or "a name given twice"
+        raise UsageError("tables of scores have names", expected="NAME=FILE, each name once", found=found)
+    check_apart("a ranking", [Path(path) for _, _, path in named])
+    return Files({name: Path(path) for name, _, path in named})
+
+
+@dataclass(frozen=True, slots=True)
+class StabilityReads:
+    """The scores by each instrument, such as an encoder and a channel; their role is its name."""
+
+    scores: Annotated[
+        Files,
+        Field(description="NAME=FILE: a table of scores under the name of what mapped the images; at least two."),
+        Typed(gather=named_tables),
+    ]
+
+
+def stability(given: StabilityReads, *, name: str = "scores") -> Stage:
+    """Correlate rankings of models by encoders or channels.
+
+    Every two of them; below .8 a ranking is not stable.
+    """
+    tables = roles_of(given)
+    return family_stage(
+        "stability",
+        tables,
+        {"instruments": sorted(tables)},
+        lambda _: score_stability({key: read_table(path, SCORES) for key, path in sorted(tables.items())}),
+        version=3,
+        name=name,
+    )
+
+
+STABILITY = Family(
+    stability,
+    metrics=described("ranking_stability"),
+    example="--scores clip=scores/scores.parquet --scores siglip=others/scores.parquet --out stability",
+)
+
+
+def score_stability(scores: Mapping[str, pl.DataFrame]) -> Scored:
+    """Correlate the rankings of models by every two instruments, score by score.
+
+    Args:
+        scores: name of an instrument, such as an encoder and a channel -> its scores, of the same models.
+
+    Returns:
+        `ranking_stability`: Kendall's tau-b of the models' values, with the names of the two instruments in params.
+        No interval: the models are not a sample of anything. Of fewer than three models there is no ranking to speak
+        of, nor where an instrument gives all models one value, and the score is counted as left out.
+
+    Raises:
+        UsageError: there are fewer than two instruments, or a table does not conform.
+    """
+    if len(scores) < 2:
+        raise UsageError("a ranking is compared with another", expected="at least two tables of scores")
+    known = {name: checked(frame, SCORES) for name, frame in scores.items()}
+    for frame in known.values():
+        check_ranges(frame)
+    tables = {name: rankings(frame) for name, frame in known.items()}
+    rows: list[Row] = []
+    left_out = Counter({FEW: 0, ALIKE: 0})
+    for (first, one), (second, other) in itertools.combinations(tables.items(), 2):
+        for key in sorted(set(one) & set(other)):
+            models = sorted(set(one[key]) & set(other[key]))
+            if len(models) < 3:
+                left_out[FEW] += 1
+            elif any(len({side[key][model] for model in models}) == 1 for side in (one, other)):
+                left_out[ALIKE] += 1
+            else:
+                rows.append(stability_row(key, (first, second), models, one[key], other[key]))
+    return scored(rows, left_out=left_out)
+
+
+def rankings(scores: pl.DataFrame) -> dict[tuple[str | None, ...], dict[str, float]]:
+    """Gather the value of each model under what was scored, whatever the instrument."""
+    found: dict[tuple[str | None, ...], dict[str, float]] = {}
+    for row in usable(scores):
+        key = (row["metric"], *(row[name] for name in PLACE), params_without(row["params"], OWN))
+        found.setdefault(tuple("" if part is None else part for part in key), {})[row["model"]] = row["value"]
+    return found
+
+
+def usable(scores: pl.DataFrame) -> Iterator[dict[str, Any]]:
+    """Leave out what is not known, and what is not measured by an instrument."""
+    for row in scores.filter(pl.col("value").is_finite()).iter_rows(named=True):
+        if parsed(row["params"]).get("labels") not in {"truth", "corrected"}:
+            yield row
+
+
+def stability_row(
+    key: tuple[str | None, ...],
+    between: tuple[str, str],
+    models: list[str],
+    one: Mapping[str, float],
+    other: Mapping[str, float],
+) -> Row:
+    """Correlate two rankings of the same models."""
+    metric, benchmark, concept, country, group, params = (part or None for part in key)
+    tau = float(stats.kendalltau([one[model] for model in models], [other[model] for model in models]).statistic)
+    about = {**parsed(params or "{}"), "metric": metric, "between": sorted(between), "stable": tau >= STABLE - ROUNDING}
+    return statistic_row(
+        "ranking_stability",
+        model=ALL_MODELS,
+        benchmark=benchmark or "",
+        answer=Interval(tau, math.nan, math.nan, len(models), "these"),
+        params=about,
+        concept=concept,
+        country=country,
+        group=group,
+    )

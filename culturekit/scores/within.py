@@ -1,0 +1,197 @@
+"""Diversity within cultures: how many artifacts of one country a model shows when prompts name that country."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import polars as pl
+from pydantic import Field
+
+from culturekit.core.errors import NothingScored
+from culturekit.core.schemas import MATCHES, PROMPTS
+from culturekit.core.stage import Stage
+from culturekit.core.tables import read_table
+from culturekit.core.work import Work
+from culturekit.metrics.diversity.kernel_diversity import Weights, kernel_name
+from culturekit.metrics.statistics.intervals import Mean, Target, by_prompt, mean_of_these
+from culturekit.scores.corrected import QvsOptions, Within, collection_answers
+from culturekit.scores.family import Family, described, family_stage, kept
+from culturekit.scores.image_collections import Answer, answer_rows, image_collections, images_of_no_country
+from culturekit.scores.inputs import Files, prompts_table, roles_of
+from culturekit.scores.qvs import ARTIFACT
+from culturekit.scores.score_rows import Row, Scored, equal_means, no_interval, scored, statistic_row
+
+NO_IMAGES = "countries of prompts without an image of the model"
+NO_BATCH = "countries of which no repeat of a prompt has a full batch"
+
+Countries = Mapping[str, str]
+"""Prompt -> the country that it names."""
+
+
+@dataclass(frozen=True, slots=True)
+class WithinReads:
+    """What images of prompts that name a country show."""
+
+    matches: Annotated[Files, Field(description="Table that `index map` wrote; repeatable.")]
+    prompts: Annotated[Path, Field(description="Table of the prompts: which country each names.")]
+
+
+@dataclass(frozen=True, slots=True)
+class WithinOptions(QvsOptions):
+    """How it is scored: by artifact, for these prompts, whatever kernels and target say."""
+
+    kernels: tuple[Weights, ...] = (ARTIFACT,)
+    target: Target = "these"
+    within: Within = "country"
+
+
+def within(given: WithinReads, options: WithinOptions, *, name: str = "scores") -> Stage:
+    """Score diversity within each country that prompts name.
+
+    By artifact, and its mean over the countries.
+    """
+
+    def score(work: Work) -> Scored:
+        prompts = read_table(prompts_table(given.prompts, work.scratch), PROMPTS)
+        return score_within(given.matches.together(MATCHES), prompts, options=options)
+
+    return family_stage(
+        "within", roles_of(given), kept(options, but=("kernels", "target", "within")), score, version=2, name=name
+    )
+
+
+WITHIN = Family(
+    within,
+    metrics=described("vs"),
+    example="--matches matches/matches.parquet --prompts prompts/prompts.parquet --out scores",
+)
+
+
+def score_within(matches: pl.DataFrame, prompts: pl.DataFrame, *, options: QvsOptions) -> Scored:
+    """Score each model within each country that prompts name, by artifact, and average over the countries.
+
+    The values of a country are those of `score_qvs`: batches, repeats, prompts. The mean over countries weighs each
+    of them the same, and its interval holds prompts and countries fixed. A country that cannot be scored has a row
+    without a value, its n is 0, and the mean names it in `params`.
+
+    Args:
+        matches: conforms to MATCHES; only the nearest match of an image counts.
+        prompts: prompt_id, kind, concept and country. Every country that prompts of the kinds with images name gets a
+            row for each model.
+        options: how to score; kernels are not looked at, and intervals speak about these prompts.
+
+    Raises:
+        UsageError: a table does not conform, an option breaks its rule, or no image belongs to such a prompt.
+    """
+    options = replace(options, kernels=(ARTIFACT,), target="these", within="country")
+    asked = prompts_asked(matches, prompts)
+    countries = dict(asked.select("prompt_id", "country").iter_rows())
+    nowhere = images_of_no_country(matches, prompts)
+    named = matches.filter(pl.col("prompt_id").is_in(list(countries)))
+    if named.is_empty():
+        raise NothingScored(
+            "no image is of a prompt that names a country",
+            expected="images of prompts of kind within-country or cube, and the table of these prompts",
+            found=", ".join(f"{count:,} {why}" for why, count in nowhere.items() if count),
+        )
+    rows: list[Row] = []
+    values: list[pl.DataFrame] = []
+    left_out = {NO_IMAGES: 0, NO_BATCH: 0, **nowhere}
+    for table in (named, *whole(named)):
+        answers = list(answers_in(table, countries, options))
+        made, behind = answer_rows(answers, options.benchmark)
+        rows += made
+        values += behind
+        left_out[NO_BATCH] += sum(one.interval.n == 0 for one in answers)
+        for own in by_model_and_concept(answers):
+            absent = absent_countries(own, asked)
+            left_out[NO_IMAGES] += len(absent)
+            rows += [absent_row(own[0], country, options) for country in absent]
+            rows += means(own, absent, options)
+    return scored(rows, values, left_out=left_out)
+
+
+def whole(matches: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """Take all concepts together, where there are several."""
+    if matches["concept"].n_unique() > 1:
+        yield matches.with_columns(concept=pl.lit(None, pl.String))
+
+
+def answers_in(matches: pl.DataFrame, countries: Countries, options: QvsOptions) -> Iterator[Answer]:
+    """Score the images of each model, concept and country."""
+    parts = image_collections(
+        matches, missing=options.missing, size=options.size, partial=options.partial, countries=countries
+    )
+    for images in parts:
+        if images.repeats is not None:
+            yield from collection_answers(images, {}, options)
+
+
+def by_model_and_concept(answers: Sequence[Answer]) -> Iterator[list[Answer]]:
+    """Gather the countries of each model and concept."""
+    found: dict[tuple[str, str | None], list[Answer]] = {}
+    for one in answers:
+        found.setdefault((one.images.model, one.images.concept), []).append(one)
+    yield from found.values()
+
+
+def prompts_asked(matches: pl.DataFrame, prompts: pl.DataFrame) -> pl.DataFrame:
+    """Keep the prompts that name a country, of the kinds of which some prompt has an image."""
+    named = prompts.drop_nulls("country")
+    kinds = named.filter(pl.col("prompt_id").is_in(matches["prompt_id"].unique().to_list()))["kind"].unique()
+    return named.filter(pl.col("kind").is_in(kinds.to_list()))
+
+
+def absent_countries(own: Sequence[Answer], asked: pl.DataFrame) -> list[str]:
+    """List the countries that prompts of a concept name and of which this model has no image at all."""
+    concept = own[0].images.concept
+    wanted = asked if concept is None else asked.filter(pl.col("concept") == concept)
+    return sorted(set(wanted["country"]) - {one.images.country for one in own if one.images.country})
+
+
+def params_of_row(answer: Answer) -> dict[str, object]:
+    """Say how a score within countries was computed, apart from what is counted."""
+    return {key: value for key, value in answer.params.items() if key != "images_left_out"}
+
+
+def absent_row(like: Answer, country: str, options: QvsOptions) -> Row:
+    """Say that a model has no image of a country."""
+    params = {**params_of_row(like), "images_left_out": 0, "no_value": NO_IMAGES}
+    nothing = no_interval("these")
+    place = {"concept": like.images.concept, "country": country}
+    return statistic_row(
+        "vs", model=like.images.model, benchmark=options.benchmark, answer=nothing, params=params, **place
+    )
+
+
+def means(own: Sequence[Answer], absent: Sequence[str], options: QvsOptions) -> Iterator[Row]:
+    """Average over countries, order by order."""
+    for order in options.orders:
+        wanted = "inf" if math.isinf(order) else float(order)
+        answers = [one for one in own if one.params["q"] == wanted]
+        known = [one for one in answers if one.interval.n > 0]
+        without = sorted([*absent, *(str(one.images.country) for one in answers if one.interval.n == 0)])
+        params = {
+            **params_of_row(answers[0]),
+            "kernel": kernel_name(ARTIFACT),
+            "over": "countries",
+            "countries": len(known),
+            "countries_without": without,
+        }
+        entered = sum(one.entered for one in known)
+        answer = equal_means([mean_of(one) for one in known], n=entered, confidence=options.confidence)
+        images = answers[0].images
+        yield statistic_row(
+            "vs", model=images.model, benchmark=options.benchmark, answer=answer, params=params, concept=images.concept
+        )
+
+
+def mean_of(answer: Answer) -> Mean:
+    """Give the mean of a country over its prompts, and how uncertain it is."""
+    repeats = answer.images.repeats
+    assert repeats is not None
+    known = np.isfinite(answer.repeats)
+    return mean_of_these(by_prompt(answer.repeats[known], repeats.prompts[known], repeats.numbers[known]))

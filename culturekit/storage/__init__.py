@@ -1,1 +1,0 @@
-"""Finished work on disk: atomic publishing, manifests, hashes, locks, tables and string-safe YAML."""

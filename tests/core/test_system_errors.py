@@ -1,0 +1,179 @@
+"""What the system refuses stays what it is, whichever library stumbles over it."""
+
+import errno
+import os
+import resource
+import ssl
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from culturekit.core.arrays import save_array, save_rows
+from culturekit.core.atomic import (
+    explained_outside,
+    outside_failure,
+    raise_system_error,
+    system_error,
+    write_atomically,
+)
+from culturekit.core.errors import IntegrityError, UpstreamUnavailable, UsageError
+from culturekit.core.spreadsheet_cells import export_table
+from culturekit.core.table import declare
+from culturekit.core.tables import read_part, read_table, save_parquet, save_part, write_frames
+
+ROWS = pl.DataFrame({"row": np.arange(200_000, dtype=np.uint32), "id": [f"{n * 7919:x}" for n in range(200_000)]})
+NUMBERS = declare("numbers", key="row", columns="row u32, id str")
+LIMIT = 100_000
+
+
+@pytest.fixture
+def small_files() -> Iterator[None]:
+    """Let no file grow beyond a size: every write after that fails as on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (LIMIT, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def exported(folder: Path) -> None:
+    pl.DataFrame({"id": ["a" * 50] * 10_000}).write_parquet(folder / "a.parquet")
+    export_table(folder / "a.parquet", "csv")
+
+
+WRITERS: dict[str, Callable[[Path], object]] = {
+    "parquet": lambda folder: save_parquet(ROWS, folder / "a.parquet"),
+    "frames": lambda folder: write_frames(folder, NUMBERS, [ROWS.head(100_000), ROWS.tail(100_000)]),
+    "part": lambda folder: save_part(ROWS, folder / "a.arrows"),
+    "array": lambda folder: save_array(folder / "a.npy", ROWS["row"].to_numpy()),
+    "rows": lambda folder: save_rows(
+        folder / "a.npy", [ROWS["row"].to_numpy()] * 2, shape=(400_000,), dtype=np.uint32
+    ),
+    "json": lambda folder: write_atomically(folder / "a.json", b" " * 200_000),
+    "csv": exported,
+}  # fmt: skip
+
+
+@pytest.mark.usefixtures("small_files")
+@pytest.mark.parametrize("kind", WRITERS)
+def test_a_write_that_is_refused_is_the_systems_error_with_its_number_and_file(tmp_path: Path, kind: str) -> None:
+    with pytest.raises(OSError, match="File too large") as caught:
+        WRITERS[kind](tmp_path)
+    assert caught.value.errno == errno.EFBIG
+    assert Path(str(caught.value.filename)).parent == tmp_path
+    assert {path.name for path in tmp_path.iterdir()} <= {"csv": {"a.parquet"}, "part": {"a.arrows"}}.get(kind, set())
+    failure = outside_failure(caught.value)
+    assert failure is not None
+    assert failure.exit_code == 3
+    assert "ulimit -f" in str(failure)
+
+
+def test_what_frames_raise_on_their_way_arrives_as_it_was(tmp_path: Path) -> None:
+    def frames() -> Iterator[pl.DataFrame]:
+        yield ROWS.head(10)
+        raise IntegrityError("damaged", where="part")
+
+    with pytest.raises(IntegrityError, match="part: damaged"):
+        write_frames(tmp_path, NUMBERS, frames())
+    assert list(tmp_path.iterdir()) == []
+
+
+class PanicException(BaseException):
+    """As the bindings of polars raise it."""
+
+
+@pytest.mark.parametrize(
+    ("raised", "number"),
+    [
+        (pl.exceptions.ComputeError("parquet: underlying IO error: No space left on device (os error 28)"), 28),
+        (OSError("Input/output error (os error 5)"), 5),
+        (pl.exceptions.ComputeError("[Errno 122] Disk quota exceeded"), 122),
+        (PanicException('called `unwrap()`: Os { code: 30, kind: ReadOnlyFilesystem, message: "Read-only" }'), 30),
+        (MemoryError("Unable to allocate 5 GiB"), errno.ENOMEM),
+        (OSError(errno.EMFILE, "Too many open files"), errno.EMFILE),
+    ],
+)
+def test_the_number_is_found_in_whatever_form_it_is_told(raised: BaseException, number: int, tmp_path: Path) -> None:
+    found = system_error(raised, tmp_path / "file")
+    assert found is not None
+    assert (found.errno, found.filename) == (number, str(tmp_path / "file"))
+    with pytest.raises(UpstreamUnavailable) as caught, explained_outside(tmp_path):
+        raise raised
+    assert os.strerror(number) in str(caught.value)
+    assert str(tmp_path) in str(caught.value)
+    assert ("bytes free" in str(caught.value)) == (number in {errno.ENOSPC, errno.EDQUOT})
+
+
+@pytest.mark.parametrize(
+    "raised",
+    [
+        OSError("a device of its own kind"),
+        TimeoutError("my model did not answer in 5 s"),
+        ConnectionError("the box under the desk is off"),
+        ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused"),
+        ssl.SSLError(1, "certificate verify failed"),
+    ],
+)
+def test_other_failures_of_the_outside_keep_their_words_and_name_who_was_asked(raised: OSError) -> None:
+    with pytest.raises(UpstreamUnavailable) as caught, explained_outside("the backend desk"):
+        raise raised
+    assert str(caught.value).startswith(f"the backend desk: {type(raised).__name__}: {raised}")
+    assert "space" not in str(caught.value)
+
+
+@pytest.mark.parametrize("raised", [ValueError("ours"), UsageError("theirs"), KeyboardInterrupt(), PanicException("x")])
+def test_what_is_not_the_outside_stays_as_it_is(raised: BaseException) -> None:
+    with pytest.raises(type(raised)) as caught, explained_outside("anywhere"):
+        raise raised
+    assert caught.value is raised
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [
+        (errno.ENOTDIR, "a file stands where"),
+        (errno.EISDIR, "a folder stands"),
+        (errno.ENAMETOOLONG, "a name is longer than the disk allows"),
+        (errno.EEXIST, "something of that name is there already"),
+    ],
+)
+def test_a_file_in_the_place_of_a_folder_is_a_mistake_of_whoever_named_it(number: int, said: str) -> None:
+    with pytest.raises(UsageError, match=f"graph/nodes.npy: {said}"), explained_outside("anywhere"):
+        raise OSError(number, os.strerror(number), "graph/nodes.npy")
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.EACCES, errno.EMFILE])
+def test_a_table_that_the_machine_cannot_read_is_not_called_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    write_frames(tmp_path, NUMBERS, [ROWS.head(10)])
+
+    def refused(_: object) -> pl.DataFrame:
+        raise pl.exceptions.ComputeError(f"{os.strerror(number)} (os error {number})")
+
+    monkeypatch.setattr(pl, "read_parquet", refused)
+    monkeypatch.setattr(pl, "read_ipc_stream", refused)
+    path = tmp_path / f"{NUMBERS.name}.parquet"
+    with pytest.raises(OSError, match=os.strerror(number)):
+        read_table(path, NUMBERS)
+    with pytest.raises(OSError, match=os.strerror(number)):
+        read_part(path)
+
+
+@pytest.mark.parametrize(("number", "blamed"), [(errno.ENOENT, 0), (errno.EISDIR, 0), (errno.EIO, 1)])
+def test_a_name_that_leads_to_no_file_is_not_the_machines_fault(number: int, blamed: int, tmp_path: Path) -> None:
+    raised = 0
+    try:
+        raise_system_error(OSError(number, os.strerror(number)), tmp_path)
+    except OSError:
+        raised = 1
+    assert raised == blamed
+
+
+def test_a_part_that_is_no_longer_whole_is_damaged(tmp_path: Path) -> None:
+    save_part(ROWS, tmp_path / "a.arrows")
+    os.truncate(tmp_path / "a.arrows", 5_000)
+    with pytest.raises(IntegrityError, match="run the same command again"):
+        read_part(tmp_path / "a.arrows")

@@ -1,0 +1,160 @@
+"""Small annotation projects, and people who answer them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+import polars as pl
+
+from culturekit.core.digests import digest_bytes
+from culturekit.core.pictures.picture_files import encoded
+from culturekit.core.run import StageRun
+from culturekit.core.schemas import IMAGES, PROMPTS
+from culturekit.core.stage import Stage
+from culturekit.core.tables import write_table
+from culturekit.people.export import ExportOptions
+from culturekit.people.stages import ExportFiles, export_stage, import_stage
+from tests.conftest import stage_here
+
+__all__ = [
+    "Answers",
+    "answer_all",
+    "export",
+    "form_tasks",
+    "image_row",
+    "import_files",
+    "key_of",
+    "labelled",
+    "prompt_row",
+    "result_of",
+    "studio_tasks",
+    "write_images",
+    "write_prompts",
+]
+
+Answers = Mapping[str, Any]
+Answering = Callable[[dict[str, Any], int | str], Answers | None]
+
+
+def image_row(image_id: str, model: str, prompt_id: str) -> dict[str, Any]:
+    return {
+        "image_id": image_id, "path": "", "prompt_id": prompt_id, "model": model, "model_version": None, "seed": 0,
+        "seed_honoured": True, "repeat": 0, "slot": 0, "prompt_sent": None, "prompt_revised": None, "rewriter": "off",
+        "safety": None, "requested_at": None, "provider_params": "{}", "sha256": "", "width": 8, "height": 6,
+        "status": "ok", "reason": None,
+    }  # fmt: skip
+
+
+def write_images(folder: Path, rows: Sequence[dict[str, Any]]) -> Path:
+    """Write pictures, each of one colour of its own, under names that tell the model."""
+    (folder / "files").mkdir(parents=True)
+    written = []
+    for number, row in enumerate(rows):
+        colour = np.array([40 + 37 * number % 200, 90, 250 - 23 * number % 200], np.uint8)
+        content = encoded(np.broadcast_to(colour, (row["height"], row["width"], 3)).copy())
+        name = f"files/{row['model']}-{number}.png"
+        (folder / name).write_bytes(content)
+        written.append({**row, "path": name, "sha256": digest_bytes(content)})
+    return write_table(folder, IMAGES, pl.DataFrame(written, schema=IMAGES.schema))
+
+
+def prompt_row(prompt_id: str, text: str, concept: str, country: str | None) -> dict[str, Any]:
+    return {
+        "prompt_id": prompt_id, "text": text, "negative_text": None, "benchmark": "cube", "kind": "cube",
+        "concept": concept, "country": country, "group": None, "artifact_id": None, "language": "en",
+        "template_id": "t",
+    }  # fmt: skip
+
+
+def write_prompts(folder: Path, rows: Sequence[dict[str, Any]]) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    return write_table(folder, PROMPTS, pl.DataFrame(rows, schema=PROMPTS.schema))
+
+
+def run(stage: Stage, out: Path) -> StageRun:
+    return stage_here(stage, out)
+
+
+def export(
+    out: Path, files: ExportFiles, scheme: str = "cube", *, seed: int = 1, shortlist: int = 12, **options: Any
+) -> StageRun:
+    return run(export_stage(files, scheme, ExportOptions(**options), shortlist=shortlist, seed=seed), out)
+
+
+def import_files(out: Path, project: Path, *files: Path, pool: str | None = None) -> StageRun:
+    return run(import_stage(project, files, pool=pool), out)
+
+
+def answer_all(root: Path, people: Sequence[int | str], answer: Answering, *, pool: str | None = None) -> StageRun:
+    """Let people answer all tasks of a project below a folder, and import that into `rated` beside it."""
+    (root / "answers.json").write_bytes(orjson.dumps(labelled(studio_tasks(root / "project"), people, answer)))
+    return import_files(root / "rated", root / "project", root / "answers.json", pool=pool)
+
+
+def key_of(project: Path) -> dict[str, dict[str, Any]]:
+    """Give what the tasks of a project stand for, by task."""
+    rows = pl.read_parquet(project / "annotation_key.parquet").iter_rows(named=True)
+    return {row["task"]: row for row in rows}
+
+
+def studio_tasks(project: Path) -> list[dict[str, Any]]:
+    """Give the tasks that Label Studio would import, of all its projects."""
+    folder = project / "hand-out/label-studio"
+    projects = orjson.loads((folder / "projects.json").read_bytes())
+    return [task for one in projects for task in orjson.loads((folder / one["tasks"]).read_bytes())]
+
+
+def form_tasks(project: Path) -> dict[str, Any]:
+    """Give what the form holds."""
+    page = (project / "hand-out/form.html").read_text(encoding="utf-8")
+    start = page.index('id="content">') + len('id="content">')
+    content: dict[str, Any] = orjson.loads(page[start : page.index("</script>", start)])
+    return content
+
+
+def result_of(answers: Answers, to_name: str = "picture_1") -> list[dict[str, Any]]:
+    """Write answers as an annotation tool does; a tuple is a free text."""
+    result = []
+    for name, value in answers.items():
+        if isinstance(value, tuple):
+            kind, content = "textarea", {"text": list(value)}
+        else:
+            kind, content = "choices", {"choices": value if isinstance(value, list) else [str(value)]}
+        entry = {"id": name, "from_name": name, "to_name": to_name, "type": kind, "origin": "manual", "value": content}
+        result.append(entry)
+    return result
+
+
+def labelled(
+    tasks: Sequence[dict[str, Any]],
+    people: Sequence[int | str],
+    answer: Answering,
+    *,
+    seconds: float = 20.0,
+) -> list[dict[str, Any]]:
+    """Let people answer tasks as Label Studio exports it; None is no answer."""
+    exported = []
+    for number, task in enumerate(tasks, start=1):
+        given = [(person, answer(task["data"], person)) for person in people]
+        exported.append(
+            {
+                "id": number,
+                "data": task["data"],
+                "annotations": [
+                    {
+                        "id": number * 100 + place,
+                        "completed_by": person,
+                        "result": result_of(said),
+                        "was_cancelled": False,
+                        "ground_truth": False,
+                        "lead_time": seconds,
+                        "created_at": "2026-11-21T10:00:00Z",
+                    }
+                    for place, (person, said) in enumerate(given)
+                    if said is not None
+                ],
+            }
+        )
+    return exported

@@ -1,0 +1,212 @@
+"""Tables of ratings against a table worked out by hand, and against a count with no tables at all."""
+
+import math
+import statistics
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from culturekit.core.errors import UsageError
+from culturekit.core.schemas import ANNOTATIONS, QUALITY, RATED_ITEMS
+from culturekit.core.tables import write_table
+from culturekit.people.aggregate import (
+    AggregateOptions,
+    careful,
+    choice_table,
+    named,
+    rating_page,
+    rating_table,
+    values_of_quality,
+)
+from culturekit.people.stages import AggregateFiles, aggregate_stage
+from tests.people.projects import run
+
+
+def row(
+    item: str, who: str, criterion: str, value: float | None = None, choice: str | None = None, *,
+    region: str = "IN", flags: list[str] | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    return {
+        "item_id": item, "annotator": who, "annotator_region": region, "in_region": True, "scheme": "cube",
+        "criterion": criterion, "value": value, "choice": choice, "text": None, "seconds": 9.0, "flags": flags or [],
+    }  # fmt: skip
+
+
+def item(item_id: str, model: str, concept: str | None = "cuisine", country: str = "IN") -> dict[str, Any]:
+    return {
+        "item_id": item_id, "model": model, "concept": concept, "country": country, "group": None,
+        "prompt_id": f"p-{item_id}",
+    }  # fmt: skip
+
+
+def frames(rows: list[dict[str, Any]], items: list[dict[str, Any]]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    return pl.DataFrame(rows, schema=ANNOTATIONS.schema), pl.DataFrame(items, schema=RATED_ITEMS.schema)
+
+
+BY_HAND = [
+    # one picture: 1, 2 and 3 by three people, mean 2; another: 2 and nothing from those who said no; a third: 1.
+    row("a1", "x", "faithfulness", 1), row("a1", "y", "faithfulness", 2), row("a1", "z", "faithfulness", 3),
+    row("a2", "x", "faithfulness", 2), row("a3", "z", "faithfulness", 1),
+    row("b1", "x", "faithfulness", 5), row("b1", "y", "faithfulness", 4),
+    row("a1", "x", "belongs", choice="yes"), row("a1", "y", "belongs", choice="maybe"),
+    row("a1", "z", "belongs", choice="yes"), row("a2", "x", "belongs", choice="yes"),
+    row("a2", "y", "belongs", choice="no"), row("a3", "z", "belongs", choice="maybe"),
+]  # fmt: skip
+ITEMS = [item("a1", "a"), item("a2", "a"), item("a3", "a"), item("b1", "b")]
+
+
+def test_the_table_worked_out_by_hand() -> None:
+    answers, strange = named(*frames(BY_HAND, ITEMS))
+    assert strange == 0
+    table = rating_table(answers).filter(concept="cuisine")
+    assert table.select("model", "mean", "items", "annotators", "answers", "mark").rows() == [
+        ("a", pytest.approx(5 / 3), 3, 3, 5, "below 2"),
+        ("b", 4.5, 1, 2, 2, None),
+    ]
+    assert table["sd"].to_list() == [pytest.approx(math.sqrt(1 / 3)), None]
+    assert table["within"].to_list() == [1.0, pytest.approx(math.sqrt(0.5))]
+    shares = {r["choice"]: r["rate"] for r in choice_table(answers).filter(concept="cuisine").iter_rows(named=True)}
+    assert shares == {"yes": pytest.approx(7 / 18), "maybe": pytest.approx(8 / 18), "no": pytest.approx(3 / 18)}
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_every_cell_is_what_a_plain_count_gives(data: st.DataObject) -> None:
+    items = [
+        item(f"i{n}", data.draw(st.sampled_from("ab")), data.draw(st.sampled_from(["art", "cuisine"])),
+             data.draw(st.sampled_from(["IN", "JP"])))
+        for n in range(data.draw(st.integers(1, 6)))
+    ]  # fmt: skip
+    rows = [
+        row(one["item_id"], who, "realism", float(data.draw(st.integers(1, 5))), region=region)
+        for one in items
+        for who, region in (("x", "IN"), ("y", "IN"), ("z", "JP"))
+        if data.draw(st.booleans())
+    ]
+    about = {one["item_id"]: one for one in items}
+    cells: dict[tuple[Any, ...], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for said in rows:
+        one = about[said["item_id"]]
+        for concept in (one["concept"], None):
+            place = (said["annotator_region"], one["model"], concept, one["country"])
+            cells[place][said["item_id"]].append(said["value"])
+    expected = {}
+    for place, by_item in cells.items():
+        scores = [statistics.fmean(values) for values in by_item.values()]
+        mean = statistics.fmean(scores)
+        spread = statistics.stdev(scores) if len(scores) > 1 else None
+        mark = "below 2" if round(mean, 9) < 2 else "below 3" if round(mean, 9) < 3 else None
+        expected[place] = (round(mean, 9), None if spread is None else round(spread, 9), len(scores), mark)
+    found = {
+        (r["pool"], r["model"], r["concept"], r["country"]): (
+            round(r["mean"], 9), None if r["sd"] is None else round(r["sd"], 9), r["items"], r["mark"]
+        )
+        for r in rating_table(named(*frames(rows, items))[0]).iter_rows(named=True)
+    }  # fmt: skip
+    assert found == expected
+
+
+def test_flagged_answers_are_left_out_and_counted_once() -> None:
+    rows = [
+        row("a1", "x", "realism", 1, flags=["attention-failed", "too-fast"]),
+        row("a1", "y", "realism", 5),
+        row("a1", "z", "realism", 3, flags=["too-fast"]),
+    ]
+    kept, counts = careful(pl.DataFrame(rows, schema=ANNOTATIONS.schema), ())
+    assert kept["annotator"].to_list() == ["y"]
+    assert counts == {"flagged attention-failed": 1, "flagged inconsistent-repeats": 0, "flagged too-fast": 1}
+    assert careful(pl.DataFrame(rows, schema=ANNOTATIONS.schema), ("too-fast",))[0]["annotator"].to_list() == ["y", "z"]
+
+
+def written(folder: Path, rows: list[dict[str, Any]], items: list[dict[str, Any]]) -> Path:
+    folder.mkdir()
+    said, about = frames(rows, items)
+    write_table(folder, RATED_ITEMS, about)
+    return write_table(folder, ANNOTATIONS, said)
+
+
+def test_the_stage_writes_agreement_and_correlation_with_intervals(tmp_path: Path) -> None:
+    items = [item(f"i{n:02}", "ab"[n % 2]) for n in range(24)]
+    rows = [
+        row(one["item_id"], who, "realism", float(1 + (n + shift) % 5))
+        for n, one in enumerate(items)
+        for shift, who in enumerate("xy")
+    ]
+    path = written(tmp_path / "rated", rows, items)
+    (tmp_path / "q").mkdir()
+    quality = [{"image_id": one["item_id"], "scorer": "s", "value": float(n % 5)} for n, one in enumerate(items)]
+    scored = write_table(tmp_path / "q", QUALITY, pl.DataFrame(quality, schema=QUALITY.schema))
+    done = run(
+        aggregate_stage(AggregateFiles(path, quality=[scored]), AggregateOptions(resamples=199)), tmp_path / "people"
+    )
+    scores = pl.read_parquet(tmp_path / "people/scores.parquet")
+    assert {"krippendorff_alpha", "human_correlation"} <= set(scores["metric"])
+    both = scores.filter(metric="human_correlation", model="all")
+    assert both["ci_low"].null_count() == 0
+    assert done.manifest.drops == {}
+    again = run(
+        aggregate_stage(AggregateFiles(path, quality=[scored]), AggregateOptions(resamples=199)), tmp_path / "again"
+    )
+    assert again.manifest.sha256 == done.manifest.sha256
+
+
+@pytest.mark.parametrize(
+    ("scorer", "value", "twice", "said"),
+    [
+        ("s", float("nan"), False, "the quality of 1 images is not finite"),
+        ("embedded", 58.0, False, "lies off the scale of its scorer; expected from 0 to 1"),
+        ("s", 0.5, True, "two tables of quality have the same rows"),
+    ],
+)
+def test_quality_that_says_nothing_of_people_is_refused(
+    tmp_path: Path, scorer: str, value: float, twice: bool, said: str
+) -> None:
+    path = written(tmp_path / "rated", [row("a1", "x", "realism", 1)], [item("a1", "a")])
+    rows = pl.DataFrame([("a1", scorer, value)], schema=QUALITY.schema, orient="row")
+    scored = write_table(tmp_path, QUALITY, rows)
+    files = AggregateFiles(path, quality=[scored] * (2 if twice else 1))
+    with pytest.raises(UsageError, match=said):
+        run(aggregate_stage(files, AggregateOptions()), tmp_path / "people")
+
+
+def test_nothing_left_is_said(tmp_path: Path) -> None:
+    path = written(tmp_path / "rated", [row("a1", "x", "realism", 1, flags=["too-fast"])], [item("a1", "a")])
+    with pytest.raises(UsageError, match="no answer is left"):
+        run(aggregate_stage(AggregateFiles(path), AggregateOptions()), tmp_path / "people")
+
+
+def test_answers_about_other_items_are_refused(tmp_path: Path) -> None:
+    path = write_table(tmp_path, ANNOTATIONS, pl.DataFrame(BY_HAND, schema=ANNOTATIONS.schema))
+    write_table(tmp_path, RATED_ITEMS, pl.DataFrame([item("b7", "a")], schema=RATED_ITEMS.schema))
+    with pytest.raises(UsageError, match=r"known item.*about items such as 'b7'.*13 about others, such as 'a1'"):
+        run(aggregate_stage(AggregateFiles(path), AggregateOptions()), tmp_path / "people")
+
+
+def test_a_rating_off_its_scale_is_refused_in_every_table(tmp_path: Path) -> None:
+    path = written(tmp_path / "rated", [row("a1", "x", "realism", 3)], [item("a1", "a")])
+    other = written(tmp_path / "other", [row("a1", "y", "realism", 50)], [item("a1", "a")])
+    with pytest.raises(UsageError, match=r"other.*1 ratings lie off their scale.*50 for realism, by 'y' of 'a1'"):
+        run(aggregate_stage(AggregateFiles(path, more=[other]), AggregateOptions()), tmp_path / "people")
+    with pytest.raises(UsageError, match="two tables of annotations have the same rows"):
+        run(aggregate_stage(AggregateFiles(path, more=[path]), AggregateOptions()), tmp_path / "people")
+
+
+def test_values_are_of_rated_images_only() -> None:
+    _, items = frames([], [item("a1", "a")])
+    quality = pl.DataFrame({"image_id": ["a1", "z"], "scorer": ["s", "s"], "value": [0.5, 0.1]})
+    assert values_of_quality(quality, items).select("item", "model", "value").rows() == [("a1", "a", 0.5)]
+
+
+def test_the_page_shades_low_cells_and_shows_hostile_names_as_text() -> None:
+    hostile = "<script>alert(1)</script>"
+    answers, _ = named(*frames(BY_HAND, [*ITEMS[:3], item("b1", hostile)]))
+    page = rating_page(rating_table(answers), choice_table(answers), scheme="cube", notes=[hostile])
+    assert '<td class="below-2">1.7 ± 0.6' in page
+    assert "<script" not in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+    assert "default-src &#39;none&#39;" in page or "default-src 'none'" in page

@@ -1,0 +1,248 @@
+"""The form as a person uses it: by keyboard, from a disk, to a table that was worked out by hand."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import polars as pl
+import pytest
+
+from culturekit.people.aggregate import AggregateOptions
+from culturekit.people.stages import AggregateFiles, ExportFiles, aggregate_stage
+from tests.chromium import Tab, needs_chromium, somebody
+from tests.people.projects import (
+    export,
+    form_tasks,
+    image_row,
+    import_files,
+    key_of,
+    prompt_row,
+    run,
+    write_images,
+    write_prompts,
+)
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow, needs_chromium]
+
+HOSTILE = (
+    "<script>document.title='pwned'</script>",
+    '"><img src=x onerror="document.title=\'pwned\'">',
+    "</script><script>document.title='pwned'</script>",
+    "<!--<script>",
+    "{{ 7 * 7 }}{% raw %}",
+    "&lt;b&gt; &amp; $prompt",
+    "ميدان التحرير 広場",
+)
+
+SAID: dict[str, list[tuple[Any, ...]]] = {
+    # image: what annotators 1 and 2 answer: belongs, faithfulness, realism
+    "a-0": [("yes", 5, 4), ("yes", 4, 4)],
+    "a-1": [("no", None, 1), ("maybe", 2, 2)],
+    "b-0": [("yes", 1, 5), ("yes", 2, 5)],
+    "b-1": [("no", None, 3), ("no", None, 2)],
+}
+"""Worked out by hand: faithfulness of a is the mean of 4.5 and 2 (only one answered, the other said no), of b 1.5;
+realism of a the mean of 4 and 1.5, of b of 5 and 2.5; yes of a is the mean of 1 and 0, of b of 1 and 0."""
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Iterator[Tab]:
+    (tmp_path / "saved").mkdir()
+    with somebody(tmp_path / "saved") as opened:
+        yield opened
+
+
+def project(tmp_path: Path, text: str = "Image of food from India") -> Path:
+    images = write_images(tmp_path / "images", [image_row(f"{m}-{n}", m, "p") for m in "ab" for n in range(2)])
+    prompts = write_prompts(tmp_path / "prompts", [prompt_row("p", text, "cuisine", "IN")])
+    export(tmp_path / "project", ExportFiles([images], prompts))
+    return tmp_path / "project"
+
+
+def focused(page: Tab) -> dict[str, Any]:
+    found: dict[str, Any] = page.run(
+        "(({tagName, id, name, value, type}) => ({tagName, id, name, value, type}))(document.activeElement)"
+    )
+    return found
+
+
+def tab_to(page: Tab, **wanted: str) -> None:
+    """Go on with the Tab key until something has the focus."""
+    for _ in range(40):
+        page.press("Tab")
+        here = focused(page)
+        if all(here[name] == value for name, value in wanted.items()):
+            return
+    raise AssertionError(f"the keyboard does not reach {wanted}")
+
+
+def choose(page: Tab, name: str, value: str) -> None:
+    """Go to a question, and along its options to a value."""
+    tab_to(page, name=name)
+    for _ in range(10):
+        page.press(" ")
+        if focused(page)["value"] == value:
+            return
+        page.press("ArrowDown")
+        if focused(page)["value"] == value:
+            return
+    raise AssertionError(f"{name} has no {value}")
+
+
+def start(page: Tab, folder: Path, annotator: str, sheet: str) -> None:
+    page.go(
+        (folder / "hand-out/form.html").as_uri() + f"?sheet={sheet}&PROLIFIC_PID={annotator}&STUDY_ID=s&SESSION_ID=t"
+    )
+    tab_to(page, id="sheet")
+    page.press("Tab")
+    page.press("Enter", text="\r")
+
+
+def fill(page: Tab, folder: Path, person: int) -> None:
+    """Answer every task of the open sheet by keyboard, as the table above says; checks as they ask."""
+    key = key_of(folder)
+    count = page.run("Number(document.getElementById('heading').textContent.split(' ').at(-1))")
+    sheet = page.run("document.getElementById('sheet').value")
+    content = form_tasks(folder)
+    tasks = next(one["tasks"] for one in content["sheets"] if one["name"] == sheet)
+    assert count == len(tasks)
+    for number in tasks:
+        row = key[content["tasks"][number]["task"]]
+        answers: tuple[Any, ...] = SAID[row["item_id"]][person]
+        if row["kind"] == "check":
+            asked = orjson.loads(row["expected"])
+            answers = (asked["belongs"], asked.get("faithfulness"), asked["realism"])
+        belongs, faithfulness, realism = answers
+        choose(page, "belongs", belongs)
+        if faithfulness is not None:
+            choose(page, "faithfulness", str(faithfulness))
+        choose(page, "realism", str(realism))
+        if int(realism) <= 3:
+            tab_to(page, id="text-realism_comment")
+            page.type("melting")
+        tab_to(page, id="next")
+        page.press("Enter", text="\r")
+
+
+def saved(page: Tab, folder: Path, name: str) -> Path:
+    """Save the answers by keyboard, and find the file."""
+    tab_to(page, id="save")
+    page.press("Enter", text="\r")
+    page.until("document.getElementById('saved').textContent.startsWith('Saved')")
+    for _ in range(200):
+        found = [path for path in folder.glob("*.json") if name in path.name]
+        if found:
+            return found[0]
+        time.sleep(0.05)
+    raise AssertionError("no file was saved")
+
+
+def test_filled_by_keyboard_saved_taken_in_and_put_together(tmp_path: Path, page: Tab) -> None:
+    folder = project(tmp_path)
+    files = []
+    for person, annotator in enumerate(("ana", "bo")):
+        start(page, folder, annotator, f"IN-in-3-01-{person + 1}")
+        fill(page, folder, person)
+        files.append(saved(page, tmp_path / "saved", annotator))
+    assert page.said == []
+    assert {address.partition(":")[0] for address in page.asked} <= {"blob"}
+    taken = import_files(tmp_path / "rated", folder, *files)
+    assert taken.manifest.counts["quarantine"] == 0
+    annotations = pl.read_parquet(tmp_path / "rated/annotations.parquet")
+    assert annotations["annotator"].unique().sort().to_list() == ["ana", "bo"]
+    assert annotations.filter(criterion="realism", item_id="a-1")["text"].to_list() == ["melting", "melting"]
+    assert "recruitment:prolific" in annotations["flags"][0]
+    run(
+        aggregate_stage(AggregateFiles(tmp_path / "rated/annotations.parquet"), AggregateOptions(keep=("too-fast",))),
+        tmp_path / "people",
+    )
+    ratings = pl.read_parquet(tmp_path / "people/rating_table.parquet").filter(concept="cuisine")
+    means = {(row["criterion"], row["model"]): (row["mean"], row["mark"]) for row in ratings.iter_rows(named=True)}
+    assert means == {
+        ("faithfulness", "a"): (3.25, None),
+        ("faithfulness", "b"): (1.5, "below 2"),
+        ("realism", "a"): (2.75, "below 3"),
+        ("realism", "b"): (3.75, None),
+    }
+    choices = pl.read_parquet(tmp_path / "people/choice_table.parquet").filter(concept="cuisine", choice="yes")
+    assert choices["rate"].to_list() == [0.5, 0.5]
+
+
+def test_answers_outlive_a_closed_page_and_what_is_not_asked_is_forgotten(tmp_path: Path, page: Tab) -> None:
+    folder = project(tmp_path)
+    start(page, folder, "ana", "IN-in-3-01-1")
+    choose(page, "belongs", "yes")
+    choose(page, "faithfulness", "4")
+    start(page, folder, "ana", "IN-in-3-01-1")
+    ticked = "[...document.querySelectorAll('#questions input:checked')].map((box) => box.value)"
+    assert page.run(ticked) == ["yes", "4"]
+    page.run("document.querySelector('input[value=no]').click()")
+    assert page.run("document.querySelector('[data-question=faithfulness]').hidden")
+    page.run("document.querySelector('input[name=realism][value=\"5\"]').click()")
+    tab_to(page, id="next")
+    page.press("Enter", text="\r")
+    assert page.run("document.getElementById('heading').textContent").startswith("2 of")
+    kept = page.run("JSON.parse(Object.values(localStorage).at(-1))")
+    assert next(iter(kept["answers"].values()))["belongs"] == "no"
+
+
+def test_a_missing_answer_is_asked_for_and_gets_the_focus(tmp_path: Path, page: Tab) -> None:
+    start(page, project(tmp_path), "ana", "IN-in-3-01-1")
+    tab_to(page, id="next")
+    page.press("Enter", text="\r")
+    assert page.run("document.getElementById('problem').textContent") == "2 answers are still missing."
+    assert focused(page)["name"] == "belongs"
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_texts_are_shown_and_do_nothing(tmp_path: Path, page: Tab, text: str) -> None:
+    start(page, project(tmp_path, text), "ana", "IN-in-3-01-1")
+    for _ in range(8):
+        page.run("document.querySelector('input[value=yes]').click()")
+        shown = page.run("document.querySelector('.shown').lastChild.textContent")
+        assert shown == text
+        page.run("document.querySelector('input[name=faithfulness]').click()")
+        page.run("document.querySelector('input[name=realism][value=\"5\"]').click()")
+        page.run("document.getElementById('next').click()")
+        if page.run("document.getElementById('work').hidden"):
+            break
+    assert page.run("document.title") == "Does this picture show something of your country?"
+    assert page.said == []
+
+
+def test_the_policy_alone_stops_a_script_that_escaping_missed(tmp_path: Path, page: Tab) -> None:
+    """The positive control: without the policy the same page runs it."""
+    form = project(tmp_path) / "hand-out/form.html"
+    hurt = form.read_text(encoding="utf-8").replace("</main>", f"{HOSTILE[0]}</main>")
+    form.write_text(hurt, encoding="utf-8")
+    page.go(form.as_uri())
+    assert page.run("document.title") != "pwned"
+    assert any("Content Security Policy" in line for line in page.said)
+    start_of_policy = hurt.index('<meta http-equiv="Content-Security-Policy"')
+    form.write_text(hurt[:start_of_policy] + hurt[hurt.index(">", start_of_policy) + 1 :], encoding="utf-8")
+    page.go(form.as_uri())
+    assert page.run("document.title") == "pwned"
+
+
+@pytest.mark.parametrize("width", [360, 800, 1280])
+def test_nothing_sticks_out_at_any_width(tmp_path: Path, page: Tab, width: int) -> None:
+    page.look(width=width, height=700)
+    start(page, project(tmp_path), "ana", "IN-in-3-01-1")
+    page.run("document.querySelector('input[value=yes]').click()")
+    page.run("document.querySelector('input[name=realism]').click()")
+    assert page.run("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+
+
+def test_every_control_has_a_name(tmp_path: Path, page: Tab) -> None:
+    start(page, project(tmp_path), "ana", "IN-in-3-01-1")
+    page.ask("Accessibility.enable")
+    nodes = page.ask("Accessibility.getFullAXTree")["nodes"]
+    controls = {"radio", "checkbox", "textbox", "button", "combobox", "image", "progressbar"}
+    unnamed = [
+        node["role"]["value"]
+        for node in nodes
+        if not node.get("ignored") and node["role"]["value"] in controls and not node.get("name", {}).get("value")
+    ]
+    assert unnamed == []

@@ -1,0 +1,73 @@
+"""What a recipe `c3` is refused for before anything runs, and what it wires."""
+
+from pathlib import Path
+
+import pytest
+
+from culturekit.config.kinds import AnyRecipe
+from culturekit.config.load import find_recipe, load_any_recipe
+from culturekit.core.errors import UsageError
+from culturekit.recipes.planning import plan_recipe
+from tests.conftest import stages_of
+
+
+def c3(*stated: str) -> AnyRecipe:
+    return load_any_recipe(find_recipe("c3"), stated)
+
+
+@pytest.mark.parametrize(
+    ("stated", "said"),
+    [
+        (("culture=martian",), "there is no such culture"),
+        (("captions.proposer=null",), "expanded .captions.proposer. or given"),
+        (("models=[{name: pairs, backend: simulated-scenes}]",), "no model can be called pairs"),
+        (("models=[{name: m, backend: simulated}]",), "simulated people know only what simulated-scenes drew"),
+        (("objects={lister: simulated:lister, detector: 'owl:FOLDER'}",), "objects.labels lists; give both or neither"),
+        (("pairs.simulated=null",), "pairs.images with pairs.captions"),
+        (("pairs.strategies=[best]",), "random"),
+        (("people.image_answers=[README.md]",), "both simulated people and files"),
+        (("captions.sample=2000",), "captions.sample asks for 2,000 of 1,000 captions"),
+        (("people.prompts=121",), "people.prompts asks for 121 of 120 captions in the sample"),
+        (("pairs.keep=433",), "pairs.keep asks for 433 of 432 pairs"),
+        (
+            ("people=null", "pairs.simulated=null", "pairs.images=README.md", "pairs.captions=README.md"),
+            "pairs.images: README.md: not a readable Parquet file; expected the table images",
+        ),
+        (("captions.proposer=null", "captions.file=README.md"), "captions.file: .*expected the table captions"),
+        (("pairs.simulated.country=China",), "unknown country 'China'"),
+        (("people.pairs=433",), "people.pairs asks for 433 of 432 pairs"),
+    ],
+)
+def test_what_cannot_be_is_refused(stated: tuple[str, ...], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        c3(*stated)
+
+
+def test_without_people_the_truth_still_says_what_strategies_are_worth(tmp_path: Path) -> None:
+    names = {stage.name for stage in stages_of(c3("people=null"), tmp_path)}
+    assert {"worth", "truth", "pair-truth", "selected"} <= names
+    assert names.isdisjoint({"ratings", "pearson", "judged-vqascore", "to-rate-images", "to-rate-pairs"})
+
+
+def test_forms_wait_where_nobody_answers(tmp_path: Path) -> None:
+    names = {stage.name for stage in stages_of(c3("people.simulated=null"), tmp_path)}
+    assert {"to-rate-images", "to-rate-pairs", "worth"} <= names
+    assert names.isdisjoint({"rated-images", "pearson"})
+
+
+def test_without_pairs_models_alone_are_evaluated(tmp_path: Path) -> None:
+    names = {stage.name for stage in stages_of(c3("pairs=null"), tmp_path)}
+    assert {"aligned-steady", "ratings", "report"} <= names
+    assert names.isdisjoint({"selected", "worth", "aligned-pairs"})
+
+
+def test_paid_models_have_a_price_before_anything_ran(tmp_path: Path) -> None:
+    """Of captions and of images that there are not yet, by what is usually asked about one."""
+    paid = "openai:gpt-4o-mini"
+    named = [f"{key}={paid}" for key in ("captions.proposer", "judge", "objects.lister", "pairs.translator")]
+    planned = {one.name: one for one in plan_recipe(c3(*named, "captions.count=9889"), tmp_path)}
+    asked = {name: one for name, one in planned.items() if one.requests}
+    of_images = {f"{what}-{model}" for what in ("vqascore", "seen") for model in ("steady", "showy", "plain")}
+    assert set(asked) == {"captions", "named-expanded", "translated", "seen-pairs", *of_images}
+    assert all(one.dollars for one in asked.values())
+    assert asked["named-expanded"].requests == 9_889

@@ -1,0 +1,89 @@
+"""What a recipe `cultivate` is refused for before anything runs."""
+
+from pathlib import Path
+from typing import cast
+
+import polars as pl
+import pytest
+
+from culturekit.config.kinds import AnyRecipe
+from culturekit.config.load import find_recipe, load_any_recipe
+from culturekit.core.errors import UsageError
+from culturekit.core.schemas import DESCRIPTORS, PROMPTS, STEREOTYPES
+from culturekit.core.tables import write_table
+from culturekit.recipes.cultivate.recipe import Cultivate
+from tests.conftest import stages_of
+from tests.recipes.steps.marked_scenes import PROMPT
+
+
+def cultivate(*stated: str) -> AnyRecipe:
+    return load_any_recipe(find_recipe("cultivate"), stated)
+
+
+@pytest.mark.parametrize(
+    ("stated", "said"),
+    [
+        ("ground.countries=[US,US]", "named twice: US"),
+        ("raters=[simulated:a, simulated:a]", "named twice: simulated:a"),
+        ("models=[{name: all, backend: simulated-scenes}]", "no model can be called all"),
+        ("models=[{name: real, backend: simulated-scenes}]", "no model can be called real"),
+        ("scores.confidence=95", "less than or equal to 0.9999"),
+        ("scheme=nope", "there is no scheme 'nope' of country groups"),
+    ],
+)
+def test_names_stand_for_one_thing_and_a_confidence_is_a_share(stated: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        cultivate(stated)
+
+
+@pytest.mark.parametrize(("scores", "like"), [("quantile: 0.75", "ahead"), ("tau: 0.4", None)])
+def test_the_truth_is_scored_at_the_threshold_that_was_found(tmp_path: Path, scores: str, like: str | None) -> None:
+    stages = {stage.name: stage for stage in stages_of(cultivate(f"scores={{{scores}}}"), tmp_path)}
+    truth = stages["ahead-truth"]
+    assert (truth.inputs["like"].parent.name if like else truth.inputs.get("like")) == like
+    assert truth.options["tau"] == (None if like else 0.4)
+
+
+@pytest.mark.parametrize(("countries", "compared"), [("[IR]", False), ("[IR, NG]", False), ("[IR, FR]", True)])
+def test_gaps_are_left_out_before_anything_is_paid_where_there_is_one_group(
+    tmp_path: Path, countries: str, compared: bool
+) -> None:
+    names = {stage.name for stage in stages_of(cultivate(f"ground.countries={countries}"), tmp_path)}
+    assert {"gaps", "corrected-gaps"} <= names if compared else names.isdisjoint({"gaps", "corrected-gaps"})
+    assert {"ahead", "judged-align", "meta", "report"} <= names
+
+
+def test_countries_of_given_prompts_decide_too(tmp_path: Path) -> None:
+    path = write_table(tmp_path, PROMPTS, pl.DataFrame(
+        [{"prompt_id": iso, "country": iso, "text": "A photo of wrestling.", **PROMPT} for iso in ("IR", "NG")],
+        schema=PROMPTS.schema,
+    ))  # fmt: skip
+    shown = {
+        "prompt_id": "IR",
+        "dimension": "objects",
+        "token": "a mat",
+        "style": "s",
+        "necessity": "n",
+        "proposers": [],
+    }
+    descriptors = write_table(tmp_path, DESCRIPTORS, pl.DataFrame([shown], schema=DESCRIPTORS.schema))
+    overdone = pl.DataFrame([{"country": "IR", "token": "a rug"}], schema=STEREOTYPES.schema)
+    given = (
+        f"tables={{prompts: {path}, descriptors: {descriptors}, "
+        f"stereotypes: {write_table(tmp_path, STEREOTYPES, overdone)}}}"
+    )
+    assert not cast(Cultivate, cultivate("ground=null", given)).has_groups
+
+
+def test_given_tables_are_what_they_are_called(tmp_path: Path) -> None:
+    for name, content in (("csv", b"prompt_id,text\n"), ("empty", b"")):
+        path = tmp_path / name
+        path.write_bytes(content)
+        given = f"tables={{prompts: {path}, descriptors: {path}, stereotypes: {path}}}"
+        with pytest.raises(UsageError, match=r"tables.prompts: .*not a readable .*; expected the table prompts"):
+            cultivate("ground=null", given)
+
+
+def test_a_scorer_chooses_among_more_than_are_kept() -> None:
+    with pytest.raises(UsageError, match="keep: no more than per_prompt, which is 4; found 9"):
+        cultivate("real.keep=9")

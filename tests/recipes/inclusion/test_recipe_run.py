@@ -1,0 +1,116 @@
+"""The recipe `inclusion`, offline, small: from lists to the report, and once more without doing anything."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from culturekit.recipes.run_recipe import report_of
+from culturekit.verify.verify_run import verify_run
+from tests.recipes.inclusion import small_world
+from tests.recipes.shipped_recipes import SMALL, Finished, check_built_then_reused, run_small, verified
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    return run_small("inclusion", SMALL["inclusion"], tmp_path_factory.mktemp("inclusion"))
+
+
+def first_of(folder: Path, table: str, metric: str, **where: str) -> str:
+    """Name the model that a table ranks first over all images."""
+    scores = pl.read_parquet(folder / table / "scores.parquet").filter(pl.col("group").is_null(), metric=metric)
+    for name, value in where.items():
+        scores = scores.filter(pl.col("params").str.json_path_match(f"$.{name}") == value)
+    assert scores.height == 4
+    return str(scores.sort("value")["model"][-1])
+
+
+def test_every_stage_is_built_and_then_reused(finished: Finished) -> None:
+    check_built_then_reused("inclusion", SMALL["inclusion"], finished)
+
+
+def test_the_report_has_a_section_for_every_table(finished: Finished) -> None:
+    page = (finished[0] / "report/report.html").read_text(encoding="utf-8")
+    for anchor in ("corrected", "realism", "extractors", "names", "seen", "agreement", "compared"):
+        assert f'id="{anchor}"' in page
+    assert "The extractor decides on precision" in page
+    assert report_of(finished[0]).kind == "inclusion-report"
+
+
+def test_the_encoder_and_outsiders_rank_the_cliche_first_and_people_at_home_do_not(
+    finished: Finished,
+) -> None:
+    folder = finished[0]
+    assert first_of(folder, "judged-regions", "region_recognised", labels="judged") == "postcard"
+    assert first_of(folder, "judged-regions", "region_recognised", labels="corrected", pool="in-region") == "local"
+    outside = {"labels": "corrected", "pool": "out-of-region"}
+    assert first_of(folder, "judged-regions", "region_recognised", **outside) == "postcard"
+    assert first_of(folder, "truth", "region_recognised") == "local"
+
+
+def test_each_score_tells_a_realistic_model_without_a_region_from_a_regional_one_that_is_crude(
+    finished: Finished,
+) -> None:
+    folder = finished[0]
+
+    def value(table: str, metric: str, model: str) -> float:
+        scores = pl.read_parquet(folder / table / "scores.parquet")
+        own = scores.filter(pl.col("group").is_null(), pl.col("concept").is_null(), metric=metric, model=model)
+        return float(own["value"].item())
+
+    for metric in ("prdc_precision", "prdc_coverage"):
+        by_texture, by_content = (
+            value(f"realism-by-{extractor}", metric, "glossy") - value(f"realism-by-{extractor}", metric, "rough")
+            for extractor in ("texture", "content")
+        )
+        assert by_texture > 0, "flaws are what an extractor of textures sees"
+        assert by_texture > by_content
+    assert value("regions-rough", "region_recognised", "rough") > value("regions-glossy", "region_recognised", "glossy")
+    assert value("truth", "region_recognised", "rough") > value("truth", "region_recognised", "glossy") + 0.1
+    assert value("truth", "object_presence", "rough") < value("truth", "object_presence", "glossy") - 0.1
+
+
+def test_rates_are_those_of_a_loop_over_the_raw_rows(finished: Finished) -> None:
+    folder = finished[0]
+    rows = pl.read_parquet(folder / "tables-task2/task2.parquet").to_dicts()
+    seen: dict[tuple[str, str, str], list[bool]] = {}
+    for row in rows:
+        if row["source"] == "real":
+            seen.setdefault((row["annotator_id"], row["object"], row["region"]), []).append(row["shown"])
+    bad = {cell for cell, found in seen.items() if sum(found) < 0.9 * len(found)}
+    codes = {"Africa": "af", "Europe": "eu", "Southeast Asia": "sea"}
+    answers: dict[tuple[str, str, str, str], list[bool]] = {}
+    for row in rows:
+        if row["region"] is None or (row["annotator_id"], row["object"], row["region"]) in bad:
+            continue
+        side = "in" if row["annotator_loc"] == row["region"] else "out"
+        for target in ("object", "background"):
+            key = (row["source"], row["region"], side, target)
+            answers.setdefault(key, []).append(codes[row["region"]] in row[f"{target}_regions"])
+    scores = pl.read_parquet(folder / "scores-task2/scores.parquet").filter(
+        pl.col("concept").is_null(), pl.col("group").is_not_null(), metric="in_region_rate"
+    )
+    said = scores.with_columns(pl.col("params").str.json_path_match(f"$.{name}").alias(name)
+                               for name in ("side", "target"))  # fmt: skip
+    stated = {(row["model"], row["group"], row["side"], row["target"]): row["value"] for row in said.to_dicts()}
+    assert stated == pytest.approx({key: sum(found) / len(found) for key, found in answers.items()})
+    assert len(stated) == 5 * 3 * 2 * 2
+
+
+def test_nothing_is_found_in_an_untouched_run(finished: Finished) -> None:
+    answer = verified(finished[0])
+    assert answer.exit_code == 0
+
+
+def test_a_run_whose_people_do_not_read_along_ends_and_is_verified(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    careless = small_world.RECIPE.replace("careless: 0.05", "careless: 1").replace("near:", "least: 1.0, near:")
+    monkeypatch.setattr(small_world, "RECIPE", careless)
+    run = small_world.small_run(tmp_path)
+    for folder in ("judged-regions", "judged-objects"):
+        assert pl.read_parquet(run / folder / "scores.parquet").is_empty()
+    assert not pl.read_parquet(run / "regions-local" / "scores.parquet").is_empty()
+    assert verify_run(run).findings == ()

@@ -1,0 +1,94 @@
+"""What a recipe `linguistic` is refused for before anything runs, and what it wires."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from culturekit.config.load import find_recipe, load_any_recipe
+from culturekit.core.errors import UsageError
+from culturekit.core.schemas import PROMPTS
+from culturekit.core.tables import write_table
+from culturekit.core.work import Work
+from culturekit.recipes.linguistic.recipe import Linguistic
+from culturekit.recipes.linguistic.stages import joined_prompts_stage
+from tests.conftest import stages_of
+
+
+def linguistic(*stated: str) -> Linguistic:
+    recipe = load_any_recipe(find_recipe("linguistic"), stated)
+    assert isinstance(recipe, Linguistic)
+    return recipe
+
+
+@pytest.mark.parametrize(
+    ("stated", "said"),
+    [
+        (
+            ("models=[{name: m, backend: simulated-scenes}]",),
+            "simulated people know only what simulated-portraits drew",
+        ),
+        (("people.person_answers=[README.md]",), "both simulated people and files"),
+        (("prompts.kinds=[]",), "prompts.kinds"),
+        (("detectors=[other]",), "detectors"),
+        (("scorer=nobody",), "scorer"),
+        (("prompts.dialects=nowhere.parquet",), "nowhere.parquet"),
+        (("prompts.neutral=README.md",), "prompts.neutral: .*expected the table prompts"),
+        (("prompts.nouns=500",), "nouns: 30 are shipped; found 500"),
+        (("prompts.pairs.standard=AAE",), "two dialects; found AAE twice"),
+    ],
+)
+def test_what_cannot_be_is_refused(stated: tuple[str, ...], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        linguistic(*stated)
+
+
+def test_each_kind_of_prompts_has_its_own_scores(tmp_path: Path) -> None:
+    parts = {"dialects": {"dialects", "tones-ita", "true-tones"}, "neutral": {"neutral-open", "true-neutral-open"},
+             "specific": {"questions-open", "judged-modern", "true-ratings"}}  # fmt: skip
+    for kind, own in parts.items():
+        names = {stage.name for stage in stages_of(linguistic(f"prompts.kinds=[{kind}]"), tmp_path)}
+        assert own <= names
+        assert names.isdisjoint(set().union(*parts.values()) - own)
+
+
+def test_forms_wait_where_nobody_answers(tmp_path: Path) -> None:
+    names = {stage.name for stage in stages_of(linguistic("people.simulated=null"), tmp_path)}
+    assert {"to-rate-persons", "to-rate-places", "tones-ita"} <= names
+    assert names.isdisjoint({"rated-persons", "ratings", "judged-modern"})
+
+
+def test_the_grid_of_the_paper(tmp_path: Path) -> None:
+    """210 neutral prompts by 9, 9 and 4 images of three models are 4,620; 42 by 4 are 168."""
+    recipe = linguistic("prompts.nouns=30", "prompts.kinds=[neutral]")
+    assert recipe.prompt_count() == 210
+    assert [recipe.plan_of(model).slots for model in recipe.models] == [9, 9, 4]
+    assert sum(210 * recipe.plan_of(model).slots for model in recipe.models) == 4620
+    assert linguistic("prompts.kinds=[specific]").prompt_count() == 42
+    assert 42 * recipe.plan_of(recipe.models[2]).slots == 168
+
+
+def test_another_dialect_is_named_once(tmp_path: Path) -> None:
+    """What the prompts are called is what the scores compare."""
+    recipe = linguistic("prompts.pairs={standard: British, other: Singlish}", "prompts.kinds=[dialects]")
+    stages = {stage.name: stage for stage in stages_of(recipe, tmp_path)}
+    for name in ("prompts-dialects", "dialects", "true-dialects"):
+        assert (stages[name].options["standard"], stages[name].options["other"]) == ("British", "Singlish")
+
+
+def test_a_kind_without_prompts_is_refused_before_images_of_the_others(work: Work, tmp_path: Path) -> None:
+    empty = write_table(tmp_path, PROMPTS, pl.DataFrame(schema=PROMPTS.schema))
+    with pytest.raises(UsageError, match=f"no prompts of dialects.*became of proposals stands in {tmp_path}"):
+        joined_prompts_stage({"dialects": empty}).run(work)
+
+
+def test_given_dialects_are_those_that_are_compared(tmp_path: Path) -> None:
+    row = {"text": "A cup.", "benchmark": "b", "kind": "dialect", "language": "en", "template_id": "t"}
+    path = write_table(tmp_path, PROMPTS, pl.DataFrame(
+        [{"prompt_id": group, "group": group, **row} for group in ("SAE", "SgE")], schema=PROMPTS.schema
+    ))  # fmt: skip
+    with pytest.raises(UsageError, match="dialects: no prompt is in AAE; found SAE, SgE"):
+        linguistic(f"prompts.dialects={path}")
+    with pytest.raises(UsageError, match="neutral: prompts with a group are held against prompts without"):
+        linguistic(f"prompts.neutral={path}")
+    assert linguistic(f"prompts.dialects={path}", "prompts.pairs.other=SgE").prompts.dialects == str(path)

@@ -1,0 +1,134 @@
+"""Candidates that wait for a person, out as sheet and forms and back as verdicts, as stages."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from culturekit.builders.prompting.prompts import PromptOptions
+from culturekit.builders.space.cspace import ReleaseOptions
+from culturekit.core.digests import Manifest
+from culturekit.core.errors import ConfigError, UsageError
+from culturekit.core.schemas import DECISIONS, KEPT, QUOTAS
+from culturekit.core.stage import Stage
+from culturekit.core.tables import read_table, write_table
+from culturekit.kg.concepts import Concept, Root
+from culturekit.kg.countries import countries
+from culturekit.recipes.steps.filter_stage import ReviewFiles, review_export_stage, review_stage
+from culturekit.recipes.steps.graph_stages import prompts_stage, release_stage
+from tests.builders.spaces import rows_of
+from tests.conftest import stage_here
+
+CUISINE = Concept(
+    concept="cuisine", hops=2, roots=(Root(qid="Q1000", label="dish"),), countries=("BR", "JP", "NG")
+)  # fmt: skip
+
+
+def done(stage: Stage, folder: Path) -> Manifest:
+    return stage_here(stage, folder / stage.name).manifest
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Path:
+    """Three dishes of which no judge could settle two."""
+    same = {"concept": "cuisine", "label": "a dish", "country_qids": ["Q155"], "roots": ["Q1000"], "path": ["Q1000"]}
+    rows = [
+        {**same, "qid": "Q1", "verdict": "keep", "reason": "judge m"},
+        {**same, "qid": "Q2", "label": "<b>a stew</b>", "verdict": "review", "reason": "judge m"},
+        {**same, "qid": "Q3", "verdict": "review", "reason": "judge m: refused"},
+    ]
+    return write_table(tmp_path, KEPT, rows_of(KEPT, *rows))
+
+
+def export(folder: Path, answers: Mapping[str, str], **changes: object) -> Path:
+    """Answer the tasks of Label Studio, by the name of what they show."""
+    tasks = json.loads((folder / "review-export/hand-out/label-studio/tasks-01.json").read_bytes())
+    for number, task in enumerate(tasks):
+        word = answers[task["data"]["link"].rpartition("/")[2]]
+        entry = {"id": f"r{number}", "from_name": "decision", "to_name": "subject", "type": "choices"}
+        task["annotations"] = [
+            {
+                "id": number, "completed_by": {"id": 1, "email": "ada@example.org"}, "was_cancelled": False,
+                "result": [{**entry, "value": {"choices": [word]}}], "created_at": "2026-11-21T10:00:00Z", **changes,
+            }
+        ]  # fmt: skip
+    path = folder / "export.json"
+    path.write_text(json.dumps(tasks), encoding="utf-8")
+    return path
+
+
+def test_answers_of_a_form_become_verdicts_with_who_and_when(kept: Path, tmp_path: Path) -> None:
+    counts = done(review_export_stage(kept), tmp_path).counts
+    assert counts["items"] == 2
+    files = ReviewFiles((export(tmp_path, {"Q2": "accept", "Q3": "open"}),), tmp_path / "review-export")
+    manifest = done(review_stage(kept, files), tmp_path)
+    table = read_table(tmp_path / "review/kept.parquet", KEPT)
+    assert dict(table.select("qid", "verdict").iter_rows()) == {"Q1": "keep", "Q2": "keep", "Q3": "review"}
+    (row,) = read_table(tmp_path / "review/decisions.parquet", DECISIONS).iter_rows(named=True)
+    assert (row["qid"], row["decision"], row["decided_on"]) == ("Q2", "accept", "2026-11-21")
+    assert row["reviewer"].startswith("annotator-")
+    assert manifest.notes["reviewers"] == [row["reviewer"]]
+
+
+@pytest.mark.parametrize(
+    ("changes", "word", "message"),
+    [
+        ({}, "maybe", "out of range|not offered|maybe"),
+        ({"strange": 1}, "accept", "unknown field"),
+        ({"created_at": None}, "accept", "--on"),
+    ],
+)
+def test_an_export_with_a_mistake_is_not_taken_in(
+    kept: Path, tmp_path: Path, changes: dict[str, Any], word: str, message: str
+) -> None:
+    done(review_export_stage(kept), tmp_path)
+    files = ReviewFiles((export(tmp_path, {"Q2": word, "Q3": "accept"}, **changes),), tmp_path / "review-export")
+    with pytest.raises(ConfigError, match=message):
+        done(review_stage(kept, files), tmp_path)
+    assert not (tmp_path / "review").exists()
+
+
+def test_a_sheet_may_be_filled_in_where_it_was_handed_out(kept: Path, tmp_path: Path) -> None:
+    done(review_export_stage(kept), tmp_path)
+    sheet = tmp_path / "review-export/review.csv"
+    sheet.write_text(sheet.read_text(encoding="utf-8").replace(",,,\n", ",,,\n"), encoding="utf-8")
+    lines = sheet.read_text(encoding="utf-8-sig").splitlines()
+    sheet.write_text("\n".join([lines[0], *(line[:-4] + ",reject,Ada,2026-11-22," for line in lines[1:])]))
+    done(review_stage(kept, ReviewFiles((sheet,))), tmp_path)
+    assert read_table(tmp_path / "review/kept.parquet", KEPT)["qid"].to_list() == ["Q1"]
+
+
+def test_what_is_missing_for_an_import_is_said(kept: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="--project"):
+        review_stage(kept, ReviewFiles((tmp_path / "answers.json",)))
+    with pytest.raises(UsageError, match="sheets are read without their project"):
+        review_stage(kept, ReviewFiles((tmp_path / "sheet.csv",), tmp_path))
+    with pytest.raises(UsageError, match="exports say who decided; expected a sheet beside --by"):
+        review_stage(kept, ReviewFiles((tmp_path / "answers.json",), tmp_path, by="Ada"))
+    with pytest.raises(UsageError, match="YYYY-MM-DD"):
+        review_stage(kept, ReviewFiles((tmp_path / "sheet.csv",), on="22.11.2026"))
+    with pytest.raises(UsageError, match="there is no such file"):
+        done(review_stage(kept, ReviewFiles((tmp_path / "sheet.csv",))), tmp_path)
+
+
+def test_a_quota_runs_over_every_country_of_the_root_configs(kept: Path, tmp_path: Path) -> None:
+    done(release_stage([kept], ReleaseOptions((CUISINE,))), tmp_path)
+    space = tmp_path / "cspace/cspace.parquet"
+    manifest = done(prompts_stage(space, PromptOptions(quota="1"), seed=0), tmp_path)
+    assert manifest.notes["findings"] == [f"quota not met: cuisine in {iso}: 0 of 1" for iso in ("JP", "NG")]
+    assert read_table(tmp_path / "prompts/quotas.parquet", QUOTAS).select("country", "available").rows() == [
+        ("BR", 1), ("JP", 0), ("NG", 0),
+    ]  # fmt: skip
+    alone = tmp_path / "alone.parquet"
+    alone.write_bytes(space.read_bytes())
+    named = prompts_stage(alone, PromptOptions(quota="1"), seed=0, concepts=[CUISINE])
+    assert done(replace(named, name="named"), tmp_path).notes == manifest.notes
+    everywhere = [CUISINE.model_copy(update={"countries": "all"})]
+    of_all = prompts_stage(alone, PromptOptions(quota="1"), seed=0, concepts=everywhere)
+    done(replace(of_all, name="all"), tmp_path)
+    table = read_table(tmp_path / "all/quotas.parquet", QUOTAS)
+    assert table.filter(pl.col("drawn") == 0)["country"].to_list() == sorted({*countries()} - {"BR"})

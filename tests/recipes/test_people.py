@@ -1,0 +1,238 @@
+"""A run with people in it: forms out, answers in, tables, correlations, the report, and what verify says of it."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from culturekit.config.load import load_recipe
+from culturekit.config.recipe import Recipe
+from culturekit.core.digests import read_manifest
+from culturekit.core.errors import CultureKitError, UsageError
+from culturekit.core.run import run_stage
+from culturekit.core.stage import Stage
+from culturekit.verify.verify_run import verify_run
+from tests.conftest import HeardProgress, HereEngine, recipe_here, stage_here, stages_of
+from tests.verify.forging import change_table, renew_inputs
+
+PEOPLE = Path(__file__).parents[1] / "fixtures/people.yaml"
+
+
+@pytest.fixture(scope="module")
+def people_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("runs") / "people"
+    recipe_here(load_recipe(PEOPLE), root)
+    return root
+
+
+def table(run: Path, name: str) -> pl.DataFrame:
+    return pl.read_parquet(run / f"{name}.parquet")
+
+
+@pytest.mark.endtoend
+def test_every_model_is_judged_on_the_same_prompts_by_the_people_asked_for(people_run: Path) -> None:
+    sample = table(people_run, "rated-sample/audit_sample")
+    prompts = {model: set(part["prompt_id"]) for (model,), part in sample.group_by("model")}
+    assert len(prompts) == 3
+    assert len({frozenset(own) for own in prompts.values()}) == 1
+    assert sample.height == 72
+    key = table(people_run, "to-rate/annotation_key").filter(kind="item")
+    assert set(key["item_id"]) == set(sample["image_id"])
+    slots = key.group_by("item_id", "in_region").agg(pl.col("slots").sum())
+    assert set(slots.filter(pl.col("in_region"))["slots"]) == {3}
+    assert set(slots.filter(~pl.col("in_region"))["slots"]) == {1}
+
+
+def test_checks_repeats_and_the_careless_are_in_no_average(people_run: Path) -> None:
+    counted = table(people_run, "ratings/annotations")
+    checks = table(people_run, "taken-in/annotation_checks")
+    assert {"check", "repeat"} == set(checks["kind"])
+    key = ["item_id", "annotator", "scheme", "criterion"]
+    assert counted.select(key).is_unique().all()
+    careless = set(checks.filter(kind="check", held=False)["annotator"])
+    assert careless
+    assert not careless & set(counted["annotator"])
+    manifest = read_manifest(people_run / "ratings")
+    assert manifest is not None
+    assert manifest.drops["flagged attention-failed"] > 0
+    assert counted.height + sum(manifest.drops.values()) == table(people_run, "taken-in/annotations").height
+    assert "simulated" in str(manifest.notes["caveat"])
+
+
+def test_the_honest_model_is_rated_higher_by_everybody_at_home(people_run: Path) -> None:
+    ratings = table(people_run, "ratings/rating_table").filter(
+        pl.col("concept").is_null(), pl.col("pool") == pl.col("country")
+    )
+    yes = table(people_run, "ratings/choice_table").filter(
+        pl.col("concept").is_null(), pl.col("pool") == pl.col("country"), pl.col("choice") == "yes"
+    )
+    for country in ("BR", "IN", "JP"):
+        real = dict(ratings.filter(country=country, criterion="realism").select("model", "mean").iter_rows())
+        assert real["blank"] < min(real["honest"], real["astray"])
+        rates = dict(yes.filter(country=country).select("model", "rate").iter_rows())
+        assert rates["honest"] > 0.7 > rates.get("astray", 0.0)
+    assert set(ratings.filter(model="honest")["pool"]) == {"BR", "IN", "JP"}
+
+
+def test_metrics_follow_people_where_they_should(people_run: Path) -> None:
+    scores = table(people_run, "meta/scores").filter(model="all", metric="human_correlation")
+    rows = [(json.loads(row["params"]), row) for row in scores.iter_rows(named=True)]
+    asked = [
+        row["value"]
+        for params, row in rows
+        if (params["metric"], params["method"]) == ("mapped_as_asked", "spearman")
+        and params["with"].get("choice") == "yes"
+    ]
+    assert len(asked) == 3
+    assert sum(asked) > 3 * 0.3
+    assert {params["with"]["pool"] for params, _ in rows} == {"BR", "IN", "JP"}
+    assert {params["method"] for params, _ in rows} == {"spearman", "kendall", "pearson"}
+
+
+def test_the_report_says_it_all_and_that_nobody_was_asked(people_run: Path) -> None:
+    page = (people_run / "report/report.html").read_text(encoding="utf-8")
+    start = page.index('<section aria-labelledby="people"')
+    section = page[start : page.index("</section>", start)]
+    for said in (
+        "Simulated people.", "faithfulness, by people of each country", "mean below 3", "mean below 2", "within",
+        "flagged attention-failed", "attention checks:", "Krippendorff", "Spearman", "<svg",
+        "mapped to the country asked for",
+    ):  # fmt: skip
+        assert said in section, said
+    ratings = table(people_run, "ratings/rating_table")
+    cell = ratings.filter(pl.col("pool") == "JP", country="JP", model="blank", criterion="realism", concept="art")
+    assert f"{cell['mean'][0]:.2f} ± {cell['sd'][0]:.2f}" in section
+
+
+def test_verify_makes_the_tables_again(people_run: Path) -> None:
+    answer = verify_run(people_run)
+    assert [str(finding) for finding in answer.findings if finding.severity == "broken"] == []
+    people = [verdict for verdict in answer.verdicts if verdict.folder in {"ratings", "meta"}]
+    assert len(people) > 100
+    assert {verdict.verdict for verdict in people} == {"verified"}
+
+
+Frame = pl.DataFrame
+
+
+def more(column: str) -> Callable[[Frame], Frame]:
+    """Make the numbers of a column a little larger."""
+    return lambda frame: frame.with_columns(pl.col(column) * 1.01 + 0.01)
+
+
+TAMPERINGS = [
+    ("ratings/rating_table", more("mean")),
+    ("meta/scores", more("value")),
+    ("ratings/rating_table", lambda frame: frame.head(frame.height - 1)),
+    ("ratings/choice_table", more("rate")),
+    ("ratings/scores", more("value")),
+    ("meta/values", more("value")),
+    ("taken-in/annotations", more("value")),
+]
+QUICK = 2
+MARKS = [() if number < QUICK else (pytest.mark.slow,) for number in range(len(TAMPERINGS))]
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [pytest.param(*case, marks=marks) for case, marks in zip(TAMPERINGS, MARKS, strict=True)],
+)
+def test_verify_finds_what_was_changed(
+    people_run: Path, tmp_path: Path, name: str, change: Callable[[Frame], Frame]
+) -> None:
+
+    run = Path(shutil.copytree(people_run, tmp_path / "people"))
+    change_table(run / f"{name}.parquet", change)
+    renew_inputs(run / name.partition("/")[0])
+    for stage in ("ratings", "meta", "report"):
+        renew_inputs(run / stage)
+    answer = verify_run(run)
+    assert answer.exit_code == 4
+    assert any(finding.where.startswith(f"{name}.parquet") for finding in answer.findings)
+
+
+def without_people() -> str:
+    return PEOPLE.read_text(encoding="utf-8").split("annotations:")[0] + "scores: {size: 2}\n"
+
+
+def recipe(tmp_path: Path, **annotations: Any) -> Recipe:
+    own = tmp_path / "recipe.yaml"
+    own.write_text(
+        PEOPLE.read_text(encoding="utf-8").split("annotations:")[0] + "scores: {size: 2}\n", encoding="utf-8"
+    )
+    given = ", ".join(f"{name}: {value}" for name, value in annotations.items())
+    return load_recipe(own, [f"annotations={{{given}}}"])
+
+
+def people_stages(asked: Recipe, root: Path) -> list[Stage]:
+    names = {"rated-sample", "to-rate", "simulated-answers", "taken-in", "ratings", "meta"}
+    return [stage for stage in stages_of(asked, root) if stage.name in names]
+
+
+def names(asked: Recipe, root: Path) -> list[str]:
+    return [stage.name for stage in people_stages(asked, root)]
+
+
+def test_forms_wait_for_answers_and_answers_find_their_forms(tmp_path: Path) -> None:
+    assert names(recipe(tmp_path), tmp_path) == ["rated-sample", "to-rate"]
+    (tmp_path / "answers.json").write_text("[]", encoding="utf-8")
+    asked = recipe(tmp_path, files=f"[{tmp_path}/answers.json]")
+    assert names(asked, tmp_path) == ["rated-sample", "to-rate", "taken-in", "ratings", "meta"]
+
+
+def test_tables_that_were_imported_before_need_no_forms(tmp_path: Path, people_run: Path) -> None:
+    asked = recipe(tmp_path, files=f"[{people_run}/taken-in/annotations.parquet]", keep="[attention-failed]")
+    ratings, meta = people_stages(asked, tmp_path)
+    assert (ratings.name, meta.name) == ("ratings", "meta")
+    assert {"annotations", "items", "quarantine-0", "checks-0"} == set(ratings.inputs)
+    assert ratings.options["keep"] == ("attention-failed",)
+
+
+def test_a_recipe_without_the_key_is_what_it_was(tmp_path: Path) -> None:
+    own = tmp_path / "recipe.yaml"
+    own.write_text(
+        PEOPLE.read_text(encoding="utf-8").split("annotations:")[0] + "scores: {size: 2}\n", encoding="utf-8"
+    )
+    plain = load_recipe(own)
+    assert plain.annotations is None
+    assert not {"to-rate", "ratings", "meta"} & {stage.name for stage in stages_of(plain, tmp_path)}
+
+
+@pytest.mark.parametrize(
+    ("annotations", "said"),
+    [
+        ({"simulated": "{}", "scheme": "cultivate"}, "simulated people fill in the scheme cube only"),
+        ({"in_region": "0"}, "nobody is to judge anything"),
+        ({"files": "[nowhere.json]"}, "there is no file 'nowhere.json'"),
+        ({"project": "nowhere"}, "there is no project.json"),
+        ({"keep": "[untidy]"}, "there is no such flag"),
+        ({"scheme": "cubism"}, "there is no such scheme"),
+    ],
+)
+def test_what_does_not_fit_together_is_said(tmp_path: Path, annotations: dict[str, str], said: str) -> None:
+    if "keep" in annotations:
+        annotations = {**annotations, "simulated": "{}"}
+    with pytest.raises(CultureKitError, match=said):
+        names(recipe(tmp_path, **annotations), tmp_path)
+
+
+def test_pools_that_nobody_is_in_are_refused(tmp_path: Path, people_run: Path) -> None:
+    asked = recipe(tmp_path, files=f"[{people_run}/taken-in/annotations.parquet]", only="[XX]")
+    ratings = people_stages(asked, tmp_path)[0]
+
+    with pytest.raises(UsageError, match="nobody is in a pool"):
+        stage_here(ratings, tmp_path / "ratings")
+
+
+def test_exports_named_in_a_recipe_are_answers_to_the_forms_of_the_run(people_run: Path, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(people_run, tmp_path / "people"))
+    asked = recipe(tmp_path, files=f"[{people_run}/simulated-answers/answers.json]", out_of_region=1, prompts=24)
+    for stage in people_stages(asked, run)[:-1]:
+        done = run_stage(stage, run / stage.name, engine=HereEngine(), progress=HeardProgress(), replace=True)
+        assert done.state == ("built" if stage.name == "ratings" else "reused"), stage.name
+    for name in ("taken-in/annotations", "ratings/rating_table"):
+        assert table(run, name).equals(table(people_run, name))

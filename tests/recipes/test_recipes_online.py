@@ -1,0 +1,93 @@
+"""Recipes with models behind a server on loopback, in fair weather and in storms."""
+
+import json
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import polars as pl
+import pytest
+
+from culturekit.config.load import find_recipe, load_any_recipe
+from culturekit.core.engines import LocalEngine
+from culturekit.recipes.run_recipe import run_recipe
+from culturekit.verify.verify_run import verify_run
+from tests.builders.test_activities_online import OUTAGES
+from tests.faults.kill_and_resume import content
+from tests.faults.world_model import knows
+from tests.llm.server import RunningServer, Script, running_server
+
+pytestmark = [pytest.mark.slow]
+pytest.importorskip("openai")
+
+SMALL = {
+    "c3": (
+        "captions.count=40", "captions.sample=24", "pairs.simulated.each=1", "pairs.keep=12", "people.pairs=36",
+        "people.prompts=24", "people.resamples=99", "objects.dimensions=[objects]",
+        "models=[{name: plain, backend: 'simulated-scenes?knows=0.5'}]",
+        "captions.proposer={openai}", "judge={openai}", "objects.lister={google}", "pairs.translator={openai}",
+    ),
+    "cultivate": (
+        "ground.countries=[IR, US]", "ground.per_category=1", "images.slots=1", "real.per_prompt=2", "real.keep=1",
+        "people=null", "models=[{name: plain, backend: 'simulated-scenes?knows=0.5'}]",
+        "ground.reader={openai}", "ground.proposers=['{openai}', '{google}']", "ground.refiner={openai}",
+        "ground.stereotypes={google}", "extractor={openai}", "scorer={openai}", "raters=['{google}']",
+        "real.scorer=vqascore:{openai}",
+    ),
+    "linguistic": (
+        "prompts.pairs={proposer: '{openai}', count: 60}", "prompts.nouns=1", "images.slots=1", "people=null",
+        "models=[{name: one, backend: '{openai-pictures}'}, {name: other, backend: '{google-pictures}'}]",
+    ),
+}  # fmt: skip
+"""Small, and every model that is asked behind the server, by the protocols of two providers."""
+
+ASKING = {
+    "c3": ("captions", "translated", "vqascore-plain"),
+    "cultivate": ("mentions", "descriptors", "extracted-plain"),
+    "linguistic": ("prompts-dialects",),
+}
+
+
+def made(name: str, folder: Path, server: RunningServer) -> None:
+    """Make a run to its end, asking whatever comes."""
+    specs = {
+        "{openai}": f"openai:gpt-1?base_url={server.openai_url}&price=0.15/0.60",
+        "{google}": f"google:gem-1?base_url={server.google_url}&price=0.15/0.60",
+        "{openai-pictures}": f"openai:gpt-image-1?base_url={server.openai_url}&quality=low",
+        "{google-pictures}": f"google:gemini-2.5-flash-image?base_url={server.google_url}",
+    }
+    stated = list(SMALL[name])
+    for mark, spec in specs.items():
+        stated = [text.replace(mark, spec) for text in stated]
+    recipe = load_any_recipe(find_recipe(name), [*stated, "llm.budget=5", "llm.concurrency=8"]).going_on(wanted=True)
+    with LocalEngine(1) as engine:
+        run_recipe(recipe, folder, engine=engine)
+
+
+@pytest.mark.parametrize("name", list(SMALL))
+def test_outages_change_nothing_and_refusals_are_counted(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-nobody")
+    monkeypatch.setenv("GEMINI_API_KEY", "key-of-nobody")
+    monkeypatch.setattr("culturekit.llm.pace.FIRST_WAIT", 0.01)
+    port, stats = 0, {}
+    for weather, rules in (("calm", ()), ("stormy", OUTAGES)):
+        with running_server(Script(rules=rules), model=knows, port=port) as server:
+            port = urlsplit(server.openai_url).port or 0
+            made(name, tmp_path / weather, server)
+            stats[weather] = server.stats()
+    assert stats["stormy"]["broken"] == [] == stats["calm"]["broken"]
+    assert stats["stormy"]["requests"] > stats["calm"]["requests"]
+    calm, stormy = ({file: sha for file, sha in content(tmp_path / weather).items() if file.endswith(".parquet")}
+                    for weather in ("calm", "stormy"))  # fmt: skip
+    assert calm.keys() == stormy.keys()
+    for file in (file for file in calm if calm[file] != stormy[file]):
+        bought = [pl.read_parquet(tmp_path / weather / file).drop("requested_at") for weather in ("calm", "stormy")]
+        assert bought[0].equals(bought[1]), "an image says when it was bought, and nothing else differs"
+    for folder in ASKING[name]:
+        notes = json.loads((tmp_path / "stormy" / folder / "manifest.json").read_text(encoding="utf-8"))["notes"]
+        assert set(notes["outcomes"]) <= {"ok", "repaired", "refused", "invalid"}
+    refused = [pl.read_parquet(path)["reason"].to_list() for path in (tmp_path / "stormy").glob("*/drops.parquet")]
+    assert "refused" in {reason for reasons in refused for reason in reasons}
+    answer = verify_run(tmp_path / "stormy")
+    assert [str(finding) for finding in answer.findings if finding.severity == "broken"] == []

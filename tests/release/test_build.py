@@ -1,0 +1,272 @@
+"""What a card holds, and that the same release gives the same one."""
+
+import subprocess
+from pathlib import Path
+
+import orjson
+import polars as pl
+import pytest
+import yaml
+
+from culturekit.core.errors import ConfigError, IntegrityError, UsageError
+from culturekit.core.schemas import CSPACE
+from culturekit.core.work import Outcome, Work
+from culturekit.release.card_build import build_card
+from culturekit.release.card_check import check_card
+from culturekit.release.card_pages import BLOCK, PAGES
+from tests.release.release_made import FIELDS, REPOSITORY, built, finished, space, write_hand, write_release
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "| cell | breaker |\n# heading",
+    "`code` **bold** [link](javascript:alert(1)) ![x](http://x.example/p.png)",
+    "---\nlicense: evil\n---",
+    "<!-- end of countries -->",
+    "&lt;b&gt; \u202ereversed \u200bhidden \x1b[31mred",
+    "{{ jinja }} ${HOME} %s =1+1",
+)
+
+
+def facts(card: Path) -> dict[str, object]:
+    value = orjson.loads((card / "facts.json").read_bytes())
+    assert isinstance(value, dict)
+    return value
+
+
+def header(card: Path) -> dict[str, object]:
+    text = (card / "README.md").read_text(encoding="utf-8")
+    value = yaml.safe_load(text.split("---\n")[1])
+    assert isinstance(value, dict)
+    return value
+
+
+def test_counts_are_those_of_the_data(one_card: Path) -> None:
+    counts = facts(one_card)["counts"]["cspace"]  # type: ignore[index]
+    assert counts["rows"] == 4
+    assert counts["values"]["country"] == {"BR": 2, "NG": 2}
+    assert counts["values"]["concept"] == {"cuisine": 3, "landmarks": 1}
+    assert counts["hops"] == {"1": 2, "2": 1, "(none)": 1}
+    assert counts["country_concept"]["NG"] == {"cuisine": 1, "landmarks": 1}
+    assert counts["distinct"]["artifact_id"] == 4
+
+
+def test_the_dump_the_models_and_the_drops_come_from_the_stages_behind(one_card: Path) -> None:
+    found = facts(one_card)
+    assert [(dump["name"], dump["date"]) for dump in found["dumps"]] == [  # type: ignore[attr-defined]
+        ("wikidata-20261102-all.json.gz", "2026-11-02")
+    ]
+    assert found["drops"] == [
+        {"stage": "filter", "reason": "no usable label", "count": 12},
+        {"stage": "filter", "reason": "not of the concept", "count": 7},
+    ]
+    page = (one_card / "README.md").read_text(encoding="utf-8")
+    assert "5" * 64 in page
+    assert "raw sitelink counts favour large languages" in page.lower()
+    assert found["not_at_hand"] == []
+
+
+def test_a_stage_that_is_gone_is_said(tmp_path: Path) -> None:
+    release = write_release(tmp_path / "run")
+    (tmp_path / "run/graph").rename(tmp_path / "elsewhere")
+    built(release, write_hand(tmp_path / "hand"), tmp_path / "card")
+    assert [stage for stage, _, _ in facts(tmp_path / "card")["not_at_hand"]] == ["ingest"]  # type: ignore[attr-defined]
+    assert {finding.expected for finding in check_card(tmp_path / "card")} == {"words of a person for 'dump_date'"}
+
+
+def test_the_same_release_gives_the_same_bytes(tmp_path: Path, one_card: Path) -> None:
+    built(write_release(tmp_path / "elsewhere"), write_hand(tmp_path / "hand"), tmp_path / "again")
+    names = sorted(p.relative_to(one_card) for p in one_card.rglob("*") if p.is_file() and p.name != "run.json")
+    assert names == sorted(
+        p.relative_to(tmp_path / "again")
+        for p in (tmp_path / "again").rglob("*")
+        if p.is_file() and p.name != "run.json"
+    )
+    for name in names:
+        assert (one_card / name).read_bytes() == (tmp_path / "again" / name).read_bytes(), name
+
+
+def test_the_checksums_are_those_that_sha256sum_reads(one_card: Path) -> None:
+    done = subprocess.run(
+        ["sha256sum", "--check", "--strict", "SHA256SUMS"], cwd=one_card, capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.count(b": OK") >= 10
+
+
+def test_a_date_that_the_dump_does_not_tell_is_told_by_people(tmp_path: Path) -> None:
+    hand = write_hand(tmp_path / "hand", fields=f"{FIELDS}dump_date: 2026-10-12\n")
+    built(write_release(tmp_path / "run"), hand, tmp_path / "card")
+    assert "- Date of the dump: 2026-10-12" in (tmp_path / "card/README.md").read_text(encoding="utf-8")
+
+
+def test_no_path_or_name_of_this_machine_is_in_the_card(one_card: Path) -> None:
+    files = [path for path in one_card.rglob("*") if path.is_file() and path.name != "run.json"]
+    assert files
+    for path in files:
+        assert str(one_card.parent).encode() not in path.read_bytes(), path
+
+
+@pytest.mark.parametrize("label", HOSTILE)
+def test_a_hostile_label_is_shown_and_not_obeyed(tmp_path: Path, label: str) -> None:
+    rows = space().with_columns(
+        concept=pl.when(pl.col("concept") == "landmarks").then(pl.lit(label)).otherwise("concept"),
+        popularity_source=pl.lit(label),
+        country=pl.when(pl.col("country") == "NG").then(pl.lit(label)).otherwise("country"),
+        name=pl.lit(label),
+    )
+    release = write_release(tmp_path / "run", rows.select(list(CSPACE.schema)), judge=label)
+    built(release, write_hand(tmp_path / "hand"), tmp_path / "card")
+    assert check_card(tmp_path / "card") == ()
+    for page in PAGES:
+        text = (tmp_path / "card" / page).read_text(encoding="utf-8")
+        assert "<script" not in text
+        assert "\u202e" not in text
+        assert "\x1b" not in text
+        assert text.count("<!-- end of ") == len(BLOCK.findall(text))
+        assert all(line.count("---") != 1 or line.strip("- |") == "" for line in text.splitlines() if line == "---")
+    assert header(tmp_path / "card")["license"] == "cc0-1.0"
+    read = pl.concat([pl.read_parquet(p) for p in sorted((tmp_path / "card/data/cspace").glob("*.parquet"))])
+    assert sorted(read["name"].to_list()) == sorted(rows["name"].to_list())
+
+
+def test_agreement_and_what_stages_noted_are_told(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    scores = pl.DataFrame({"metric": ["fleiss_kappa", "vs"], "value": [0.61, 3.0], "n": [150, 8], "note": ["a", "b"]})
+
+    def prompts(work: Work) -> Outcome:
+        scores.write_parquet(work.out / "scores.parquet")
+        pl.DataFrame({"prompt_id": ["p1"], "text": ["An image of X"], "concept": ["art"]}).write_parquet(
+            work.out / "prompts.parquet"
+        )
+        return Outcome(
+            {"prompts": 1}, notes={"findings": ["quota not met: art NG 3 of 5"], "agreement": {"alpha": 0.5}}
+        )
+
+    finished(tmp_path / "run/prompts", "prompts", {}, prompts)
+    built(tmp_path / "run/prompts", write_hand(tmp_path / "hand"), tmp_path / "card")
+    assert facts(tmp_path / "card")["agreement"] == [
+        {"metric": "fleiss_kappa", "value": 0.61, "n": 150},
+        {"stage": "prompts", "note": "agreement", "value": {"alpha": 0.5}},
+    ]
+    page = (tmp_path / "card/README.md").read_text(encoding="utf-8")
+    assert "quota not met: art NG 3 of 5" in page
+    assert [config["config_name"] for config in header(tmp_path / "card")["configs"] if config.get("default")] == [  # type: ignore[attr-defined]
+        "prompts"
+    ]
+
+
+def test_what_nobody_kept_is_stated_with_its_number_and_reason(tmp_path: Path) -> None:
+    pages = ("README.md", "DATASHEET.md", "DATA_CARD.md")
+    verdicts = ["keep", *["review"] * (space().height - 1)]
+    frame = space().with_columns(verdict=pl.Series(verdicts))
+    reasons = {"judge m: refused": 2, "judge m": 1}
+    hand = write_hand(tmp_path / "hand")
+    built(write_release(tmp_path / "run", frame, notes={"released_under_review": reasons}), hand, tmp_path / "card")
+    for page in pages:
+        text = (tmp_path / "card" / page).read_text(encoding="utf-8")
+        assert "holds 3 artifacts that wait for a person to look at" in text
+        assert "| judge m: refused | 2 |" in text
+    croissant = orjson.loads((tmp_path / "card/croissant.json").read_bytes())
+    assert any("holds 3 artifacts that wait" in text for text in croissant["rai:dataLimitations"])
+    assert orjson.loads((tmp_path / "card/facts.json").read_bytes())["counts"]["cspace"]["values"]["verdict"] == {
+        "keep": 1, "review": space().height - 1,
+    }  # fmt: skip
+    built(write_release(tmp_path / "kept", frame.with_columns(verdict=pl.lit("keep"))), hand, tmp_path / "sound")
+    assert "Nothing that waits for a person" in (tmp_path / "sound/README.md").read_text(encoding="utf-8")
+
+
+def test_a_release_of_before_does_not_say_what_waits(one_card: Path) -> None:
+    assert "does not record which of its rows wait" in (one_card / "README.md").read_text(encoding="utf-8")
+
+
+def test_what_a_killed_build_left_is_not_taken_over(tmp_path: Path, work: Work, one_card: Path) -> None:
+    (work.out / "data/cspace").mkdir(parents=True)
+    (work.out / "data/cspace/left.parquet").write_bytes(b"half a table")
+    build_card(work, write_release(tmp_path / "run"), write_hand(tmp_path / "hand"))
+    assert (work.out / "SHA256SUMS").read_bytes() == (one_card / "SHA256SUMS").read_bytes()
+
+
+def test_other_forms_of_the_tables_are_described(tmp_path: Path) -> None:
+    files = {"cspace.jsonl": '{"name": "Feijoada"}\n', "splits/cuisine.csv": "name\nFeijoada\nAcarajé\n"}
+    built(write_release(tmp_path / "run", files=files), write_hand(tmp_path / "hand"), tmp_path / "card")
+    others = {file["path"]: file.get("rows") for file in facts(tmp_path / "card")["others"]}  # type: ignore[attr-defined]
+    assert others == {"files/cspace.jsonl": 1, "files/splits/cuisine.csv": 2}
+    assert check_card(tmp_path / "card") == ()
+    ids = [node["@id"] for node in orjson.loads((tmp_path / "card/croissant.json").read_bytes())["distribution"]]
+    assert "files/splits/cuisine.csv" in ids
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "code"),
+    [
+        ("counts.json", '{"feijoada": {"searchInformation": {"totalResults": "120000"}}}', "raw-count"),
+        ("popularity.csv", "name,popularity\nFeijoada,120000\n", "raw-count"),
+        ("page.txt", "The dish is eaten with rice. " * 8, "long-prose"),
+        ("keys.csv", "name,note\nx,sk-proj-abcdEFGH1234ijklMNOP5678\n", "secret"),
+    ],
+)
+def test_what_may_not_be_published_is_found_in_other_files_too(tmp_path: Path, name: str, text: str, code: str) -> None:
+    built(write_release(tmp_path / "run", files={name: text}), write_hand(tmp_path / "hand"), tmp_path / "card")
+    assert {finding.code for finding in check_card(tmp_path / "card")} == {code}
+
+
+def test_a_broken_file_is_a_finding_and_still_searched_for_keys(tmp_path: Path) -> None:
+    built(
+        write_release(tmp_path / "run", files={"x.csv": "name\nx\n"}), write_hand(tmp_path / "hand"), tmp_path / "card"
+    )
+    (tmp_path / "card/files/x.csv").write_bytes(b'\xff,b\n"sk-proj-abcdEFGH1234ijklMNOP5678,1,2,3\n')
+    assert {finding.code for finding in check_card(tmp_path / "card")} >= {"hash-differs", "secret"}
+
+
+def test_words_of_a_source_are_found_in_data_and_in_what_people_wrote(tmp_path: Path) -> None:
+    said = "Guests bring sweets, and they take their shoes off before they step over the threshold of the house."
+    hand = write_hand(tmp_path / "hand", Motivation=said)
+    built(write_release(tmp_path / "run", files={"notes.csv": f'note\n"{said}"\n'}), hand, tmp_path / "card")
+    (tmp_path / "atlas").mkdir()
+    (tmp_path / "atlas/page.html").write_text(f"<html><p>{said}</p></html>", encoding="utf-8")
+    assert check_card(tmp_path / "card") == ()
+    found = {finding.file for finding in check_card(tmp_path / "card", sources=[tmp_path / "atlas"])}
+    assert {"files/notes.csv", "hand/card.md", "README.md"} <= found
+
+
+def test_a_key_of_the_environment_is_found(card: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_API_KEY", "What the tests say")
+    assert {finding.code for finding in check_card(card)} == {"secret"}
+
+
+def test_a_damaged_release_is_refused(tmp_path: Path) -> None:
+    release = write_release(tmp_path / "run")
+    pl.read_parquet(release / "cspace.parquet").head(1).write_parquet(release / "cspace.parquet")
+    with pytest.raises(IntegrityError):
+        built(release, write_hand(tmp_path / "hand"), tmp_path / "card")
+
+
+def test_a_link_in_a_release_is_refused(tmp_path: Path) -> None:
+    release = write_release(tmp_path / "run")
+    (release / "more.csv").symlink_to("/etc/passwd")
+    with pytest.raises(IntegrityError, match="plain files"):
+        built(release, write_hand(tmp_path / "hand"), tmp_path / "card")
+
+
+def test_a_folder_that_is_no_release_or_no_card_is_said(tmp_path: Path) -> None:
+    with pytest.raises(UsageError):
+        built(tmp_path, write_hand(tmp_path / "hand"), tmp_path / "card")
+    with pytest.raises(UsageError):
+        check_card(tmp_path / "hand")
+
+
+def test_all_mistakes_of_the_hand_written_half_are_told_at_once(tmp_path: Path) -> None:
+    fields = FIELDS.replace("name: small", "name: ../small").replace("tags:", "tag:").replace("1.0.0", "one")
+    with pytest.raises(ConfigError) as error:
+        built(write_release(tmp_path / "run"), write_hand(tmp_path / "hand", fields=fields), tmp_path / "card")
+    assert len(error.value.problems) == 3
+
+
+@pytest.mark.parametrize("name", ["cspace", "cube-1k"])
+def test_the_cards_of_the_repository_wait_for_their_publisher_only(tmp_path: Path, name: str) -> None:
+    built(write_release(tmp_path / "run"), REPOSITORY / "data_cards" / name, tmp_path / "card")
+    (finding,) = check_card(tmp_path / "card")
+    assert (finding.code, finding.found) == ("hand-empty", "6 fields with nothing, or their marker")
+    assert set(finding.expected.split("'")[1::2]) == {
+        "published", "creators", "contact", "annotators.who", "annotators.pay", "changelog[0].date",
+    }  # fmt: skip

@@ -1,0 +1,495 @@
+"""AHEaD from tables: each value recomputed image by image, whatever the order of the rows."""
+
+import json
+import math
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+import pytest
+
+from culturekit.core.errors import NothingScored, UsageError
+from culturekit.core.schemas import DESCRIPTOR_MATCHES, EXAGGERATIONS, SCORES, VALUES
+from culturekit.core.tables import read_table, write_table
+from culturekit.core.work import Work
+from culturekit.metrics import (
+    CATALOG,
+    align,
+    calibrate_tau,
+    descriptor_diversity,
+    exaggeration,
+    faithfulness,
+    hallucination,
+    interval,
+    semantic_diversity,
+)
+from culturekit.metrics.ahead.matching import DEFAULT_TAU
+from culturekit.scores.ahead import AheadOptions, AheadReads, AheadScores, PhraseVectors, ahead, how_scored, score_ahead
+from culturekit.scores.inputs import Numbered
+from tests.scores.ahead_world import DIMENSIONS, World, image_row, judgment_row, world
+
+OPTIONS = AheadOptions(real="real", groups={"FR": "GN", "IN": "GS", "NG": "GS"}, scheme="cultivate")
+
+
+def scored(drawn: World, options: AheadOptions = OPTIONS, *, stereotypes: bool = True) -> AheadScores:
+    """Score, and hold the answer against the declarations of the tables."""
+    answer = score_ahead(drawn.tables(stereotypes=stereotypes), options=options)
+    for table, frame in (
+        (SCORES, answer.scored.scores),
+        (VALUES, answer.scored.values),
+        (DESCRIPTOR_MATCHES, answer.descriptors),
+        (EXAGGERATIONS, answer.exaggerations),
+    ):
+        assert table.problems(frame) == []
+    return answer
+
+
+class ByHand:
+    """The scores of images and prompts, one at a time, from the array functions."""
+
+    def __init__(self, drawn: World) -> None:
+        self.unit = dict(zip(drawn.ids, drawn.vectors / np.linalg.norm(drawn.vectors, axis=1)[:, None], strict=True))
+        self.asked: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+        for row in drawn.descriptors:
+            self.asked[row["prompt_id"]][row["dimension"]].append(row["token"])
+        self.said: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+        for row in drawn.extracted:
+            self.said[row["image_id"]][row["dimension"]] += [row["item"]] if row["item"] else []
+        self.stereotyped: dict[str, dict[str, float]] = defaultdict(dict)
+        for row in drawn.stereotypes:
+            self.stereotyped[row["image_id"]][row["item"]] = row["value"]
+        self.images = drawn.images
+        self.country = {row["prompt_id"]: row["country"] for row in drawn.prompts}
+
+    def n_ref(self, prompt: str) -> dict[str, int]:
+        return {dimension: len(tokens) for dimension, tokens in self.asked[prompt].items()}
+
+    def similarities(self, image: Mapping[str, Any]) -> dict[str, Any]:
+        """The similarities of an image by dimension, each pair on its own."""
+        asked, said = self.asked[image["prompt_id"]], self.said[image["image_id"]]
+        return {
+            dimension: np.array([[self.unit[p] @ self.unit[r] for r in asked[dimension]] for p in said[dimension]])
+            for dimension in DIMENSIONS
+            if said[dimension]
+        }
+
+    def exag(self, image: Mapping[str, Any]) -> float:
+        country = self.country[image["prompt_id"]]
+        real = [
+            list(self.stereotyped[other["image_id"]].values())
+            for other in self.images
+            if other["model"] == "real" and self.country[other["prompt_id"]] == country
+        ]
+        scores = [list(self.stereotyped[image["image_id"]].values())]
+        return float(exaggeration(scores, np.mean(real, axis=0))[0])
+
+
+def value(answer: AheadScores, metric: str, model: str, *, country: str | None = None, group: str | None = None) -> Any:
+    """Give the row of one score."""
+    scores = answer.scored.scores.filter(metric=metric, model=model)
+    kept = [row for row in scores.rows(named=True) if (row["country"], row["group"]) == (country, group)]
+    assert len(kept) == 1
+    return kept[0]
+
+
+def items(answer: AheadScores, metric: str, model: str) -> dict[str, float]:
+    rows = answer.scored.values.filter(metric=metric, model=model)
+    return dict(rows.select("item", "value").iter_rows())
+
+
+@pytest.mark.parametrize("aggregate", ["dimension", "pooled"])
+@pytest.mark.parametrize("tau", [0.3, 0.52])
+def test_each_image_has_the_scores_of_its_own_similarities(
+    aggregate: Literal["dimension", "pooled"], tau: float
+) -> None:
+    drawn = world()
+    answer, hand = scored(drawn, replace(OPTIONS, aggregate=aggregate, tau=tau)), ByHand(drawn)
+    for image in drawn.images:
+        similarities, n_ref = hand.similarities(image), hand.n_ref(image["prompt_id"])
+        expected = {
+            "align": align(similarities, n_ref, tau=tau, aggregate=aggregate),
+            "hal": hallucination(similarities, n_ref, tau=tau, aggregate=aggregate),
+            "empty": 1 - len(similarities) / len(DIMENSIONS),
+        }
+        if image["model"] != "real":
+            expected["exag"] = hand.exag(image)
+            expected["faith"] = float(faithfulness(expected["align"], expected["hal"], expected["exag"]))
+        for metric, number in expected.items():
+            found = items(answer, metric, image["model"])[image["image_id"]]
+            assert found == pytest.approx(number, abs=1e-9), metric
+
+
+def test_each_prompt_has_the_diversity_of_its_images() -> None:
+    drawn = world(seed=1)
+    answer, hand = scored(drawn), ByHand(drawn)
+    for model in ("ann", "bob", "real"):
+        for prompt in hand.country:
+            own = [row for row in drawn.images if (row["model"], row["prompt_id"]) == (model, prompt)]
+            images, n_ref = [hand.similarities(image) for image in own], hand.n_ref(prompt)
+            ddiv = descriptor_diversity(images, n_ref, tau=0.52)
+            sdiv = semantic_diversity(images, n_ref, tau=0.52)
+            assert items(answer, "ddiv", model)[prompt] == pytest.approx(ddiv, abs=1e-9)
+            assert items(answer, "sdiv", model)[prompt] == pytest.approx(sdiv, abs=1e-9)
+
+
+@pytest.mark.parametrize("metric", ["align", "hal", "exag", "faith", "empty", "ddiv", "sdiv"])
+def test_the_ladder_takes_unweighted_means_at_each_step(metric: str) -> None:
+    answer = scored(world(seed=2))
+    rows = answer.scored.values.filter(metric=metric, model="ann")
+    prompts = {key: float(part["value"].to_numpy().mean()) for (key,), part in rows.group_by("prompt_id")}
+    france, india, nigeria = (prompts["p0"] + prompts["p1"]) / 2, prompts["p2"], (prompts["p3"] + prompts["p4"]) / 2
+    assert value(answer, metric, "ann", country="FR")["value"] == pytest.approx(france, abs=1e-12)
+    assert value(answer, metric, "ann", country="IN")["value"] == pytest.approx(india, abs=1e-12)
+    assert value(answer, metric, "ann", group="GN")["value"] == pytest.approx(france, abs=1e-12)
+    assert value(answer, metric, "ann", group="GS")["value"] == pytest.approx((india + nigeria) / 2, abs=1e-12)
+    assert value(answer, metric, "ann")["value"] == pytest.approx((france + india + nigeria) / 3, abs=1e-12)
+    assert value(answer, metric, "ann")["n"] == rows.height
+
+
+def test_values_stand_under_the_score_of_their_country() -> None:
+    answer = scored(world(seed=3))
+    keys = ["metric", "model", "benchmark", "country", "group", "params"]
+    named = answer.scored.values.join(answer.scored.scores, on=keys, nulls_equal=True, how="anti")
+    assert named.height == 0
+    assert answer.scored.values["country"].null_count() == 0
+    assert answer.scored.values.filter(metric="align")["repeat"].unique().sort().to_list() == [0, 1, 2]
+
+
+def test_few_prompts_speak_about_themselves_and_a_prompt_of_one_image_about_nothing() -> None:
+    answer = scored(world(seed=4))
+    row = value(answer, "align", "ann", country="FR")
+    rows = answer.scored.values.filter(metric="align", model="ann", country="FR")
+    held = interval(rows["value"].to_list(), prompts=rows["prompt_id"].to_list(), repeats=rows["repeat"].to_list())
+    assert json.loads(row["params"])["target"] == "these"
+    assert (row["ci_low"], row["ci_high"]) == (pytest.approx(held.low), pytest.approx(held.high))
+    assert value(answer, "ddiv", "ann")["ci_low"] is None
+    once = scored(world(seed=4, repeats=1))
+    assert value(once, "align", "ann")["ci_low"] is None
+    assert once.scored.scores.filter(pl.col("metric").is_in(["ddiv", "sdiv"])).height == 0
+
+
+def test_many_prompts_speak_about_their_population() -> None:
+    places = {f"p{number:02}": ("FR", "IN")[number % 2] for number in range(24)}
+    drawn = world(seed=5, countries=dict(places))
+    answer = scored(drawn)
+    for metric in ("align", "ddiv"):
+        row = value(answer, metric, "ann")
+        rows = answer.scored.values.filter(metric=metric, model="ann")
+        means = rows.group_by("country", "prompt_id").agg(pl.col("value").mean()).sort("country", "prompt_id")
+        wide = interval(means["value"].to_list(), prompts=means["country"].to_list(), repeats=list(range(means.height)))
+        assert json.loads(row["params"])["target"] == "population"
+        assert (row["ci_low"], row["ci_high"]) == (pytest.approx(wide.low), pytest.approx(wide.high))
+        few = value(answer, metric, "ann", country="FR")
+        assert (json.loads(few["params"])["target"], few["ci_low"]) == ("population", None)
+    asked = value(scored(drawn, replace(OPTIONS, target="these")), "align", "ann")
+    assert json.loads(asked["params"])["target"] == "these"
+    assert asked["value"] == pytest.approx(value(answer, "align", "ann")["value"], abs=1e-12)
+
+
+def test_params_differ_neither_between_models_nor_between_countries() -> None:
+    scores = scored(world(seed=5)).scored.scores.filter(pl.col("group").is_null())
+    assert scores.group_by("metric").agg(pl.col("params").n_unique())["params"].to_list() == [1] * 7
+
+
+def test_the_params_say_how_and_the_catalogue_knows_each_metric() -> None:
+    answer = scored(world(), replace(OPTIONS, encoder="minilm"))
+    assert {"align", "hal", "faith", "exag"} <= set(answer.scored.scores["metric"])
+    for row in answer.scored.scores.rows(named=True):
+        metric, params = CATALOG[row["metric"]], json.loads(row["params"])
+        assert metric.unit == row["unit"]
+        assert metric.low <= row["value"] <= metric.high
+        assert ("scheme" in params) == (row["group"] is not None)
+        if row["metric"] in ("align", "hal", "faith"):
+            assert (params["tau"], params["extractor"], params["encoder"]) == (0.52, "vlm", "minilm")
+        if row["metric"] in ("exag", "faith"):
+            assert (params["scorer"], params["reduce"]) == ("vqa", "mean")
+
+
+def test_without_stereotypes_there_is_neither_exaggeration_nor_faithfulness() -> None:
+    answer = scored(world(), replace(OPTIONS, real=None), stereotypes=False)
+    assert set(answer.scored.scores["metric"]) == {"align", "hal", "empty", "ddiv", "sdiv"}
+    assert answer.exaggerations.height == 0
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_order_of_rows_and_vectors_changes_nothing(seed: int) -> None:
+    drawn = world(seed=6)
+    first, mixed = scored(drawn), scored(drawn.shuffled(seed))
+    assert first.scored.scores.equals(mixed.scored.scores)
+    assert first.scored.values.equals(mixed.scored.values)
+    assert first.descriptors.equals(mixed.descriptors)
+    assert first.exaggerations.equals(mixed.exaggerations)
+    assert first.scored.left_out == mixed.scored.left_out
+
+
+def test_phrases_that_are_equal_when_normalised_count_once() -> None:
+    drawn = world(seed=7)
+    said = [{**row, "item": f"  {row['item'].upper()} "} for row in drawn.extracted if row["item"]]
+    asked = [{**row, "token": row["token"].replace(" ", "\u00a0 ")} for row in drawn.descriptors]
+    twice = replace(drawn, extracted=drawn.extracted + said, descriptors=drawn.descriptors + asked)
+    first, second = scored(drawn), scored(twice)
+    assert first.scored.scores.equals(second.scored.scores)
+    assert first.descriptors.equals(second.descriptors)
+
+
+def test_an_id_that_is_the_phrase_goes_before_one_that_becomes_it() -> None:
+    drawn = world(seed=7)
+    shouted = [name.upper() for name in drawn.ids]
+    more = replace(drawn, ids=[*shouted, *drawn.ids], vectors=np.concatenate([drawn.vectors[::-1], drawn.vectors]))
+    assert scored(more).scored.scores.equals(scored(drawn).scored.scores)
+    only = replace(drawn, ids=shouted)
+    assert scored(only).scored.scores.equals(scored(drawn).scored.scores)
+
+
+def test_tau_can_be_found_from_real_images() -> None:
+    drawn = world(seed=8)
+    hand = ByHand(drawn)
+    real = [hand.similarities(image) for image in drawn.images if image["model"] == "real"]
+    answer = scored(drawn, replace(OPTIONS, quantile=0.75))
+    assert answer.tau == pytest.approx(calibrate_tau(real), abs=1e-7)
+    assert json.loads(value(answer, "align", "ann")["params"])["tau"] == answer.tau
+
+
+def test_the_threshold_of_other_scores_can_be_taken_over(
+    tmp_path: Path, work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = scored(world(seed=8), replace(OPTIONS, quantile=0.75))
+    like = write_table(tmp_path, SCORES, found.scored.scores)
+    assert how_scored(like) == (found.tau, "dimension")
+    assert found.tau != DEFAULT_TAU
+    reads = AheadReads(Numbered(), like, like, Numbered(), PhraseVectors(tmp_path))
+    stage = ahead(reads, replace(OPTIONS, quantile=0.75, encoder="e"), like=like)
+    assert stage.inputs["like"] == like
+    assert (stage.options["tau"], stage.options["quantile"]) == (None, None)
+    monkeypatch.setattr(AheadReads, "tables", lambda *_: world(seed=9).tables())
+    stage.run(work)
+    assert how_scored(work.out / "scores.parquet") == (found.tau, "dimension")
+
+
+def test_without_described_real_images_a_run_goes_on_and_a_command_refuses(
+    tmp_path: Path, work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    like = write_table(tmp_path, SCORES, pl.DataFrame(schema=SCORES.schema))
+    reads = AheadReads(Numbered(), like, like, Numbered(), PhraseVectors(tmp_path))
+    monkeypatch.setattr(AheadReads, "tables", lambda *_: world().tables(stereotypes=False))
+    nobody = ahead(reads, replace(OPTIONS, real="nobody", quantile=0.5))
+    for stage, why in (nobody, "no image of the model 'nobody'"), (ahead(reads, OPTIONS, like=like), "has an ALIGN"):
+        with pytest.raises(NothingScored, match=why):
+            stage.run(work)
+        assert any(why in reason for reason in stage.run(replace(work, in_run=True)).drops)
+        assert read_table(work.out / "descriptor_matches.parquet", DESCRIPTOR_MATCHES).is_empty()
+
+
+@pytest.mark.parametrize("prompt", ["p0", "p1", "p2", "p3", "p4"])
+@pytest.mark.parametrize("dimension", DIMENSIONS)
+def test_descriptors_say_how_well_they_were_met(prompt: str, dimension: str) -> None:
+    drawn = world(seed=9)
+    answer, hand = scored(drawn), ByHand(drawn)
+    own = [row["image_id"] for row in drawn.images if (row["model"], row["prompt_id"]) == ("ann", prompt)]
+    rows = answer.descriptors.filter(model="ann", prompt_id=prompt, dimension=dimension)
+    asked, said = hand.asked[prompt][dimension], {name: hand.said[name][dimension] for name in own}
+    references = {row["token"]: row for row in rows.filter(side="reference").rows(named=True)}
+    assert set(references) == set(asked)
+    for token, row in references.items():
+        best = [max(float(hand.unit[p] @ hand.unit[token]) for p in tokens) for tokens in said.values() if tokens]
+        assert row["images"] == len(own)
+        assert row["covered"] == pytest.approx(sum(each >= 0.52 for each in best) / len(own))
+        assert row["similarity"] == (pytest.approx(np.mean(best), abs=1e-6) if best else None)
+    counts = [token for tokens in said.values() for token in tokens]
+    predicted = rows.filter(side="predicted")
+    assert dict(predicted.select("token", "images").iter_rows()) == {token: counts.count(token) for token in counts}
+    for row in predicted.rows(named=True):
+        nearest = max(float(hand.unit[row["token"]] @ hand.unit[token]) for token in asked)
+        assert (row["similarity"], row["covered"]) == (pytest.approx(nearest, abs=1e-6), float(nearest >= 0.52))
+
+
+def test_stereotypes_say_by_how_much_they_are_overdone() -> None:
+    drawn = world(seed=10)
+    answer, hand = scored(drawn), ByHand(drawn)
+    row = answer.exaggerations.filter(model="ann", country="FR", token="beret").row(0, named=True)
+    of_model = {
+        model: [
+            hand.stereotyped[image["image_id"]]["beret"]
+            for image in drawn.images
+            if image["model"] == model and hand.country[image["prompt_id"]] == "FR"
+        ]
+        for model in ("real", "ann")
+    }
+    assert row["real_mean"] == pytest.approx(np.mean(of_model["real"]))
+    assert row["excess"] == pytest.approx(np.mean([max(0.0, f - row["real_mean"]) for f in of_model["ann"]]))
+    assert row["images"] == 6
+    assert set(answer.exaggerations["model"]) == {"ann", "bob"}
+
+
+def test_the_worst_stereotype_can_stand_for_all() -> None:
+    drawn = world(seed=11)
+    mean, worst = scored(drawn), scored(drawn, replace(OPTIONS, reduce="max"))
+    assert all(items(worst, "exag", "ann")[name] >= number for name, number in items(mean, "exag", "ann").items())
+    assert value(worst, "exag", "ann")["value"] > value(mean, "exag", "ann")["value"]
+
+
+def without(rows: list[dict[str, Any]], **fixed: Any) -> list[dict[str, Any]]:
+    return [row for row in rows if any(row[name] != wanted for name, wanted in fixed.items())]
+
+
+def asked(prompt: str, dimension: str, token: str) -> dict[str, Any]:
+    about = {"style": "neutral", "necessity": "optional", "proposers": ["a"]}
+    return {"prompt_id": prompt, "dimension": dimension, "token": token, **about}
+
+
+def renamed(rows: list[dict[str, Any]], before: str, after: str) -> list[dict[str, Any]]:
+    return [{**row, "dimension": after if row.get("dimension") == before else row.get("dimension")} for row in rows]
+
+
+@pytest.mark.parametrize("side", ["descriptors", "extracted"])
+def test_setting_is_a_name_of_background_on_either_side(side: str) -> None:
+    drawn = world(seed=18)
+    changes: dict[str, Any] = {side: renamed(getattr(drawn, side), "background", "Setting")}
+    mixed = replace(drawn, **changes)
+    one, other = scored(drawn), scored(mixed)
+    assert one.scored.scores.equals(other.scored.scores)
+    assert one.scored.left_out == other.scored.left_out
+    assert one.descriptors.equals(other.descriptors)
+
+
+def test_a_dimension_without_any_reference_refuses_the_score() -> None:
+    drawn = world(seed=19)
+    gone = [row for row in drawn.descriptors if row["dimension"] != "attire"]
+    with pytest.raises(UsageError, match="attire was extracted and has no reference in any prompt"):
+        scored(replace(drawn, descriptors=gone))
+    with pytest.raises(UsageError, match="clothes has references and was not extracted"):
+        scored(replace(drawn, descriptors=renamed(drawn.descriptors, "attire", "clothes")))
+    narrow = replace(OPTIONS, extractor_dimensions=("setting", "objects"))
+    assert scored(replace(drawn, descriptors=gone), narrow).scored.scores.height
+
+
+def test_what_is_not_scored_is_counted_by_reason() -> None:
+    drawn = world(seed=12)
+    silent = without(drawn.stereotypes, image_id="real/p0/2")
+    drawn = replace(
+        drawn,
+        descriptors=[*drawn.descriptors, asked("p4", "spatial", "thing 5")],
+        images=[
+            *drawn.images,
+            image_row("failed", model="ann", prompt_id="p0", repeat=7, status="blocked"),
+            image_row("stray", model="ann", prompt_id="p9", repeat=7),
+            image_row("unread", model="ann", prompt_id="p0", repeat=8),
+            image_row("refused", model="ann", prompt_id="p0", repeat=9),
+        ],
+        extracted=[
+            *drawn.extracted,
+            judgment_row("refused", "thing 1", task="extract", dimension="objects"),
+            judgment_row("refused", "", task="extract", dimension="attire", outcome="refused"),
+            judgment_row("ann/p0/0", "thing 3", task="extract", dimension="spatial"),
+        ],
+        stereotypes=[
+            *without(without(silent, image_id="ann/p0/0", item="beret"), image_id="ann/p0/1"),
+            *(
+                judgment_row(name, item, task="stereotype", judge="vqa", outcome="refused")
+                for name in ("ann/p0/1", "real/p0/2")
+                for item in ("beret", "baguette")
+            ),
+        ],
+    )
+    people = len({(row["prompt_id"], row["token"]) for row in drawn.descriptors if row["dimension"] == "people"})
+    answer = scored(drawn)
+    assert answer.scored.left_out == {
+        "images not made": 1,
+        "images of no known prompt": 1,
+        "images not described": 1,
+        "images the extractor failed on": 1,
+        "images not asked about stereotypes": 2,
+        "images without a score of every stereotype": 3,
+        "predictions in a dimension without references": 1,
+        "references the extractor cannot see: people": people,
+    }
+    assert {"refused", "unread", "failed", "stray"}.isdisjoint(answer.scored.values["item"])
+    assert "ann/p0/0" in items(answer, "align", "ann")
+    assert {"ann/p0/0", "ann/p0/1"}.isdisjoint(items(answer, "faith", "ann"))
+
+
+def test_an_extractor_can_be_said_to_have_people() -> None:
+    drawn = world(seed=13)
+    wide = scored(drawn, replace(OPTIONS, extractor_dimensions=(*DIMENSIONS, "people")))
+    assert value(wide, "empty", "ann")["value"] > value(scored(drawn), "empty", "ann")["value"]
+    assert not any("people" in reason for reason in wide.scored.left_out)
+
+
+def test_an_image_that_says_nothing_is_flagged_and_not_left_out() -> None:
+    drawn = world(seed=14)
+    silent = [judgment_row("ann/p0/0", "", task="extract", dimension=dimension) for dimension in DIMENSIONS]
+    drawn = replace(drawn, extracted=[*without(drawn.extracted, image_id="ann/p0/0"), *silent])
+    answer = scored(drawn)
+    assert [items(answer, metric, "ann")["ann/p0/0"] for metric in ("align", "hal", "empty")] == [0.0, 0.0, 1.0]
+
+
+def test_prompts_without_a_country_are_one_stratum_or_are_left_out() -> None:
+    nowhere = scored(world(seed=15, countries={"p0": None, "p1": None}), replace(OPTIONS, real=None), stereotypes=False)
+    assert set(nowhere.scored.scores["country"]) == {None}
+    assert value(nowhere, "align", "ann")["n"] == 6
+    assert nowhere.scored.values.filter(metric="align", model="ann").height == 6
+    mixed = scored(world(seed=15, countries={"p0": "FR", "p1": None}), replace(OPTIONS, real=None), stereotypes=False)
+    assert value(mixed, "align", "ann")["n"] == 3
+    assert mixed.scored.left_out["images of prompts without a country"] == 9
+
+
+def test_countries_outside_the_scheme_are_in_no_group() -> None:
+    answer = scored(world(), replace(OPTIONS, groups={"FR": "GN"}))
+    assert set(answer.scored.scores["group"]) == {None, "GN"}
+    assert value(answer, "align", "ann")["n"] == 15
+    (told,) = (reason for reason in answer.scored.left_out if reason.startswith("images of countries in no group"))
+    assert told == "images of countries in no group of cultivate, which stand in no group's score: IN, NG"
+
+
+def changed(rows: list[dict[str, Any]], place: int, **changes: Any) -> list[dict[str, Any]]:
+    return [{**row, **changes} if number == place else row for number, row in enumerate(rows)]
+
+
+def broken() -> list[Any]:
+    drawn = world()
+    zero = np.where(np.arange(40)[:, None] == drawn.ids.index("thing 5"), 0, drawn.vectors)
+    two = changed(drawn.extracted, 0, judge="other")
+    no_dimension = [*drawn.extracted, judgment_row("ann/p0/0", "x", task="extract")]
+    return [
+        (drawn, {"tau": 3.0}, "tau must be a number between -1 and 1"),
+        (drawn, {"aggregate": "sum"}, "aggregate must be 'dimension' or 'pooled'"),
+        (drawn, {"target": "all"}, "target must be 'these' or 'population'"),
+        (drawn, {"reduce": "sum"}, "reduce must be 'mean' or 'max'"),
+        (drawn, {"real": None}, "real must be the model whose images are real, because stereotypes"),
+        (drawn, {"real": "nobody"}, "no stereotype score of a real image.*'nobody'"),
+        (drawn, {"real": "nobody", "quantile": 0.5}, "tau is a quantile over real images"),
+        (replace(drawn, extracted=two), {}, "must come from one judge.*other, vlm"),
+        (replace(drawn, extracted=drawn.stereotypes), {}, "must come from one judge.*no judgment of that task"),
+        (replace(drawn, extracted=no_dimension), {}, "an extracted descriptor has no dimension"),
+        (replace(drawn, ids=["else", *drawn.ids[1:]]), {}, "1 of 40 phrases have no vector.*'thing 0'.*Encode them"),
+        (replace(drawn, ids=drawn.ids[1:]), {}, "vectors and ids do not belong together"),
+        (replace(drawn, vectors=zero), {}, "the phrase 'thing 5': a vector must be finite"),
+    ]
+
+
+@pytest.mark.parametrize(("drawn", "options", "message"), broken())
+def test_what_cannot_be_scored_is_explained(drawn: World, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        scored(drawn, replace(OPTIONS, **options))
+
+    assert re.search(message, str(caught.value), re.DOTALL), str(caught.value)
+
+
+def test_images_of_no_prompt_are_no_images_to_score() -> None:
+    drawn = world()
+    with pytest.raises(UsageError, match=r"there is no image to score.*prompts such as"):
+        scored(replace(drawn, images=[{**row, "prompt_id": f"x{row['prompt_id']}"} for row in drawn.images]), OPTIONS)
+
+
+def test_nothing_described_gives_no_scores() -> None:
+    drawn = world()
+    elsewhere = [{**row, "image_id": f"x{row['image_id']}"} for row in drawn.extracted]
+    answer = scored(replace(drawn, extracted=elsewhere), replace(OPTIONS, real=None), stereotypes=False)
+    assert answer.scored.scores.height == answer.scored.values.height == answer.descriptors.height == 0
+    assert answer.scored.left_out["images not described"] == 45
+    assert not math.isnan(answer.tau)

@@ -1,0 +1,433 @@
+import json
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from culturekit.core.digests import read_manifest
+from culturekit.core.errors import UsageError
+from culturekit.core.schemas import AUDIT_SAMPLE, QUALITY, SCORES, VALUES
+from culturekit.metrics import audit_sample
+from culturekit.metrics.corrected import corrected_diversity, imputed_prompts
+from culturekit.metrics.corrected.audit_gates import drawing_of
+from culturekit.metrics.corrected.rectified import parted
+from culturekit.scores.audited import score_audited
+from culturekit.scores.corrected import Correction, QvsOptions, score_corrected
+from culturekit.scores.score_rows import Scored
+from culturekit.verify.verify_run import verify_run
+from tests.command_line import culturekit
+from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, mapped_with_error, matches_of
+
+pytestmark = pytest.mark.usefixtures("imputed_in_few_rounds")
+"""How near corrected scores come is for the tests of metrics to say."""
+
+
+def two_concepts(*, seed: int = 1) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, str | None]]:
+    """One model on two concepts, 400 images each, with audits of 60 each, and what every image shows."""
+    rng = np.random.default_rng(seed)
+    parts: list[pl.DataFrame] = []
+    found: dict[str, str | None] = {}
+    for concept in ("art", "cuisine"):
+        truth: list[str | None] = [
+            COUNTRIES[label] for label in rng.choice(6, p=[0.5, 0.2, 0.1, 0.1, 0.05, 0.05], size=400)
+        ]
+        table = matches_of(mapped_with_error(truth, accuracy=0.8, rng=rng))
+        table = table.with_columns(
+            image_id=pl.lit(f"{concept}-") + pl.col("image_id"), concept=pl.lit(concept), prompt_id=pl.lit(concept)
+        )
+        parts.append(table)
+        found |= dict(zip(table["image_id"].to_list(), truth, strict=True))
+    matches = pl.concat(parts)
+    drawn = audit_sample(matches, n=60, rng=rng)["image_id"].to_list()
+    return matches, audits_of({image: found[image] for image in drawn}), found
+
+
+def quality_of(images: list[str]) -> pl.DataFrame:
+    values = np.random.default_rng(0).random(len(images))
+    return pl.DataFrame({"image_id": images, "scorer": "eye", "value": values}, schema=QUALITY.schema)
+
+
+def with_params(scores: pl.DataFrame) -> pl.DataFrame:
+    kernels = [json.loads(params)["kernel"] for params in scores["params"]]
+    return scores.with_columns(kernel=pl.Series(kernels))
+
+
+@pytest.fixture(scope="module")
+def corrected() -> Scored:
+    """Scores of all kernels, with quality."""
+    matches, audits, _ = two_concepts()
+    return score_corrected(matches, audits, quality_of(matches["image_id"].to_list()), options=QvsOptions())
+
+
+def test_every_kernel_is_corrected_on_each_concept_and_over_all(corrected: Scored) -> None:
+    answer = corrected
+    assert SCORES.problems(answer.scores) == []
+    assert VALUES.problems(answer.values) == []
+    assert answer.left_out == {}
+    scores = with_params(answer.scores)
+    assert scores.group_by("metric", "kernel").len()["len"].to_list() == [3] * 10
+    assert set(scores["concept"].to_list()) == {"art", "cuisine", None}
+    for params in map(json.loads, scores["params"]):
+        assert params["labels"] == "corrected"
+        assert params["q"] == (2.0 if params["weights"][2] > 0 else 1.0)
+        assert params["audited"] in {60, 120}
+    for row in scores.filter(pl.col("metric") == "vs").iter_rows(named=True):
+        assert 1 / 8 <= row["ci_low"] <= row["value"] <= row["ci_high"] <= 1
+    overall = scores.filter(pl.col("concept").is_null(), metric="vs", kernel="country")
+    parts = scores.filter(pl.col("concept").is_not_null(), metric="vs", kernel="country")
+    assert overall["value"][0] == pytest.approx(parts["value"].mean())
+    widths = (parts["ci_high"] - parts["ci_low"]).to_numpy()
+    assert (overall["ci_high"] - overall["ci_low"])[0] < widths.max()
+
+
+def test_kernels_of_a_level_share_what_is_imputed_and_are_the_same_alone(
+    corrected: Scored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    matches, audits, _ = two_concepts()
+    asked: list[int] = []
+
+    def counted(*args: object, **options: object) -> object:
+        asked.append(1)
+        return parted(*args, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(corrected_diversity, "parted", counted)
+    score_corrected(matches, audits, None, options=QvsOptions())
+    assert len(asked) == 4  # countries and continents of two concepts, for five kernels
+    alone = with_params(score_corrected(matches, audits, None, options=QvsOptions(kernels=((0.5, 0.5, 0.0),))).scores)
+    among = with_params(corrected.scores).filter(metric="vs", kernel=alone["kernel"][0])
+    assert alone.select("concept", "value", "ci_low", "ci_high").equals(
+        among.select("concept", "value", "ci_low", "ci_high")
+    )
+
+
+def test_qvs_is_the_product_with_the_mean_quality(corrected: Scored) -> None:
+    quality = quality_of(two_concepts()[0]["image_id"].to_list())
+    scores = with_params(corrected.scores)
+    chosen = scores.filter(kernel="country", concept="art")
+    vs, qvs = chosen.filter(metric="vs").row(0, named=True), chosen.filter(metric="qvs").row(0, named=True)
+    mean = quality.filter(pl.col("image_id").str.starts_with("art"))["value"].mean()
+    assert isinstance(mean, float)
+    assert qvs["value"] == pytest.approx(mean * vs["value"])
+    assert qvs["ci_high"] - qvs["value"] > mean * (vs["ci_high"] - vs["value"])
+
+
+@pytest.mark.parametrize(
+    ("known", "scored", "marked"),
+    [(2, False, False), (29, False, False), (30, True, True), (319, True, True), (320, True, False)],
+)
+def test_qvs_of_images_whose_quality_is_hardly_known_is_left_out_or_marked(
+    known: int, scored: bool, marked: bool
+) -> None:
+    matches, audits, _ = two_concepts()
+    matches, audits = (table.filter(pl.col("image_id").str.starts_with("art")) for table in (matches, audits))
+    quality = quality_of(matches["image_id"].to_list()[:known])
+    answer = score_corrected(matches, audits, quality, options=QvsOptions(kernels=((0.0, 0.0, 1.0),)))
+    found = [json.loads(params) for params in answer.scores.filter(metric="qvs")["params"]]
+    reason = {"qvs not corrected: the quality of fewer than 30 images is known": 1}
+    assert answer.left_out == ({} if scored else reason)
+    assert [params["images_left_out"] for params in found] == ([400 - known] if scored else [])
+    assert ["quality of a part" in params["marked"] for params in found] == ([marked] if scored else [])
+    assert "quality of a part" not in json.loads(answer.scores.filter(metric="vs")["params"][0])["marked"]
+
+
+SAID = [0.5, 0.2, 0.1, 0.1, 0.05, 0.05]
+
+
+def six_concepts(seed: int, *, accuracy: float) -> tuple[pl.DataFrame, pl.DataFrame, float]:
+    """Six concepts of which one rater, right so often, says what half of the images show; and the true score of all.
+
+    Ten gold items hold the rater, of whom eight right answers are wanted.
+    """
+    rng = np.random.default_rng(seed)
+    truth = np.array(COUNTRIES)[rng.choice(6, p=SAID, size=1200)]
+    said = np.where(rng.random(1200) < accuracy, truth, np.array(COUNTRIES)[rng.integers(6, size=1200)])
+    concept = [str(number // 200) for number in range(1200)]
+    matches = matches_of(mapped_with_error(truth.tolist(), accuracy=0.9, rng=rng)).with_columns(
+        concept=pl.Series(concept), prompt_id=pl.Series(concept)
+    )
+    images = matches["image_id"]
+    drawn = audit_sample(matches, n=600, rng=rng).select("image_id")
+    answers = audits_of(dict(zip(images, said.tolist(), strict=True))).join(drawn, on="image_id", how="semi")
+    right = max(int(rng.binomial(10, accuracy)), 8)
+    gold = audits_of({f"gold-{number}": "JP" if number < right else "FR" for number in range(10)}).with_columns(
+        gold=pl.lit(value=True),
+        known_artifact_id=pl.lit("dish of JP"),
+        known_country=pl.lit("JP"),
+        known_continent=pl.lit("Asia"),
+    )
+    alike = [np.square(np.unique(part, return_counts=True)[1] / 200).sum() for part in truth.reshape(6, 200)]
+    return matches, pl.concat([answers, gold], how="diagonal"), float(np.mean([1 / (1 + 7 * each) for each in alike]))
+
+
+def over_six(seed: int) -> tuple[float, float, list[float], float]:
+    """The limits over six concepts of a rater who is right in 83 cases of 100, the widths of each, and the truth."""
+    matches, audits, true = six_concepts(seed, accuracy=0.8)
+    scores = score_corrected(matches, audits, None, options=QvsOptions(kernels=((0.0, 0.0, 1.0),))).scores
+    overall = scores.filter(pl.col("concept").is_null()).row(0, named=True)
+    parts = scores.drop_nulls("concept")
+    return overall["ci_low"], overall["ci_high"], (parts["ci_high"] - parts["ci_low"]).to_list(), true
+
+
+def test_what_is_not_known_of_a_rater_does_not_vanish_over_concepts() -> None:
+    low, high, widths, _ = over_six(0)
+    assert high - low > 0.8 * np.mean(widths)  # in squares it was .41 of that
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_model_of_one_label_begins_where_diversity_does_over_concepts_too(seed: int) -> None:
+    matches, _, _ = two_concepts(seed=seed)
+    drawn = audit_sample(matches, n=60, rng=np.random.default_rng(seed))["image_id"].to_list()
+    alike = audits_of(dict.fromkeys(drawn))
+    options = QvsOptions(kernels=((0.0, 1.0, 0.0), (0.0, 0.0, 1.0)))
+    scores = score_corrected(matches, alike, None, options=options).scores
+    assert scores.height == 6
+    assert scores["ci_low"].to_list() == pytest.approx([1 / 8] * 6, abs=1e-12)
+
+
+@pytest.mark.slow
+def test_intervals_over_concepts_hold_the_truth_where_one_rater_answered_for_all() -> None:
+    found = [over_six(seed) for seed in range(40)]
+    assert np.mean([low <= true <= high for low, high, _, true in found]) >= 0.95
+
+
+def test_the_same_tables_in_another_order_give_the_same_scores() -> None:
+    matches, audits, _ = two_concepts()
+    options = QvsOptions(kernels=((0.0, 1.0, 0.0),))
+    one = score_corrected(matches, audits, None, options=options).scores
+    shuffled = matches.sample(fraction=1, shuffle=True, seed=1)
+    assert one.equals(score_corrected(shuffled, audits.reverse(), None, options=options).scores)
+
+
+def test_a_concept_without_enough_audits_is_counted_and_the_others_stand() -> None:
+    matches, audits, _ = two_concepts()
+    few = audits.filter(pl.col("image_id").str.starts_with("art"))
+    options = QvsOptions(kernels=((0.0, 1.0, 0.0),))
+    answer = score_corrected(matches, few, None, options=options)
+    reason = (
+        "no audited image is among the matches (m, cuisine, kernel country: expected audits of images of this model)"
+    )
+    assert answer.left_out == {f"kernels not corrected: {reason}": 1}
+    assert answer.scores["concept"].to_list() == ["art"]
+    with pytest.raises(
+        UsageError,
+        match=r"no model could be corrected; found too few images were audited \(m, art, kernel country: expected at "
+        r"least 30, better 150, found 5\): 1 kernel of models and concepts",
+    ):
+        score_corrected(matches.filter(concept="art"), few.head(5), None, options=options)
+    nothing = score_corrected(
+        matches.filter(concept="art"), few.head(5), None, options=options, correction=Correction(required=False)
+    )
+    assert nothing.scores.is_empty()
+    found = "(m, art, kernel country: expected at least 30, better 150, found 5)"
+    assert nothing.left_out == {f"kernels not corrected: too few images were audited {found}": 1}
+
+
+COUNTRY_KERNEL, CONTINENT_KERNEL, THIRDS = (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (1 / 3, 1 / 3, 1 / 3)
+
+
+def unsure_of(audits: pl.DataFrame, images: list[str]) -> pl.DataFrame:
+    """Let people name the continent only of some images."""
+    unsure = pl.col("image_id").is_in(images) & ~pl.col("none_of_these")
+    nothing = pl.when(unsure).then(pl.lit(None, pl.String))
+    return audits.with_columns(nothing.otherwise(name).alias(name) for name in ("artifact_id", "country"))
+
+
+def values_of(scores: pl.DataFrame, concept: str | None) -> dict[str, tuple[float, int, int]]:
+    return {
+        params["kernel"]: (row["value"], params["audited"], params.get("continent_only", 0))
+        for row in scores.filter(pl.col("concept").eq_missing(pl.lit(concept, pl.String))).iter_rows(named=True)
+        for params in [json.loads(row["params"])]
+    }
+
+
+@pytest.mark.slow
+def test_who_knows_the_continent_only_counts_for_continents_and_not_for_countries() -> None:
+    matches, audits, _ = two_concepts()
+    art = audits.filter(pl.col("image_id").str.starts_with("art"), ~pl.col("none_of_these"))["image_id"].to_list()[:5]
+    options = QvsOptions(kernels=(COUNTRY_KERNEL, CONTINENT_KERNEL, THIRDS))
+    sure = score_corrected(matches, audits, None, options=options).scores
+    some = score_corrected(matches, unsure_of(audits, art), None, options=options).scores
+    without = score_corrected(matches, audits.filter(~pl.col("image_id").is_in(art)), None, options=options).scores
+    found, plain, fewer = (values_of(scores, "art") for scores in (some, sure, without))
+    assert found["continent"] == plain["continent"] == (plain["continent"][0], 60, 0)
+    for kernel in ("country", "uniform"):
+        assert found[kernel] == (fewer[kernel][0], 55, 5 if kernel == "country" else 0)
+    assert values_of(some, "cuisine") == values_of(sure, "cuisine")
+    assert values_of(some, None)["country"][1:] == (115, 5)
+
+
+def test_an_audit_in_which_too_many_know_the_continent_only_cannot_correct_countries() -> None:
+    matches, audits, _ = two_concepts()
+    art = audits.filter(pl.col("image_id").str.starts_with("art"))["image_id"].to_list()[:20]
+    answer = score_corrected(
+        matches, unsure_of(audits, art), None, options=QvsOptions(kernels=(COUNTRY_KERNEL, CONTINENT_KERNEL))
+    )
+    kernels = with_params(answer.scores.filter(concept="art"))["kernel"].to_list()
+    assert kernels == ["continent"]
+    (reason,) = answer.left_out
+    assert reason.startswith(
+        "kernels not corrected: an audit says neither a country nor none of these (m, art, kernel "
+    )
+    assert reason.endswith(
+        "20 of 60 audited images: expected a country for all but 10% of them, found wider answers "
+        "only, or that nobody can tell)"
+    )
+
+
+def test_who_cannot_tell_is_counted_and_who_could_only_say_none_of_these_is_marked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("SETTLING", "KEPT"):  # a few rounds scatter by as much as five images of sixty make
+        monkeypatch.setattr(imputed_prompts, name, 60)
+    matches, audits, _ = two_concepts()
+    matches, audits = (t.filter(pl.col("image_id").str.starts_with("art")) for t in (matches, audits))
+    first, levels = pl.int_range(pl.len()) < 5, ("artifact_id", "country", "continent")
+    nothing = pl.int_range(pl.len()) == 9
+    audits = audits.with_columns(
+        *(pl.when(~nothing).then(level).alias(level) for level in levels), none_of_these=nothing
+    )
+    told = audits.with_columns(
+        *(pl.when(~first).then(level).alias(level) for level in levels),
+        none_of_these=pl.col("none_of_these") | first,
+        none_means=pl.when(first).then(pl.lit("cannot tell")).when("none_of_these").then(pl.lit("no culture shown")),
+    )
+    options = QvsOptions(kernels=(COUNTRY_KERNEL,))
+    plain, apart = (
+        with_params(score_corrected(matches, said, None, options=options).scores) for said in (audits, told)
+    )
+    fewer = with_params(score_corrected(matches, audits.slice(5), None, options=options).scores)
+    assert apart["value"].to_list() == fewer["value"].to_list() != plain["value"].to_list()
+    of_plain, of_apart = (json.loads(scores["params"][0]) for scores in (plain, apart))
+    assert of_apart["cannot_tell"] == 5
+    assert of_apart["if_alike"] - 0.01 < apart["value"][0] < of_apart["if_different"]
+    assert 0.02 < of_apart["if_different"] - of_apart["if_alike"] < 0.2
+    assert of_plain["marked"] == ["anchoring not known", "none not told apart", "one rater"]
+    assert of_apart["marked"] == ["anchoring not known", "one rater"]
+    with pytest.raises(UsageError, match="none_means"):
+        score_corrected(matches, told.with_columns(none_means=pl.lit("nothing")), None, options=options)
+
+
+def test_one_rater_who_names_the_country_is_enough_for_an_image() -> None:
+    matches, audits, _ = two_concepts()
+    second = unsure_of(audits, audits["image_id"].to_list()).with_columns(annotator=pl.lit("unsure"))
+    options = QvsOptions(kernels=(COUNTRY_KERNEL,))
+    both = pl.concat([audits, second.filter(~pl.col("none_of_these"))])
+    found = values_of(score_corrected(matches, both, None, options=options).scores, "art")["country"]
+    alone = values_of(score_corrected(matches, audits, None, options=options).scores, "art")["country"]
+    assert found[:2] == alone[:2]
+    assert found[2] > 40
+
+
+def asked_for(tmp_path: Path, audits: pl.DataFrame, matches: pl.DataFrame, *, drawing: str = "") -> list[str]:
+    """What is typed to score with an audit, whose answers may name a drawing."""
+    matches.write_parquet(tmp_path / "matches.parquet")
+    audits.with_columns(pl.lit(drawing).alias("drawing") if drawing else []).write_parquet(tmp_path / "audits.parquet")
+    sample = matches.join(audits.select("image_id").unique(), on="image_id", how="semi").with_columns(
+        stratum=pl.col("country").fill_null("(none)"), chance=pl.lit(0.15)
+    )
+    sample.select(list(AUDIT_SAMPLE.schema)).sort("image_id").write_parquet(tmp_path / "sample.parquet")
+    files = [word for name in ("matches", "audits") for word in (f"--{name}", str(tmp_path / f"{name}.parquet"))]
+    return ["score", "qvs", *files, "--kernel", "country", "--out", str(tmp_path / "out")]
+
+
+def test_what_was_drawn_is_known_to_the_estimator_and_other_answers_are_refused(tmp_path: Path) -> None:
+    matches, audits, _ = two_concepts()
+    words = asked_for(tmp_path, audits, matches)
+    sample = tmp_path / "sample.parquet"
+    done = culturekit(*words, "--sample", sample)
+    assert done.returncode == 0, done.stderr
+    drawing = drawing_of(pl.read_parquet(sample))
+    audits.with_columns(drawing=pl.lit(drawing)).write_parquet(tmp_path / "audits.parquet")
+    assert culturekit(*words, "--sample", sample, "--replace").returncode == 0
+    audits.with_columns(drawing=pl.lit("another")).write_parquet(tmp_path / "audits.parquet")
+    other = culturekit(*words, "--sample", sample, "--replace")
+    assert other.returncode == 2
+    assert "answers belong to another drawing of images than the sample" in other.stderr
+    audits.gather_every(2).write_parquet(tmp_path / "audits.parquet")
+    part = culturekit(*words, "--sample", sample, "--replace")
+    assert part.returncode == 2
+    assert "too few of the drawn images were answered" in part.stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (pl.col("country").replace({"IN": "India"}), r"column country has codes for; expected IN, found 'India'"),
+        (
+            pl.col("artifact_id").replace({"7": "dish of IN"}),
+            "artifact_id has codes for; expected 7, found 'dish of IN'",
+        ),
+    ],
+)
+def test_places_by_name_where_the_matches_have_codes_are_refused(change: pl.Expr, message: str) -> None:
+    matches, audits, _ = two_concepts()
+    ids = pl.col("artifact_id").replace({"dish of IN": "7"})
+    matches, audits = matches.with_columns(ids), audits.with_columns(ids)
+    mixed = pl.concat([audits.head(60), audits.tail(60).with_columns(change)])
+    for score in (score_audited, partial(score_corrected, quality=None, options=QvsOptions(kernels=(COUNTRY_KERNEL,)))):
+        with pytest.raises(UsageError, match=message):  # an image of India was unlike another: .58, truth .52
+            score(matches, mixed)
+
+
+@pytest.mark.parametrize("words", [("--sample", "matches.parquet"), ("--pool", "people"), ("--design", "unknown")])
+def test_what_would_decide_nothing_without_answers_is_refused(words: tuple[str, str], tmp_path: Path) -> None:
+    two_concepts()[0].write_parquet(tmp_path / "matches.parquet")
+    value = tmp_path / words[1] if words[0] == "--sample" else words[1]
+    done = culturekit(
+        "score", "qvs", "--matches", tmp_path / "matches.parquet", words[0], value, "--out", tmp_path / "o"
+    )
+    assert done.returncode == 2
+    assert f"found {words[0].removeprefix('--')} without audits" in done.stderr  # it was not looked at
+
+
+def test_a_pool_that_nobody_is_of_is_named() -> None:
+    matches, audits, _ = two_concepts()
+    with pytest.raises(UsageError, match=r"no answers are of this pool of people .*expected people, found 'nobody'"):
+        score_corrected(matches, audits, None, options=QvsOptions(), correction=Correction(pool="nobody"))
+
+
+def test_answers_about_other_images_are_counted() -> None:
+    matches, audits, _ = two_concepts()
+    answer = score_corrected(matches.filter(concept="art"), audits, None, options=QvsOptions(kernels=(COUNTRY_KERNEL,)))
+    assert answer.left_out == {"answers about images that are not among the matches": 60}
+
+
+def test_a_quality_that_is_hardly_known_is_no_score_that_is_missing(tmp_path: Path) -> None:
+    matches, audits, _ = two_concepts()
+    words = asked_for(tmp_path, audits, matches)
+    quality_of(matches["image_id"].to_list()[:2]).write_parquet(tmp_path / "quality.parquet")
+    assert culturekit(*words, "--quality", tmp_path / "quality.parquet").returncode == 0
+    found = [str(finding) for finding in verify_run(tmp_path / "out").findings]
+    assert not any("corrected score" in line and "missing" in line for line in found)  # it missed them
+
+
+def test_an_unknown_design_and_single_raters_are_marked_in_every_number_and_said(tmp_path: Path) -> None:
+    matches, audits, _ = two_concepts()
+    words = asked_for(tmp_path, audits, matches)
+    done = culturekit(*words, "--design", "unknown")
+    assert done.returncode == 0
+    assert "(marked: anchoring not known, one rater, design unknown)" in done.stdout  # it said nothing
+    scores = pl.read_parquet(tmp_path / "out/scores.parquet")
+    found = [json.loads(params) for params in scores["params"]]
+    assert all(
+        one["marked"] == ["anchoring not known", "design unknown", "one rater"]
+        for one in found
+        if one["labels"] == "corrected"
+    )
+    manifest = read_manifest(tmp_path / "out")
+    assert manifest is not None
+    assert "one rater per image" in manifest.notes["caveat"]
+    assert "Here a score rests on 60 to 120 audited images." in manifest.notes["caveat"]
+    assert "Nobody knows how the audited images were chosen" in manifest.notes["caveat"]
+    assert manifest.options["design"] == "unknown"
+
+
+def test_several_raters_of_an_even_draw_are_not_marked() -> None:
+    matches, audits, _ = two_concepts()
+    audits = audits.with_columns(offered_first=pl.lit(value=False), as_mapped=pl.lit(value=False))
+    second = audits.with_columns(annotator=pl.lit("second"))
+    options = QvsOptions(kernels=(COUNTRY_KERNEL,))
+    scores = score_corrected(matches, pl.concat([audits, second]), None, options=options).scores
+    assert not any("marked" in json.loads(params) for params in scores["params"])

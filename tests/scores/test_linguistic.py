@@ -1,0 +1,252 @@
+"""Scores of dialects, neutral prompts, question pairs and ratings, against the functions they rest on."""
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+from culturekit.core.errors import UsageError
+from culturekit.metrics import dialect_gap, likert_table, neutral_similarity, neutral_spread, question_pair
+from culturekit.metrics import relevance_rates as rates_of_choices
+from culturekit.scores.dialects import DialectOptions, score_dialects
+from culturekit.scores.neutral import NeutralOptions, score_neutral
+from culturekit.scores.question_pairs import QuestionPairOptions, score_question_pairs
+from culturekit.scores.ratings import RatingOptions, score_ratings
+from tests.scores.linguistic_world import annotations, images, prompts, quality
+from tests.scores.test_tones import conforming
+
+GROUPS = ("Africa", "Asia and the Pacific", "Europe and Russia")
+
+
+def spoken(pairs: int = 15) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, float]]:
+    rng = np.random.default_rng(0)
+    pictures, scores = [], {}
+    for model in ("one", "two"):
+        for pair in range(pairs):
+            for group in ("SAE", "AAE", "Singlish"):
+                for number in range(2):
+                    image = f"{model}-{group}-{pair}-{number}"
+                    pictures.append((image, model, f"{group}-{pair}"))
+                    scores[image] = float(rng.normal(27 if group == "SAE" else 25, 2))
+    asked = [
+        (f"{group}-{pair}", group, f"pair {pair}") for pair in range(pairs) for group in ("SAE", "AAE", "Singlish")
+    ]
+    return images(pictures), prompts(asked), scores
+
+
+def test_dialects_are_compared_per_model_at_scale_one() -> None:
+    pictures, asked, scores = spoken()
+    answer = score_dialects(pictures, asked, quality(scores), options=DialectOptions(scale=100))
+    table = conforming(answer)
+    assert answer.left_out == {"images of other groups": 60}
+    for model in ("one", "two"):
+        row = table.filter(metric="dialect_gap", model=model).row(0, named=True)
+        sides = {
+            group: {image: score / 100 for image, score in scores.items() if image.startswith(f"{model}-{group}-")}
+            for group in ("SAE", "AAE")
+        }
+        expected = dialect_gap(
+            {group: list(side.values()) for group, side in sides.items()},
+            {group: [image.split("-")[2] for image in side] for group, side in sides.items()},
+            rng=np.random.default_rng(0),
+        )
+        assert row["value"] == pytest.approx(expected.difference)
+        assert (row["ci_low"], row["ci_high"]) == pytest.approx((expected.interval.low, expected.interval.high))
+        assert row["group"] == "SAE - AAE"
+        params = json.loads(row["params"])
+        assert (params["of"], params["scale"], params["pairs"], params["left_out"]) == ("clip", 100, 15, 0)
+        assert 0 < params["p"] < 0.05
+        means = dict(table.filter(metric="dialect_score", model=model).select("group", "value").iter_rows())
+        assert means["SAE"] - means["AAE"] == pytest.approx(row["value"])
+    values = answer.values.filter(model="one", group="SAE")
+    assert values["prompt_id"].unique().len() == 15
+    assert score_dialects(pictures.reverse(), asked, quality(scores), options=DialectOptions(scale=100)).scores.equals(
+        table
+    )
+
+
+def test_people_judge_dialects_pool_by_pool() -> None:
+    pictures, asked, scores = spoken(4)
+    people = annotations(
+        [(image, who, pool, "Yes" if "SAE" in image or pool == "IN" else "no") for image in scores
+         for who, pool in (("a", "US"), ("b", "IN"))] + [("one-SAE-0-0", "c", "US", "perhaps")],
+        criterion="correct", scheme="linguistic_dialect",
+    )  # fmt: skip
+    answer = score_dialects(pictures, asked, annotations=people, options=DialectOptions())
+    gaps = conforming(answer).filter(metric="dialect_gap", model="one")
+    found = {json.loads(params)["pool"]: value for params, value in gaps.select("params", "value").iter_rows()}
+    assert found == {"US": 1.0, "IN": 0.0}
+    assert answer.left_out["verdicts that are neither yes nor no"] == 1
+
+
+def test_a_model_of_which_nobody_saw_both_of_a_pair_has_no_gap_and_the_others_do() -> None:
+    pictures, asked, scores = spoken()
+    one = {name: score for name, score in scores.items() if not name.startswith("two")}
+    apart = {name: score for name, score in scores.items() if name.startswith("two")
+             and (name.startswith("two-SAE") == (int(name.split("-")[2]) % 2 == 0))}  # fmt: skip
+    answer = score_dialects(pictures, asked, quality(one | apart), options=DialectOptions())
+    assert answer.scores.filter(metric="dialect_gap")["model"].to_list() == ["one"]  # all of them were refused
+    assert answer.left_out["gaps of which nobody looked at both of a pair of prompts"] == 1
+    with pytest.raises(UsageError, match="no prompt of one dialect has pictures of its twin in the other"):
+        score_dialects(pictures, asked, quality(apart), options=DialectOptions())
+
+
+def test_dialects_with_nothing_to_compare_are_a_mistake() -> None:
+    pictures, asked, scores = spoken(2)
+    with pytest.raises(UsageError, match="nothing to compare dialects by"):
+        score_dialects(pictures, asked, options=DialectOptions())
+    with pytest.raises(UsageError, match="no picture of a prompt in 'SAE' or 'AAE' has a score"):
+        score_dialects(pictures, asked, quality({"x": 1.0}), options=DialectOptions())
+    with pytest.raises(UsageError, match="no prompt is in 'RP'; expected 'AAE' or 'SAE' or 'Singlish'"):
+        score_dialects(pictures, asked, quality(scores), options=DialectOptions(standard="RP"))
+    with pytest.raises(UsageError, match="a dialect has no gap to itself"):
+        score_dialects(pictures, asked, quality(scores), options=DialectOptions(other="SAE"))
+    said = annotations([(image, "a", "US", "yes") for image in scores], criterion="monk_tone", scheme="other")
+    with pytest.raises(UsageError, match="no annotation is of the criterion 'correct'; found monk_tone"):
+        score_dialects(pictures, asked, quality(scores), said, options=DialectOptions())
+    with pytest.raises(UsageError, match="prompts have no such column"):
+        score_dialects(pictures, asked, quality(scores), options=DialectOptions(pair=("noun",)))
+    with pytest.raises(UsageError, match="no prompt has concept"):
+        score_dialects(pictures, asked, quality(scores), options=DialectOptions(pair=("concept",)))
+    with pytest.raises(UsageError, match="scale must be a number above 0"):
+        score_dialects(pictures, asked, quality(scores), options=DialectOptions(scale=0))
+
+
+def test_scores_of_other_images_and_images_without_a_score_are_counted() -> None:
+    pictures, asked, scores = spoken()
+    half = {f"x{name}" if name.startswith("two") else name: score for name, score in scores.items()}
+    half["one-SAE-0-0"] = float("nan")
+    answer = score_dialects(pictures, asked, quality(half), options=DialectOptions(scale=100))
+    assert set(answer.scores["model"]) == {"one"}  # nothing was said of the other
+    assert answer.left_out == {
+        "images of other groups": 60,
+        "scores that are no number": 1,
+        "scores that are of no known image, by clip": 90,
+        "images of both dialects without a score, by clip": 61,
+    }
+
+
+def neutral_world(nouns: int = 6) -> tuple[pl.DataFrame, pl.DataFrame, np.ndarray, list[str]]:
+    rows, asked = [], []
+    for noun in range(nouns):
+        for group in (None, *GROUPS):
+            prompt = f"{noun} {group}"
+            asked.append((prompt, group, f"noun {noun}"))
+            rows += [(f"{prompt} {number}", "model", prompt) for number in range(3)]
+    vectors = np.random.default_rng(0).normal(size=(len(rows), 5)) + 1
+    return images(rows), prompts(asked), vectors, [image for image, _, _ in rows]
+
+
+def test_neutral_pictures_are_compared_with_those_of_each_group() -> None:
+    pictures, asked, vectors, ids = neutral_world()
+    answer = score_neutral(pictures, asked, vectors, ids, options=NeutralOptions(encoder="clip"))
+    scores = conforming(answer)
+    rows = {image: row for row, image in enumerate(ids)}
+    table = [
+        [
+            neutral_similarity(*(vectors[[rows[f"{noun} {side} {n}"] for n in range(3)]] for side in (None, group)))
+            for group in GROUPS
+        ]
+        for noun in range(6)
+    ]
+    expected = neutral_spread(table, [f"noun {noun}" for noun in range(6)])
+    heat = dict(scores.filter(metric="neutral_similarity").select("group", "value").iter_rows())
+    assert [heat[group] for group in GROUPS] == pytest.approx(list(expected.heat))
+    values = dict(scores.filter(pl.col("group").is_null()).select("metric", "value").iter_rows())
+    assert values == pytest.approx({
+        "neutral_std": expected.std, "neutral_mad": expected.mad,
+        "neutral_std_of_means": expected.of_means.std, "neutral_mad_of_means": expected.of_means.mad,
+    })  # fmt: skip
+    params = json.loads(scores.filter(metric="neutral_std_of_means")["params"][0])
+    assert params["prompts_ranked"] == list(expected.ranking)
+    per_prompt = answer.values.filter(metric="neutral_std").sort("value")["item"].to_list()
+    assert per_prompt == list(expected.ranking)
+    order = np.random.default_rng(1).permutation(len(ids))
+    again = score_neutral(
+        pictures.reverse(), asked, vectors[order], [ids[row] for row in order], options=NeutralOptions(encoder="clip")
+    )
+    assert again.scores.equals(scores)
+
+
+def test_prompts_that_lack_a_group_are_counted_and_none_left_is_a_mistake() -> None:
+    pictures, asked, vectors, ids = neutral_world()
+    fewer = pictures.filter(pl.col("prompt_id") != "0 Africa")
+    answer = score_neutral(fewer, asked, vectors, ids, options=NeutralOptions())
+    assert answer.left_out == {"prompts without pictures of every group": 1}
+    assert set(answer.scores["n"]) == {5}
+    with pytest.raises(UsageError, match="no prompt has pictures without a group and of every group"):
+        score_neutral(pictures, asked, vectors, ids, options=NeutralOptions(pair=("text",)))
+    with pytest.raises(UsageError, match="an id stands twice"):
+        score_neutral(pictures, asked, vectors, [ids[0]] * len(ids), options=NeutralOptions())
+
+
+def test_a_group_under_two_names_is_seen_in_the_refusal() -> None:
+    pictures, asked, vectors, ids = neutral_world()
+    first = pl.col("group").is_first_distinct() & (pl.col("group") == "Africa")
+    asked = asked.with_columns(group=pl.when(first).then(pl.lit("africa")).otherwise("group"))
+    with pytest.raises(UsageError, match=r"found .*, groups Africa, Asia and the Pacific, Europe and Russia, africa"):
+        score_neutral(pictures, asked, vectors, ids, options=NeutralOptions())
+
+
+def test_question_pairs_are_scored_per_group() -> None:
+    pictures, asked, vectors, ids = neutral_world()
+    rng = np.random.default_rng(3)
+    captions = {name: rng.normal(size=5) for name in ("old", "new")}
+    options = QuestionPairOptions(pairs=(("old", "new"),), logit_scale=10)
+    answer = score_question_pairs(pictures, asked, (vectors, ids), captions, options=options)
+    scores = conforming(answer)
+    shares = question_pair(vectors, captions["old"], captions["new"], logit_scale=10)[:, 0]
+    for group in (None, *GROUPS):
+        own = [value for image, value in zip(ids, shares, strict=True) if group is None or group in image]
+        part = dict(scores.filter(pl.col("group").eq_missing(group)).select("metric", "value").iter_rows())
+        assert part == pytest.approx({"question_share": np.mean(own), "question_sd": np.std(own, ddof=1)})
+    row = scores.filter(metric="question_share", group="Africa").row(0, named=True)
+    assert row["ci_low"] < row["value"] < row["ci_high"]
+    assert set(answer.values.filter(group="Africa")["params"]) == {row["params"]}
+    for wrong in ((("old", "old"),), (("old", "new"), ("old", "new"))):
+        with pytest.raises(UsageError, match="pairs must be two captions that differ, each pair once"):
+            QuestionPairOptions(pairs=wrong)
+    with pytest.raises(UsageError, match="a caption has no vector; expected 'old', 'new', found 'newer'"):
+        score_question_pairs(
+            pictures, asked, (vectors, ids), captions, options=QuestionPairOptions(pairs=(("old", "newer"),))
+        )
+
+
+def test_ratings_are_the_likert_table() -> None:
+    rng = np.random.default_rng(0)
+    pictures = images([(f"i{n}", "model", f"p{n % 4}") for n in range(16)])
+    asked = prompts([(f"p{n}", ("Africa", "Europe")[n % 2], None) for n in range(4)])
+    rated = [(f"i{n}", who, pool, float(rng.integers(1, 6))) for n in range(16)
+             for who, pool in (("a", "US"), ("b", "US"), ("c", "IN"))]  # fmt: skip
+    people = annotations(rated, criterion="cleanliness")
+    answer = score_ratings(people, pictures, asked, options=RatingOptions())
+    scores = conforming(answer).with_columns(pool=pl.col("params").str.json_path_match("$.pool"))
+    groups = {f"i{n}": ("Africa", "Europe")[n % 2] for n in range(16)}
+    labelled = people.with_columns(model=pl.lit("model"), group=pl.col("item_id").replace_strict(groups))
+    for cell in likert_table(labelled).iter_rows(named=True):
+        part = scores.filter(pool=cell["pool"], group=cell["group"])
+        found = dict(part.select("metric", "value").iter_rows())
+        expected = {"rating_mean": cell["mean"], "rating_sd": cell["sd"], "rating_within": cell["within"]}
+        assert found == pytest.approx({name: value for name, value in expected.items() if value is not None})
+    assert score_ratings(people.reverse(), pictures, asked, options=RatingOptions()).scores.equals(answer.scores)
+
+
+def test_choices_are_the_relevance_rates_and_items_need_no_images() -> None:
+    people = annotations(
+        [("x", "a", "US", "yes"), ("x", "b", "US", "no"), ("y", "a", "US", "yes"), ("z", "a", "US", None)],
+        criterion="relevance", scheme="cultivate",
+    )  # fmt: skip
+    answer = score_ratings(people, options=RatingOptions(scheme="cultivate"))
+    scores = conforming(answer)
+    found = {json.loads(params)["choice"]: value for params, value in scores.select("params", "value").iter_rows()}
+    assert found == pytest.approx(dict(rates_of_choices(people).select("choice", "rate").iter_rows()))
+    assert set(scores["model"]) == {"items"}
+    assert answer.left_out == {"answers with neither a value nor a choice": 1}
+    with pytest.raises(UsageError, match="scheme must be 'cultivate'; found 'other'"):
+        score_ratings(people, options=RatingOptions(scheme="other"))
+    pictures, asked, _ = spoken(2)
+    with pytest.raises(UsageError, match=r"nobody answered anything; .*found .*annotations of no known image"):
+        score_ratings(people, pictures, options=RatingOptions())
+    with pytest.raises(UsageError, match="prompts say nothing without the images of them"):
+        score_ratings(people, prompts=asked, options=RatingOptions())

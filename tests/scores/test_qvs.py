@@ -1,0 +1,478 @@
+"""From tables to scores: each value recomputed by hand, whatever the order of the rows."""
+
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import stats
+
+from culturekit.core.errors import UsageError
+from culturekit.core.schemas import MATCHES, QUALITY, SCORES, VALUES
+from culturekit.metrics import CATALOG, STANDARD_KERNELS, Metric, interval, qvs, vendi, vendi_jackknife
+from culturekit.metrics.diversity.labels import Missing
+from culturekit.scores.catalog.diversity import DIVERSITY
+from culturekit.scores.corrected import QvsOptions
+from culturekit.scores.qvs import score_qvs, without_quality
+
+DEFAULT = QvsOptions()
+CONVENTIONS: tuple[Missing, ...] = ("distinct", "equal")
+
+
+def match_rows(
+    *,
+    model: str = "m1",
+    concept: str | None = "cuisine",
+    prompts: int = 2,
+    repeats: int = 3,
+    slots: int = 8,
+    method: str = "nearest",
+    seed: int = 0,
+) -> list[dict[str, Any]]:
+    """Draw the nearest and the second nearest match of some images."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for prompt in range(prompts):
+        for repeat in range(repeats):
+            for slot in range(slots):
+                for rank in (1, 2):
+                    artifact = int(rng.zipf(1.6)) % 30
+                    rows.append(
+                        {
+                            "image_id": f"{model}/{concept}/{prompt}/{repeat}/{slot}",
+                            "model": model,
+                            "prompt_id": f"p{prompt}",
+                            "concept": concept,
+                            "repeat": repeat,
+                            "slot": slot,
+                            "rank": rank,
+                            "artifact_id": f"Q{artifact}",
+                            "artifact": f"x{artifact}",
+                            "country": f"K{artifact % 9}",
+                            "countries": [f"K{artifact % 9}"],
+                            "continent": f"c{artifact % 4}",
+                            "score": 0.5,
+                            "margin": 0.1,
+                            "country_margin": 0.1,
+                            "abstained": bool(rng.random() < 0.2),
+                            "method": method,
+                        }
+                    )
+    return rows
+
+
+def match_table(rows: list[dict[str, Any]]) -> pl.DataFrame:
+    """Make a table that conforms."""
+    frame = pl.DataFrame(rows, schema=MATCHES.schema)
+    assert MATCHES.problems(frame) == []
+    return frame
+
+
+def quality_table(matches: pl.DataFrame, *, scorer: str = "hps", seed: int = 1) -> pl.DataFrame:
+    """Draw a quality for each image."""
+    images = matches["image_id"].unique().sort()
+    values = np.random.default_rng(seed).uniform(0.2, 0.4, len(images))
+    return pl.DataFrame({"image_id": images, "scorer": [scorer] * len(images), "value": values}, schema=QUALITY.schema)
+
+
+def scored(matches: pl.DataFrame, quality: pl.DataFrame | None = None, options: QvsOptions = DEFAULT) -> pl.DataFrame:
+    """Score, and hold the answer against the declaration of the table."""
+    answer = score_qvs(matches, quality, options=options)
+    assert SCORES.problems(answer.scores) == []
+    assert VALUES.problems(answer.values) == []
+    return answer.scores
+
+
+def params_of(scores: pl.DataFrame) -> list[dict[str, Any]]:
+    return [json.loads(text) for text in scores["params"]]
+
+
+def batch_labels(rows: list[dict[str, Any]], prompt: int, repeat: int) -> list[tuple[str, str, str]]:
+    """Take the labels of one repeat, in the order of its slots."""
+    mine = [row for row in rows if (row["prompt_id"], row["repeat"], row["rank"]) == (f"p{prompt}", repeat, 1)]
+    return [(row["continent"], row["country"], row["artifact"]) for row in sorted(mine, key=lambda row: row["slot"])]
+
+
+@pytest.mark.parametrize("q", [0.5, 1.0, 2.0, math.inf])
+@pytest.mark.parametrize("kernel", STANDARD_KERNELS)
+def test_a_score_is_the_mean_over_batches_with_its_interval(kernel: str, q: float) -> None:
+    rows = match_rows()
+    matches, weights = match_table(rows), STANDARD_KERNELS[kernel]
+    quality = quality_table(matches)
+    value_of = dict(quality.select("image_id", "value").rows())
+    scores = scored(matches, quality, QvsOptions(kernels=(weights,), q=q))
+
+    places = [(prompt, repeat) for prompt in range(2) for repeat in range(3)]
+    labels = {place: batch_labels(rows, *place) for place in places}
+    good = {(p, r): [value_of[f"m1/cuisine/{p}/{r}/{slot}"] for slot in range(8)] for p, r in places}
+    expected = {
+        "quality": [float(np.mean(good[place])) for place in places],
+        "vs": [vendi(labels[place], weights=weights, q=q) / 8 for place in places],
+        "qvs": [qvs(labels[place], good[place], weights=weights, q=q).value for place in places],
+    }
+    for metric, values in expected.items():
+        row = scores.row(by_predicate=pl.col("metric") == metric, named=True)
+        answer = interval(values, prompts=[p for p, _ in places], repeats=[r for _, r in places])
+        found = (row["value"], row["ci_low"], row["ci_high"])
+        assert found == pytest.approx((answer.value, answer.low, answer.high), abs=1e-12)
+        assert (row["n"], row["unit"], row["benchmark"]) == (48, "share", "cube")
+
+
+def test_the_parameters_say_how_it_was_computed() -> None:
+    matches = match_table(match_rows())
+    scores = scored(matches, quality_table(matches), QvsOptions(kernels=((0.5, 0.5, 0.0),), q=math.inf))
+    said = dict(zip(scores["metric"], scores["params"], strict=True))
+    assert said["quality"] == '{"confidence":0.95,"labels":"mapped","scorer":"hps","target":"these"}'
+    assert said["vs"] == (
+        '{"confidence":0.95,"images_left_out":0,"kernel":"hierarchical","labels":"mapped","method":"nearest",'
+        '"missing":"distinct","partial":"drop","q":"inf","size":8,"target":"these","weights":[0.5,0.5,0.0]}'
+    )
+    assert json.loads(said["qvs"]) == {**json.loads(said["vs"]), "scorer": "hps"}
+    odd = scored(matches, None, QvsOptions(kernels=((0.2, 0.3, 0.5),), q=2))
+    assert params_of(odd)[0]["kernel"] is None
+    assert params_of(odd)[0]["q"] == 2.0
+
+
+def test_every_model_concept_and_kernel_has_its_rows() -> None:
+    rows = [
+        row
+        for number, (model, concept) in enumerate(
+            [("m1", "art"), ("m1", "cuisine"), ("m1", None), ("m2", "art"), ("m2", None)]
+        )
+        for row in match_rows(model=model, concept=concept, seed=number)
+    ]
+    matches = match_table(rows)
+    quality = pl.concat([quality_table(matches, scorer=scorer) for scorer in ("hps", "pick")])
+    scores = scored(matches, quality, QvsOptions(benchmark="mine"))
+    counts = scores.group_by("model", "concept", "metric").len().sort("model", "concept", "metric").rows()
+    per_group = [("quality", 2), ("qvs", 10), ("vs", 5)]
+    groups = [("m1", None), ("m1", "art"), ("m1", "cuisine"), ("m2", None), ("m2", "art")]
+    assert counts == [(*group, *counted) for group in groups for counted in per_group]
+    assert set(scores["benchmark"]) == {"mine"}
+    assert {entry["kernel"] for entry in params_of(scores) if "kernel" in entry} == set(STANDARD_KERNELS)
+    assert scores["country"].null_count() == scores["group"].null_count() == len(scores)
+
+
+def test_without_quality_there_is_diversity_only() -> None:
+    assert set(scored(match_table(match_rows()))["metric"]) == {"vs"}
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_the_order_of_the_rows_does_not_matter(whole: bool) -> None:
+    rows = match_rows(slots=11) + match_rows(model="m2", concept=None, slots=11, seed=4)
+    matches = match_table(rows)
+    if whole:
+        matches = matches.with_columns(prompt_id=pl.lit(None, pl.String), repeat=pl.lit(None, pl.UInt16))
+    quality = quality_table(matches)
+    expected = scored(matches, quality)
+    for seed in range(3):
+        shuffled = matches.sample(fraction=1, shuffle=True, seed=seed)
+        other = scored(shuffled, quality.sample(fraction=1, shuffle=True, seed=seed))
+        assert other.rows() == expected.rows()
+
+
+def test_only_the_nearest_match_counts() -> None:
+    matches = match_table(match_rows())
+    assert scored(matches).equals(scored(matches.filter(pl.col("rank") == 1)))
+
+
+def test_an_incomplete_batch_is_dropped_and_counted() -> None:
+    rows = match_rows(slots=11)
+    options = QvsOptions(kernels=((0.0, 0.0, 1.0),))
+    scores = scored(match_table(rows), quality_table(match_table(rows)), options)
+    by_metric = {row["metric"]: row for row in scores.rows(named=True)}
+    assert by_metric["quality"]["n"] == 66
+    assert by_metric["vs"]["n"] == by_metric["qvs"]["n"] == 48
+    assert json.loads(by_metric["vs"]["params"])["images_left_out"] == 18
+    assert by_metric["vs"]["value"] == scored(match_table(match_rows_first(rows, 8)), None, options)["value"][0]
+
+
+def match_rows_first(rows: list[dict[str, Any]], slots: int) -> list[dict[str, Any]]:
+    """Keep the first slots of each repeat."""
+    return [row for row in rows if row["slot"] < slots]
+
+
+def test_the_papers_way_scores_incomplete_batches_low() -> None:
+    rows = match_rows(prompts=1, repeats=2, slots=11)
+    matches = match_table(rows)
+    quality = quality_table(matches)
+    value_of = dict(quality.select("image_id", "value").rows())
+    options = QvsOptions(kernels=((0.0, 0.5, 0.5),), partial="paper")
+    weights = options.kernels[0]
+    diversities, products = [], []
+    for repeat in range(2):
+        labels = batch_labels(rows, 0, repeat)
+        goodness = [value_of[f"m1/cuisine/0/{repeat}/{slot}"] for slot in range(11)]
+        parts = [vendi(labels[:8], weights=weights) / 8, vendi(labels[8:], weights=weights) / 8]
+        diversities.append(np.mean(parts))
+        products.append(np.mean([parts[0] * np.mean(goodness[:8]), parts[1] * np.mean(goodness[8:])]))
+    scores = scored(matches, quality, options)
+    by_metric = {row["metric"]: row for row in scores.rows(named=True)}
+    assert by_metric["vs"]["value"] == pytest.approx(np.mean(diversities), abs=1e-12)
+    assert by_metric["qvs"]["value"] == pytest.approx(np.mean(products), abs=1e-12)
+    assert by_metric["vs"]["n"] == 22
+    assert json.loads(by_metric["vs"]["params"])["images_left_out"] == 0
+    assert json.loads(by_metric["vs"]["params"])["partial"] == "paper"
+
+
+def test_no_complete_batch_is_said_not_hidden() -> None:
+    scores = scored(match_table(match_rows(slots=5)))
+    assert scores["value"].is_nan().all()
+    assert set(scores["n"]) == {0}
+    assert scores["ci_low"].null_count() == len(scores)
+    assert {entry["images_left_out"] for entry in params_of(scores)} == {30}
+
+
+def test_without_prompts_the_whole_collection_is_scored() -> None:
+    rows = [{**row, "prompt_id": None, "repeat": None, "slot": None} for row in match_rows(slots=7)]
+    matches = match_table(rows)
+    quality = quality_table(matches)
+    scores = scored(matches, quality)
+    labels = matches.filter(pl.col("rank") == 1).select("continent", "country", "artifact")
+    value_of = quality.sort("image_id")["value"].to_list()
+    assert {"quality", "vs", "qvs"} <= set(scores["metric"])
+    for row in scores.rows(named=True):
+        params = json.loads(row["params"])
+        assert (row["n"], params["target"]) == (42, "population")
+        if row["metric"] == "quality":
+            low, high = stats.t.interval(0.95, 41, loc=np.mean(value_of), scale=stats.sem(value_of))
+            assert (row["value"], row["ci_low"], row["ci_high"]) == pytest.approx((np.mean(value_of), low, high))
+            continue
+        assert (params["size"], params["images_left_out"]) == ("whole", 0)
+        assert params["interval"] == "jackknife, approximate"
+        assert row["ci_low"] < params["bias_corrected"] < row["ci_high"]
+        if row["metric"] == "vs":
+            alone = vendi_jackknife(labels, weights=params["weights"], rng=np.random.default_rng(0))
+            ours = (42 * params["bias_corrected"], 42 * row["ci_low"], 42 * row["ci_high"])
+            assert ours == pytest.approx((alone.value, alone.low, alone.high), rel=1e-9)
+        expected = qvs(labels, value_of, weights=params["weights"])
+        assert row["value"] == pytest.approx(expected.value if row["metric"] == "qvs" else expected.diversity)
+
+
+def test_true_labels_are_called_true_and_may_be_missing() -> None:
+    nothing: dict[str, Any] = {
+        "artifact_id": None,
+        "artifact": None,
+        "country": None,
+        "continent": None,
+        "countries": [],
+    }
+    rows = [{**row, **(nothing if row["slot"] < 4 else {})} for row in match_rows(method="truth")]
+    matches = match_table(rows)
+    for missing in CONVENTIONS:
+        scores = scored(matches, quality_table(matches), QvsOptions(missing=missing))
+        assert {entry["labels"] for entry in params_of(scores)} == {"truth"}
+        for row in scores.filter(pl.col("metric") == "vs").rows(named=True):
+            params = json.loads(row["params"])
+            expected = [
+                vendi(batch_labels(rows, prompt, repeat), weights=params["weights"], missing=missing) / 8
+                for prompt in range(2)
+                for repeat in range(3)
+            ]
+            assert row["value"] == pytest.approx(np.mean(expected), abs=1e-12)
+            assert params["missing"] == missing
+
+
+def test_a_batch_with_an_image_that_the_scorer_lacks_is_left_out_of_qvs() -> None:
+    matches = match_table(match_rows())
+    quality = quality_table(matches).filter(pl.col("image_id") != "m1/cuisine/0/0/3")
+    scores = scored(matches, quality, QvsOptions(kernels=((0.0, 0.0, 1.0),)))
+    by_metric = {row["metric"]: row for row in scores.rows(named=True)}
+    assert {metric: row["n"] for metric, row in by_metric.items()} == {"quality": 47, "qvs": 40, "vs": 48}
+    assert json.loads(by_metric["qvs"]["params"])["images_left_out"] == 8
+    unknown = scored(matches, quality.clear())
+    assert set(unknown["metric"]) == {"vs"}
+    elsewhere = scored(matches, quality.with_columns(image_id=pl.lit("x/") + pl.col("image_id")))
+    assert set(elsewhere.filter(pl.col("metric") != "vs")["n"]) == {0}
+
+
+def test_a_single_repeat_has_a_value_but_no_interval() -> None:
+    scores = scored(match_table(match_rows(repeats=1)))
+    assert scores["value"].is_finite().all()
+    assert scores["ci_low"].null_count() == scores["ci_high"].null_count() == len(scores)
+
+
+def test_more_confidence_gives_wider_intervals() -> None:
+    matches = match_table(match_rows(repeats=6))
+    narrow, wide = (scored(matches, None, QvsOptions(confidence=level)) for level in (0.5, 0.99))
+    assert (wide["ci_high"] - wide["ci_low"] > narrow["ci_high"] - narrow["ci_low"]).all()
+    assert wide["value"].equals(narrow["value"])
+
+
+def test_the_values_are_the_means_of_repeats_and_average_to_the_score() -> None:
+    rows = match_rows(slots=16)
+    matches = match_table(rows)
+    quality = quality_table(matches).filter(~pl.col("image_id").str.starts_with("m1/cuisine/1/2/"))
+    answer = score_qvs(matches, quality, options=DEFAULT)
+    assert set(answer.values["item"]) == {f"p{prompt}/{repeat}" for prompt in range(2) for repeat in range(3)}
+    key = ["metric", "model", "concept", "params"]
+    by_prompt = answer.values.group_by(*key, "prompt_id").agg(pl.col("value").mean())
+    means = by_prompt.group_by(key).agg(pl.col("value").mean().alias("mean"))
+    joined = answer.scores.join(means, on=key, validate="1:1")
+    assert joined.height == answer.scores.height == 11
+    np.testing.assert_allclose(joined["mean"], joined["value"], rtol=1e-12)
+    unknown = answer.values.filter(pl.col("value").is_null())
+    assert set(unknown["item"]) == {"p1/2"}
+    assert set(unknown["metric"]) == {"quality", "qvs"}
+    one = answer.values.filter(pl.col("item") == "p0/1", pl.col("metric") == "vs")
+    for row in one.rows(named=True):
+        labels = batch_labels(rows, 0, 1)
+        weights = json.loads(row["params"])["weights"]
+        expected = np.mean([vendi(part, weights=weights) / 8 for part in (labels[:8], labels[8:])])
+        assert row["value"] == pytest.approx(expected, abs=1e-12)
+        assert (row["prompt_id"], row["repeat"]) == ("p0", 1)
+
+
+def test_several_orders_are_scored_beside_each_other() -> None:
+    matches = match_table(match_rows())
+    together = scored(matches, quality_table(matches), QvsOptions(q=1, other_orders=(0.1, math.inf)))
+    for q in (1.0, 0.1, math.inf):
+        alone = scored(matches, quality_table(matches), QvsOptions(q=q))
+        said = "inf" if math.isinf(q) else q
+        part = together.filter(pl.Series([entry.get("q", said) == said for entry in params_of(together)]))
+        assert part.equals(alone)
+
+
+def test_an_interval_about_the_population_of_prompts() -> None:
+    matches = match_table(match_rows(prompts=24, repeats=2))
+    options = QvsOptions(kernels=((0.0, 1.0, 0.0),), target="population")
+    answer = score_qvs(matches, None, options=options)
+    row = answer.scores.row(0, named=True)
+    means = answer.values.group_by("prompt_id").agg(pl.col("value").mean())["value"].to_numpy()
+    low, high = stats.t.interval(0.95, 23, loc=means.mean(), scale=stats.sem(means))
+    assert (row["ci_low"], row["ci_high"]) == pytest.approx((low, high), rel=1e-9)
+    assert json.loads(row["params"])["target"] == "population"
+
+
+def test_diversity_within_a_country_is_that_of_the_prompts_that_name_it() -> None:
+    rows = match_rows(prompts=4)
+    matches = match_table(rows)
+    countries = {"p0": "JP", "p1": "IN", "p2": "JP"}
+    answer = score_qvs(matches, None, options=QvsOptions(within="country"), countries=countries)
+    assert answer.scores.filter(pl.col("country").is_null()).equals(scored(matches))
+    inside = answer.scores.drop_nulls("country")
+    assert inside["country"].to_list() == ["IN", "JP"]
+    for row, prompts in zip(inside.rows(named=True), ([1], [0, 2]), strict=True):
+        params = json.loads(row["params"])
+        assert (params["kernel"], params["within"]) == ("artifact", "country")
+        expected = [vendi(batch_labels(rows, prompt, repeat)) / 8 for prompt in prompts for repeat in range(3)]
+        assert row["value"] == pytest.approx(np.mean(expected), abs=1e-12)
+        assert row["n"] == 24 * len(prompts)
+    assert set(answer.values.drop_nulls("country")["prompt_id"]) == set(countries)
+
+
+def test_no_matches_give_no_scores() -> None:
+    assert scored(match_table([])).height == 0
+
+
+def test_extra_columns_of_the_users_own_are_left_alone() -> None:
+    matches = match_table(match_rows())
+    assert scored(matches.with_columns(note=pl.lit("mine"))).equals(scored(matches))
+
+
+OF_LABELS = [metric.name for metric in DIVERSITY if not metric.name.startswith("mean_")]
+"""What is scored of labels; the others, of looks, are scored elsewhere."""
+
+
+def test_the_catalogue_describes_what_is_written() -> None:
+    matches = match_table(match_rows())
+    scores = scored(matches, quality_table(matches))
+    assert set(scores["metric"]) == set(OF_LABELS) - {"vs_best", "vs_worst"}
+    for row in scores.rows(named=True):
+        metric = CATALOG[row["metric"]]
+        assert metric.unit == row["unit"]
+        assert metric.low <= row["value"] <= metric.high
+    assert any(option.name == "size" for option in QvsOptions.__dataclass_fields__.values())
+    assert f"N = {DEFAULT.size}" in CATALOG["vs"].formula
+
+
+@pytest.mark.parametrize("name", OF_LABELS)
+def test_a_catalogue_entry_is_complete(name: str) -> None:
+    metric = CATALOG[name]
+    assert isinstance(metric, Metric)
+    assert metric.name == name
+    assert metric.low < metric.high
+    assert metric.direction in ("higher", "lower", "neither")
+    assert all((metric.title, metric.formula, metric.unit, metric.paper, metric.inputs, metric.pitfalls))
+    if name != "quality":
+        assert "mapped diversity" in metric.title.lower()
+        assert any("bootstrap" in pitfall for pitfall in metric.pitfalls)
+        assert any("corrected" in pitfall for pitfall in metric.pitfalls)
+
+
+def one_unplaced(rows: list[dict[str, Any]]) -> pl.DataFrame:
+    """Take the prompt of one image away."""
+    return match_table([{**row, "prompt_id": None} if row["image_id"].endswith("0/0/0") else row for row in rows])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: scored(match_table(match_rows()).drop("artifact")), "not a matches table: column artifact is missing"),
+        (lambda: scored(pl.concat([match_table(match_rows())] * 2)), "rows repeat the key (image_id, rank)"),
+        (
+            lambda: scored(match_table(match_rows()).filter((pl.col("rank") == 2) | (pl.col("slot") > 0))),
+            "an image has matches, and none of rank 1; expected the nearest match of every image, found 6 images",
+        ),
+        (lambda: scored(one_unplaced(match_rows())), "1 of 48 images lack a prompt or a repeat"),
+        (
+            lambda: scored(match_table(match_rows(prompts=1) + match_rows(prompts=3, method="tagger")[96:])),
+            "labelled by 2 methods; expected one method, found nearest, tagger",
+        ),
+        (
+            lambda: scored(match_table(match_rows()), pl.DataFrame({"image_id": ["i"]})),
+            "not a quality table: column scorer is missing",
+        ),
+        (
+            lambda: scored(
+                match_table(match_rows()), pl.DataFrame([("i", "hps", math.nan)], schema=QUALITY.schema, orient="row")
+            ),
+            "scorer 'hps': the quality of 1 images is not finite; expected a number for each image, found nan for",
+        ),
+        (
+            lambda: scored(
+                match_table(match_rows()), pl.DataFrame([("i", "embedded", 58.0)], schema=QUALITY.schema, orient="row")
+            ),
+            "scorer 'embedded', image 'i': the quality of 1 images lies off the scale of its scorer; expected from 0",
+        ),
+        (lambda: scored(match_table([]), None, QvsOptions(kernels=((1, 1, 1),))), "weights must be three numbers"),
+        (lambda: scored(match_table([]), None, QvsOptions(kernels=((1, 0, 0),) * 2)), "kernels must be triples"),
+        (lambda: scored(match_table([]), None, QvsOptions(q=0)), "q must be a number above 0"),
+        (lambda: scored(match_table([]), None, QvsOptions(other_orders=(2, -1))), "q must be a number above 0"),
+        (lambda: scored(match_table([]), None, QvsOptions(other_orders=(1,))), "other_orders must be orders other"),
+        (lambda: scored(match_table([]), None, QvsOptions(target="all")), "target must be 'these' or 'population'"),  # type: ignore[arg-type]
+        (lambda: scored(match_table([]), None, QvsOptions(within="city")), "within must be 'none' or 'country'"),  # type: ignore[arg-type]
+        (lambda: scored(match_table([]), None, QvsOptions(within="country")), "no prompt names a country"),
+        (lambda: scored(match_table([]), None, QvsOptions(confidence=95)), "confidence must be between 0 and 1"),
+        (lambda: scored(match_table(match_rows()), None, QvsOptions(target="population")), "at least 20 prompts"),
+        (lambda: scored(match_table([]), None, QvsOptions(size=0)), "size must be a whole number of at least 1"),
+        (lambda: scored(match_table([]), None, QvsOptions(missing="no")), "missing must be 'distinct' or 'equal'"),  # type: ignore[arg-type]
+        (lambda: scored(match_table([]), None, QvsOptions(partial="no")), "partial must be 'drop' or 'paper'"),  # type: ignore[arg-type]
+    ],
+)
+def test_what_cannot_be_scored_is_said(call: Callable[[], pl.DataFrame], message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        call()
+    assert message in str(caught.value)
+
+
+def test_what_has_no_complete_batch_is_counted_and_not_only_nan() -> None:
+    answer = score_qvs(match_table(match_rows(slots=5)), None, options=DEFAULT)
+    assert answer.scores["value"].is_nan().all()
+    assert answer.left_out == {"model and concept of which no repeat has 8 images": 1}
+    assert score_qvs(match_table(match_rows()), None, options=DEFAULT).left_out == {}
+
+
+def test_images_that_a_scorer_does_not_know_are_counted_and_other_images_refused() -> None:
+    matches = match_table(match_rows())
+    quality = quality_table(matches)
+    assert without_quality([matches], quality) == {}
+    known = quality.sort("image_id")["image_id"].head(10).implode()
+    ten = quality.filter(pl.col("image_id").is_in(known))
+    assert without_quality([matches], ten) == {"no quality by hps": quality.height - 10}
+    others = quality.with_columns(pl.format("other-{}", "image_id").alias("image_id"))
+    with pytest.raises(UsageError, match="a scorer of quality knows no image of the matches"):
+        without_quality([matches], others)
