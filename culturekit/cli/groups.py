@@ -6,45 +6,45 @@ import typer
 
 from culturekit.cli.lazy import CommandAt, lazy_group
 
-CLI, STEPS = "culturekit.cli", "culturekit.recipes.steps"
+CLI = "culturekit.cli"
 
 
 def group(path: str, commands: Mapping[str, CommandAt | str], *, help: str) -> typer.Typer:  # noqa: A002 - as Typer has it
-    """Make a group; a text names a stage's command in the module of stages that has it."""
-    table = {name: CommandAt(f"{STEPS}.{at}") if isinstance(at, str) else at for name, at in commands.items()}
+    """Make a group; a text names a stage's command."""
+    table = {name: CommandAt(f"culturekit.{at}") if isinstance(at, str) else at for name, at in commands.items()}
     return typer.Typer(no_args_is_help=True, help=help, cls=lazy_group(path, table))
 
 
 activities = group(
     "activities",
     {
-        "read": "activity_stages:READ",
-        "extract": "activity_stages:EXTRACT_ACTIVITIES",
-        "merge": "activity_stages:MERGE",
-        "prompts": "activity_stages:PROMPTS",
+        "read": "recipes.cultivate.activity_stages:READ",
+        "extract": "recipes.cultivate.activity_stages:EXTRACT_ACTIVITIES",
+        "merge": "recipes.cultivate.activity_stages:MERGE",
+        "prompts": "recipes.cultivate.activity_stages:PROMPTS",
     },
     help="Activities of countries, from pages, and their prompts.",
 )
 captions = group(
     "captions",
     {
-        "expand": "caption_stages:EXPAND_CAPTIONS",
-        "sample": "caption_stages:SAMPLE",
-        "stats": "caption_stages:STATS",
-        "translate": "caption_stages:TRANSLATE_CAPTIONS",
-        "objects": "caption_stages:LIST_OBJECTS",
+        "expand": "recipes.c3.stages:EXPAND_CAPTIONS",
+        "sample": "recipes.c3.stages:SAMPLE",
+        "stats": "recipes.c3.stages:STATS",
+        "translate": "recipes.c3.stages:TRANSLATE_CAPTIONS",
+        "objects": "recipes.c3.stages:LIST_OBJECTS",
     },
     help="Captions of a culture: expanded, sampled, translated.",
 )
 cspace = group(
     "cspace",
     {
-        "filter": "filter_stage:FILTER",
+        "filter": "recipes.steps.filter_stage:FILTER",
         "release": CommandAt(
             f"{CLI}.cspace.release_command:release",
             "--kept kept/kept.parquet --roots cuisine --format parquet,jsonl,csv --out cspace",
         ),
-        "complete": "filter_stage:COMPLETE",
+        "complete": "recipes.steps.filter_stage:COMPLETE",
         "import": CommandAt(f"{CLI}.cspace.import_command:import_space", "dishes.csv --concept cuisine --out space"),
         "diff": CommandAt(f"{CLI}.cspace.diff_command:diff", "runs/2025 runs/2026 --out changes"),
         "review": CommandAt(f"{CLI}.cspace.review_commands:review_app"),
@@ -54,25 +54,25 @@ cspace = group(
 descriptors = group(
     "descriptors",
     {
-        "propose": "descriptor_stages:PROPOSE_DESCRIPTORS",
-        "refine": "descriptor_stages:REFINE_DESCRIPTORS",
-        "stereotypes": "descriptor_stages:STEREOTYPES",
-        "import": "descriptor_stages:IMPORT",
-        "export": "descriptor_stages:EXPORT",
+        "propose": "recipes.cultivate.descriptor_stages:PROPOSE_DESCRIPTORS",
+        "refine": "recipes.cultivate.descriptor_stages:REFINE_DESCRIPTORS",
+        "stereotypes": "recipes.cultivate.descriptor_stages:STEREOTYPES",
+        "import": "recipes.cultivate.descriptor_stages:IMPORT",
+        "export": "recipes.cultivate.descriptor_stages:EXPORT",
     },
     help="What pictures of activities should show, and overdo.",
 )
 index = group(
     "index",
     {
-        "build": "index_stages:BUILD",
-        "embed": "index_stages:EMBED",
-        "map": "index_stages:MAP",
-        "diagnose": "index_stages:DIAGNOSE",
-        "shuffle": "index_stages:SHUFFLE",
-        "append": "index_stages:APPEND",
-        "remove": "index_stages:REMOVE",
-        "compact": "index_stages:COMPACT",
+        "build": "recipes.steps.index_stages:BUILD",
+        "embed": "recipes.steps.index_stages:EMBED",
+        "map": "recipes.steps.index_stages:MAP",
+        "diagnose": "recipes.steps.index_stages:DIAGNOSE",
+        "shuffle": "recipes.steps.index_stages:SHUFFLE",
+        "append": "recipes.steps.index_stages:APPEND",
+        "remove": "recipes.steps.index_stages:REMOVE",
+        "compact": "recipes.steps.index_stages:COMPACT",
     },
     help="The index: artifacts as vectors, and images mapped to them.",
 )
@@ -80,7 +80,7 @@ kg = group(
     "kg",
     {
         "ingest": CommandAt(f"{CLI}.ingest_command:ingest", "latest-all.json.gz --out graph"),
-        "extract": "filter_stage:EXTRACT",
+        "extract": "recipes.steps.filter_stage:EXTRACT",
         "explain": CommandAt(f"{CLI}.graph_commands:explain", "Q2065278 --graph graph --roots cuisine"),
         "preview": CommandAt(f"{CLI}.graph_commands:preview", "--graph graph --roots landmarks --hops 6"),
         "diff": CommandAt(f"{CLI}.graph_commands:diff", "graph-2024 graph-2025 --out changes"),
@@ -98,20 +98,20 @@ kg = group(
 prompts = group(
     "prompts",
     {
-        "build geographic": "inclusion_stages:GEOGRAPHIC",
+        "build geographic": "recipes.inclusion.stages:GEOGRAPHIC",
         "build": CommandAt(
             f"{CLI}.cspace.prompts_command:build",
             "cube --cspace cspace/cspace.parquet --quota 10 --review sheet.csv --out prompts",
         ),
-        "build dialects": "linguistic_stages:DIALECTS",
-        "build neutral": "linguistic_stages:NEUTRAL",
-        "build specific": "linguistic_stages:SPECIFIC",
-        "wordnet": "linguistic_stages:MEND",
+        "build dialects": "recipes.linguistic.stages:DIALECTS",
+        "build neutral": "recipes.linguistic.stages:NEUTRAL",
+        "build specific": "recipes.linguistic.stages:SPECIFIC",
+        "wordnet": "recipes.linguistic.stages:MEND",
     },
     help="Prompts: of the space, of dialects, nouns and groups.",
 )
 questions = group(
     "questions",
-    {"build": "judge_stage:BUILD", "ask": "judge_stage:ASK"},
+    {"build": "recipes.steps.judge_stage:BUILD", "ask": "recipes.steps.judge_stage:ASK"},
     help="Yes/no questions about what a prompt asks for, and answers.",
 )

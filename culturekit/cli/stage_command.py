@@ -13,10 +13,7 @@ from culturekit.cli.completions import spec_completer
 from culturekit.cli.options import Also, AsJson, EngineSpec, Out, Prices, Wait, Workers
 from culturekit.cli.pilots import tell
 from culturekit.cli.stages import run_one
-from culturekit.core.errors import UsageError
-from culturekit.core.stage_command import AskingCommand, StageCommand
-from culturekit.llm.answers import LlmOptions
-from culturekit.scores.family import (
+from culturekit.core.declared import (
     SEVERAL,
     Declared,
     dataclasses_of,
@@ -26,7 +23,10 @@ from culturekit.scores.family import (
     options_in,
     options_of,
 )
-from culturekit.scores.inputs import Input
+from culturekit.core.errors import UsageError
+from culturekit.core.inputs import Input
+from culturekit.core.stage_command import AskingCommand, StageCommand
+from culturekit.llm.answers import LlmOptions
 
 Flags: TypeAlias = dict[str, tuple[Any, Any]]
 """Options that every stage has, by name: what is typed, and what it is where nothing is."""

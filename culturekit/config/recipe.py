@@ -43,6 +43,7 @@ from culturekit.config.recipe_parts import (
     Within,
 )
 from culturekit.core.choices import Included, ReleaseFormat
+from culturekit.core.declared import rules_of
 from culturekit.core.errors import CultureKitError
 from culturekit.core.registry import parse_spec
 from culturekit.core.yaml_source import each_once, not_empty
@@ -58,7 +59,6 @@ from culturekit.kg.dump.ingest import IngestOptions
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS
 from culturekit.scores.corrected import QvsOptions
-from culturekit.scores.family import rules_of
 
 # What a recipe says, key by key.
 

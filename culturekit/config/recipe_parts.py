@@ -18,6 +18,7 @@ from culturekit.config.checks import (
 )
 from culturekit.config.kinds import AnyRecipe
 from culturekit.core.choices import ChannelsName, PromptKind
+from culturekit.core.declared import rules_of
 from culturekit.core.defaults import CONFIDENCE, RATERS, RESAMPLES
 from culturekit.core.registry import parse_spec
 from culturekit.core.yaml_source import StrictModel, not_empty
@@ -34,7 +35,6 @@ from culturekit.llm.clients.clients import CLIENTS
 from culturekit.metrics.corrected.audit_gates import Design
 from culturekit.scores.corrected import Correction
 from culturekit.scores.faithfulness import QuestionOptions
-from culturekit.scores.family import rules_of
 from culturekit.scores.gaps import GapOptions
 from culturekit.scores.judged import JudgedOptions
 from culturekit.scores.meta import MetaOptions

@@ -154,3 +154,20 @@ class ConfigError(UsageError):
     def __str__(self) -> str:
         """Write one line per problem."""
         return "\n".join(str(problem) for problem in self.problems)
+
+
+LONGEST_SHOWN = 80
+
+
+def argument_error(name: str, rule: str, value: object) -> UsageError:
+    """Make the error for an argument that breaks its rule; a long value is cut."""
+    shown = repr(value)
+    if len(shown) > LONGEST_SHOWN:
+        shown = f"{shown[:LONGEST_SHOWN]}..."
+    return UsageError(f"{name} must be {rule}", found=shown)
+
+
+def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
+    """Refuse a value that is not one of the choices."""
+    if value not in choices:
+        raise argument_error(name, " or ".join(map(repr, choices)), value)

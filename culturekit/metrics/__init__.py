@@ -13,7 +13,7 @@ NAMES = {
     "ahead.matching": "BestMatches DEFAULT_TAU PUBLISHED_TAUS PhraseLists best_matches calibrate_tau "
     "normalise_phrase phrase_lists",
     "captions": "C3Alignment alignment_c3 keep_best",
-    "catalog": "CATALOG Metric",
+    ".scores.catalog": "CATALOG Metric",
     "corrected.audit_sampling": "audit_sample",
     "corrected.audited_counts": "rater_model",
     "corrected.corrected_diversity": "vendi_corrected",
@@ -54,7 +54,7 @@ def __getattr__(name: str) -> object:
     """Import a public name from its module on first use."""
     if name not in MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(importlib.import_module(f"{__name__}.{MODULES[name]}"), name)
+    value: object = getattr(importlib.import_module(f".{MODULES[name]}", __name__), name)
     globals()[name] = value
     return value
 

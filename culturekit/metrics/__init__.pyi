@@ -44,8 +44,8 @@ from culturekit.metrics.ahead.matching import (
 from culturekit.metrics.captions import C3Alignment as C3Alignment
 from culturekit.metrics.captions import alignment_c3 as alignment_c3
 from culturekit.metrics.captions import keep_best as keep_best
-from culturekit.metrics.catalog import CATALOG as CATALOG
-from culturekit.metrics.catalog import Metric as Metric
+from culturekit.scores.catalog import CATALOG as CATALOG
+from culturekit.scores.catalog import Metric as Metric
 from culturekit.metrics.corrected.audit_sampling import audit_sample as audit_sample
 from culturekit.metrics.corrected.audited_counts import rater_model as rater_model
 from culturekit.metrics.corrected.corrected_diversity import vendi_corrected as vendi_corrected

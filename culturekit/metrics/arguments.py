@@ -1,33 +1,17 @@
 """Checks of arguments; each error names the argument, the rule and the value received."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from culturekit.core.errors import UsageError
+from culturekit.core.errors import argument_error
 
 if TYPE_CHECKING:
     import polars as pl
 
 
-LONGEST_SHOWN = 80
 NUMBERS = (int, float, np.integer, np.floating)
-
-
-def argument_error(name: str, rule: str, value: object) -> UsageError:
-    """Make the error for an argument that breaks its rule; a long value is cut."""
-    shown = repr(value)
-    if len(shown) > LONGEST_SHOWN:
-        shown = f"{shown[:LONGEST_SHOWN]}..."
-    return UsageError(f"{name} must be {rule}", found=shown)
-
-
-def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
-    """Refuse a value that is not one of the choices."""
-    if value not in choices:
-        raise argument_error(name, " or ".join(map(repr, choices)), value)
 
 
 def check_order(q: object) -> None:

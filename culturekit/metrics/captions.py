@@ -8,8 +8,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from culturekit.core.errors import UsageError
-from culturekit.metrics.arguments import argument_error
+from culturekit.core.errors import UsageError, argument_error
 
 TERMS = ("text", "image", "object")
 

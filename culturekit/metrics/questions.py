@@ -8,8 +8,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from culturekit.core.errors import UsageError
-from culturekit.metrics.arguments import argument_error, check_choice
+from culturekit.core.errors import UsageError, argument_error, check_choice
 
 Denominator: TypeAlias = Literal["all", "valid"]
 

@@ -11,6 +11,7 @@ from culturekit.builders.judging.image_judge import WeighOptions, WeighReads
 from culturekit.builders.judging.question_graph import AnswerOptions, AnswerReads, GraphOptions
 from culturekit.config.recipe_parts import INCEPTION, Buying, Faithfulness, Model, Realism, features_of, lpips_of
 from culturekit.core import roles
+from culturekit.core.inputs import Numbered
 from culturekit.core.registry import parse_spec
 from culturekit.core.roles import Role
 from culturekit.core.run import Run
@@ -34,7 +35,7 @@ from culturekit.recipes.steps.judge_stage import (
 )
 from culturekit.scores.faithfulness import QuestionOptions, QuestionReads, faithfulness
 from culturekit.scores.image_levels import MeanOptions
-from culturekit.scores.inputs import ImageTables, Numbered, PairFolders, ProbabilityFolders, VectorFolder, VectorFolders
+from culturekit.scores.inputs import ImageTables, PairFolders, ProbabilityFolders, VectorFolder, VectorFolders
 from culturekit.scores.realism import RealismReads, realism
 from culturekit.scores.spread import PairOptions, PairReads, SpreadOptions, SpreadReads, pairs, spread
 

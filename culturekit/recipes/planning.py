@@ -20,6 +20,7 @@ from culturekit.core.choices import PromptKind
 from culturekit.core.defaults import RATERS
 from culturekit.core.digests import read_manifest
 from culturekit.core.errors import ConfigError, MissingDependency, Problem, UsageError
+from culturekit.core.inputs import Files
 from culturekit.core.registry import parse_spec
 from culturekit.core.run import known_records
 from culturekit.core.schemas import AUDITS, RECOGNITION
@@ -37,7 +38,6 @@ from culturekit.metrics.diversity.kernel_diversity import STANDARD_KERNELS, Weig
 from culturekit.recipes.steps.generate_stage import run_pilot
 from culturekit.report.report_stage import folders_of
 from culturekit.report.run_folders import RunFolders
-from culturekit.scores.inputs import Files
 from culturekit.scores.qvs import answers_of
 from culturekit.trail.evidence import manifest_of, upstream
 

@@ -22,6 +22,7 @@ from culturekit.core.counting import counted, counted_reason
 from culturekit.core.defaults import SHORTLIST
 from culturekit.core.digests import digest_file, read_manifest
 from culturekit.core.errors import CultureKitError, UsageError
+from culturekit.core.inputs import Files
 from culturekit.core.run import RECIPE_RECORD, Run, run_stage
 from culturekit.core.schemas import AUDITS, IMAGES, MATCHES
 from culturekit.core.stage_folder import hold
@@ -39,7 +40,6 @@ from culturekit.report.run_folders import HEADLINE_KERNEL, RunFolders
 from culturekit.report.shots import shown_by
 from culturekit.scores.audited import ToAuditOptions, ToAuditReads, draw_audit_sample
 from culturekit.scores.corrected import Correction, QvsOptions, score_corrected
-from culturekit.scores.inputs import Files
 
 logger = logging.getLogger(__name__)
 

@@ -12,12 +12,11 @@ import polars as pl
 
 from culturekit.config.kinds import RECIPES, recipe_kind
 from culturekit.core.atomic import write_atomically
-from culturekit.core.errors import UsageError
+from culturekit.core.errors import UsageError, argument_error
 from culturekit.core.schemas import SCORES
 from culturekit.core.stage import Stage
 from culturekit.core.tables import write_table
 from culturekit.core.work import Outcome, Work
-from culturekit.metrics.arguments import argument_error
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS
 from culturekit.report.report_stage import CUBE, folders_of, recorded
 from culturekit.report.run_folders import RunFolders, plain, with_comparison

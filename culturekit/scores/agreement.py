@@ -13,8 +13,10 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic import Field
 
+from culturekit.core.declared import check_choices, kept
 from culturekit.core.defaults import CONFIDENCE, RESAMPLES
 from culturekit.core.errors import NothingScored
+from culturekit.core.inputs import Numbered, roles_of
 from culturekit.core.schemas import JUDGMENTS
 from culturekit.core.stage import Stage
 from culturekit.core.stage_command import Seed, Typed
@@ -40,10 +42,9 @@ from culturekit.metrics.statistics.correlations import FEWEST_CLUSTERS, Statisti
 from culturekit.metrics.statistics.intervals import Drawn, Interval
 from culturekit.metrics.statistics.pools import pool_divergence
 from culturekit.scores.compare import Found, correct_families
-from culturekit.scores.family import Confidence, Correction, Family, check_choices, described, family_stage, kept
+from culturekit.scores.family import Confidence, Correction, Family, described, family_stage
 from culturekit.scores.form_answers import read_answers
 from culturekit.scores.image_collections import own_generator
-from culturekit.scores.inputs import Numbered, roles_of
 from culturekit.scores.rating_pools import PoolRatings, PoolsBy, judge_rows, pooled_ratings
 from culturekit.scores.score_rows import Row, Scored, scored, statistic_row, value_rows, with_reason
 

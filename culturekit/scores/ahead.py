@@ -11,15 +11,16 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic import Field
 
+from culturekit.core.declared import check_choices, kept
 from culturekit.core.defaults import CONFIDENCE
-from culturekit.core.errors import NothingScored, UsageError
+from culturekit.core.errors import NothingScored, UsageError, argument_error
+from culturekit.core.inputs import Numbered, roles_of
 from culturekit.core.schemas import DESCRIPTOR_MATCHES, DESCRIPTORS, EXAGGERATIONS, IMAGES, JUDGMENTS, SCORES
 from culturekit.core.stage import Stage
 from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import Work
 from culturekit.metrics.ahead.descriptor_scores import Aggregate, Reduce, faithfulness
 from culturekit.metrics.ahead.matching import DEFAULT_TAU, calibrate_tau, check_tau
-from culturekit.metrics.arguments import argument_error
 from culturekit.metrics.statistics.intervals import Target
 from culturekit.scores.ahead_cells import (
     Cells,
@@ -30,9 +31,9 @@ from culturekit.scores.ahead_cells import (
     pictured,
     variety_of_prompts,
 )
-from culturekit.scores.family import Family, check_choices, described, family_stage, kept
+from culturekit.scores.family import Family, described, family_stage
 from culturekit.scores.image_levels import GroupsGiven, country_groups
-from culturekit.scores.inputs import AnyImages, NamedVectors, Numbered, asked, roles_of, vector_inputs
+from culturekit.scores.inputs import AnyImages, NamedVectors, asked, vector_inputs
 from culturekit.scores.ladder import ITEMS_SCHEMA, Climb, climbed
 from culturekit.scores.score_rows import Scored
 

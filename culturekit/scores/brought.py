@@ -6,13 +6,14 @@ from dataclasses import MISSING, replace
 from functools import wraps
 from typing import Any
 
+from culturekit.core.declared import dataclasses_of, declared, is_group
 from culturekit.core.plugins import Broken, Plugin, broken_by, hold, shown
 from culturekit.core.schemas import SCORES
 from culturekit.core.stage import Stage
 from culturekit.core.tables import read_table
 from culturekit.core.work import Outcome, Work
 from culturekit.scores.catalog import Metric
-from culturekit.scores.family import Family, dataclasses_of, declared, is_group
+from culturekit.scores.family import Family
 
 ROUNDING = 1e-9
 """By so much arithmetic may pass a bound."""

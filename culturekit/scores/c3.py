@@ -10,18 +10,19 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
+from culturekit.core.declared import check_options, kept
 from culturekit.core.defaults import CONFIDENCE
-from culturekit.core.errors import NothingScored, UsageError
+from culturekit.core.errors import NothingScored, UsageError, argument_error
+from culturekit.core.inputs import roles_of
 from culturekit.core.schemas import SELECTION
 from culturekit.core.stage import Stage
 from culturekit.core.stage_command import Typed
 from culturekit.core.tables import write_table
 from culturekit.core.work import Work
-from culturekit.metrics.arguments import argument_error
 from culturekit.metrics.captions import STRATEGIES, C3Alignment, alignment_c3, keep_best
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, interval
-from culturekit.scores.family import Family, check_options, described, family_stage, kept
-from culturekit.scores.inputs import LabelledVectors, VectorFolder, one_identity_of_all, roles_of
+from culturekit.scores.family import Family, described, family_stage
+from culturekit.scores.inputs import LabelledVectors, VectorFolder, one_identity_of_all
 from culturekit.scores.score_rows import Row, Scored, scored, statistic_row, value_rows
 
 SPACES = (("source", "target", "objects"), ("image", "image_target"))

@@ -10,13 +10,14 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
-from culturekit.core.errors import NothingScored, UsageError
+from culturekit.core.declared import check_choices, kept
+from culturekit.core.errors import NothingScored, UsageError, argument_error
+from culturekit.core.inputs import roles_of
 from culturekit.core.schemas import YES_BY_SCORE
 from culturekit.core.stage import Stage
 from culturekit.core.stage_command import Typed
 from culturekit.core.tables import write_table
 from culturekit.core.work import Work
-from culturekit.metrics.arguments import argument_error
 from culturekit.metrics.realism.clip_scores import (
     PRESENCE_THRESHOLDS,
     clip_score,
@@ -26,10 +27,10 @@ from culturekit.metrics.realism.clip_scores import (
     yes_by_score,
 )
 from culturekit.metrics.statistics.intervals import Target
-from culturekit.scores.family import Family, answers_in, check_choices, described, family_stage, kept
+from culturekit.scores.family import Family, answers_in, described, family_stage
 from culturekit.scores.form_answers import bucket_row, yes_or_no
 from culturekit.scores.image_levels import MeanOptions, Rows, cells_of, mean_rows, placed, target_of
-from culturekit.scores.inputs import LabelledVectors, VectorFolder, images_with_prompts, one_identity, roles_of
+from culturekit.scores.inputs import LabelledVectors, VectorFolder, images_with_prompts, one_identity
 from culturekit.scores.rating_pools import careful_answers, of_criterion
 from culturekit.scores.score_rows import Row, Scored, scored, statistic_row
 

@@ -10,32 +10,24 @@ import msgspec
 import polars as pl
 from pydantic import Field
 
+from culturekit.core.declared import check_choices, kept
 from culturekit.core.defaults import CONFIDENCE, PERMUTATIONS
 from culturekit.core.digests import canonical_json
-from culturekit.core.errors import NothingScored, UsageError
+from culturekit.core.errors import NothingScored, UsageError, argument_error
+from culturekit.core.inputs import Numbered, roles_of
 from culturekit.core.schemas import SCORES, VALUES
 from culturekit.core.stage import Stage
 from culturekit.core.stage_command import Seed
 from culturekit.core.tables import read_table
 from culturekit.core.work import Outcome, Work
 from culturekit.generation.comparability import Traits, differ_in
-from culturekit.metrics.arguments import argument_error, check_count
+from culturekit.metrics.arguments import check_count
 from culturekit.metrics.statistics import comparisons
 from culturekit.metrics.statistics.comparisons import Comparison, compare_over_countries, corrected
 from culturekit.metrics.statistics.intervals import Interval, Target
-from culturekit.scores.family import (
-    Confidence,
-    Correction,
-    Family,
-    check_choices,
-    described,
-    family_stage,
-    kept,
-    scored_in,
-    write_scored,
-)
+from culturekit.scores.family import Confidence, Correction, Family, described, family_stage, scored_in, write_scored
 from culturekit.scores.image_collections import COUNTS, PLACE, known_values, own_generator, parsed
-from culturekit.scores.inputs import AnyValues, Numbered, check_mapped_alike, roles_of
+from culturekit.scores.inputs import AnyValues, check_mapped_alike
 from culturekit.scores.provenance import noted, traits_in
 from culturekit.scores.score_rows import Row, Scored, check_ranges, scored, statistic_row, value_rows, with_reason
 

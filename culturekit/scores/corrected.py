@@ -15,11 +15,12 @@ from pydantic import BeforeValidator, Field
 
 from culturekit.builders.country_names import country_code
 from culturekit.core.counting import counted
+from culturekit.core.declared import check_choices
 from culturekit.core.defaults import BATCH_SIZE, CONFIDENCE
-from culturekit.core.errors import UsageError
+from culturekit.core.errors import UsageError, argument_error
 from culturekit.core.schemas import AUDITS, MATCHES
 from culturekit.core.stage_command import Seed, Typed
-from culturekit.metrics.arguments import argument_error, check_count, check_order
+from culturekit.metrics.arguments import check_count, check_order
 from culturekit.metrics.corrected.audit_gates import (
     FEW_RATED,
     SUPPOSED,
@@ -37,7 +38,6 @@ from culturekit.metrics.diversity.batch_diversity import Batches, Partial
 from culturekit.metrics.diversity.kernel_diversity import STANDARD_KERNELS, Weights, check_weights, kernel_name
 from culturekit.metrics.diversity.labels import Missing
 from culturekit.metrics.statistics.intervals import Interval, Target
-from culturekit.scores.family import check_choices
 from culturekit.scores.form_answers import Refusals
 from culturekit.scores.image_collections import (
     Answer,

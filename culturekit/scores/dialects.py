@@ -9,16 +9,18 @@ from typing import Annotated
 import polars as pl
 from pydantic import Field
 
+from culturekit.core.declared import check_options, kept
 from culturekit.core.defaults import CONFIDENCE, PERMUTATIONS
 from culturekit.core.errors import NothingScored, UsageError
+from culturekit.core.inputs import Numbered, roles_of
 from culturekit.core.schemas import IMAGES, QUALITY
 from culturekit.core.stage import Stage
 from culturekit.core.stage_command import Seed
 from culturekit.core.work import Work
 from culturekit.metrics.linguistic.human_tables import dialect_gap
-from culturekit.scores.family import Confidence, Family, Pair, answers_in, check_options, described, family_stage, kept
+from culturekit.scores.family import Confidence, Family, Pair, answers_in, described, family_stage
 from culturekit.scores.image_collections import Place, checked, mean_rows, own_generator, prompted_images
-from culturekit.scores.inputs import AnyImages, GroupedPrompts, Numbered, asked, roles_of
+from culturekit.scores.inputs import AnyImages, GroupedPrompts, asked
 from culturekit.scores.rating_pools import careful_answers, of_criterion
 from culturekit.scores.score_rows import Row, Scored, scored, statistic_row
 

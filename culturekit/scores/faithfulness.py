@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from culturekit.core.choices import ANSWERED
+from culturekit.core.declared import check_choices, kept
 from culturekit.core.digests import read_manifest
 from culturekit.core.errors import NothingScored, UsageError
+from culturekit.core.inputs import Numbered, roles_of
 from culturekit.core.schemas import ANSWER_COUNTS, JUDGMENTS, QUALITY, QUESTION_RATES, QUESTIONS
 from culturekit.core.stage import Stage
 from culturekit.core.stage_command import Typed
@@ -21,10 +23,10 @@ from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.metrics.questions import Denominator, dsg_score
 from culturekit.metrics.statistics.intervals import Target
-from culturekit.scores.family import Family, check_choices, described, family_stage, kept, scored_in, write_scored
+from culturekit.scores.family import Family, described, family_stage, scored_in, write_scored
 from culturekit.scores.image_collections import checked
 from culturekit.scores.image_levels import MeanOptions, Rows, mean_rows, placed, target_of
-from culturekit.scores.inputs import AnyImages, Numbered, images_with_prompts, roles_of
+from culturekit.scores.inputs import AnyImages, images_with_prompts
 from culturekit.scores.score_rows import Scored, scored
 
 # What judges answered about images: read, put into a matrix, and counted beside the scores.

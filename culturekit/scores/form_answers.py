@@ -11,12 +11,11 @@ import numpy as np
 import polars as pl
 
 from culturekit.core.digests import read_manifest
-from culturekit.core.errors import CultureKitError, NothingScored, UsageError
+from culturekit.core.errors import CultureKitError, NothingScored, UsageError, argument_error
 from culturekit.core.package_data import shipped, shipped_names
 from culturekit.core.schemas import ANNOTATIONS
 from culturekit.core.tables import read_table
 from culturekit.core.yaml_source import read_yaml
-from culturekit.metrics.arguments import argument_error
 from culturekit.metrics.realism.clip_scores import YesBucket
 from culturekit.scores.catalog import CATALOG
 from culturekit.scores.score_rows import Row

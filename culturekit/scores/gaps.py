@@ -8,17 +8,19 @@ from typing import Annotated, Any, Literal, TypeAlias
 import polars as pl
 from pydantic import Field
 
+from culturekit.core.declared import check_options, kept
 from culturekit.core.defaults import CONFIDENCE
 from culturekit.core.errors import NothingScored
+from culturekit.core.inputs import roles_of
 from culturekit.core.stage import Stage
 from culturekit.core.stage_command import Seed
 from culturekit.metrics.statistics.comparisons import Comparison, compare, group_gap
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, Target
 from culturekit.scores.compare import Found, correct_families
-from culturekit.scores.family import Confidence, Correction, Family, check_options, described, family_stage, kept
+from culturekit.scores.family import Confidence, Correction, Family, described, family_stage
 from culturekit.scores.image_collections import known_values, own_generator, parsed
 from culturekit.scores.image_levels import GroupsGiven, country_groups
-from culturekit.scores.inputs import AnyValues, roles_of
+from culturekit.scores.inputs import AnyValues
 from culturekit.scores.score_rows import Scored, scored
 
 GapTarget: TypeAlias = Literal["auto", "population", "these"]

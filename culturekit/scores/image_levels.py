@@ -11,13 +11,12 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.core.defaults import CONFIDENCE
-from culturekit.core.errors import ConfigError, Problem, UsageError
+from culturekit.core.errors import ConfigError, Problem, UsageError, argument_error
 from culturekit.core.schemas import IMAGES
 from culturekit.core.spreadsheet_cells import unguarded
 from culturekit.core.stage_command import Typed
 from culturekit.core.yaml_source import read_yaml
 from culturekit.kg.countries import UN_REGIONS, countries
-from culturekit.metrics.arguments import argument_error
 from culturekit.metrics.realism.manifolds import mean_interval, share_interval
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, Interval, Target
 from culturekit.scores.score_rows import Row, statistic_row, value_rows

@@ -5,10 +5,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, Protocol, TypeAlias, runtime_checkable
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -20,9 +20,9 @@ from culturekit.builders.space.space_files import read_prompts, read_space
 from culturekit.core.arrays import save_rows
 from culturekit.core.digests import Manifest, digest_file, read_manifest
 from culturekit.core.errors import IntegrityError, UsageError
+from culturekit.core.inputs import Files, Numbered
 from culturekit.core.schemas import CSPACE, IMAGES, MATCHES, PAIR_DISTANCES, PROMPTS, VALUES
-from culturekit.core.table import Table
-from culturekit.core.tables import read_table, read_together, write_table
+from culturekit.core.tables import read_table, write_table
 from culturekit.index.embedding.embedding_encoders import load_vectors
 from culturekit.index.encoder import Vectors
 from culturekit.metrics.inclusion.triplet_distances import Features
@@ -39,6 +39,14 @@ def tables_of_matches(paths: Sequence[Path]) -> list[pl.DataFrame]:
     tables = [read_table(path, MATCHES) for path in paths]
     check_countries(*tables, where=paths)
     return tables
+
+
+def read_matches(tables: "Files") -> pl.DataFrame:
+    """Read tables of matches as one: all mapped through one index, and countries in them written alike."""
+    whole = tables.together(MATCHES)
+    check_countries(whole, where=tables.places)
+    check_mapped_alike(tables.places)
+    return whole
 
 
 def check_countries(*matches: pl.DataFrame, where: Sequence[Path]) -> None:
@@ -125,16 +133,6 @@ def maps_behind(table: Path) -> Iterator[Manifest]:
 
 
 # Files taken wherever a table of ours is, such as the public CUBE layout; values by the role of each file.
-
-
-def roles(role: str, paths: Sequence[Path]) -> dict[str, Path]:
-    """Name the files of one kind, in the order given: `values-0`, `values-1`."""
-    return {f"{role}-{number}": path for number, path in enumerate(paths)}
-
-
-def numbered(role: str, paths: Sequence[Path]) -> dict[str, Path]:
-    """Name the files of one kind; a single one has no number."""
-    return {role: paths[0]} if len(paths) == 1 else roles(role, paths)
 
 
 logger = logging.getLogger(__name__)
@@ -298,53 +296,6 @@ def images_with_prompts(images: Path, prompts: Path | None, scratch: Path) -> pl
     return joined.drop("^asked_.*$")
 
 
-@runtime_checkable
-class Input(Protocol):
-    """Something that a stage reads; it names the files whose content decides the result."""
-
-    def files(self, role: str) -> dict[str, Path]:
-        """Name every file by its role, given the role of the whole."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Files:
-    """Files or folders of one kind: in the order given, or each by a role of its own."""
-
-    paths: Sequence[Path] | Mapping[str, Path] = ()
-
-    @property
-    def places(self) -> list[Path]:
-        """The paths without their roles."""
-        return list(self.paths.values() if isinstance(self.paths, Mapping) else self.paths)
-
-    def files(self, role: str) -> dict[str, Path]:
-        """Name the files; a single one has no number."""
-        return dict(self.paths) if isinstance(self.paths, Mapping) else numbered(role, self.paths)
-
-    def together(self, table: Table) -> pl.DataFrame:
-        """Read tables of one kind as one: `read_together`; matches are of one index, and countries in them alike."""
-        whole = read_together(self.places, table)
-        if table is MATCHES:
-            check_countries(whole, where=self.places)
-            check_mapped_alike(self.places)
-        return whole
-
-    def __bool__(self) -> bool:
-        """Tell whether there is any."""
-        return bool(self.paths)
-
-
-class Numbered(Files):
-    """Files of one kind of which even a single one has a number."""
-
-    __slots__ = ()
-
-    def files(self, role: str) -> dict[str, Path]:
-        """Name the files."""
-        return dict(self.paths) if isinstance(self.paths, Mapping) else roles(role, self.paths)
-
-
 class ImageTables(Files):
     """Tables of images."""
 
@@ -486,24 +437,6 @@ AnyValues: TypeAlias = Annotated[
     ValueTables, Field(description="Table of values beside scores; repeat it for more than one.")
 ]
 GroupedPrompts: TypeAlias = Annotated[Path, Field(description="Table of their prompts, with the group of each.")]
-
-
-def roles_of(given: object) -> dict[str, Path]:
-    """Name every file that a stage reads: the fields of a dataclass of handles, paths, and paths that are not given."""
-    found: dict[str, Path] = {}
-    for each in fields(given):  # type: ignore[arg-type]
-        value = getattr(given, each.name)
-        for one in value if isinstance(value, tuple) else (value,):
-            if isinstance(one, Input):
-                files = one.files(each.name)
-                if any(found.get(role, path) != path for role, path in files.items()):
-                    raise UsageError(
-                        f"two inputs would be known as one: {each.name}", hint="Give each a name of its own."
-                    )
-                found |= files
-        if isinstance(value, Path):
-            found[each.name] = value
-    return found
 
 
 def asked(prompts: Path, scratch: Path) -> pl.DataFrame:

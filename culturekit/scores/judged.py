@@ -9,16 +9,17 @@ from typing import Annotated, Literal, TypeAlias
 import polars as pl
 from pydantic import Field
 
+from culturekit.core.declared import check_options, kept
 from culturekit.core.defaults import CONFIDENCE
-from culturekit.core.errors import NothingScored, UsageError
+from culturekit.core.errors import NothingScored, UsageError, argument_error
+from culturekit.core.inputs import Files, roles_of
 from culturekit.core.stage import Stage
 from culturekit.core.stage_command import Typed
 from culturekit.core.work import Work
-from culturekit.metrics.arguments import argument_error
 from culturekit.metrics.corrected.audit_gates import Design
 from culturekit.metrics.corrected.judged_means import MOST_GRADES, judged_mean, marked_items, marks_of_answers
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, Interval
-from culturekit.scores.family import Confidence, Family, check_options, described, family_stage, kept
+from culturekit.scores.family import Confidence, Family, described, family_stage
 from culturekit.scores.form_answers import (
     Ends,
     Refusals,
@@ -29,7 +30,7 @@ from culturekit.scores.form_answers import (
     read_answers,
 )
 from culturekit.scores.image_collections import known_values, parsed
-from culturekit.scores.inputs import AnyValues, Files, roles_of
+from culturekit.scores.inputs import AnyValues
 from culturekit.scores.qvs import samples_of
 from culturekit.scores.rating_pools import PoolsBy, careful_answers, pool_of
 from culturekit.scores.score_rows import Row, Scored, scored, statistic_row

@@ -10,13 +10,15 @@ from typing import Annotated, Literal
 import polars as pl
 from pydantic import Field
 
+from culturekit.core.declared import check_choices, kept
 from culturekit.core.defaults import CONFIDENCE, RESAMPLES
-from culturekit.core.errors import NothingScored, UsageError
+from culturekit.core.errors import NothingScored, UsageError, argument_error
+from culturekit.core.inputs import Numbered, roles_of
 from culturekit.core.schemas import PROMPTS, QUALITY, VALUES
 from culturekit.core.stage import Stage
 from culturekit.core.stage_command import Seed, Typed
 from culturekit.core.tables import read_table
-from culturekit.metrics.arguments import argument_error, check_count
+from culturekit.metrics.arguments import check_count
 from culturekit.metrics.statistics.correlations import (
     CORRELATIONS,
     FEWEST_CLUSTERS,
@@ -24,11 +26,11 @@ from culturekit.metrics.statistics.correlations import (
     as_correlation,
     correlate,
 )
-from culturekit.scores.family import Confidence, Family, check_choices, described, family_stage, kept
+from culturekit.scores.family import Confidence, Family, described, family_stage
 from culturekit.scores.form_answers import read_answers
 from culturekit.scores.image_collections import Series, items_of, known_values, metric_series, own_generator
 from culturekit.scores.image_levels import GroupsGiven, country_groups
-from culturekit.scores.inputs import Numbered, ValueTables, roles_of, tables_of_matches
+from culturekit.scores.inputs import ValueTables, tables_of_matches
 from culturekit.scores.rating_pools import PoolsBy, automatic_values, pooled_ratings
 from culturekit.scores.score_rows import Row, Scored, scored, statistic_row, with_reason
 

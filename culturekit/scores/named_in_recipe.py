@@ -7,10 +7,11 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from culturekit.core.declared import Declared, dataclasses_of, declared, is_group, options_in
 from culturekit.core.errors import UsageError
+from culturekit.core.inputs import Files
 from culturekit.core.stage import Stage
-from culturekit.scores.family import Declared, Family, dataclasses_of, declared, is_group, options_in
-from culturekit.scores.inputs import Files
+from culturekit.scores.family import Family
 from culturekit.scores.listing import family_named
 
 TABLES_OF_A_RUN = ("images", "matches", "prompts", "quality", "values")

@@ -10,17 +10,19 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic import Field
 
+from culturekit.core.declared import kept
 from culturekit.core.defaults import CONFIDENCE
 from culturekit.core.errors import NothingScored, UsageError
+from culturekit.core.inputs import roles_of
 from culturekit.core.schemas import IMAGES
 from culturekit.core.stage import Stage
 from culturekit.core.work import Work
 from culturekit.metrics.linguistic.neutral_groups import NeutralSpread, neutral_similarity, neutral_spread
 from culturekit.metrics.statistics.comparisons import mean_interval
 from culturekit.metrics.statistics.intervals import Interval, simple_mean
-from culturekit.scores.family import Confidence, Family, Pair, described, family_stage, kept
+from culturekit.scores.family import Confidence, Family, Pair, described, family_stage
 from culturekit.scores.image_collections import Place, plain_row, prompted_images
-from culturekit.scores.inputs import AnyImages, GroupedPrompts, NamedVectors, asked, roles_of
+from culturekit.scores.inputs import AnyImages, GroupedPrompts, NamedVectors, asked
 from culturekit.scores.score_rows import Row, Scored, scored, statistic_row, value_rows
 
 Vectors = NDArray[np.floating]

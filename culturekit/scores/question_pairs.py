@@ -10,17 +10,18 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic import Field
 
+from culturekit.core.declared import kept
 from culturekit.core.defaults import CONFIDENCE
-from culturekit.core.errors import NothingScored, UsageError
+from culturekit.core.errors import NothingScored, UsageError, argument_error
+from culturekit.core.inputs import roles_of
 from culturekit.core.schemas import IMAGES
 from culturekit.core.stage import Stage
 from culturekit.core.stage_command import Typed
 from culturekit.core.work import Work
-from culturekit.metrics.arguments import argument_error
 from culturekit.metrics.linguistic.neutral_groups import LOGIT_SCALE, question_pair
-from culturekit.scores.family import Confidence, Family, described, family_stage, kept
+from culturekit.scores.family import Confidence, Family, described, family_stage
 from culturekit.scores.image_collections import Place, mean_rows, parts_by_group, plain_row, prompted_images
-from culturekit.scores.inputs import AnyImages, GroupedPrompts, NamedVectors, asked, one_identity, roles_of
+from culturekit.scores.inputs import AnyImages, GroupedPrompts, NamedVectors, asked, one_identity
 from culturekit.scores.neutral import with_vectors
 from culturekit.scores.score_rows import Scored, scored
 

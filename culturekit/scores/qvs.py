@@ -11,7 +11,9 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic import Field
 
+from culturekit.core.declared import kept
 from culturekit.core.errors import UsageError
+from culturekit.core.inputs import Files, roles_of
 from culturekit.core.schemas import AUDIT_SAMPLE, AUDITS, IMAGES, MATCHES, PROMPTS, QUALITY
 from culturekit.core.stage import Stage
 from culturekit.core.stage_command import Typed
@@ -28,7 +30,7 @@ from culturekit.scores.corrected import (
     kernel_params,
     score_corrected,
 )
-from culturekit.scores.family import Family, described, kept, scored_in, write_scored
+from culturekit.scores.family import Family, described, scored_in, write_scored
 from culturekit.scores.image_collections import (
     Answer,
     ImageCollection,
@@ -40,7 +42,7 @@ from culturekit.scores.image_collections import (
     over_repeats,
     quality_by_scorer,
 )
-from culturekit.scores.inputs import Files, prompts_table, roles_of, tables_of_matches
+from culturekit.scores.inputs import prompts_table, tables_of_matches
 from culturekit.scores.provenance import noted, traits_by_model
 from culturekit.scores.score_rows import Scored, scored
 

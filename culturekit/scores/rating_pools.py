@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from culturekit.core.digests import canonical_json
-from culturekit.core.errors import NothingScored
+from culturekit.core.errors import NothingScored, check_choice
 from culturekit.core.schemas import ANNOTATIONS, JUDGMENTS, MATCHES, PROMPTS, QUALITY, VALUES
-from culturekit.metrics.arguments import check_choice
 from culturekit.metrics.statistics.pools import JudgeCalibration, calibrate_judge
 from culturekit.scores.image_collections import checked, own_generator
 from culturekit.scores.score_rows import Row, statistic_row, with_reason

@@ -9,18 +9,19 @@ from typing import Annotated
 import polars as pl
 from pydantic import Field
 
+from culturekit.core.declared import kept
 from culturekit.core.defaults import CONFIDENCE
-from culturekit.core.errors import NothingScored, UsageError
+from culturekit.core.errors import NothingScored, UsageError, check_choice
+from culturekit.core.inputs import Numbered, roles_of
 from culturekit.core.schemas import IMAGES
 from culturekit.core.stage import Stage
 from culturekit.core.stage_command import Typed
 from culturekit.core.work import Work
-from culturekit.metrics.arguments import check_choice
 from culturekit.metrics.linguistic.human_tables import item_scores, likert_table
-from culturekit.scores.family import Confidence, Family, described, family_stage, kept
+from culturekit.scores.family import Confidence, Family, described, family_stage
 from culturekit.scores.form_answers import Ends, check_ends, check_on_scale, read_answers
 from culturekit.scores.image_collections import Place, mean_rows, plain_row, prompted_images
-from culturekit.scores.inputs import Numbered, asked, roles_of
+from culturekit.scores.inputs import asked
 from culturekit.scores.rating_pools import careful_answers
 from culturekit.scores.score_rows import Row, Scored, scored
 

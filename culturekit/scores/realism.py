@@ -12,7 +12,9 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic import Field
 
+from culturekit.core.declared import kept
 from culturekit.core.errors import NothingScored, UsageError
+from culturekit.core.inputs import roles_of
 from culturekit.core.stage import Stage
 from culturekit.core.stage_command import Seed, Typed
 from culturekit.core.work import Work
@@ -35,7 +37,7 @@ from culturekit.metrics.realism.manifolds import (
 )
 from culturekit.metrics.realism.set_distances import frechet_distance, kernel_distance_interval, split_scores
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, Interval, Target
-from culturekit.scores.family import Family, described, family_stage, kept
+from culturekit.scores.family import Family, described, family_stage
 from culturekit.scores.image_collections import Equal, balanced_references, equal_images, own_generator
 from culturekit.scores.image_levels import LEVELS, MeanOptions, Rows, cells_of, placed, prompts_of, target_of
 from culturekit.scores.inputs import (
@@ -46,7 +48,6 @@ from culturekit.scores.inputs import (
     VectorFolders,
     images_with_prompts,
     one_identity_of_all,
-    roles_of,
 )
 from culturekit.scores.score_rows import Row, Scored, scored, statistic_row, value_rows, with_reason
 

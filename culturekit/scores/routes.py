@@ -8,7 +8,9 @@ from typing import Annotated
 import polars as pl
 from pydantic import Field
 
+from culturekit.core.declared import kept
 from culturekit.core.errors import NothingScored
+from culturekit.core.inputs import Files, roles_of
 from culturekit.core.schemas import DISAGREEMENTS, JUDGMENTS, MATCHES, QUALITY, SCORES, VALUES
 from culturekit.core.stage import Stage
 from culturekit.core.stage_command import Typed
@@ -19,9 +21,9 @@ from culturekit.metrics.diversity.labels import LEVELS
 from culturekit.metrics.statistics.chance_corrected import equal_share, kappa_interval
 from culturekit.metrics.statistics.intervals import Interval
 from culturekit.scores.corrected import Kernels, QvsOptions, Within, weights_of
-from culturekit.scores.family import Family, described, kept, scored_in, write_scored
+from culturekit.scores.family import Family, described, scored_in, write_scored
 from culturekit.scores.image_collections import params_without
-from culturekit.scores.inputs import Files, check_apart, check_countries, roles_of
+from culturekit.scores.inputs import check_apart, check_countries, read_matches
 from culturekit.scores.qvs import over_all_prompts, score_qvs, without_quality
 from culturekit.scores.route_labels import Route, common_images, counted, read_route, side_by_side
 from culturekit.scores.score_rows import Row, Scored, scored, statistic_row, with_reason
@@ -73,7 +75,7 @@ def routes(given: RouteReads, options: RouteOptions, *, name: str = "routes") ->
 
         def score() -> Scored:
             nonlocal parted
-            a, b = given.a.together(MATCHES), given.b.together(MATCHES)
+            a, b = read_matches(given.a), read_matches(given.b)
             check_countries(a, b, where=[*given.a.places, *given.b.places])
             found = score_routes(
                 a,

@@ -12,9 +12,11 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
+from culturekit.core.declared import check_options, kept
 from culturekit.core.defaults import BATCH_SIZE, CONFIDENCE
 from culturekit.core.digests import digest_file
 from culturekit.core.errors import UsageError
+from culturekit.core.inputs import roles_of
 from culturekit.core.registry import parse_spec
 from culturekit.core.stage import Stage
 from culturekit.core.table import check_slots
@@ -23,9 +25,9 @@ from culturekit.index.spread.picture_spread import PAIR_MEASURES, measure_spread
 from culturekit.metrics.diversity.kernel_diversity import mean_cosine
 from culturekit.metrics.realism.features import licence_of
 from culturekit.metrics.statistics.intervals import Target
-from culturekit.scores.family import Family, check_options, described, family_stage, kept
+from culturekit.scores.family import Family, described, family_stage
 from culturekit.scores.image_levels import MeanOptions, placed
-from culturekit.scores.inputs import ImageTables, LabelledVectors, PairFolders, VectorFolders, roles_of
+from culturekit.scores.inputs import ImageTables, LabelledVectors, PairFolders, VectorFolders
 from culturekit.scores.provenance import behind, check_ready
 from culturekit.scores.score_rows import (
     Row,

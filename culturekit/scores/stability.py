@@ -13,6 +13,7 @@ from pydantic import Field
 from scipy import stats
 
 from culturekit.core.errors import UsageError
+from culturekit.core.inputs import Files, roles_of
 from culturekit.core.schemas import SCORES
 from culturekit.core.stage import Stage
 from culturekit.core.stage_command import Typed
@@ -20,7 +21,7 @@ from culturekit.core.tables import read_table
 from culturekit.metrics.statistics.intervals import Interval
 from culturekit.scores.family import Family, described, family_stage
 from culturekit.scores.image_collections import COUNTS, PLACE, checked, params_without, parsed
-from culturekit.scores.inputs import Files, check_apart, roles_of
+from culturekit.scores.inputs import check_apart
 from culturekit.scores.score_rows import Row, Scored, check_ranges, scored, statistic_row
 
 ALL_MODELS = "all"

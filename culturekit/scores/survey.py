@@ -8,16 +8,17 @@ from typing import Annotated
 import polars as pl
 from pydantic import Field
 
+from culturekit.core.declared import kept
 from culturekit.core.defaults import CONFIDENCE
+from culturekit.core.inputs import roles_of
 from culturekit.core.schemas import SURVEY_CODES
 from culturekit.core.stage import Stage
 from culturekit.core.tables import read_table
 from culturekit.core.work import Work
 from culturekit.metrics.inclusion.region_rates import CODERS, LEAST_KAPPA, survey_themes
 from culturekit.metrics.statistics.intervals import Interval, proportion_interval
-from culturekit.scores.family import Confidence, Family, described, family_stage, kept
+from culturekit.scores.family import Confidence, Family, described, family_stage
 from culturekit.scores.image_collections import Place, checked
-from culturekit.scores.inputs import roles_of
 from culturekit.scores.score_rows import Row, Scored, scored, statistic_row, value_rows
 
 RESPONDENTS = "people"

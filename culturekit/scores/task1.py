@@ -12,8 +12,10 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
+from culturekit.core.declared import kept
 from culturekit.core.defaults import CONFIDENCE
 from culturekit.core.errors import NothingScored, UsageError
+from culturekit.core.inputs import roles_of
 from culturekit.core.schemas import TASK1
 from culturekit.core.stage import Stage
 from culturekit.core.stage_command import Typed
@@ -29,9 +31,9 @@ from culturekit.metrics.inclusion.triplet_distances import (
     check_triplets,
 )
 from culturekit.metrics.statistics.intervals import clustered_share, proportion_interval
-from culturekit.scores.family import Confidence, Family, described, family_stage, kept
+from culturekit.scores.family import Confidence, Family, described, family_stage
 from culturekit.scores.image_collections import checked
-from culturekit.scores.inputs import Extractor, check_extractors, extractor, roles_of, told_apart
+from culturekit.scores.inputs import Extractor, check_extractors, extractor, told_apart
 from culturekit.scores.score_rows import Row, Scored, scored, statistic_row, value_rows, with_reason
 
 UNRELIABLE = "annotations of unreliable annotators"

@@ -9,8 +9,10 @@ from typing import Annotated
 import polars as pl
 from pydantic import Field
 
+from culturekit.core.declared import kept
 from culturekit.core.defaults import CONFIDENCE
 from culturekit.core.errors import UsageError
+from culturekit.core.inputs import roles_of
 from culturekit.core.schemas import TASK2
 from culturekit.core.stage import Stage
 from culturekit.core.stage_command import Typed
@@ -19,9 +21,9 @@ from culturekit.core.work import Work
 from culturekit.metrics.inclusion.region_rates import item_agreement, kappa_of, representation_answers, task2_answers
 from culturekit.metrics.inclusion.task2_files import LEAST_ACCURACY, read_task2_file
 from culturekit.metrics.statistics.intervals import Interval
-from culturekit.scores.family import Confidence, Family, described, family_stage, kept
+from culturekit.scores.family import Confidence, Family, described, family_stage
 from culturekit.scores.image_collections import checked
-from culturekit.scores.inputs import name_and_value, roles_of
+from culturekit.scores.inputs import name_and_value
 from culturekit.scores.score_rows import Row, Scored, scored, statistic_row
 from culturekit.scores.task1 import Least, agreement_rows, reliable_answers, share_rows
 

@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 from PIL import Image
 from pydantic import Field
 
+from culturekit.core.declared import kept
 from culturekit.core.defaults import CONFIDENCE, TONES_PER_SHARD
 from culturekit.core.errors import NothingScored, UsageError
+from culturekit.core.inputs import Files, roles_of
 from culturekit.core.schemas import IMAGES
 from culturekit.core.stage import Stage
 from culturekit.core.tables import read_table
@@ -31,9 +33,9 @@ from culturekit.metrics.linguistic.tone_histograms import (
     tone_spread_interval,
 )
 from culturekit.metrics.statistics.intervals import clustered_share
-from culturekit.scores.family import Confidence, Family, answers_in, described, family_stage, kept
+from culturekit.scores.family import Confidence, Family, answers_in, described, family_stage
 from culturekit.scores.image_collections import Place, mean_rows, parts_by_group, prompted_images
-from culturekit.scores.inputs import AnyImages, Files, asked, roles_of
+from culturekit.scores.inputs import AnyImages, asked
 from culturekit.scores.qvs import samples_of
 from culturekit.scores.rating_pools import careful_answers, of_criterion
 from culturekit.scores.score_rows import Row, Scored, scored, statistic_row, with_reason

@@ -10,17 +10,19 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
+from culturekit.core.declared import kept
 from culturekit.core.errors import NothingScored
-from culturekit.core.schemas import MATCHES, PROMPTS
+from culturekit.core.inputs import Files, roles_of
+from culturekit.core.schemas import PROMPTS
 from culturekit.core.stage import Stage
 from culturekit.core.tables import read_table
 from culturekit.core.work import Work
 from culturekit.metrics.diversity.kernel_diversity import Weights, kernel_name
 from culturekit.metrics.statistics.intervals import Mean, Target, by_prompt, mean_of_these
 from culturekit.scores.corrected import QvsOptions, Within, collection_answers
-from culturekit.scores.family import Family, described, family_stage, kept
+from culturekit.scores.family import Family, described, family_stage
 from culturekit.scores.image_collections import Answer, answer_rows, image_collections, images_of_no_country
-from culturekit.scores.inputs import Files, prompts_table, roles_of
+from culturekit.scores.inputs import prompts_table, read_matches
 from culturekit.scores.qvs import ARTIFACT
 from culturekit.scores.score_rows import Row, Scored, equal_means, no_interval, scored, statistic_row
 
@@ -56,7 +58,7 @@ def within(given: WithinReads, options: WithinOptions, *, name: str = "scores") 
 
     def score(work: Work) -> Scored:
         prompts = read_table(prompts_table(given.prompts, work.scratch), PROMPTS)
-        return score_within(given.matches.together(MATCHES), prompts, options=options)
+        return score_within(read_matches(given.matches), prompts, options=options)
 
     return family_stage(
         "within", roles_of(given), kept(options, but=("kernels", "target", "within")), score, version=2, name=name

@@ -28,8 +28,10 @@ from culturekit.config.kinds import wired
 from culturekit.config.load import load_any_recipe
 from culturekit.config.recipe import EVALUATING
 from culturekit.core.atomic import remove_strays
+from culturekit.core.declared import dataclasses_of, declared
 from culturekit.core.digests import JOURNAL, MANIFEST, InputRecord, Manifest, canonical_json, read_manifest
 from culturekit.core.errors import CultureKitError, MissingDependency, UsageError
+from culturekit.core.inputs import Files
 from culturekit.core.offline import SendingRefused, offline
 from culturekit.core.recipe_plugins import carrying, typed_plugins
 from culturekit.core.registry import Registry, Spec, parse_spec
@@ -47,8 +49,7 @@ from culturekit.kg.concepts import Concept, load_concept
 from culturekit.llm.journal import go_on_as, last_run
 from culturekit.people.stages import import_stage
 from culturekit.recipes.run_recipe import report_of
-from culturekit.scores.family import dataclasses_of, declared
-from culturekit.scores.inputs import Files, NamedVectors, PairFolders, VectorFolder, VectorFolders
+from culturekit.scores.inputs import NamedVectors, PairFolders, VectorFolder, VectorFolders
 from culturekit.scores.listing import FAMILIES, family_named, outside_names
 from culturekit.scores.named_in_recipe import options_made
 from culturekit.verify.chain import (

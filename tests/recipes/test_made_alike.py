@@ -3,10 +3,11 @@ from pathlib import Path
 
 import polars as pl
 
+from culturekit.core.inputs import Numbered
 from culturekit.core.schemas import IMAGES, VALUES
 from culturekit.core.tables import write_table
 from culturekit.scores.compare import CompareReads, ComparisonOptions, compare
-from culturekit.scores.inputs import Numbered, ValueTables
+from culturekit.scores.inputs import ValueTables
 from culturekit.scores.provenance import traits_by_model
 from tests.conftest import stage_here
 

@@ -5,12 +5,13 @@ from pathlib import Path
 
 import polars as pl
 
+from culturekit.core.inputs import Files
 from culturekit.core.run import run_stage
 from culturekit.core.schemas import MATCHES
 from culturekit.core.tables import write_table
 from culturekit.scores.compare import CompareReads, ComparisonOptions, compare
 from culturekit.scores.corrected import QvsOptions
-from culturekit.scores.inputs import Files, ValueTables
+from culturekit.scores.inputs import ValueTables
 from culturekit.scores.qvs import QvsReads, qvs
 from culturekit.verify.verify_run import verify_run
 from tests.conftest import HeardProgress, HereEngine

@@ -7,9 +7,9 @@ import polars as pl
 import pytest
 
 from culturekit.core import schemas
+from culturekit.core.inputs import Files
 from culturekit.report.realism import Cell, VarietyColumn, disagreements, ranks, significant, within_in, words
 from culturekit.report.run_folders import RunFolders
-from culturekit.scores.inputs import Files
 from culturekit.scores.within import WithinOptions, WithinReads, within
 from tests.conftest import stage_here
 from tests.scores.test_within import PROMPTS, matches

@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 
 from culturekit.core.errors import NothingScored, UsageError
+from culturekit.core.inputs import Numbered
 from culturekit.core.schemas import DESCRIPTOR_MATCHES, EXAGGERATIONS, SCORES, VALUES
 from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import Work
@@ -30,7 +31,6 @@ from culturekit.metrics import (
 )
 from culturekit.metrics.ahead.matching import DEFAULT_TAU
 from culturekit.scores.ahead import AheadOptions, AheadReads, AheadScores, PhraseVectors, ahead, how_scored, score_ahead
-from culturekit.scores.inputs import Numbered
 from tests.scores.ahead_world import DIMENSIONS, World, image_row, judgment_row, world
 
 OPTIONS = AheadOptions(real="real", groups={"FR": "GN", "IN": "GS", "NG": "GS"}, scheme="cultivate")

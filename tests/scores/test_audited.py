@@ -10,11 +10,11 @@ import pytest
 from statsmodels.stats.proportion import proportion_confint
 
 from culturekit.core.errors import NothingScored
+from culturekit.core.inputs import Files
 from culturekit.core.schemas import AUDITS, MATCHES
 from culturekit.core.tables import write_table
 from culturekit.metrics import audit_sample
 from culturekit.scores.audited import AuditedOptions, AuditedReads, audited, score_audited
-from culturekit.scores.inputs import Files
 from culturekit.verify.verify_run import verify_run
 from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, mapped_with_error, matches_of
 from tests.verify.forging import change_table, reseal

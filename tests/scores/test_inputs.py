@@ -6,9 +6,10 @@ import polars as pl
 import pytest
 
 from culturekit.core.errors import IntegrityError, UsageError
+from culturekit.core.inputs import Files
 from culturekit.core.schemas import MATCHES
 from culturekit.core.tables import write_table
-from culturekit.scores.inputs import Files, asked, tables_of_matches
+from culturekit.scores.inputs import asked, tables_of_matches
 from culturekit.scores.routes import RouteOptions, RouteReads, routes
 from culturekit.scores.stability import named_tables
 

@@ -12,10 +12,11 @@ import polars as pl
 import pytest
 
 from culturekit.core.errors import NothingScored, UsageError
+from culturekit.core.inputs import Files
 from culturekit.core.schemas import ANNOTATIONS, AUDIT_SAMPLE, VALUES
 from culturekit.core.tables import write_table
 from culturekit.metrics.corrected.judged_means import marked_items
-from culturekit.scores.inputs import Files, ValueTables
+from culturekit.scores.inputs import ValueTables
 from culturekit.scores.judged import JudgedOptions, JudgedReads, judged, score_judged
 from culturekit.verify.verify_run import verify_run
 from tests.scores.value_tables import as_values

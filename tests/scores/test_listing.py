@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from culturekit.core.declared import dataclasses_of, declared, options_in
 from culturekit.metrics import CATALOG
-from culturekit.scores.family import Family, dataclasses_of, declared, options_in
+from culturekit.scores.family import Family
 from culturekit.scores.listing import FAMILIES, all_metrics, family_named
 from culturekit.scores.named_in_recipe import bound_stage
 

@@ -9,12 +9,12 @@ import polars as pl
 import pytest
 
 from culturekit.core.errors import UsageError
+from culturekit.core.inputs import Numbered
 from culturekit.core.schemas import SCORES
 from culturekit.core.tables import write_table
 from culturekit.metrics import audit_sample, vendi_corrected
 from culturekit.metrics.statistics.intervals import Interval
 from culturekit.scores.compare import RankOptions, RankReads, difference_of, ranks, score_ranks
-from culturekit.scores.inputs import Numbered
 from culturekit.verify.verify_run import verify_run
 from tests.command_line import culturekit
 from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, mapped_with_error, matches_of

@@ -8,10 +8,10 @@ import polars as pl
 import pytest
 
 from culturekit.core.errors import UsageError
+from culturekit.core.inputs import Files, Numbered
 from culturekit.core.schemas import SCORES, VALUES
 from culturekit.metrics import CATALOG, tone_histogram, tone_spread
 from culturekit.metrics.linguistic.tone_histograms import corrected_tones
-from culturekit.scores.inputs import Files, Numbered
 from culturekit.scores.score_rows import Scored
 from culturekit.scores.tones import ToneOptions, ToneReads, score_tones, sees
 from tests.scores.linguistic_world import annotations, images, prompts

@@ -9,11 +9,11 @@ from typer.testing import CliRunner
 from culturekit.cli.app import app
 from culturekit.cli.trace_command import trail_lines
 from culturekit.core.errors import IntegrityError, UsageError
+from culturekit.core.inputs import Files
 from culturekit.core.schemas import MATCHES
 from culturekit.core.tables import read_table, save_parquet
 from culturekit.report.report_stage import folders_of
 from culturekit.scores.corrected import QvsOptions
-from culturekit.scores.inputs import Files
 from culturekit.scores.qvs import QvsReads, qvs
 from culturekit.trail import evidence
 from culturekit.trail.evidence import upstream

@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from culturekit.core.inputs import Files
 from culturekit.core.schemas import ANNOTATIONS
 from culturekit.core.stage import Stage
 from culturekit.core.tables import write_table
@@ -13,7 +14,7 @@ from culturekit.scores.agreement import AgreementOptions, AgreementReads, agreem
 from culturekit.scores.compare import CompareReads, ComparisonOptions, compare
 from culturekit.scores.distribution import DistributionReads, distribution
 from culturekit.scores.family import Correction
-from culturekit.scores.inputs import Files, ValueTables
+from culturekit.scores.inputs import ValueTables
 from culturekit.scores.stability import StabilityReads, stability
 from culturekit.verify.verify_run import Verification, verify_run
 from tests.conftest import stage_here

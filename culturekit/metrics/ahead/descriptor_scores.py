@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from culturekit.core.errors import argument_error, check_choice
 from culturekit.metrics.ahead.matching import (
     Compared,
     Similarities,
@@ -16,7 +17,6 @@ from culturekit.metrics.ahead.matching import (
     extracted_by,
     reference_counts,
 )
-from culturekit.metrics.arguments import argument_error, check_choice
 
 # EXAG, how much more stereotypical an image is than real ones, and FAITH, the composite of three scores.
 

@@ -8,8 +8,7 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from culturekit.core.errors import UsageError
-from culturekit.metrics.arguments import argument_error
+from culturekit.core.errors import UsageError, argument_error
 
 # The dimensions of descriptors, and from which similarity on two descriptors count as the same.
 

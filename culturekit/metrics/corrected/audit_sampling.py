@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from culturekit.core.array_types import Array
 from culturekit.core.defaults import BATCH_SIZE, CONFIDENCE
-from culturekit.core.errors import UsageError
+from culturekit.core.errors import UsageError, argument_error, check_choice
 from culturekit.core.schemas import AUDIT_SAMPLE, AUDITS
-from culturekit.metrics.arguments import argument_error, check_choice
 from culturekit.metrics.corrected.audit_gates import FEWEST_AUDITED
 from culturekit.metrics.corrected.audited_counts import (
     NONE,

@@ -8,8 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from culturekit.core.errors import UsageError
-from culturekit.metrics.arguments import argument_error
+from culturekit.core.errors import UsageError, argument_error
 from culturekit.metrics.corrected.audit_gates import NOTHING, Design, audited_answers, lone_continent
 from culturekit.metrics.corrected.imputed_prompts import Findings
 from culturekit.metrics.diversity.kernel_diversity import Weights

@@ -10,15 +10,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from culturekit.core.defaults import BATCH_SIZE, CONFIDENCE
-from culturekit.core.errors import UsageError
-from culturekit.metrics.arguments import (
-    argument_error,
-    check_choice,
-    check_confidence,
-    check_count,
-    check_order,
-    polars_frame,
-)
+from culturekit.core.errors import UsageError, argument_error, check_choice
+from culturekit.metrics.arguments import check_confidence, check_count, check_order, polars_frame
 from culturekit.metrics.corrected.audit_gates import MOST_UNPLACED, WIDER, Design, TakenAnswers, audited_answers
 from culturekit.metrics.corrected.audited_counts import (
     NONE,

@@ -13,8 +13,8 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from culturekit.core.defaults import CONFIDENCE
-from culturekit.core.errors import UsageError
-from culturekit.metrics.arguments import argument_error, check_confidence, finite_vector
+from culturekit.core.errors import UsageError, argument_error
+from culturekit.metrics.arguments import check_confidence, finite_vector
 from culturekit.metrics.corrected.audit_gates import (
     DESIGN_UNKNOWN,
     FARTHEST,

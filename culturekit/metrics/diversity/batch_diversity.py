@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from culturekit.core.defaults import BATCH_SIZE, CONFIDENCE
-from culturekit.metrics.arguments import argument_error, check_choice, check_count, check_order
+from culturekit.core.errors import argument_error, check_choice
+from culturekit.metrics.arguments import check_count, check_order
 from culturekit.metrics.diversity.kernel_diversity import (
     Kernel,
     Weights,

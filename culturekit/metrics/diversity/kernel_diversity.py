@@ -8,8 +8,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from culturekit.core.errors import UsageError
-from culturekit.metrics.arguments import argument_error, check_choice, check_order
+from culturekit.core.errors import UsageError, argument_error, check_choice
+from culturekit.metrics.arguments import check_order
 from culturekit.metrics.diversity.label_spectra import effective_number
 
 TOLERANCE = 1e-6

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from culturekit.core.defaults import CONFIDENCE
-from culturekit.metrics.arguments import argument_error, check_choice, check_order, finite_vector
+from culturekit.core.errors import argument_error, check_choice
+from culturekit.metrics.arguments import check_order, finite_vector
 from culturekit.metrics.diversity.kernel_diversity import (
     Kernel,
     Weights,

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from culturekit.metrics.arguments import argument_error, check_choice, polars_frame
+from culturekit.core.errors import argument_error, check_choice
+from culturekit.metrics.arguments import polars_frame
 
 if TYPE_CHECKING:
     import polars as pl

@@ -8,9 +8,8 @@ from typing import Any, TypeAlias
 
 import polars as pl
 
-from culturekit.core.errors import UsageError
+from culturekit.core.errors import UsageError, argument_error
 from culturekit.core.schemas import SURVEY_CODES
-from culturekit.metrics.arguments import argument_error
 from culturekit.metrics.statistics.chance_corrected import fleiss_kappa
 
 # The regions of the study, under the names that files use for them.

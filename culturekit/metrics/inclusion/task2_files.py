@@ -13,10 +13,9 @@ from typing import Any
 
 import polars as pl
 
-from culturekit.core.errors import IntegrityError, UsageError
+from culturekit.core.errors import IntegrityError, UsageError, argument_error
 from culturekit.core.schemas import DROPS, TASK2
 from culturekit.core.spreadsheet_cells import unguarded
-from culturekit.metrics.arguments import argument_error
 from culturekit.metrics.inclusion.region_rates import NO_REGION, TICKED, check_columns, region_code
 
 logger = logging.getLogger(__name__)

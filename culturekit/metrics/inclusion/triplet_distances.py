@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
-from culturekit.core.errors import UsageError
+from culturekit.core.errors import UsageError, argument_error
 from culturekit.core.schemas import TRIPLETS
-from culturekit.metrics.arguments import argument_error, check_count
+from culturekit.metrics.arguments import check_count
 from culturekit.metrics.inclusion.region_rates import check_columns
 from culturekit.metrics.inclusion.task2_files import REAL
 from culturekit.metrics.realism.manifolds import in_manifold

@@ -7,7 +7,8 @@ import polars as pl
 from numpy.typing import ArrayLike
 
 from culturekit.core.defaults import CONFIDENCE, PERMUTATIONS
-from culturekit.metrics.arguments import argument_error, finite_vector
+from culturekit.core.errors import argument_error
+from culturekit.metrics.arguments import finite_vector
 from culturekit.metrics.statistics.comparisons import Comparison, compare
 
 # Two dialects of the same prompts: how much better pictures of the one fit than those of the other.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from culturekit.metrics.arguments import argument_error
+from culturekit.core.errors import argument_error
 from culturekit.metrics.linguistic.tone_histograms import Spread, spread_of
 
 LOGIT_SCALE = 100.0

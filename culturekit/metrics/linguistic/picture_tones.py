@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from culturekit.metrics.arguments import argument_error, check_choice
+from culturekit.core.errors import argument_error, check_choice
 from culturekit.metrics.linguistic.tone_histograms import MONK_TONES, nearest_tone
 
 # Which pixels look like skin: by the rule published with DALL-Eval, or by a rule in CIELAB that sees all tones.

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from culturekit.core.defaults import CONFIDENCE
-from culturekit.core.errors import UsageError
-from culturekit.metrics.arguments import argument_error, check_confidence, finite_vector
+from culturekit.core.errors import UsageError, argument_error
+from culturekit.metrics.arguments import check_confidence, finite_vector
 from culturekit.metrics.realism.features import Features, Floats, blocks, check_same_width, feature_rows
 from culturekit.metrics.statistics.intervals import Interval, clustered_share
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from culturekit.core.errors import UsageError
-from culturekit.metrics.arguments import argument_error, check_count
+from culturekit.core.errors import UsageError, argument_error
+from culturekit.metrics.arguments import check_count
 
 Features = NDArray[np.floating]
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from culturekit.core.defaults import CONFIDENCE
-from culturekit.core.errors import UsageError
-from culturekit.metrics.arguments import argument_error, check_choice, check_confidence, finite_vector
+from culturekit.core.errors import UsageError, argument_error, check_choice
+from culturekit.metrics.arguments import check_confidence, finite_vector
 from culturekit.metrics.realism.features import (
     BLOCK,
     PAIRS,

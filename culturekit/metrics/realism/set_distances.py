@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from culturekit.core.defaults import CONFIDENCE
-from culturekit.metrics.arguments import argument_error, check_confidence
+from culturekit.core.errors import argument_error
+from culturekit.metrics.arguments import check_confidence
 from culturekit.metrics.realism.features import Features, Floats, Numbers, blocks, check_same_width, feature_rows
 from culturekit.metrics.statistics.intervals import Interval
 

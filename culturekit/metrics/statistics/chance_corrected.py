@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from culturekit.core.defaults import CONFIDENCE
-from culturekit.metrics.arguments import argument_error, check_choice, check_confidence
+from culturekit.core.errors import argument_error, check_choice
+from culturekit.metrics.arguments import check_confidence
 from culturekit.metrics.statistics.intervals import (
     Counts,
     Drawn,

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from culturekit.core.defaults import CHEAP_RESAMPLES, CONFIDENCE
-from culturekit.core.errors import UsageError
-from culturekit.metrics.arguments import argument_error, finite_vector
+from culturekit.core.errors import UsageError, argument_error
+from culturekit.metrics.arguments import finite_vector
 from culturekit.metrics.statistics.chance_corrected import Level, krippendorff_alpha
 from culturekit.metrics.statistics.comparisons import Comparison, compare
 from culturekit.metrics.statistics.correlations import FEWEST_CLUSTERS, Correlation, bootstrap, correlate

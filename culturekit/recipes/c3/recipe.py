@@ -24,7 +24,9 @@ from culturekit.config.checks import existing_table
 from culturekit.config.kinds import RecipeKind
 from culturekit.config.recipe_parts import AskingRecipe, BackendSpec, EncoderSpec, File, JudgeSpec, ModelName
 from culturekit.core import roles
+from culturekit.core.declared import rules_of
 from culturekit.core.defaults import RATERS, RESAMPLES, SHORTLIST
+from culturekit.core.inputs import Files, Numbered
 from culturekit.core.registry import Spec, parse_spec
 from culturekit.core.run import Run
 from culturekit.core.schemas import CAPTIONS, IMAGES
@@ -76,8 +78,7 @@ from culturekit.report.report_stage import add_sections_report, sections_headlin
 from culturekit.scores.c3 import C3Options, C3Reads, c3
 from culturekit.scores.compare import CompareReads, ComparisonOptions, compare
 from culturekit.scores.faithfulness import QuestionOptions, QuestionReads, questions
-from culturekit.scores.family import rules_of
-from culturekit.scores.inputs import Files, Numbered, ValueTables, VectorFolder
+from culturekit.scores.inputs import ValueTables, VectorFolder
 from culturekit.scores.judged import JudgedOptions, JudgedReads, judged
 from culturekit.scores.meta import MetaOptions, MetaReads, meta
 from culturekit.scores.ratings import RatingOptions, RatingReads, ratings

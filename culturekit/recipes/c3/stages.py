@@ -44,7 +44,9 @@ from culturekit.builders.captions.pairs import (
     export_pairs,
     select_pairs,
 )
+from culturekit.core.declared import check_options, kept
 from culturekit.core.defaults import CONFIDENCE
+from culturekit.core.inputs import roles_of
 from culturekit.core.schemas import (
     ANNOTATIONS,
     CAPTIONS,
@@ -70,9 +72,8 @@ from culturekit.llm.ledger import journal_for, read_spending
 from culturekit.llm.models import quoted
 from culturekit.metrics.linguistic.human_tables import item_scores
 from culturekit.recipes.steps.asking_stage import AskPlan, asking_stage, plan_to_ask, priced_ahead
-from culturekit.scores.family import check_options, kept, write_scored
+from culturekit.scores.family import write_scored
 from culturekit.scores.image_collections import Place, mean_rows
-from culturekit.scores.inputs import roles_of
 from culturekit.scores.provenance import behind
 from culturekit.scores.rating_pools import careful_answers
 from culturekit.scores.score_rows import Scored, scored, value_rows

@@ -9,6 +9,7 @@ import msgspec
 import polars as pl
 
 from culturekit.builders.judging.simulated_people import SimulatedPeople, is_careless, person_draws, step
+from culturekit.core.inputs import roles
 from culturekit.core.package_data import shipped
 from culturekit.core.schemas import CAPTIONS, IMAGES, PROMPTS, RIGHTS, TRANSLATIONS, VALUES
 from culturekit.core.stage import Stage
@@ -31,7 +32,6 @@ from culturekit.people.scheme import Scheme
 from culturekit.people.stages import filled_in_stage
 from culturekit.recipes.c3.stages import RATING, means_of
 from culturekit.scores.family import write_scored
-from culturekit.scores.inputs import roles
 
 TRUTH, COLLECTION, LICENCE = "truth", "collection", "CC0-1.0"
 CRAFT = 0.75

@@ -18,6 +18,7 @@ from culturekit.config.recipe_parts import Annotations, Audit, Model, References
 from culturekit.core import roles
 from culturekit.core.choices import PromptKind
 from culturekit.core.defaults import SHORTLIST
+from culturekit.core.inputs import Files, Numbered
 from culturekit.core.registry import parse_spec
 from culturekit.core.roles import Role
 from culturekit.core.run import Run
@@ -93,7 +94,7 @@ from culturekit.scores.corrected import PAIRS_ORDER, Correction, QvsOptions
 from culturekit.scores.distribution import DistributionReads, distribution
 from culturekit.scores.gaps import GapOptions, GapReads, gaps
 from culturekit.scores.image_levels import MeanOptions
-from culturekit.scores.inputs import Files, Numbered, ValueTables
+from culturekit.scores.inputs import ValueTables
 from culturekit.scores.judged import JudgedReads, judged
 from culturekit.scores.meta import MetaOptions, MetaReads, meta
 from culturekit.scores.named_in_recipe import bound_stage

@@ -34,6 +34,7 @@ from culturekit.builders.descriptors.refining import (
 )
 from culturekit.core.atomic import write_atomically
 from culturekit.core.errors import UsageError
+from culturekit.core.inputs import Numbered, roles_of
 from culturekit.core.schemas import DESCRIPTORS, PROMPTS, PUBLISHED_DESCRIPTORS
 from culturekit.core.stage import Stage
 from culturekit.core.stage_command import AskingCommand, StageCommand
@@ -44,7 +45,6 @@ from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Request
 from culturekit.llm.models import quoted
 from culturekit.recipes.steps.asking_stage import asking_each
-from culturekit.scores.inputs import Numbered, roles_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,9 @@ from culturekit.config.recipe_parts import (
     Model,
 )
 from culturekit.core import roles
+from culturekit.core.declared import rules_of
 from culturekit.core.defaults import CONFIDENCE, RESAMPLES, SHORTLIST
+from culturekit.core.inputs import Files, Numbered
 from culturekit.core.registry import parse_spec
 from culturekit.core.roles import REAL_IMAGES, Role
 from culturekit.core.run import Run
@@ -100,10 +102,10 @@ from culturekit.recipes.steps.index_stages import embed_stage
 from culturekit.recipes.steps.judge_stage import QualityReads, quality_stage, vqascore_stage
 from culturekit.report.report_stage import add_sections_report, sections_headline
 from culturekit.scores.ahead import AheadOptions, AheadReads, PhraseVectors, ahead
-from culturekit.scores.family import Confidence, rules_of
+from culturekit.scores.family import Confidence
 from culturekit.scores.gaps import GapOptions, GapReads, gaps
 from culturekit.scores.image_levels import country_groups
-from culturekit.scores.inputs import Files, Numbered, ValueTables
+from culturekit.scores.inputs import ValueTables
 from culturekit.scores.judged import JudgedOptions, JudgedReads, judged
 from culturekit.scores.meta import ALL, MetaOptions, MetaReads, meta
 

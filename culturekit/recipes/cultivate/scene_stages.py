@@ -35,6 +35,7 @@ from culturekit.core.choices import ANSWERED
 from culturekit.core.defaults import CONFIDENCE
 from culturekit.core.digests import canonical_json
 from culturekit.core.errors import UsageError
+from culturekit.core.inputs import roles, roles_of
 from culturekit.core.package_data import shipped
 from culturekit.core.schemas import (
     ANNOTATIONS,
@@ -71,7 +72,7 @@ from culturekit.scores.ahead import PhraseVectors, how_scored, image_scores
 from culturekit.scores.ahead_cells import EXTRACT as EXTRACT_TASK
 from culturekit.scores.ahead_cells import compare_images, described_images
 from culturekit.scores.image_levels import country_groups
-from culturekit.scores.inputs import asked, roles, roles_of
+from culturekit.scores.inputs import asked
 from culturekit.scores.meta import ALL
 from culturekit.scores.rating_pools import CARELESS, careful_answers
 from culturekit.scores.score_rows import Row, equal_means, scored, statistic_row

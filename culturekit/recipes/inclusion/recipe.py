@@ -13,8 +13,10 @@ from culturekit.config.checks import existing_file, existing_table, unique_names
 from culturekit.config.kinds import AnyRecipe, RecipeKind
 from culturekit.config.recipe_parts import BackendSpec, EncoderSpec, File, Model
 from culturekit.core import roles
+from culturekit.core.declared import rules_of
 from culturekit.core.defaults import SHORTLIST
 from culturekit.core.errors import IntegrityError
+from culturekit.core.inputs import Files
 from culturekit.core.registry import parse_spec
 from culturekit.core.roles import REAL_IMAGES, Role
 from culturekit.core.run import Run
@@ -55,10 +57,9 @@ from culturekit.recipes.planning import works
 from culturekit.recipes.steps.index_stages import embed_stage
 from culturekit.report.report_stage import add_sections_report, sections_headline
 from culturekit.scores.clip import ClipOptions, ClipReads, clip
-from culturekit.scores.family import rules_of
 from culturekit.scores.image_levels import OF_PROMPTS, MeanOptions
 from culturekit.scores.inputs import Extractor as NamedExtractor
-from culturekit.scores.inputs import Files, ImageTables, NamedVectors, ValueTables, VectorFolder, VectorFolders
+from culturekit.scores.inputs import ImageTables, NamedVectors, ValueTables, VectorFolder, VectorFolders
 from culturekit.scores.judged import JudgedOptions, JudgedReads, judged
 from culturekit.scores.realism import RealismMeans, RealismOptions, RealismReads, realism
 from culturekit.scores.stability import StabilityReads, stability

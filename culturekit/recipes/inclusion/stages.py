@@ -16,6 +16,7 @@ from culturekit.builders.prompting.geographic import GeographicOptions, geograph
 from culturekit.builders.simulated.form_answers import compares, looks_at, names_region, sees_object
 from culturekit.core.defaults import CONFIDENCE
 from culturekit.core.errors import UsageError
+from culturekit.core.inputs import Files, Numbered, roles_of
 from culturekit.core.schemas import ANNOTATIONS, AUDIT_SAMPLE, IMAGES, OBJECT_ITEMS, PROMPTS, TASK2, TRIPLETS
 from culturekit.core.stage import Stage
 from culturekit.core.stage_command import StageCommand, Typed
@@ -33,7 +34,7 @@ from culturekit.people.scheme import Scheme
 from culturekit.people.stages import filled_in_stage
 from culturekit.scores.family import write_scored
 from culturekit.scores.image_collections import Place, mean_rows
-from culturekit.scores.inputs import Files, ImageTables, Numbered, VectorFolders, roles_of
+from culturekit.scores.inputs import ImageTables, VectorFolders
 from culturekit.scores.score_rows import scored
 from culturekit.scores.task1 import UNCHECKED, UNRELIABLE
 

@@ -13,7 +13,9 @@ from culturekit.config.checks import existing_table, unique_names
 from culturekit.config.kinds import AnyRecipe, RecipeKind
 from culturekit.config.recipe_parts import EncoderSpec, File, JudgeSpec, Llm, Model, ScorerSpec
 from culturekit.core import roles
+from culturekit.core.declared import rules_of
 from culturekit.core.defaults import CONFIDENCE, RATERS, SHORTLIST
+from culturekit.core.inputs import Files, Numbered
 from culturekit.core.registry import parse_spec
 from culturekit.core.run import Run
 from culturekit.core.schemas import PROMPTS
@@ -53,8 +55,8 @@ from culturekit.report.report_stage import add_sections_report, sections_headlin
 from culturekit.scores.dialects import DialectOptions as DialectScoreOptions
 from culturekit.scores.dialects import DialectReads as DialectScoreReads
 from culturekit.scores.dialects import dialects
-from culturekit.scores.family import Confidence, rules_of
-from culturekit.scores.inputs import Files, NamedVectors, Numbered, ValueTables
+from culturekit.scores.family import Confidence
+from culturekit.scores.inputs import NamedVectors, ValueTables
 from culturekit.scores.judged import JudgedOptions, JudgedReads, judged
 from culturekit.scores.neutral import NeutralOptions, NeutralReads, neutral
 from culturekit.scores.question_pairs import QuestionPairOptions, QuestionPairReads, question_pairs

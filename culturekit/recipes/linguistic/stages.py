@@ -33,6 +33,7 @@ from culturekit.builders.space.space_files import sheet_bytes
 from culturekit.core.atomic import write_atomically
 from culturekit.core.digests import InputRecord
 from culturekit.core.errors import UsageError
+from culturekit.core.inputs import roles
 from culturekit.core.package_data import shipped
 from culturekit.core.schemas import ANNOTATIONS, AUDIT_SAMPLE, CAPTIONS, IMAGES, NEUTRAL_CANDIDATES, PROMPTS
 from culturekit.core.stage import Stage
@@ -49,7 +50,6 @@ from culturekit.people.scheme import Scheme
 from culturekit.people.stages import filled_in_stage
 from culturekit.recipes.steps.asking_stage import AskPlan, asking_stage, plan_to_ask
 from culturekit.recipes.steps.filter_stage import named_by_content
-from culturekit.scores.inputs import roles
 
 # The stages that build prompts of the recipe `linguistic`: dialects, nouns of no group and of each, groups.
 

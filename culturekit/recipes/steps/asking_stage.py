@@ -15,6 +15,7 @@ import polars as pl
 from culturekit.builders.asked_rows import wording, wording_digest
 from culturekit.builders.judging.shown_images import AskedImages, judged, requests_about
 from culturekit.core.digests import JOURNAL
+from culturekit.core.inputs import roles_of
 from culturekit.core.registry import parse_spec
 from culturekit.core.stage import AskedPlan, Asking, Left, Stage, Tried
 from culturekit.core.work import Outcome, Work
@@ -29,7 +30,6 @@ from culturekit.llm.journal_file import FILE
 from culturekit.llm.ledger import journal_for, read_spending
 from culturekit.llm.prices import check_alive
 from culturekit.llm.purse import check_asking
-from culturekit.scores.inputs import roles_of
 
 REPLAY = "replay"
 SQUARE = 1024

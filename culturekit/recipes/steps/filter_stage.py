@@ -45,6 +45,7 @@ from culturekit.core.atomic import write_atomically
 from culturekit.core.choices import KgSource, VerdictWord
 from culturekit.core.digests import InputRecord, digest_bytes, digest_file
 from culturekit.core.errors import UsageError
+from culturekit.core.inputs import roles, roles_of
 from culturekit.core.package_data import shipped
 from culturekit.core.registry import needing
 from culturekit.core.schemas import ANNOTATION_KEY, CANDIDATES, DROPS, REMOVED
@@ -66,7 +67,6 @@ from culturekit.people.export import PROJECT_FILE, ExportOptions, export_project
 from culturekit.people.importing import candidate_items, decisions_of_exports, review_scheme
 from culturekit.people.tasks import Quotas
 from culturekit.recipes.steps.asking_stage import asking_stage, judged_concepts, scratch
-from culturekit.scores.inputs import roles, roles_of
 
 # The stages from the roots of concepts to candidates: over a graph, or over what an endpoint answers.
 

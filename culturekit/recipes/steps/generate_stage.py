@@ -12,6 +12,7 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.core.choices import PictureFormat, PromptKind
+from culturekit.core.declared import check_options, kept
 from culturekit.core.digests import InputRecord, digest_file, digest_tree, read_manifest
 from culturekit.core.errors import UsageError
 from culturekit.core.registry import Spec, parse_spec
@@ -57,7 +58,6 @@ from culturekit.llm.ledger import journal_for, read_spending
 from culturekit.llm.prices import check_alive
 from culturekit.llm.purse import check_asking
 from culturekit.llm.usage import ADDED_BY_SERVERS, estimate
-from culturekit.scores.family import check_options, kept
 from culturekit.scores.inputs import prompts_table, space_table
 from culturekit.scores.provenance import behind, check_ready
 from culturekit.trail.evidence import upstream

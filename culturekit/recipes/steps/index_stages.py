@@ -10,8 +10,10 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.config.recipe_parts import Audit
+from culturekit.core.declared import check_options, kept
 from culturekit.core.digests import read_manifest
 from culturekit.core.errors import UsageError
+from culturekit.core.inputs import Numbered, roles_of
 from culturekit.core.package_data import shipped
 from culturekit.core.schemas import AUDIT_SAMPLE, AUDITS, CSPACE, IMAGES, MATCHES
 from culturekit.core.stage import Stage
@@ -36,8 +38,7 @@ from culturekit.index.matching.diagnosis import DiagnosisOptions, ShuffleOptions
 from culturekit.index.matching.mapping import map_images
 from culturekit.index.raters.simulated_raters import simulated_audits
 from culturekit.metrics.corrected.audit_sampling import audit_sample
-from culturekit.scores.family import check_options, kept
-from culturekit.scores.inputs import Numbered, check_mapped_through, prompts_table, roles_of, space_table
+from culturekit.scores.inputs import check_mapped_through, prompts_table, space_table
 from culturekit.scores.provenance import behind, check_ready
 
 # The stages that change an index: each reads a finished folder and writes another.

@@ -39,6 +39,8 @@ from culturekit.builders.judging.shown_images import (
     drawn,
     prompted_images,
 )
+from culturekit.core.declared import kept
+from culturekit.core.inputs import roles_of
 from culturekit.core.package_data import shipped
 from culturekit.core.stage import Stage
 from culturekit.core.stage_command import AskingCommand, StageCommand, Typed
@@ -57,8 +59,7 @@ from culturekit.recipes.steps.asking_stage import (
     scratch,
     usual_picture,
 )
-from culturekit.scores.family import kept
-from culturekit.scores.inputs import prompts_table, roles_of, space_table
+from culturekit.scores.inputs import prompts_table, space_table
 from culturekit.scores.provenance import behind, check_ready
 
 

@@ -12,16 +12,18 @@ from typing import Annotated
 import polars as pl
 from pydantic import Field
 
+from culturekit.core.declared import kept
 from culturekit.core.defaults import CONFIDENCE
 from culturekit.core.errors import UsageError
+from culturekit.core.inputs import Files, roles_of
 from culturekit.core.schemas import MATCHES, PROMPTS
 from culturekit.core.stage import Stage
 from culturekit.core.tables import read_table
 from culturekit.core.work import Work
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, interval
 from culturekit.scores.catalog import Metric
-from culturekit.scores.family import Confidence, Family, family_stage, kept
-from culturekit.scores.inputs import Files, prompts_table, roles_of
+from culturekit.scores.family import Confidence, Family, family_stage
+from culturekit.scores.inputs import prompts_table
 from culturekit.scores.score_rows import Scored, scored, statistic_row, value_rows
 
 TOLD = Metric(

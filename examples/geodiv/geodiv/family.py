@@ -11,14 +11,15 @@ from typing import Annotated, Literal
 import polars as pl
 from pydantic import Field
 
+from culturekit.core.declared import kept
 from culturekit.core.defaults import CONFIDENCE
+from culturekit.core.inputs import Files, roles_of
 from culturekit.core.schemas import MATCHES
 from culturekit.core.stage import Stage
 from culturekit.core.work import Work
 from culturekit.metrics.statistics.intervals import interval
 from culturekit.scores.catalog import Metric
-from culturekit.scores.family import Confidence, Family, family_stage, kept
-from culturekit.scores.inputs import Files, roles_of
+from culturekit.scores.family import Confidence, Family, family_stage
 from culturekit.scores.score_rows import Row, Scored, scored, statistic_row, value_rows
 
 ENTROPY = Metric(
