@@ -14,6 +14,7 @@ from culturekit.builders.filtering.cspace_filter import FilterReply
 from culturekit.builders.judging.image_judge import ImageQuestion
 from culturekit.core.errors import MissingDependency, PluginFailure, UsageError
 from culturekit.core.plugins import POINTS, digest_of_code, installed
+from culturekit.core.spec_state import spec_state
 from culturekit.core.stage import Stage
 from culturekit.generation.backend import BACKENDS, ImageRequest
 from culturekit.generation.runner import ImagePlan
@@ -25,7 +26,6 @@ from culturekit.llm.clients.clients import CLIENTS
 from culturekit.recipes.steps.generate_stage import generate_stage
 from culturekit.recipes.steps.index_stages import embed_stage
 from culturekit.recipes.steps.judge_stage import JudgeOptions, JudgeReads, QualityReads, judge_stage, quality_stage
-from culturekit.scores.provenance import behind
 from tests.command_line import culturekit
 from tests.outside_packages import PLUGINS, forget, write_package
 
@@ -326,7 +326,7 @@ def test_ours_leave_the_keys_of_stages_alone(small_run: Path) -> None:
     assert paths
     for path in paths:
         assert not [key for key in json.loads(path.read_text())["options"] if key.endswith("_plugin")]
-    assert behind(ENCODERS, "embedded") == behind(SCORERS, "embedded") == {}
+    assert spec_state(ENCODERS, "embedded") == spec_state(SCORERS, "embedded") == {}
 
 
 @pytest.mark.endtoend

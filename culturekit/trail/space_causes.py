@@ -16,12 +16,13 @@ from culturekit.builders.space.space_files import read_space
 from culturekit.core.counting import counted
 from culturekit.core.digests import Manifest, canonical_json, digest_file, read_manifest
 from culturekit.core.errors import IntegrityError, UsageError
+from culturekit.core.lineage import recorded
 from culturekit.core.schemas import CANDIDATES, DECISIONS, DIFF, DROPS, KEPT
 from culturekit.core.table import Table
 from culturekit.core.tables import read_table
 from culturekit.core.work import Work
 from culturekit.kg.store import GraphTables, Place, among
-from culturekit.trail.evidence import reason_text, recorded
+from culturekit.trail.evidence import reason_text
 
 # What lies behind a cultural space: its finished stages, found one from the other and known by their hashes.
 

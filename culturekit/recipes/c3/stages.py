@@ -58,6 +58,7 @@ from culturekit.core.schemas import (
     TRANSLATIONS,
     VALUES,
 )
+from culturekit.core.spec_state import spec_state
 from culturekit.core.stage import Stage
 from culturekit.core.stage_command import AskingCommand, StageCommand, Typed
 from culturekit.core.tables import read_table, table_outcome, write_table
@@ -74,7 +75,6 @@ from culturekit.metrics.linguistic.human_tables import item_scores
 from culturekit.recipes.steps.asking_stage import AskPlan, asking_stage, plan_to_ask, priced_ahead
 from culturekit.scores.family import write_scored
 from culturekit.scores.image_collections import Place, mean_rows
-from culturekit.scores.provenance import behind
 from culturekit.scores.rating_pools import careful_answers
 from culturekit.scores.score_rows import Scored, scored, value_rows
 
@@ -115,7 +115,7 @@ def expand_stage(given: CultureRead, options: ExpandOptions, llm: LlmOptions = D
             "task": EXPAND,
             "wording": wording_digest("captions_expand"),
             **decided,
-            **({} if options.encoder is None else behind(ENCODERS, options.encoder)),
+            **({} if options.encoder is None else spec_state(ENCODERS, options.encoder)),
         },
         {"seed": options.seed},
         packages=("msgspec", "numpy", "polars"),
@@ -198,7 +198,7 @@ def objects_stage(given: ObjectsReads, options: ObjectsOptions = SURE, llm: LlmO
     """
     spec, detector = options.lister, options.detector
     client = None if spec is None else CLIENTS.make(spec)
-    decided = {} if detector is None else {"detector": detector, **behind(DETECTORS, detector)}
+    decided = {} if detector is None else {"detector": detector, **spec_state(DETECTORS, detector)}
     stage = Stage(
         "objects",
         "list-objects",

@@ -15,9 +15,12 @@ from culturekit.core.choices import PictureFormat, PromptKind
 from culturekit.core.declared import check_options, kept
 from culturekit.core.digests import InputRecord, digest_file, digest_tree, read_manifest
 from culturekit.core.errors import UsageError
+from culturekit.core.layouts import prompts_table, space_table
+from culturekit.core.lineage import upstream
 from culturekit.core.registry import Spec, parse_spec
 from culturekit.core.run import run_part
 from culturekit.core.schemas import CSPACE, PROMPTS
+from culturekit.core.spec_state import check_ready, spec_state
 from culturekit.core.stage import Asking, Left, Stage
 from culturekit.core.tables import read_table
 from culturekit.core.torch_places import needed_package
@@ -58,9 +61,6 @@ from culturekit.llm.ledger import journal_for, read_spending
 from culturekit.llm.prices import check_alive
 from culturekit.llm.purse import check_asking
 from culturekit.llm.usage import ADDED_BY_SERVERS, estimate
-from culturekit.scores.inputs import prompts_table, space_table
-from culturekit.scores.provenance import behind, check_ready
-from culturekit.trail.evidence import upstream
 
 # The stage that trains an adapter for a diffusion pipeline.
 
@@ -449,7 +449,7 @@ def generate_stage(
         inputs["adapter"] = adapter
     BACKENDS.check(str(spec))
     weights = {"weights": files_behind(spec)} if spec.name == DIFFUSERS else {}
-    brought = behind(BACKENDS, str(spec)) if BACKENDS.find(spec).plugin else {}
+    brought = spec_state(BACKENDS, str(spec)) if BACKENDS.find(spec).plugin else {}
     return Stage(
         "images",
         "generate",

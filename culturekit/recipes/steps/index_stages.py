@@ -14,8 +14,10 @@ from culturekit.core.declared import check_options, kept
 from culturekit.core.digests import read_manifest
 from culturekit.core.errors import UsageError
 from culturekit.core.inputs import Numbered, roles_of
+from culturekit.core.layouts import prompts_table, space_table
 from culturekit.core.package_data import shipped
 from culturekit.core.schemas import AUDIT_SAMPLE, AUDITS, CSPACE, IMAGES, MATCHES
+from culturekit.core.spec_state import check_ready, spec_state
 from culturekit.core.stage import Stage
 from culturekit.core.stage_command import StageCommand
 from culturekit.core.tables import read_table, write_table
@@ -35,11 +37,10 @@ from culturekit.index.folder.build import (
 )
 from culturekit.index.matching.comparison import MappingInputs, MappingOptions
 from culturekit.index.matching.diagnosis import DiagnosisOptions, ShuffleOptions, diagnose, shuffle_pictures
+from culturekit.index.matching.mapped_alike import check_mapped_through
 from culturekit.index.matching.mapping import map_images
 from culturekit.index.raters.simulated_raters import simulated_audits
 from culturekit.metrics.corrected.audit_sampling import audit_sample
-from culturekit.scores.inputs import check_mapped_through, prompts_table, space_table
-from culturekit.scores.provenance import behind, check_ready
 
 # The stages that change an index: each reads a finished folder and writes another.
 
@@ -76,7 +77,7 @@ def append_stage(given: ChangedIndex, files: AppendFiles, options: AppendOptions
             "change": "append",
             "encoder": options.encoder,
             **options_of(given.index),
-            **(behind(ENCODERS, spec) if spec else {}),
+            **(spec_state(ENCODERS, spec) if spec else {}),
         },
         packages=PACKAGES,
     )
@@ -146,7 +147,7 @@ def index_stage(files: IndexFiles, options: IndexOptions) -> Stage:
         2,
         build,
         {**roles_of(files), **shipped_templates(files, options)},
-        {**asdict(options), **behind(ENCODERS, options.encoder)},
+        {**asdict(options), **spec_state(ENCODERS, options.encoder)},
         packages=("numpy", "pillow", "polars"),
         before=partial(check_ready, ENCODERS, options.encoder),
     )
@@ -179,7 +180,7 @@ def embed_stage(source: EmbedSource, options: EmbedOptions) -> Stage:
         1,
         lambda work: embed_table(work, source, encoder),
         source.inputs,
-        {**source.options, "encoder": encoder, **behind(ENCODERS, encoder)},
+        {**source.options, "encoder": encoder, **spec_state(ENCODERS, encoder)},
         packages=("numpy", "pillow", "polars"),
         before=partial(check_ready, ENCODERS, encoder),
     )

@@ -41,10 +41,13 @@ from culturekit.builders.judging.shown_images import (
 )
 from culturekit.core.declared import kept
 from culturekit.core.inputs import roles_of
+from culturekit.core.layouts import prompts_table, space_table
 from culturekit.core.package_data import shipped
+from culturekit.core.spec_state import check_ready, spec_state
 from culturekit.core.stage import Stage
 from culturekit.core.stage_command import AskingCommand, StageCommand, Typed
 from culturekit.core.work import Outcome, Work
+from culturekit.index.encoder import ENCODERS
 from culturekit.index.raters.quality import SCORERS, QualityOptions, score_pictures
 from culturekit.kg.countries import WORLD, country_files
 from culturekit.llm.answers import DEFAULTS, LlmOptions
@@ -59,8 +62,6 @@ from culturekit.recipes.steps.asking_stage import (
     scratch,
     usual_picture,
 )
-from culturekit.scores.inputs import prompts_table, space_table
-from culturekit.scores.provenance import behind, check_ready
 
 
 class TagPlan(AskPlan):
@@ -192,7 +193,7 @@ def quality_stage(given: QualityReads, options: QualityOptions) -> Stage:
         2,
         run,
         roles_of(given),
-        {**kept(options), **behind(SCORERS, scorer)},
+        {**kept(options), **spec_state(SCORERS, scorer, targets=ENCODERS)},
         packages=("numpy", "pillow", "polars"),
         before=partial(check_ready, SCORERS, scorer),
     )
