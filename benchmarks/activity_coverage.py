@@ -41,6 +41,7 @@ from culturekit.core.schemas import (
 from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import Work
 from culturekit.generation.simulated.scenes.scenes_backend import DIMENSIONS, Options, Scene, scene_of, world
+from culturekit.index.embedding.embed_stage import embed_stage
 from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
 from culturekit.llm.client import Image, Request
 from culturekit.people.rated_sample import rated_sample
@@ -55,7 +56,6 @@ from culturekit.recipes.cultivate.scene_stages import (
     scene_items_stage,
     write_marks,
 )
-from culturekit.recipes.steps.index_stages import embed_stage
 from culturekit.scores.ahead import AheadInput, AheadOptions, PhraseVectors, score_ahead
 from culturekit.scores.image_levels import country_groups
 from culturekit.scores.judged import JudgedOptions, score_judged

@@ -39,12 +39,12 @@ captions = group(
 cspace = group(
     "cspace",
     {
-        "filter": "recipes.steps.filter_stage:FILTER",
+        "filter": "builders.filtering.filter_stage:FILTER",
         "release": CommandAt(
             f"{CLI}.cspace.release_command:release",
             "--kept kept/kept.parquet --roots cuisine --format parquet,jsonl,csv --out cspace",
         ),
-        "complete": "recipes.steps.filter_stage:COMPLETE",
+        "complete": "builders.completing.complete_stage:COMPLETE",
         "import": CommandAt(f"{CLI}.cspace.import_command:import_space", "dishes.csv --concept cuisine --out space"),
         "diff": CommandAt(f"{CLI}.cspace.diff_command:diff", "runs/2025 runs/2026 --out changes"),
         "review": CommandAt(f"{CLI}.cspace.review_commands:review_app"),
@@ -65,14 +65,14 @@ descriptors = group(
 index = group(
     "index",
     {
-        "build": "recipes.steps.index_stages:BUILD",
-        "embed": "recipes.steps.index_stages:EMBED",
-        "map": "recipes.steps.index_stages:MAP",
-        "diagnose": "recipes.steps.index_stages:DIAGNOSE",
-        "shuffle": "recipes.steps.index_stages:SHUFFLE",
-        "append": "recipes.steps.index_stages:APPEND",
-        "remove": "recipes.steps.index_stages:REMOVE",
-        "compact": "recipes.steps.index_stages:COMPACT",
+        "build": "index.folder.index_stages:BUILD",
+        "embed": "index.embedding.embed_stage:EMBED",
+        "map": "index.matching.matching_stages:MAP",
+        "diagnose": "index.matching.matching_stages:DIAGNOSE",
+        "shuffle": "index.matching.matching_stages:SHUFFLE",
+        "append": "index.folder.index_stages:APPEND",
+        "remove": "index.folder.index_stages:REMOVE",
+        "compact": "index.folder.index_stages:COMPACT",
     },
     help="The index: artifacts as vectors, and images mapped to them.",
 )
@@ -80,7 +80,7 @@ kg = group(
     "kg",
     {
         "ingest": CommandAt(f"{CLI}.ingest_command:ingest", "latest-all.json.gz --out graph"),
-        "extract": "recipes.steps.filter_stage:EXTRACT",
+        "extract": "kg.sparql.extract_stage:EXTRACT",
         "explain": CommandAt(f"{CLI}.graph_commands:explain", "Q2065278 --graph graph --roots cuisine"),
         "preview": CommandAt(f"{CLI}.graph_commands:preview", "--graph graph --roots landmarks --hops 6"),
         "diff": CommandAt(f"{CLI}.graph_commands:diff", "graph-2024 graph-2025 --out changes"),
@@ -112,6 +112,6 @@ prompts = group(
 )
 questions = group(
     "questions",
-    {"build": "recipes.steps.judge_stage:BUILD", "ask": "recipes.steps.judge_stage:ASK"},
+    {"build": "builders.judging.judge_stages:BUILD", "ask": "builders.judging.judge_stages:ASK"},
     help="Yes/no questions about what a prompt asks for, and answers.",
 )

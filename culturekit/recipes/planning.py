@@ -31,12 +31,12 @@ from culturekit.core.tables import read_table
 from culturekit.core.work import Engine, Progress
 from culturekit.generation.folder.folder_listing import list_folder
 from culturekit.generation.runner import ImagePlan, known_pace
+from culturekit.generation.stages.generate_stage import run_pilot
 from culturekit.llm.ledger import journal_for
 from culturekit.metrics.corrected.audit_gates import MARKS, ONE_RATER, closest_level, marks_of
 from culturekit.metrics.corrected.audit_sampling import audit_forecast, images_for
 from culturekit.metrics.corrected.audited_counts import audited_counts
 from culturekit.metrics.diversity.kernel_diversity import STANDARD_KERNELS, Weights
-from culturekit.recipes.steps.generate_stage import run_pilot
 from culturekit.report.report_stage import folders_of
 from culturekit.report.run_folders import RunFolders
 from culturekit.scores.qvs import answers_of

@@ -14,7 +14,7 @@ from pydantic import Field
 from culturekit.builders.asked_rows import AskedRows, row_id, wording
 from culturekit.builders.country_names import country_code, folded
 from culturekit.builders.filtering.cspace_filter import shares
-from culturekit.builders.judging.shown_images import prompted_images
+from culturekit.builders.shown_images import prompted_images
 from culturekit.core.atomic import write_atomically
 from culturekit.core.choices import ANSWERED
 from culturekit.core.digests import digest

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from culturekit.builders.asked_rows import wording, wording_digest
 from culturekit.builders.judging.image_judge import judge_name, vqa_digest, vqa_request, weighed
-from culturekit.builders.judging.shown_images import (
+from culturekit.builders.shown_images import (
     ID_LETTERS,
     AskedImages,
     ImagesToShow,

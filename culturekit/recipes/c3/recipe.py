@@ -18,8 +18,10 @@ from culturekit.builders.captions.caption_files import (
 from culturekit.builders.captions.expanding import ExpandOptions, culture_file
 from culturekit.builders.captions.pairs import PairFiles, PairOptions, SelectOptions, Strategy
 from culturekit.builders.judging.image_judge import WeighOptions, WeighReads
+from culturekit.builders.judging.judge_stages import vqascore_stage
 from culturekit.builders.judging.scene_judge import ExtractReads, SceneOptions
 from culturekit.builders.judging.simulated_people import SimulatedPeople
+from culturekit.builders.space.space_stages import table_stage
 from culturekit.config.checks import existing_table
 from culturekit.config.kinds import RecipeKind
 from culturekit.config.recipe_parts import AskingRecipe, BackendSpec, EncoderSpec, File, JudgeSpec, ModelName
@@ -32,9 +34,12 @@ from culturekit.core.run import Run
 from culturekit.core.schemas import CAPTIONS, IMAGES
 from culturekit.core.yaml_source import StrictModel, not_empty
 from culturekit.generation.diffusion.diffusers_folder import DIFFUSERS
+from culturekit.generation.diffusion.finetune_stage import FinetuneReads, finetune_stage
 from culturekit.generation.diffusion.training import TAKEN, TuningOptions
 from culturekit.generation.runner import ImagePlan
 from culturekit.generation.simulated.scenes.scenes_backend import world
+from culturekit.generation.stages.generate_stage import generate_stage
+from culturekit.index.embedding.embed_stage import embed_stage
 from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource, TextColumns
 from culturekit.kg.concepts import CountryCode
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS
@@ -70,10 +75,6 @@ from culturekit.recipes.c3.world_stages import (
 from culturekit.recipes.cultivate.scene_stages import extract_stage
 from culturekit.recipes.parts import asked, bought, imported_answers, model_images
 from culturekit.recipes.planning import asks, makes
-from culturekit.recipes.steps.generate_stage import FinetuneReads, finetune_stage, generate_stage
-from culturekit.recipes.steps.graph_stages import table_stage
-from culturekit.recipes.steps.index_stages import embed_stage
-from culturekit.recipes.steps.judge_stage import vqascore_stage
 from culturekit.report.report_stage import add_sections_report, sections_headline
 from culturekit.scores.c3 import C3Options, C3Reads, c3
 from culturekit.scores.compare import CompareReads, ComparisonOptions, compare

@@ -11,6 +11,7 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.builders.asked_rows import wording_digest
+from culturekit.builders.asking import AskPlan, asking_stage, plan_to_ask, priced_ahead
 from culturekit.builders.captions.caption_files import (
     OBJECTS_OF,
     TRANSLATE,
@@ -72,7 +73,6 @@ from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.ledger import journal_for, read_spending
 from culturekit.llm.models import quoted
 from culturekit.metrics.linguistic.human_tables import item_scores
-from culturekit.recipes.steps.asking_stage import AskPlan, asking_stage, plan_to_ask, priced_ahead
 from culturekit.scores.family import write_scored
 from culturekit.scores.image_collections import Place, mean_rows
 from culturekit.scores.rating_pools import careful_answers

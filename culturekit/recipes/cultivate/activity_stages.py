@@ -18,6 +18,7 @@ from culturekit.builders.activities.extracting import (
     prompt_activities,
 )
 from culturekit.builders.activities.page_list import PageOptions, files_of, read_list, read_pages
+from culturekit.builders.asking import asking_each
 from culturekit.core.inputs import roles_of
 from culturekit.core.stage import Stage
 from culturekit.core.stage_command import AskingCommand, StageCommand
@@ -25,7 +26,6 @@ from culturekit.index.encoder import ENCODERS
 from culturekit.kg.countries import country_files
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.models import quoted
-from culturekit.recipes.steps.asking_stage import asking_each
 
 NO_OPTIONS = PageOptions()
 MERGED = MergeOptions()

@@ -9,6 +9,7 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.builders.activities.extracting import ACTIVITY, PER_CATEGORY, activity_prompt, spelled_out
+from culturekit.builders.asking import asking_each
 from culturekit.builders.descriptors.proposing import (
     PROPOSE,
     ProposeOptions,
@@ -44,7 +45,6 @@ from culturekit.kg.countries import country_files
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Request
 from culturekit.llm.models import quoted
-from culturekit.recipes.steps.asking_stage import asking_each
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from culturekit.builders.activities.page_list import PageOptions
 from culturekit.builders.descriptors.proposing import ProposeOptions
 from culturekit.builders.descriptors.refining import RefineOptions, StereotypeOptions
 from culturekit.builders.judging.image_judge import ChooseOptions, ChooseReads, WeighOptions, WeighReads
+from culturekit.builders.judging.judge_stages import QualityReads, quality_stage, vqascore_stage
 from culturekit.builders.judging.scene_judge import LIKERT as SCALES
 from culturekit.builders.judging.scene_judge import (
     MOST_STEREOTYPES,
@@ -23,6 +24,7 @@ from culturekit.builders.judging.scene_judge import (
     StereotypeReads,
 )
 from culturekit.builders.judging.simulated_people import SimulatedPeople
+from culturekit.builders.space.space_stages import table_stage
 from culturekit.config.checks import existing_table
 from culturekit.config.kinds import RecipeKind
 from culturekit.config.recipe_parts import (
@@ -46,6 +48,7 @@ from culturekit.core.schemas import DESCRIPTORS, PROMPTS, STEREOTYPES
 from culturekit.core.stage import Stage
 from culturekit.core.yaml_source import StrictModel, not_empty
 from culturekit.generation.runner import ImagePlan
+from culturekit.index.embedding.embed_stage import embed_stage
 from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
 from culturekit.index.raters.quality import SCORERS, QualityOptions
 from culturekit.kg.countries import countries, country_files
@@ -97,9 +100,6 @@ from culturekit.recipes.cultivate.scene_stages import (
 )
 from culturekit.recipes.parts import asked, bought, imported_answers, model_images
 from culturekit.recipes.planning import asks
-from culturekit.recipes.steps.graph_stages import table_stage
-from culturekit.recipes.steps.index_stages import embed_stage
-from culturekit.recipes.steps.judge_stage import QualityReads, quality_stage, vqascore_stage
 from culturekit.report.report_stage import add_sections_report, sections_headline
 from culturekit.scores.ahead import AheadOptions, AheadReads, PhraseVectors, ahead
 from culturekit.scores.family import Confidence

@@ -14,6 +14,7 @@ import numpy as np
 import orjson
 import polars as pl
 
+from culturekit.builders.asking import asking_images, usual_picture
 from culturekit.builders.judging.image_judge import ChooseOptions, ChooseReads, choose_references
 from culturekit.builders.judging.scene_judge import (
     MOST_STEREOTYPES,
@@ -27,8 +28,8 @@ from culturekit.builders.judging.scene_judge import (
     scenes_of,
     wording_digest_of,
 )
-from culturekit.builders.judging.shown_images import AskedImages, ShownImages, prompted_images
 from culturekit.builders.judging.simulated_people import SimulatedPeople
+from culturekit.builders.shown_images import AskedImages, ShownImages, prompted_images
 from culturekit.builders.simulated.form_answers import scene_answers
 from culturekit.builders.simulated.simulated_pages import write_pages
 from culturekit.core.choices import ANSWERED
@@ -67,7 +68,6 @@ from culturekit.metrics.statistics.intervals import simple_mean
 from culturekit.people.rated_sample import Answering
 from culturekit.people.scheme import Scheme
 from culturekit.people.stages import filled_in_stage
-from culturekit.recipes.steps.asking_stage import asking_images, usual_picture
 from culturekit.scores.ahead import PhraseVectors, how_scored, image_scores
 from culturekit.scores.ahead_cells import EXTRACT as EXTRACT_TASK
 from culturekit.scores.ahead_cells import compare_images, described_images

@@ -14,7 +14,7 @@ from culturekit.core.work import Work
 from culturekit.index.encoder import ENCODERS
 from culturekit.index.folder.build import IndexFiles, IndexOptions, build_index, channels_for
 from culturekit.index.folder.index_folder import OpenIndex, open_index
-from culturekit.recipes.steps.index_stages import index_stage
+from culturekit.index.folder.index_stages import index_stage
 from tests.builders.counting_encoder import register
 from tests.builders.picture_tables import image_row, images_table, save_picture
 from tests.conftest import HeardProgress, HereEngine, stage_here

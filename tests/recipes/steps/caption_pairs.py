@@ -8,6 +8,7 @@ from culturekit.builders.captions.caption_files import TranslateOptions, Transla
 from culturekit.builders.judging.simulated_people import SimulatedPeople
 from culturekit.core.schemas import PROMPTS, SELECTED
 from culturekit.generation.runner import ImagePlan
+from culturekit.generation.stages.generate_stage import generate_stage
 from culturekit.people.export import ExportOptions
 from culturekit.people.stages import ANSWERS_FILE, ExportFiles, export_stage, import_stage
 from culturekit.people.tasks import Quotas
@@ -25,7 +26,6 @@ from culturekit.recipes.c3.world_stages import (
     pair_truth_stage,
     simulated_ratings_stage,
 )
-from culturekit.recipes.steps.generate_stage import generate_stage
 from tests.recipes.steps.marked_scenes import made, saved
 
 __all__ = ["PEOPLE", "pair_world"]

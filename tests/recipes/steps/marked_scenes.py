@@ -10,9 +10,9 @@ from culturekit.core.schemas import ANNOTATIONS, AUDIT_SAMPLE, DESCRIPTORS, JUDG
 from culturekit.core.stage import Stage
 from culturekit.core.table import Table
 from culturekit.core.tables import write_table
+from culturekit.index.embedding.embed_stage import embed_stage
 from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
 from culturekit.recipes.cultivate.scene_stages import marks_stage, scene_items_stage
-from culturekit.recipes.steps.index_stages import embed_stage
 from tests.conftest import stage_here
 
 __all__ = ["REFERENCES", "Rows", "blank", "made", "marked", "saved", "scores_row"]

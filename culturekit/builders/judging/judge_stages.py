@@ -9,6 +9,14 @@ from typing import Annotated
 from pydantic import Field
 
 from culturekit.builders.asked_rows import wording, wording_digest
+from culturekit.builders.asking import (
+    AskPlan,
+    asking_images,
+    asking_stage,
+    plan_to_ask,
+    scratch,
+    usual_picture,
+)
 from culturekit.builders.captions.caption_files import USUAL_CAPTION
 from culturekit.builders.country_names import NAMES
 from culturekit.builders.judging import image_judge, question_graph
@@ -31,7 +39,7 @@ from culturekit.builders.judging.question_graph import (
     graph_requests,
     prompts_of_kinds,
 )
-from culturekit.builders.judging.shown_images import (
+from culturekit.builders.shown_images import (
     AskedImages,
     ImagesToShow,
     ShownImages,
@@ -54,14 +62,6 @@ from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.models import quoted
-from culturekit.recipes.steps.asking_stage import (
-    AskPlan,
-    asking_images,
-    asking_stage,
-    plan_to_ask,
-    scratch,
-    usual_picture,
-)
 
 
 class TagPlan(AskPlan):
