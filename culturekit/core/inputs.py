@@ -1,5 +1,6 @@
 """What a stage reads, as typed handles: files by their roles."""
 
+import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -8,8 +9,12 @@ from typing import Protocol, runtime_checkable
 import polars as pl
 
 from culturekit.core.errors import UsageError
+from culturekit.core.schemas import MATCHES
 from culturekit.core.table import Table
 from culturekit.core.tables import read_together
+
+CHECK_OF_MATCHES = "culturekit.scores.inputs:check_matches"
+"""Imported when matches are read: what it knows of countries and of mappings is no business of this room."""
 
 
 def roles(role: str, paths: Sequence[Path]) -> dict[str, Path]:
@@ -47,8 +52,12 @@ class Files:
         return dict(self.paths) if isinstance(self.paths, Mapping) else numbered(role, self.paths)
 
     def together(self, table: Table) -> pl.DataFrame:
-        """Read tables of one kind as one: `read_together`."""
-        return read_together(self.places, table)
+        """Read tables of one kind as one: `read_together`; matches are of one index, and countries in them alike."""
+        whole = read_together(self.places, table)
+        if table is MATCHES:
+            module, _, name = CHECK_OF_MATCHES.partition(":")
+            getattr(importlib.import_module(module), name)(whole, self.places)
+        return whole
 
     def __bool__(self) -> bool:
         """Tell whether there is any."""

@@ -17,7 +17,7 @@ from culturekit.core.declared import kept
 from culturekit.core.defaults import CONFIDENCE
 from culturekit.core.errors import UsageError
 from culturekit.core.inputs import Files, roles_of
-from culturekit.core.schemas import AUDIT_SAMPLE
+from culturekit.core.schemas import AUDIT_SAMPLE, MATCHES
 from culturekit.core.stage import Stage
 from culturekit.core.stage_command import Seed, Typed
 from culturekit.core.tables import table_outcome
@@ -30,7 +30,7 @@ from culturekit.metrics.statistics.intervals import Interval
 from culturekit.scores.corrected import answers_about_others, checked_answers
 from culturekit.scores.family import Confidence, Family, described, family_stage
 from culturekit.scores.form_answers import Refusals
-from culturekit.scores.inputs import read_matches, tables_of_matches
+from culturekit.scores.inputs import tables_of_matches
 from culturekit.scores.qvs import ONCE, answers_of, samples_of
 from culturekit.scores.score_rows import Row, Scored, scored, statistic_row
 
@@ -228,7 +228,7 @@ def draw_audit_sample(given: ToAuditReads, options: ToAuditOptions, *, name: str
 
     def run(work: Work) -> Outcome:
         rng = np.random.default_rng(options.seed)
-        sample = audit_sample(read_matches(given.matches), n=options.images, rng=rng, per=options.per)
+        sample = audit_sample(given.matches.together(MATCHES), n=options.images, rng=rng, per=options.per)
         return table_outcome(work, AUDIT_SAMPLE, sample)
 
     but = ("seed", "per") if options.per == "concept" else ("seed",)  # a sample of each concept is known without it

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from culturekit.core.errors import NothingScored
 from culturekit.core.inputs import Files, roles_of
-from culturekit.core.schemas import DISTRIBUTIONS
+from culturekit.core.schemas import DISTRIBUTIONS, MATCHES
 from culturekit.core.stage import Stage
 from culturekit.core.tables import table_outcome
 from culturekit.core.work import Outcome, Work
@@ -17,7 +17,6 @@ from culturekit.metrics.diversity.label_diversity import share_limits
 from culturekit.metrics.diversity.labels import LEVELS, spell
 from culturekit.scores.family import Family
 from culturekit.scores.image_collections import nearest_of
-from culturekit.scores.inputs import read_matches
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +33,7 @@ def distribution(given: DistributionReads, *, name: str = "distributions") -> St
     """
 
     def count(work: Work) -> Outcome:
-        table = label_distributions(read_matches(given.matches))
+        table = label_distributions(given.matches.together(MATCHES))
         if table.is_empty() and not work.in_run:
             raise NothingScored("no image has a nearest match", expected="matches of rank 1", found="none")
         return table_outcome(work, DISTRIBUTIONS, table)

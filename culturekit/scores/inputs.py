@@ -39,12 +39,10 @@ def tables_of_matches(paths: Sequence[Path]) -> list[pl.DataFrame]:
     return tables
 
 
-def read_matches(tables: "Files") -> pl.DataFrame:
-    """Read tables of matches as one: all mapped through one index, and countries in them written alike."""
-    whole = tables.together(MATCHES)
-    check_countries(whole, where=tables.places)
-    check_mapped_alike(tables.places)
-    return whole
+def check_matches(matches: pl.DataFrame, paths: Sequence[Path]) -> None:
+    """Refuse matches of several tables that no score may rest on together."""
+    check_countries(matches, where=paths)
+    check_mapped_alike(paths)
 
 
 def check_countries(*matches: pl.DataFrame, where: Sequence[Path]) -> None:

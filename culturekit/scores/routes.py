@@ -23,7 +23,7 @@ from culturekit.metrics.statistics.intervals import Interval
 from culturekit.scores.corrected import Kernels, QvsOptions, Within, weights_of
 from culturekit.scores.family import Family, described, scored_in, write_scored
 from culturekit.scores.image_collections import params_without
-from culturekit.scores.inputs import check_apart, check_countries, read_matches
+from culturekit.scores.inputs import check_apart, check_countries
 from culturekit.scores.qvs import over_all_prompts, score_qvs, without_quality
 from culturekit.scores.route_labels import Route, common_images, counted, read_route, side_by_side
 from culturekit.scores.score_rows import Row, Scored, scored, statistic_row, with_reason
@@ -75,7 +75,7 @@ def routes(given: RouteReads, options: RouteOptions, *, name: str = "routes") ->
 
         def score() -> Scored:
             nonlocal parted
-            a, b = read_matches(given.a), read_matches(given.b)
+            a, b = given.a.together(MATCHES), given.b.together(MATCHES)
             check_countries(a, b, where=[*given.a.places, *given.b.places])
             found = score_routes(
                 a,

@@ -14,7 +14,7 @@ from culturekit.core.declared import kept
 from culturekit.core.errors import NothingScored
 from culturekit.core.inputs import Files, roles_of
 from culturekit.core.layouts import prompts_table
-from culturekit.core.schemas import PROMPTS
+from culturekit.core.schemas import MATCHES, PROMPTS
 from culturekit.core.stage import Stage
 from culturekit.core.tables import read_table
 from culturekit.core.work import Work
@@ -23,7 +23,6 @@ from culturekit.metrics.statistics.intervals import Mean, Target, by_prompt, mea
 from culturekit.scores.corrected import QvsOptions, Within, collection_answers
 from culturekit.scores.family import Family, described, family_stage
 from culturekit.scores.image_collections import Answer, answer_rows, image_collections, images_of_no_country
-from culturekit.scores.inputs import read_matches
 from culturekit.scores.qvs import ARTIFACT
 from culturekit.scores.score_rows import Row, Scored, equal_means, no_interval, scored, statistic_row
 
@@ -59,7 +58,7 @@ def within(given: WithinReads, options: WithinOptions, *, name: str = "scores") 
 
     def score(work: Work) -> Scored:
         prompts = read_table(prompts_table(given.prompts, work.scratch), PROMPTS)
-        return score_within(read_matches(given.matches), prompts, options=options)
+        return score_within(given.matches.together(MATCHES), prompts, options=options)
 
     return family_stage(
         "within", roles_of(given), kept(options, but=("kernels", "target", "within")), score, version=2, name=name

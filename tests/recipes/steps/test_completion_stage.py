@@ -46,7 +46,7 @@ def test_money_speed_and_secrets_are_no_part_of_what_decides_a_completion(inputs
 def test_what_changes_proposals_changes_the_key(inputs: CompletionInputs, monkeypatch: pytest.MonkeyPatch) -> None:
     keys = [key(inputs), key(inputs, LOCAL.replace("-1", "-2")), key(inputs, limits=CompletionLimits(rounds=2))]
     monkeypatch.setattr(
-        "culturekit.builders.filtering.filter_stage.wordings", lambda: {"cspace.propose": "other words"}
+        "culturekit.builders.completing.complete_stage.wordings", lambda: {"cspace.propose": "other words"}
     )
     keys.append(key(inputs))
     monkeypatch.undo()
