@@ -66,6 +66,11 @@ class ModelLine:
         return self.truth or self.corrected
 
     @property
+    def recognised(self) -> Figure | None:
+        """The share of its images that are mapped to the country people saw, where they looked."""
+        return None if self.seen is None else self.seen.accuracy.get("country")
+
+    @property
     def shows_nothing(self) -> bool | None:
         """Tell whether most of its images show no culture; None where neither truth nor people tell surely."""
         if self.culture_free is not None:
@@ -78,8 +83,13 @@ class ModelLine:
 
 
 def in_order(lines: Iterable[ModelLine]) -> tuple[ModelLine, ...]:
-    """Put the most diverse first: by corrected diversity, those without it behind by the mapped one."""
-    return tuple(sorted(lines, key=lambda line: (line.corrected is None, -(line.corrected or line.mapped).value)))
+    """Put the most diverse first: by corrected diversity, those without it behind by the mapped one, unscored last."""
+
+    def place(line: ModelLine) -> tuple[bool, bool, float]:
+        value = (line.corrected or line.mapped).value
+        return math.isnan(value), line.corrected is None, -value
+
+    return tuple(sorted(lines, key=place))
 
 
 def model_lines(run: RunFolders, scores: pl.DataFrame) -> Iterator[ModelLine]:

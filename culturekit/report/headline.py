@@ -2,15 +2,17 @@
 
 import itertools
 import math
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from culturekit.core import roles
-from culturekit.report.charts import ModelLine, in_order, model_lines, overall_of
+from culturekit.report.charts import ModelLine, Rank, in_order, model_lines, overall_of
 from culturekit.report.provenance import missing_lines, withheld
-from culturekit.report.run_folders import Figure, RunFolders, figure, listed, ordinal_span, span, text_of
+from culturekit.report.run_folders import Figure, RunFolders, listed, ordinal, ordinal_span, span, text_of
 
 # The answer on the first screen, in words, from the figures below it.
 #
@@ -20,12 +22,16 @@ from culturekit.report.run_folders import Figure, RunFolders, figure, listed, or
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """What pictures of nothing score: their diversity, and how near they are to what they are mapped to."""
+    """How far an encoder tells images of models from pictures of nothing.
+
+    Attributes:
+        encoder: as a SPEC.
+        nearer: for each model, of pairs of one of its images and one picture of nothing, the share in which the image
+            is nearer to what it is mapped to; one half is chance.
+    """
 
     encoder: str
-    diversity: Figure | None
-    median: float
-    highest: float
+    nearer: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +74,7 @@ def verdict_on(
 
     Args:
         models: the headline of each.
-        floor: what pictures of nothing score, where that was tried.
+        floor: how far the encoder tells their images from pictures of nothing, where that was tried.
         apart: pairs of models of which the first is surely more diverse, corrected.
         withheld: why answers of people corrected some scores not.
     """
@@ -76,21 +82,17 @@ def verdict_on(
         return Verdict((), "", (UNSCORED,))
     lying = all(line.truth is not None for line in models)
     empty = [line for line in models if line.shows_nothing and (not lying or overstated(line, models))]
+    blurred = [] if floor is None else indistinct(models, floor)
     sentences = [sentence for line in empty for sentence in evidence(line, models)]
     sentences += [SCATTER] if empty else []
-    failed = floor is not None and not empty and fails(models, floor)
-    sentences += failings(models, floor) if floor is not None else ()
-    turned = list(turned_round(models, apart))
-    sentences += turned
-    if apart and not turned:
-        sentences.append("Corrected, no two models surely stand in another order than mapped.")
+    sentences += [about_accuracy(models)] if any(line.recognised for line in models) else []
+    sentences += [about_indistinct(blurred, floor)] if blurred and floor is not None else []
+    sentences += about_order(models, apart)
     if any(line.reality is None for line in models):
         sentences.append(UNKNOWN + (f"{UNHEARD}{'; '.join(withheld)}." if withheld else UNASKED))
     elif withheld and not any(line.corrected for line in models):
         sentences.append(f"No score is corrected by what people answered: {'; '.join(withheld)}.")
-    if not sentences:
-        sentences.append("No model surely shows less than its mapped diversity says.")
-    headline = headline_of(empty, floor if failed else None, lying=lying)
+    headline = headline_of(empty, lying=lying) or doubt_of(models, blurred, floor) or answer_of(models, apart)
     return Verdict(tuple(line.model for line in empty), headline, tuple(sentences))
 
 
@@ -106,9 +108,9 @@ UNASKED = "and an audit of some images by people would say by how much."
 UNHEARD = "and the answers that people gave do not say by how much: "
 
 
-def headline_of(empty: Sequence[ModelLine], failed: Floor | None, *, lying: bool) -> str:
-    """Say the answer in a line."""
-    names = " and ".join(line.model for line in empty)
+def headline_of(empty: Sequence[ModelLine], *, lying: bool) -> str:
+    """Name the models that show nothing, in a line; empty where there are none."""
+    names = listed([line.model for line in empty]) if empty else ""
     one = len(empty) == 1
     if empty and lying:
         return f"{names} {'is' if one else 'are'} lying."
@@ -116,7 +118,36 @@ def headline_of(empty: Sequence[ModelLine], failed: Floor | None, *, lying: bool
         whole = all(line.seen is not None and (line.seen.nothing.high or 0.0) >= 0.95 for line in empty)
         how = "" if whole else f" in most of {'its' if one else 'their'} images"
         return f"{names} {'shows' if one else 'show'} no artifact that people recognise{how}."
-    return f"The encoder {failed.encoder} fails here, no model does." if failed else ""
+    return ""
+
+
+def doubt_of(models: Sequence[ModelLine], blurred: Sequence[ModelLine], floor: Floor | None) -> str:
+    """Say in a line that the mapping is not to be trusted, where most models' images are mapped wrongly, or blindly."""
+    wrong = [line for line in models if line.recognised and most(line.recognised) < 0.5]
+    if len(wrong) > len(models) / 2:
+        return f"Most images of {listed([line.model for line in wrong])} are mapped to something they do not show."
+    if floor is not None and len(blurred) > len(models) / 2:
+        return f"The encoder {floor.encoder} hardly tells these images from pictures of nothing."
+    return ""
+
+
+def answer_of(models: Sequence[ModelLine], apart: Collection[tuple[str, str]]) -> str:
+    """Say in a line which model shows most, and of which others that is sure."""
+    if len(models) == 1:
+        return "No model surely shows less than its mapped diversity says." if models[0].reality else ""
+    corrected = [line for line in models if line.corrected and not math.isnan(line.corrected.value)]
+    if len(corrected) < len(models):
+        best = max(models, key=lambda line: line.mapped.value).model
+        return f"As mapped, {best} shows most; nobody knows yet how often the mapping is right."
+    best = max(corrected, key=lambda line: line.corrected.value if line.corrected else 0.0).model
+    others = [line.model for line in corrected if line.model != best]
+    behind = [name for name in others if (best, name) in apart]
+    if len(behind) == len(others):
+        return f"{best} shows most, surely more than {'the other' if len(others) == 1 else 'every other model'}."
+    if not behind:
+        return f"{best} shows most, but not surely more than any other model."
+    near = [name for name in others if name not in behind]
+    return f"{best} shows most, surely more than {listed(behind)}; whether more than {listed(near)} is open."
 
 
 def overstated(line: ModelLine, models: Sequence[ModelLine]) -> bool:
@@ -150,49 +181,57 @@ def evidence(line: ModelLine, models: Sequence[ModelLine]) -> Iterator[str]:
         )
 
 
-def fails(models: Sequence[ModelLine], floor: Floor) -> bool:
-    """Tell whether the mapping sees no more in most models than in pictures of nothing, though they may show much."""
-    return len({line.model for line in (*under(models, floor), *alike(models, floor))}) > len(models) / 2
+INDISTINCT = 0.6
+"""Up to this share of pairs, images of a model are hardly nearer to artifacts than pictures of nothing are."""
 
 
-def under(models: Sequence[ModelLine], floor: Floor) -> list[ModelLine]:
-    """List models that surely show culture and surely score less than pictures of nothing."""
-    if floor.diversity is None:
-        return []
-    lowest = least(floor.diversity)
-    return [line for line in models if line.shows_nothing is False and most(line.mapped) < lowest]
+def indistinct(models: Sequence[ModelLine], floor: Floor) -> list[ModelLine]:
+    """List models whose images the encoder hardly tells from pictures of nothing, where no audit knows how it maps."""
+    return [
+        line
+        for line in models
+        if line.recognised is None and not line.shows_nothing and floor.nearer.get(line.model, 1.0) <= INDISTINCT
+    ]
 
 
-def alike(models: Sequence[ModelLine], floor: Floor) -> list[ModelLine]:
-    """List models that may show culture and whose images are no nearer to any artifact than pictures of nothing."""
-    return [line for line in models if not line.shows_nothing and line.similarity["median"] <= floor.highest]
-
-
-def failings(models: Sequence[ModelLine], floor: Floor) -> Iterator[str]:
-    """Say where the mapping sees no more than in pictures of nothing."""
-    below, near = under(models, floor), alike(models, floor)
-    if below:
-        yield (
-            f"By the encoder {floor.encoder}, pictures of nothing score {text_of(floor.diversity)}, more than "
-            f"{listed([line.model for line in below])}, whose images do show culture: that is the encoder's error."
-        )
-    if near:
-        medians = ", ".join(f"{line.similarity['median']:.2f}" for line in near)
-        names = listed([line.model for line in near])
-        yield (
-            f"The images of {names} are no nearer to any artifact than pictures of nothing (median similarity "
-            f"{medians}; theirs is {floor.median:.2f}): {why_alike(near, floor)}"
-        )
-
-
-def why_alike(near: Sequence[ModelLine], floor: Floor) -> str:
-    """Say what may be behind images that are as far from all artifacts as pictures of nothing."""
-    if all(line.shows_nothing is False for line in near):
-        return f"the encoder {floor.encoder} does not recognise what they show."
+def about_indistinct(blurred: Sequence[ModelLine], floor: Floor) -> str:
+    """Say that images lie as far from all artifacts as pictures of nothing do, and what may be behind it."""
+    shares = ", ".join(f"{floor.nearer[line.model]:.0%}" for line in blurred)
+    why = f"they show none, or the encoder {floor.encoder} does not recognise what they show. Only an audit can tell."
+    if all(line.shows_nothing is False for line in blurred):
+        why = f"the encoder {floor.encoder} does not recognise what they show."
     return (
-        f"they show none, or the encoder {floor.encoder} does not recognise what they show. Only people can tell: "
-        "audit them."
+        f"The images of {listed([line.model for line in blurred])} are hardly nearer to any artifact than pictures of "
+        f"nothing are (nearer in {shares} of pairs, where chance gives 50%): {why}"
     )
+
+
+def about_accuracy(models: Sequence[ModelLine]) -> str:
+    """Say how often the mapping is right, as people saw it."""
+    known = [(line.model, line.recognised) for line in models if line.recognised]
+    shares = [f"{found.value:.0%} ({span(found, percent=True)}) of {name}" for name, found in known]
+    return f"Where people looked, the mapping names the country they saw in {listed(shares)}."
+
+
+def about_order(models: Sequence[ModelLine], apart: Collection[tuple[str, str]]) -> list[str]:
+    """Say which models stand in another order corrected than mapped, surely or by their values alone."""
+    turned = list(turned_round(models, apart))
+    corrected = [line for line in models if line.corrected and not math.isnan(line.corrected.value)]
+    mapped = {line.model: line.mapped.value for line in models}
+    if len(corrected) < 2 or any(mapped.get(more, 1.0) < mapped.get(less, 0.0) for more, less in apart):
+        return turned
+    places = [
+        {line.model: place for place, line in enumerate(sorted(corrected, key=by, reverse=True), start=1)}
+        for by in (lambda line: line.mapped.value, lambda line: line.corrected.value if line.corrected else 0.0)
+    ]
+    before, after = places
+    if before == after:
+        return ["Corrected, the models stand in the order in which they are mapped."]
+    mover = max(after, key=lambda name: abs(after[name] - before[name]))
+    return [
+        f"Corrected, {mover} moves from {ordinal(before[mover])} to {ordinal(after[mover])} place, but which of two "
+        "models shows more is not sure for any two that change places."
+    ]
 
 
 def turned_round(models: Sequence[ModelLine], apart: Collection[tuple[str, str]]) -> Iterator[str]:
@@ -211,25 +250,31 @@ def turned_round(models: Sequence[ModelLine], apart: Collection[tuple[str, str]]
         )
 
 
-def least(figure: Figure) -> float:
-    """Give the lower limit, or the value where there is none."""
-    return figure.value if figure.low is None else figure.low
-
-
 def most(figure: Figure) -> float:
     """Give the upper limit, or the value where there is none."""
     return figure.value if figure.high is None else figure.high
 
 
-def floor_in(run: RunFolders, scores: pl.DataFrame) -> Floor | None:
-    """Read what pictures of nothing score, where that was tried."""
-    similarity = run.floor()
-    if similarity is None:
+def floor_in(run: RunFolders) -> Floor | None:
+    """Read how far images of models are nearer to artifacts than pictures of nothing, where that was tried."""
+    if not run.has(roles.DIAGNOSIS):
         return None
-    own = overall_of(scores.filter(pl.col("model") == roles.CULTURE_FREE))
-    diversity = figure(own.filter(pl.col("metric") == "vs"), kernel=run.kernel)
+    nothing = np.sort(similarities(run, roles.CULTURE_FREE))
     encoder = str(run.manifest(roles.INDEX).notes.get("encoder", "of this run"))
-    return Floor(encoder, diversity, similarity["median"], similarity["highest 5 %"])
+    return Floor(encoder, {model: share_nearer(similarities(run, model), nothing) for model in run.models})
+
+
+def similarities(run: RunFolders, model: str) -> NDArray[np.float64]:
+    """Read how similar each image of a model is to its nearest artifact."""
+    return run.matches(model).filter(pl.col("rank") == 1)["score"].drop_nulls().cast(pl.Float64).to_numpy()
+
+
+def share_nearer(images: NDArray[np.float64], nothing: NDArray[np.float64]) -> float:
+    """Give the share of pairs in which the image is nearer; ties count half, `nothing` is sorted."""
+    if not len(images) or not len(nothing):
+        return math.nan
+    below = np.searchsorted(nothing, images, "left") + np.searchsorted(nothing, images, "right")
+    return float(below.mean() / (2 * len(nothing)))
 
 
 def apart_in(run: RunFolders) -> frozenset[tuple[str, str]]:
@@ -254,10 +299,15 @@ def headline_lines(run: RunFolders) -> Iterator[str]:
     for lacking in missing_lines(run, scores):
         if lacking.prompts < lacking.prompts_asked:
             yield f"{lacking.model} rests on {lacking.prompts} of {lacking.prompts_asked} prompts: no fair match."
-    verdict = verdict_on(models, floor=floor_in(run, scores), apart=apart_in(run), withheld=[*withheld(run)])
+    verdict = verdict_on(models, floor=floor_in(run), apart=apart_in(run), withheld=[*withheld(run)])
     if verdict.headline:
         yield verdict.headline
     yield from verdict.sentences
+
+
+def rank_of(rank: Rank, models: int) -> str:
+    """Write a rank, and among how many where those are not all models of the table."""
+    return ordinal_span(rank.place) + ("" if rank.models == models else f" of {rank.models}")
 
 
 Column = tuple[str, int, Callable[[ModelLine], str]]
@@ -273,7 +323,7 @@ def columns_of(models: Sequence[ModelLine]) -> list[Column]:
     if any(line.corrected for line in models):
         columns.append(limits("corrected diversity", lambda line: line.corrected))
     if any(line.rank for line in models):
-        columns.append(("rank", 11, lambda line: "" if line.rank is None else ordinal_span(line.rank.place)))
+        columns.append(("rank", 11, lambda line: "" if line.rank is None else rank_of(line.rank, len(models))))
     columns.append(limits("mapped diversity", lambda line: line.mapped))
     if any(line.truth for line in models):
         columns.append(limits("true diversity", lambda line: line.truth))

@@ -251,13 +251,6 @@ class RunFolders(Run):
         found = self.read(roles.COMPARISON, SCORES)
         return None if found is None else self.of_main_order(with_comparison(found), at="$.of")
 
-    def floor(self) -> Mapping[str, float] | None:
-        """Say how near pictures of nothing are to what they are mapped to, where that was tried."""
-        if not self.has(roles.DIAGNOSIS):
-            return None
-        found: Mapping[str, float] = self.manifest(roles.MATCHES, roles.CULTURE_FREE).notes["similarity"]
-        return found
-
     def space(self) -> pl.DataFrame:
         """Read the cultural space."""
         return self.needed(roles.CSPACE, CSPACE)

@@ -197,7 +197,7 @@ def part(name: str, run: RunFolders) -> RunPart:
     """Read the headline of one run."""
     scores = run.scores()
     models = in_order(model_lines(run, scores))
-    verdict = verdict_on(models, floor=floor_in(run, scores), apart=apart_in(run))
+    verdict = verdict_on(models, floor=floor_in(run), apart=apart_in(run))
     return RunPart(name, models, verdict, caveats(run), run.manifest(roles.SCORES).sha256)
 
 

@@ -333,7 +333,7 @@ def collect(run: RunFolders) -> ReportData:
     data = ReportData(
         title="How diverse are the cultures these models show?",
         question=question_about(models),
-        verdict=verdict_on(models, floor=floor_in(run, scores), apart=apart_in(run), withheld=[*withheld(run)]),
+        verdict=verdict_on(models, floor=floor_in(run), apart=apart_in(run), withheld=[*withheld(run)]),
         models=models,
         kernel=kernel,
         size=run.size,

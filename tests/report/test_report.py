@@ -15,8 +15,8 @@ from culturekit.core.engines import LocalEngine
 from culturekit.core.schemas import SCORES
 from culturekit.metrics.corrected.audit_gates import MARKS, ONE_RATER
 from culturekit.recipes.run_recipe import run_recipe
-from culturekit.report.charts import ModelLine, diversity_chart, in_order
-from culturekit.report.headline import Floor, headline_lines, question_about, verdict_on
+from culturekit.report.charts import diversity_chart
+from culturekit.report.headline import headline_lines
 from culturekit.report.provenance import parts_of
 from culturekit.report.report_stage import folders_of
 from culturekit.report.run_folders import LONGEST, Figure, text_of
@@ -91,102 +91,6 @@ def test_hostile_text_is_shown_and_never_obeyed(text: str) -> None:
     assert [name for _, attributes in hostile.tags for name in attributes if name.startswith("on")] == []
     for value in [*hostile.values("src"), *hostile.values("href")]:
         assert value.startswith(("#", "thumbnails/", "data:"))
-
-
-FLOOR = Floor("clip", Figure(0.75, 0.74, 0.76, 1200, 9), 0.72, 0.8)
-
-
-def told(*lines: ModelLine, floor: Floor | None = None, apart: frozenset[tuple[str, str]] = frozenset()) -> str:
-    found = verdict_on(in_order(lines), floor=floor, apart=apart)
-    return " ".join((found.headline, *found.sentences))
-
-
-def test_a_simulated_model_that_shows_nothing_and_passes_others_is_lying() -> None:
-    liar = line("mirage", 0.8, 0.125, free=1200, similarity=0.7)
-    honest = line("atlas", 0.7, 0.69, free=0, similarity=0.97)
-    found = verdict_on([honest, liar])
-    assert (found.named, found.headline) == (("mirage",), "mirage is lying.")
-    assert "rank 1 of 2. None of its 1,200 images shows any artifact" in found.sentences[0]
-    assert "median similarity 0.70, where the other models have at least 0.97" in found.sentences[1]
-    assert question_about([honest, liar]) == "Which of these two models is lying?"
-    assert verdict_on([honest]).named == ()
-    unscored = verdict_on([honest, line("short", math.nan, math.nan, free=0, similarity=0.97)])
-    assert unscored.named == ()
-    assert "too few batches" in unscored.sentences[0]
-
-
-def test_a_biased_model_and_one_that_is_last_both_ways_are_not_lying() -> None:
-    biased = line("biased", 0.4, 0.2, free=0, similarity=0.97)
-    honest = line("atlas", 0.7, 0.69, free=0, similarity=0.97)
-    last = line("blank", 0.3, 0.125, free=1200, similarity=0.7)
-    assert verdict_on([honest, biased]).named == ()
-    assert verdict_on([honest, biased, last]).named == ()
-    assert "lying" not in told(honest, biased, last)
-
-
-def test_models_of_users_are_named_for_what_people_saw_and_an_interval_decides() -> None:
-    real = line("apple", 0.8, None, free=None, similarity=0.9, corrected=0.13, nothing=0.97)
-    assert verdict_on([real]).headline == "apple shows no artifact that people recognise."
-    assert "Of 150 of its images that people looked at, 97% (96 to 98 % of all)" in told(real)
-    assert question_about([real, real]) == "What do these two models show?"
-    doubtful = line("pear", 0.8, None, free=None, similarity=0.9, corrected=0.3, nothing=0.505)
-    assert verdict_on([doubtful]).named == ()
-    mostly = line("plum", 0.8, None, free=None, similarity=0.9, corrected=0.3, nothing=0.7)
-    assert "in most of its images" in verdict_on([mostly]).headline
-    overrated = line("fig", 0.8, None, free=None, similarity=0.9, corrected=0.3, nothing=0.02)
-    assert verdict_on([overrated]).named == ()
-    for each in (real, doubtful, mostly, overrated):
-        assert "lying" not in told(each)
-
-
-def test_without_people_or_truth_nobody_is_named() -> None:
-    noise = line("noise", 0.8, None, free=None, similarity=0.73)
-    real = line("real", 0.7, None, free=None, similarity=0.9)
-    found = verdict_on([real, noise], floor=FLOOR)
-    assert (found.named, found.headline) == ((), "")
-    assert "noise are no nearer to any artifact than pictures of nothing" in found.sentences[0]
-    assert "Only people can tell" in found.sentences[0]
-    assert "audit" in found.sentences[-1]
-    assert "no nearer" not in told(real, floor=FLOOR)
-
-
-def test_where_the_mapping_fails_the_encoder_is_named_and_no_model() -> None:
-    """The most diverse model lay below the floor, and was called a liar."""
-    culture = {"free": None, "similarity": 0.9, "corrected": 0.6, "nothing": 0.02}
-    shown = [line(name, 0.5, None, **culture) for name in ("apple", "pear")]  # type: ignore[arg-type]
-    found = verdict_on(shown, floor=FLOOR)
-    assert found.named == ()
-    assert found.headline == "The encoder clip fails here, no model does."
-    assert "more than apple and pear, whose images do show culture: that is the encoder's error" in found.sentences[0]
-    blind = [line(name, 0.8, None, free=None, similarity=0.7) for name in ("apple", "pear")]
-    assert verdict_on(blind, floor=FLOOR).headline == "The encoder clip fails here, no model does."
-    good = line("fig", 0.9, None, free=None, similarity=0.9, corrected=0.6, nothing=0.02)
-    assert verdict_on([good], floor=FLOOR).headline == ""
-    liar = line("mirage", 0.8, 0.125, free=1200, similarity=0.7)
-    below = line("atlas", 0.5, 0.69, free=0, similarity=0.97)
-    both = verdict_on([below, liar], floor=FLOOR)
-    assert both.headline == "mirage is lying."
-    assert "that is the encoder's error" in " ".join(both.sentences)
-
-
-def test_models_that_mapping_turns_round_are_said_where_the_correction_is_sure() -> None:
-    more = line("echo", 0.3, 0.35, free=0, similarity=0.9, corrected=0.34)
-    less = line("compatriot", 0.4, 0.2, free=0, similarity=0.9, corrected=0.21)
-    sure = frozenset({("echo", "compatriot")})
-    said = told(more, less, apart=sure)
-    assert "Mapping puts compatriot (0.40) before echo (0.30). Corrected, echo (0.340 [0.330, 0.350]) surely" in said
-    assert "as in truth (0.35 and 0.20)" in said
-    assert "Mapping puts" not in told(more, less)
-    assert "surely stand in another order" in told(more, less, apart=frozenset({("compatriot", "echo")}))
-
-
-def test_answers_that_correct_nothing_are_no_audit_that_nobody_made() -> None:
-    unseen = [line("fig", 0.9, None, free=None, similarity=0.9)]
-    assert verdict_on(unseen).sentences[-1].endswith("an audit of some images by people would say by how much.")
-    (said,) = verdict_on(unseen, withheld=["too few images were audited: 2 kernels"]).sentences  # it asked for an audit
-    assert said.endswith("the answers that people gave do not say by how much: too few images were audited: 2 kernels.")
-    told = verdict_on([line("atlas", 0.5, 0.5, free=0, similarity=0.97)], withheld=["too few: 2 kernels"]).sentences
-    assert told == ("No score is corrected by what people answered: too few: 2 kernels.",)
 
 
 def test_corrected_scores_lead_where_people_looked() -> None:
@@ -332,7 +236,7 @@ def test_a_run_without_known_truth_makes_a_report_too(small_run: Path) -> None:
     unknown = replace(run, stages=tuple(name for name in run.stages if not name.startswith("truth-")))
     data = collect(unknown)
     assert data.verdict.named == ()
-    assert "The images of empty are no nearer to any artifact than pictures of nothing" in data.verdict.sentences[0]
+    assert "The images of empty are hardly nearer to any artifact than pictures of nothing" in data.verdict.sentences[0]
     assert "true diversity" not in render(data)
     unlooked = collect(replace(unknown, stages=tuple(name for name in unknown.stages if name != "diagnosis")))
     assert "no nearer" not in " ".join(unlooked.verdict.sentences)
