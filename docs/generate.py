@@ -33,7 +33,7 @@ def commands_page() -> str:
     parts = [
         "# Commands\n",
         NOTE,
-        "What `--help` says, command by command. [by-hand.md](by-hand.md) uses them in turn.\n",
+        "What `--help` says, command by command. [by-hand.md](../by-hand.md) uses them in turn.\n",
     ]
     for name, command in commands(typer.main.get_command(app), ()):
         context = typer.main.get_command(app).make_context("culturekit", [], resilient_parsing=True)
@@ -292,15 +292,15 @@ def docstring_of(name: str) -> str:
 
 
 PAGES = {
-    "api.md": api_page,
-    "commands.md": commands_page,
-    "metrics.md": metrics_page,
-    "tables.md": tables_page,
     "benchmarks.md": benchmarks_page,
-    "keys.md": keys_page,
-    "specs.md": specs_page,
-    "codes.md": codes_page,
-    "packages.md": packages_page,
+    "reference/api.md": api_page,
+    "reference/commands.md": commands_page,
+    "reference/metrics.md": metrics_page,
+    "reference/tables.md": tables_page,
+    "reference/keys.md": keys_page,
+    "reference/specs.md": specs_page,
+    "reference/codes.md": codes_page,
+    "reference/packages.md": packages_page,
 }
 
 

@@ -15,8 +15,8 @@ def test_the_examples_of_the_api_page_give_what_they_say(
     (tmp_path / "runs/cube").symlink_to(small_run)
     (tmp_path / "recipes").symlink_to(ROOT / "recipes")
     monkeypatch.chdir(tmp_path)
-    page = (ROOT / "docs/api.md").read_text(encoding="utf-8").replace("```python\n", "").replace("```", "")
-    example = doctest.DocTestParser().get_doctest(page, {}, "api", "docs/api.md", 0)
+    page = (ROOT / "docs/reference/api.md").read_text(encoding="utf-8").replace("```python\n", "").replace("```", "")
+    example = doctest.DocTestParser().get_doctest(page, {}, "api", "docs/reference/api.md", 0)
     report: list[str] = []
     done = doctest.DocTestRunner().run(example, out=report.append)
     assert done.attempted >= 20
@@ -26,6 +26,6 @@ def test_the_examples_of_the_api_page_give_what_they_say(
 def test_every_public_name_has_an_example() -> None:
     import culturekit
 
-    page = (ROOT / "docs/api.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/reference/api.md").read_text(encoding="utf-8")
     used = [name for name in culturekit.__all__ if f"ck.{name}" in page]
     assert used == culturekit.__all__

@@ -63,7 +63,7 @@ def test_decisions_are_short_and_say_what_would_change_them() -> None:
 
 @pytest.mark.parametrize("model", [Recipe, Concept, CountryFile, Scheme])
 def test_every_key_of_a_yaml_file_is_documented(model: type[BaseModel]) -> None:
-    text = (ROOT / "docs/keys.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/reference/keys.md").read_text(encoding="utf-8")
     for key in model.model_fields:
         assert f"| `{key}` |" in text, key
 

@@ -12,7 +12,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 def test_the_repair_is_quoted_as_it_is() -> None:
-    page = (DOCS / "codes.md").read_text(encoding="utf-8")
+    page = (DOCS / "reference/codes.md").read_text(encoding="utf-8")
     namespace: dict[str, type] = {}
     exec(page.partition("```python\n")[2].partition("```")[0], namespace)
     request = Request("t", "", {}, namespace["Judged"])
