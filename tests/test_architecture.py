@@ -115,8 +115,6 @@ def test_modules_do_not_import_each_other_in_circles() -> None:
         visit(name, ())
 
 
-
-
 def test_folders_do_not_import_each_other() -> None:
     """Imports inside functions count too; the package's own folder, which lists public names, does not."""
     places = {".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts): path.parent for path in SOURCES}

@@ -253,6 +253,7 @@ class KernelTable:
     """One metric under one kernel: models down, concepts across, and for each concept a score per kind of labels.
 
     Attributes:
+        order: of the diversity; scores of two orders share no table.
         concepts: across; None stands for all prompts together.
         top: the end of the scale of colours, which begins at 0.
         limits: floor and ceiling: what pictures that show nothing score, and pictures that show everything.
@@ -261,6 +262,7 @@ class KernelTable:
     kernel: str
     metric: str
     title: str
+    order: str
     concepts: tuple[str | None, ...]
     labels: tuple[str, ...]
     rows: tuple[tuple[str, Cells], ...]
@@ -298,15 +300,14 @@ def kernel_tables(scores: pl.DataFrame, models: Sequence[str], *, size: int) -> 
                     rows.append((model, cells))
             if rows:
                 limits = tuple(limits_of(about, concepts))
-                title = f"{TITLES[metric].format(size=size)}{order_of(about)}"
-                yield KernelTable(kernel, metric, title, concepts, labels, tuple(rows), top_of(rows), limits)
+                title, order = TITLES[metric].format(size=size), order_of(about)
+                yield KernelTable(kernel, metric, title, order, concepts, labels, tuple(rows), top_of(rows), limits)
 
 
 def order_of(about: pl.DataFrame) -> str:
-    """Name the order of some scores, where it is not that of Shannon."""
-    orders = about["params"].str.json_path_match("$.q").drop_nulls().unique().to_list()
-    named = [f"{float(order):g}" for order in orders]
-    return "" if named in ([], ["1"]) else f", order q = {' and '.join(sorted(named))}"
+    """Name the order of some scores, which is that of Shannon where they say nothing of it."""
+    orders = about["params"].str.json_path_match("$.q").drop_nulls().cast(pl.Float64).unique().sort().to_list()
+    return f"q = {' and '.join(f'{order:g}' for order in orders) or '1'}"
 
 
 def concepts_of(scores: pl.DataFrame) -> tuple[str | None, ...]:

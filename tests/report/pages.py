@@ -119,6 +119,7 @@ def page() -> ReportData:
         "country",
         "vs",
         "Diversity VS/8",
+        "q = 1",
         (None, "cuisine"),
         ("mapped", "truth"),
         tuple((m.model, cells) for m in models),
