@@ -1,7 +1,9 @@
 """The command line: parse, call, print. Nothing is computed here."""
 
 import io
+import re
 import sys
+from collections.abc import Iterator, Sequence
 
 __all__ = ["main"]
 
@@ -18,7 +20,7 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")  # what reads JSON or a table expects it, whatever the locale says
     try:
-        app(prog_name="culturekit")
+        app(args=[*spelled_out(sys.argv[1:])], prog_name="culturekit")
     except ConfigError as error:
         leave(f"{error}\nerror: {error.problem}; nothing was run", error.exit_code)
     except CultureKitError as error:
@@ -35,6 +37,21 @@ def main() -> None:
 
         print(redact(traceback.format_exc()), file=sys.stderr, end="")
         leave("error: this is a mistake in culturekit, not in what you did; please report it", INTERNAL_ERROR)
+
+
+SETTING = re.compile(r"[a-z_]\w*(\.\w+)*=")
+
+
+def spelled_out(arguments: Sequence[str]) -> Iterator[str]:
+    """Give `--set a=1 b=2` as `--set a=1 --set b=2`, which Click takes."""
+    setting = False
+    for place, word in enumerate(arguments):
+        is_value = place > 0 and arguments[place - 1] == "--set"
+        if setting and not is_value and SETTING.match(word):
+            yield "--set"
+        elif word != "--set":
+            setting = is_value
+        yield word
 
 
 def leave(message: str, code: int) -> None:

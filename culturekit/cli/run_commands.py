@@ -26,7 +26,7 @@ RecipeName = Annotated[
     Path, typer.Argument(help="Recipe file, or the name of a shipped one.", autocompletion=complete_recipe)
 ]
 Settings = Annotated[
-    list[str] | None, typer.Option("--set", help="Set one value of the recipe: key=value. Repeatable.")
+    list[str] | None, typer.Option("--set", help="Set values of the recipe, key=value, one or several. Repeatable.")
 ]
 Workdir = Annotated[Path | None, typer.Option(help="Folder of the run. [runs/NAME]")]
 

@@ -1,4 +1,5 @@
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -231,3 +232,12 @@ def test_kernels_have_names_in_a_recipe_as_on_the_command_line() -> None:
     assert [list(weights) for weights in scores.kernels] == [[0, 1, 0], [0.5, 0.5, 0]]
     with pytest.raises(ConfigError, match=r"scores.kernels\[0\]: weights must be 'continent' or .*; found 'contry'"):
         load_recipe(SMALL, ["scores.kernels=[contry]"])
+
+
+@pytest.mark.parametrize("path", sorted(Path(__file__).parents[2].glob("recipes/*.yaml")), ids=lambda path: path.stem)
+def test_what_the_head_of_a_recipe_says_to_set_can_be_set(path: Path) -> None:
+    """The command that the head of `c3` gave for the paper's size failed."""
+    head = " ".join(line[2:] for line in path.read_text(encoding="utf-8").splitlines() if line.startswith("# "))
+    for stated in re.findall(r"--set((?: [a-z_]\w*(?:\.\w+)*=[^\s;]+)+)", head):
+        load_any_recipe(path, [word.rstrip(".,;") for word in stated.split()])
+    assert head.count("--set") == len(re.findall(r"--set [a-z_.0-9]+=", head))
