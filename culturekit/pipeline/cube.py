@@ -42,6 +42,7 @@ from culturekit.index.matching.comparison import MappingInputs
 from culturekit.index.matching.diagnosis import DiagnosisOptions, ShuffleOptions
 from culturekit.index.raters.quality import QualityOptions
 from culturekit.kg.concepts import Concept, load_concept
+from culturekit.llm.answers import LlmOptions
 from culturekit.metrics.statistics.intervals import Target
 from culturekit.pipeline.parts import (
     FaithfulnessLooks,
@@ -144,7 +145,8 @@ def references(recipe: Recipe, run: Run, wanted: References) -> None:
     if parse_spec(backend).name == FOLDER and not wanted.counted:
         stage = stage_of(image_folder(backend, prompts, model="references", cspace=space))
     else:
-        stage = generate_stage(prompts, images, backend=backend, model="references", seed=recipe.seed, cspace=space)
+        llm, seed = LlmOptions(go_on=recipe.llm.go_on), recipe.seed
+        stage = generate_stage(prompts, images, backend=backend, model="references", seed=seed, cspace=space, llm=llm)
     run.add(stage, roles.REFERENCES)
 
 

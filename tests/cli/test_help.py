@@ -76,6 +76,13 @@ def test_every_option_has_help_and_every_command_speaks_json(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_that_spends_or_plans_money_takes_prices_and_goes_on(name: str) -> None:
+    options = {option for parameter in COMMANDS[name].params for option in parameter.opts}
+    if "--budget" in options or name in {"run", "plan", "demo", "kg preview"}:
+        assert {"--prices", "--go-on"} <= options
+
+
+@pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_is_mentioned_in_the_docs_outside_the_generated_page(name: str) -> None:
     pages = [path for path in DOCS.rglob("*.md") if path.name != "commands.md"]
     pages.append(DOCS.parent / "README.md")
