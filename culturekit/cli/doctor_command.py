@@ -34,7 +34,7 @@ KEYS = {
     "GOOGLE_API_KEY": "clients google:MODEL",
     "HF_TOKEN": "weights on the Hugging Face hub that ask for a login",
 }
-NAMED = re.compile(r"\b(openai|google):(?:models/)?([A-Za-z0-9][A-Za-z0-9._-]*+)(?!\S*base_url=)")
+NAMED = re.compile(r"\b(openai|google):(?:models/)?([A-Za-z0-9][A-Za-z0-9._-]*+)(?![^\s\"]*base_url=)")
 """A model as a SPEC names it; what a server elsewhere calls by such a name is its own affair."""
 
 Named: TypeAlias = tuple[str, str]
@@ -60,9 +60,10 @@ def doctor(
 
     Which keys are set, which devices and how much room there are; ends with 1 if broken.
     """
-    from culturekit.config.load import find_recipe
+    from culturekit.config.load import find_recipe, load_any_recipe
 
-    named = models_in(f"{'' if recipe is None else find_recipe(str(recipe)).read_text(encoding='utf-8')} {judge}")
+    asked = "" if recipe is None else load_any_recipe(find_recipe(str(recipe))).model_dump_json()
+    named = models_in(f"{asked} {judge}")
     checks = [*all_checks(workdir), *(listed_models(named) if models else ending_models(named))]
     checks += judge_checks(judge) if judge else ()
     broken = [check for check in checks if check.level == "broken"]

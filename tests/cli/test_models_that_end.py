@@ -216,6 +216,8 @@ def test_the_doctor_warns_of_models_of_a_recipe_a_judge_and_a_key(
         "openai:gpt-image-1.5": ("absent", "shuts soon: 2026-12-01, by the list of prices")
     }
     assert said("--recipe", recipe_with(DEAD, tmp_path))["openai:gpt-image-1"][0] == "broken"
+    elsewhere = DEAD.replace("quality=low", "base_url=http://127.0.0.1:1/v1&image_price=0")
+    assert said("--recipe", recipe_with(elsewhere, tmp_path)) == {}, "its names are its own affair"
     monkeypatch.setenv("CULTUREKIT_TODAY", "2027-01-10")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-a-test")
     mine = tmp_path / "mine.yaml"

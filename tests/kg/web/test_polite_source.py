@@ -177,7 +177,8 @@ def test_when_one_is_told_to_wait_all_wait() -> None:
 def test_processes_keep_the_pace_of_wikimedia_together(tmp_path: Path) -> None:
     one, other = (SharedPace(200 / 60, lambda: tmp_path / "cache") for _ in range(2))
     one.clock = other.clock = lambda: 1000.0
-    assert (one._book(), other._book()) == (0.0, pytest.approx(0.3))
+    assert one._book() == 0
+    assert other._book() == pytest.approx(0.3)
     one.hold(30)
     assert other._book() == pytest.approx(30)
     one.clock = other.clock = lambda: 500.0
