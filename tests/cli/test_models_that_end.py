@@ -204,7 +204,7 @@ def test_the_doctor_says_where_a_key_is_missing_or_wrong(
 
 
 def test_the_doctor_warns_of_models_of_a_recipe_a_judge_and_a_key(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     def said(*words: object) -> dict[str, tuple[str, str]]:
         checks = json.loads(typed("doctor", "--json", *words).stdout)["checks"]
@@ -218,6 +218,10 @@ def test_the_doctor_warns_of_models_of_a_recipe_a_judge_and_a_key(
     assert said("--recipe", recipe_with(DEAD, tmp_path))["openai:gpt-image-1"][0] == "broken"
     elsewhere = DEAD.replace("quality=low", "base_url=http://127.0.0.1:1/v1&image_price=0")
     assert said("--recipe", recipe_with(elsewhere, tmp_path)) == {}, "its names are its own affair"
+    assert said("--judge", "openai:gpt-4o") == {
+        "openai:gpt-4o": ("absent", "shuts soon: 2027-01-14, by the list of prices")
+    }
+    assert "gpt-4o is shut on 2027-01-14" in caplog.text, "before it is asked"
     monkeypatch.setenv("CULTUREKIT_TODAY", "2027-01-10")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-a-test")
     mine = tmp_path / "mine.yaml"
