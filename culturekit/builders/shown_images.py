@@ -113,7 +113,7 @@ Question = TypeVar("Question")
 ImagesToShow: TypeAlias = Annotated[Path, Field(description="Images table; its pictures lie beside it.")]
 WhoLooks: TypeAlias = Annotated[
     str,
-    Field(description="Who looks at the images, as a SPEC: openai:MODEL, google:MODEL, local:FOLDER, ...."),
+    Field(description="Who looks at the images, as a SPEC: openai:MODEL, google:MODEL, local:FOLDER or another."),
     Typed("llm"),
 ]
 PerPrompt: TypeAlias = Annotated[

@@ -7,7 +7,7 @@ import re
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import PackageNotFoundError, metadata, requires, version
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
@@ -15,7 +15,7 @@ from typing import Annotated, Literal, TypeAlias
 import typer
 
 from culturekit.cli.options import AsJson, Prices
-from culturekit.core.errors import CultureKitError, MissingDependency, UsageError
+from culturekit.core.errors import CultureKitError, MissingDependency
 from culturekit.version import VERSION, install_line
 
 MARKS = {"ok": "ok", "absent": "-", "broken": "BROKEN"}
@@ -34,8 +34,11 @@ KEYS = {
     "GOOGLE_API_KEY": "clients google:MODEL",
     "HF_TOKEN": "weights on the Hugging Face hub that ask for a login",
 }
-NAMED = re.compile(r"\b(openai|google):(?:models/)?([A-Za-z0-9][A-Za-z0-9._-]*)")
-"""A model as a SPEC in a recipe names it."""
+NAMED = re.compile(r"\b(openai|google):(?:models/)?([A-Za-z0-9][A-Za-z0-9._-]*+)(?![^\s\"]*base_url=)")
+"""A model as a SPEC names it; what a server elsewhere calls by such a name is its own affair."""
+
+Named: TypeAlias = tuple[str, str]
+"""A provider, and a model of it."""
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 LITTLE_DISK, LITTLE_MEMORY = 2e9, 2e9
@@ -49,7 +52,7 @@ def doctor(
     models: Annotated[
         bool, typer.Option("--models", help="Ask the providers whose key is set which models they list; costs nothing.")
     ] = False,
-    recipe: Annotated[Path | None, typer.Option(help="With --models: also the models that this recipe names.")] = None,
+    recipe: Annotated[Path | None, typer.Option(help="Recipe whose models are looked at: do they end soon?")] = None,
     prices: Prices = None,
     as_json: AsJson = False,
 ) -> None:
@@ -57,9 +60,12 @@ def doctor(
 
     Which keys are set, which devices and how much room there are; ends with 1 if broken.
     """
-    if recipe is not None and not models:
-        raise UsageError("nothing looks at --recipe alone", expected="--models")
-    checks = [*all_checks(workdir), *(listed_models(recipe) if models else ()), *(judge_checks(judge) if judge else ())]
+    from culturekit.config.load import find_recipe, load_any_recipe
+
+    asked = "" if recipe is None else load_any_recipe(find_recipe(str(recipe))).model_dump_json()
+    named = models_in(f"{asked} {judge}")
+    checks = [*all_checks(workdir), *(listed_models(named) if models else ending_models(named))]
+    checks += judge_checks(judge) if judge else ()
     broken = [check for check in checks if check.level == "broken"]
     if as_json:
         print(json.dumps({"ok": not broken, "checks": [asdict(check) for check in checks]}))
@@ -194,19 +200,21 @@ def judge_checks(spec: str) -> Iterator[Check]:
         yield Check("judge", one.name, one.level, one.found, one.hint)
 
 
-def listed_models(recipe: Path | None) -> Iterator[Check]:
-    """Ask each provider which models it lists, and hold those of the price list and of a recipe against them."""
-    from culturekit.config.load import find_recipe
+def models_in(text: str) -> set[Named]:
+    """Find the models that SPECs in a text name, each with its provider."""
+    return {(provider, model.rstrip(".")) for provider, model in NAMED.findall(text)}
+
+
+def listed_models(named: set[Named]) -> Iterator[Check]:
+    """Ask each provider which models it lists, and hold those of the price list and those named against them."""
     from culturekit.llm.model_lists import standings
 
-    text = "" if recipe is None else find_recipe(str(recipe)).read_text(encoding="utf-8")
-    named = {(provider, model.rstrip(".")) for provider, model in NAMED.findall(text)}
     for provider in ("openai", "google"):
         try:
             found = standings(provider, [model for service, model in named if service == provider])
         except MissingDependency as error:
             yield Check("models", provider, "absent", f"not asked: {error.problem}", error.hint)
-            yield from dated_models(provider, {model for service, model in named if service == provider})
+            yield from dated_models({one for one in named if one[0] == provider})
             continue
         except CultureKitError as error:
             yield Check("models", provider, "broken", f"gave no list: {error.problem}", str(error.found or ""))
@@ -217,11 +225,23 @@ def listed_models(recipe: Path | None) -> Iterator[Check]:
             yield Check("models", f"{provider}:{one.model}", level, str(one))
 
 
-def dated_models(provider: str, models: Iterable[str]) -> Iterator[Check]:
-    """Say of models what the list of prices says of their end, where nobody can be asked."""
+def ending_models(named: set[Named]) -> Iterator[Check]:
+    """Say which models end: of those named, and of those that are taken by default where there is a key."""
+    from culturekit.llm.endpoints import SERVICES
+    from culturekit.llm.models import known_models
+
+    yield from dated_models(named)
+    keys = {provider for provider, service in SERVICES.items() if any(map(os.environ.get, service.keys))}
+    shown = models_in(" ".join(known_models().roles.values())) - named
+    for check in dated_models({one for one in shown if one[0] in keys}):
+        yield replace(check, level="absent")
+
+
+def dated_models(models: Iterable[Named]) -> Iterator[Check]:
+    """Say of models what the list of prices says of their end."""
     from culturekit.llm.prices import end_of, price_of, today
 
-    for model in sorted(models):
+    for provider, model in sorted(models):
         price = price_of(model, provider=provider)
         if price is not None and (state := end_of(price, today())) != "alive":
             found = f"{state}: {price.shuts}, by the list of prices"

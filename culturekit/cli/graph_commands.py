@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from culturekit.cli.options import Also, AsJson, Wait
+from culturekit.cli.options import Also, AsJson, GoOn, Prices, Wait
 from culturekit.cli.showing.foreign_lines import show_lines
 from culturekit.cli.stages import run_one
 from culturekit.core.errors import UsageError
@@ -83,6 +83,8 @@ def preview(
     llm: Annotated[
         str | None, typer.Option("--llm", help="Judge, as a SPEC, whose prices the cost is said in; it is not asked.")
     ] = None,
+    go_on: GoOn = False,
+    prices: Prices = None,
     as_json: AsJson = False,
 ) -> None:
     """Count what the roots reach by hop and country.
@@ -93,13 +95,15 @@ def preview(
     from culturekit.kg.inspection.preview import preview as previewed
     from culturekit.kg.inspection.text import preview_lines
 
-    prices = prices_of(price_per_million_input, price_per_million_output)
-    if prices is not None and llm is not None:
+    stated = prices_of(price_per_million_input, price_per_million_output)
+    if stated is not None and llm is not None:
         raise UsageError("prices are stated, or those of a judge", expected="--llm, or both prices", found="all")
-    prices = prices or prices_of_judge(llm)
+    if llm is None and (go_on or prices is not None):
+        raise UsageError("nothing looks at --go-on or --prices alone", expected="--llm")
+    tokens = stated or prices_of_judge(llm, go_on=go_on)
     became, words = chosen.heirs(), wording()
     found = [
-        previewed(graph, each, wording=words, options=options, prices=prices, successors=became)
+        previewed(graph, each, wording=words, options=options, prices=tokens, successors=became)
         for each in chosen.concepts()
     ]
     if as_json:
@@ -119,16 +123,18 @@ def prices_of(price_in: float | None, price_out: float | None) -> tuple[float, f
     return price_in, price_out
 
 
-def prices_of_judge(spec: str | None) -> tuple[float, float] | None:
+def prices_of_judge(spec: str | None, *, go_on: bool) -> tuple[float, float] | None:
     """Give what the tokens of a judge cost; nothing where it is free, or nobody knows."""
     from culturekit.llm.client import FreeClient
     from culturekit.llm.clients.clients import CLIENTS
+    from culturekit.llm.prices import check_alive
 
     if spec is None:
         return None
     client = CLIENTS.make(spec)
     if isinstance(client, FreeClient):
         return 0.0, 0.0
+    check_alive(client.identity, go_on=go_on)
     return None if client.rate is None else (client.rate.input, client.rate.output)
 
 

@@ -70,24 +70,16 @@ def demo(
     workdir: Workdir = None,
     workers: Workers = None,
     engine: EngineSpec = "local",
+    go_on: GoOn = False,
+    prices: Prices = None,
     as_json: AsJson = False,
 ) -> None:
     """Run a recipe on what comes with culturekit.
 
     Of cube: which of these five models is lying?
     """
-    from culturekit.config.load import find_recipe, load_any_recipe
-
-    run_all(
-        load_any_recipe(find_recipe(recipe)),
-        workdir or RUNS / recipe,
-        until=None,
-        workers=workers,
-        engine=engine,
-        wait=False,
-        strict=False,
-        as_json=as_json,
-    )
+    workdir = workdir or RUNS / recipe
+    run(Path(recipe), workdir=workdir, workers=workers, engine=engine, go_on=go_on, prices=prices, as_json=as_json)
 
 
 def run_all(

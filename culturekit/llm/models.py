@@ -1,18 +1,30 @@
 """The models that culturekit knows by name, and how each is asked: data that stands in `models.yaml`."""
 
 from collections.abc import Mapping
+from datetime import date
 from fnmatch import fnmatchcase
 from functools import cache
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from culturekit.core.package_data import shipped
 from culturekit.core.yaml_source import StrictModel, load_model
 
 Role: TypeAlias = Literal["text", "text-small", "text-google", "vision", "weighing", "image-openai", "image-google"]
 Provider: TypeAlias = Literal["openai", "google"]
-Day: TypeAlias = Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$")]
+
+
+def _calendar_day(text: str) -> str:
+    """Accept a day that there is."""
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is no day; expected YYYY-MM-DD") from None
+    return text
+
+
+Day = Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$"), AfterValidator(_calendar_day)]
 
 
 class Habits(StrictModel):
@@ -27,13 +39,6 @@ class Habits(StrictModel):
     quality: str | None = None
     rewriter: Literal["on", "off", "unknown"] = "unknown"
     gone: bool = False
-
-
-class Shutting(StrictModel):
-    """When a provider shuts a model, and which role takes its place."""
-
-    on: Day
-    instead: Role
 
 
 class Pictures(StrictModel):
@@ -51,7 +56,6 @@ class Models(StrictModel):
     sources: tuple[str, ...]
     roles: Mapping[Role, str]
     published: Mapping[str, Mapping[str, tuple[str, ...]]]
-    shut: Mapping[str, Shutting]
     habits: Mapping[Provider, tuple[Habits, ...]]
     pictures: Pictures
 
@@ -82,11 +86,3 @@ def habits_of(model: str, provider: Provider) -> Habits:
 def published_models(paper: str) -> Mapping[str, tuple[str, ...]]:
     """Give the SPECs that a paper published, by what each was asked for."""
     return known_models().published[paper]
-
-
-def shut_among(paper: str) -> str:
-    """Say which models of a paper their providers shut, when, and what takes their place."""
-    specs = [spec for each in published_models(paper).values() for spec in each]
-    names = dict.fromkeys(spec.partition(":")[2].partition("?")[0] for spec in specs)
-    ends = [(name, known_models().shut[name]) for name in names if name in known_models().shut]
-    return "; ".join(f"{name} is shut on {end.on}: take {model_for(end.instead)}" for name, end in ends)

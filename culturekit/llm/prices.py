@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from culturekit.core.errors import UsageError
 from culturekit.core.package_data import shipped
@@ -21,6 +21,7 @@ from culturekit.core.yaml_source import StrictModel, load_model
 from culturekit.llm.client import Identity, Rate, Usage
 from culturekit.llm.endpoints import is_elsewhere
 from culturekit.llm.journal_file import Mode
+from culturekit.llm.models import Day, published_models
 from culturekit.llm.usage import dollars
 
 logger = logging.getLogger(__name__)
@@ -40,18 +41,6 @@ NOTICE = 60
 DEAREST = 100_000
 Dollars = Annotated[float, Field(ge=0, lt=DEAREST)]
 Tokens = Annotated[int, Field(ge=1, lt=1_000_000)]
-
-
-def _calendar_day(text: str) -> str:
-    """Accept a day that there is."""
-    try:
-        date.fromisoformat(text)
-    except ValueError:
-        raise ValueError(f"{text!r} is no day; expected YYYY-MM-DD") from None
-    return text
-
-
-Day = Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$"), AfterValidator(_calendar_day)]
 
 
 class ModelPrice(StrictModel):
@@ -241,6 +230,15 @@ def end_of(price: Price, day: date) -> Literal["alive", "shuts soon", "perhaps s
     if price.shuts is None or (left := (date.fromisoformat(price.shuts) - day).days) > NOTICE:
         return "alive"
     return "shuts soon" if left > 0 else "perhaps shut" if price.earliest else "shut"
+
+
+def shut_among(paper: str) -> str:
+    """Say which models of a paper their providers shut, when, and what takes their place, by the shipped list."""
+    named = dict.fromkeys(spec.partition("?")[0] for specs in published_models(paper).values() for spec in specs)
+    ends = {f"{each.provider}:{each.model}": each for each in prices_in(price_list()) if each.shuts}
+    return "; ".join(
+        f"{end.model} is shut on {end.shuts}: take {end.provider}:{end.instead}" for end in map(ends.get, named) if end
+    )
 
 
 _warned: set[tuple[str, str]] = set()

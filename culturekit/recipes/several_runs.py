@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import polars as pl
@@ -81,7 +82,7 @@ def site_stage(roots: Sequence[Path], dataset: str | None = None) -> Stage:
         return stage_of("site", 5, runs, lambda work, runs: write_site(work, runs, dataset), options, "site")
     if dataset is not None:
         raise argument_error("dataset", f"for runs of `{CUBE}`, which have one headline score", dataset)
-    return stage_of("scored-site", 5, runs, write_scored_site, options, "site")
+    return stage_of("scored-site", 6, runs, write_scored_site, options, "site")
 
 
 def stage_of(
@@ -161,7 +162,7 @@ def write_scored_site(work: Work, runs: Sequence[Named]) -> Outcome:
             when = max(scored_when(run, folder) for folder in own["folder"].unique().to_list())
             result, without = every_eval_ever(run, name, model, backend, own, when)
             drops.update(without)
-            write_below(work.out / EEE / filed_under(result, f"culturekit-{name}"), json_text(result))
+            write_record(work.out / EEE, run, model, result, f"culturekit-{name}")
         parts.append(part)
     write_style(work.out)
     pages = write_scored_runs(work.out, parts, partial(work.progress.advance, 1))
@@ -187,16 +188,21 @@ def write_results(work: Work, sites: Sequence[SiteRun], dataset: str | None) -> 
                 site.run, site.part.name, line.model, line.backend, own, scored_when(site.run)
             )
             drops.update(without)
-            path = filed_under(record, f"culturekit-{site.part.name}")
-            samples = samples_of(site.run, line.model, record, path)
-            lines = b"".join(msgspec.json.encode(one) + b"\n" for one in samples)
-            if samples:
-                record["detailed_evaluation_results"]["checksum"] = sha256(lines).hexdigest()
-                write_below(work.out / EEE / record["detailed_evaluation_results"]["file_path"], lines)
-            write_below(work.out / EEE / path, json_text(record))
+            write_record(work.out / EEE, site.run, line.model, record, f"culturekit-{site.part.name}")
             if dataset is not None and (entries := hub_results(site.run, line, dataset)) is not None:
                 write_below(work.out / "hub" / place / ".eval_results" / "culturekit.yaml", entries)
     return drops
+
+
+def write_record(folder: Path, run: RunFolders, model: str, record: dict[str, Any], collection: str) -> None:
+    """Write a record of Every Eval Ever, and the samples of its scores beside it."""
+    path = filed_under(record, collection)
+    samples = samples_of(run, model, record, path)
+    if samples:
+        lines = b"".join(msgspec.json.encode(one) + b"\n" for one in samples)
+        record["detailed_evaluation_results"]["checksum"] = sha256(lines).hexdigest()
+        write_below(folder / record["detailed_evaluation_results"]["file_path"], lines)
+    write_below(folder / path, json_text(record))
 
 
 def write_below(path: Path, content: bytes) -> None:

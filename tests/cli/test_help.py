@@ -72,7 +72,14 @@ def test_every_option_has_help_and_every_command_speaks_json(name: str) -> None:
     assert "--json" in options
     for option, parameter in options.items():
         if option.startswith("-") and option != "--help":
-            assert parameter.help, option
+            assert parameter.help and "...." not in parameter.help, option
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_that_spends_or_plans_money_takes_prices_and_goes_on(name: str) -> None:
+    options = {option for parameter in COMMANDS[name].params for option in parameter.opts}
+    if "--budget" in options or name in {"run", "plan", "demo", "kg preview"}:
+        assert {"--prices", "--go-on"} <= options
 
 
 @pytest.mark.parametrize("name", COMMANDS)

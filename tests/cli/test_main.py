@@ -91,6 +91,6 @@ def test_several_values_follow_one_set() -> None:
         "a=[1]",
     ]
     assert " ".join(cli.spelled_out(words)) == (
-        "run c3 --set seed=1 --set pairs.keep=2 --out o d=3 --set models.0.name=x --set a=[1]"
+        "run c3 --set seed=1 --set pairs.keep=2 --out here d=3 --set models.0.name=x --set a=[1]"
     )
     assert [*cli.spelled_out(["--set"])] == ["--set"]

@@ -83,6 +83,23 @@ def test_a_recipe_with_a_model_that_is_shut_is_not_planned_unless_told_to_go_on(
     assert isinstance(ended.exception, ConfigError) and "was shut on 2026-10-23" in str(ended.exception)
 
 
+def test_references_are_planned_likewise(tmp_path: Path) -> None:
+    words = ("plan", SMALL, "--workdir", tmp_path / "run", "--set", "references.backend=openai:gpt-image-1?quality=low")
+    assert "was shut on 2026-10-23" in str(typed(*words).exception)
+    assert typed(*words, "--go-on").exit_code == 0
+
+
+def test_a_preview_says_what_a_judge_costs_by_the_prices_that_win(tmp_path: Path) -> None:
+    assert typed("run", SMALL, "--workdir", tmp_path / "run", "--until", "graph").exit_code == 0
+    words = ("kg", "preview", "--graph", tmp_path / "run/graph", "--roots", "landmarks", "--json", "--llm")
+    (tmp_path / "mine.yaml").write_text(SOURCE.replace("gpt-image-1", "gpt-9"))
+    assert isinstance(typed(*words, "openai:o1").exception, UsageError)
+    assert typed(*words, "openai:o1", "--go-on").exit_code == 0
+    told = json.loads(typed(*words, "openai:gpt-9", "--prices", tmp_path / "mine.yaml").stdout)
+    assert told[0]["cost"]["price"] > 0
+    assert json.loads(typed(*words, "openai:gpt-9").stdout)[0]["cost"]["price"] is None
+
+
 def test_a_stage_that_asks_refuses_too(tmp_path: Path) -> None:
     ended = typed(
         "questions", "build", "--prompts", prompts(tmp_path), "--llm", "openai:o1", "--plan", "--out", tmp_path / "q"
@@ -120,7 +137,9 @@ def test_images_of_an_unknown_model_and_any_quality_are_planned_with_a_stated_pr
     ended = generating(tmp_path, "google:gemini-9-image?aspect_ratio=1:8&image_size=8K&price=1/60")
     assert ended.exit_code == 0, ended.exception
     ended = generating(tmp_path, "openai:gpt-image-9?quality=max")
-    assert isinstance(ended.exception, UsageError) and "is not known" in str(ended.exception)
+    assert isinstance(ended.exception, UsageError) and "or price=IN/OUT per million tokens" in str(ended.exception)
+    ended = generating(tmp_path, "openai:gpt-image-2.5-flare")
+    assert isinstance(ended.exception, UsageError) and "or price=5/30, as listed, per million" in str(ended.exception)
 
 
 class Lists(BaseHTTPRequestHandler):
@@ -182,4 +201,29 @@ def test_the_doctor_says_where_a_key_is_missing_or_wrong(
     monkeypatch.setenv("OPENAI_API_KEY", "sk-a-wrong-one")
     level, said = found_by_doctor()["openai"]
     assert level == "broken" and "sk-a-wrong-one" not in said
-    assert isinstance(typed("doctor", "--recipe", "cube").exception, UsageError)
+
+
+def test_the_doctor_warns_of_models_of_a_recipe_a_judge_and_a_key(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def said(*words: object) -> dict[str, tuple[str, str]]:
+        checks = json.loads(typed("doctor", "--json", *words).stdout)["checks"]
+        return {one["name"]: (one["level"], one["found"]) for one in checks if one["group"] == "models"}
+
+    soon = '  - {name: gpt, backend: "openai:gpt-image-1.5?quality=low"}\n'
+    assert said() == {}
+    assert said("--recipe", recipe_with(soon, tmp_path)) == {
+        "openai:gpt-image-1.5": ("absent", "shuts soon: 2026-12-01, by the list of prices")
+    }
+    assert said("--recipe", recipe_with(DEAD, tmp_path))["openai:gpt-image-1"][0] == "broken"
+    elsewhere = DEAD.replace("quality=low", "base_url=http://127.0.0.1:1/v1&image_price=0")
+    assert said("--recipe", recipe_with(elsewhere, tmp_path)) == {}, "its names are its own affair"
+    assert said("--judge", "openai:gpt-4o") == {
+        "openai:gpt-4o": ("absent", "shuts soon: 2027-01-14, by the list of prices")
+    }
+    assert "gpt-4o is shut on 2027-01-14" in caplog.text, "before it is asked"
+    monkeypatch.setenv("CULTUREKIT_TODAY", "2027-01-10")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-a-test")
+    mine = tmp_path / "mine.yaml"
+    mine.write_text(SOURCE.replace("gpt-image-1:", "gpt-image-2:").replace("2027-11-20", "2027-01-09"))
+    assert said("--prices", mine) == {"openai:gpt-image-2": ("absent", "shut: 2027-01-09, by the list of prices")}

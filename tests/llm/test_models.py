@@ -1,4 +1,5 @@
 import re
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,8 @@ from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.clients.gemini_api import settings_of as google_settings
 from culturekit.llm.clients.openai_settings import settings_of as openai_settings
 from culturekit.llm.endpoints import OPENAI
-from culturekit.llm.models import Role, habits_of, known_models, model_for, published_models, shut_among
+from culturekit.llm.models import Role, habits_of, known_models, model_for, published_models
+from culturekit.llm.prices import end_of, price_list, prices_in, shut_among
 from culturekit.llm.probing import probe_request
 from culturekit.recipes.cultivate.recipe import AUTHORS
 
@@ -22,9 +24,6 @@ NAME = re.compile(
 OFFICIAL = OPENAI.base_url("")
 GENERATED = {"commands.md", "specs.md", "keys.md"}
 """Pages made from the code, which is looked at itself."""
-
-OF_PRICES = {"llm-prices.md"}
-"""Pages about the list of prices, in which models that are shut stand, too."""
 
 
 def named_in(*paths: Path) -> dict[str, set[str]]:
@@ -41,7 +40,7 @@ def test_no_model_is_named_in_code() -> None:
 
 
 def test_pages_recipes_and_examples_name_models_that_live() -> None:
-    pages = [path for path in (ROOT / "docs").glob("*.md") if path.name not in GENERATED | OF_PRICES]
+    pages = [path for path in (ROOT / "docs").glob("*.md") if path.name not in GENERATED]
     files = [
         path for folder in ("culturekit/recipe_files", "recipes", "examples") for path in (ROOT / folder).rglob("*")
     ]
@@ -51,8 +50,12 @@ def test_pages_recipes_and_examples_name_models_that_live() -> None:
     assert {path: names - live() for path, names in named.items() if names - live()} == {}
 
 
-def test_what_lives_is_not_listed_as_shut() -> None:
-    assert not live() & known_models().shut.keys()
+@pytest.mark.parametrize("role", sorted(known_models().roles))
+def test_what_is_shown_lives_for_sixty_days_after_the_list_was_checked(role: Role) -> None:
+    provider, _, model = model_for(role).partition("?")[0].partition(":")
+    price = {(one.provider, one.model): one for one in prices_in(price_list())}.get((provider, model))
+    assert role == "weighing" or price is not None
+    assert price is None or end_of(price, date.fromisoformat(known_models().checked)) == "alive"
 
 
 @pytest.mark.parametrize("role", sorted(known_models().roles.keys() - {"weighing"}))
@@ -64,11 +67,11 @@ def test_what_is_shown_has_a_price(role: Role) -> None:
 def test_published_models_keep_their_names_and_say_what_replaces_them() -> None:
     assert AUTHORS["reader"] == "openai:gpt-4o"
     assert AUTHORS["proposers"] == published_models("cultivate")["proposers"]
-    names = {spec.partition(":")[2].partition("?")[0] for one in published_models("cultivate").values() for spec in one}
-    said = shut_among("cultivate")
-    for name in names:
-        assert f"{name} is shut on {known_models().shut[name].on}" in said
-    assert model_for("text") in said
+    listed = {f"{one.provider}:{one.model}": one for one in prices_in(price_list())}
+    for spec in {spec.partition("?")[0] for one in published_models("cultivate").values() for spec in one}:
+        end = listed[spec]
+        assert f"{end.model} is shut on {end.shuts}: take {end.provider}:{end.instead}" in shut_among("cultivate")
+        assert end_of(listed[f"{end.provider}:{end.instead}"], date.fromisoformat(known_models().checked)) == "alive"
 
 
 @pytest.mark.parametrize(

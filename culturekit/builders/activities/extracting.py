@@ -209,7 +209,9 @@ class ExtractOptions:
     """Who reads the pages."""
 
     reader: Annotated[
-        str, Field(description="Who reads, as a SPEC: openai:MODEL, google:MODEL, local:FOLDER, ...."), Typed("llm")
+        str,
+        Field(description="Who reads, as a SPEC: openai:MODEL, google:MODEL, local:FOLDER or another."),
+        Typed("llm"),
     ]
 
 

@@ -181,7 +181,7 @@ class ObjectsOptions:
 
     lister: Annotated[
         str | None,
-        Field(description="Who names the objects of --captions, as a SPEC: openai:MODEL, ...."),
+        Field(description="Who names the objects of --captions, as a SPEC: openai:MODEL or another."),
         Typed("llm"),
     ] = None
     detector: Annotated[
@@ -407,7 +407,7 @@ class TranslateOptions:
 
     translator: Annotated[
         str | None,
-        Field(description="Who translates, as a SPEC: openai:MODEL, google:MODEL, .... [those of --table]"),
+        Field(description="Who translates, as a SPEC: openai:MODEL, google:MODEL or another. [those of --table]"),
         Typed("llm"),
     ] = None
     language: Annotated[

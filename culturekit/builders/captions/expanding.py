@@ -184,7 +184,9 @@ class ExpandOptions:
     """Who proposes captions, how many are wanted, and when two say the same."""
 
     proposer: Annotated[
-        str, Field(description="Who proposes, as a SPEC: openai:MODEL, google:MODEL, local:FOLDER, ...."), Typed("llm")
+        str,
+        Field(description="Who proposes, as a SPEC: openai:MODEL, google:MODEL, local:FOLDER or another."),
+        Typed("llm"),
     ]
     captions: Annotated[int, Field(ge=SAMPLED, description="Captions in all, the seeds among them.")] = PUBLISHED
     per_round: Annotated[

@@ -201,7 +201,7 @@ class ProposeOptions:
 
     proposer: Annotated[
         str,
-        Field(description="Who proposes, as a SPEC: openai:MODEL, google:MODEL, local:FOLDER, ...."),
+        Field(description="Who proposes, as a SPEC: openai:MODEL, google:MODEL, local:FOLDER or another."),
         Typed("llm"),
     ]
     at_most: Annotated[int, Field(ge=1, le=50, description="Descriptors of a dimension.")] = 10

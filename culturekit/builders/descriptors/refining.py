@@ -72,8 +72,8 @@ class RefineOptions:
     refiner: Annotated[
         str,
         Field(
-            description="Who chooses, as a SPEC: openai:MODEL, google:MODEL, ...; `rules` takes the first of all, "
-            "those that more proposers name."
+            description="Who chooses, as a SPEC: openai:MODEL, google:MODEL or another; `rules` takes the first of "
+            "all, those that more proposers name."
         ),
         Typed("llm"),
     ]
@@ -289,7 +289,7 @@ class StereotypeOptions:
 
     proposer: Annotated[
         str,
-        Field(description="Who names them, as a SPEC: openai:MODEL, google:MODEL, local:FOLDER, ...."),
+        Field(description="Who names them, as a SPEC: openai:MODEL, google:MODEL, local:FOLDER or another."),
         Typed("llm"),
     ]
     at_most: Annotated[int, Field(ge=1, le=100, description="Stereotypes of a country.")] = 15

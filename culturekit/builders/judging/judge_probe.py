@@ -14,6 +14,7 @@ from culturekit.llm.client import Client, Failure, FreeClient, KeyHolder, Outgoi
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.clients.images import image_of
 from culturekit.llm.models import model_for
+from culturekit.llm.prices import check_alive
 from culturekit.llm.probing import SECONDS, probe_request, probe_warning
 from culturekit.llm.rows import WeighedToken
 
@@ -48,6 +49,7 @@ def probe_judge(spec: str) -> list[Finding]:
             found=spec,
             hint="A model of local:FOLDER gives exact probabilities and needs no probe.",
         )
+    check_alive(client.identity, go_on=True)
     return asyncio.run(_all_findings(client))
 
 

@@ -225,7 +225,7 @@ class GraphOptions:
 
     writer: Annotated[
         str,
-        Field(description="Who writes the questions, as a SPEC: openai:MODEL, google:MODEL, local:FOLDER, ...."),
+        Field(description="Who writes the questions, as a SPEC: openai:MODEL, google:MODEL, local:FOLDER or another."),
         Typed("llm"),
     ]
     kinds: Annotated[

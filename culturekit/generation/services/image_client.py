@@ -82,11 +82,13 @@ def check_image_price(client: "ImageClient") -> ImagePrice:
         UsageError: neither the SPEC nor the price list says what an image of this size and quality costs.
     """
     if client.image_price is None:
+        listed = rate_of(Identity(client.identity.provider.removesuffix("-images"), "", "", client.model))
+        price = "IN/OUT" if listed is None else f"{listed.input:g}/{listed.output:g}, as listed,"
         raise UsageError(
             f"what an image of {client.model} costs in this size and quality is not known",
             where=client.identity.base_url,
             hint="State it in the SPEC: image_price=0.04 in US dollars per image, image_price=0 where nothing is "
-            f"charged, {client.price_hint}.",
+            f"charged, {client.price_hint.format(price=price)}.",
         )
     return client.image_price
 
@@ -114,7 +116,7 @@ class ImageClient(RemoteClient, ABC):
     filters: bool = False
     sent_options: Mapping[str, object] = {}
     negatives: bool = False
-    price_hint = "or price=IN/OUT per million tokens together with image_tokens=N"
+    price_hint = "or price={price} per million tokens: an image counts as the dearest known, or as image_tokens=N"
     decides: Mapping[str, object] = {}
     store: PictureStore | None = None
 

@@ -1,11 +1,14 @@
 """A web service that is asked politely: by somebody who says who they are, not too fast, three questions at once.
 
 All services of Wikimedia share one pace, whichever of them is asked: since April 2026 it takes 200 requests a minute
-from who says whom to write to, and three at a time. The limits are per process.
+from who says whom to write to, and three at a time. All processes of an account share it, by files in its cache folder.
 """
 
+import fcntl
 import http.client
 import logging
+import os
+import struct
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -51,6 +54,9 @@ MOVED = {301, 302, 307, 308}
 
 AT_ONCE = 3
 """Questions at once, to any service; Wikimedia takes no more."""
+
+POLL = 0.05
+"""Seconds between two looks for a free place."""
 
 WIKIMEDIA_A_MINUTE = 200
 """With a User-Agent that names a contact; 10 without one, which no client of ours is."""
@@ -120,7 +126,7 @@ class Pace:
 
     def _book(self) -> float:
         """Take the next turn if it is there, else say how long it is until it may be."""
-        with self._lock:
+        with self._alone():
             now = self.clock()
             if (ahead := max(self._last + 1 / self.per_second, self._held_until) - now) > 1e-9:
                 return ahead
@@ -129,11 +135,82 @@ class Pace:
 
     def hold(self, seconds: float) -> None:
         """Let nobody ask for so many seconds."""
-        with self._lock:
+        with self._alone():
             self._held_until = max(self._held_until, self.clock() + seconds)
 
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Let nobody else book or hold meanwhile."""
+        with self._lock:
+            yield
 
-_OF_WIKIMEDIA = Pace(WIKIMEDIA_A_MINUTE / 60)
+
+class SharedPace(Pace):
+    """A pace that all processes keep together that see a folder; each keeps it alone where that cannot be written."""
+
+    def __init__(self, per_second: float, folder: Callable[[], Path]) -> None:
+        """Write nothing before it is asked for a turn."""
+        super().__init__(per_second, clock=time.time)
+        self._folder = folder
+
+    @contextmanager
+    def turn(self, abandoned: threading.Event) -> Iterator[None]:
+        """Wait for one of the `AT_ONCE` places of all processes first."""
+        with ExitStack() as held:
+            while not self._place(held):
+                if abandoned.wait(POLL):
+                    raise CancelledError
+            with super().turn(abandoned):
+                yield
+
+    def _place(self, held: ExitStack) -> bool:
+        """Lock a free place until the end of the turn; tell whether there was one."""
+        for number in range(AT_ONCE):
+            if (file := self._open(f"place-{number}")) is None:
+                return True
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(file)
+            else:
+                held.callback(os.close, file)
+                return True
+        return False
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Read what the others booked, and write down what is booked here."""
+        with self._lock, ExitStack() as held:
+            if (file := self._open("booked")) is None:
+                yield
+                return
+            held.callback(os.close, file)
+            fcntl.flock(file, fcntl.LOCK_EX)
+            kept, now = os.pread(file, 16, 0), self.clock()
+            if len(kept) == 16:
+                last, until = struct.unpack("dd", kept)
+                # A clock that was set back is nothing to wait for.
+                self._last, self._held_until = min(last, now), min(until, now + LONGEST_WAIT)
+            yield
+            os.pwrite(file, struct.pack("dd", self._last, self._held_until), 0)
+
+    def _open(self, name: str) -> int | None:
+        """Open a file of the folder; None where there can be none."""
+        try:
+            folder = self._folder()
+            folder.mkdir(parents=True, exist_ok=True)
+            return os.open(folder / name, os.O_RDWR | os.O_CREAT, 0o644)
+        except (OSError, RuntimeError):
+            return None
+
+
+def _of_this_account() -> Path:
+    """Name the folder whose files all processes of this account see."""
+    folder = os.environ.get("XDG_CACHE_HOME", "").strip()
+    return (Path(folder) if folder else Path.home() / ".cache") / "culturekit" / "wikimedia"
+
+
+_OF_WIKIMEDIA = SharedPace(WIKIMEDIA_A_MINUTE / 60, _of_this_account)
 
 
 @dataclass(slots=True)

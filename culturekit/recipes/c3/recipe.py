@@ -42,6 +42,7 @@ from culturekit.generation.stages.generate_stage import generate_stage
 from culturekit.index.embedding.embed_stage import embed_stage
 from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource, TextColumns
 from culturekit.kg.concepts import CountryCode
+from culturekit.llm.answers import LlmOptions
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS
 from culturekit.people.export import ExportOptions
 from culturekit.people.stages import ExportFiles, export_stage, rated_sample_stage
@@ -461,10 +462,9 @@ def wire_pairs(recipe: C3, run: Run, wanted: Pairs) -> None:
 def simulated_pairs(recipe: C3, run: Run, made: SimulatedPairs) -> tuple[Path, Path, Path]:
     """Let the web of the simulated world have pictures with captions, and say under which licence."""
     prompts = run.add(collection_prompts_stage(made.country), own.COLLECTION_PROMPTS)
-    plan = ImagePlan(slots=made.each)
-    images = run.add(
-        generate_stage(prompts, plan, backend=made.backend, model=own.WEB, seed=recipe.seed), own.COLLECTION
-    )
+    plan, llm = ImagePlan(slots=made.each), LlmOptions(go_on=recipe.llm.go_on)
+    drawing = generate_stage(prompts, plan, backend=made.backend, model=own.WEB, seed=recipe.seed, llm=llm)
+    images = run.add(drawing, own.COLLECTION)
     captions = run.add(alt_texts_stage(images, names=made.names, wrong=made.wrong, seed=recipe.seed), own.ALT_TEXTS)
     return images, captions, run.table(own.ALT_TEXTS, file="rights.parquet")
 

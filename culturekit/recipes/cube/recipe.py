@@ -47,6 +47,7 @@ from culturekit.index.raters.quality import QualityOptions
 from culturekit.kg.concepts import Concept, load_concept
 from culturekit.kg.dump.ingest_stage import ingest_stage
 from culturekit.kg.sparql.extract_stage import extract_stage
+from culturekit.llm.answers import LlmOptions
 from culturekit.metrics.statistics.intervals import Target
 from culturekit.people.aggregate import AggregateOptions
 from culturekit.people.candidate_review import ReviewFiles, review_stage
@@ -135,7 +136,8 @@ def references(recipe: Recipe, run: Run, wanted: References) -> None:
     if parse_spec(backend).name == FOLDER and not wanted.counted:
         stage = stage_of(image_folder(backend, prompts, model="references", cspace=space))
     else:
-        stage = generate_stage(prompts, images, backend=backend, model="references", seed=recipe.seed, cspace=space)
+        llm, seed = LlmOptions(go_on=recipe.llm.go_on), recipe.seed
+        stage = generate_stage(prompts, images, backend=backend, model="references", seed=seed, cspace=space, llm=llm)
     run.add(stage, roles.REFERENCES)
 
 

@@ -53,7 +53,8 @@ from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
 from culturekit.index.raters.quality import SCORERS, QualityOptions
 from culturekit.kg.countries import countries, country_files
 from culturekit.llm.clients.clients import CLIENTS
-from culturekit.llm.models import published_models, shut_among
+from culturekit.llm.models import published_models
+from culturekit.llm.prices import shut_among
 from culturekit.metrics.ahead.descriptor_scores import Aggregate, Reduce
 from culturekit.metrics.ahead.matching import DIMENSIONS
 from culturekit.metrics.statistics.intervals import Target

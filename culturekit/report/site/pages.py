@@ -20,7 +20,7 @@ from culturekit.core.digests import RUN_RECORD
 from culturekit.core.lineage import manifest_of
 from culturekit.core.registry import parse_spec
 from culturekit.core.roles import Role
-from culturekit.core.schemas import SCORES
+from culturekit.core.schemas import SCORES, VALUES
 from culturekit.core.tables import read_table
 from culturekit.generation.backend import is_paid
 from culturekit.report.charts import ModelLine
@@ -331,25 +331,24 @@ def filed_under(record: Mapping[str, Any], collection: str) -> str:
 
 
 def samples_of(run: RunFolders, model: str, record: dict[str, Any], path: str) -> list[dict[str, Any]]:
-    """Give what each exported score is the mean of, prompt by prompt, and make the record name that file.
+    """Give what each score is reckoned from, where its stage keeps that, and make the record name that file.
 
     No sample is right or wrong: `is_correct` says whether it has the best value that there can be.
     """
-    results = {int(one["score_details"]["details"]["row"]): one for one in record["evaluation_results"]}
-    scores = run.scores().filter(pl.col("row").is_in(list(results))).select(*SAME_SCORE, "row")
-    values = run.values().filter(pl.col("value").is_finite(), model=model)
-    rows = values.join(scores, on=SAME_SCORE, nulls_equal=True).sort("row", "item")
-    texts = run.prompts()
-    images: dict[tuple[str, int], list[str]] = {}
-    for prompt, repeat, image in (
-        run.images(model).filter(status="ok").sort("slot").select("prompt_id", "repeat", "image_id").iter_rows()
-    ):
-        images.setdefault((prompt, repeat), []).append(image)
-    samples = [
-        sample(row, results[row["row"]], texts[row["prompt_id"]], images.get((row["prompt_id"], row["repeat"]), []))
-        for row in rows.iter_rows(named=True)
-        if row["prompt_id"] in texts
-    ]
+    results = {one["evaluation_result_id"]: one for one in record["evaluation_results"]}
+    texts, images = run.prompts(), run.images(model).filter(status="ok").sort("slot")
+    prompts = dict(images.select("image_id", "prompt_id").iter_rows())
+    shown: dict[tuple[str, int | None], list[str]] = {}
+    for image, prompt, repeat in images.select("image_id", "prompt_id", "repeat").iter_rows():
+        shown.setdefault((prompt, repeat), []).append(image)
+        shown.setdefault((prompt, None), []).append(image)
+    samples = []
+    for folder in dict.fromkeys(key.rpartition("/")[0] for key in results):
+        for row in values_behind(run.root / folder, model):
+            prompt, found = row["prompt_id"] or prompts.get(row["item"]), results.get(f"{folder}/{row['row']}")
+            if found is not None and prompt in texts:
+                ids = [row["item"]] if row["item"] in prompts else shown.get((prompt, row["repeat"]), [])
+                samples.append(sample(row, found, texts[prompt], ids))
     whose = {"evaluation_id": record["evaluation_id"], "model_id": record["model_info"]["id"]}
     samples = [{"schema_version": SCHEMA, **whose, **one} for one in samples]
     if samples:
@@ -360,6 +359,15 @@ def samples_of(run: RunFolders, model: str, record: dict[str, Any], path: str) -
             "total_rows": len(samples),
         }
     return samples
+
+
+def values_behind(folder: Path, model: str) -> Iterator[dict[str, Any]]:
+    """Read the values of a model that the scores of a stage are means of, each with the row of its score."""
+    if not (folder / f"{VALUES.name}.parquet").is_file():
+        return iter(())
+    scores = read_table(folder / TABLE, SCORES).with_row_index("row").select(*SAME_SCORE, "row")
+    values = read_table(folder / f"{VALUES.name}.parquet", VALUES).filter(pl.col("value").is_finite(), model=model)
+    return values.join(scores, on=SAME_SCORE, nulls_equal=True).sort("row", "item").iter_rows(named=True)
 
 
 def sample(row: Mapping[str, Any], result: Mapping[str, Any], text: str, images: Sequence[str]) -> dict[str, Any]:

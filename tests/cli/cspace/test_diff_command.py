@@ -10,7 +10,7 @@ from culturekit.core.schemas import DIFF
 from culturekit.core.tables import read_table
 from tests.command_line import culturekit
 from tests.release.sheets import clean_rows, write
-from tests.trail.space_world import BRAZIL, DISH, DRINK, World, make_run, statements
+from tests.trail.space_world import BRAZIL, DISH, DRINK, World, document, make_run, statements
 
 FIRST = World(verdicts={"Q7": "remove"})
 SECOND = replace(
@@ -110,3 +110,24 @@ def test_what_is_no_space_is_refused(tmp_path: Path, runs: Path) -> None:
     code, _, error = run(runs / "a", runs / "b", "--wait")
     assert code == 2
     assert "--out as well" in error
+
+
+def test_releases_with_countries_of_their_own_are_compared_as_a_user_types_it(tmp_path: Path) -> None:
+    own = tmp_path / "own.yaml"
+    own.write_text(culturekit("roots", "init", "--country", "GH", "--country", "BE").stdout, encoding="utf-8")
+    root, ghana, belgium = "Q746549", "Q117", "Q31"
+    for name, of in (("spring", ghana), ("autumn", belgium)):
+        items = {root: ("dish", {}), "Q1": ("Waakye", statements(root, ghana)), "Q2": ("Frites", statements(root, of))}
+        lines = [document(qid, *each) for qid, each in items.items()]
+        (tmp_path / f"{name}.json").write_text("\n".join(lines), encoding="utf-8")
+        words = [f"dump=[{tmp_path / name}.json]", "concepts=[cuisine]", "countries=[GH,BE]"]
+        done = culturekit(
+            "--countries-file", own, "run", "cube-release", "--until", "cspace", "--workdir", tmp_path / name,
+            *(word for setting in words for word in ("--set", setting)),
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        shutil.copytree(tmp_path / name / "cspace", tmp_path / f"{name}-released")
+    code, told, _ = run(tmp_path / "spring", tmp_path / "autumn")
+    assert (code, "reclassified cuisine GH Q2 country GH -> BE: dump (ingest)" in told) == (1, True)
+    code, told, _ = run(tmp_path / "spring-released", tmp_path / "autumn-released")
+    assert (code, "reclassified cuisine GH Q2 country GH -> BE" in told) == (1, True), "what others were given"

@@ -1,11 +1,14 @@
 import threading
+from concurrent.futures import CancelledError
+from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
 from culturekit.core.errors import UpstreamUnavailable, UsageError
 from culturekit.kg.web import polite_source
 from culturekit.kg.web.pinned_connection import PinnedConnection
-from culturekit.kg.web.polite_source import AT_ONCE, MAX_BYTES, Pace, PoliteSource
+from culturekit.kg.web.polite_source import AT_ONCE, LONGEST_WAIT, MAX_BYTES, Pace, PoliteSource, SharedPace
 from tests.builders.answering import Said, answering, slept
 from tests.llm.server.dripping import HEADER, dripping
 
@@ -169,6 +172,29 @@ def test_when_one_is_told_to_wait_all_wait() -> None:
         one.ask("x", dict)
         other.ask("x", dict)
     assert [wait for wait in waits if wait >= 1] == [pytest.approx(30), pytest.approx(9)]
+
+
+def test_processes_keep_the_pace_of_wikimedia_together(tmp_path: Path) -> None:
+    one, other = (SharedPace(200 / 60, lambda: tmp_path / "cache") for _ in range(2))
+    one.clock = other.clock = lambda: 1000.0
+    assert one._book() == 0
+    assert other._book() == pytest.approx(0.3)
+    one.hold(30)
+    assert other._book() == pytest.approx(30)
+    one.clock = other.clock = lambda: 500.0
+    assert other._book() <= LONGEST_WAIT, "a clock that was set back is not waited for"
+    stop = threading.Event()
+    stop.set()
+    with ExitStack() as held:
+        assert all(one._place(held) for _ in range(AT_ONCE))
+        with pytest.raises(CancelledError), other.turn(stop):
+            raise AssertionError("there was no place")
+    with ExitStack() as held:
+        assert other._place(held)
+    (tmp_path / "file").touch()
+    alone = SharedPace(200 / 60, lambda: tmp_path / "file" / "none")
+    with alone.turn(threading.Event()):
+        assert alone._book() > 0, "where nothing can be written, each process keeps it alone"
 
 
 def test_what_goes_wrong_ends_the_asking() -> None:

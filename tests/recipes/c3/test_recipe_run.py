@@ -57,8 +57,20 @@ def test_it_is_a_site_whose_records_hold_nothing_that_only_the_simulation_knows(
     assert {path for path in pages if path.name != "index.html"} <= places
     assert len(pages) == 1 + 1 + 3
     showy = next((tmp_path / "site/models").glob("*showy*")).read_text(encoding="utf-8")
+    checked = jsonschema.Draft7Validator(schema("instance_level_eval"))
     for record in map(json.loads, map(Path.read_bytes, (tmp_path / "site/every-eval-ever").rglob("*.json"))):
         jsonschema.validate(record, schema("eval"))
+        path = tmp_path / "site/every-eval-ever" / record["detailed_evaluation_results"]["file_path"]
+        values: dict[str, list[float]] = {}
+        for sample in map(json.loads, path.read_text(encoding="utf-8").splitlines()):
+            checked.validate(sample)
+            assert sample["output"]["raw"] == [sample["sample_id"]]
+            values.setdefault(sample["evaluation_result_id"], []).append(sample["evaluation"]["score"])
+        scores = {one["evaluation_result_id"]: one["score_details"]["score"] for one in record["evaluation_results"]}
+        assert {name.partition("-")[0].partition("/")[0] for name in values} == {"aligned", "faithfulness"}
+        assert {name: sum(found) / len(found) for name, found in values.items()} == pytest.approx(
+            {name: scores[name] for name in values}
+        )
         for one in record["evaluation_results"]:
             told = one["score_details"]["details"]
             row = pl.read_parquet(finished[0] / told["folder"] / "scores.parquet").row(int(told["row"]), named=True)
