@@ -6,8 +6,6 @@ from culturekit.config.load import load_any_recipe
 from culturekit.pipeline.run_recipe import run_recipe
 from culturekit.pipeline.workers.engines import LocalEngine
 
-__all__ = ["RECIPE", "small_recipe", "small_run"]
-
 PLACES = """\
 objects: [bag, dog]
 regions: {Africa: [NG, ZA], Europe: [ES, IT]}
