@@ -22,7 +22,7 @@ from culturekit.metrics import (
 )
 from tests.families.test_tones import conforming
 from tests.metrics.inclusion.task_worlds import drawn_task1, drawn_task2
-from tests.metrics.inclusion.test_survey_themes import VOTES, codes
+from tests.metrics.inclusion.test_published_numbers import VOTES, codes
 
 
 def unpacked(scores: pl.DataFrame, metric: str) -> list[dict[str, Any]]:
