@@ -16,8 +16,6 @@ from culturekit.storage.digests import MANIFEST, Manifest, describe_outputs
 from culturekit.storage.tables import write_table
 from tests.builders.spaces import rows_of
 
-__all__ = ["BRAZIL", "CUISINE", "DISH", "JAPAN", "Proposer", "artifact_said", "dish", "graph_of", "world"]
-
 BRAZIL, JAPAN = "Q155", "Q17"
 DISH = "Q746549"
 CUISINE = Concept(

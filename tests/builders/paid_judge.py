@@ -10,9 +10,6 @@ import msgspec
 from culturekit.llm.client import Failure, Identity, Outgoing, Quota, Rate, Reply, Request, Usage
 from culturekit.storage.digests import canonical_json
 
-__all__ = ["PaidJudge", "by_number"]
-
-
 NO_QUOTA, CHEAP = Quota(), Rate(1.0, 2.0)
 
 

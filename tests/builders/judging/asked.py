@@ -16,8 +16,6 @@ from culturekit.builders.judging.shown_images import ShownImages, judged, prompt
 from culturekit.llm.client import Client, FreeClient
 from culturekit.records.work import Outcome, Work
 
-__all__ = ["answer_questions", "judge_images", "judge_scenes", "weigh_images"]
-
 Asked = Client | FreeClient
 
 

@@ -13,14 +13,12 @@ from PIL import Image as Pictures
 
 from culturekit.builders.asked_rows import wording
 from culturekit.builders.judging.image_judge import ImageQuestion
-from culturekit.builders.judging.shown_images import read_picture
 from culturekit.errors import NothingScored, UsageError
 from culturekit.llm.client import Image, Reply, Request
 from culturekit.pipeline.steps.judge_stage import JudgeOptions
 from culturekit.records.schemas import DROPS, IMAGES, JUDGMENTS
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.digests import digest_bytes
-from culturekit.storage.picture_files import NoPicture, PictureLimits
 from culturekit.storage.tables import read_table, write_table
 from tests.builders.judging.asked import judge_images
 from tests.builders.spaces import rows_of
@@ -171,33 +169,6 @@ def test_an_image_that_was_never_made_is_dropped_with_its_status(work: Work, tmp
     path = table(tmp_path / "images", {"a": None}, status="blocked", reason="a filter")
     outcome, rows = judged(replace(work, in_run=True), path, Scripted(right), YES_NO)
     assert (rows.height, outcome.drops) == (0, {"no picture: blocked": 1})
-
-
-def test_nothing_outside_the_folder_of_the_table_is_read(tmp_path: Path) -> None:
-    folder = tmp_path / "images"
-    folder.mkdir()
-    secret = tmp_path / "secret.png"
-    secret.write_bytes(png())
-    (folder / "link.png").symlink_to(secret)
-    for relative in ("../secret.png", str(secret), "link.png"):
-        found = read_picture(folder, relative, sha256=digest_bytes(png()))
-        assert isinstance(found, NoPicture)
-        assert found.reason == "picture outside its table's folder"
-
-
-def test_a_picture_is_the_one_its_row_describes_or_none(tmp_path: Path) -> None:
-    (tmp_path / "a.png").write_bytes(png("red"))
-    found = read_picture(tmp_path, "a.png", sha256=digest_bytes(png("red")))
-    assert isinstance(found, Image)
-    assert (found.width, found.height, middle(found)) == (4, 3, (255, 0, 0))
-    assert isinstance(read_picture(tmp_path, "a.png", sha256=digest_bytes(png("blue"))), NoPicture)
-
-
-def test_a_file_of_too_many_bytes_is_not_read(tmp_path: Path) -> None:
-    (tmp_path / "a.png").write_bytes(png())
-    found = read_picture(tmp_path, "a.png", sha256=digest_bytes(png()), limits=PictureLimits(bytes=20))
-    assert isinstance(found, NoPicture)
-    assert found.reason == "picture file too large"
 
 
 @pytest.mark.parametrize(
