@@ -19,8 +19,6 @@ from culturekit.kg.countries import use_countries
 from culturekit.pipeline.workers.engines import LocalEngine
 from culturekit.recipe_plugins import use_plugins
 
-__all__ = ["culturekit"]
-
 
 def done_here(_: LocalEngine, function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
     """Do the items one by one in this process."""

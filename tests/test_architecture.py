@@ -14,10 +14,9 @@ import culturekit
 PACKAGE = Path(culturekit.__file__).parent
 SOURCES = [path for path in sorted(PACKAGE.rglob("*.py")) if "recipes" not in path.parts]
 HEAVY = {"torch", "faiss", "openai", "google", "pandas", "nltk", "rdflib", "networkx", "diffusers", "transformers"}
+# What a bare import or a help text has no need of, although it is always installed
 NOT_YET = {"polars", "pydantic", "scipy", "jinja2", "PIL", "yaml"}
-"""What a bare import or a help text has no need of, although it is always installed."""
-LONGEST = 900
-"""Lines of a module: 200 to 600 read well."""
+LONGEST = 900  # Lines of a module: 200 to 600 read well
 
 
 @cache
@@ -115,8 +114,7 @@ def test_modules_do_not_import_each_other_in_circles() -> None:
         visit(name, ())
 
 
-WITH_CYCLES = {"llm"}
-"""Rooms whose folders still import each other."""
+WITH_CYCLES = {"llm"}  # Rooms whose folders still import each other
 
 
 def test_folders_do_not_import_each_other() -> None:

@@ -18,22 +18,6 @@ from culturekit.storage.picture_files import encoded
 from culturekit.storage.tables import write_table
 from tests.conftest import stage_here
 
-__all__ = [
-    "Answers",
-    "answer_all",
-    "export",
-    "form_tasks",
-    "image_row",
-    "import_files",
-    "key_of",
-    "labelled",
-    "prompt_row",
-    "result_of",
-    "studio_tasks",
-    "write_images",
-    "write_prompts",
-]
-
 Answers = Mapping[str, Any]
 Answering = Callable[[dict[str, Any], int | str], Answers | None]
 

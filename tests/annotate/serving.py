@@ -14,8 +14,6 @@ from culturekit.annotate.answer_desk import AnswerDesk, FormServer, open_desk
 from culturekit.annotate.answers import AnswerJournal
 from tests.annotate.projects import Answers, form_tasks, key_of, result_of
 
-__all__ = ["answer_sheet", "ask", "desk_of", "entry", "right_answer", "serving"]
-
 
 @contextmanager
 def desk_of(project: Path, journal: Path) -> Iterator[AnswerDesk]:

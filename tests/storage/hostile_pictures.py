@@ -15,8 +15,6 @@ from tests.storage.odd_pictures import odd_picture
 from tests.storage.png_writing import SIGNATURE, chunk, png_file
 from tests.storage.tiff_writing import directory, tiff_file
 
-__all__ = ["HOSTILE", "HostilePicture", "hostile_picture"]
-
 
 @dataclass(frozen=True)
 class HostilePicture:

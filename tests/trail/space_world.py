@@ -36,8 +36,6 @@ from culturekit.storage.digests import digest_bytes
 from culturekit.storage.tables import read_table
 from tests.conftest import stage_here
 
-__all__ = ["Completion", "World", "make_run", "statements"]
-
 BRAZIL, JAPAN, ITALY = "Q155", "Q17", "Q38"
 DISH, STEW, DRINK = "Q1000", "Q1001", "Q2000"
 

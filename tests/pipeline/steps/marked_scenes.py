@@ -15,8 +15,6 @@ from culturekit.stages.stage import Stage
 from culturekit.storage.tables import write_table
 from tests.conftest import stage_here
 
-__all__ = ["REFERENCES", "Rows", "blank", "made", "marked", "saved", "scores_row"]
-
 Rows: TypeAlias = list[dict[str, Any]]
 
 REFERENCES = {"objects": ("samovar", "hand drums"), "attire": ("silk sari",)}
