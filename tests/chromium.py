@@ -17,8 +17,6 @@ from typing import IO, Any
 
 import pytest
 
-__all__ = ["Browser", "Tab", "browser", "needs_chromium", "somebody"]
-
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium (Debian: apt-get install chromium)")
@@ -28,8 +26,8 @@ FLAGS = (
     "--hide-scrollbars", "--disable-background-networking", "--disable-component-update", "--remote-debugging-pipe",
 )  # fmt: skip
 
+# The browser reads commands from file 3 and answers on file 4
 SHIM = "import os, sys; os.dup2(int(sys.argv[1]), 3); os.dup2(int(sys.argv[2]), 4); os.execv(sys.argv[3], sys.argv[3:])"
-"""The browser reads commands from file 3 and answers on file 4."""
 
 FROM_HERE = ("file:", "data:", "about:")
 

@@ -19,8 +19,6 @@ from culturekit.core.engines import LocalEngine
 from culturekit.core.recipe_plugins import use_plugins
 from culturekit.kg.countries import use_countries
 
-__all__ = ["culturekit"]
-
 
 def done_here(_: LocalEngine, function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
     """Do the items one by one in this process."""

@@ -10,25 +10,29 @@ import os
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
-__all__ = ["PROFILE", "SHARED_FIXTURE", "THOROUGH", "examples"]
-
-THOROUGH = os.environ.get("CULTUREKIT_THOROUGH") == "1"
-"""Set by `make test-thorough`."""
+THOROUGH = os.environ.get("CULTUREKIT_THOROUGH") == "1"  # Set by `make test-thorough`
 
 if not THOROUGH and hasattr(providers, "_get_local_constants"):
     # Hypothesis tries constants of all modules that are loaded, so that examples would depend on the tests before them.
     NO_CONSTANTS = providers._local_constants
     providers._get_local_constants = lambda: NO_CONSTANTS
 
-UNTIMED = [HealthCheck.too_slow]
-"""Whether examples are made fast enough depends on the machine."""
+UNTIMED = [HealthCheck.too_slow]  # Whether examples are made fast enough depends on the machine
 
 settings.register_profile(
-    "repeatable", deadline=None, suppress_health_check=UNTIMED, derandomize=True, database=None, print_blob=True
+    "repeatable",
+    max_examples=50,
+    deadline=None,
+    suppress_health_check=UNTIMED,
+    derandomize=True,
+    database=None,
+    print_blob=True,
 )
-settings.register_profile("thorough", deadline=None, suppress_health_check=UNTIMED, database=None, print_blob=True)
+settings.register_profile(
+    "thorough", max_examples=250, deadline=None, suppress_health_check=UNTIMED, database=None, print_blob=True
+)
+# Suppressed where all examples of a property share what a fixture gives
 SHARED_FIXTURE = [*UNTIMED, HealthCheck.function_scoped_fixture]
-"""Suppressed where all examples of a property share what a fixture gives."""
 
 PROFILE = "thorough" if THOROUGH else "repeatable"
 

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["EXAMPLES", "PLUGINS", "forget", "install", "write_package"]
-
 EXAMPLES = Path(__file__).parents[1] / "examples"
 PLUGINS = Path(__file__).parent / "fixtures/plugins"
 

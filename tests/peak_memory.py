@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-__all__ = ["peak_mebibytes"]
-
 
 def peak_mebibytes() -> float:
     """Give the highest resident size in MiB.

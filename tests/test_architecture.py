@@ -14,10 +14,9 @@ import culturekit
 PACKAGE = Path(culturekit.__file__).parent
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 HEAVY = {"torch", "faiss", "openai", "google", "pandas", "nltk", "rdflib", "networkx", "diffusers", "transformers"}
+# What a bare import or a help text has no need of, although it is always installed
 NOT_YET = {"polars", "pydantic", "scipy", "jinja2", "PIL", "yaml"}
-"""What a bare import or a help text has no need of, although it is always installed."""
-LONGEST = 900
-"""Lines of a module: 200 to 600 read well."""
+LONGEST = 900  # Lines of a module: 200 to 600 read well
 
 
 @cache

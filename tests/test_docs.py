@@ -107,6 +107,7 @@ def test_every_command_of_a_page_is_one(page: Path) -> None:
             raise AssertionError(f"{line}: {error.format_message()}") from error
 
 
+# What of a command tells that it needs an extra
 EXTRAS = {
     "llm": r"(?:openai|google):[a-z]",
     "kg": r"culturekit kg (?:export|import|query|entity)|--source sparql|--draw\b|ntriples|\.zst\b",
@@ -115,7 +116,6 @@ EXTRAS = {
     "scale": r"dask:",
     "sources": r"wordnet",
 }
-"""What of a command tells that it needs an extra."""
 
 
 def test_a_page_names_the_extras_that_its_commands_need() -> None:

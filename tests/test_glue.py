@@ -19,8 +19,7 @@ from tests.command_line import culturekit
 from tests.test_examples import matches
 from tests.test_extend_page import blocks
 
-OWN = "# own"
-"""Ends a line that does what the stranger came for; every other line is glue."""
+OWN = "# own"  # Ends a line that does what the stranger came for; every other line is glue
 
 FILES = {
     "encoder": """
@@ -112,8 +111,8 @@ ASKED: dict[str, Callable[[], Any]] = {
     "judge": lambda: CLIENTS.make("mine").ask(QUESTION),  # type: ignore[union-attr]
     "quality": lambda: SCORERS.make("mine").score(PICTURES),
 }
+# Ten lines were wanted of each; a metric has more: it says what it reads, and how it is run, listed and reported
 GLUE = {"encoder": 10, "backend": 6, "judge": 6, "quality": 9, "metric": 23}
-"""Ten lines were wanted of each; a metric has more: it says what it reads, and how it is run, listed and reported."""
 
 
 def glue(text: str) -> int:

@@ -9,17 +9,17 @@ import pytest
 from culturekit.core.schemas import SURVEY_CODES
 from culturekit.core.tables import write_table
 from tests.command_line import culturekit
-from tests.metrics.inclusion.test_survey_themes import VOTES, codes
+from tests.metrics.inclusion.test_published_numbers import VOTES, codes
 from tests.recipes.inclusion.small_world import small_run
 from tests.typed_pages import ROOT, typed
 
 PAGE = ROOT / "docs/inclusion.md"
+# What the page calls what a run has
 PLACES = {
     "real-vectors": "vectors-content-real", "vectors": "vectors-content-local", "real": "real",
     "plain-vectors": "vectors-content-plain-local", "images": "images-local", "plain": "plain-images-local",
     "task1.parquet": "tables-task1/task1.parquet", "task2_geode.csv": "tables-task2/task2.csv",
 }  # fmt: skip
-"""What the page calls what a run has."""
 
 SMALLER = {"triplets": ["--near", "1", "--far", "0"]}
 

@@ -39,6 +39,7 @@ ASKED: dict[str, Callable[[], Any]] = {
 }
 ANSWERS = {"apart": [[0.0, 3.0], [3.0, 0.0]], "fame": [0.5, 0.5], "single": [1, 2], "slow": [[0], [1]]}
 
+# A package, what is changed in it, and what is said
 BROKEN = [
     ("apart", "    licence = \"CC0\"\n", "", "is no PairMeasure; expected name, caveat, licence, parameters, prepare, "
      "distances, found Apart without licence"),
@@ -77,7 +78,6 @@ BROKEN = [
     ("slow", "def make(spec: Spec, *, vectors: Vectors, order: Order | None)", "def make(spec)",
      "failed: TypeError: make() got an unexpected keyword argument 'vectors'"),
 ]  # fmt: skip
-"""A package, what is changed in it, and what is said."""
 
 
 @pytest.fixture

@@ -95,6 +95,7 @@ ANSWERS = """        return Reply(json.dumps({"id": request.data["id"], "verdict
 SCORES = "        return np.array(pictures, np.float64)"
 UNPICKLABLE = "        class Gone(Exception):\n            pass\n        raise Gone('out of paint')"
 
+# A package, what is changed in it, and what is said
 BROKEN = [
     ("greys", '    caveat = ""\n', "", "is no ImageEncoder; expected identity, caveat, batch_size, prepare, "
      "encode_prepared, encode_images, found Greys without caveat"),
@@ -140,7 +141,6 @@ BROKEN = [
      "batch_size, prepare, score_prepared, score, found Light without batch_size"),
     ("light", SCORES, "        raise ValueError('too dark')", "failed at score: ValueError: too dark"),
 ]  # fmt: skip
-"""A package, what is changed in it, and what is said."""
 
 
 @pytest.mark.parametrize(("name", "old", "new", "said"), BROKEN)
@@ -257,6 +257,7 @@ def test_its_options_are_checked_before_anything_runs(
 
 
 LIGHT = ImageQuestion("see", "light", "Is it light?", answers=("yes", "no"))
+# In a recipe: what is replaced, by what, and what is said
 WRONG_SPECS = {
     "references: {backend: simulated, per_artifact: 3}": (
         "references: {backend: simulated, per_artifact: 3}\nencoder: 'greys?flor=2'",
@@ -269,7 +270,6 @@ WRONG_SPECS = {
         "concepts: [art]\njudge: 'echo:loud'", "echo takes no target and no options; found loud",
     ),
 }  # fmt: skip
-"""In a recipe: what is replaced, by what, and what is said."""
 
 
 @pytest.mark.parametrize("old", WRONG_SPECS)
@@ -291,11 +291,11 @@ STAGES: dict[str, Callable[[Path], Stage]] = {
     "echo": lambda run: judge_stage(JudgeReads(images(run)), JudgeOptions((LIGHT,), "echo")),
     "light": lambda run: quality_stage(QualityReads(images(run)), QualityOptions("light")),
 }
+# What each says of itself, and will say
 SAYS = {
     "greys": ('"1", "bands"', '"2", "bands"'), "flags": ('"flags 1"', '"flags 2"'), "echo": ('"echo-1"', '"echo-2"'),
     "light": ('"version": 1', '"version": 2'),
 }  # fmt: skip
-"""What each says of itself, and will say."""
 
 
 @pytest.mark.parametrize("name", KINDS)

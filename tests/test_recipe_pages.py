@@ -21,6 +21,7 @@ class Page:
     besides: tuple[str, ...] = ()
 
 
+# By recipe, whose page begins with these two commands. Inclusion counts four models, of which the study had two.
 PAGES = {
     "c3": Page({"captions": "1,977 questions", "images-showy": "500 images"}, "hard about a culture"),
     "cultivate": Page({"images-showy": "1,440 images"}, "social activities"),
@@ -36,9 +37,9 @@ PAGES = {
         ("--set", "prompts.kinds=[neutral]"),
     ),
 }  # fmt: skip
-"""By recipe, whose page begins with these two commands. Inclusion counts four models, of which the study had two."""
 
 
+# Keys that a page may name, and some that it does
 KEYS = {
     "c3": (
         "captions|judge|objects|encoders|pairs|people|finetune",
@@ -49,7 +50,6 @@ KEYS = {
         {"places", "photographs.least", "extractors", "people.task1_answers", "published"},
     ),
 }
-"""Keys that a page may name, and some that it does."""
 
 
 @pytest.mark.parametrize("name", list(KEYS))

@@ -14,11 +14,11 @@ from culturekit.config.load import shipped_recipes
 
 FLAT, POINTS = np.zeros((1, 2)), np.zeros((3, 2))
 
-FRONT: Any = ck
-"""The front door to people whose tools do not check types."""
+FRONT: Any = ck  # The front door to people whose tools do not check types
 
 BARE: Any = pl.DataFrame(schema=["image_id", "artifact_id"])
 
+# What is said, and the call
 WRONG: dict[str, Callable[[], Any]] = {
     "labels must be at least one (continent, country, artifact); found []": lambda: ck.vendi([]),
     "weights must be three numbers of at least 0 that sum to 1, for (continent, country, artifact); found (1, 1)":
@@ -50,7 +50,6 @@ WRONG: dict[str, Callable[[], Any]] = {
     "matches must be a table with the columns continent, country, model, rank, too; found ['image_id', 'artifact_id']":
         lambda: ck.vendi_corrected(BARE, BARE, weights="country", rng=np.random.default_rng(0)),
 }  # fmt: skip
-"""What is said, and the call."""
 
 
 @pytest.mark.parametrize("said", WRONG)

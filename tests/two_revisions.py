@@ -17,8 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 SMALL = ROOT / "tests/fixtures/small.yaml"
-VARIES = {"run.json"}
-"""What may differ between two runs of the same bytes."""
+VARIES = {"run.json"}  # What may differ between two runs of the same bytes
 
 SURFACE = """
 import json, typer.main

@@ -8,8 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-__all__ = ["ROOT", "blocks", "copy_package", "run_copied", "typed"]
-
 ROOT = Path(__file__).parents[1]
 
 

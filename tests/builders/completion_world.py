@@ -16,8 +16,6 @@ from culturekit.kg.concepts import Concept, Root
 from culturekit.llm.client import Reply, Request
 from tests.builders.spaces import rows_of
 
-__all__ = ["BRAZIL", "CUISINE", "DISH", "JAPAN", "Proposer", "artifact_said", "dish", "graph_of", "world"]
-
 BRAZIL, JAPAN = "Q155", "Q17"
 DISH = "Q746549"
 CUISINE = Concept(

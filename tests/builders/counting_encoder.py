@@ -13,11 +13,8 @@ from numpy.typing import NDArray
 from culturekit.core.registry import Entry, Spec
 from culturekit.index.encoder import ENCODERS, EncoderIdentity, Prepared, TooLong, Vectors
 
-__all__ = ["CountingEncoder", "Options", "logged", "make", "register"]
-
 DIM = 8
-CONTEXT = 6
-"""Words of a text that are read."""
+CONTEXT = 6  # Words of a text that are read
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,6 @@ import msgspec
 from culturekit.core.digests import canonical_json
 from culturekit.llm.client import Failure, Identity, Outgoing, Quota, Rate, Reply, Request, Usage
 
-__all__ = ["PaidJudge", "by_number"]
-
-
 NO_QUOTA, CHEAP = Quota(), Rate(1.0, 2.0)
 
 

@@ -11,8 +11,6 @@ from culturekit.core.digests import digest_file
 from culturekit.core.schemas import IMAGES
 from culturekit.core.tables import write_table
 
-__all__ = ["image_row", "images_table", "save_picture"]
-
 
 def save_picture(path: Path, *, seed: int, size: tuple[int, int] = (16, 16)) -> Path:
     """Write a picture of noise."""

@@ -13,11 +13,10 @@ from culturekit.core.schemas import DESCRIPTOR_TRAIL, DESCRIPTORS, MENTIONS, PAG
 from culturekit.core.tables import read_table, write_table
 from culturekit.kg.countries import countries
 from tests.builders.descriptors.test_descriptor_proposals import prompts_table
-from tests.builders.judging.test_image_judge import png, table
 from tests.builders.spaces import rows_of
 from tests.command_line import culturekit
 from tests.faults.proposing_model import proposes
-from tests.llm.server import Fault, Question, Rule, RunningServer, Script, When, running_server
+from tests.llm.server import Fault, Question, Rule, RunningServer, When, running_server
 
 
 @pytest.mark.endtoend
@@ -124,25 +123,6 @@ def test_descriptors_come_over_the_wire_of_both_providers(folder: Path) -> None:
     assert read_table(folder / "mentions/mentions.parquet", MENTIONS)["outcome"].to_list() == ["ok"]
 
 
-def test_a_budget_stops_the_asking_and_a_larger_one_goes_on(folder: Path) -> None:
-    with running_server(model=answer) as server:
-        words = ("descriptors", "propose", "--prompts", "prompts/prompts.parquet", "--llm", spec(server, "openai"))
-        plan = json.loads(asked(folder, *words, "--out", "some", "--plan", "--json").stdout)
-        assert (plan["units"], plan["requests"]) == (10, 10)
-        assert server.stats()["requests"] == 0
-        asked(folder, *words, "--out", "some", "--budget", "0.002", "--concurrency", "1", code=5)
-        spent = server.stats()
-        assert 0 < spent["requests"] < 10
-        assert spent["usd"] <= 0.002
-        asked(folder, *words, "--out", "some", "--budget", "1")
-        whole = server.stats()
-        assert whole["bought_twice"] == 0
-        asked(folder, *words, "--out", "other")
-    tables = [(folder / name / "proposed_descriptors.parquet").read_bytes() for name in ("some", "other")]
-    assert tables[0] == tables[1]
-
-
-REFUSALS = {"openai": ("refusal", "refused"), "google": ("content-filter", "blocked")}
 OUTAGES = (
     Rule(Fault("busy", hint="retry-after-ms", wait=0.01), times=1),
     Rule(Fault("server-error"), When(attempts=(1, 1), share=0.3, salt="error")),
@@ -150,44 +130,6 @@ OUTAGES = (
     Rule(Fault("drop-inside"), When(attempts=(2, 2), share=0.3, salt="inside")),
     Rule(Fault("broken-json"), When(attempts=(1, 1), share=0.5, salt="half")),
 )
-PROPOSED = ("--prompts", "prompts/prompts.parquet")
-SEEN = ("--images", "images/images.parquet")
-ASKING = {
-    "mentions": ("activities", "extract", "--pages", "sources/pages.parquet"),
-    "proposed_descriptors": ("descriptors", "propose", *PROPOSED),
-    "descriptors": ("descriptors", "refine", *PROPOSED, "--proposals", "given/proposed_descriptors.parquet"),
-    "stereotypes": ("descriptors", "stereotypes", *PROPOSED),
-    "judgments": ("judge", "extract", *SEEN),
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("made", "provider"), [*((made, "openai") for made in ASKING), ("descriptors", "google")])
-def test_outages_change_no_byte_and_refusals_are_counted(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, made: str, provider: str
-) -> None:
-    monkeypatch.setattr("culturekit.llm.pace.FIRST_WAIT", 0.01)
-    sources = pl.read_parquet(folder / "sources/pages.parquet")
-    more = pl.concat([sources.with_columns(number=pl.lit(number, pl.UInt16)) for number in range(1, 9)])
-    write_table(folder / "sources", PAGES, more)
-    prompts_table(folder / "prompts", *((iso, "wedding", "a wedding") for iso in ("IN", "NG", "FR", "BR", "IR", "JP")))
-    table(folder / "images", {colour: png(colour) for colour in ("red", "green", "blue", "black")}, prompt_id="ng")
-    with running_server(model=answer) as server:
-        asked(folder, *ASKING["proposed_descriptors"], "--llm", spec(server, "openai"), "--out", "given")
-    faults: dict[str, Mapping[str, Any]] = {}
-    kind, outcome = REFUSALS[provider]
-    refusing = Rule(Fault(kind), When(share=0.4, salt="no"))
-    for weather, rules in (("calm", (refusing,)), ("stormy", (*OUTAGES, refusing))):
-        with running_server(Script(rules=rules), model=answer) as server:
-            asked(folder, *ASKING[made], "--llm", spec(server, provider), "--out", weather, code=1)
-            faults[weather] = server.stats()
-    calm, stormy = ((folder / name / f"{made}.parquet").read_bytes() for name in ("calm", "stormy"))
-    assert calm == stormy
-    manifest = json.loads((folder / "stormy/manifest.json").read_text(encoding="utf-8"))
-    outcomes = manifest["notes"]["outcomes"]
-    assert set(outcomes) <= {"ok", "repaired", outcome}
-    assert manifest["counts"]["quarantined"] == outcomes[outcome] > 0
-    assert faults["stormy"]["requests"] >= faults["calm"]["requests"] + 3, "the weather was bad"
 
 
 def grid(folder: Path) -> None:

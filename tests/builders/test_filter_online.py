@@ -35,8 +35,7 @@ def server() -> Iterator[RunningServer]:
         yield running
 
 
-PROBE = 1
-"""Requests of a run that are about no candidate: whether the server enforces schemas."""
+PROBE = 1  # Requests of a run that are about no candidate: whether the server enforces schemas
 
 
 def ran(command: list[str], *, key: bool = True) -> "subprocess.CompletedProcess[str]":

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from culturekit.builders.filtering.cspace_filter import filter_candidates
-from culturekit.core.errors import BudgetReached, UsageError
+from culturekit.core.errors import UsageError
 from culturekit.core.schemas import CANDIDATES
 from culturekit.core.tables import slices_of, write_table
 from culturekit.core.work import Outcome, Work
@@ -77,17 +77,6 @@ def test_a_candidate_that_a_rule_drops_is_never_paid_for(work: Work, table: Path
     assert len(judge.sent) == ROWS - 6
 
 
-@pytest.mark.parametrize("concurrency", [1, 3, 64])
-def test_the_tables_are_the_same_however_many_are_asked_at_once(
-    work: Work, table: Path, tmp_path: Path, concurrency: int
-) -> None:
-    run(work, table, PaidJudge())
-    other = another(work, tmp_path / "other")
-    run(other, table, PaidJudge(), LlmOptions(concurrency=concurrency))
-    assert content(work.out) == content(other.out)
-    assert sorted(content(work.out)) == ["drops.parquet", "kept.parquet", "removed.parquet"]
-
-
 def test_a_run_that_was_cut_buys_only_the_rest(work: Work, table: Path, tmp_path: Path) -> None:
     cut, whole = PaidJudge(fails_after=40), PaidJudge()
     with pytest.raises(UsageError, match="the key was withdrawn"):
@@ -99,17 +88,6 @@ def test_a_run_that_was_cut_buys_only_the_rest(work: Work, table: Path, tmp_path
     run(undisturbed, table, whole)
     assert cut.sent + went_on.sent == whole.sent
     assert content(work.out) == content(undisturbed.out)
-
-
-def test_the_budget_ends_a_run_that_goes_on_with_a_larger_one(work: Work, table: Path) -> None:
-    poor = PaidJudge()
-    with pytest.raises(BudgetReached):
-        run(work, table, poor, LlmOptions(budget=0.008))
-    assert 0 < poor.sent.total() * 120e-6 <= 0.008
-    rich = PaidJudge()
-    run(work, table, rich, LlmOptions(budget=100.0))
-    assert not [qid for qid in poor.sent if qid in rich.sent and int(qid[1:]) % 10 != 7]
-    assert len(poor.sent | rich.sent) == ROWS - 6
 
 
 def test_another_run_asks_only_for_what_brought_no_answer(work: Work, table: Path) -> None:

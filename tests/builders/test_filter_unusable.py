@@ -60,13 +60,6 @@ def test_a_pilot_of_invented_ids_shows_them_and_the_run_stops_and_asks(
     assert set(pl.read_parquet(tmp_path / "kept/kept.parquet")["verdict"]) == {"review"}
 
 
-def test_in_batches_repairs_are_not_bought_to_the_end(table: Path, inventing: RunningServer, tmp_path: Path) -> None:
-    stopped = ran(asking_command(filter_words(table), tmp_path / "kept", inventing, "--batch", concurrency=4))
-    assert stopped.returncode == 3, stopped.stderr
-    assert "200 first replies that are no answer" in stopped.stderr
-    assert inventing.stats()["rows"] <= ROWS + 1
-
-
 def test_fences_are_taken_off_and_the_manifest_says_so(table: Path, tmp_path: Path) -> None:
     with server_process(model=f"{MODELS}:fence") as server:
         tried = ran(asking_command(filter_words(table), tmp_path / "kept", server, "--pilot", "10", concurrency=4))

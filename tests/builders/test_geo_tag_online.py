@@ -10,39 +10,11 @@ from typer.testing import CliRunner
 from culturekit.cli.app import app
 from culturekit.core.schemas import CSPACE
 from culturekit.core.tables import write_table
-from culturekit.core.work import Work
-from culturekit.llm.clients.clients import CLIENTS
-from tests.builders.judging.asked import judge_images
-from tests.builders.judging.test_image_judge import LIKERT, SHARE, YES_NO, png, table
+from tests.builders.judging.test_image_judge import png, table
 from tests.builders.spaces import artifact, cspace
 from tests.llm.server import Answer, Question, Script, running_server
 
-
-@pytest.mark.parametrize("provider", ["openai", "google"])
-def test_pictures_reach_the_judge_and_their_answers_the_table(
-    work: Work, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, provider: str
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-nobody")
-    monkeypatch.setenv("GEMINI_API_KEY", "key-of-nobody")
-    path = table(tmp_path / "images", {"a": png("red"), "b": png("blue"), "c": b"broken"})
-    with running_server() as server:
-        url = server.openai_url if provider == "openai" else server.google_url
-        client = CLIENTS.make(f"{provider}:seer-1?base_url={url}&price=0.15/0.60")
-        outcome = judge_images(work, path, [YES_NO, LIKERT, SHARE], client)
-        first = server.stats()
-        again = judge_images(work, path, [YES_NO, LIKERT, SHARE], client)
-        assert server.stats()["requests"] == first["requests"] == 6 + 1, "one probes the server"
-    assert first["broken"] == []
-    rows = pl.read_parquet(work.out / "judgments.parquet")
-    assert outcome.counts == again.counts == {"judgments": 6, "images": 3, "drops": 1}
-    assert set(rows["outcome"]) == {"ok"}
-    assert set(rows["judge"]) == {"seer-1"}
-    assert set(rows.filter(pl.col("task") == "inclusion")["choice"]) <= {"yes", "no"}
-    assert rows.filter(pl.col("task") == "exaggeration")["value"].is_between(0, 1).all()
-
-
-PROBE = 1
-"""Requests of a run that are about no image: whether the server enforces schemas."""
+PROBE = 1  # Requests of a run that are about no image: whether the server enforces schemas
 
 
 def ran(*words: str | Path) -> tuple[int, str]:

@@ -8,8 +8,6 @@ import typer.main
 
 from culturekit.cli.app import app
 
-__all__ = ["all_commands"]
-
 
 @cache
 def all_commands() -> Mapping[str, Any]:

@@ -5,10 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
-__all__ = ["lay_out"]
-
-MODELS = {"sdxl": "broad", "flux": "empty"}
-"""What the models are called, and which simulated ones they are."""
+MODELS = {"sdxl": "broad", "flux": "empty"}  # What the models are called, and which simulated ones they are
 
 
 def lay_out(run: Path, here: Path) -> Path:

@@ -13,8 +13,8 @@ from tests.command_line import culturekit
 from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, matches_of
 from tests.verify.forging import read_json, write_json
 
+# How near forecasts come is for `test_audit_forecast` to say
 pytestmark = pytest.mark.usefixtures("imputed_in_few_rounds")
-"""How near forecasts come is for `test_audit_forecast` to say."""
 
 
 @pytest.fixture(scope="module")

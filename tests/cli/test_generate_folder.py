@@ -20,6 +20,7 @@ def here(tmp_path: Path) -> Path:
     return tmp_path
 
 
+# The likeliest mistakes; what is said of each is in a golden file
 MISTAKEN = {
     "the folder is called otherwise": ["--backend", "folder:Pics", "--prompts", "prompts.parquet"],
     "a field is misspelled": ["--backend", "folder:pics?pattern={promt_id}__{id}.png"],
@@ -28,7 +29,6 @@ MISTAKEN = {
     "the output lies in the folder": ["--backend", "folder:pics", "--out", "pics/out"],
     "a list leads out and has a wrong number": ["--backend", "folder:pics?manifest=wrong.csv"],
 }
-"""The likeliest mistakes; what is said of each is in a golden file."""
 
 
 def test_the_likeliest_mistakes_get_the_expected_words(here: Path) -> None:

@@ -16,6 +16,7 @@ from tests.command_line import culturekit
 COMMANDS = all_commands()
 DOCS = Path(__file__).parents[2] / "docs"
 
+# What this release promises; the other commands of the design are not registered before they work
 CONTRACT = {
     "card init", "card build", "card check",
     "annotate aggregate", "annotate export", "annotate import", "annotate serve", "audit",
@@ -47,7 +48,6 @@ CONTRACT = {
     "descriptors propose", "descriptors refine", "descriptors stereotypes", "descriptors import", "descriptors export",
     "captions expand", "captions sample", "captions stats", "captions translate", "captions objects",
 }  # fmt: skip
-"""What this release promises; the other commands of the design are not registered before they work."""
 
 
 def test_the_commands_are_the_promised_ones() -> None:

@@ -9,7 +9,6 @@ from typer.testing import CliRunner
 
 from culturekit.cli.app import app
 from tests.builders.judging.test_image_judge import png, table
-from tests.builders.judging.test_scene_judge import prompts
 from tests.cli.test_question_commands import planned, ran
 
 
@@ -31,15 +30,6 @@ def test_phrases_are_extracted_planned_and_reused(tmp_path: Path) -> None:
         "samovar",
     ]
     assert json.loads(ran(*words, "--json")[1].splitlines()[-1])["state"] == "reused"
-
-
-def test_ratings_that_are_none_leave_a_finding(tmp_path: Path) -> None:
-    images, asked = table(tmp_path / "images", {"a": png()}), prompts(tmp_path)
-    spec = replayed(tmp_path, "image.likert", {"answer": "four"})
-    words: list[str | Path] = ["--images", images, "--prompts", asked, "--llm", spec, "--out", tmp_path / "likert"]
-    code, said = ran("judge", "likert", *words)
-    assert code == 1, said
-    assert "3 rows got no answer" in said
 
 
 QUESTIONS = """

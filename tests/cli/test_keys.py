@@ -1,19 +1,17 @@
 """A key given in the wrong place on the command line is refused, and repeated nowhere."""
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from culturekit.core.stage_folder import this_process
+from tests.command_line import culturekit
 from tests.conftest import SMALL
 
 CANARY = "c4n4ry7f3a9d21b"
 
 
-@pytest.mark.endtoend
 @pytest.mark.parametrize(
     "spec",
     [
@@ -30,13 +28,8 @@ def test_a_spec_with_a_key_ends_with_2_and_without_an_echo(spec: str, tmp_path: 
     out = tmp_path / "out"
     recipe = tmp_path / "recipe.yaml"
     recipe.write_text(SMALL.read_text(encoding="utf-8"), encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-m", "culturekit", "-v", "run", str(recipe), "--set", f"judge={spec}", "--workdir", str(out)],
-        env={**os.environ, "OPENAI_API_KEY": CANARY},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words = ("-v", "run", recipe, "--set", f"judge={spec}", "--workdir", out)
+    done = culturekit(*words, env={"OPENAI_API_KEY": CANARY})
     assert done.returncode == 2, done.stderr
     assert "a key is written out here" in done.stderr
     assert CANARY not in done.stdout + done.stderr

@@ -13,8 +13,7 @@ from tests.builders.judging.test_question_graph import prompts
 from tests.faults.seeing_model import sees
 from tests.llm.server import running_server
 
-PROBES = 3
-"""Each of the three commands asks once whether the server enforces schemas."""
+PROBES = 3  # Each of the three commands asks once whether the server enforces schemas
 
 
 def ran(*words: str | Path) -> tuple[int, str]:
@@ -63,23 +62,6 @@ def test_from_prompts_to_scores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     code, said = ran("verify", tmp_path / "s")
     assert code == 0, said
     assert "2 verified" in said
-
-
-def test_the_same_answers_come_from_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-nobody")
-    own = prompts(tmp_path / "prompts", {"p1": "A red square"})
-    images = table(tmp_path / "images", {f"i{n}": png(f"#{n}{n}{n}") for n in range(4)})
-    with running_server(model=sees) as server:
-        spec = f"openai:seer-1?base_url={server.openai_url}&price=0.15/0.60"
-        weigh = ("vqascore", "--images", images, "--prompts", own, "--llm", spec)
-        assert ran(*weigh, "--out", tmp_path / "online")[0] == 0
-        for _ in range(20):
-            code, said = ran(*weigh, "--out", tmp_path / "batch", "--batch")
-            if code != 3:
-                break
-        assert code == 0, said
-    online, batch = (pl.read_parquet(tmp_path / name / "judgments.parquet") for name in ("online", "batch"))
-    assert online.equals(batch)
 
 
 def test_who_cannot_see_is_told_so(tmp_path: Path) -> None:

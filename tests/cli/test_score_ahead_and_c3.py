@@ -64,25 +64,6 @@ def test_ahead_is_scored_end_to_end(folder: Path) -> None:
     assert json.loads(again.stdout)["state"] == "reused"
 
 
-def test_ahead_without_stereotypes_and_with_a_threshold_of_ones_own(folder: Path) -> None:
-    options = ("--tau", "0.3", "--aggregate", "pooled", "--out", "some")
-    done = culturekit(*arguments("made"), *options, cwd=folder)
-    assert done.returncode == 0, done.stderr
-    scores = read_table(folder / "some/scores.parquet", SCORES)
-    assert set(scores["metric"]) == {"align", "hal", "empty", "ddiv", "sdiv"}
-    params = json.loads(scores.filter(metric="align")["params"][0])
-    assert (params["tau"], params["aggregate"]) == (0.3, "pooled")
-    assert not (folder / "some/exaggerations.parquet").exists()
-
-
-def test_the_threshold_is_found_from_real_images(folder: Path) -> None:
-    options = ("--quantile", "0.75", "--real", "real", "--out", "found")
-    done = culturekit(*arguments("made", "real"), *options, cwd=folder)
-    assert done.returncode == 0, done.stderr
-    tau = json.loads(read_table(folder / "found/scores.parquet", SCORES).filter(metric="align")["params"][0])["tau"]
-    assert tau not in (0.52, 0.75)
-
-
 def made_by(folder: Path, **identity: str) -> None:
     """Say in the manifest of a folder which encoder made its vectors."""
     manifest = Manifest(
@@ -114,15 +95,6 @@ def test_a_wrong_question_is_answered_with_what_to_do(folder: Path, options: Seq
     assert message in " ".join(done.stderr.split())
 
 
-def test_countries_are_grouped_by_a_scheme_of_ones_own(folder: Path, tmp_path: Path) -> None:
-    (tmp_path / "own.yaml").write_text("coast:\n  north: [FR]\n  south: [IN, NG]\n", encoding="utf-8")
-    words = ("--scheme", "coast", "--groups", tmp_path / "own.yaml", "--out", tmp_path / "out")
-    assert culturekit(*arguments("made"), *words, cwd=folder).returncode == 0
-    groups = set(pl.read_parquet(tmp_path / "out/scores.parquet")["group"].drop_nulls())
-    assert groups <= {"north", "south"}
-    assert groups
-
-
 def test_a_phrase_without_a_vector_is_named(folder: Path, tmp_path: Path) -> None:
     few = tmp_path / "few"
     few.mkdir()
@@ -147,14 +119,6 @@ def test_c3_is_scored_end_to_end(tmp_path: Path) -> None:
     assert dict(scores.select("metric", "n").iter_rows()) == {"c3": 22, "c3_text": 22, "c3_image": 22, "c3_object": 20}
     assert pl.read_parquet(tmp_path / "out/selection.parquet").height == 4
     assert pl.read_parquet(tmp_path / "out/values.parquet").height == 88
-
-
-def test_c3_without_captions_is_a_mistake(tmp_path: Path) -> None:
-    (tmp_path / "image").mkdir()
-    save_vectors(tmp_path / "image", np.eye(2, dtype=np.float32), ["a", "b"])
-    done = culturekit("score", "c3", "--image", "image", "--out", "out", cwd=tmp_path)
-    assert done.returncode == 2
-    assert "there is no caption to score" in " ".join(done.stderr.split())
 
 
 def test_vectors_are_found_by_their_rows_in_whatever_order_ids_stand(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from culturekit.index.embedding.embedding_encoders import save_vectors
 from culturekit.metrics import MONK_TONES
 from tests.command_line import culturekit
 from tests.metrics.inclusion.task_worlds import drawn_task1, drawn_task2, line, write_csv
-from tests.metrics.inclusion.test_survey_themes import VOTES, codes
+from tests.metrics.inclusion.test_published_numbers import VOTES, codes
 from tests.scores.linguistic_world import annotations, images, prompts, quality
 
 GROUPS = (None, "Africa", "Europe")
@@ -90,13 +90,6 @@ def test_tones_are_found_in_pictures_and_the_warning_is_written(folder: Path) ->
     assert answer["drops"] == {"pictures without skin, dall-eval": 22}
     manifest = json.loads((folder / "published/manifest.json").read_bytes())
     assert "cannot see dark skin" in manifest["options"]["warning"]
-
-
-@pytest.mark.endtoend
-def test_workers_do_not_change_tones(folder: Path) -> None:
-    scored(folder, "tones", *BOTH, "--workers", "1", out="one", in_workers=True)
-    scored(folder, "tones", *BOTH, "--workers", "2", out="two", in_workers=True)
-    assert (folder / "one/scores.parquet").read_bytes() == (folder / "two/scores.parquet").read_bytes()
 
 
 def test_dialects_are_compared(folder: Path) -> None:

@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-import polars as pl
 import pytest
 from typer.testing import CliRunner
 
@@ -42,12 +41,3 @@ def test_one_table_or_several_give_the_same_scores(tables: Path) -> None:
     assert one.equals(several)
     assert set(one["metric"]) == {"vs", "route_agreement", "route_kappa", "ranking_stability"}
     read_table(tables / "one/disagreements.parquet", DISAGREEMENTS)
-
-
-def test_tables_of_other_images_are_refused_with_what_to_do(tables: Path) -> None:
-    (tables / "other").mkdir()
-    strangers = TAGS.with_columns(image_id=pl.format("{}-x", "image_id")).sort(MATCHES.key)
-    path = write_table(tables / "other", MATCHES, strangers)
-    code, _ = ran("score", "routes", "--a", tables / "a/matches.parquet", "--b", path, "--out", tables / "out")
-    assert code == 2
-    assert not (tables / "out").exists()

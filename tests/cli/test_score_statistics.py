@@ -55,12 +55,6 @@ def reversed_pairs(words: list[str]) -> list[str]:
     return [*words[2:], *words[:2]]
 
 
-def test_compare_refuses_one_file_twice(tables: Path, tmp_path: Path) -> None:
-    file = str(tables / "m1/values.parquet")
-    with pytest.raises(UsageError, match="two tables of values have the same rows"):
-        run("compare", "--values", file, "--values", file, "--out", str(tmp_path / "out"))
-
-
 def test_gaps_by_a_shipped_scheme_and_by_ones_own(tables: Path, tmp_path: Path) -> None:
     file = str(tables / "m1/values.parquet")
     told = run("gaps", "--values", file, "--scheme", "cultivate", "--out", str(tmp_path / "out"))

@@ -9,13 +9,10 @@ import numpy as np
 from PIL import Image
 
 from culturekit.core.pictures.picture_files import BROKEN, EMPTY, TOO_COSTLY, TOO_MANY_PIXELS, UNKNOWN_FORMAT
-from tests.core import odd_pictures
-from tests.core.odd_kinds import packed_zeros, saved
+from tests.core.odd_kinds import KINDS, packed_zeros, saved
 from tests.core.odd_pictures import odd_picture
 from tests.core.png_writing import SIGNATURE, chunk, png_file
 from tests.core.tiff_writing import directory, tiff_file
-
-__all__ = ["HOSTILE", "HostilePicture", "hostile_picture"]
 
 
 @dataclass(frozen=True)
@@ -48,7 +45,7 @@ def kind(name: str) -> Callable[[Make], Make]:
 
 def some_picture(rng: np.random.Generator, form: str = "") -> bytes:
     """Make a picture that is in order, of one format or any."""
-    kinds = [name for name in odd_pictures.KINDS if name.startswith(form)]
+    kinds = [name for name in KINDS if name.startswith(form)]
     return odd_picture(kinds[rng.integers(len(kinds))], int(rng.integers(1 << 30))).content
 
 

@@ -10,11 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-__all__ = [
-    "KINDS", "WHITE", "Array", "OddPicture", "exif", "grey", "kind", "noise", "on_white", "packed_zeros", "saved",
-    "smooth", "turned",
-]  # fmt: skip
-
 Array = NDArray[np.uint8]
 
 

@@ -7,10 +7,7 @@ import numpy as np
 from tests.core import odd_bmp_tiff, odd_jpeg_gif_webp, odd_png
 from tests.core.odd_kinds import KINDS, OddPicture
 
-__all__ = ["KINDS", "MODULES", "odd_picture"]
-
-MODULES = (odd_bmp_tiff, odd_jpeg_gif_webp, odd_png)
-"""Each gives its kinds when it is imported."""
+MODULES = (odd_bmp_tiff, odd_jpeg_gif_webp, odd_png)  # Each gives its kinds when it is imported
 
 
 def odd_picture(kind: str, seed: int) -> OddPicture:

@@ -7,13 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["chunk", "png_file"]
-
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 COLOUR_TYPES = {1: 0, 3: 2, 2: 4, 4: 6}
 PALETTE = 3
+# Of an interlaced file: first row, first column, and the steps down and across
 PASSES = ((0, 0, 8, 8), (0, 4, 8, 8), (4, 0, 8, 4), (0, 2, 4, 4), (2, 0, 4, 2), (0, 1, 2, 2), (1, 0, 2, 1))
-"""Of an interlaced file: first row, first column, and the steps down and across."""
 
 
 def chunk(name: bytes, data: bytes) -> bytes:

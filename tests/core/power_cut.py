@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["DAMAGES", "ForgetfulDisk", "damage"]
-
 
 class ForgetfulDisk:
     """Notes what is on disk, and which files were vouched for before they were.

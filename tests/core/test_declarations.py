@@ -35,11 +35,11 @@ def specified() -> dict[str, str]:
     return {match["name"]: match["columns"] for match in ROW.finditer(SPECIFICATION.read_text(encoding="utf-8"))}
 
 
+# Tables whose types the specification spells out column by column, but for a few words that say more
 SPELLED_OUT = ["cspace", "prompts", "images", "matches", "quality", "scores"]
-"""Tables whose types the specification spells out column by column, but for a few words that say more."""
 
+# An image of known truth may show no artifact: see docs/decisions
 MAY_BE_NULL = {("matches", "artifact_id"), ("matches", "artifact"), ("matches", "country"), ("matches", "continent")}
-"""An image of known truth may show no artifact: see docs/decisions."""
 
 
 @pytest.mark.parametrize("name", SPELLED_OUT)

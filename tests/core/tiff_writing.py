@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["directory", "tiff_file"]
-
 SHORT, LONG = 3, 4
 
 

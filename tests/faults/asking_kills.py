@@ -1,15 +1,12 @@
 """Kill commands that ask a model over HTTP with SIGKILL at random moments, resume them, and count what was bought.
 
-`python -m tests.faults.asking_kills filter --kills 50` ends with 0 when no kill made more requests be bought twice than
-were under way, and every table is the one of an undisturbed run.
+No kill may make more requests be bought twice than were under way, and every table is that of an undisturbed run.
 """
 
-import argparse
 import os
 import random
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,11 +22,6 @@ from tests.builders.spaces import candidates
 from tests.faults.killing import Kills, kill_asking
 from tests.llm.server import Fault, Rule, RunningServer, Script
 from tests.llm.server.running import server_process
-
-__all__ = [
-    "COMPLETING", "PRICE", "ROOT", "SLOW", "asking_command", "collection", "completion_words", "dishes", "environment",
-    "filter_words", "kill_and_count", "tables",
-]  # fmt: skip
 
 PRICE = "0.15/0.60"
 ROOT = Path(__file__).parents[2]
@@ -167,30 +159,3 @@ def kill_and_count(
             )  # fmt: skip
         result.different += [each for each in expected if tables(out).get(each) != expected[each]]
     return result
-
-
-def main() -> int:
-    """Run from the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("command", choices=COMMANDS)
-    parser.add_argument("--kills", type=int)
-    parser.add_argument("--size", type=int, help="candidates, dishes, images or captions")
-    parser.add_argument("--concurrency", type=int, default=8)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--longest", type=float, help="seconds until a kill, at most")
-    given = parser.parse_args()
-    usual = COMMANDS[given.command]
-    with tempfile.TemporaryDirectory() as folder:
-        result = kill_and_count(
-            Path(folder), given.command, kills=given.kills or usual.kills, size=given.size or usual.size,
-            concurrency=given.concurrency, seed=given.seed, longest=given.longest or usual.longest,
-        )  # fmt: skip
-    sys.stdout.write(
-        f"{result.kills} kills in {result.rounds} rounds: {result.bought_twice} bought twice, at most "
-        f"{result.most_twice} were under way; {len(result.different)} tables different\n"
-    )
-    return 1 if result.different or result.bought_twice > result.most_twice else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

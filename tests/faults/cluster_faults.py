@@ -1,21 +1,16 @@
 """Kill workers and the scheduler of a dask cluster, and pull network cables, at random moments of runs.
 
-    python tests/faults/cluster_faults.py recipes/cube.yaml --faults 100             # as root on Linux: four machines
-    python tests/faults/cluster_faults.py recipes/cube.yaml --faults 20 --alone      # all on this one: no cables
-
 Runs are handed to the cluster; one that ends for want of it must say so in culturekit's words, and is begun again.
 Every finished run must have the bytes that the local engine makes, and a task is done again only if the worker that
 had done it is gone.
 """
 
-import argparse
 import json
 import os
 import random
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,19 +24,16 @@ if __package__ in {None, ""}:
 from tests.faults.kill_and_resume import content, differences
 from tests.faults.machines import Machine, machines
 
-__all__ = ["Result", "cluster_faults", "done_again"]
-
 PORT = 8799
-STUCK = 900.0
-"""Seconds after which a command without a fault that could hold it up has lost its way."""
+STUCK = 900.0  # Seconds after which a command without a fault that could hold it up has lost its way
 
 UNAVAILABLE = 3
-GIVEN_UP = 12
-"""Seconds after which a silent connection is given up; dask takes no fewer."""
+GIVEN_UP = 12  # Seconds after which a silent connection is given up; dask takes no fewer
 
-AT_ONCE = 30
-"""So many runs may end early one after the other without a fault: a scheduler takes some seconds to start."""
+AT_ONCE = 30  # So many runs may end early one after the other without a fault: a scheduler takes some seconds to start
 
+# Connections are given up early, so that a pulled cable shows; tasks are not given up, however many workers die.
+# Processes look at themselves as seldom as the page on engines says.
 QUICK = {
     "DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP": f"{GIVEN_UP}s",
     "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "5s",
@@ -52,8 +44,6 @@ QUICK = {
     "OMP_NUM_THREADS": "1",
     "POLARS_MAX_THREADS": "1",
 }
-"""Connections are given up early, so that a pulled cable shows; tasks are not given up, however many workers die.
-Processes look at themselves as seldom as the page on engines says."""
 
 
 @dataclass
@@ -330,33 +320,3 @@ def done_again(lines: Sequence[str]) -> tuple[int, int, list[str]]:
                 wrong.append(f"{key} was done again while {held[key]}, which had done it, was there")
         held[key] = worker
     return done, again, wrong
-
-
-def main() -> int:
-    """Run from the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("recipe", type=Path)
-    parser.add_argument("--faults", type=int, default=20)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--longest", type=float, default=4.0, help="seconds between faults, at most")
-    parser.add_argument("--workers", type=int, default=1, help="on each machine")
-    parser.add_argument("--alone", action="store_true", help="all on this machine, without a network")
-    given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        result = cluster_faults(
-            ["run", str(given.recipe.resolve()), "--workdir"], Path(folder),
-            faults=given.faults, seed=given.seed, longest=given.longest, workers=given.workers, alone=given.alone,
-        )  # fmt: skip
-    parts = {"faults": result.faults, "faults at": result.stages, "runs that ended early": result.ended_early}
-    for name, counts in parts.items():
-        for what, count in sorted(counts.items()):
-            sys.stdout.write(f"{name}: {count:>4} {what}\n")
-    sys.stdout.write(f"{result.done} tasks done, of them {result.again} again; ")
-    sys.stdout.write(f"{result.rounds} runs finished, of {result.plain} tasks each where nothing disturbs\n")
-    for wrong in result.wrong:
-        sys.stdout.write(f"WRONG {wrong}\n")
-    return 1 if result.wrong else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

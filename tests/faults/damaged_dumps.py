@@ -27,8 +27,6 @@ from culturekit.kg.dump.ingest import IngestOptions
 from culturekit.kg.dump.ingest_stage import ingest_stage
 from tests.conftest import stage_here
 
-__all__ = ["FORMS", "damage_dumps"]
-
 Pack = Callable[[bytes], bytes]
 
 

@@ -13,10 +13,7 @@ from tests.llm.server.answers import Answer
 from tests.llm.server.made_replies import fraction_of
 from tests.llm.server.questions import Question
 
-__all__ = ["SEEN", "answer"]
-
-SEEN = "EVALUATION_SEEN"
-"""The environment variable that names the file."""
+SEEN = "EVALUATION_SEEN"  # The environment variable that names the file
 
 
 FACTS = [

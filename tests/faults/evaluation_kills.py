@@ -1,12 +1,9 @@
 """Kill a whole evaluation with SIGKILL at random moments while judge and tagger answer over HTTP, and resume it.
 
-`python -m tests.faults.evaluation_kills --kills 30` runs a recipe whose images come from folders, whose judge and
-whose tagger are models behind a server on loopback. It ends with 0 when every byte of the killed and resumed runs is
-that of an undisturbed one, and no kill made more requests be bought twice than were under way. Not compared are the
-run records, which say when and how long, and the journals, in which replies stand in the order they came in.
+Images of the recipe come from folders, its judge and its tagger are models behind a server on loopback. Not compared
+are the run records, which say when and how long, and the journals, in which replies stand in the order they came in.
 """
 
-import argparse
 import json
 import math
 import os
@@ -14,7 +11,6 @@ import random
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,17 +32,14 @@ from tests.faults.killing import Kills, killed_after
 from tests.llm.server import Fault, Rule, RunningServer, Script
 from tests.llm.server.running import kept_port, server_process
 
-__all__ = ["CONCURRENCY", "Evaluation", "EvaluationKills", "evaluation", "kill_and_count", "run_command"]
-
 CONCURRENCY = 8
 POLL = 0.03
+# The stages that ask, and those that only read what came of it
 ASKED = (
     "filter", "tags-*", "shown", "scores", "comparison", "routes", "questions", "answers-*", "vqascore-*",
     "faithfulness*", "report",
 )  # fmt: skip
-"""The stages that ask, and those that only read what came of it."""
-ASKING = 0.6
-"""How many of the kills come while questions are asked; the others come at any time."""
+ASKING = 0.6  # How many of the kills come while questions are asked; the others come at any time
 MOST_REQUESTS = 60
 MODEL = "tests.faults.evaluating_model:answer"
 SLOW = Script(rules=(Rule(then=Fault("stall", delay=0.02)),))
@@ -253,38 +246,3 @@ def killed_at(command: list[str], server: RunningServer, *, seconds: float, requ
             break
         time.sleep(POLL)
     return killed_after(process, 0, fine=(0, 1))
-
-
-def main() -> int:
-    """Run from the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kills", type=int, default=30)
-    parser.add_argument("--repeats", type=int, default=6)
-    parser.add_argument("--references", type=int, default=3)
-    parser.add_argument("--sample", default="all", help="images of each model that are tagged, or all")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--longest", type=float, default=20.0, help="seconds until a kill, at most")
-    arguments = parser.parse_args()
-    began = time.monotonic()
-    with tempfile.TemporaryDirectory() as folder:
-        given = evaluation(
-            Path(folder), repeats=arguments.repeats, references=arguments.references, sample=arguments.sample
-        )
-        result = kill_and_count(
-            Path(folder), given, kills=arguments.kills, seed=arguments.seed, longest=arguments.longest
-        )
-    where = ", ".join(f"{stage} {count}" for stage, count in sorted(result.at.items()))
-    sys.stdout.write(
-        f"{result.kills} kills in {result.rounds} rounds, {result.requests} requests, {CONCURRENCY} at once; "
-        f"{time.monotonic() - began:.0f} s\n"
-        f"hit: {where}\n"
-        f"bought twice: {result.bought_twice}, at most {result.most_twice} were under way\n"
-        f"{result.files} files compared in each round; {len(result.different)} different\n"
-    )
-    for name in result.different[:20]:
-        sys.stdout.write(f"different: {name}\n")
-    return 1 if result.different or result.bought_twice > result.most_twice else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,12 +1,11 @@
 """A disk that fails at every step of a journal and of stages: nothing hangs, nothing is lost, and it is said why.
 
-`python -m tests.faults.io_faults` lets input and output fail at every step that a run with a journal takes, and at
-steps all along the small recipe: a step refused, a write cut short, once or from then on, for want of room or with an
-error of the device. Each run that met its fault must end within its time with exit code 3, or well; the runs that
-follow, on a disk that works again, must end in the bytes of an undisturbed one. It ends with 0 when all do.
+Input and output fail at steps that a run with a journal takes, and at steps along the small recipe: a step refused, a
+write cut short, once or from then on, for want of room or with an error of the device. Each run that met its fault
+must end within its time with exit code 3, or well; the runs that follow, on a disk that works again, must end in the
+bytes of an undisturbed one.
 """
 
-import argparse
 import errno
 import json
 import os
@@ -14,7 +13,6 @@ import random
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -25,17 +23,13 @@ from pathlib import Path
 from culturekit.core.errors import CultureKitError
 from culturekit.llm.engine import AskEngine, AskOptions
 from culturekit.llm.journal import Journal
-from tests.conftest import SMALL
 from tests.faults.failing_io import FailingIO, Fault
 from tests.faults.kill_and_resume import content, differences
 from tests.llm.fake_client import FakeClient, Verdict, questions
 
-__all__ = ["Result", "journal_faults", "stage_faults"]
-
 ROWS = 60
 BUDGET = 1.0
-LONGEST = 60.0
-"""Seconds after which a run that asks a few questions hangs; a run of stages may take five times as long."""
+LONGEST = 60.0  # Seconds after which a run that asks a few questions hangs; a run of stages may take five times as long
 
 JOURNAL_FAULTS = (
     Fault(0, errno.ENOSPC),
@@ -250,37 +244,6 @@ def places(chance: random.Random, steps: int, count: int) -> Iterator[int]:
         yield 1 + int(chance.expovariate(count / steps))
 
 
-def main() -> int:
-    """Run from the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--every", type=int, default=5, help="let every n-th step of the journal fail")
-    parser.add_argument("--stages", type=int, default=120, help="faults along the small recipe")
-    parser.add_argument("--rounds", type=int, default=8, help="runs of the recipe that these are spread over")
-    parser.add_argument("--recipe", type=Path, default=SMALL)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--fail", help=argparse.SUPPRESS)
-    arguments, command = parser.parse_known_args()
-    if arguments.fail:
-        fail_and_run(Fault(**json.loads(arguments.fail)), command)
-        return 0
-    with tempfile.TemporaryDirectory() as folder:
-        results = [journal_faults(made(folder, "journal"), every=arguments.every)]
-        if arguments.stages:
-            stages = made(folder, "stages")
-            some = {"faults": arguments.stages, "seed": arguments.seed, "rounds": arguments.rounds}
-            results.append(stage_faults(stages, recipe=arguments.recipe, **some))
-    for name, result in zip(("journal", "stages"), results, strict=False):
-        sys.stdout.write(report(name, result))
-    return int(any(result.hung or result.wrong or result.different for result in results))
-
-
-def made(folder: str, name: str) -> Path:
-    """Make a folder."""
-    path = Path(folder).resolve() / name
-    path.mkdir()
-    return path
-
-
 def report(name: str, result: Result) -> str:
     """Write what came of it."""
     codes = ", ".join(f"{count} with {code}" for code, count in sorted(result.codes.items()))
@@ -292,4 +255,4 @@ def report(name: str, result: Result) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    fail_and_run(Fault(**json.loads(sys.argv[2])), sys.argv[3:])

@@ -1,29 +1,26 @@
-"""Kill a run with SIGKILL at random moments, resume it each time, and compare the result with an undisturbed run.
+"""Kill a command with SIGKILL at random moments, resume it each time, and compare with an undisturbed run."""
 
-`python -m tests.faults.kill_and_resume recipes/cube.yaml --kills 30` prints each kill and ends with 0 when every
-file but the run records is byte-identical.
-"""
-
-import argparse
 import hashlib
+import os
 import random
 import subprocess
 import sys
-import tempfile
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.faults.killing import killed_after
 
-__all__ = ["Result", "content", "kill_and_resume", "run_command"]
+ROOT = Path(__file__).parents[2]
 
 
 @dataclass
 class Result:
-    """What came of it."""
+    """What came of it: kills that hit a run at work, runs that came to their end, files that differ."""
 
-    kills: list[tuple[float, str]] = field(default_factory=list)
+    kills: int = 0
+    rounds: int = 0
     different: list[str] = field(default_factory=list)
 
 
@@ -33,75 +30,53 @@ def content(root: Path) -> dict[str, str]:
     return {path.relative_to(root).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-def run_command(recipe: Path, workdir: Path, stated: Sequence[str] = ()) -> list[str]:
-    """The command that is killed."""
-    words = [sys.executable, "-m", "culturekit", "run", str(recipe), "--workdir", str(workdir), "--workers", "2"]
-    return [*words, *(word for text in stated for word in ("--set", text))]
-
-
-def kill_once(command: Sequence[str], workdir: Path, after: float, *, group: bool) -> str | None:
-    """Start a run, its workers in a process group of their own, and kill it; say which stage was at work.
-
-    None when the run had ended before.
-    """
-    quiet = subprocess.DEVNULL
-    process = subprocess.Popen(command, stdout=quiet, stderr=quiet, start_new_session=True)
-    if not killed_after(process, after, group=group):
-        return None
-    return ", ".join(sorted(path.name for path in workdir.glob(".*.partial"))) or "between stages"
-
-
-def kill_and_resume(
-    recipe: Path, scratch: Path, *, kills: int, seed: int, longest: float, stated: Sequence[str] = ()
-) -> Result:
-    """Kill and resume until enough kills hit a run at work, then let it end and compare."""
-    chance = random.Random(seed)
-    undisturbed, workdir = scratch / "undisturbed", scratch / "killed"
-    subprocess.run(run_command(recipe, undisturbed, stated), check=True, capture_output=True)
-    expected = content(undisturbed)
-    result = Result()
-    rounds = 0
-    while len(result.kills) < kills:
-        after = chance.uniform(0.2, longest)
-        hit = kill_once(run_command(recipe, workdir, stated), workdir, after, group=chance.random() < 0.5)
-        if hit is not None:
-            result.kills.append((after, hit))
-            continue
-        result.different += differences(expected, content(workdir), f"round {rounds}")
-        rounds += 1
-        workdir = scratch / f"killed-{rounds}"
-    subprocess.run(run_command(recipe, workdir, stated), check=True, capture_output=True)
-    result.different += differences(expected, content(workdir), "at the end")
-    return result
-
-
 def differences(expected: dict[str, str], found: dict[str, str], when: str) -> list[str]:
     """Name the files that are not the same."""
     names = sorted(expected.keys() | found.keys())
     return [f"{when}: {name}" for name in names if expected.get(name) != found.get(name)]
 
 
-def main() -> int:
-    """Run from the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("recipe", type=Path)
-    parser.add_argument("--kills", type=int, default=30)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--longest", type=float, default=5.0, help="seconds until a kill, at most")
-    parser.add_argument("--set", action="append", default=[], help="a value of the recipe: key=value")
-    arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        result = kill_and_resume(
-            arguments.recipe, Path(folder), kills=arguments.kills, seed=arguments.seed, longest=arguments.longest,
-            stated=arguments.set,
-        )  # fmt: skip
-    for number, (after, stage) in enumerate(result.kills, start=1):
-        sys.stdout.write(f"kill {number:>3} after {after:.2f} s: {stage}\n")
-    for name in result.different:
-        sys.stdout.write(f"DIFFERENT {name}\n")
-    sys.stdout.write(f"{len(result.kills)} kills, {len(result.different)} files different\n")
-    return 1 if result.different else 0
+def run_command(recipe: Path, workdir: Path, stated: Sequence[str] = ()) -> list[str]:
+    """Give the command that runs a recipe."""
+    words = [sys.executable, "-m", "culturekit", "run", str(recipe), "--workdir", str(workdir), "--workers", "2"]
+    return [*words, *(word for text in stated for word in ("--set", text))]
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def killed(command: Sequence[str], after: float | None, *, fine: tuple[int, ...], group: bool) -> bool:
+    """Start a command, its workers in a process group of their own, and kill it; False when it had ended before."""
+    quiet, environment = subprocess.DEVNULL, {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen(
+        command, stdout=quiet, stderr=quiet, start_new_session=True, env=environment, cwd=ROOT
+    )  # fmt: skip
+    return killed_after(process, after, fine=fine, group=group)
+
+
+def kill_and_resume(
+    command: Callable[[Path], list[str]], scratch: Path, *, kills: int, seed: int, longest: float | None = None,
+    fine: tuple[int, ...] = (0,), compared: Callable[[Path], dict[str, str]] = content,
+    ended: Callable[[int], None] = lambda hits: None,
+) -> Result:  # fmt: skip
+    """Kill and resume until enough kills hit a run at work; a round ends, and is compared, when its run does.
+
+    Half of the kills take the workers along. A kill comes at most `longest` seconds after the start, or any time that
+    an undisturbed run takes; `ended` hears how many kills a round had, and before the first that there were none.
+    """
+    chance, started = random.Random(seed), time.monotonic()
+    killed(command(scratch / "undisturbed"), None, fine=fine, group=False)
+    longest = longest or time.monotonic() - started
+    expected, result = compared(scratch / "undisturbed"), Result()
+    ended(0)
+    while result.kills < kills:
+        out, hits = scratch / f"killed-{result.rounds}", 0
+        while killed(
+            command(out),
+            chance.uniform(0.2, longest) if result.kills + hits < kills else None,
+            fine=fine,
+            group=chance.random() < 0.5,
+        ):
+            hits += 1
+        result.kills += hits
+        result.rounds += 1
+        result.different += differences(expected, compared(out), out.name)
+        ended(hits)
+    return result

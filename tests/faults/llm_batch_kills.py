@@ -1,15 +1,9 @@
-"""Kill a process that asks in batches, with SIGKILL, resume it each time, and see what the server sold.
+"""Kill a process that asks in batches, with SIGKILL, resume it each time, and see what the server sold."""
 
-`python -m tests.faults.llm_batch_kills --provider openai --kills 100` prints each kill and what the server had just
-been asked, and ends with 0 when nothing was bought twice and the answers are those of an undisturbed run.
-"""
-
-import argparse
 import os
 import random
 import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -19,9 +13,8 @@ from tests.faults.killing import killed_after
 from tests.llm.server import Fault, JobPlan, Rule, RunningServer, Script, When
 from tests.llm.server.running import kept_port, server_process
 
-__all__ = ["SCRIPT", "Kills", "kill_and_resume"]
-
 ROWS = 60
+# Jobs that lose rows, say rows twice and under wrong names, and creations that take their time or are cut off
 SCRIPT = Script(
     job=JobPlan(polls=2, shuffled=True, missing=0.05, duplicated=0.1, misnamed=0.03, salt="kills"),
     rules=(
@@ -32,7 +25,6 @@ SCRIPT = Script(
         Rule(Fault("refusal"), When(modes=("batch",), share=0.1, salt="refusal")),
     ),
 )
-"""Jobs that lose rows, say rows twice and under wrong names, and creations that take their time or are cut off."""
 
 
 @dataclass
@@ -123,27 +115,3 @@ def undisturbed(provider: str, folder: Path, port: int) -> tuple[bytes, int]:
     with server_process(SCRIPT, port=port) as server:
         assert start(provider, server.url, folder).wait() == 0
         return (folder / "answers.json").read_bytes(), server.settled()["lines_made"]
-
-
-def main() -> int:
-    """Run from the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--provider", choices=["openai", "google"], default="openai")
-    parser.add_argument("--kills", type=int, default=100)
-    parser.add_argument("--seed", type=int, default=1)
-    arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        result = kill_and_resume(arguments.provider, Path(folder), kills=arguments.kills, seed=arguments.seed)
-    for number, asked in enumerate(result.kills, start=1):
-        sys.stdout.write(f"kill {number:>3} after {asked}\n")
-    sys.stdout.write(
-        f"{arguments.provider}: {len(result.kills)} kills in {result.rounds} rounds of {ROWS} rows, "
-        f"{result.before_storing} of them aimed between a job's creation and the storing of its id, "
-        f"{result.found_again} listings; {result.bought} replies bought, {result.bought_twice} twice; "
-        f"{result.unlike} rounds with other answers\n"
-    )
-    return 1 if result.bought_twice or result.unlike else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

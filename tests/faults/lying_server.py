@@ -1,24 +1,20 @@
 """A server that lies, hangs and breaks in every way of `lies`, and the real filter asking it.
 
-`python -m tests.faults.lying_server` tells each lie to three runs in one folder: one with a budget (*budget*), the same
-again (*resume*), and one after which the server is honest (*poison*), which has to judge every row. It ends with 0 when
-none of them hung (each ended within its patience + 10 s, beyond what a run takes that is told no lie), none showed a
-traceback or a key, each ended with an exit code that fits the lie, and what the server sold, by its own count, was
-never more than the budget and what was under way.
+Each lie is told to three runs in one folder: one with a budget (*budget*), the same again (*resume*), and one after
+which the server is honest (*poison*), which has to judge every row. None may hang (each ends within its patience
++ 10 s, beyond what a run takes that is told no lie) or show a traceback or a key, each ends with an exit code that
+fits the lie, and what the server sells, by its own count, is never more than the budget and what was under way.
 """
 
-import argparse
 import asyncio
 import json
 import os
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,29 +22,25 @@ from pathlib import Path
 from culturekit.core.errors import CultureKitError
 from culturekit.llm.ledger import journals_below, latest_exchanges, read_ledger
 from culturekit.llm.prices import known_prices
-from tests.faults.asking_kills import ROOT, dishes
-from tests.faults.lies import KEY, MODES, Lie, Mode, http
+from tests.faults.asking_kills import ROOT
+from tests.faults.lies import KEY, Lie, Mode, http
 from tests.llm.server.answers import Answer, answer_to
 from tests.llm.server.openai_chat import chat_completion, chat_question
 from tests.llm.server.questions import Question
 from tests.llm.server.script import Script
 
-__all__ = ["Found", "LyingServer", "lied_to"]
+MODEL = "gpt-4o-mini"  # Of which the list knows what cached tokens cost
 
-MODEL = "gpt-4o-mini"
-"""Of which the list knows what cached tokens cost."""
-
+# US dollars: what pays about half of the rows, and what pays them all, whatever was claimed before
 BUDGET, ENOUGH = 0.003, 50.0
-"""US dollars: what pays about half of the rows, and what pays them all, whatever was claimed before."""
 
 ROWS, AT_ONCE = 60, 4
+# Seconds for which a server may bring nothing, and those that a run may take on top of it
 PATIENCE, HONEST_PATIENCE, ALLOWED = 4.0, 90.0, 10.0
-"""Seconds for which a server may bring nothing, and those that a run may take on top of it."""
 
 SECONDS = " s"
 TIMEOUT = 2.0
-TOO_LONG = 180.0
-"""Seconds after which a run is killed."""
+TOO_LONG = 180.0  # Seconds after which a run is killed
 
 
 @dataclass
@@ -233,45 +225,3 @@ def keys_in(folder: Path) -> list[str]:
     forms = KEY.encode(), b"".join(b"u%04x" % sign for sign in KEY.encode()), KEY.encode()[:12]
     files = [(path, path.read_bytes().replace(b"\\", b"").lower()) for path in folder.rglob("*") if path.is_file()]
     return [f"key in {path.name}" for path, content in files if any(form in content for form in forms)]
-
-
-def line_of(found: Found) -> str:
-    """Write what came of a lie on one line."""
-    ends = "  ".join(f"{'hung' if run.code is None else run.code:>4} {run.seconds:4.0f} s" for run in found.runs)
-    return f"{found.mode:<28} {ends}  ${found.usd:.4f}  {'; '.join(found.wrong) or 'ok'}\n"
-
-
-def main() -> int:
-    """Run from the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("modes", nargs="*", help="Lies to tell. [all]")
-    parser.add_argument("--at-once", type=int, default=os.cpu_count() or 1, help="lies told at the same time")
-    given = parser.parse_args()
-    chosen = [MODES[name] for name in given.modes] or list(MODES.values())
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(given.at_once) as pool:
-        table = dishes(Path(folder) / "candidates", ROWS)
-        sys.stdout.write(f"{'lie':<28} {'budget':>11}  {'resume':>11}  {'poison':>11}  sold\n")
-        usual = max(pool.map(lambda number: undisturbed(table, Path(folder) / f"usual-{number}"), range(given.at_once)))
-
-        def tell(mode: Mode) -> Found:
-            where = Path(folder) / mode.name.replace(" ", "-")
-            found = lied_to(mode, where, table, usual=usual)
-            return lied_to(mode, where / "again", table, usual=usual) if found.only_slow else found
-
-        results = []
-        for found in pool.map(tell, chosen):
-            results.append(found)
-            sys.stdout.write(line_of(found))
-            sys.stdout.flush()
-    bad = [found for found in results if found.wrong]
-    runs = sum(len(found.runs) for found in results)
-    hung = sum(run.code is None for found in results for run in found.runs)
-    traces = sum("Traceback" in run.written for found in results for run in found.runs)
-    sys.stdout.write(
-        f"{len(results)} lies, {runs} runs: {hung} hung, {traces} tracebacks; {len(bad)} lies came to a bad end\n"
-    )
-    return 1 if bad else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

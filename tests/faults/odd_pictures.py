@@ -1,12 +1,8 @@
 """Read thousands of odd and hostile picture files in one process: right pixels or a reason, and never much memory.
 
-`python tests/faults/odd_pictures.py --count 2000` makes so many files from seeds, half of them odd ones whose pixels
-are known, half hostile, reads each, and prints what came of them by reason. It exits 1 if anything was raised, if
-pixels or reasons were other than they should be, or if the process ever held more than 512 MB.
+Files are made from seeds, half of them odd ones whose pixels are known, half hostile.
 """
 
-import argparse
-import sys
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -15,12 +11,8 @@ import numpy as np
 from culturekit.core.pictures.picture_files import REASONS, NoPicture
 from culturekit.core.pictures.picture_reading import ReadPicture, picture_from
 from tests.core.hostile_pictures import HOSTILE, hostile_picture
-from tests.core.odd_pictures import KINDS, odd_picture
-from tests.peak_memory import peak_mebibytes
-
-__all__ = ["Tally", "read_odd_pictures"]
-
-MOST_MEMORY = 512
+from tests.core.odd_kinds import KINDS
+from tests.core.odd_pictures import odd_picture
 
 
 @dataclass
@@ -85,23 +77,3 @@ def attempt(content: bytes) -> ReadPicture | NoPicture | Exception:
 def outcome_of(found: NoPicture | Exception) -> str:
     """Name what came of a file that was not read."""
     return found.reason if isinstance(found, NoPicture) else f"raised {type(found).__name__}"
-
-
-def main() -> int:
-    """Read the files and print what came of them."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=2000, help="how many files")
-    parser.add_argument("--seed", type=int, default=0, help="the first seed")
-    arguments = parser.parse_args()
-    tally = read_odd_pictures(arguments.count, seed=arguments.seed)
-    peak = peak_mebibytes()
-    for outcome, number in sorted(tally.outcomes.items(), key=lambda item: -item[1]):
-        sys.stdout.write(f"{number:7,}  {outcome}\n")
-    for wrong in tally.wrong[:50]:
-        sys.stdout.write(f"WRONG: {wrong}\n")
-    sys.stdout.write(f"{arguments.count:,} files, {len(tally.wrong)} wrong, {peak:.0f} MB at most\n")
-    return 1 if tally.wrong or peak > MOST_MEMORY else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

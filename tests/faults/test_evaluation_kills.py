@@ -5,12 +5,14 @@ import polars as pl
 import pytest
 
 from culturekit.verify.verify_run import verify_run
-from tests.effort import examples
+from tests.effort import THOROUGH
 from tests.faults.evaluation_kills import evaluation, kill_and_count
 
 pytestmark = pytest.mark.endtoend
 
 pytest.importorskip("openai")
+
+KILLS = 30 if THOROUGH else 2
 
 
 @pytest.fixture(autouse=True)
@@ -42,8 +44,8 @@ def routes_are_scored_counted_and_shown(run: Path) -> None:
 
 @pytest.mark.slow
 def test_kills_of_an_evaluation_of_sampled_images(tmp_path: Path) -> None:
-    given = evaluation(tmp_path, repeats=8, references=2, sample="32")
-    result = kill_and_count(tmp_path, given, kills=examples(30), seed=9, longest=20.0)
-    assert result.kills >= examples(30)
+    given = evaluation(tmp_path, repeats=8 if THOROUGH else 3, references=2, sample="32")
+    result = kill_and_count(tmp_path, given, kills=KILLS, seed=9, longest=20.0)
+    assert result.kills >= KILLS
     assert result.different == []
     assert result.bought_twice <= result.most_twice

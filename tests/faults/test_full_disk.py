@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import SMALL
+from tests.effort import THOROUGH
 
 pytestmark = pytest.mark.endtoend
 
@@ -23,6 +24,8 @@ mount -o remount,size=200m {mount}
 run second
 """
 
+STEP = 400 if THOROUGH else 1_400
+
 
 def can_mount() -> bool:
     """Whether this process may make a mount namespace with a tmpfs in it."""
@@ -33,7 +36,12 @@ def can_mount() -> bool:
 
 
 @pytest.mark.parametrize(
-    "size", ["300k", "2m", *(pytest.param(f"{n}k", marks=pytest.mark.slow) for n in range(500, 3_300, 400))]
+    "size",
+    [
+        "300k",
+        "2m",
+        *(pytest.param(f"{size}k", marks=pytest.mark.slow) for size in range(500, 3_300, STEP)),
+    ],
 )
 def test_a_full_disk_is_said_and_the_run_goes_on_when_there_is_room(tmp_path: Path, size: str) -> None:
     if not can_mount():

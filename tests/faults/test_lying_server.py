@@ -7,11 +7,11 @@ from tests.faults.asking_kills import dishes
 from tests.faults.lies import KEY, MODES
 from tests.faults.lying_server import ROWS, TOO_LONG, Ended, keys_in, lied_to, problems
 
+# One that believed numbers made cheaper than nothing, and one that no journal could hold
 QUICK = ["cached 1e18", "prompt 1e15"]
-"""One that believed numbers made cheaper than nothing, and one that no journal could hold."""
 
+# A thorough run tells all; others tell some, as that takes most of an hour
 OTHERS = [name for name in MODES if name not in QUICK]
-"""A thorough run tells all; others tell some, as `python -m tests.faults.lying_server` takes most of an hour."""
 
 
 def wrong_with(name: str, folder: Path) -> tuple[str, ...]:
@@ -54,6 +54,6 @@ def test_a_lie_costs_no_more_than_the_budget_and_poisons_nothing(name: str, tmp_
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", OTHERS if THOROUGH else OTHERS[::12])
+@pytest.mark.parametrize("name", OTHERS if THOROUGH else OTHERS[::24])
 def test_every_other_lie_likewise(name: str, tmp_path: Path) -> None:
     assert wrong_with(name, tmp_path) == ()

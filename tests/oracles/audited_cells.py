@@ -7,8 +7,7 @@ import numpy as np
 
 from culturekit.core.array_types import Array, Counts
 
-FEW = 25
-"""Images a cell on average up to which they are drawn one by one."""
+FEW = 25  # Images a cell on average up to which they are drawn one by one
 
 
 @dataclass(frozen=True, slots=True)

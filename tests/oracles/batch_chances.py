@@ -15,13 +15,11 @@ from numpy.typing import NDArray
 
 from tests.oracles.vendi import kernel_of, vendi_of_kernels
 
-Sizes: TypeAlias = tuple[int, ...]
-"""How many items of a batch share a label, label by label, largest first."""
+Sizes: TypeAlias = tuple[int, ...]  # How many items of a batch share a label, label by label, largest first
 
 Weights: TypeAlias = dict[Sizes, NDArray[np.float64]]
 Key = TypeVar("Key")
-Rows: TypeAlias = NDArray[np.float64]
-"""(n, labels): shares that sum to 1."""
+Rows: TypeAlias = NDArray[np.float64]  # (n, labels): shares that sum to 1
 
 
 def mean_diversity(

@@ -28,10 +28,8 @@ PARTS = 3
 STEP, NUDGE = 1e-5, 0.02
 WIDER = 1.05
 MOST_ROWS, FEWEST_ROUNDS = 6_000, 30
-BLOCK = 8_192
-"""Rows of shares worked on at a time."""
-TOLD = 9
-"""Digits of what people say of an image that count."""
+BLOCK = 8_192  # Rows of shares worked on at a time
+TOLD = 9  # Digits of what people say of an image that count
 
 Mean: TypeAlias = Callable[..., Array]
 

@@ -19,9 +19,9 @@ from tests.oracles.averages import RatedAnswer, t_quantile
 from tests.oracles.corrected_labels import WIDER, CorrectionOf
 from tests.oracles.rater_errors import NONE, Raters, gold_of, raters_of
 
+# Over the number of audited images: the least standard error, in parts of the mean, or of one image where that is less.
+# And how many times as large yet the error is where the mapping helps.
 UNSEEN, HELPED = 3.06, 1.1
-"""Over the number of audited images: the least standard error, in parts of the mean, or of one image where that is
-less. And how many times as large yet the error is where the mapping helps."""
 
 COUNTRY = (0.0, 1.0, 0.0)
 

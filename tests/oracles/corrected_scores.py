@@ -20,8 +20,8 @@ HOW = "from matches and audits: labels imputed again with the draws of the state
 HOW_PAIRS = "from matches and audits: pairs counted, nothing drawn"
 TOLERANCE = 1e-7
 
+# Images of known quality that a qVS needs, and the share without it from which on that is marked
 FEWEST_RATED, MOST_LACKING = 30, 0.2
-"""Images of known quality that a qVS needs, and the share without it from which on that is marked."""
 
 
 class CorrectedScores:

@@ -20,8 +20,7 @@ HOW = "from the labels of its images: kernel written down, eigenvalues, mean of 
 HOW_QUALITY = "from the quality of its images: mean of repeats and prompts, t interval"
 HOW_WHOLE = "from the labels of the whole collection; the jackknife with the same groups"
 
-RepeatMeans = dict[tuple[str, int], float]
-"""The mean of each repeat of each prompt; NaN where it is not known."""
+RepeatMeans = dict[tuple[str, int], float]  # The mean of each repeat of each prompt; NaN where it is not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +96,8 @@ def kind_of(row: Mapping[str, Any]) -> tuple[Any, ...]:
     return row["about"]["labels"], row["about"].get("method")
 
 
+# The means of repeats as they stand in the values table, by the columns that name a score
 ValuesByScore = Mapping[tuple[Any, ...], RepeatMeans]
-"""The means of repeats as they stand in the values table, by the columns that name a score."""
 
 
 def check_row(folder: str, row: dict[str, Any], scores: DiversityScores, values: ValuesByScore, ledger: Ledger) -> None:

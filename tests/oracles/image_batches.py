@@ -79,8 +79,7 @@ def cut(members: Iterable[tuple[Repeat, list[int]]], *, size: int, partial: str)
                 yield Batch(repeat, some)
 
 
-GROUPS = 100
-"""Groups of images that the jackknife leaves out in turn; which image is in which is a draw with seed 0."""
+GROUPS = 100  # Groups of images that the jackknife leaves out in turn; which image is in which is a draw with seed 0
 
 
 def whole_answer(

@@ -11,18 +11,15 @@ from scipy import special
 
 NONE = "(none of these)"
 
-Answers: TypeAlias = Mapping[str, Mapping[str, str]]
-"""Image -> rater -> label."""
+Answers: TypeAlias = Mapping[str, Mapping[str, str]]  # Image -> rater -> label
 
-Gold: TypeAlias = Mapping[str, tuple[int, int]]
-"""Rater -> gold items answered, and those answered rightly."""
+Gold: TypeAlias = Mapping[str, tuple[int, int]]  # Rater -> gold items answered, and those answered rightly
 
 ROUNDS, SETTLED, TAIL = 200, 1e-9, 0.025
 FEWEST_HELD, FEWEST_COMPARED, CHANCE = 10, 15, 0.2
-MOST_UNKNOWN = 0.1
-"""Share of answers, of which nobody knows how good they are, that is marked."""
+MOST_UNKNOWN = 0.1  # Share of answers, of which nobody knows how good they are, that is marked
+# Right answers, and answers, that each rater is taken to have given before any is seen
 BEFORE_RIGHT, BEFORE = 9.0, 10.0
-"""Right answers, and answers, that each rater is taken to have given before any is seen."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,7 @@ from tests.oracles.averages import Answer
 SCORES_FILE = "scores.parquet"
 CHECK = "scores"
 
-TOLERANCE = 1e-8
-"""Relative, or absolute below 1: what is left after rounding and the t quantile worked out another way."""
+TOLERANCE = 1e-8  # Relative, or absolute below 1: what is left after rounding and the t quantile worked out another way
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:

@@ -8,11 +8,12 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+# (n, 3): numbers that are equal where labels are, for continent, country and artifact
 Codes: TypeAlias = NDArray[np.int64]
-"""(n, 3): numbers that are equal where labels are, for continent, country and artifact."""
 
 LEVELS = ("continent", "country", "artifact")
 
+# The five kernels of the paper's Table 4
 KERNELS = {
     "continent": (1, 0, 0),
     "country": (0, 1, 0),
@@ -20,10 +21,8 @@ KERNELS = {
     "hierarchical": (1 / 2, 1 / 2, 0),
     "uniform": (1 / 3, 1 / 3, 1 / 3),
 }
-"""The five kernels of the paper's Table 4."""
 
-NOISE = 1e-11
-"""Eigenvalues below are rounding; for orders below 1 they would enter as if they were something."""
+NOISE = 1e-11  # Eigenvalues below are rounding; for orders below 1 they would enter as if they were something
 
 
 def spelled(label: str) -> str:

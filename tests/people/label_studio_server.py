@@ -14,10 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ENVIRONMENT", "Studio", "running_studio"]
-
+# Names the program `label-studio` of the environment that has it, or the address of a server that runs already
 ENVIRONMENT = "CULTUREKIT_LABEL_STUDIO"
-"""Names the program `label-studio` of the environment that has it, or the address of a server that runs already."""
 
 OWNER = (
     os.environ.get("CULTUREKIT_LABEL_STUDIO_USER", "owner@example.org"),

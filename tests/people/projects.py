@@ -18,22 +18,6 @@ from culturekit.people.export import ExportOptions
 from culturekit.people.stages import ExportFiles, export_stage, import_stage
 from tests.conftest import stage_here
 
-__all__ = [
-    "Answers",
-    "answer_all",
-    "export",
-    "form_tasks",
-    "image_row",
-    "import_files",
-    "key_of",
-    "labelled",
-    "prompt_row",
-    "result_of",
-    "studio_tasks",
-    "write_images",
-    "write_prompts",
-]
-
 Answers = Mapping[str, Any]
 Answering = Callable[[dict[str, Any], int | str], Answers | None]
 

@@ -14,8 +14,6 @@ from culturekit.people.answer_desk import AnswerDesk, FormServer, open_desk
 from culturekit.people.answers import AnswerJournal
 from tests.people.projects import Answers, form_tasks, key_of, result_of
 
-__all__ = ["answer_sheet", "ask", "desk_of", "entry", "right_answer", "serving"]
-
 
 @contextmanager
 def desk_of(project: Path, journal: Path) -> Iterator[AnswerDesk]:

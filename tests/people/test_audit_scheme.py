@@ -196,6 +196,7 @@ def test_flagged_people_are_not_in_the_audits(tmp_path: Path, files: ExportFiles
     assert set(pl.read_parquet(tmp_path / "rated/audits.parquet")["annotator"]) == {"1", "2"}
 
 
+# Continents are those of the space in their order, Africa and Asia, and then the others of the world
 PLACED: dict[str, tuple[Answers, tuple[str | None, ...]]] = {
     "m-01": ({"shows": "not_in_list", "continent": "c1", "place": ("Kenya",)}, ("KE", "Africa", None)),
     "m-02": ({"shows": "not_in_list", "continent": "c1", "place": (" KENYA.",)}, ("KE", "Africa", None)),
@@ -206,7 +207,6 @@ PLACED: dict[str, tuple[Answers, tuple[str | None, ...]]] = {
     "m-07": ({"shows": "none"}, (None, None, "no culture shown")),
     "m-08": ({"shows": "not_in_list", "continent": "c1", "place": ("Japan",)}, ("JP", "Asia", None)),
 }
-"""Continents are those of the space in their order, Africa and Asia, and then the others of the world."""
 
 
 def test_countries_outside_the_space_and_what_none_means(tmp_path: Path, files: ExportFiles) -> None:

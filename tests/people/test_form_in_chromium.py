@@ -36,6 +36,8 @@ HOSTILE = (
     "ميدان التحرير 広場",
 )
 
+# Worked out by hand: faithfulness of a is the mean of 4.5 and 2 (only one answered, the other said no), of b 1.5;
+# realism of a the mean of 4 and 1.5, of b of 5 and 2.5; yes of a is the mean of 1 and 0, of b of 1 and 0
 SAID: dict[str, list[tuple[Any, ...]]] = {
     # image: what annotators 1 and 2 answer: belongs, faithfulness, realism
     "a-0": [("yes", 5, 4), ("yes", 4, 4)],
@@ -43,8 +45,6 @@ SAID: dict[str, list[tuple[Any, ...]]] = {
     "b-0": [("yes", 1, 5), ("yes", 2, 5)],
     "b-1": [("no", None, 3), ("no", None, 2)],
 }
-"""Worked out by hand: faithfulness of a is the mean of 4.5 and 2 (only one answered, the other said no), of b 1.5;
-realism of a the mean of 4 and 1.5, of b of 5 and 2.5; yes of a is the mean of 1 and 0, of b of 1 and 0."""
 
 
 @pytest.fixture

@@ -28,8 +28,7 @@ from tests.people.projects import (
 )
 from tests.people.test_audit_scheme import IMAGES, TRUE, matches, space
 
-GOLD = {f"r-{n:02}": "Q0JP" if n % 2 else None for n in range(14)}
-"""Half show a dish of Japan, half no culture."""
+GOLD = {f"r-{n:02}": "Q0JP" if n % 2 else None for n in range(14)}  # Half show a dish of Japan, half no culture
 
 
 def known_pictures(folder: Path, shows: dict[str, str | None]) -> Path:
@@ -141,8 +140,8 @@ def test_known_pictures_that_cannot_hold_anybody_are_refused(tmp_path: Path, fil
         export(tmp_path / "c", unknown, "audit")
 
 
+# By name, by id, the country alone, one that is not in the space, and no culture
 LISTED = ['"dish 0, of Japan",Japan', "Q1JP,", ",NG", ",France", ","]
-"""By name, by id, the country alone, one that is not in the space, and no culture."""
 MEANT = [
     ("Q0JP", "JP", "Asia"),
     ("Q1JP", "JP", "Asia"),

@@ -22,8 +22,8 @@ from tests.recipes.test_served_audit import truth_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, needs_chromium]
 
+# People look at a picture for five seconds; these do not
 UNHURRIED = "{ const now = Date.now; let looks = 0; Date.now = () => now() + 5000 * ++looks; }"
-"""People look at a picture for five seconds; these do not."""
 
 RECIPE = (SMALL, "--set", "images.repeats=5")
 

@@ -11,8 +11,6 @@ from PIL import Image
 
 from tests.real.things import MODULES
 
-__all__ = ["MAKERS", "REFERENCES", "codes", "drawings", "emoji_of", "folder", "on_paper", "opened", "references"]
-
 REFERENCES = MODULES / "svg-country-flags/png250px"
 THINGS = ("Animals & Nature", "Objects")
 MAKERS = ("google", "twitter")

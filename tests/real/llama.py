@@ -11,8 +11,6 @@ from pathlib import Path
 
 from tests.real.things import LLAMA
 
-__all__ = ["ROOT", "Llama", "block", "running_llama"]
-
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/llm-self-hosted.md").read_text(encoding="utf-8").partition("## Other servers")[0]
 

@@ -23,8 +23,7 @@ pytestmark = needs(REFERENCES, *map(folder, MAKERS))
 
 COUNTRY = (0.0, 1.0, 0.0)
 DRAWS, PROMPTS, IMAGES, AUDITED = 21 if THOROUGH else 3, 3, 1200, 150
-TRIES = 3
-"""Pictures made of each drawing."""
+TRIES = 3  # Pictures made of each drawing
 
 
 @dataclass(frozen=True)

@@ -66,8 +66,8 @@ def test_features_are_those_of_tensorflow(tmp_path: Path) -> None:
     assert (expected @ expected.T)[np.triu_indices(4, 1)].max() < 0.999
 
 
+# How often each model shows any country's flag; else the second shows one country's, and the third no country's
 MODELS = {"worldly": 1.0, "homely": 0.3, "animals": 0.0}
-"""How often each model shows any country's flag; else the second shows one country's, and the third no country's."""
 
 
 def write_world(folder: Path) -> dict[str, str | None]:

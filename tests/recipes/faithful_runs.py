@@ -11,8 +11,6 @@ from tests.conftest import SMALL
 from tests.faults.seeing_model import sees
 from tests.llm.server import RunningServer, running_server
 
-__all__ = ["faithful_recipe", "judge_of", "judging_server", "with_faithfulness"]
-
 FAITHFUL = """
 faithfulness:
   questions: "{judge}"

@@ -15,9 +15,7 @@ from culturekit.core.digests import read_manifest
 from culturekit.core.errors import CultureKitError, UsageError
 from culturekit.core.run import run_stage
 from culturekit.core.stage import Stage
-from culturekit.verify.verify_run import verify_run
 from tests.conftest import HeardProgress, HereEngine, recipe_here, stage_here, stages_of
-from tests.verify.forging import change_table, renew_inputs
 
 PEOPLE = Path(__file__).parents[1] / "fixtures/people.yaml"
 
@@ -108,55 +106,12 @@ def test_the_report_says_it_all_and_that_nobody_was_asked(people_run: Path) -> N
     assert f"{cell['mean'][0]:.2f} ± {cell['sd'][0]:.2f}" in section
 
 
-def test_verify_makes_the_tables_again(people_run: Path) -> None:
-    answer = verify_run(people_run)
-    assert [str(finding) for finding in answer.findings if finding.severity == "broken"] == []
-    people = [verdict for verdict in answer.verdicts if verdict.folder in {"ratings", "meta"}]
-    assert len(people) > 100
-    assert {verdict.verdict for verdict in people} == {"verified"}
-
-
 Frame = pl.DataFrame
 
 
 def more(column: str) -> Callable[[Frame], Frame]:
     """Make the numbers of a column a little larger."""
     return lambda frame: frame.with_columns(pl.col(column) * 1.01 + 0.01)
-
-
-TAMPERINGS = [
-    ("ratings/rating_table", more("mean")),
-    ("meta/scores", more("value")),
-    ("ratings/rating_table", lambda frame: frame.head(frame.height - 1)),
-    ("ratings/choice_table", more("rate")),
-    ("ratings/scores", more("value")),
-    ("meta/values", more("value")),
-    ("taken-in/annotations", more("value")),
-]
-QUICK = 2
-MARKS = [() if number < QUICK else (pytest.mark.slow,) for number in range(len(TAMPERINGS))]
-
-
-@pytest.mark.parametrize(
-    ("name", "change"),
-    [pytest.param(*case, marks=marks) for case, marks in zip(TAMPERINGS, MARKS, strict=True)],
-)
-def test_verify_finds_what_was_changed(
-    people_run: Path, tmp_path: Path, name: str, change: Callable[[Frame], Frame]
-) -> None:
-
-    run = Path(shutil.copytree(people_run, tmp_path / "people"))
-    change_table(run / f"{name}.parquet", change)
-    renew_inputs(run / name.partition("/")[0])
-    for stage in ("ratings", "meta", "report"):
-        renew_inputs(run / stage)
-    answer = verify_run(run)
-    assert answer.exit_code == 4
-    assert any(finding.where.startswith(f"{name}.parquet") for finding in answer.findings)
-
-
-def without_people() -> str:
-    return PEOPLE.read_text(encoding="utf-8").split("annotations:")[0] + "scores: {size: 2}\n"
 
 
 def recipe(tmp_path: Path, **annotations: Any) -> Recipe:

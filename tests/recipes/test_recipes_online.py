@@ -19,6 +19,7 @@ from tests.llm.server import RunningServer, Script, running_server
 pytestmark = [pytest.mark.slow]
 pytest.importorskip("openai")
 
+# Small, and every model that is asked behind the server, by the protocols of two providers
 SMALL = {
     "c3": (
         "captions.count=40", "captions.sample=24", "pairs.simulated.each=1", "pairs.keep=12", "people.pairs=36",
@@ -38,7 +39,6 @@ SMALL = {
         "models=[{name: one, backend: '{openai-pictures}'}, {name: other, backend: '{google-pictures}'}]",
     ),
 }  # fmt: skip
-"""Small, and every model that is asked behind the server, by the protocols of two providers."""
 
 ASKING = {
     "c3": ("captions", "translated", "vqascore-plain"),

@@ -151,5 +151,5 @@ CASES = [
     Case("prompt-long", [dish(LONG, qid="Q9")], "tokens", [dish("kaiseki", qid="Q9")]),
     Case("imbalance", [sight("Ise", "Japan", "Q9")], "Brazil × landmarks", [dish("x y", "Japan", "Q9")]),
 ]
+# Codes that a file in the public layout alone cannot have; they have tests of their own
 NEEDS_MORE = {"name-concept", "near-vectors", "negative-contradicts"}
-"""Codes that a file in the public layout alone cannot have; they have tests of their own."""

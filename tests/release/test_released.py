@@ -11,8 +11,7 @@ FOODS = {
     "Chingri fry", "Kulcha", "Enchor chingri", "Chicken 65", "Khakhra", "Gujia", "alu chat", "Katla machh bhaja",
     "Baati",
 }  # fmt: skip
-CORRECT = 956
-"""Rows whose prompt is exactly the template filled with the name without white space around it."""
+CORRECT = 956  # Rows whose prompt is exactly the template filled with the name without white space around it
 
 
 @pytest.fixture(scope="module")

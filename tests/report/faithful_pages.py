@@ -12,8 +12,6 @@ from culturekit.report.faithfulness import (
 )
 from culturekit.report.run_folders import Figure
 
-__all__ = ["faithfulness"]
-
 
 def faithfulness(*models: str) -> Faithfulness:
     """Two judges of some models, the last of which has no score by one of them."""

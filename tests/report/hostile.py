@@ -3,8 +3,6 @@
 import itertools
 from collections.abc import Iterator
 
-__all__ = ["hostile_texts"]
-
 RUN = "window.pwned=1;document.title='pwned'"
 ELSEWHERE = "http://127.0.0.1:9/x"
 

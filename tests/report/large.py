@@ -17,8 +17,6 @@ from culturekit.report.shots import (
 from culturekit.report.write import ReportData
 from tests.report.pages import figure, line, page
 
-__all__ = ["MODELS", "large_page"]
-
 MODELS = ("atlas", "bestseller", "compatriot", "echo", "mirage")
 CONCEPTS = ("art", "cuisine", "landmarks")
 

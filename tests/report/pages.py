@@ -17,8 +17,6 @@ from culturekit.trail.evidence import ArtifactEvidence, DumpPlace, PathNode, Sai
 from tests.report.faithful_pages import faithfulness
 from tests.report.realism_pages import hostile_realism
 
-__all__ = ["HOSTILE", "audited_page", "hostile_page", "page", "with_text"]
-
 HOSTILE = (
     "<script>document.title='pwned'</script>",
     '"><img src=x onerror="document.title=\'pwned\'">',
@@ -42,8 +40,8 @@ def figure(value: float, row: int) -> Figure:
     return Figure(value, value - 0.01, value + 0.01, 1200, row)
 
 
+# Quality, diversity as it leads with the mapped one, and no product
 BESIDE = ((figure(0.5, 1), None), (figure(0.4, 2), figure(0.6, 9)), (None, None))
-"""Quality, diversity as it leads with the mapped one, and no product."""
 
 
 def line(

@@ -13,8 +13,6 @@ from culturekit.report.realism import (
 )
 from culturekit.report.run_folders import Figure
 
-__all__ = ["hostile_realism"]
-
 
 def hostile_realism(text: str) -> dict[str, Any]:
     """A hostile text in every place of what is said of realism and variety."""

@@ -16,8 +16,7 @@ from tests.report.test_scenes_hostile import page as section_page
 
 pytestmark = [pytest.mark.endtoend, pytest.mark.browser, needs_chromium]
 
-AXE = "CULTUREKIT_AXE"
-"""Names the file axe.min.js of the npm package axe-core."""
+AXE = "CULTUREKIT_AXE"  # Names the file axe.min.js of the npm package axe-core
 
 PICTURE = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de"

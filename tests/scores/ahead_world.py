@@ -9,8 +9,6 @@ import polars as pl
 from culturekit.core.schemas import DESCRIPTORS, IMAGES, JUDGMENTS, PROMPTS
 from culturekit.scores.ahead import AheadInput
 
-__all__ = ["DIMENSIONS", "World", "image_row", "judgment_row", "world"]
-
 DIMENSIONS = ("attire", "background", "objects")
 COUNTRIES = {"p0": "FR", "p1": "FR", "p2": "IN", "p3": "NG", "p4": "NG"}
 PHRASES = [f"thing {number}" for number in range(40)]

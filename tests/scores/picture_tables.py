@@ -8,8 +8,6 @@ import polars as pl
 from culturekit.core.schemas import IMAGES
 from culturekit.scores.inputs import LabelledVectors
 
-__all__ = ["image_table", "pictured"]
-
 PLAIN: dict[str, Any] = {
     "model_version": None, "seed": None, "seed_honoured": None, "prompt_sent": None, "prompt_revised": None,
     "rewriter": "none", "safety": None, "requested_at": None, "provider_params": "{}", "width": 8, "height": 8,

@@ -1,7 +1,6 @@
 """What an audit says by itself: shares of all images, held against what the images show."""
 
 import json
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +16,6 @@ from culturekit.metrics import audit_sample
 from culturekit.scores.audited import AuditedOptions, AuditedReads, audited, score_audited
 from culturekit.verify.verify_run import verify_run
 from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, mapped_with_error, matches_of
-from tests.verify.forging import change_table, reseal
 from tests.verify.test_families import made, verdicts
 
 SHARES = (0.5, 0.2, 0.1, 0.1, 0.06, 0.04)
@@ -102,7 +100,7 @@ def test_an_audit_that_says_nothing_is_refused_or_counted() -> None:
     assert "too few images were audited" in " ".join(left_out)
 
 
-def test_every_share_is_recomputed_and_a_changed_one_is_found(tmp_path: Path) -> None:
+def test_shares_made_by_hand_are_made_again_from_their_manifest(tmp_path: Path) -> None:
     matches, audits, _ = world(3)
     again = audits.with_columns(annotator=pl.lit("second")).gather_every(3)
     means = pl.when(pl.col("none_of_these")).then(pl.lit("no culture shown"))
@@ -123,15 +121,3 @@ def test_every_share_is_recomputed_and_a_changed_one_is_found(tmp_path: Path) ->
     params = [json.loads(text) for text in pl.read_parquet(folder / "scores.parquet")["params"]]
     assert {one["level"] for one in params} == {"continent", "country", "artifact"}
     assert all(one["marked"] for one in params)
-    unmarked = pl.col("params").str.replace(r',"marked":\[[^]]*\]', "")
-    whole = pl.read_parquet(folder / "scores.parquet")
-    for tampered in (whole.with_columns(pl.col("ci_low") / 2), whole.with_columns(unmarked)):
-        change_table(folder / "scores.parquet", partial(instead, tampered))
-        reseal(folder)
-        answer = verify_run(folder)
-        assert answer.exit_code == 4
-    assert "params is another when it is made again" in " ".join(map(str, answer.findings))  # its marks
-
-
-def instead(tampered: pl.DataFrame, _: pl.DataFrame) -> pl.DataFrame:
-    return tampered

@@ -7,7 +7,7 @@ import pytest
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import VALUES
 from culturekit.generation.comparability import Traits
-from culturekit.metrics import CATALOG, compare, holm
+from culturekit.metrics import compare, holm
 from culturekit.scores.compare import ComparisonOptions, check_models, score_comparisons
 from culturekit.scores.score_rows import Scored
 from tests.scores.value_tables import as_values, conforming, only_row, params_of, values
@@ -159,9 +159,3 @@ def test_what_breaks_its_rule_is_named() -> None:
     with pytest.raises(UsageError, match="a model that is compared; expected images of m1 or m2, found images of M1"):
         check_models({"M1": made}, params)
     check_models({"m1": made, "other": made}, params)
-
-
-def test_the_catalogue_describes_it() -> None:
-    metric = CATALOG["model_difference"]
-    assert metric.unit == "difference"
-    assert metric.direction == "neither"

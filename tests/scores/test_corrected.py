@@ -20,8 +20,8 @@ from culturekit.verify.verify_run import verify_run
 from tests.command_line import culturekit
 from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, mapped_with_error, matches_of
 
+# How near corrected scores come is for the tests of metrics to say
 pytestmark = pytest.mark.usefixtures("imputed_in_few_rounds")
-"""How near corrected scores come is for the tests of metrics to say."""
 
 
 def two_concepts(*, seed: int = 1) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, str | None]]:

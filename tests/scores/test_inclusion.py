@@ -21,7 +21,7 @@ from culturekit.scores.survey import SurveyOptions, score_survey
 from culturekit.scores.task1 import RealFeatures, Task1Options, score_task1
 from culturekit.scores.task2 import Task2Options, score_task2
 from tests.metrics.inclusion.task_worlds import drawn_task1, drawn_task2
-from tests.metrics.inclusion.test_survey_themes import VOTES, codes
+from tests.metrics.inclusion.test_published_numbers import VOTES, codes
 from tests.scores.test_tones import conforming
 
 

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +19,12 @@ from culturekit.scores.inputs import ValueTables
 from culturekit.scores.judged import JudgedOptions, JudgedReads, judged, score_judged
 from culturekit.verify.verify_run import verify_run
 from tests.scores.value_tables import as_values
-from tests.verify.forging import change_table, reseal
 from tests.verify.test_families import made, verdicts
 
 PLAIN = JudgedOptions("shown", choice="yes")
 COUNTRIES = {"DE": 0.8, "IN": 0.5, "NG": 0.3}
+# Share of images that show what was asked for, and of those that do not which the judge finds right all the same
 LENIENT = {"DE": 0.0, "IN": 0.2, "NG": 0.45}
-"""Share of images that show what was asked for, and of those that do not which the judge finds right all the same."""
 
 
 @dataclass
@@ -305,9 +303,9 @@ def test_a_scale_has_two_ends_and_is_not_of_words(ends: dict[str, float]) -> Non
 
 @pytest.mark.parametrize(
     ("target", "alike", "sampled"),
-    [("these", "items", True), ("population", "prompts", False), ("these", "countries", True)],
+    [("population", "prompts", False), ("these", "countries", True)],
 )
-def test_every_score_is_recomputed_and_a_changed_one_is_found(
+def test_scores_made_by_hand_are_made_again_from_their_manifest(
     tmp_path: Path, target: str, alike: Any, sampled: bool
 ) -> None:
     one = world(seed=6, drawn=240, target=target)
@@ -329,8 +327,3 @@ def test_every_score_is_recomputed_and_a_changed_one_is_found(
     assert [str(finding) for finding in answer.findings] == []
     assert verdicts(answer) == {"verified"}
     assert pl.read_parquet(folder / "scores.parquet").height == 8
-    untouched = pl.read_parquet(folder / "scores.parquet")
-    for changed in (untouched.with_columns(pl.col("ci_low") * 0.99), untouched.with_columns(pl.col("value") + 1e-6)):
-        change_table(folder / "scores.parquet", partial(lambda table, _: table, changed))
-        reseal(folder)
-        assert verify_run(folder).exit_code == 4

@@ -295,13 +295,6 @@ def test_a_single_repeat_has_a_value_but_no_interval() -> None:
     assert scores["ci_low"].null_count() == scores["ci_high"].null_count() == len(scores)
 
 
-def test_more_confidence_gives_wider_intervals() -> None:
-    matches = match_table(match_rows(repeats=6))
-    narrow, wide = (scored(matches, None, QvsOptions(confidence=level)) for level in (0.5, 0.99))
-    assert (wide["ci_high"] - wide["ci_low"] > narrow["ci_high"] - narrow["ci_low"]).all()
-    assert wide["value"].equals(narrow["value"])
-
-
 def test_the_values_are_the_means_of_repeats_and_average_to_the_score() -> None:
     rows = match_rows(slots=16)
     matches = match_table(rows)
@@ -368,13 +361,8 @@ def test_no_matches_give_no_scores() -> None:
     assert scored(match_table([])).height == 0
 
 
-def test_extra_columns_of_the_users_own_are_left_alone() -> None:
-    matches = match_table(match_rows())
-    assert scored(matches.with_columns(note=pl.lit("mine"))).equals(scored(matches))
-
-
+# What is scored of labels; the others, of looks, are scored elsewhere
 OF_LABELS = [metric.name for metric in DIVERSITY if not metric.name.startswith("mean_")]
-"""What is scored of labels; the others, of looks, are scored elsewhere."""
 
 
 def test_the_catalogue_describes_what_is_written() -> None:

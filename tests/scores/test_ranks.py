@@ -18,7 +18,6 @@ from culturekit.scores.compare import RankOptions, RankReads, difference_of, ran
 from culturekit.verify.verify_run import verify_run
 from tests.command_line import culturekit
 from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, mapped_with_error, matches_of
-from tests.verify.forging import change_table, reseal
 from tests.verify.test_families import made, verdicts
 
 OPTIONS = RankOptions()
@@ -56,11 +55,6 @@ def test_what_stands_beside_a_score_stands_beside_what_it_is_compared_in(tmp_pat
     assert said == {"m0 - m1": ["one rater"], "m0 - m2": [], "m1 - m2": ["one rater"]}
     ranked = found.filter(metric="model_rank")["params"]  # a rank is one among all models
     assert [json.loads(params)["marked"] for params in ranked] == [["one rater"]] * 3
-    assert verify_run(tmp_path / "out").exit_code == 0
-    unmarked = pl.col("params").str.replace(r',"marked":\["one rater"\]', "")
-    change_table(tmp_path / "out/scores.parquet", lambda table: table.with_columns(unmarked))
-    reseal(tmp_path / "out")
-    assert verify_run(tmp_path / "out").exit_code == 4
 
 
 def test_a_difference_takes_the_limits_that_it_depends_on() -> None:
@@ -148,29 +142,6 @@ def test_every_difference_and_rank_is_recomputed(tmp_path: Path) -> None:
     assert verdicts(answer) == {"verified"}
     found = pl.read_parquet(tmp_path / "ranks/scores.parquet")
     assert dict(found["metric"].value_counts().iter_rows()) == {"model_difference": 3, "model_rank": 3}
-
-
-@pytest.mark.parametrize(
-    ("change", "problem"),
-    [
-        (pl.col("value") + 1, "value is another"),
-        (pl.col("ci_high") + 1, "ci_high is another"),
-        (pl.col("params").str.replace('"p":[0-9.e-]+', '"p":0.9'), "params is another"),
-        (pl.col("params").str.replace('"models":3', '"models":4'), "params is another"),
-    ],
-)
-def test_a_changed_rank_or_difference_is_found(change: pl.Expr, problem: str, tmp_path: Path) -> None:
-    folder = ranked(tmp_path)
-    change_table(folder / "scores.parquet", lambda table: table.with_columns(change))
-    reseal(folder)
-    assert problem in " ".join(str(finding) for finding in verify_run(folder).findings)
-
-
-def test_a_rank_that_was_taken_out_is_missed(tmp_path: Path) -> None:
-    folder = ranked(tmp_path)
-    change_table(folder / "scores.parquet", lambda table: table.head(table.height - 1))
-    reseal(folder)
-    assert "has other rows when it is made again" in " ".join(str(finding) for finding in verify_run(folder).findings)
 
 
 def test_the_command_ranks(tmp_path: Path) -> None:

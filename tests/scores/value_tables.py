@@ -8,10 +8,8 @@ import polars as pl
 from culturekit.core.digests import canonical_json
 from culturekit.core.schemas import ANNOTATIONS, JUDGMENTS, SCORES, VALUES
 
-__all__ = ["annotations", "as_values", "conforming", "judgments", "only_row", "params_of", "values"]
-
+# CULTIVate's groups do not have the last one
 COUNTRIES = {"DE": 1.0, "FR": 1.0, "IN": 0.4, "NG": 0.4, "BR": 0.4, "JP": 9.0}
-"""CULTIVate's groups do not have the last one."""
 
 
 def as_values(rows: list[dict[str, Any]]) -> pl.DataFrame:

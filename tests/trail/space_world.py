@@ -31,8 +31,6 @@ from culturekit.llm.journal_file import key_of
 from culturekit.people.candidate_review import ReviewFiles, review_stage
 from tests.conftest import stage_here
 
-__all__ = ["Completion", "World", "make_run", "statements"]
-
 BRAZIL, JAPAN, ITALY = "Q155", "Q17", "Q38"
 DISH, STEW, DRINK = "Q1000", "Q1001", "Q2000"
 

@@ -72,6 +72,7 @@ def test_one_verdict(tmp_path: Path, work: Work, monkeypatch: pytest.MonkeyPatch
 
 OTHER_WORDS = "Keep only what is eaten at feasts."
 KEYED = (("Q2", wording(), "keep"), ("Q2", OTHER_WORDS, "remove"))
+# What differs at the filter cannot be told apart; what reaches a candidate can
 FOUR: dict[tuple[str, str, str], tuple[list[str], list[str]]] = {
     ("added", "Q5", "artifact"): (["config"], []),
     ("reclassified", "Q3", "country"): (["dump"], []),
@@ -79,7 +80,6 @@ FOUR: dict[tuple[str, str, str], tuple[list[str], list[str]]] = {
     ("removed", "Q4", "artifact"): ([], ["wording", "model"]),
     ("removed", "Q2", "artifact"): ([], ["wording", "model"]),
 }
-"""What differs at the filter cannot be told apart; what reaches a candidate can."""
 
 
 UNSURE = World(verdicts={"Q1": "review", "Q7": "remove"})

@@ -12,12 +12,15 @@ import pytest
 
 from culturekit.core.work import Work
 from culturekit.trail.space_causes import SpaceBehind, compare_spaces
+from tests.effort import THOROUGH
 from tests.trail.space_world import BRAZIL, DISH, DRINK, ITALY, ITEMS, JAPAN, STEW, World, make_run
 
 FACTORS = {"items": "dump", "roots": "config", "hops": "config", "countries": "config", "verdicts": "model"}
 PLACES = (BRAZIL, JAPAN, ITALY)
 
 Rows = Mapping[tuple[str, str, str], Mapping[str, Any]]
+
+SEEDS = 25 if THOROUGH else 6
 
 
 def drawn(random: Random) -> World:
@@ -57,7 +60,7 @@ def value(rows: Rows, key: tuple[str, str, str], part: str) -> object:
     return "absent" if row is None else True if part == "artifact" else row[part]
 
 
-@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 25))])
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, SEEDS))])
 def test_what_really_makes_a_row_another_is_named(
     seed: int, tmp_path: Path, work: Work, monkeypatch: pytest.MonkeyPatch
 ) -> None:

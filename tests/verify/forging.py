@@ -9,8 +9,6 @@ import polars as pl
 
 from culturekit.core.digests import describe_outputs, digest, digest_file
 
-__all__ = ["change_table", "read_json", "renew_inputs", "reseal", "reseal_all", "write_json"]
-
 
 def read_json(path: Path) -> Any:
     return json.loads(path.read_bytes())

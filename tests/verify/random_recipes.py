@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["SEVERAL", "more_of_cube", "random_recipe", "random_settings"]
-
 KERNELS: tuple[tuple[float, float, float], ...] = (
     (1, 0, 0), (0, 1, 0), (0, 0, 1), (0.5, 0.5, 0), (0, 0.5, 0.5), (0.2, 0.3, 0.5),
 )  # fmt: skip

@@ -11,8 +11,7 @@ import polars as pl
 
 from tests.verify.forging import change_table, read_json, write_json
 
-Tamper = Callable[[Path], object]
-"""Changes something below the folder of a run."""
+Tamper = Callable[[Path], object]  # Changes something below the folder of a run
 
 
 def other_value(value: Any) -> Any:

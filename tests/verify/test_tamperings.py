@@ -1,6 +1,7 @@
 """What was tampered with is found, also where every hash was made to fit again, in runs of all five recipes."""
 
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from tests.verify.tamperings import (
     in_text,
 )
 
+# One stage of each kind that the small runs have, by recipe
 STAGES = {
     "cube": (
         "candidates comparison cspace diagnosis filter graph images-broad images-floor-shuffled index matches-broad "
@@ -50,19 +52,14 @@ STAGES = {
         "ratings report to-rate-persons tones-dall-eval truth vectors-images-literal"
     ),
 }
-"""One stage of each kind that the small runs have, by recipe."""
 
-QUICK = {("cube", name) for name in ("candidates", "images-broad", "report", "scores")}
-"""What is tried in every run of the tests; the others are slow."""
+# Stages of `cube` whose outputs are edited in every run of the tests; all others in the slow ones
+QUICK = ("candidates", "images-broad", "report", "scores")
 
+# Stages from whose output the recipe is wired, and what is found where it is edited
+ALONE = {"pages": "recipe.json: gives no run here"}
 
-def named(recipe: str, name: str) -> object:
-    return pytest.param(
-        recipe, name, marks=[] if (recipe, name) in QUICK else [pytest.mark.slow], id=f"{recipe}-{name}"
-    )
-
-
-EVERY = [named(recipe, name) for recipe, names in STAGES.items() for name in names.split()]
+RECIPES = ["cube", *(pytest.param(recipe, marks=pytest.mark.slow) for recipe in SMALL)]
 
 
 @pytest.fixture
@@ -94,8 +91,7 @@ def test_an_untouched_run_of_another_recipe_is_verified(recipe: str, shared_fold
     assert {verdict.verdict for verdict in answer.verdicts} == {"verified"}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("recipe", STAGES)
+@pytest.mark.parametrize("recipe", RECIPES)
 def test_there_is_a_tampering_with_every_kind_of_stage(recipe: str, run: Path) -> None:
     kinds = {read_json(path)["stage"] for path in run.glob("*/manifest.json")}
     assert {read_json(run / name / "manifest.json")["stage"] for name in STAGES[recipe].split()} == kinds
@@ -113,43 +109,85 @@ def outputs_of(folder: Path) -> list[Path]:
     return [path for path in paths if path.suffix != ".parquet" or pl.read_parquet(path).height]
 
 
-@pytest.mark.parametrize(("recipe", "name"), EVERY)
-def test_every_output_that_is_edited_is_found(recipe: str, name: str, run: Path) -> None:
-    """A cell, a number, a letter, a picture: at once by its hash, and by making the stage again where all fit."""
-    for path in outputs_of(run / name):
-        kept = Path(shutil.copytree(run, run.with_name("kept")))
+def apart(run: Path, names: Sequence[str]) -> list[list[str]]:
+    """Part stages into lists within which none reads another: what is found of each is of its own tampering."""
+    reads = {}
+    for name in names:
+        record = read_json(run / name / "run.json")
+        reads[name] = {Path(place).parts[1] for place in record["inputs"].values() if Path(place).parts[0] == ".."}
+    parted: list[list[str]] = []
+    for name in names:
+        for part in parted:
+            if not any(name in reads[other] or other in reads[name] or {name, other} & {*ALONE} for other in part):
+                part.append(name)
+                break
+        else:
+            parted.append([name])
+    return parted
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_every_output_that_is_edited_is_seen_by_its_hash(recipe: str, run: Path) -> None:
+    paths = [path for name in STAGES[recipe].split() for path in outputs_of(run / name)]
+    for path in paths:
         edit_output(path)
-        assert f"{name}/{path.name}: is not what its stage wrote" in broken(verify_run(run, only=[name])), path
-        reseal_all(run)
-        answer = verify_run(run, only=[name])
-        assert answer.exit_code == 4, f"{path.name} of {recipe}"
-        assert name in broken(answer)
-        shutil.rmtree(run)
-        kept.rename(run)
+    found = broken(verify_run(run, only=["report"]))
+    missed = [path for path in paths if f"{path.relative_to(run)}: is not what its stage wrote" not in found]
+    assert missed == []
 
 
-@pytest.mark.parametrize(("recipe", "name"), EVERY)
-def test_every_row_that_is_removed_is_found(recipe: str, name: str, run: Path) -> None:
-    for path in outputs_of(run / name):
-        if path.suffix == ".parquet":
-            kept = path.read_bytes()
+def check_edits_are_found(run: Path, names: Sequence[str], cases: int) -> None:
+    """Edit a cell, a number, a letter or a picture of every output, and what no hash covers: counts, drops, notes.
+
+    All hashes are made to fit again.
+    """
+    tried = 0
+    for part in apart(run, names):
+        copy = Path(shutil.copytree(run, run.with_name("copy")))
+        expected = []
+        for name in part:
+            for path in outputs_of(copy / name):
+                edit_output(path)
+                expected.append(f"{name}/{path.name}: ")
+            manifest = read_json(copy / name / "manifest.json")
+            for stated in ("counts", "drops", "notes"):
+                manifest[stated] = {**manifest.get(stated, {}), "made up": 7}
+                expected.append(f"{name}/manifest.json: its {stated} are others when it is made again")
+            write_json(copy / name / "manifest.json", manifest)
+        reseal_all(copy)
+        found = broken(verify_run(copy, only=part))
+        if part[0] in ALONE:
+            expected = [ALONE[part[0]]]
+        assert [line for line in expected if line not in found] == [], found
+        tried += len(expected)
+        shutil.rmtree(copy)
+    assert tried >= cases
+
+
+def test_every_edit_is_found_where_all_hashes_fit(run_copy: Path) -> None:
+    check_edits_are_found(run_copy, QUICK, 18)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("recipe", "cases"), [("cube", 60), ("c3", 100), ("cultivate", 130), ("inclusion", 60), ("linguistic", 70)]
+)
+def test_every_edit_of_every_kind_of_stage_is_found(recipe: str, cases: int, run: Path) -> None:
+    check_edits_are_found(run, STAGES[recipe].split(), cases)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", STAGES)
+def test_every_row_that_is_removed_is_found(recipe: str, run: Path) -> None:
+    for part in apart(run, STAGES[recipe].split()):
+        copy = Path(shutil.copytree(run, run.with_name("copy")))
+        tables = [path for name in part for path in outputs_of(copy / name) if path.suffix == ".parquet"]
+        for path in tables:
             drop_row(path)
-            reseal_all(run)
-            answer = verify_run(run, only=[name])
-            assert answer.exit_code == 4, f"{path.name} of {recipe}"
-            assert name in broken(answer)
-            path.write_bytes(kept)
-            reseal_all(run)
-
-
-@pytest.mark.parametrize(("recipe", "name"), EVERY)
-def test_a_manifest_that_counts_or_notes_something_else_is_found(recipe: str, name: str, run: Path) -> None:
-    """What no hash covers: counts, reasons for drops, notes."""
-    manifest = read_json(run / name / "manifest.json")
-    for part in ("counts", "drops", "notes"):
-        stated = {**manifest, part: {**manifest.get(part, {}), "made up": 7}}
-        write_json(run / name / "manifest.json", stated)
-        assert verify_run(run, only=[name]).exit_code == 4, f"{part} of {recipe}"
+        reseal_all(copy)
+        found = broken(verify_run(copy, only=part))
+        assert [path for path in tables if f"{path.parent.name}/{path.name}: " not in found] == [], found
+        shutil.rmtree(copy)
 
 
 def replaced_picture(number: int) -> Tamper:
@@ -220,8 +258,9 @@ def cut_manifest(root: Path) -> None:
 
 @dataclass(frozen=True)
 class Tampering:
-    """What is changed, how it ends, and a part of what is said."""
+    """The stage that is made again to find it, what is changed, how it ends, and a part of what is said."""
 
+    stage: str
     change: Tamper
     code: int
     said: str
@@ -229,79 +268,111 @@ class Tampering:
 
 
 PAGE = "report/report.html"
+# Of a run of `cube`; hashes are made to fit again wherever `sealed`
 TAMPERINGS = {
-    "prose of the report": Tampering(in_text(PAGE, "diversity", "variety"), 4, "report.html: line"),
-    "the title of the report": Tampering(in_text(PAGE, "<title>", "<title>Best: "), 4, "report.html: line"),
-    "a widened CSP": Tampering(in_text(PAGE, "default-src &#39;none&#39;", "default-src *"), 4, "report.html: line"),
-    "a script in the report": Tampering(in_text(PAGE, "</body>", "<script>1</script></body>"), 4, "report.html: line"),
-    "a style of the report": Tampering(in_text(PAGE, "<style", "<style data-a=b"), 4, "report.html: line"),
+    "prose of the report": Tampering("report", in_text(PAGE, "diversity", "variety"), 4, "report.html: line"),
+    "the title of the report": Tampering("report", in_text(PAGE, "<title>", "<title>Best: "), 4, "report.html: line"),
+    "a widened CSP": Tampering(
+        "report", in_text(PAGE, "default-src &#39;none&#39;", "default-src *"), 4, "report.html: line"
+    ),
+    "a script in the report": Tampering(
+        "report", in_text(PAGE, "</body>", "<script>1</script></body>"), 4, "report.html: line"
+    ),
+    "a style of the report": Tampering("report", in_text(PAGE, "<style", "<style data-a=b"), 4, "report.html: line"),
     "models of the report": Tampering(
-        in_text(PAGE, 'data-model="broad"', 'data-model="narrow"'), 4, "report.html: line"
+        "report", in_text(PAGE, 'data-model="broad"', 'data-model="narrow"'), 4, "report.html: line"
     ),
     "a report that is cut": Tampering(
-        edited(PAGE, lambda path: path.write_bytes(path.read_bytes()[:-9])), 4, "report.html"
+        "report", edited(PAGE, lambda path: path.write_bytes(path.read_bytes()[:-9])), 4, "report.html"
     ),
     "a removed report": Tampering(
-        without_stage("report"), 1, "report: is a stage of the recipe, and is not here", sealed=False
+        "scores", without_stage("report"), 1, "report: is a stage of the recipe, and is not here", sealed=False
     ),
-    "a removed stage": Tampering(without_stage("truth-broad"), 4, "no stage of the run wrote this input", sealed=False),
+    "a removed stage": Tampering(
+        "scores", without_stage("truth-broad"), 4, "no stage of the run wrote this input", sealed=False
+    ),
     "a stage taken off the list": Tampering(
-        unlisted_stage("comparison"), 4, "recipe.json: is not what a run writes", sealed=False
+        "report", unlisted_stage("comparison"), 4, "recipe.json: is not what a run writes", sealed=False
     ),
-    "a first picture replaced": Tampering(replaced_picture(5), 4, "images-broad"),
-    "a picture replaced in the middle": Tampering(replaced_picture(21), 4, "matches-broad"),
-    "a picture added": Tampering(add_picture, 4, "the picture is in no row of the table"),
-    "a picture of another folder": Tampering(path_outside, 4, "the path leads out of the folder"),
-    "a link out of the run": Tampering(link_outside, 4, "a link leads out", sealed=False),
-    "another input": Tampering(another_input, 4, "quality-broad: is not the stage that its recipe gives"),
-    "a manifest cut": Tampering(cut_manifest, 4, "index/manifest.json: could not be read", sealed=False),
+    "a first picture replaced": Tampering("images-broad", replaced_picture(5), 4, "images-broad"),
+    "a picture replaced in the middle": Tampering("matches-broad", replaced_picture(21), 4, "matches-broad"),
+    "a picture added": Tampering("images-broad", add_picture, 4, "the picture is in no row of the table"),
+    "a picture of another folder": Tampering("images-broad", path_outside, 4, "the path leads out of the folder"),
+    "a link out of the run": Tampering("scores", link_outside, 4, "a link leads out", sealed=False),
+    "another input": Tampering(
+        "quality-broad", another_input, 4, "quality-broad: is not the stage that its recipe gives"
+    ),
+    "a manifest cut": Tampering("prompts", cut_manifest, 4, "index/manifest.json: could not be read", sealed=False),
     "a file added": Tampering(
-        lambda root: (root / "scores/notes.txt").write_text("a"), 4, "is in no manifest", sealed=False
+        "prompts", lambda root: (root / "scores/notes.txt").write_text("a"), 4, "is in no manifest", sealed=False
     ),
     "an option": Tampering(
-        in_json("scores/manifest.json", "options", "confidence", to=0.9), 4, "option confidence: 0.9 -> 0.95"
+        "scores", in_json("scores/manifest.json", "options", "confidence", to=0.9), 4, "option confidence: 0.9 -> 0.95"
     ),
     "an option in the forger's favour": Tampering(
-        in_json("scores/manifest.json", "options", "size", to=4), 4, "option size: 4 -> 8"
+        "scores", in_json("scores/manifest.json", "options", "size", to=4), 4, "option size: 4 -> 8"
     ),
-    "a seed": Tampering(in_json("images-broad/manifest.json", "seeds", "images", to=5), 4, "seed images"),
+    "a seed": Tampering(
+        "images-broad", in_json("images-broad/manifest.json", "seeds", "images", to=5), 4, "seed images"
+    ),
     "a backend": Tampering(
-        in_json("images-broad/manifest.json", "options", "backend", to="simulated?temperature=9"), 4, "option backend"
+        "images-broad",
+        in_json("images-broad/manifest.json", "options", "backend", to="simulated?temperature=9"),
+        4,
+        "option backend",
     ),
     "a kind": Tampering(
-        in_json("shown/manifest.json", "stage", to="score-shown"), 4, "kind: score-shown -> distribution"
+        "shown", in_json("shown/manifest.json", "stage", to="score-shown"), 4, "kind: score-shown -> distribution"
     ),
     "a name of an input": Tampering(
-        in_json("quality-broad/manifest.json", "inputs", "images", "name", to="m.parquet"), 4, "named otherwise"
+        "quality-broad",
+        in_json("quality-broad/manifest.json", "inputs", "images", "name", to="m.parquet"),
+        4,
+        "named otherwise",
     ),
     "a key of no manifest": Tampering(
-        in_json("scores/manifest.json", "checked by", to="somebody"), 4, "says something that no", sealed=False
+        "scores",
+        in_json("scores/manifest.json", "checked by", to="somebody"),
+        4,
+        "says something that no",
+        sealed=False,
     ),
     "an earlier version": Tampering(
-        in_json("scores/manifest.json", "version", to=8), 1, "made by version 8 of score-qvs"
+        "scores", in_json("scores/manifest.json", "version", to=8), 1, "made by version 8 of score-qvs"
     ),
-    "a later version": Tampering(in_json("report/manifest.json", "version", to=99), 1, "made by version 99 of report"),
-    "the seed of the recipe": Tampering(in_recipe("seed", to=5), 4, "seed images"),
+    "a later version": Tampering(
+        "report", in_json("report/manifest.json", "version", to=99), 1, "made by version 99 of report"
+    ),
+    "the seed of the recipe": Tampering("images-broad", in_recipe("seed", to=5), 4, "seed images"),
     "the encoder of the recipe": Tampering(
-        in_recipe("encoder", to="letters"), 4, "is not the stage that its recipe gives"
+        "index", in_recipe("encoder", to="letters"), 4, "is not the stage that its recipe gives"
     ),
-    "the judge of the recipe": Tampering(in_recipe("judge", to="simulated:filter"), 4, "filter: is not the stage"),
+    "the judge of the recipe": Tampering(
+        "filter", in_recipe("judge", to="simulated:filter"), 4, "filter: is not the stage"
+    ),
     "the models of the recipe": Tampering(
-        in_recipe("models", 0, "name", to="best"), 4, "recipe.json: is not what a run writes"
+        "prompts", in_recipe("models", 0, "name", to="best"), 4, "recipe.json: is not what a run writes"
     ),
     "a backend of the recipe": Tampering(
-        in_recipe("models", 0, "backend", to="simulated?temperature=9"), 4, "option backend"
+        "images-broad", in_recipe("models", 0, "backend", to="simulated?temperature=9"), 4, "option backend"
     ),
-    "countries of the recipe": Tampering(in_recipe("countries", to=["JP", "FR"]), 4, "candidates: is not the stage"),
-    "scores of the recipe": Tampering(in_recipe("scores", "confidence", to=0.8), 4, "scores: is not the stage"),
+    "countries of the recipe": Tampering(
+        "candidates", in_recipe("countries", to=["JP", "FR"]), 4, "candidates: is not the stage"
+    ),
+    "scores of the recipe": Tampering(
+        "scores", in_recipe("scores", "confidence", to=0.8), 4, "scores: is not the stage"
+    ),
     "a recipe of a version with fewer keys": Tampering(
-        in_recipe("models", 0, "buying", to={}), 1, "lacks keys that a run of this version writes"
+        "prompts", in_recipe("models", 0, "buying", to={}), 1, "lacks keys that a run of this version writes"
     ),
-    "a key of no recipe": Tampering(in_recipe("verified", to=True), 4, "recipe.json: gives no run here"),
-    "spaces in the recipe": Tampering(in_text("recipe.json", ":", ": "), 4, "recipe.json: is not what a run writes"),
-    "no recipe": Tampering(lambda root: (root / "recipe.json").unlink(), 4, "recipe.json: is gone", sealed=False),
-}  # fmt: skip
-"""Of a run of `cube`; hashes are made to fit again wherever `sealed`."""
+    "a key of no recipe": Tampering("prompts", in_recipe("verified", to=True), 4, "recipe.json: gives no run here"),
+    "spaces in the recipe": Tampering(
+        "prompts", in_text("recipe.json", ":", ": "), 4, "recipe.json: is not what a run writes"
+    ),
+    "no recipe": Tampering(
+        "report", lambda root: (root / "recipe.json").unlink(), 4, "recipe.json: is gone", sealed=False
+    ),
+}
 
 OFTEN = {"prose of the report", "a widened CSP", "a removed report", "the encoder of the recipe", "an earlier version"}
 
@@ -312,7 +383,7 @@ def test_a_tampering_is_found(name: str, run_copy: Path) -> None:
     tampering.change(run_copy)
     if tampering.sealed:
         reseal_all(run_copy)
-    answer = verify_run(run_copy)
+    answer = verify_run(run_copy, only=[tampering.stage])
     found = [str(finding) for finding in answer.findings if finding.severity != "note"]
     assert answer.exit_code == tampering.code, found
     assert any(tampering.said in line for line in found), found

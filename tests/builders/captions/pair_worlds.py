@@ -15,10 +15,7 @@ from culturekit.core.stage import Stage
 from culturekit.core.tables import write_table
 from tests.conftest import HereEngine
 
-__all__ = ["Terms", "done", "images_of", "rights_of", "texts_of", "values_of"]
-
-Terms = dict[str, tuple[float | None, float | None, float | None]]
-"""Text, image and object of each item."""
+Terms = dict[str, tuple[float | None, float | None, float | None]]  # Text, image and object of each item
 
 
 def done(stage: Stage, out: Path) -> StageRun:

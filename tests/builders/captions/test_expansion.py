@@ -105,19 +105,6 @@ def test_every_proposal_says_why_it_is_not_kept(work: Work) -> None:
     assert sum(outcome.drops.values()) == proposals.filter(pl.col("outcome") != KEPT).height
 
 
-def test_rounds_of_nothing_but_talk_add_nothing(work: Work) -> None:
-    outcome, captions, proposals = expanded(work, saying(["Sure, I can help"]), captions=6, encoder="letters")
-    assert captions.height == 5
-    assert proposals.height == 3
-    assert outcome.drops == {"talk about captions": 3}
-
-
-def test_a_category_that_was_not_asked_for_is_no_category(work: Work) -> None:
-    _, captions, proposals = expanded(work, saying(numbered(1, 2), category="weather"), captions=6)
-    assert captions.height == 5
-    assert set(proposals["outcome"]) == {"not a category that was asked for"}
-
-
 def test_a_round_shows_no_caption_twice_and_only_those_of_earlier_rounds(work: Work) -> None:
     client = CLIENTS.make("simulated?repeats=0.2&prose=0.1")
     _, captions, proposals = expanded(work, client, captions=300, encoder="letters", per_round=4)
@@ -161,12 +148,6 @@ def test_without_an_encoder_the_same_words_are_still_found() -> None:
     )
     assert [fate.outcome for fate in fates] == [KEPT, SAME, KEPT, KEPT, TOO_MANY, SAME]
     assert [fate.nearest for fate in fates] == [None, 0, None, None, None, 0]
-
-
-def test_of_captions_that_are_equally_near_the_first_is_named() -> None:
-    earlier = Earlier(LettersEncoder().encode_texts, 0.99, 10)
-    fates = earlier.sort_out(["tea and rice", "rice and tea and tea", "rice and tea"])
-    assert [fate[:2] for fate in fates] == [(KEPT, None), (KEPT, 0), (ALIKE, 0)]
 
 
 def broken(change: Callable[[dict[str, Any]], None], folder: Path) -> Path:

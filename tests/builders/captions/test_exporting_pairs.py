@@ -5,12 +5,9 @@ import importlib
 import json
 import shutil
 import tarfile
-from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 
 from culturekit.builders.captions.pairs import PairFiles, PairOptions, SelectOptions
@@ -22,7 +19,6 @@ from culturekit.core.tables import read_table
 from culturekit.recipes.c3.stages import SelectReads, export_pairs_stage, select_stage
 from culturekit.verify.verify_run import verify_run
 from tests.builders.captions.pair_worlds import Terms, done, images_of, rights_of, texts_of, values_of
-from tests.verify.forging import change_table, reseal
 
 ITEMS = ["../../etc/passwd", "b\u2028", "c <b>", "d", "e"]
 BEST = ["c <b>", "b\u2028", "../../etc/passwd"]
@@ -113,50 +109,6 @@ def test_tables_of_other_pairs_are_refused(given: PairFiles, tmp_path: Path) -> 
     texts_of(tmp_path, ITEMS)
     with pytest.raises(UsageError, match="lacks columns"):
         exported(given, tmp_path / "pairs")
-
-
-def picture_changed(folder: Path) -> None:
-    shutil.copy(folder / "imagefolder/000001.png", folder / "imagefolder/000002.png")
-
-
-def caption_changed(folder: Path) -> None:
-    path = folder / "imagefolder/metadata.jsonl"
-    path.write_text(path.read_text().replace("a colour called b", "another"))
-
-
-def licence_changed(folder: Path) -> None:
-    path = folder / "webdataset/pairs-00000.tar"
-    path.write_bytes(path.read_bytes().replace(b'"licence": "CC0"', b'"licence": "CC1"', 1))
-
-
-def author_changed(folder: Path) -> None:
-    """Everywhere in the export, so that only the table of rights knows."""
-    path = folder / "imagefolder/metadata.jsonl"
-    path.write_text(path.read_text().replace("somebody", "everybody"))
-    shard = folder / "webdataset/pairs-00000.tar"
-    shard.write_bytes(shard.read_bytes().replace(b"somebody", b"anybody."))
-    path.write_text(path.read_text().replace("everybody", "anybody."))
-    change_table(folder / "exported.parquet", lambda table: table.with_columns(author=pl.lit("anybody.")))
-
-
-def pair_removed(folder: Path) -> None:
-    change_table(folder / "exported.parquet", lambda table: table.filter(pl.col("rank") != 2))
-
-
-@pytest.mark.parametrize("forge", [picture_changed, caption_changed, licence_changed, author_changed, pair_removed])
-def test_a_verification_hashes_every_picture_and_reads_what_goes_with_it(
-    given: PairFiles, tmp_path: Path, forge: Callable[[Path], None]
-) -> None:
-    assert given.rights is not None
-    rights = pl.read_csv(given.rights)
-    rights.write_parquet(tmp_path / "rights.parquet")
-    given = replace(given, rights=tmp_path / "rights.parquet")
-    run = exported(given, tmp_path / "pairs", forms=BOTH)
-    verified = verify_run(run.folder)
-    assert (verified.exit_code, verified.checked["stages made again"]) == (0, 1)
-    forge(run.folder)
-    reseal(run.folder)
-    assert verify_run(run.folder).exit_code == 4
 
 
 @pytest.mark.external

@@ -15,10 +15,8 @@ from culturekit.core.schemas import SELECTED, VALUES
 from culturekit.core.tables import read_table
 from culturekit.recipes.c3.stages import SelectReads, select_stage
 from culturekit.scores.c3 import C3Options, score_c3
-from culturekit.verify.verify_run import verify_run
 from tests.builders.captions.pair_worlds import Terms, done, values_of
 from tests.scores.test_c3 import drawn
-from tests.verify.forging import change_table, reseal
 
 SOME: Terms = {
     "a": (0.9, 0.1, 0.2), "b": (0.5, 0.5, 0.5), "c": (0.1, 0.9, None), "d": (None, None, None),
@@ -113,24 +111,3 @@ def test_a_walk_of_another_kind_gives_the_same_order(tmp_path: Path) -> None:
         sums = {item: [each[n] for n in uses if each[n] is not None] for item, each in terms.items()}
         best = sorted((item for item in sums if sums[item]), key=lambda item: (-math.fsum(sums[item]), item))[:70]  # type: ignore[arg-type]
         assert table.filter(kept=True, strategy=strategy).sort("rank")["item"].to_list() == best
-
-
-@pytest.mark.parametrize("how", ["rank", "value", "kept", "missing", "reason", "row"])
-def test_a_verification_ranks_anew(tmp_path: Path, how: str) -> None:
-    stage = select_stage(SelectReads(values_of(tmp_path, SOME)), SelectOptions(keep=2, strategies=ALL))
-    run = done(stage, tmp_path / "selected")
-    assert verify_run(run.folder).exit_code == 0
-    first = pl.int_range(pl.len()) == 0
-    change = {
-        "rank": pl.when(first).then(pl.col("rank") + 40).otherwise("rank").alias("rank"),
-        "value": (pl.col("value") + pl.when(first).then(1e-9).otherwise(0)).alias("value"),
-        "kept": pl.when(first).then(~pl.col("kept")).otherwise("kept").alias("kept"),
-        "reason": pl.lit(None, pl.String).alias("reason"),
-        "missing": pl.when(first).then(pl.lit(["image"])).otherwise("missing").alias("missing"),
-    }
-    change_table(
-        run.folder / "selected.parquet",
-        lambda table: table.slice(1) if how == "row" else table.sort("strategy", "item").with_columns(change[how]),
-    )
-    reseal(run.folder)
-    assert verify_run(run.folder).exit_code == 4

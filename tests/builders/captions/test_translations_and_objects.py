@@ -22,10 +22,7 @@ from culturekit.core.schemas import CAPTION_STATS, DROPS, JUDGMENTS, OBJECTS, TR
 from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import QUARANTINED, Outcome, Work
 from culturekit.generation.simulated.scenes.scenes_backend import draw_scene, scene_of, spoken
-from culturekit.index.embedding.embed_table import EmbedSource, embed_table
 from culturekit.llm.clients.clients import CLIENTS
-from culturekit.scores.c3 import C3Options, C3Reads, score_c3
-from culturekit.scores.inputs import VectorFolder
 from tests.builders.judging.asked import judge_scenes
 from tests.builders.judging.test_image_judge import Scripted, table
 from tests.builders.spaces import rows_of
@@ -160,19 +157,3 @@ def test_judgments_of_two_judges_are_refused(work: Work, tmp_path: Path) -> None
     nothing = write_table(tmp_path, JUDGMENTS, both.clear())
     with pytest.raises(UsageError, match=r"no image was looked at.*drops\.parquet has the reason of each"):
         listed(work, ObjectsReads(judgments=nothing))
-
-
-def test_objects_reach_the_score_by_their_vectors(work: Work, tmp_path: Path) -> None:
-    listed(work, ObjectsReads(captions=captions_file(tmp_path, ENGLISH)), CLIENTS.make("simulated"), lister="simulated")
-    folders = {}
-    for role, texts in (("objects", work.out / "objects.parquet"), ("target", tmp_path / "captions.csv")):
-        folders[role] = tmp_path / role
-        folders[role].mkdir()
-        there = Work({}, folders[role], work.scratch, work.engine, work.progress)
-        embed_table(there, EmbedSource(texts=(texts,)), "letters")
-    given = C3Reads(**{role: VectorFolder(folder) for role, folder in folders.items()})
-    values = score_c3(given.vectors(), options=C3Options()).scored.values
-    found = dict(values.filter(metric="c3_object").select("item", "value").iter_rows())
-    assert found["a"] > 0.5
-    assert found["b"] > 0.5
-    assert found["c"] is None

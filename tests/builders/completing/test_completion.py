@@ -83,12 +83,6 @@ def test_what_is_there_under_any_of_its_names_is_neither_checked_nor_added(
     assert outcome.counts["drops"] == 0
 
 
-def test_no_name_goes_along_with_a_question_where_none_is_wanted(work: Work, tmp_path: Path) -> None:
-    proposer = Proposer(once(BR=[artifact_said("moqueca")]))
-    run(work, world(tmp_path / "in", [dish(1, "feijoada"), dish(2, "farofa")]), proposer, shown=0)
-    assert {tuple(data["known"]) for data in proposer.of("cspace.propose")} == {()}
-
-
 def test_two_items_that_only_accents_tell_apart_stay_two(work: Work, tmp_path: Path) -> None:
     kept = [dish(1, "pâté"), dish(2, "pâte", JAPAN)]
     proposer = Proposer(once(BR=[artifact_said("pâté")], JP=[artifact_said("Pâté"), artifact_said("pate")]))
@@ -297,11 +291,6 @@ def test_a_number_that_was_not_given_takes_nothing_back(work: Work, tmp_path: Pa
     outcome, rows = run(work, world(tmp_path / "in", [dish(1, "feijoada")]), proposer)
     assert "LLM:moqueca" in rows
     assert outcome.counts["quarantined"] == 1
-
-
-def test_a_collection_of_nothing_can_be_completed(work: Work, tmp_path: Path) -> None:
-    _, rows = run(work, world(tmp_path / "in", []), Proposer(once(BR=[artifact_said("Moqueca")])))
-    assert list(rows) == ["LLM:moqueca"]
 
 
 def test_a_completed_table_can_be_completed_again(work: Work, tmp_path: Path) -> None:

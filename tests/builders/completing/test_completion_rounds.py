@@ -90,28 +90,6 @@ def test_the_choice_is_that_of_a_naive_walk(
     assert said == naive(name, items)
 
 
-def test_what_a_name_means_asks_for_no_order() -> None:
-    items = [known(1, "pâté", JAPAN), known(2, "pâte", BRAZIL), known(3, "pate", concept=None, classes=("Q515",))]
-    for turned in (items, items[::-1], [items[1], items[2], items[0]]):
-        assert meant("pate", *turned) == meant("pate", *items)
-
-
-@pytest.mark.parametrize(
-    ("name", "items", "how"),
-    [
-        ("pate", [known(1, "pâté"), known(2, "pâte")], "several"),
-        ("pate", [known(1, "pâté", BRAZIL), known(2, "pâte")], "there"),
-        ("pâte", [known(1, "pâté", BRAZIL), known(2, "pâte")], "elsewhere"),
-        ("pâte", [known(1, "pâté", BRAZIL)], "nothing"),
-        ("roma", [known(1, "Roma", concept=None, classes=("Q515",))], "elsewhere"),
-        ("roma", [known(n, "Roma", concept=None, classes=("Q515",)) for n in (1, 2)], "nothing"),
-        ("roma", [known(1, "Roma", concept=None, classes=("Q515",)), known(2, "roma", BRAZIL)], "there"),
-    ],
-)
-def test_concept_and_country_decide_between_namesakes(name: str, items: list[KnownItem], how: str) -> None:
-    assert meant(name, *items).how == how
-
-
 @settings(max_examples=25, deadline=None, suppress_health_check=SHARED_FIXTURE)
 @given(
     kept=st.lists(st.sampled_from(WORDS), min_size=1, max_size=6),

@@ -2,8 +2,6 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from culturekit.builders.completing.completion_lookup import KnownArtifacts
 from culturekit.builders.country_names import country_code, folded, without_accents
@@ -79,14 +77,6 @@ def test_every_country_that_culturekit_knows_is_found_by_all_its_names() -> None
     for iso, country in countries().items():
         for name in (iso, country.iso3, country.name, country.adjective):
             assert country_code(name) == iso
-
-
-@given(st.text(max_size=40))
-def test_folding_is_done_once(name: str) -> None:
-    assert folded(folded(name)) == folded(name)
-    assert folded(name.upper().lower()) == folded(name.lower())
-    bare = without_accents(folded(name))
-    assert without_accents(bare) == bare
 
 
 def test_only_accents_are_left_out_and_no_marks_of_a_script() -> None:

@@ -16,8 +16,6 @@ from culturekit.builders.shown_images import ShownImages, judged, prompted_image
 from culturekit.core.work import Outcome, Work
 from culturekit.llm.client import Client, FreeClient
 
-__all__ = ["answer_questions", "judge_images", "judge_scenes", "weigh_images"]
-
 Asked = Client | FreeClient
 
 

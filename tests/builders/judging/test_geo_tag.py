@@ -1,4 +1,3 @@
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +7,7 @@ import pytest
 
 from culturekit.builders.judging.geo_tag import GeoTag, TagReads, tag_images
 from culturekit.core.errors import NothingScored
-from culturekit.core.schemas import CSPACE, DROPS, JUDGMENTS, MATCHES
+from culturekit.core.schemas import CSPACE, JUDGMENTS, MATCHES
 from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.llm.client import Reply, Request
@@ -123,24 +122,6 @@ def test_where_nothing_sure_is_said_the_row_abstains_and_the_words_are_kept(
         assert said["raw"][0]
     assert ended.counts["abstained"] == 1
     assert ended.counts.get("quarantined", 0) == (0 if outcome == "ok" else 1)
-
-
-def test_neither_the_files_name_nor_the_prompt_goes_along(work: Work, tmp_path: Path, space: Path) -> None:
-    client = Scripted(saying("no"))
-    tagged(work, tmp_path, client, space, prompt_sent="feijoada in Brazil", prompt_id="Brazil-1", concept="cuisine")
-    [request] = client.seen
-    assert list(request.data) == ["id"]
-    assert request.data["id"] == request.images[0].sha256[:16]
-    assert "razil" not in json.dumps([request.data, request.allowed, request.task])
-
-
-def test_images_that_cannot_be_shown_are_dropped_with_their_reasons(work: Work, tmp_path: Path) -> None:
-    path = table(tmp_path / "images", {"a": png(), "b": b"words", "c": None})
-    outcome = tag_images(work, TagReads(path), Scripted(saying("yes", ("Bigos", "Poland", 80))))
-    drops = read_table(work.out / "drops.parquet", DROPS)
-    assert dict(drops.select("key", "reason").iter_rows()) == {"b": "picture format not read", "c": "no picture file"}
-    assert outcome.drops == {"no picture file": 1, "picture format not read": 1}
-    assert outcome.counts["images"] == 3
 
 
 def test_without_a_space_the_names_stay_as_said_and_the_notes_say_so(work: Work, tmp_path: Path) -> None:

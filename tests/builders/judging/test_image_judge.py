@@ -14,10 +14,8 @@ from PIL import Image as Pictures
 from culturekit.builders.asked_rows import wording
 from culturekit.builders.judging.image_judge import ImageQuestion
 from culturekit.builders.judging.judge_stages import JudgeOptions
-from culturekit.builders.shown_images import read_picture
 from culturekit.core.digests import digest_bytes
 from culturekit.core.errors import NothingScored, UsageError
-from culturekit.core.pictures.picture_files import NoPicture, PictureLimits
 from culturekit.core.schemas import DROPS, IMAGES, JUDGMENTS
 from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import Outcome, Work
@@ -171,33 +169,6 @@ def test_an_image_that_was_never_made_is_dropped_with_its_status(work: Work, tmp
     path = table(tmp_path / "images", {"a": None}, status="blocked", reason="a filter")
     outcome, rows = judged(replace(work, in_run=True), path, Scripted(right), YES_NO)
     assert (rows.height, outcome.drops) == (0, {"no picture: blocked": 1})
-
-
-def test_nothing_outside_the_folder_of_the_table_is_read(tmp_path: Path) -> None:
-    folder = tmp_path / "images"
-    folder.mkdir()
-    secret = tmp_path / "secret.png"
-    secret.write_bytes(png())
-    (folder / "link.png").symlink_to(secret)
-    for relative in ("../secret.png", str(secret), "link.png"):
-        found = read_picture(folder, relative, sha256=digest_bytes(png()))
-        assert isinstance(found, NoPicture)
-        assert found.reason == "picture outside its table's folder"
-
-
-def test_a_picture_is_the_one_its_row_describes_or_none(tmp_path: Path) -> None:
-    (tmp_path / "a.png").write_bytes(png("red"))
-    found = read_picture(tmp_path, "a.png", sha256=digest_bytes(png("red")))
-    assert isinstance(found, Image)
-    assert (found.width, found.height, middle(found)) == (4, 3, (255, 0, 0))
-    assert isinstance(read_picture(tmp_path, "a.png", sha256=digest_bytes(png("blue"))), NoPicture)
-
-
-def test_a_file_of_too_many_bytes_is_not_read(tmp_path: Path) -> None:
-    (tmp_path / "a.png").write_bytes(png())
-    found = read_picture(tmp_path, "a.png", sha256=digest_bytes(png()), limits=PictureLimits(bytes=20))
-    assert isinstance(found, NoPicture)
-    assert found.reason == "picture file too large"
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,6 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from culturekit.builders.judging.image_judge import (
     WeighOptions,
@@ -51,15 +49,6 @@ def test_the_probability_of_yes_is_a_share_of_yes_and_no_or_of_everything() -> N
     assert of(tokens(YES=0.9)) == 1.0
     assert of(tokens(The=0.9, Yesterday=0.1)) is None
     assert of((("Yes", 0.0), ("No", 0.0)), "vocabulary") is None, "that is more than everything"
-
-
-@settings(deadline=None)
-@given(st.floats(-20, -0.01), st.floats(-20, -0.01))
-def test_more_yes_is_a_larger_probability(yes: float, no: float) -> None:
-    value = of((("Yes", yes), ("No", no)))
-    assert value is not None
-    assert 0 <= value <= 1
-    assert (value > 0.5) == (yes > no) or math.isclose(yes, no)
 
 
 def test_each_image_is_asked_about_its_prompt(work: Work, tmp_path: Path) -> None:
@@ -150,20 +139,6 @@ def test_a_server_lists_probabilities(work: Work, tmp_path: Path, monkeypatch: p
     assert rows["value"].to_list() == pytest.approx([0.75] * 3)
     assert rows.equals(same)
     assert outcome.counts == again.counts == {"judgments": 3, "images": 4, "drops": 1}
-
-
-def test_a_server_that_lists_none_is_asked_once_per_image(
-    work: Work, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-nobody")
-    images = table(tmp_path / "images", {"a": png("red"), "b": png("blue")})
-    own = prompts(tmp_path / "p", {"p1": "A red square"})
-    with running_server(model=lambda question: Answer("Yes", logprobs=None)) as server:
-        client = CLIENTS.make(f"openai:seer-1?base_url={server.openai_url}&price=0.15/0.60")
-        outcome, rows = weighed(work, images, client, prompts=own)
-        assert server.stats()["rows"] == 2 + 1, "and once about schemas"
-    assert set(rows["outcome"]) == {"invalid"}
-    assert outcome.counts[QUARANTINED] == 2
 
 
 @pytest.mark.parametrize(

@@ -191,6 +191,7 @@ def test_rules_hold_in_any_dialect(sentence: str, said: str) -> None:
     assert (said in found) if said else found == ""
 
 
+# Built as Multi-VALUE 0.3 is: a module that its package does not import, and rules that hold by chance
 REAL = """
 import random
 
@@ -216,7 +217,6 @@ class Broken(HabitualBe):
     def __init__(self):
         raise OSError("[E050] Can't find model 'en_core_web_sm'.")
 """
-"""Built as Multi-VALUE 0.3 is: a module that its package does not import, and rules that hold by chance."""
 
 
 @pytest.fixture

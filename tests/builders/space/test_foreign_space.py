@@ -78,11 +78,11 @@ def test_what_is_no_list_is_refused(name: str, text: str, said: str, tmp_path: P
     assert said in " ".join(answer.stderr.split())
 
 
+# What the published list calls countries that neither ISO 3166-1 nor CLDR calls so
 HISTORIC = {
     "Czech Republic": "CZ", "England": "GB", "Korea": "KR", "Macau": "MO", "Palestine": "PS", "Scotland": "GB",
     "Turkey": "TR", "Wales": "GB",
 }  # fmt: skip
-"""What the published list calls countries that neither ISO 3166-1 nor CLDR calls so."""
 
 
 def test_a_published_list_of_dishes_loses_nothing_without_a_reason(tmp_path: Path, shared_data: Path) -> None:
@@ -193,6 +193,7 @@ def test_items_are_read_as_people_write_them() -> None:
     assert [one.iso or one.text for one in countries_in(cell)] == ["FR", "BE", "Q5"]
 
 
+# As the World Bank, the UN, FIFA, the CIA, ISO, Natural Earth, GeoDE and Dollar Street write them
 SPELLINGS = {
     "Bahamas, The|Bahamas (the)|The Bahamas": "BS",
     "Bolivia (Plurinational State of)|Bolivia, Plurinational State of": "BO",
@@ -260,7 +261,6 @@ SPELLINGS = {
     "West Bank and Gaza|State of Palestine|Palestine, State of|Palestinian Territories|Gaza Strip": "PS",
     "Yemen, Rep.": "YE",
 }
-"""As the World Bank, the UN, FIFA, the CIA, ISO, Natural Earth, GeoDE and Dollar Street write them."""
 
 
 def test_countries_are_found_as_data_sets_write_them() -> None:

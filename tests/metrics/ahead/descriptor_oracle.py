@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Image", "align_by_pairs", "ddiv_by_pairs", "hal_by_pairs", "random_image", "sdiv_by_pairs"]
-
 Image = Mapping[str, NDArray[np.float64]]
 
 

@@ -1,16 +1,34 @@
-"""ALIGN and HAL: against a loop over pairs, against scikit-learn, and by what must hold of them."""
+"""ALIGN and HAL, the matches they rest on and their threshold: against loops over pairs and scikit-learn."""
 
 import math
+import unicodedata
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from sklearn import metrics as sklearn
+from sklearn.metrics.pairwise import cosine_similarity
 
 from culturekit.core.errors import UsageError
-from culturekit.metrics import DimensionScore, align, align_detail, hallucination, hallucination_detail
+from culturekit.metrics import (
+    DEFAULT_TAU,
+    PUBLISHED_TAUS,
+    BestMatches,
+    DimensionScore,
+    PhraseLists,
+    align,
+    align_detail,
+    best_matches,
+    calibrate_tau,
+    hallucination,
+    hallucination_detail,
+    normalise_phrase,
+    phrase_lists,
+)
+from culturekit.metrics.ahead.matching import NOTHING_SAID
 from tests.metrics.ahead.descriptor_oracle import align_by_pairs, hal_by_pairs, random_image
 
 N_REF = {"attire": 3, "background": 4, "interaction": 2, "objects": 5, "spatial": 1}
@@ -45,23 +63,9 @@ def test_of_exact_phrases_they_are_recall_and_one_minus_precision(seed: int) -> 
     assert wrong == pytest.approx(1 - sklearn.precision_score(true, said), abs=1e-12)
 
 
-def test_a_worked_example() -> None:
-    assert align(IMAGE, COUNTS, tau=0.52) == pytest.approx((1 / 2 + 1) / 2)
-    assert hallucination(IMAGE, COUNTS, tau=0.52) == pytest.approx((1 / 2 + 0) / 2)
-    assert align(IMAGE, COUNTS, tau=0.52, aggregate="pooled") == pytest.approx(2 / 3)
-    assert hallucination(IMAGE, COUNTS, tau=0.52, aggregate="pooled") == pytest.approx(1 / 3)
-
-
 def test_a_similarity_equal_to_the_threshold_is_a_match() -> None:
     image = {"objects": [[0.52]]}
     assert (align(image, {"objects": 1}, tau=0.52), hallucination(image, {"objects": 1}, tau=0.52)) == (1.0, 0.0)
-
-
-def test_an_image_that_says_what_is_asked_is_perfect() -> None:
-    image = {name: np.eye(count) for name, count in N_REF.items()}
-    for aggregate in ("dimension", "pooled"):
-        assert align(image, N_REF, tau=0.52, aggregate=aggregate) == 1.0
-        assert hallucination(image, N_REF, tau=0.52, aggregate=aggregate) == 0.0
 
 
 @pytest.mark.parametrize("nothing", [{}, {"objects": []}, {"objects": np.empty((0, 2))}, {"objects": np.empty((0, 0))}])
@@ -113,46 +117,6 @@ def test_predictions_in_a_dimension_without_references_are_left_out_and_listed()
     assert found.value == hallucination(IMAGE, COUNTS, tau=0.52)
 
 
-@given(seed=seeds, tau=st.floats(-1, 1))
-def test_order_of_dimensions_and_of_descriptors_changes_nothing(seed: int, tau: float) -> None:
-    rng = np.random.default_rng(seed)
-    image = random_image(rng, N_REF)
-    mixed = {
-        name: image[name][rng.permutation(len(image[name]))][:, rng.permutation(N_REF[name])]
-        for name in rng.permutation(sorted(image))
-    }
-    n_ref = {str(name): N_REF[name] for name in rng.permutation(sorted(N_REF))}
-    for score in (align, hallucination):
-        for aggregate in ("dimension", "pooled"):
-            assert score(mixed, n_ref, tau=tau, aggregate=aggregate) == score(
-                image, N_REF, tau=tau, aggregate=aggregate
-            )
-
-
-@given(seed=seeds, low=st.floats(-1, 1), high=st.floats(-1, 1))
-def test_a_higher_threshold_never_aligns_more_nor_hallucinates_less(seed: int, low: float, high: float) -> None:
-    image = random_image(np.random.default_rng(seed), N_REF)
-    low, high = sorted((low, high))
-    assert 0 <= align(image, N_REF, tau=high) <= align(image, N_REF, tau=low) <= 1
-    assert 0 <= hallucination(image, N_REF, tau=low) <= hallucination(image, N_REF, tau=high) <= 1
-
-
-@given(seed=seeds, tau=st.floats(-1, 1))
-def test_with_one_dimension_both_aggregates_agree(seed: int, tau: float) -> None:
-    n_ref = {"objects": 5}
-    image = random_image(np.random.default_rng(seed), n_ref)
-    for score in (align, hallucination):
-        assert score(image, n_ref, tau=tau, aggregate="pooled") == score(image, n_ref, tau=tau)
-
-
-@given(seed=seeds)
-def test_a_repeated_prediction_changes_no_alignment(seed: int) -> None:
-    image = random_image(np.random.default_rng(seed), N_REF)
-    twice = {name: np.concatenate([array, array]) for name, array in image.items()}
-    assert align(twice, N_REF, tau=0.52) == align(image, N_REF, tau=0.52)
-    assert hallucination(twice, N_REF, tau=0.52) == hallucination(image, N_REF, tau=0.52)
-
-
 BAD: list[tuple[Any, Any, dict[str, Any], str]] = [
     ([[0.5]], COUNTS, {}, r"similarities must be a mapping"),
     ({"objects": [[0.5, 0.1]]}, [2], {}, r"n_ref must be a mapping"),
@@ -175,3 +139,174 @@ def test_what_breaks_a_rule_is_named(similarities: Any, n_ref: Any, options: dic
     for score in (align, align_detail, hallucination, hallucination_detail):
         with pytest.raises(UsageError, match=message):
             score(similarities, n_ref, **{"tau": 0.5, **options})
+
+
+best_matches_seeds = st.integers(0, 2**32 - 1)
+
+
+class Draw:
+    """Random phrases, references of some groups, and predictions of some cells; some cells say nothing."""
+
+    def __init__(self, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        self.vectors = rng.normal(size=(60, 8)).astype(np.float32) * rng.uniform(0.1, 9, (60, 1)).astype(np.float32)
+        self.references = phrase_lists([rng.integers(0, 60, rng.integers(1, 6)).tolist() for _ in range(7)])
+        self.predictions = phrase_lists([rng.integers(0, 60, rng.integers(0, 9)).tolist() for _ in range(40)])
+        self.groups = rng.integers(0, 7, 40)
+
+    def matches(self) -> BestMatches:
+        return best_matches(self.vectors, references=self.references, predictions=self.predictions, groups=self.groups)
+
+    def cosines(self, cell: int) -> NDArray[np.float64]:
+        """The similarities of one cell by scikit-learn, (n_pred, n_ref)."""
+
+        said, asked = listed(self.predictions, cell), listed(self.references, self.groups[cell])
+        if len(said) == 0:
+            return np.empty((0, len(asked)))
+        vectors = self.vectors.astype(np.float64)
+        return np.asarray(cosine_similarity(vectors[said], vectors[asked]))
+
+
+def listed(lists: PhraseLists, number: int) -> NDArray[np.int64]:
+    return lists.phrases[lists.starts[number] : lists.starts[number + 1]]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_best_similarities_are_those_of_scikit_learn_pair_by_pair(seed: int) -> None:
+    draw = Draw(seed)
+    found = draw.matches()
+    for cell in range(40):
+        cosines = draw.cosines(cell)
+        of_reference = found.of_reference[found.reference_starts[cell] : found.reference_starts[cell + 1]]
+        of_prediction = found.of_prediction[draw.predictions.starts[cell] : draw.predictions.starts[cell + 1]]
+        np.testing.assert_allclose(of_reference, cosines.max(axis=0, initial=NOTHING_SAID), atol=1e-9)
+        np.testing.assert_allclose(of_prediction, cosines.max(axis=1), atol=1e-9)
+        alignment = align({"objects": cosines}, {"objects": cosines.shape[1]}, tau=0.4)
+        assert found.covered(0.4)[cell] / cosines.shape[1] == pytest.approx(alignment)
+
+
+@given(seed=best_matches_seeds)
+def test_an_image_has_the_same_matches_whoever_is_compared_with_it(seed: int) -> None:
+    draw = Draw(seed)
+    found = draw.matches()
+    for cell in (0, 17, 39):
+        alone = best_matches(
+            draw.vectors,
+            references=draw.references,
+            predictions=phrase_lists([listed(draw.predictions, cell).tolist()]),
+            groups=draw.groups[cell : cell + 1],
+        )
+        together = found.of_reference[found.reference_starts[cell] : found.reference_starts[cell + 1]]
+        np.testing.assert_allclose(alone.of_reference, together, atol=2e-12)
+
+
+def test_without_cells_there_are_no_matches() -> None:
+    found = best_matches(
+        np.eye(2), references=phrase_lists([[0]]), predictions=phrase_lists([]), groups=np.empty(0, np.int64)
+    )
+    assert (len(found.of_reference), len(found.of_prediction), len(found.covered(0.5))) == (0, 0, 0)
+
+
+def test_a_list_counts_a_phrase_once() -> None:
+    lists = phrase_lists([[3, 1, 3], [], [2]])
+    assert (lists.phrases.tolist(), lists.starts.tolist(), lists.lengths.tolist()) == (
+        [1, 3, 2],
+        [0, 2, 2, 3],
+        [2, 0, 1],
+    )
+
+
+ONE = phrase_lists([[0]])
+BEST_MATCHES_BAD: list[tuple[Any, Any, Any, Any, str]] = [
+    (np.zeros(3), ONE, ONE, [0], r"vectors must be of shape \(n, dim\)"),
+    ([["a"]], ONE, ONE, [0], "vectors must be an array of numbers"),
+    (np.zeros((1, 3)), ONE, ONE, [0], r"vectors\[0\] must be finite and not all zero"),
+    (np.full((1, 3), np.nan), ONE, ONE, [0], r"vectors\[0\] must be finite and not all zero"),
+    (np.eye(2), ONE, ONE, [0, 0], "groups must be one per cell, of length 1"),
+    (np.eye(2), ONE, ONE, [1], "groups must be between 0 and 0"),
+    (np.eye(2), ONE, phrase_lists([[2]]), [0], r"predictions.phrases must be between 0 and 1"),
+    (np.eye(2), phrase_lists([[-1]]), ONE, [0], r"references.phrases must be between 0 and 1"),
+    (np.eye(2), phrase_lists([[]]), ONE, [0], "references must be lists of at least one phrase"),
+]
+
+
+@pytest.mark.parametrize(("vectors", "references", "predictions", "groups", "message"), BEST_MATCHES_BAD)
+def test_what_breaks_a_rule_is_named_of_best_matches(
+    vectors: Any, references: Any, predictions: Any, groups: Any, message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        best_matches(vectors, references=references, predictions=predictions, groups=np.array(groups))
+
+
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [
+        ("  Red\u00a0 SARI\n", "red sari"),
+        ("Cafe\u0301", "café"),
+        ("Straße", "strasse"),
+        ("\u1e9e", "ss"),
+        ("ǰ", "ǰ"),
+        ("", ""),
+        (" \t ", ""),
+    ],
+)
+def test_equal_phrases_have_one_form(text: str, form: str) -> None:
+    assert normalise_phrase(text) == unicodedata.normalize("NFC", form)
+
+
+@given(st.text(max_size=30))
+def test_a_normal_form_is_normal(text: str) -> None:
+    form = normalise_phrase(text)
+    assert normalise_phrase(form) == form
+    assert normalise_phrase(f"  {unicodedata.normalize('NFD', text)}\n") == form
+    assert unicodedata.is_normalized("NFC", form)
+
+
+RNG = np.random.default_rng(5)
+IMAGES = [{"objects": RNG.random((6, 4)), "attire": RNG.random((3, 2))} for _ in range(8)]
+
+
+def test_it_is_a_quantile_of_best_matches() -> None:
+    best = [max(column) for image in IMAGES for array in image.values() for column in array.T]
+    for quantile in (0.0, 0.25, 0.5, 0.75, 1.0):
+        assert calibrate_tau(IMAGES, quantile=quantile) == pytest.approx(float(np.quantile(best, quantile)), abs=1e-15)
+    assert calibrate_tau(IMAGES) == calibrate_tau(IMAGES, quantile=0.75) == calibrate_tau(best)
+    assert calibrate_tau(np.array(best)) == calibrate_tau(IMAGES)
+
+
+def test_scipy_agrees_on_the_quantile() -> None:
+    from scipy.stats.mstats import mquantiles
+
+    best = np.concatenate([array.max(axis=0) for image in IMAGES for array in image.values()])
+    linear = mquantiles(best, [0.75], alphap=1, betap=1)[0]
+    assert calibrate_tau(IMAGES) == pytest.approx(float(linear), abs=1e-15)
+
+
+def test_one_image_one_array_and_what_was_not_said() -> None:
+    array = np.array([[0.1, 0.9], [0.4, 0.2]])
+    assert calibrate_tau(array, quantile=1) == calibrate_tau({"objects": array}, quantile=1) == 0.9
+    assert calibrate_tau([array, array], quantile=0) == 0.4
+    quiet = [{"objects": array, "attire": None, "spatial": np.empty((0, 3))}, {}]
+    assert calibrate_tau(quiet, quantile=0) == 0.4
+
+
+def test_the_published_operating_points() -> None:
+    assert list(PUBLISHED_TAUS.items()) == [(0.25, 0.29), (0.5, 0.39), (0.75, 0.52)]
+    assert DEFAULT_TAU == 0.52
+
+
+THRESHOLDS_BAD: list[tuple[Any, dict[str, Any], str]] = [
+    ([], {}, "similarities must be of at least one prediction"),
+    ({"objects": np.empty((0, 2))}, {}, "similarities must be of at least one prediction"),
+    ([0.5, math.nan], {}, "similarities must be finite"),
+    (np.zeros((2, 2, 2)), {}, r"similarities must be arrays of shape \(n_pred, n_ref\)"),
+    ("high", {}, "similarities must be arrays of numbers"),
+    ([0.5], {"quantile": 75}, "quantile must be between 0 and 1"),
+    ([0.5], {"quantile": math.nan}, "quantile must be between 0 and 1"),
+]
+
+
+@pytest.mark.parametrize(("similarities", "options", "message"), THRESHOLDS_BAD)
+def test_what_breaks_a_rule_is_named_of_thresholds(similarities: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        calibrate_tau(similarities, **options)

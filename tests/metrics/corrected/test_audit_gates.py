@@ -21,8 +21,8 @@ from culturekit.metrics.corrected.audit_gates import (
 from culturekit.metrics.statistics.intervals import Interval
 from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, mapped_with_error, matches_of
 
+# What is refused does not depend on how near the numbers come
 pytestmark = pytest.mark.usefixtures("imputed_in_few_rounds")
-"""What is refused does not depend on how near the numbers come."""
 
 KERNELS = [(1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0), (0.5, 0.5, 0.0), (1 / 3, 1 / 3, 1 / 3)]
 ARTIFACT_KERNELS = [weights for weights in KERNELS if weights[2] > 0]

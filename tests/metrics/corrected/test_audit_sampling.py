@@ -1,12 +1,26 @@
-"""The draw of an audit: even over prompts and mapped labels, whatever the sizes of prompts."""
+"""The draw of an audit, and widths that are forecast against those that audits then have."""
+
+from collections.abc import Callable
+from functools import cache, partial
 
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.typing import NDArray
 
 from culturekit.core.errors import UsageError
-from culturekit.metrics import audit_sample
-from tests.metrics.corrected.audits_by_hand import matches_of
+from culturekit.metrics import audit_sample, vendi_corrected
+from culturekit.metrics.corrected.audit_sampling import (
+    AuditForecast,
+    assumed_chances,
+    audit_forecast,
+    evened,
+    images_for,
+)
+from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, few_rounds, mapped_with_error, matches_of
 
 LABELS = tuple(f"C{number:02d}" for number in range(24))
 
@@ -99,3 +113,177 @@ def test_of_each_concept_so_many_are_drawn_when_asked() -> None:
     assert audit_sample(matches, n=150, rng=np.random.default_rng(0)).height == 600
     with pytest.raises(UsageError, match="per"):
         audit_sample(matches, n=150, rng=np.random.default_rng(0), per="cell")  # type: ignore[arg-type]
+
+
+COUNTRY = (0.0, 1.0, 0.0)
+
+WORLDS = {
+    "3 prompts of 200": (3, 600, [0.5, 0.2, 0.1, 0.1, 0.06, 0.04], 0.8),
+    "24 prompts of 40": (24, 960, [0.3, 0.2, 0.2, 0.1, 0.1, 0.1], 0.85),
+    "1 prompt of 400, few labels": (1, 400, [0.7, 0.1, 0.1, 0.1, 0.0, 0.0], 0.75),
+}
+
+
+def world(name: str) -> tuple[pl.DataFrame, dict[str, str | None], float]:
+    prompts, images, shares, accuracy = WORLDS[name]
+    rng = np.random.default_rng(1)
+    truth: list[str | None] = [COUNTRIES[c] for c in rng.choice(6, p=shares, size=images)]
+    matches = matches_of(mapped_with_error(truth, accuracy=accuracy, rng=rng), prompts=prompts)
+    return matches, dict(zip(matches["image_id"].to_list(), truth, strict=True)), accuracy
+
+
+def audit(matches: pl.DataFrame, truth: dict[str, str | None], n: int, seed: int) -> pl.DataFrame:
+    drawn = audit_sample(matches, n=n, rng=np.random.default_rng([n, seed]))["image_id"].to_list()
+    return audits_of({image: truth[image] for image in drawn})
+
+
+def seen(matches: pl.DataFrame, truth: dict[str, str | None], n: int, times: int) -> float:
+    """The width of intervals that audits really have, the root of their mean square."""
+    squares = []
+    for seed in range(times):
+        answer = vendi_corrected(
+            matches, audit(matches, truth, n, seed), weights=COUNTRY, rng=np.random.default_rng(seed)
+        )
+        squares.append((answer.high - answer.low) ** 2)
+    return float(np.sqrt(np.mean(squares)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", WORLDS)
+def test_a_forecast_from_a_first_audit_is_within_15_percent_of_the_widths_then_seen(name: str) -> None:
+    matches, truth, _ = world(name)
+    found = {n: seen(matches, truth, n, 10) for n in (60, 200)}
+    for n, width in found.items():
+        said = [
+            audit_forecast(
+                matches, weights=COUNTRY, pilot=audit(matches, truth, 60, 100 + seed), rng=np.random.default_rng(seed)
+            ).width(n)
+            for seed in range(8)  # single first audits lie a tenth apart
+        ]
+        assert np.mean(said) == pytest.approx(width, rel=0.15)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", WORLDS)
+def test_a_forecast_from_the_accuracy_is_near_the_widths_then_seen(name: str) -> None:
+    matches, truth, stated = world(name)
+    accuracy = stated + (1 - stated) / len(COUNTRIES)  # a guess is right now and then
+    width = seen(matches, truth, 150, 10)
+    said = audit_forecast(matches, weights=COUNTRY, accuracy=accuracy, rng=np.random.default_rng(0)).width(150)
+    assert said == pytest.approx(width, rel=0.25)  # where errors fall is assumed: a first audit knows it
+
+
+def test_twice_as_many_labels_give_a_narrower_interval_and_concepts_share_them() -> None:
+    matches, *_ = world("3 prompts of 200")
+    other = matches.with_columns(concept=pl.lit("other"), image_id=pl.lit("x") + pl.col("image_id"))
+    both = audit_forecast(pl.concat([matches, other]), weights=COUNTRY, accuracy=0.8, rng=np.random.default_rng(0))
+    assert (both.images, both.least()) == (1200, 60)
+    with few_rounds():
+        assert both.width(240) < both.width(60)
+
+
+def test_what_a_first_audit_leaves_open_of_its_raters_is_forecast_in_all_concepts_alike() -> None:
+    parts = [world("3 prompts of 200")[:2] for _ in range(2)]
+    matches = pl.concat(
+        table.with_columns(concept=pl.lit(name), image_id=pl.lit(name) + pl.col("image_id"))
+        for name, (table, _) in zip("ab", parts, strict=True)
+    )
+    shown = {
+        f"{name}{image}": country for name, (_, own) in zip("ab", parts, strict=True) for image, country in own.items()
+    }
+    sure = audit(matches, shown, 80, 1)
+    gold = pl.concat([audits_of({f"gold-{n}": "JP" if n < 9 else "FR"}) for n in range(10)]).with_columns(
+        gold=pl.lit(value=True), known_country=pl.lit("JP"), known_continent=pl.lit("Asia"), known_artifact_id=None
+    )
+    told = partial(audit_forecast, matches, weights=COUNTRY)
+    with few_rounds():
+        known, rated = (
+            told(pilot=pilot, rng=np.random.default_rng(0)) for pilot in (sure, pl.concat([sure, gold], how="diagonal"))
+        )
+        one, both = rated.concepts[0].width(100, confidence=0.95, rng=np.random.default_rng(1)), rated.width(200)
+        assert one[0] > 1.3 * one[1]
+        assert both > 0.85 * one[0]  # in squares it would be .71 of that
+        assert both > 1.3 * known.width(200)
+
+
+def falling(n: int) -> float:
+    return float(2 / np.sqrt(n))
+
+
+@pytest.mark.parametrize(("width", "images"), [(2 / 20, 400), (0.5, 30), (0.01, 900)])
+def test_the_number_of_images_for_a_width_is_found_within_what_there_is(width: float, images: int) -> None:
+    ask: Callable[[int], float] = falling
+    assert images_for(ask, width, least=30, most=900) == pytest.approx(images, rel=0.03)
+
+
+def test_widths_that_scatter_are_asked_for_more_images_until_they_are_reached() -> None:
+    rng = np.random.default_rng(3)
+    scattering = cache(lambda n: falling(n) * float(rng.uniform(0.7, 1.4)))
+    found = [images_for(scattering, width, least=30, most=5000) for width in np.linspace(0.05, 0.3, 40)]
+    assert all(scattering(n) <= 1.1 * width for n, width in zip(found, np.linspace(0.05, 0.3, 40), strict=True))
+
+
+@pytest.mark.parametrize("accuracy", [0.3, 0.7, 1.0])
+def test_assumed_chances_are_chances(accuracy: float) -> None:
+    mapped, parents = np.array([[30, 10, 5, 5, 2], [0, 40, 0, 9, 1]]), np.array([0, 0, 1, 1, 2])
+    chances = assumed_chances(mapped, parents, 4, accuracy)
+    assert chances.min() >= 0
+    assert chances.sum(axis=2) == pytest.approx(np.ones((2, 5)))
+
+
+def test_shares_that_scatter_by_chance_become_even_and_labels_that_nothing_speaks_for_absent() -> None:
+    mapped = np.array([[26, 34, 2, 31, 4], [32, 28, 1, 28, 0]])
+    chances = assumed_chances(mapped, np.array([0, 0, 1, 1, 2]), 4, 0.85)
+    even = np.einsum("km,kml->kl", mapped, evened(chances, mapped, 4)).sum(axis=0)
+    known = np.einsum("km,kml->kl", mapped, chances).sum(axis=0)
+    assert even.sum() == pytest.approx(known.sum())
+    assert even[[0, 1, 3]].std() < 0.9 * known[[0, 1, 3]].std()
+    assert even[2] < known[2] / 2
+    assert even[4] == known[4]  # pictures of nothing
+
+
+def test_shares_that_many_images_tell_stay() -> None:
+    mapped = np.array([[2600, 340, 120, 310, 400]])
+    chances = assumed_chances(mapped, np.array([0, 0, 1, 1, 2]), 4, 0.85)
+    assert evened(chances, mapped, 4) == pytest.approx(chances, abs=0.05)
+
+
+@given(
+    arrays(np.int64, st.tuples(st.integers(1, 3), st.just(5)), elements=st.integers(0, 50)),
+    st.floats(0.05, 1.0),
+)
+def test_evened_chances_are_chances(mapped: NDArray[np.int64], accuracy: float) -> None:
+    assume(mapped.sum() > 0)
+    chances = evened(assumed_chances(mapped, np.array([0, 0, 1, 1, 2]), 4, accuracy), mapped, 4)
+    assert chances.min() >= 0
+    assert chances.sum(axis=2) == pytest.approx(np.ones((len(mapped), 5)))
+
+
+@pytest.mark.slow
+def test_a_model_of_even_labels_is_forecast_as_wide_as_it_is() -> None:
+    """Estimated shares scatter and look less even, where an even model has the narrowest interval."""
+    widths = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        truth: list[str | None] = [COUNTRIES[c] for c in rng.integers(6, size=400)]
+        matches = matches_of(mapped_with_error(truth, accuracy=0.85, rng=rng), prompts=1)
+        known = dict(zip(matches["image_id"].to_list(), truth, strict=True))
+        told = audit_forecast(matches, weights=COUNTRY, accuracy=0.875, rng=np.random.default_rng(seed)).width(150)
+        widths.append((told, seen(matches, known, 150, 3)))
+    said, found = np.sqrt(np.square(widths).mean(axis=0))
+    assert said == pytest.approx(found, rel=0.15)
+
+
+def test_errors_are_assumed_to_stay_on_a_continent_more_often() -> None:
+    chances = assumed_chances(np.full((1, 4), 25), np.array([0, 0, 1, 1]), 9, 0.7)[0]
+    assert chances[0, 0] == pytest.approx(0.7)
+    assert chances[0, 1:] == pytest.approx([0.3 * (0.5 + 0.5 / 3), 0.3 * 0.5 / 3, 0.3 * 0.5 / 3])
+
+
+def test_an_accuracy_or_a_first_audit_is_needed() -> None:
+    matches, truth, _ = world("3 prompts of 200")
+    with pytest.raises(UsageError, match="accuracy"):
+        audit_forecast(matches, weights=COUNTRY, rng=np.random.default_rng(0))
+    with pytest.raises(UsageError, match="at least 30"):
+        audit_forecast(matches, weights=COUNTRY, pilot=audit(matches, truth, 20, 1), rng=np.random.default_rng(0))
+    assert isinstance(AuditForecast, type)

@@ -1,28 +1,30 @@
-"""Means of what a judge says, put right by people: against ppi-python, a plain loop, identities and invariances."""
+"""Means of what a judge says, put right by people: against ppi-python, a plain loop, identities; and the gates."""
 
 import math
 from collections.abc import Iterator
 
 import numpy as np
+import polars as pl
 import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
 from culturekit.core.errors import UsageError
 from culturekit.metrics import JudgedMean, judged_mean
+from culturekit.metrics.corrected.audit_gates import DESIGN_UNKNOWN, ONE_RATER
+from culturekit.metrics.corrected.judged_means import agreeing_pairs, marks_of_answers
 
 Values = NDArray[np.float64]
 
+# What `ppi_mean_pointestimate` and `ppi_mean_ci` of ppi-python 0.2.3 say of `cases`, at their own trust and 95 %.
+# `python -m venv ppi && ppi/bin/pip install -c constraints.txt ppi-python==0.2.3`, and the two called on
+# `people[asked], judged[asked], judged[~asked]`.
 RECORDED = {
     "yes and no": (0.6090717948717949, 0.5172916978549722, 0.7008518918886175),
     "numbers": (0.5167440504388573, 0.4736856528558105, 0.559802448021904),
     "a judge who knows nothing": (0.012637062281967832, -0.1665947467332836, 0.19186887129721927),
     "a judge whose scale is too short": (0.5082030472979613, 0.44462020974455146, 0.5717858848513712),
 }
-"""What `ppi_mean_pointestimate` and `ppi_mean_ci` of ppi-python 0.2.3 say of `cases`, at their own trust and 95 %.
-
-`python -m venv ppi && ppi/bin/pip install -c constraints.txt ppi-python==0.2.3`, and the two called on
-`people[asked], judged[asked], judged[~asked]`."""
 
 
 def cases() -> Iterator[tuple[str, Values, Values, NDArray[np.bool_]]]:
@@ -188,3 +190,29 @@ def test_arguments_that_break_their_rule(change: dict[str, object], why: str) ->
     given: dict[str, object] = {"judged": np.arange(40.0), "people": np.arange(40.0) % 7, **change}
     with pytest.raises(UsageError, match=why):
         judged_mean(**given)  # type: ignore[arg-type]
+
+
+def pairs(*values: tuple[float, float]) -> pl.DataFrame:
+    """Answers of two people to each of some images."""
+    rows = [
+        (f"i{place}", who, value) for place, both in enumerate(values) for who, value in zip("ab", both, strict=True)
+    ]
+    return pl.DataFrame(rows, schema=["image_id", "annotator", "value"], orient="row")
+
+
+def test_neighbours_on_a_scale_agree_and_yes_and_no_do_not() -> None:
+    assert agreeing_pairs(pairs((1, 2), (1, 3), (2, 2))) == (2, 3)
+    assert agreeing_pairs(pairs((0, 1), (1, 1))) == (1, 2)
+    assert agreeing_pairs(pairs((1, 2), (1, 3)), step=2.0) == (2, 2)
+
+
+@pytest.mark.parametrize(("span", "agreeing"), [(1.0, 7), (math.inf, 7), (8.0, 8)])
+def test_what_has_more_values_than_a_scale_agrees_within_a_quarter_of_its_range(span: float, agreeing: int) -> None:
+    assert agreeing_pairs(pairs(*((n / 7, (n + 1.7) / 7) for n in range(7)), (0.0, 1.0)), span=span) == (agreeing, 8)
+
+
+def test_one_rater_an_item_and_an_unknown_design_are_marked() -> None:
+    alone = pairs((1, 2), (1, 3)).filter(pl.col("annotator") == "a")
+    assert marks_of_answers(alone, "unknown") == [ONE_RATER, DESIGN_UNKNOWN]
+    assert marks_of_answers(alone, "drawn") == [ONE_RATER]
+    assert marks_of_answers(pairs(*[(1, 2)] * 40), "drawn") == []

@@ -1,20 +1,46 @@
-"""Prompts that differ, one label, few images: what imputed labels give, put right by the audit."""
+"""Imputed labels put right by an audit: prompts that differ, one label, few images, slopes."""
 
-from dataclasses import replace
+import itertools
+import math
+from dataclasses import dataclass, replace
+from itertools import combinations
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import polars as pl
 import pytest
 from numpy.typing import NDArray
-from scipy.stats import gamma, norm
+from scipy.special import polygamma
+from scipy.stats import beta, gamma, kstest, norm
 
 from culturekit.core.errors import UsageError
-from culturekit.metrics import audit_sample, vendi_corrected
-from culturekit.metrics.corrected.expected_diversity import expected_diversity
-from culturekit.metrics.corrected.imputed_prompts import Findings, ImageLabels, drawn_labels, drawn_tables, impute
-from culturekit.metrics.corrected.rectified import bend_along, beyond, distances, slopes_of, without_errors
+from culturekit.metrics import audit_sample, vendi, vendi_corrected
+from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity, expected_diversity, over_prompts
+from culturekit.metrics.corrected.imputed_prompts import (
+    EVENNESS,
+    STRENGTHS,
+    Findings,
+    ImageLabels,
+    Imputed,
+    drawn_apart,
+    drawn_labels,
+    drawn_strength,
+    drawn_tables,
+    evenness_of,
+    impute,
+    leanings,
+    trigamma,
+)
+from culturekit.metrics.corrected.rectified import (
+    PAIRS,
+    bend_along,
+    bends,
+    beyond,
+    distances,
+    slopes_of,
+    without_errors,
+)
 from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, mapped_with_error, matches_of
 
 COUNTRY = (0.0, 1.0, 0.0)
@@ -301,3 +327,195 @@ def test_what_raters_add_is_half_taken_out_and_the_doubts_add_up() -> None:
     without, erring = without_errors(y, even, found)
     assert without == pytest.approx((y - 0.025) / 0.9)
     assert erring == pytest.approx((0.1 * 0.25 / 0.9) ** 2 + (0.3 / 0.81 * 0.04) ** 2)
+
+
+def test_the_slope_of_the_digamma_function_is_that_of_scipy() -> None:
+    at = np.concatenate([np.geomspace(1e-6, 1, 40), np.linspace(1, 200, 40)])
+    assert trigamma(at) == pytest.approx(polygamma(1, at), rel=1e-5)
+
+
+def test_errors_that_fall_where_they_are_expected_are_told_from_those_that_each_label_has_of_its_own() -> None:
+    labels, each = 8, 70
+    towards = (1 - np.eye(labels)) / (labels - 1)
+    as_expected = np.round(towards * each)
+    of_its_own = np.roll(np.eye(labels), 1, axis=1) * each
+    wrong, rng = np.stack([as_expected, of_its_own]), np.random.default_rng(1)
+    close, far = np.mean([drawn_strength(wrong, np.stack([towards] * 2), rng) for _ in range(50)], axis=0)
+    assert close > 0.5 * STRENGTHS[-1] > 10 * far
+
+
+def test_errors_lean_towards_labels_that_images_are_mapped_to() -> None:
+    rows = leanings(np.zeros((2, 4, 4)), np.array([30, 10, 0, 5]), np.array([0, 0, 0, 1]))
+    assert rows.sum(axis=2) == pytest.approx(np.ones((2, 4)))
+    assert not rows[:, (0, 1, 3), 2].any()
+    assert (rows[:, 0, 1] > rows[:, 0, 3]).all()
+
+
+def test_nothing_and_something_are_drawn_first_then_the_labels_of_something() -> None:
+    draws = drawn_apart(np.tile([2.0, 40.0, 6.0, 3.0, 9.0], (40_000, 1)), 2, np.random.default_rng(3))
+    assert draws.sum(axis=1) == pytest.approx(np.ones(len(draws)))
+    nothing = draws[:, 2]
+    assert kstest(nothing, beta(6, 9).cdf).pvalue > 0.01
+    assert kstest(draws[:, 0] / (1 - nothing), beta(2, 43).cdf).pvalue > 0.01
+    assert abs(np.corrcoef(nothing, draws[:, 0] / (1 - nothing))[0, 1]) < 0.02
+
+
+def test_labels_that_are_shown_evenly_say_nothing_about_pictures_of_nothing() -> None:
+    """Twenty countries, evenly, and nothing in 15 of 100 audited images: so it is imputed for the other 1,100."""
+    rng, labels = np.random.default_rng(0), 21
+    shows = np.append(np.arange(85) % 20, np.full(15, 20))
+    truth = np.append(shows, rng.permutation(np.append(np.arange(935) % 20, np.full(165, 20))))
+    into = np.where((truth == 20) | (rng.random(1200) > 0.85), rng.integers(20, size=1200), truth)
+    mapped = np.bincount(np.arange(1200) % 3 * labels + into, minlength=3 * labels).reshape(3, labels)
+    found = Findings(np.arange(100) % 3, into[:100], np.eye(labels)[shows])
+    parents = np.append(np.arange(20) // 4, 5)
+    imputed = impute(mapped, found, np.ones((1, 100), bool), parents, 20, rng=np.random.default_rng(1))
+    assert imputed.shares[0, :, 20] == pytest.approx(np.full(3, 0.15), abs=0.035)
+    assert evenness_of(np.bincount(shows)[None].astype(np.float64), 20)[0] @ EVENNESS > 50
+    only_nothing = evenness_of(np.array([[100.0]]), 0)
+    assert only_nothing == pytest.approx(np.full_like(only_nothing, 1 / len(EVENNESS)))
+
+
+LABELS, IMAGES, HELD, CHAINS = 4, 400, 20, 3
+KERNEL = np.array([[1.0, 0.5, 0.0, 0.0], [0.5, 1.0, 0.0, 0.2], [0.0, 0.0, 1.0, 0.0], [0.0, 0.2, 0.0, 1.0]])
+
+
+@dataclass
+class Unlike:
+    """How unlike two images are: it bends alike everywhere, so that all of it is known."""
+
+    size: int = 2
+
+    def __call__(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(1 - ((shares @ KERNEL) * shares).sum(axis=1))
+
+    def of_images(self, counts: NDArray[np.int64]) -> NDArray[np.float64]:
+        images = counts.sum(axis=1)
+        return np.asarray(1 - (((counts @ KERNEL) * counts).sum(axis=1) - images) / (images * (images - 1)))
+
+
+def told(truth: NDArray[np.float64], imputed: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
+    """Ask how far an imputation goes too far: all images are mapped alike; each part is left out once."""
+    audited = CHAINS * HELD
+    shown = np.eye(LABELS)[rng.choice(LABELS, p=truth, size=audited)]
+    part = np.arange(audited) % CHAINS
+    mapped = np.array([[IMAGES, 0, 0, 0]])
+    hidden = IMAGES - audited + HELD
+    known = np.array([shown[part != chain].sum(axis=0) for chain in range(CHAINS)])
+    counts = rng.multinomial(hidden, imputed, size=(CHAINS, 50, 1)) + known[:, None, None].astype(np.int64)
+    chances = np.tile(imputed, (CHAINS, 1, 1))
+    everything = Imputed(counts, chances, chances[:, None], np.zeros(1, np.int64), np.zeros(1, np.int64), chances)
+    nowhere = np.zeros(audited, np.int64)
+    diversity = cast(ExpectedDiversity, Unlike())
+    told, trust = bends(mapped, Findings(nowhere, nowhere, shown), everything, part, diversity, rng=rng)
+    assert trust == pytest.approx(HELD * (HELD - 1) / (HELD * (HELD - 1) + PAIRS))
+    return told
+
+
+@pytest.mark.parametrize("truth", [[0.4, 0.3, 0.2, 0.1], [0.25, 0.25, 0.25, 0.25], [0.7, 0.1, 0.1, 0.1]])
+def test_pairs_of_images_tell_how_far_the_step_goes_too_far(truth: list[float]) -> None:
+    rng, imputed = np.random.default_rng(1), np.array([0.4, 0.3, 0.2, 0.1])
+    error = np.array(truth) - imputed
+    found = np.array([told(np.array(truth), imputed, rng) for _ in range(600)])
+    pairs, hidden = HELD * (HELD - 1), (IMAGES - CHAINS * HELD + HELD) / IMAGES
+    wanted = -pairs / (pairs + PAIRS) * hidden**2 * error @ KERNEL @ error
+    assert abs(found.mean() - wanted) < 4 * found.std() / found.size**0.5
+    assert found.std() / found.size**0.5 < 1e-3
+
+
+def test_one_image_of_a_prompt_tells_nothing() -> None:
+    mapped, nowhere = np.array([[4, 0, 0, 0]] * 3), np.arange(3)
+    chances = np.full((CHAINS, 3, LABELS), 0.25)
+    counts = np.full((CHAINS, 2, 3, LABELS), 1)
+    everything = Imputed(counts, chances, chances[:, None], np.arange(3), np.zeros(3, np.int64), chances)
+    found = Findings(nowhere, np.zeros(3, np.int64), np.eye(LABELS)[:3])
+    unlike: Any = Unlike()
+    told, trust = bends(mapped, found, everything, np.arange(3), unlike, rng=np.random.default_rng(0))
+    assert (told.tolist(), trust) == ([0, 0, 0], 0.0)
+
+
+def test_where_the_mapping_is_mostly_wrong_the_value_is_hardly_too_high() -> None:
+    countries, errors = [f"c{number:02}" for number in range(20)], []
+    diversity = expected_diversity(size=8, continent=0.0, country=1.0, q=1.0, parents=[0] * 20)
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        shares = rng.dirichlet(np.full(20, 1.0), size=3)
+        shown = np.array([rng.choice(20, p=shares[number % 3]) for number in range(1200)])
+        mapped = np.where(rng.random(1200) < 0.25, shown, rng.integers(20, size=1200))
+        everywhere = pl.lit("everywhere").alias("continent")
+        matches = matches_of([countries[label] for label in mapped], prompts=3).with_columns(everywhere)
+        drawn = audit_sample(matches, n=150, rng=rng)["image_id"].to_list()
+        names = dict(zip(matches["image_id"].to_list(), (countries[label] for label in shown), strict=True))
+        audits = audits_of({image: names[image] for image in drawn}).with_columns(everywhere)
+        answer = vendi_corrected(matches, audits, weights=(0.0, 1.0, 0.0), rng=rng)
+        errors.append(answer.value - float(diversity(shares).mean()))
+    assert abs(np.mean(errors)) < 0.018  # it was .025
+
+
+PARENTS = [0, 0, 1, 1, 2]
+
+
+def by_every_batch(shares: np.ndarray, *, size: int, weights: tuple[float, float], q: float) -> float:
+    """The mean over all batches, one by one, each scored by `vendi`."""
+    total = 0.0
+    for batch in itertools.product(range(len(shares)), repeat=size):
+        chance = math.prod(shares[label] for label in batch)
+        if chance > 0:
+            labels = [(PARENTS[label], label, label) for label in batch]
+            total += chance * vendi(labels, weights=(*weights, 0.0), q=q) / size
+    return total
+
+
+@pytest.mark.parametrize("weights", [(0.0, 1.0), (0.5, 0.5), (0.2, 0.8)])
+@pytest.mark.parametrize("q", [0.5, 1.0, 2.0, math.inf])
+def test_it_is_the_mean_over_every_batch_there_is(weights: tuple[float, float], q: float) -> None:
+    shares = np.array([0.4, 0.1, 0.25, 0.05, 0.2])
+    diversity = expected_diversity(size=4, continent=weights[0], country=weights[1], q=q, parents=PARENTS)
+    assert diversity(shares)[0] == pytest.approx(by_every_batch(shares, size=4, weights=weights, q=q), abs=1e-12)
+
+
+@pytest.mark.parametrize(("continent", "q"), [(0.0, 2.0), (0.5, 2.0)])
+def test_the_chances_of_all_kinds_of_batches_sum_to_1(continent: float, q: float) -> None:
+    diversity = expected_diversity(size=8, continent=continent, country=1 - continent, q=q, parents=PARENTS)
+    alike = replace(diversity, scores=np.where(diversity.scores > 0, math.factorial(8), 0.0))
+    assert alike(np.random.default_rng(0).dirichlet(np.ones(5), size=3)) == pytest.approx(np.ones(3))
+    assert len(diversity.continent.states) == 1 + 1 + 2 + 3 + 5 + 7 + 11 + 15 + 22
+
+
+@pytest.mark.parametrize("continent", [0.0, 0.5])
+def test_the_first_order_is_the_limit_of_others(continent: float) -> None:
+    shares = np.random.default_rng(0).dirichlet(np.ones(5), size=3)
+    first, near = (
+        expected_diversity(size=8, continent=continent, country=1 - continent, q=q, parents=PARENTS)(shares)
+        for q in (1.0, 1 + 1e-7)
+    )
+    assert first == pytest.approx(near, abs=1e-6)
+
+
+def test_prompts_count_alike() -> None:
+    diversity = expected_diversity(size=8, continent=0.0, country=1.0, q=1.0, parents=PARENTS)
+    shares = np.stack([np.eye(5)[0], np.full(5, 0.2)])
+    assert over_prompts(diversity, shares[None])[0] == pytest.approx(diversity(shares).mean())
+
+
+@pytest.mark.parametrize(("continent", "country"), [(0.0, 1.0), (0.5, 0.5)])
+def test_of_images_it_is_the_mean_over_all_batches_that_they_make(continent: float, country: float) -> None:
+    parents = [0, 0, 1, 1, 2]
+    diversity = expected_diversity(size=3, continent=continent, country=country, q=1.0, parents=parents)
+    counts = np.array([[3, 1, 2, 0, 2], [0, 0, 3, 0, 0], [1, 1, 1, 1, 1]])
+    every = [
+        np.mean(
+            [
+                vendi([(str(parents[i]), str(i), "") for i in batch], weights=(continent, country, 0.0)) / 3
+                for batch in combinations(np.repeat(np.arange(5), row).tolist(), 3)
+            ]
+        )
+        for row in counts
+    ]
+    assert diversity.of_images(counts) == pytest.approx(every)
+
+
+def test_of_very_many_images_it_is_that_of_their_shares() -> None:
+    diversity = expected_diversity(size=8, continent=0.5, country=0.5, q=1.0, parents=[0, 0, 1, 1])
+    counts = np.array([[600_000, 300_000, 90_000, 10_000]])
+    assert diversity.of_images(counts) == pytest.approx(diversity(counts / 1e6), abs=1e-5)

@@ -6,8 +6,6 @@ import numpy as np
 
 from tests.oracles.vendi import NOISE, effective, kernel_of
 
-__all__ = ["INFINITY", "crossing_codes", "dense_of_codes", "nested_codes", "score_of"]
-
 INFINITY = float("inf")
 
 

@@ -1,15 +1,30 @@
-"""Triplets for the study: their number, their places, and the order of equals."""
+"""Triplets: their number and places, their distances, and the manifold of real images."""
 
 from typing import Any
 
 import numpy as np
 import polars as pl
+import prdc
 import pytest
-from scipy.spatial.distance import cdist
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.spatial.distance import cdist, sqeuclidean
 
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import TRIPLETS
-from culturekit.metrics import ImageSet, image_set, triplet_distance, triplets
+from culturekit.metrics import (
+    ImageSet,
+    appeal_and_similarity,
+    appeal_in_manifold,
+    closer_rates,
+    image_set,
+    in_manifold,
+    squared_radii,
+    triplet_distance,
+    triplets,
+)
+from culturekit.metrics.inclusion.triplet_distances import closer_choices
+from tests.metrics.inclusion.task_worlds import drawn_task1, judgement, task1
 
 OBJECTS = ("bag", "car", "cooking pot", "dog", "plate of food", "storefront")
 REGIONS = ("Africa", "Europe", "Southeast Asia")
@@ -145,3 +160,175 @@ def test_nothing_is_drawn_and_frames_are_sorted() -> None:
     assert made.equals(made.sort("object", "region", "combo", "reference_id"))
     assert made["triplet_id"].n_unique() == made.height
     assert isinstance(made, pl.DataFrame)
+
+
+def drawn(*, n: int = 8, dim: int = 5, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, dim)), rng.normal(size=(n, dim)), rng.normal(size=(n, dim))
+
+
+def test_it_is_far_minus_close_in_scipys_squares_over_the_largest() -> None:
+    ref, a, b = drawn()
+    raw = []
+    for reference, first, second in zip(ref, a, b, strict=True):
+        distances = sorted([sqeuclidean(reference, first), sqeuclidean(reference, second)])
+        raw.append(distances[1] - distances[0])
+    assert triplet_distance(ref, a, b) == pytest.approx(np.array(raw) / max(raw))
+    assert triplet_distance(ref, a, b, maximum=10) == pytest.approx(np.array(raw) / 10)
+    assert triplet_distance(ref[0], a[0], b[0]) == pytest.approx(raw[0])
+    assert triplet_distance(ref[0], a[0], b[0], maximum=2) == pytest.approx(raw[0] / 2)
+
+
+@pytest.mark.parametrize(
+    ("ref", "a", "message"),
+    [([[1.0]], [[1.0, 2.0]], "a must be"), ([[float("nan")]], [[1.0]], "ref must be"), ([], [], "ref must be")],
+)
+def test_vectors_are_checked(ref: list[list[float]], a: list[list[float]], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        triplet_distance(ref, a, a)
+    with pytest.raises(UsageError, match="maximum must be a number above 0"):
+        triplet_distance([1.0], [1.0], [1.0], maximum=0)
+
+
+# Three triplets on a line: the first image at 1, the second further and further away
+LINE = {f"t{n}-{end}": [place] for n, far in enumerate((1.5, 3.0, 9.0)) for end, place in
+        (("ref", 0.0), ("1", 1.0), ("2", far))}  # fmt: skip
+
+
+def test_choices_are_held_against_each_extractors_closer_image() -> None:
+    table = task1(*(judgement(f"t{n}", "a", "Africa", "1", "2") for n in range(3)))
+    mirrored = {image: [10 - place[0]] if image.endswith("2") else place for image, place in LINE.items()}
+    choices = closer_choices(table, {"inception": LINE, "clip": mirrored})
+    inception = choices.filter(extractor="inception").sort("triplet_id")
+    assert inception["closer"].to_list() == [True] * 3
+    assert inception["distance"].to_list() == pytest.approx([1.25 / 80, 8 / 80, 1])
+    # In the other space the second image of t2 is as far as the first: that triplet says nothing.
+    assert choices.filter(extractor="clip")["triplet_id"].sort().to_list() == ["t0", "t1"]
+
+
+def test_bins_are_those_that_all_extractors_reach() -> None:
+    table = drawn_task1(triplets=30)
+    rng = np.random.default_rng(0)
+    images = sorted({*table["reference_id"], *table["first_id"], *table["second_id"]})
+    even = {image: rng.normal(size=3) for image in images}
+    heavy = {image: rng.standard_t(1, size=3) for image in images}
+    rates = closer_rates(table, {"even": even, "heavy": heavy}, bins=5)
+    assert rates.columns == ["extractor", "annotator_loc", "bin", "low", "high", "rate", "n"]
+    per = {name: set(part["bin"]) for (name,), part in rates.partition_by("extractor", as_dict=True).items()}
+    alone = {name: set(closer_rates(table, {name: own}, bins=5)["bin"]) for name, own in
+             (("even", even), ("heavy", heavy))}  # fmt: skip
+    assert per["even"] == per["heavy"] == alone["even"] & alone["heavy"]
+    assert per["even"] != alone["even"] | alone["heavy"]
+    shuffled = closer_rates(table.sample(fraction=1, shuffle=True, seed=1), {"heavy": heavy, "even": even}, bins=5)
+    assert shuffled.equals(rates)
+
+
+def test_rates_are_counted_by_hand() -> None:
+    table = task1(
+        *(judgement(f"t{n}", who, "Africa", choice, "2") for n in range(3) for who, choice in (("a", "1"), ("b", "2")))
+    )
+    rates = closer_rates(table, {"line": LINE}, bins=10, by=())
+    assert rates.rows() == [("line", 0, 0.0, 0.1, 0.5, 2), ("line", 1, 0.1, 0.2, 0.5, 2), ("line", 9, 0.9, 1.0, 0.5, 2)]
+
+
+def test_missing_features_are_named() -> None:
+    table = task1(judgement("t9", "a", "Africa", "1", "2"))
+    with pytest.raises(UsageError, match="the features line must be given for every image; 1 have none"):
+        closer_rates(table, {"line": LINE})
+    with pytest.raises(UsageError, match="extractors must be at least one"):
+        closer_rates(table, {})
+    with pytest.raises(UsageError, match="bins must be a whole number"):
+        closer_rates(table, {"line": LINE}, bins=0)
+    with pytest.raises(UsageError, match="annotations that choose a more similar image"):
+        closer_choices(table.clear(), {"line": LINE})
+    table = task1(judgement("t0", "a", "Africa", "1", "2"))
+    with pytest.raises(UsageError, match="shape of ref"):
+        closer_rates(table, {"line": {**LINE, "t0-1": [1.0, 2.0]}})
+    with pytest.raises(UsageError, match="the features line must be finite; found 't0-1'"):
+        closer_rates(table, {"line": {**LINE, "t0-1": [float("nan")]}})
+
+
+@pytest.mark.parametrize("k", [1, 3, 5])
+def test_membership_is_prdcs_precision(k: int) -> None:
+    rng = np.random.default_rng(k)
+    real, fake = rng.normal(size=(300, 6)), rng.normal(0.5, 1.5, size=(270, 6))
+    inside = in_manifold(real, fake, k=k)
+    reference = prdc.compute_prdc(real, fake, nearest_k=k)["precision"]
+    assert inside.mean() == pytest.approx(reference, abs=1e-12)
+
+
+def test_radii_are_the_sorted_distances() -> None:
+    real = np.random.default_rng(0).normal(size=(40, 4))
+    squares = np.sort(cdist(real, real, "sqeuclidean"), axis=1)
+    for k in (1, 4, 39):
+        assert squared_radii(real, k=k) == pytest.approx(squares[:, k], rel=1e-12)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=3, max_size=12), st.integers(1, 2))
+def test_ties_are_exact_even_far_from_the_origin(points: list[tuple[int, int]], k: int) -> None:
+    real = np.array(points, float)
+    grid = np.array([(x, y) for x in range(4) for y in range(4)], float)
+    whole = [[int(((p - q) ** 2).sum()) for q in real] for p in real]
+    radii = [sorted(row[:i] + row[i + 1 :])[k - 1] for i, row in enumerate(whole)]
+    expected = [any(((g - p) ** 2).sum() < r for p, r in zip(real, radii, strict=True)) for g in grid]
+    for shift in (0.0, 2.0**26):
+        moved = squared_radii(real + shift, k=k)
+        assert moved.tolist() == radii
+        assert in_manifold(real + shift, grid + shift, k=k).tolist() == expected
+
+
+def world() -> tuple[pl.DataFrame, np.ndarray, dict[str, list[float]]]:
+    """Three triplets: of t0 the first image is inside, of t1 both are, of t2 none is."""
+    real = np.arange(10.0)[:, None]
+    places = {"t0": (4.5, 100.0), "t1": (3.5, 5.5), "t2": (50.0, 60.0)}
+    fake = {f"{name}-{end}": [place] for name, both in places.items() for end, place in zip("12", both, strict=True)}
+    rows = [
+        judgement(name, who, place, "1", chosen)
+        for name in places
+        for who, place, chosen in (("a", "Africa", "1"), ("b", "Europe", "2"), ("c", "Europe", "1"))
+    ]
+    return task1(*rows), real, fake
+
+
+def test_only_triplets_with_exactly_one_image_inside_count() -> None:
+    table, real, fake = world()
+    found = appeal_in_manifold(table, real, fake, k=1, by=("annotator_loc",))
+    assert found.rows() == [("Africa", 1.0, 1), ("Europe", 0.5, 2)]
+    assert appeal_in_manifold(table, real, fake, k=1).columns == ["source", "region", "annotator_loc", "share", "n"]
+    assert appeal_in_manifold(table, real, fake, k=1, by=()).rows() == [(2 / 3, 3)]
+    other = table.with_columns(combo=pl.lit("C"))
+    assert appeal_in_manifold(other, real, {}, k=1).height == 0
+    assert appeal_in_manifold(table.reverse(), real[::-1], fake, k=1, by=()).rows() == [(2 / 3, 3)]
+
+
+def test_a_wider_manifold_takes_in_more() -> None:
+    table, real, fake = world()
+    # With nine neighbours the farthest balls reach 9 away from both ends: nothing changes for t2 at 50 and 60.
+    assert appeal_in_manifold(table, real, fake, k=9, by=())["n"].to_list() == [3]
+    for wrong in (0, 10):
+        with pytest.raises(UsageError, match="k must be a whole number from 1 to 9"):
+            appeal_in_manifold(table, real, fake, k=wrong)
+
+
+def test_features_are_checked() -> None:
+    table, real, fake = world()
+    with pytest.raises(UsageError, match="the features fake must be given for every image; 1 have none"):
+        appeal_in_manifold(table, real, {name: place for name, place in fake.items() if name != "t2-1"}, k=1)
+    with pytest.raises(UsageError, match="fake must be vectors of width 2"):
+        appeal_in_manifold(table, np.hstack([real, real]), fake, k=1)
+    with pytest.raises(UsageError, match="real must be finite vectors"):
+        appeal_in_manifold(table, [1.0, 2.0], fake, k=1)
+
+
+def test_appeal_and_similarity_coincide() -> None:
+    table = task1(
+        judgement("t", "a", "Africa", "1", "1"), judgement("u", "a", "Africa", "1", "2"),
+        judgement("t", "b", "Europe", "2", "2"), judgement("u", "b", "Europe", None, "2"),
+    )  # fmt: skip
+    assert appeal_and_similarity(table, by=("annotator_loc",)).rows() == [("Africa", 0.5, 2), ("Europe", 1.0, 1)]
+    drawn = drawn_task1()
+    same = (drawn["similar_id"] == drawn["appealing_id"]).mean()
+    assert appeal_and_similarity(drawn, by=()).rows() == [(same, drawn.height)]
+    assert appeal_and_similarity(drawn).equals(appeal_and_similarity(drawn.reverse()))
+    with pytest.raises(UsageError, match="colour"):
+        appeal_and_similarity(drawn, by=("colour",))

@@ -8,6 +8,7 @@ import pytest
 
 from culturekit.generation.linguistic_lists import lists
 
+# Mean and deviation (n - 1) of whole ratings from 1 to 5, by criterion; some are rounded, some cut
 TABLE_4 = {
     "Africa": "2.188 1.276 1.875 .885 3.688 1.662 4.875 .5 3.438 1.549",
     "America": "4.438 .6292 3.625 .8062 5 0 5 0 4.875 .5",
@@ -19,8 +20,8 @@ TABLE_4 = {
     "Hispanic": "3.83 1.030 2.916 .7930 4.75 .4523 4.83 .3892 4.33 1.073",
     "White": "4.25 1 2.875 .8062 4.875 .3416 4.8125 .75 4.6875 .8732",
 }  # fmt: skip
-"""Mean and deviation (n - 1) of whole ratings from 1 to 5, by criterion; some are rounded, some cut."""
 
+# Shares of traditional and modern environments, then of settings
 TABLE_5 = {
     "Africa": (0.8576, 0.1423, 0.6391, 0.3610), "America": (0.5014, 0.4987, 0.2890, 0.7110),
     "Asia": (0.8314, 0.1686, 0.6412, 0.3588), "Europe": (0.7244, 0.2757, 0.5475, 0.4524),
@@ -28,7 +29,6 @@ TABLE_5 = {
     "Asian": (0.7841, 0.2159, 0.5054, 0.4946), "Hispanic": (0.6755, 0.3245, 0.4989, 0.5012),
     "White": (0.6087, 0.3912, 0.4275, 0.5724),
 }  # fmt: skip
-"""Shares of traditional and modern environments, then of settings."""
 
 PER_PROMPT, PROMPTS = 4, 42
 
@@ -105,13 +105,13 @@ def test_a_share_and_what_is_left_scatter_alike() -> None:
     assert apart["Asia"] == pytest.approx([5, 0])
 
 
+# Of Table 5, in the order of its columns
 DEVIATIONS = {
     "Africa": ".1212 .1212 .2024 .2025", "America": ".2069 .2069 .1730 .1730", "Asia": ".1723 .1728 .2431 .2431",
     "Europe": ".1412 .1411 .1730 .1729", "Latin America": ".1371 .13703 .2072 .2072",
     "African American": ".1464 .1464 .1625 .1625", "Asian": ".1850 .1850 .2026 .2026",
     "Hispanic": ".2346 .2346 .2550 .2551", "White": ".2142 .2143 .1865 .1865",
 }  # fmt: skip
-"""Of Table 5, in the order of its columns."""
 
 
 def test_people_contradict_that_all_models_are_more_even_in_the_standard_dialect() -> None:

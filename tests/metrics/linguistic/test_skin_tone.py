@@ -1,18 +1,38 @@
-"""Skin tones of pictures, their histogram and its spread."""
+"""Skin tones of pictures, the rules for pixels, the spread of tones and its interval."""
 
+import hashlib
+import itertools
+import math
 import sys
-from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
+from scipy.stats import t
 
 from culturekit.core.errors import UsageError
-from culturekit.metrics import MONK_TONES, SkinTone, Spread, nearest_tone, skin_tone, tone_histogram, tone_spread
+from culturekit.metrics import (
+    MONK_TONES,
+    SkinTone,
+    Spread,
+    nearest_tone,
+    skin_tone,
+    tone_histogram,
+    tone_spread,
+    tone_spread_interval,
+)
 from culturekit.metrics.linguistic import picture_tones
-from culturekit.metrics.linguistic.picture_tones import DETECTORS, TONE_WARNINGS
+from culturekit.metrics.linguistic.picture_tones import (
+    DETECTORS,
+    TONE_WARNINGS,
+    cielab,
+    dall_eval_pixels,
+    ita_pixels,
+    typology_angle,
+    ycrcb,
+)
+from culturekit.metrics.linguistic.tone_histograms import SpreadKind
 
 SKY = (135, 206, 235)
 
@@ -62,16 +82,6 @@ def test_the_warning_names_the_swatches_that_the_published_rule_passes() -> None
     assert passing == [4, 5, 6, 7]
     assert "only 4 to 7 pass it" in TONE_WARNINGS["dall-eval"]
     assert "ita" not in TONE_WARNINGS
-
-
-@settings(max_examples=40, deadline=None)
-@given(arrays(np.uint8, (7, 6, 3)), st.sampled_from(sorted(DETECTORS)))
-def test_the_order_of_pixels_does_not_matter(picture: np.ndarray, detector: Any) -> None:
-    shuffled = np.random.default_rng(0).permutation(picture.reshape(-1, 3)).reshape(6, 7, 3)
-    assert skin_tone(shuffled, detector=detector) == skin_tone(picture, detector=detector)
-    assert skin_tone(picture.transpose(1, 0, 2), detector=detector) == skin_tone(picture, detector=detector)
-    twice = np.repeat(picture, 2, axis=0)
-    assert skin_tone(twice, detector=detector) == skin_tone(picture, detector=detector)
 
 
 def test_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,12 +164,12 @@ def test_one_tone_only_is_0_3_and_0_18_which_the_paper_prints_swapped() -> None:
     assert (printed["MAD"], printed["STD"]) == pytest.approx((spread.std, spread.mad))
 
 
+# Table 2 of the paper: (MAD, STD) for SAE and AAE by machine, then by people
 PRINTED = {
     "minDALL-E": [(0.1268, 0.1509), (0.1307, 0.1904), (0.1302, 0.1877), (0.1259, 0.1872)],
     "Stable Diffusion": [(0.1433, 0.2087), (0.1742, 0.2531), (0.1562, 0.2167), (0.1808, 0.2614)],
     "Midjourney": [(0.1174, 0.1408), (0.1653, 0.2139), (0.1196, 0.1499), (0.1642, 0.2201)],
 }
-"""Table 2 of the paper: (MAD, STD) for SAE and AAE by machine, then by people."""
 
 
 def test_one_printed_mad_is_more_than_ten_shares_can_have() -> None:
@@ -179,11 +189,189 @@ def test_spread_is_numpys_and_does_not_know_the_tones(tones: list[int]) -> None:
     assert 0 <= spread.mad <= spread.std + 1e-12 <= 0.3 + 1e-9
 
 
-def test_an_even_histogram_has_no_spread() -> None:
-    assert tone_spread(np.full(10, 0.1)) == Spread(0.0, 0.0)
-
-
 @pytest.mark.parametrize("wrong", [[0.5, 0.5], [0.2] * 10, [1.5, -0.5] + [0.0] * 8, [float("nan")] * 10])
 def test_what_is_no_histogram_is_refused(wrong: list[float]) -> None:
     with pytest.raises(UsageError, match="histogram"):
         tone_spread(wrong)
+
+
+SWATCHES = MONK_TONES.T
+
+# cv2.cvtColor(..., cv2.COLOR_RGB2YCrCb) and skimage.color.rgb2lab of the same twelve colours.
+COLOURS = [
+    (241, 160, 175), (229, 148, 198), (213, 57, 14), (76, 72, 223), (233, 1, 127), (210, 33, 204),
+    (30, 119, 209), (77, 87, 71), (184, 65, 253), (113, 122, 129), (149, 141, 130), (254, 206, 202),
+]  # fmt: skip
+OPENCV_YCRCB = [
+    (186, 167, 122), (178, 164, 139), (99, 209, 80), (90, 118, 203), (85, 234, 152), (105, 203, 184),
+    (103, 76, 188), (82, 124, 122), (122, 172, 202), (120, 123, 133), (142, 133, 121), (220, 152, 118),
+]  # fmt: skip
+SKIMAGE_LAB = [
+    (74.152, 32.035, 4.686), (70.814, 37.591, -13.101), (48.397, 58.983, 56.626), (40.405, 47.223, -76.207),
+    (50.55, 79.7, -2.165), (50.864, 80.2, -47.589), (49.582, 7.794, -53.418), (35.692, -7.348, 7.998),
+    (53.018, 75.262, -72.042), (50.704, -1.824, -4.959), (59.022, 0.988, 6.933), (86.741, 16.303, 8.398),
+]  # fmt: skip
+
+# SHA-256 of OpenCV's Y, Cr, Cb planes of every colour whose channels are multiples of five
+OPENCV_CUBE = "a7e5f44613f17ecb0ff63e63dad6b16bb14f8c5e828a14ecb2838d46496bd372"
+
+
+def planes(*colours: tuple[int, int, int]) -> np.ndarray:
+    return np.array(colours, np.uint8).T
+
+
+def cube(step: int) -> np.ndarray:
+    values = np.arange(0, 256, step)
+    return np.stack(np.meshgrid(values, values, values, indexing="ij")).reshape(3, -1).astype(np.uint8)
+
+
+def published_rule(red: int, green: int, blue: int) -> bool:
+    """The published conditions one by one, in plain numbers, on OpenCV's converted values."""
+    y, cr, cb = map(int, ycrcb(planes((red, green, blue)))[:, 0])
+    return (
+        red > 95 and green > 40 and blue > 20 and red > green and red > blue and abs(red - green) > 15
+        and cr > 135 and cb > 85 and y > 80 and cr <= 1.5862 * cb + 20 and cr >= 0.3448 * cb + 76.2069
+        and cr >= -4.5652 * cb + 234.5652 and cr <= -1.15 * cb + 301.75 and cr <= -2.2857 * cb + 432.85
+    )  # fmt: skip
+
+
+def test_ycrcb_is_opencvs_on_single_colours() -> None:
+    assert ycrcb(planes(*COLOURS)).T.tolist() == [list(row) for row in OPENCV_YCRCB]
+
+
+def test_ycrcb_is_opencvs_on_the_whole_cube() -> None:
+    assert hashlib.sha256(ycrcb(cube(5)).astype(np.uint8).tobytes()).hexdigest() == OPENCV_CUBE
+
+
+def test_cielab_is_that_of_scikit_image() -> None:
+    assert np.stack(cielab(planes(*COLOURS)), axis=1) == pytest.approx(np.array(SKIMAGE_LAB), abs=0.02)
+
+
+def test_grey_has_no_chroma_and_white_the_full_lightness() -> None:
+    lightness, a, b = cielab(planes((0, 0, 0), (119, 119, 119), (255, 255, 255)))
+    assert lightness == pytest.approx([0, 50.03, 100], abs=0.01)
+    assert np.hypot(a, b).max() < 0.01
+
+
+def test_the_published_rule_sees_four_of_the_ten_swatches() -> None:
+    assert np.flatnonzero(dall_eval_pixels(SWATCHES)).tolist() == [3, 4, 5, 6]
+
+
+def test_the_rule_in_cielab_sees_all_ten_swatches() -> None:
+    assert ita_pixels(SWATCHES).all()
+
+
+def test_swatches_between_and_around_the_ten_pass_too() -> None:
+    between = np.concatenate(
+        [np.linspace(first, second, 9) for first, second in itertools.pairwise(MONK_TONES.astype(float))]
+    )
+    shaded = np.concatenate([between * factor for factor in (0.95, 1.0, 1.03)])
+    assert ita_pixels(np.clip(np.rint(shaded), 0, 255).astype(np.uint8).T).mean() > 0.95
+
+
+BACKGROUNDS = {
+    "white": (255, 255, 255), "near white": (250, 250, 248), "light grey": (200, 200, 200), "grey": (128, 128, 128),
+    "warm grey": (130, 126, 120), "dark grey": (60, 60, 60), "black": (0, 0, 0), "near black": (12, 11, 10),
+    "sky": (135, 206, 235), "deep sky": (70, 130, 200), "sea": (20, 60, 100), "grass": (60, 120, 40),
+    "leaf": (34, 139, 34), "olive": (107, 142, 35), "dry grass": (170, 160, 90), "signal red": (220, 20, 20),
+    "orange": (240, 140, 30), "lemon": (240, 220, 60), "violet": (120, 40, 160), "pink": (255, 105, 180),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BACKGROUNDS)
+def test_backgrounds_do_not_pass_the_rule_in_cielab(name: str) -> None:
+    assert not ita_pixels(planes(BACKGROUNDS[name]))[0]
+
+
+def test_what_the_colour_alone_cannot_tell_apart_passes() -> None:
+    sand_and_wood = planes((210, 180, 140), (150, 100, 60))
+    assert ita_pixels(sand_and_wood).all()
+    assert dall_eval_pixels(sand_and_wood).all()
+
+
+def test_typology_angles_fall_along_the_monk_scale() -> None:
+    lightness, _, b = cielab(SWATCHES)
+    angles = typology_angle(lightness, b)
+    assert (np.diff(angles) < 0).all()
+    assert angles[[0, -1]] == pytest.approx([83.0, -84.3], abs=0.1)
+
+
+CHANNEL = st.integers(0, 255)
+
+
+@given(st.tuples(CHANNEL, CHANNEL, CHANNEL))
+def test_the_published_rule_is_its_conditions_one_by_one(colour: tuple[int, int, int]) -> None:
+    assert bool(dall_eval_pixels(planes(colour))[0]) == published_rule(*colour)
+
+
+def test_the_published_rule_holds_at_its_limits() -> None:
+    around = [tuple(np.clip(np.array(tone) + step, 0, 255)) for tone in MONK_TONES.tolist() for step in (-8, -3, 2, 9)]
+    assert [bool(each) for each in dall_eval_pixels(planes(*around))] == [published_rule(*each) for each in around]
+    assert not dall_eval_pixels(planes((95, 60, 40), (96, 81, 40)))[:].any()
+
+
+@pytest.mark.parametrize("detector", list(DETECTORS))
+def test_a_pixel_is_judged_by_itself(detector: str) -> None:
+    colours = cube(17)
+    together = DETECTORS[detector](colours)  # type: ignore[index]
+    order = np.random.default_rng(0).permutation(colours.shape[1])
+    assert (DETECTORS[detector](np.ascontiguousarray(colours[:, order])) == together[order]).all()  # type: ignore[index]
+    assert 0 < together.mean() < 0.2
+
+
+MILD = np.array([0.2, 0.18, 0.15, 0.12, 0.1, 0.08, 0.07, 0.05, 0.03, 0.02])
+
+
+def drawn(
+    rng: np.random.Generator, *, prompts: int = 30, per: int = 4, truth: np.ndarray = MILD
+) -> tuple[np.ndarray, np.ndarray]:
+    own = rng.dirichlet(truth * 8, size=prompts)
+    tones = np.concatenate([rng.choice(10, size=per, p=each) for each in own])
+    return np.eye(10)[tones], np.repeat(np.arange(prompts), per)
+
+
+@pytest.mark.parametrize("kind", ["std", "mad"])
+def test_it_is_the_jackknife_over_prompts(kind: SpreadKind) -> None:
+    weights, prompts = drawn(np.random.default_rng(0), prompts=12)
+    value = getattr(tone_spread(weights.mean(axis=0)), kind)
+    without = np.array([getattr(tone_spread(weights[prompts != p].mean(axis=0)), kind) for p in range(12)])
+    margin = t.ppf(0.975, 11) * math.sqrt(11 / 12 * ((without - without.mean()) ** 2).sum())
+    corrected = 12 * value - 11 * without.mean()
+    found = tone_spread_interval(weights, prompts, kind=kind)
+    assert found.value == pytest.approx(value)
+    assert found.low == pytest.approx(max(0, min(value, corrected) - margin))
+    assert found.high == pytest.approx(max(value, corrected) + margin)
+
+
+@pytest.mark.parametrize(("kind", "truth"), [("std", np.std(MILD)), ("mad", np.abs(MILD - 0.1).mean())])
+def test_it_holds_the_truth_as_often_as_it_says(kind: SpreadKind, truth: float) -> None:
+    rng = np.random.default_rng(1)
+    held = 0
+    for _ in range(300):
+        found = tone_spread_interval(*drawn(rng), kind=kind)
+        held += found.low <= truth <= found.high
+    assert 0.91 <= held / 300 <= 1.0
+
+
+def test_order_does_not_matter_and_one_prompt_says_nothing() -> None:
+    weights, prompts = drawn(np.random.default_rng(2))
+    order = np.random.default_rng(3).permutation(len(prompts))
+    found = tone_spread_interval(weights, prompts, kind="std")
+    again = tone_spread_interval(weights[order], prompts[order], kind="std")
+    assert (again.low, again.value, again.high) == pytest.approx((found.low, found.value, found.high), abs=1e-12)
+    assert math.isnan(tone_spread_interval(weights, np.zeros(len(prompts)), kind="mad").low)
+    same = tone_spread_interval(np.eye(10)[[4] * 6], np.arange(6), kind="std")
+    assert (same.low, same.value, same.high) == pytest.approx((0.3, 0.3, 0.3))
+
+
+def test_arguments_are_checked() -> None:
+    with pytest.raises(UsageError, match="kind must be 'std' or 'mad'"):
+        tone_spread_interval(np.eye(10), range(10), kind="iqr")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="clusters must be one per row"):
+        tone_spread_interval(np.eye(10), [1], kind="std")
+    with pytest.raises(UsageError, match="weights must be finite numbers"):
+        tone_spread_interval([0.1], [1], kind="std")
+
+
+def test_an_even_histogram_has_no_spread() -> None:
+    assert tone_spread(np.full(10, 0.1)) == Spread(0.0, 0.0)

@@ -7,8 +7,6 @@ import numpy as np
 from culturekit.metrics import PRDC
 from tests.oracles.set_distances import shares
 
-__all__ = ["oracle_prdc", "squares"]
-
 
 def squares(a: Any, b: Any) -> Any:
     """Give squared distances of all pairs, int64 for integers."""

@@ -70,18 +70,6 @@ def test_the_package_is_wrong_about_ties_far_from_the_origin_and_this_is_not() -
     assert astuple(by_package(far, far, 3)) != pytest.approx(astuple(exact))
 
 
-def test_a_set_against_itself_and_against_one_far_away() -> None:
-    real = np.random.default_rng(0).normal(size=(80, 5))
-    assert prdc(real, real).coverage == prdc(real, real).precision == prdc(real, real).recall == 1.0
-    assert prdc(real, real + 1e3) == PRDC(0.0, 0.0, 0.0, 0.0)
-
-
-def test_of_equal_points_nothing_lies_in_a_neighbourhood_of_radius_zero() -> None:
-    same = np.ones((300, 4), np.float32)
-    assert prdc(same, same) == PRDC(0.0, 0.0, 0.0, 0.0)
-    assert squared_radii(same, k=5).tolist() == [0.0] * 300
-
-
 def test_strictly_less_on_a_line() -> None:
     # Radii of 0, 1, 2, 3 with k = 1 are 1: a fake at distance 1 is not inside, one at 0.5 is.
     real = np.arange(4.0)[:, None]

@@ -1,16 +1,21 @@
-"""Comparisons of models: against scipy, where nothing differs, and by simulation."""
+"""Comparisons, gaps, corrections and correlations: against scipy and statsmodels, and by simulation."""
 
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 from scipy import stats
+from statsmodels.stats import multitest
 
 from culturekit.core.errors import UsageError
-from culturekit.metrics import Comparison, compare, compare_models, holm
-from culturekit.metrics.statistics.comparisons import compare_over_countries
+from culturekit.metrics import Comparison, benjamini_hochberg, compare, compare_models, correlate, group_gap, holm
+from culturekit.metrics.statistics.comparisons import compare_over_countries, corrected
+from culturekit.metrics.statistics.correlations import CORRELATIONS, Correlation
 from culturekit.metrics.statistics.intervals import Target
 
 
@@ -82,16 +87,6 @@ def test_the_same_data_does_not_differ(paired: bool, target: str) -> None:
     assert answer.interval.low <= 0 <= answer.interval.high
     constant = compare([0.3] * 24, [0.3] * 24, clusters=keys, paired=paired, target=target, rng=rng())  # type: ignore[arg-type]
     assert (constant.interval.low, constant.interval.high, constant.p) == (0, 0, 1)
-
-
-def test_swapping_the_sides_turns_the_sign() -> None:
-    forth, back = compare(A, B, clusters=PROMPTS, rng=rng()), compare(B, A, clusters=PROMPTS, rng=rng())
-    assert back.difference == -forth.difference
-    assert (back.interval.low, back.interval.high) == pytest.approx((-forth.interval.high, -forth.interval.low))
-    assert back.p == forth.p
-    less, greater = (compare(A, B, clusters=PROMPTS, alternative=side, rng=rng()).p for side in ("less", "greater"))
-    assert less == compare(B, A, clusters=PROMPTS, alternative="greater", rng=rng()).p
-    assert less < forth.p < greater
 
 
 def test_the_order_of_rows_does_not_matter() -> None:
@@ -255,3 +250,237 @@ def test_without_a_generator_the_permutations_are_the_same_every_time() -> None:
     one = compare(many[0], many[1], clusters=np.arange(40))
     assert one == compare(many[0], many[1], clusters=np.arange(40))
     assert one.p == compare(many[0], many[1], clusters=np.arange(40), rng=rng(0)).p
+
+
+def group_gap_rng(seed: int = 0) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+COUNTRIES = np.repeat(["DE", "FR", "IN", "NG", "BR"], 12)
+GROUPS = np.repeat(["GN", "GN", "GS", "GS", "GS"], 12)
+GROUP_GAP_PROMPTS = np.tile(np.repeat(np.arange(6), 2), 5)
+VALUES = group_gap_rng(1).normal(size=60) + (GROUPS == "GN")
+
+
+def gap(values: np.ndarray = VALUES, *, target: Target = "population", confidence: float = 0.95) -> Comparison:
+    return group_gap(
+        values,
+        groups=GROUPS,
+        first="GN",
+        second="GS",
+        countries=COUNTRIES,
+        prompts=GROUP_GAP_PROMPTS,
+        target=target,
+        confidence=confidence,
+    )
+
+
+def test_one_country_a_group_is_welchs_test_of_prompt_means() -> None:
+    keep = np.isin(COUNTRIES, ["DE", "IN"])
+    answer = group_gap(
+        VALUES[keep],
+        groups=GROUPS[keep],
+        first="GN",
+        second="GS",
+        countries=COUNTRIES[keep],
+        prompts=GROUP_GAP_PROMPTS[keep],
+    )
+    means = [VALUES[country == COUNTRIES].reshape(6, 2).mean(axis=1) for country in ("DE", "IN")]
+    welch = stats.ttest_ind(*means, equal_var=False)
+    limits = welch.confidence_interval(0.95)
+    assert (answer.interval.low, answer.interval.high) == pytest.approx((limits.low, limits.high))
+    assert answer.p == pytest.approx(welch.pvalue)
+
+
+def test_by_hand_over_several_countries() -> None:
+    answer = gap()
+    means = {country: VALUES[country == COUNTRIES].reshape(6, 2).mean(axis=1) for country in np.unique(COUNTRIES)}
+    sides = ["DE", "FR"], ["IN", "NG", "BR"]
+    centre = [np.mean([means[country].mean() for country in side]) for side in sides]
+    parts = [means[country].var(ddof=1) / 6 / len(side) ** 2 for side in sides for country in side]
+    freedom = sum(parts) ** 2 / sum(part**2 / 5 for part in parts)
+    margin = stats.t.ppf(0.975, freedom) * math.sqrt(sum(parts))
+    assert answer.difference == pytest.approx(centre[0] - centre[1])
+    assert answer.interval.high - answer.difference == pytest.approx(margin)
+    assert (answer.n, answer.common, answer.left_out, answer.interval.n) == (30, 0, 0, 60)
+
+
+def test_by_hand_for_these_prompts() -> None:
+    answer = gap(target="these")
+    parts = [
+        VALUES[(country == COUNTRIES) & (prompt == GROUP_GAP_PROMPTS)].var(ddof=1) / 2 / 6**2 / len(side) ** 2
+        for side in (["DE", "FR"], ["IN", "NG", "BR"])
+        for country in side
+        for prompt in range(6)
+    ]
+    freedom = sum(parts) ** 2 / sum(part**2 for part in parts)
+    assert answer.difference == pytest.approx(gap().difference)
+    margin = stats.t.ppf(0.975, freedom) * math.sqrt(sum(parts))
+    assert answer.interval.high - answer.difference == pytest.approx(margin)
+    assert answer.p == pytest.approx(2 * stats.t.sf(abs(answer.difference) / math.sqrt(sum(parts)), freedom))
+
+
+def test_these_prompts_are_held_fixed() -> None:
+    shifted = VALUES + 5.0 * GROUP_GAP_PROMPTS
+    assert gap(shifted, target="these").interval.high - gap(shifted, target="these").difference == pytest.approx(
+        gap(target="these").interval.high - gap(target="these").difference
+    )
+    assert gap(shifted).interval.high - gap(shifted).interval.low > 3 * (gap().interval.high - gap().interval.low)
+
+
+def test_countries_count_the_same_however_many_prompts_they_have() -> None:
+    answer = group_gap(
+        [1, 1, 1, 1, 3, 0],
+        groups=["a"] * 5 + ["b"],
+        first="a",
+        second="b",
+        countries=["X", "X", "X", "X", "Y", "Z"],
+        prompts=[1, 2, 3, 4, 1, 1],
+    )
+    assert answer.difference == 2
+    assert math.isnan(answer.interval.low)
+    assert math.isnan(answer.p)
+
+
+def test_equal_groups_have_no_gap() -> None:
+    targets: tuple[Target, ...] = ("population", "these")
+    for target in targets:
+        answer = gap(np.full(60, 0.7), target=target)
+        assert (answer.difference, answer.interval.low, answer.interval.high, answer.p) == (0, 0, 0, 1)
+
+
+def test_a_third_group_is_left_alone() -> None:
+    groups = np.where(COUNTRIES == "BR", "other", GROUPS)
+    answer = group_gap(
+        VALUES, groups=groups, first="GN", second="GS", countries=COUNTRIES, prompts=GROUP_GAP_PROMPTS, comparisons=3
+    )
+    keep = COUNTRIES != "BR"
+    alone = group_gap(
+        VALUES[keep],
+        groups=GROUPS[keep],
+        first="GN",
+        second="GS",
+        countries=COUNTRIES[keep],
+        prompts=GROUP_GAP_PROMPTS[keep],
+    )
+    assert answer.difference == alone.difference
+    assert answer.left_out == 12
+    assert answer.p_corrected == pytest.approx(min(1, 3 * alone.p))
+
+
+def test_no_gap_is_seen_five_times_in_a_hundred() -> None:
+    false = held = 0
+    for run in range(1000):
+        own = np.random.default_rng([30, run])
+        values = own.normal(size=60) * np.repeat(own.uniform(0.5, 2, 5), 12)
+        answer = gap(values)
+        false += answer.p <= 0.05
+        held += answer.interval.low <= 0 <= answer.interval.high
+    assert 30 <= false <= 70
+    assert held == 1000 - false
+
+
+def test_an_argument_that_breaks_its_rule_is_named_of_group_gap() -> None:
+    with pytest.raises(UsageError, match="first and second must be two of the groups"):
+        group_gap([1, 2], groups=["a", "b"], first="a", second="c", countries=["X", "Y"], prompts=[1, 2])
+    with pytest.raises(UsageError, match="countries must be one per value, of length 2"):
+        group_gap([1, 2], groups=["a", "b"], first="a", second="b", countries=["X"], prompts=[1, 2])
+
+
+P = st.lists(st.floats(0, 1), min_size=1, max_size=20)
+
+
+@given(P)
+@settings(max_examples=15, deadline=None)
+def test_agree_with_statsmodels(p: list[float]) -> None:
+    for ours, method in ((holm, "holm"), (benjamini_hochberg, "fdr_bh")):
+        np.testing.assert_allclose(ours(p), multitest.multipletests(p, method=method)[1], atol=1e-12)
+
+
+def test_a_comparison_that_could_not_be_made_does_not_count() -> None:
+    for correct in (holm, benjamini_hochberg):
+        answer = correct([0.01, np.nan, 0.03])
+        np.testing.assert_array_equal(answer[[0, 2]], correct([0.01, 0.03]))
+        assert np.isnan(answer[1])
+        assert np.isnan(correct([np.nan])).all()
+        assert correct([]).size == 0
+
+
+def test_what_breaks_its_rule_is_named() -> None:
+    with pytest.raises(UsageError, match=r"p must be a sequence of numbers in \[0, 1\]"):
+        holm([0.5, 1.5])
+    with pytest.raises(UsageError, match="correction must be 'holm' or 'benjamini-hochberg'; found 'sidak'"):
+        corrected([0.5], correction="sidak")
+
+
+SCIPY: dict[Correlation, Any] = {"spearman": stats.spearmanr, "kendall": stats.kendalltau, "pearson": stats.pearsonr}
+PAIRS = st.lists(st.tuples(st.integers(-3, 3), st.integers(-3, 3)), min_size=3, max_size=9)
+
+
+def correlate_rng() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+@given(PAIRS)
+@settings(deadline=None)
+def test_agree_with_scipy_ties_included(pairs: list[tuple[int, int]]) -> None:
+    a, b = map(list, zip(*pairs, strict=True))
+    assume(len(set(a)) > 1 and len(set(b)) > 1)
+    for method in CORRELATIONS:
+        expected = SCIPY[method](a, b).statistic
+        assert correlate(a, b, method=method, rng=correlate_rng()).value == pytest.approx(expected, abs=1e-9)
+        assert correlate(b, a, method=method, rng=correlate_rng()).value == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("method", CORRELATIONS)
+def test_perfect_correlations_have_no_width(method: Correlation) -> None:
+    values = correlate_rng().normal(size=30)
+    for sign in (1, -1):
+        answer = correlate(values, sign * 3 * values + 1, method=method, resamples=99, rng=correlate_rng())
+        assert (answer.low, answer.value, answer.high) == pytest.approx((sign, sign, sign))
+        assert -1 <= answer.low <= answer.high <= 1
+
+
+def test_the_interval_is_over_clusters() -> None:
+    a, noise = correlate_rng().normal(size=(2, 30))
+    b = a + noise
+    prompts = np.arange(30)
+    alone = correlate(a, b, clusters=prompts, resamples=499, rng=correlate_rng())
+    copies = correlate(
+        np.repeat(a, 5), np.repeat(b, 5), clusters=np.repeat(prompts, 5), resamples=499, rng=correlate_rng()
+    )
+    assert (copies.low, copies.high) == pytest.approx((alone.low, alone.high))
+    assert copies.n == 150
+    order = np.random.default_rng(3).permutation(30)
+    assert correlate(a[order], b[order], clusters=prompts[order], resamples=499, rng=correlate_rng()) == alone
+
+
+def test_few_clusters_have_no_interval() -> None:
+    a, b = correlate_rng().normal(size=(2, 40))
+    nine = correlate(a, b, clusters=np.arange(40) % 9, rng=correlate_rng())
+    assert math.isnan(nine.low)
+    assert math.isfinite(nine.value)
+    assert math.isfinite(correlate(a, b, clusters=np.arange(40) % 10, resamples=99, rng=correlate_rng()).low)
+
+
+def test_a_score_that_does_not_vary_correlates_with_nothing() -> None:
+    for method in CORRELATIONS:
+        answer = correlate([1.0] * 12, range(12), method=method, rng=correlate_rng())
+        assert math.isnan(answer.value)
+        assert math.isnan(answer.low)
+        assert math.isnan(correlate([1.0], [2.0], method=method, rng=correlate_rng()).value)
+
+
+def test_pearson_keeps_its_digits_far_from_zero() -> None:
+    a, b = correlate_rng().normal(size=(2, 50))
+    near = correlate(a, b, method="pearson", resamples=9, rng=correlate_rng()).value
+    assert correlate(a + 1e7, 1e-9 * b, method="pearson", resamples=9, rng=correlate_rng()).value == pytest.approx(
+        near, abs=1e-7
+    )
+
+
+def test_an_argument_that_breaks_its_rule_is_named_of_correlate() -> None:
+    with pytest.raises(UsageError, match="b must be of length 2"):
+        correlate([1, 2], [1], rng=correlate_rng())
+    with pytest.raises(UsageError, match="method must be 'spearman' or 'kendall' or 'pearson'; found 'cosine'"):
+        correlate([1, 2], [1, 2], method="cosine", rng=correlate_rng())  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Intervals: against scipy, by simulation with a known truth, and at their edges."""
+"""Intervals: against scipy and statsmodels, by simulation with a known truth, and at their edges."""
 
 import itertools
 import math
@@ -6,10 +6,15 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import stats
+from scipy.stats import binomtest, t
+from statsmodels.stats import proportion
 
 from culturekit.core.errors import UsageError
-from culturekit.metrics import Interval, interval, vendi
+from culturekit.metrics import Interval, bootstrap, clustered_share, interval, proportion_interval, vendi
+from culturekit.metrics.statistics.correlations import Method, widened
 from culturekit.metrics.statistics.intervals import Target
 
 LABELLED = [(prompt, repeat) for prompt in ("a", "b", "c") for repeat in range(50)]
@@ -118,31 +123,6 @@ def test_a_prompt_without_scatter_lends_no_degrees_of_freedom() -> None:
     assert both.high - both.low == pytest.approx((alone.high - alone.low) / 2)
 
 
-def test_the_order_of_the_values_does_not_matter() -> None:
-    rng = np.random.default_rng(6)
-    values = rng.normal(size=150)
-    order = rng.permutation(150)
-    shuffled = interval(
-        values[order], prompts=[PROMPTS[place] for place in order], repeats=[REPEATS[place] for place in order]
-    )
-    assert shuffled == interval(values, prompts=PROMPTS, repeats=REPEATS)
-
-
-def test_shifting_and_stretching_carry_over() -> None:
-    values = np.random.default_rng(7).normal(size=150)
-    plain = interval(values, prompts=PROMPTS, repeats=REPEATS)
-    moved = interval(2 * values + 5, prompts=PROMPTS, repeats=REPEATS)
-    expected = (2 * plain.value + 5, 2 * plain.low + 5, 2 * plain.high + 5)
-    assert (moved.value, moved.low, moved.high) == pytest.approx(expected)
-
-
-def test_a_confident_interval_is_wider() -> None:
-    values = np.random.default_rng(8).normal(size=150)
-    narrow, wide = (interval(values, prompts=PROMPTS, repeats=REPEATS, confidence=level) for level in (0.5, 0.99))
-    assert wide.low < narrow.low < narrow.value < narrow.high < wide.high
-    assert narrow == Interval(narrow.value, narrow.low, narrow.high, 150, "these")
-
-
 def of_pair(values: list[float], *, target: Target = "these", confidence: float = 0.95) -> Interval:
     """Call with two repeats of one prompt."""
     return interval(values, prompts=["a", "a"], repeats=[0, 1], target=target, confidence=confidence)
@@ -167,3 +147,264 @@ def test_an_argument_that_breaks_its_rule_is_named(call: Callable[[], Interval],
     with pytest.raises(UsageError) as caught:
         call()
     assert message in str(caught.value)
+
+
+def mean(rows: np.ndarray) -> float:
+    return float(rows.mean())
+
+
+def median(rows: np.ndarray) -> float:
+    return float(np.median(rows))
+
+
+@pytest.mark.parametrize("method", ["BCa", "percentile", "basic"])
+def test_agrees_with_scipy_at_the_widened_level(method: Method) -> None:
+    values = np.sort(np.random.default_rng(1).gamma(2, 1, 35))
+    answer = bootstrap(values, statistic=mean, method=method, resamples=999, rng=np.random.default_rng(7))
+    expected = stats.bootstrap(
+        (values,),
+        np.mean,
+        method=method,
+        n_resamples=999,
+        confidence_level=widened(0.95, clusters=35),
+        vectorized=False,
+        rng=np.random.default_rng(7),
+    ).confidence_interval
+    assert answer.value == pytest.approx(values.mean())
+    assert (answer.low, answer.high) == pytest.approx((expected.low, expected.high), rel=1e-9)
+    assert (answer.n, answer.target) == (35, "population")
+
+
+def test_the_level_is_widened_as_t_is() -> None:
+    """At the widened level a normal quantile of s/√n, s without Bessel's correction, is t's margin."""
+    for clusters in (5, 30, 1000):
+        quantile = stats.norm.ppf((1 + widened(0.95, clusters=clusters)) / 2)
+        assert quantile * math.sqrt((clusters - 1) / clusters) == pytest.approx(stats.t.ppf(0.975, clusters - 1))
+
+
+def test_clusters_are_drawn_whole() -> None:
+    """Copies of a value within a cluster bring no certainty."""
+    values = np.random.default_rng(2).normal(size=30)
+    alone = bootstrap(values, statistic=mean, resamples=999, rng=np.random.default_rng(3))
+    copies = bootstrap(
+        np.repeat(values, 10),
+        statistic=mean,
+        clusters=np.repeat(np.argsort(np.argsort(values)), 10),
+        resamples=999,
+        rng=np.random.default_rng(3),
+    )
+    assert (copies.value, copies.low, copies.high) == pytest.approx((alone.value, alone.low, alone.high))
+    naive = bootstrap(np.repeat(values, 10), statistic=mean, resamples=999, rng=np.random.default_rng(3))
+    assert naive.high - naive.low < (copies.high - copies.low) / 2
+
+
+def test_unequal_clusters_count_by_their_rows() -> None:
+    answer = bootstrap([0, 0, 0, 1], statistic=mean, clusters=["a", "a", "a", "b"], rng=np.random.default_rng(4))
+    assert answer.value == 0.25
+
+
+@pytest.mark.parametrize("constant", [0.0, 0.1, -3.0, 1e9])
+@pytest.mark.parametrize("statistic", [mean, median])
+def test_equal_values_have_no_width_of_bootstrap(constant: float, statistic: Callable[[np.ndarray], float]) -> None:
+    answer = bootstrap([constant] * 33, statistic=statistic, resamples=99, rng=np.random.default_rng(5))
+    assert answer.value == pytest.approx(constant)
+    assert answer.low == answer.value == answer.high
+
+
+def test_rounding_is_no_width() -> None:
+    """Means of 0.1 over clusters of unequal size differ in their last digit."""
+    sizes = np.arange(1, 13)
+    answer = bootstrap(
+        np.full(78, 0.1), statistic=mean, clusters=np.repeat(sizes, sizes), resamples=99, rng=np.random.default_rng(5)
+    )
+    assert answer.low == answer.value == answer.high
+
+
+def test_a_median_with_ties_has_a_flat_jackknife_and_still_limits() -> None:
+    ratings = np.repeat([1, 2, 3, 4, 5], [2, 5, 9, 12, 4])
+    answer = bootstrap(ratings, statistic=median, resamples=999, rng=np.random.default_rng(6))
+    assert answer.low <= 3 < answer.high <= 5
+
+
+def test_what_cannot_be_said_is_not_said() -> None:
+    rng = np.random.default_rng(7)
+    alone = bootstrap([1.0, 2.0], statistic=mean, clusters=["a", "a"], rng=rng)
+    assert alone.value == 1.5
+    assert math.isnan(alone.low)
+    assert math.isnan(bootstrap([1.0, 2.0], statistic=lambda rows: math.nan, resamples=99, rng=rng).high)
+    often = bootstrap([1.0, 2.0], statistic=lambda rows: math.nan if rows[0] > 1 else 1.0, resamples=99, rng=rng)
+    assert math.isnan(often.high)
+
+
+def test_many_clusters_need_no_acceleration(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = np.random.default_rng(15).gamma(1, 1, 600)
+    exact, flat = (
+        bootstrap(values, statistic=mean, resamples=999, rng=np.random.default_rng(16))
+        for limit in (2000, 500)
+        if monkeypatch.setattr("culturekit.metrics.statistics.correlations.MANY_CLUSTERS", limit) is None
+    )
+    assert exact != flat
+    assert (flat.low, flat.high) == pytest.approx((exact.low, exact.high), abs=0.1 * (exact.high - exact.low))
+
+
+def test_two_clusters_give_the_widest_limits_there_are() -> None:
+    answer = bootstrap([1.0, 2.0], statistic=mean, resamples=99, rng=np.random.default_rng(14))
+    assert (answer.low, answer.high) == (1, 2)
+
+
+def test_a_statistic_beyond_all_its_resamples_has_no_limits() -> None:
+    """The number of different values: duplicates lower it, so that no resample comes near."""
+    values = np.arange(40.0)
+    answer = bootstrap(
+        values, statistic=lambda rows: float(len(np.unique(rows))), resamples=199, rng=np.random.default_rng(8)
+    )
+    assert answer.value == 40
+    assert math.isnan(answer.low)
+    assert math.isnan(answer.high)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.tuples(st.floats(-5, 5), st.sampled_from("abcdef")), min_size=3, max_size=20), st.randoms())
+def test_the_order_of_rows_does_not_matter(rows: list[tuple[float, str]], shuffler: object) -> None:
+    def answer(order: list[tuple[float, str]]) -> Interval:
+        values, clusters = zip(*order, strict=True)
+        return bootstrap(values, statistic=mean, clusters=clusters, resamples=49, rng=np.random.default_rng(9))
+
+    shuffled = list(rows)
+    shuffler.shuffle(shuffled)  # type: ignore[attr-defined]
+    assert str(answer(rows)) == str(answer(shuffled))
+
+
+def test_covers_the_truth_with_thirty_clusters() -> None:
+    """300 intervals at 95 %; the benchmark statistics_coverage has the table."""
+    held = 0
+    for run in range(300):
+        rng = np.random.default_rng([20, run])
+        values = rng.normal(size=(30, 1)) + rng.normal(size=(30, 3))
+        keys = np.repeat(np.arange(30), 3)
+        answer = bootstrap(values.ravel(), statistic=mean, clusters=keys, resamples=149, rng=rng)
+        held += answer.low <= 0 <= answer.high
+    assert 0.92 <= held / 300 <= 0.98
+
+
+def short(**changes: object) -> Interval:
+    settings: dict[str, object] = {"statistic": mean, "rng": np.random.default_rng(0), **changes}
+    values = settings.pop("values", [1.0, 2.0])
+    return bootstrap(values, **settings)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"values": []}, "values must be at least one row of numbers, (n,) or (n, d)"),
+        ({"values": [1, math.nan]}, "values[1] must be finite; found nan"),
+        ({"values": [[1, 2], [3, math.inf]]}, "values[1, 1] must be finite; found inf"),
+        ({"values": ["x"]}, "values must be numbers"),
+        ({"clusters": ["a"]}, "clusters must be one per value, of length 2"),
+        ({"clusters": ["a", None]}, "clusters must be all texts or all numbers"),
+        ({"confidence": 95}, "confidence must be between 0 and 1; found 95"),
+        ({"method": "magic"}, "method must be 'BCa' or 'percentile' or 'basic'; found 'magic'"),
+        ({"resamples": 0}, "resamples must be a whole number of at least 1; found 0"),
+        ({"statistic": vendi}, "resampling lowers a Vendi score, so use interval() over repeats; found 'vendi'"),
+    ],
+)
+def test_an_argument_that_breaks_its_rule_is_named_of_bootstrap(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        short(**changes)
+    assert message in str(caught.value)
+
+
+@given(st.integers(1, 400), st.floats(0, 1), st.sampled_from([0.8, 0.95, 0.99]))
+def test_agree_with_statsmodels(trials: int, share: float, confidence: float) -> None:
+    successes = round(share * trials)
+    for method, name in (("wilson", "wilson"), ("clopper-pearson", "beta")):
+        answer = proportion_interval(successes, trials, confidence=confidence, method=method)  # type: ignore[arg-type]
+        expected = proportion.proportion_confint(successes, trials, alpha=1 - confidence, method=name)
+        assert (answer.low, answer.high) == pytest.approx(expected, abs=1e-9)
+        assert answer.value == successes / trials
+        assert answer.n == trials
+
+
+@pytest.mark.parametrize(
+    ("successes", "trials", "message"),
+    [
+        (1, 0, "trials must be a whole number of at least 1; found 0"),
+        (3, 2, "successes must be a whole number from 0 to 2; found 3"),
+        (-1, 2, "successes must be a whole number from 0 to 2; found -1"),
+    ],
+)
+def test_an_argument_that_breaks_its_rule_is_named_of_proportions(successes: int, trials: int, message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        proportion_interval(successes, trials)
+    assert message in str(caught.value)
+
+
+def test_unknown_options_are_named() -> None:
+    with pytest.raises(UsageError, match="method must be 'wilson' or 'clopper-pearson'; found 'wald'"):
+        proportion_interval(1, 2, method="wald")  # type: ignore[arg-type]
+
+
+def test_independent_answers_are_wilsons_with_ts_quantile() -> None:
+    values = np.array([1.0] * 30 + [0.0] * 70)
+    found = clustered_share(values, {"answer": np.arange(100)})
+    # The variance of a mean of 100 clusters is p(1 - p)/99, so they are worth 99 answers.
+    p, n, quantile = 0.3, 99, t.ppf(0.975, 99)
+    half = quantile * math.sqrt(p * (1 - p) / n + quantile**2 / (4 * n * n)) / (1 + quantile**2 / n)
+    middle = (p + quantile**2 / (2 * n)) / (1 + quantile**2 / n)
+    assert (found.low, found.high) == pytest.approx((middle - half, middle + half))
+    wilson = binomtest(30, 100).proportion_ci(method="wilson")
+    assert (found.low, found.high) == pytest.approx((wilson.low, wilson.high), abs=0.002)
+    assert (found.value, found.n) == (0.3, 100)
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 4), st.integers(0, 3)), min_size=1, max_size=40))
+def test_limits_lie_around_the_share_and_within_zero_and_one(rows: list[tuple[bool, int, int]]) -> None:
+    values, images, annotators = (np.array(column) for column in zip(*rows, strict=True))
+    found = clustered_share(values, {"image": images, "annotator": annotators})
+    if len(set(images)) == 1 and len(set(annotators)) == 1:
+        assert math.isnan(found.low)
+        return
+    assert 0 <= found.low <= found.value <= found.high <= 1
+    assert found.high - found.low > 0
+    order = np.random.default_rng(0).permutation(len(values))
+    again = clustered_share(values[order], {"annotator": annotators[order], "image": images[order]})
+    assert (again.low, again.high) == pytest.approx((found.low, found.high), abs=1e-9)
+    turned = clustered_share(~values, {"image": images, "annotator": annotators})
+    assert (1 - turned.high, 1 - turned.low) == pytest.approx((found.low, found.high), abs=1e-9)
+
+
+def test_a_single_annotator_is_held_fixed() -> None:
+    values, images = np.array([1.0, 0, 1, 1]), np.arange(4)
+    with_one = clustered_share(values, {"image": images, "annotator": np.zeros(4, int)})
+    assert with_one == clustered_share(values, {"image": images})
+
+
+def simulated_coverage(*, runs: int, images: int, annotators: int, seed: int = 0) -> float:
+    """Draw answers with an effect of the image and one of the annotator, and count how often the truth is held."""
+    rng = np.random.default_rng(seed)
+    effects = rng.normal(size=(2, 200_000))
+    truth = float((1 / (1 + np.exp(-(0.4 + effects[0] + 0.5 * effects[1])))).mean())
+    held = 0
+    for _ in range(runs):
+        of_image, of_annotator = rng.normal(0, 1, images), rng.normal(0, 0.5, annotators)
+        who = np.stack([rng.permutation(annotators)[:3] for _ in range(images)])
+        logits = 0.4 + of_image[:, None] + of_annotator[who]
+        answers = (rng.random(who.shape) < 1 / (1 + np.exp(-logits))).astype(float).ravel()
+        found = clustered_share(answers, {"image": np.repeat(np.arange(images), 3), "annotator": who.ravel()})
+        held += found.low <= truth <= found.high
+    return held / runs
+
+
+def test_the_interval_holds_the_truth_as_often_as_it_says() -> None:
+    assert 0.93 <= simulated_coverage(runs=600, images=100, annotators=20) <= 0.98
+
+
+def test_arguments_are_checked() -> None:
+    for values, clusters, message in (
+        ([0.5, 2], {"image": [1, 2]}, "values must be from 0 to 1"),
+        ([0.5], {}, "clusters must be of one kind or two"),
+        ([0.5], {"image": [1, 2]}, "clusters"),
+        ([], {"image": []}, "values must be a sequence of at least one number"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            clustered_share(values, clusters)

@@ -12,44 +12,45 @@ from culturekit.core.errors import UsageError
 from culturekit.core.run import run_stage
 from culturekit.recipes.run_recipe import report_of
 from culturekit.recipes.several_runs import several_runs_stage, site_stage
-from tests.recipes.shipped_recipes import SMALL, Finished, check_built_then_reused, run_small, verified
+from tests.recipes.shipped_recipes import (
+    check_reused,
+    shared_small,
+)
 from tests.report.test_site import Links, schema
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
-    return run_small("c3", SMALL["c3"], tmp_path_factory.mktemp("c3"))
+def finished(shared_folder: Path) -> Path:
+    return shared_small("c3", shared_folder)
 
 
-def test_every_stage_is_built_and_then_reused(finished: Finished) -> None:
-    check_built_then_reused("c3", SMALL["c3"], finished)
+def test_every_stage_is_built_and_then_reused(finished: Path, tmp_path: Path) -> None:
+    check_reused("c3", finished, tmp_path)
 
 
-def test_the_report_has_a_section_for_every_table_of_the_paper(finished: Finished) -> None:
-    page = (finished[0] / "report/report.html").read_text(encoding="utf-8")
+def test_the_report_has_a_section_for_every_table_of_the_paper(finished: Path) -> None:
+    page = (finished / "report/report.html").read_text(encoding="utf-8")
     for anchor in ("models", "captions", "strategies", "pearson", "criteria", "histogram", "expansion", "exports"):
         assert f'id="{anchor}"' in page
     assert "CC0-1.0" in page
-    assert report_of(finished[0]).kind == "caption-report"
+    assert report_of(finished).kind == "caption-report"
 
 
-def test_the_judge_ranks_the_showy_model_first_and_people_put_that_right(finished: Finished) -> None:
-    judged = pl.read_parquet(finished[0] / "judged-vqascore/scores.parquet").with_columns(
+def test_the_judge_ranks_the_showy_model_first_and_people_put_that_right(finished: Path) -> None:
+    judged = pl.read_parquet(finished / "judged-vqascore/scores.parquet").with_columns(
         labels=pl.col("params").str.json_path_match("$.labels")
     )
-    true = pl.read_parquet(finished[0] / "truth/scores.parquet").filter(metric="vqascore")
+    true = pl.read_parquet(finished / "truth/scores.parquet").filter(metric="vqascore")
     first = {labels: part.sort("value")["model"][-1] for (labels,), part in judged.group_by("labels")}
     assert first == {"judged": "showy", "corrected": "steady"}
     assert true.sort("value")["model"][-1] == "steady"
 
 
-def test_it_is_a_site_whose_records_hold_nothing_that_only_the_simulation_knows(
-    finished: Finished, tmp_path: Path
-) -> None:
+def test_it_is_a_site_whose_records_hold_nothing_that_only_the_simulation_knows(finished: Path, tmp_path: Path) -> None:
     with LocalEngine(1) as engine:
-        run_stage(site_stage([finished[0]]), tmp_path / "site", engine=engine)
+        run_stage(site_stage([finished]), tmp_path / "site", engine=engine)
     pages = {path: Links(path.read_text(encoding="utf-8")) for path in (tmp_path / "site").rglob("*.html")}
     places = {(path.parent / place).resolve() for path, page in pages.items() for place in page.places
               if not place.startswith(("#", "data:"))}  # fmt: skip
@@ -73,22 +74,17 @@ def test_it_is_a_site_whose_records_hold_nothing_that_only_the_simulation_knows(
         )
         for one in record["evaluation_results"]:
             told = one["score_details"]["details"]
-            row = pl.read_parquet(finished[0] / told["folder"] / "scores.parquet").row(int(told["row"]), named=True)
+            row = pl.read_parquet(finished / told["folder"] / "scores.parquet").row(int(told["row"]), named=True)
             assert (row["model"], row["value"]) == (record["model_info"]["name"], one["score_details"]["score"])
             assert "truth" not in told["folder"]
             if row["model"] == "showy":
                 assert f"row {told['row']} of {told['folder']}/scores.parquet" in showy
 
 
-def test_runs_without_a_common_scale_are_on_no_page_together(finished: Finished, small_run: Path) -> None:
+def test_runs_without_a_common_scale_are_on_no_page_together(finished: Path, small_run: Path) -> None:
     with pytest.raises(UsageError, match="nothing in common"):
-        site_stage([finished[0], small_run])
+        site_stage([finished, small_run])
     with pytest.raises(UsageError, match="share no scale"):
-        several_runs_stage([finished[0], small_run])
+        several_runs_stage([finished, small_run])
     with pytest.raises(UsageError, match="one headline score"):
-        site_stage([finished[0]], "somebody/c3")
-
-
-def test_nothing_is_found_in_an_untouched_run(finished: Finished) -> None:
-    answer = verified(finished[0])
-    assert {verdict.verdict for verdict in answer.verdicts} == {"verified"}
+        site_stage([finished], "somebody/c3")

@@ -6,8 +6,6 @@ from culturekit.config.load import load_any_recipe
 from culturekit.core.engines import LocalEngine
 from culturekit.recipes.run_recipe import run_recipe
 
-__all__ = ["RECIPE", "small_recipe", "small_run"]
-
 PLACES = """\
 objects: [bag, dog]
 regions: {Africa: [NG, ZA], Europe: [ES, IT]}

@@ -11,8 +11,8 @@ from culturekit.core.tables import write_table
 from culturekit.recipes.inclusion.stages import photographed_stage
 from tests.conftest import stage_here
 
+# Of hats in Europe there are none; of the photographs of bags in Africa two are copies of one
 COUNTS = {("bag", "Africa"): 5, ("bag", "Europe"): 3, ("dog", "Africa"): 4, ("dog", "Europe"): 2, ("hat", "Africa"): 9}
-"""Of hats in Europe there are none; of the photographs of bags in Africa two are copies of one."""
 
 
 def prompt(name: str, region: str | None) -> dict[str, object]:

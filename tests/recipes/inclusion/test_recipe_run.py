@@ -8,14 +8,14 @@ import pytest
 from culturekit.recipes.run_recipe import report_of
 from culturekit.verify.verify_run import verify_run
 from tests.recipes.inclusion import small_world
-from tests.recipes.shipped_recipes import SMALL, Finished, check_built_then_reused, run_small, verified
+from tests.recipes.shipped_recipes import check_reused, shared_small
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
-    return run_small("inclusion", SMALL["inclusion"], tmp_path_factory.mktemp("inclusion"))
+def finished(shared_folder: Path) -> Path:
+    return shared_small("inclusion", shared_folder)
 
 
 def first_of(folder: Path, table: str, metric: str, **where: str) -> str:
@@ -27,22 +27,22 @@ def first_of(folder: Path, table: str, metric: str, **where: str) -> str:
     return str(scores.sort("value")["model"][-1])
 
 
-def test_every_stage_is_built_and_then_reused(finished: Finished) -> None:
-    check_built_then_reused("inclusion", SMALL["inclusion"], finished)
+def test_every_stage_is_built_and_then_reused(finished: Path, tmp_path: Path) -> None:
+    check_reused("inclusion", finished, tmp_path)
 
 
-def test_the_report_has_a_section_for_every_table(finished: Finished) -> None:
-    page = (finished[0] / "report/report.html").read_text(encoding="utf-8")
+def test_the_report_has_a_section_for_every_table(finished: Path) -> None:
+    page = (finished / "report/report.html").read_text(encoding="utf-8")
     for anchor in ("corrected", "realism", "extractors", "names", "seen", "agreement", "compared"):
         assert f'id="{anchor}"' in page
     assert "The extractor decides on precision" in page
-    assert report_of(finished[0]).kind == "inclusion-report"
+    assert report_of(finished).kind == "inclusion-report"
 
 
 def test_the_encoder_and_outsiders_rank_the_cliche_first_and_people_at_home_do_not(
-    finished: Finished,
+    finished: Path,
 ) -> None:
-    folder = finished[0]
+    folder = finished
     assert first_of(folder, "judged-regions", "region_recognised", labels="judged") == "postcard"
     assert first_of(folder, "judged-regions", "region_recognised", labels="corrected", pool="in-region") == "local"
     outside = {"labels": "corrected", "pool": "out-of-region"}
@@ -51,9 +51,9 @@ def test_the_encoder_and_outsiders_rank_the_cliche_first_and_people_at_home_do_n
 
 
 def test_each_score_tells_a_realistic_model_without_a_region_from_a_regional_one_that_is_crude(
-    finished: Finished,
+    finished: Path,
 ) -> None:
-    folder = finished[0]
+    folder = finished
 
     def value(table: str, metric: str, model: str) -> float:
         scores = pl.read_parquet(folder / table / "scores.parquet")
@@ -72,8 +72,8 @@ def test_each_score_tells_a_realistic_model_without_a_region_from_a_regional_one
     assert value("truth", "object_presence", "rough") < value("truth", "object_presence", "glossy") - 0.1
 
 
-def test_rates_are_those_of_a_loop_over_the_raw_rows(finished: Finished) -> None:
-    folder = finished[0]
+def test_rates_are_those_of_a_loop_over_the_raw_rows(finished: Path) -> None:
+    folder = finished
     rows = pl.read_parquet(folder / "tables-task2/task2.parquet").to_dicts()
     seen: dict[tuple[str, str, str], list[bool]] = {}
     for row in rows:
@@ -97,11 +97,6 @@ def test_rates_are_those_of_a_loop_over_the_raw_rows(finished: Finished) -> None
     stated = {(row["model"], row["group"], row["side"], row["target"]): row["value"] for row in said.to_dicts()}
     assert stated == pytest.approx({key: sum(found) / len(found) for key, found in answers.items()})
     assert len(stated) == 5 * 3 * 2 * 2
-
-
-def test_nothing_is_found_in_an_untouched_run(finished: Finished) -> None:
-    answer = verified(finished[0])
-    assert answer.exit_code == 0
 
 
 def test_a_run_whose_people_do_not_read_along_ends_and_is_verified(

@@ -28,8 +28,6 @@ from culturekit.recipes.c3.world_stages import (
 )
 from tests.recipes.steps.marked_scenes import made, saved
 
-__all__ = ["PEOPLE", "pair_world"]
-
 PEOPLE = SimulatedPeople(scatter=0.3, careless=0)
 CAPTIONS = ("hand drums in a bamboo garden", "a qipao dress and a porcelain teapot, toasting in turn", "a samovar")
 DIALS = "simulated-scenes?knows=0.5&invents=0.1&exaggerates=0.5&size=128"

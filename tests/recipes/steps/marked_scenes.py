@@ -15,8 +15,6 @@ from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
 from culturekit.recipes.cultivate.scene_stages import marks_stage, scene_items_stage
 from tests.conftest import stage_here
 
-__all__ = ["REFERENCES", "Rows", "blank", "made", "marked", "saved", "scores_row"]
-
 Rows: TypeAlias = list[dict[str, Any]]
 
 REFERENCES = {"objects": ("samovar", "hand drums"), "attire": ("silk sari",)}
