@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from culturekit.plugins import Contract, hold, maker_of, shown
 from culturekit.registry import Entry, Registry, parse_spec
 
-Pixels: TypeAlias = NDArray[np.uint8]
-"""uint8 (height, width, 3), RGB."""
+Pixels: TypeAlias = NDArray[np.uint8]  # uint8 (height, width, 3), RGB
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +117,7 @@ class HeldBackend(ImageBackend, Protocol):
 
 # The text-to-image backends that culturekit knows by name.
 
+# services that cost money. They have a runner of their own, and are made by `services.image_client`.
 SERVICES: list[Entry[Any]] = [
     Entry(
         "openai",
@@ -140,7 +140,6 @@ SERVICES: list[Entry[Any]] = [
         options="culturekit.generation.image_options:ServiceImageOptions",
     ),
 ]
-"""Services that cost money. They have a runner of their own, and are made by `services.image_client`."""
 
 STATUSES = ("refused", "filtered", "failed")
 

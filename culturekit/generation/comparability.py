@@ -11,15 +11,10 @@ from culturekit.counting import counted
 
 UNKNOWN = "unknown"
 
-Slot: TypeAlias = tuple[str, int, int]
-"""prompt_id, repeat, slot."""
-
-SEEDS_COMPARED = 1_000
-"""Of so many slots, the first by prompt, two models' seeds are compared."""
-
+Slot: TypeAlias = tuple[str, int, int]  # prompt_id, repeat, slot
+SEEDS_COMPARED = 1_000  # of so many slots, the first by prompt, two models' seeds are compared
 UNSENT = '"negative_text":"not sent|"negative_prompt_left_out":'
-CUT = '"prompt_cut":'
-"""How a backend says in `provider_params` what became of a prompt."""
+CUT = '"prompt_cut":'  # how a backend says in `provider_params` what became of a prompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +143,7 @@ def by_version(models: Models) -> str:
     return f"More than one version answered under one name: {shares_by_model(changed, 'was ')}. Scores mix them."
 
 
+# what is looked at, under the name it has in tables; each gives a sentence, or nothing where all is alike
 CHECKS: Mapping[str, Check] = {
     "rewriter": when_apart(
         lambda traits: traits.rewriter,
@@ -171,7 +167,6 @@ CHECKS: Mapping[str, Check] = {
     "prompts cut": by_cuts,
     "versions": by_version,
 }
-"""What is looked at, under the name it has in tables; each gives a sentence, or nothing where all is alike."""
 
 
 def shares_by_model(models: Mapping[str, Mapping[str, int]], word: str) -> str:

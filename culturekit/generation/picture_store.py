@@ -27,8 +27,8 @@ from culturekit.storage.digests import canonical_json, digest, digest_bytes
 from culturekit.storage.picture_files import encoded
 
 SAFE = re.compile(r"^(?!\.)[A-Za-z0-9._-]{1,100}$")
+# what a file system says that cannot link here
 NO_LINK = {errno.EXDEV, errno.EPERM, errno.EACCES, errno.EMLINK, errno.ENOTSUP, errno.ENOSYS, errno.EOPNOTSUPP}
-"""What a file system says that cannot link here."""
 
 
 def folder_of_prompt(prompt_id: str) -> str:
@@ -54,11 +54,9 @@ def placed(content: bytes, to: Path) -> None:
     write_atomically(to, content)
 
 
-KEPT = "sha256:"
-"""How the name of kept bytes begins, where a reply had the bytes themselves."""
-
+KEPT = "sha256:"  # how the name of kept bytes begins, where a reply had the bytes themselves
+# under these keys the replies of image services hold a picture in base64
 HOLDERS = frozenset({"b64_json", "data", "result"})
-"""Under these keys the replies of image services hold a picture in base64."""
 
 DATA_URL = ";base64,"
 
@@ -274,8 +272,7 @@ def statuses_of(images: pl.DataFrame) -> tuple[int, dict[str, int]]:
     return statuses.pop("ok", 0), dict(statuses)
 
 
-FINDINGS = "findings"
-"""Under this key the `provider_params` of an image list what was odd about it."""
+FINDINGS = "findings"  # under this key the `provider_params` of an image list what was odd about it
 
 
 def findings(images: pl.DataFrame) -> list[str]:

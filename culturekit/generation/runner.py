@@ -47,8 +47,7 @@ class ImagePlan:
     size: Annotated[
         str | None,
         Field(
-            pattern=SIZE,
-            description="Width x height in pixels, such as 512x512. [what the backend makes by itself]",
+            pattern=SIZE, description="Width x height in pixels, such as 512x512. [what the backend makes by itself]"
         ),
     ] = None
     format: Annotated[

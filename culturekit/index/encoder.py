@@ -10,11 +10,9 @@ from numpy.typing import NDArray
 from culturekit.plugins import Contract, hold, state_of
 from culturekit.registry import Entry, Registry
 
-Vectors: TypeAlias = NDArray[np.float32]
-"""float32 (n, dim), unit norm."""
-
+Vectors: TypeAlias = NDArray[np.float32]  # float32 (n, dim), unit norm
+# one picture as a model takes it; the same shape and type for every picture of an encoder
 Prepared: TypeAlias = NDArray[Any]
-"""One picture as a model takes it; the same shape and type for every picture of an encoder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +94,7 @@ class TextEncoder(Encoder, Protocol):
 
 # The encoders that culturekit knows by name.
 
-LENGTHS = (0.99, 1.01)
-"""Of unit vectors, as half precision computes them."""
+LENGTHS = (0.99, 1.01)  # of unit vectors, as half precision computes them
 
 
 def vectors(encoder: Encoder, answer: object, asked: Sequence[object]) -> Vectors:

@@ -28,6 +28,7 @@ TOO_COSTLY = "picture too costly to decode"
 UNKNOWN_FORMAT = "picture format not read"
 BROKEN = "picture cannot be decoded"
 
+# every reason that a `NoPicture` can have, and what it means
 REASONS = {
     ABSENT: "there is no such file",
     OUTSIDE: "the path is absolute, climbs, or leads through a link out of the folder; nothing there was opened",
@@ -41,7 +42,6 @@ REASONS = {
     UNKNOWN_FORMAT: "by its first bytes it is no PNG, JPEG, WebP, GIF, BMP or TIFF, whatever its name says",
     BROKEN: "cut, corrupt, or of a kind inside its format that is not read",
 }
-"""Every reason that a `NoPicture` can have, and what it means."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +82,8 @@ def encoded(pixels: NDArray[np.uint8], form: PictureFormat = "png") -> bytes:
 
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# a pipe that took the file's place after the look at it would not be waited for
 FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-"""A pipe that took the file's place after the look at it would not be waited for."""
 
 
 def read_bytes_inside(root: Path, relative: str, *, limits: PictureLimits = LIMITS) -> bytes | NoPicture:

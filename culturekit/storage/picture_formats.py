@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 # What a picture file says of itself before anything of it is decoded, and which way up it is.
 
-MOST_FRAMES = 1000
-"""The frames of a file are counted so far and no further."""
+MOST_FRAMES = 1000  # the frames of a file are counted so far and no further
 
 
 class BrokenPicture(ValueError):
@@ -111,9 +110,7 @@ STARTS_OF_FRAME = {0xC0, 0xC1, 0xC2, 0xC3, 0xC5, 0xC6, 0xC7, 0xC9, 0xCA, 0xCB, 0
 PROGRESSIVE = {0xC2, 0xC6, 0xCA, 0xCE}
 START_OF_SCAN, END, EXIF = 0xDA, 0xD9, 0xE1
 BARE = {0x01, *range(0xD0, 0xD9)}
-MOST_SCANS = 200
-"""Each scan of a progressive JPEG goes over the whole picture; encoders write about ten."""
-
+MOST_SCANS = 200  # each scan of a progressive JPEG goes over the whole picture; encoders write about ten
 WIDTH, HEIGHT, BITS, COMPRESSION, PHOTOMETRIC = 256, 257, 258, 259, 262
 ORIENTATION, SAMPLES, STRIP_ROWS, TILE_WIDTH, TILE_HEIGHT = 274, 277, 278, 322, 323
 WHITE_IS_ZERO = 0
@@ -357,14 +354,9 @@ UNREAD = {
     b"<?xml": "XML or SVG",
 }
 
-OLD_HEADER = 12
-"""Bytes of the header of a BMP file of the first kind."""
-
-EXTENSION, PICTURE = 0x21, 0x2C
-"""What a block of a GIF file begins with."""
-
-WORKING = 12.0
-"""The decoder of WebP holds two canvases and a copy of the frame, each of four bytes a pixel."""
+OLD_HEADER = 12  # bytes of the header of a BMP file of the first kind
+EXTENSION, PICTURE = 0x21, 0x2C  # what a block of a GIF file begins with
+WORKING = 12.0  # the decoder of WebP holds two canvases and a copy of the frame, each of four bytes a pixel
 
 
 def format_of(content: bytes) -> str | None:

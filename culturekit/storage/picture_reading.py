@@ -48,11 +48,9 @@ from culturekit.storage.picture_formats import (
 
 # A decoded picture to 8-bit RGB pixels, strip by strip, so that there is never a second copy of it.
 
-Pixels = NDArray[np.uint8]
-"""(height, width, 3), RGB."""
-
+Pixels = NDArray[np.uint8]  # (height, width, 3), RGB
+# fills the pixels of a strip, and says whether any of it was transparent
 Painter = Callable[[Image.Image, Pixels], bool]
-"""Fills the pixels of a strip, and says whether any of it was transparent."""
 
 STRIP_PIXELS = 2**18
 WHITE = 255
@@ -60,9 +58,7 @@ ALPHA = {"RGBA", "LA", "PA", "RGBa"}
 OTHER_COLOURS = {"CMYK", "LAB", "YCbCr"}
 
 SIXTEEN_BITS = {"I;16", "I;16B", "I;16L", "I;16N"}
-UNBOUNDED = {"I", "F"}
-"""Whole numbers of 32 bits, and floating point: their files do not say which number is white."""
-
+UNBOUNDED = {"I", "F"}  # whole numbers of 32 bits, and floating point: their files do not say which number is white
 STRIP_ROWS = 256
 
 
@@ -190,9 +186,10 @@ def from_unbounded(strip: Image.Image, out: NDArray[np.uint8], *, white: float, 
     return False
 
 
+# bytes a pixel of a decoded picture, by mode; four for all others
 STORED_BYTES = {"1": 1, "L": 1, "P": 1, "I;16": 2, "I;16B": 2, "I;16L": 2, "I;16N": 2}
-"""Bytes a pixel of a decoded picture, by mode; four for all others."""
 
+# what Pillow was seen to raise over broken files; the one list of it
 DECODING_FAILED = (
     ArithmeticError,
     AssertionError,
@@ -208,7 +205,6 @@ DECODING_FAILED = (
     struct.error,
     zlib.error,
 )
-"""What Pillow was seen to raise over broken files; the one list of it."""
 
 
 @dataclass(frozen=True, slots=True)

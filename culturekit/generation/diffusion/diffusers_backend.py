@@ -44,8 +44,8 @@ from culturekit.torch_places import chosen_device, chosen_dtype, needed_package,
 
 # One pipeline on one device: batches of one length, a generator for each image, every outcome said.
 
+# gives a lane that decodes in float32; None where that makes no difference
 Upcast = Callable[[], "DiffusersLane | None"]
-"""Gives a lane that decodes in float32; None where that makes no difference."""
 
 NOT_FINITE = "the numbers of the picture are not finite"
 
@@ -256,8 +256,7 @@ def kept_threads() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-STATEFUL = re.compile("^tokenizer|guider$")
-"""Parts of a pipeline that remember something of a call."""
+STATEFUL = re.compile("^tokenizer|guider$")  # parts of a pipeline that remember something of a call
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,8 +136,8 @@ def check_parts(folder: PipelineFolder) -> None:
 
 
 NEEDED = re.compile(r"requires (?:the )?([\w-]+) library", re.IGNORECASE)
+# packages that come with the extras `embed` and `generate`; torchvision does too, if it fits
 OURS = {"accelerate", "diffusers", "huggingface_hub", "peft", "pytorch", "safetensors", "torch", "transformers"}
-"""Packages that come with the extras `embed` and `generate`; torchvision does too, if it fits."""
 
 
 def install_line_for(error: ImportError) -> str:
@@ -208,17 +208,15 @@ def float32_vae(pipeline: Any, folder: Path) -> Any:  # noqa: ANN401 - torch thi
     return vae.eval()
 
 
+# what an option is called by diffusers
 OPTIONS = {"steps": "num_inference_steps", "true_guidance": "true_cfg_scale", "tokens": "max_sequence_length"}
-"""What an option is called by diffusers."""
 
+# what the option `guidance` is called: HunyuanImage has only the second
 GUIDANCES = ("guidance_scale", "distilled_guidance_scale")
-"""What the option `guidance` is called: HunyuanImage has only the second."""
 
-ENDLESS = 10**6
-"""What tokenizers give as their context that know of none."""
-
+ENDLESS = 10**6  # what tokenizers give as their context that know of none
+# the negative prompt of a pipeline whose true guidance needs one, where there is none: as its makers advise
 NOTHING = " "
-"""The negative prompt of a pipeline whose true guidance needs one, where there is none: as its makers advise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -423,8 +421,7 @@ def guidance_of(pipeline: Any, options: Options) -> Guidance:  # noqa: ANN401 - 
     return Guidance(arguments, f"{name} heeds them only with guidance above {least}" if idle else "", fills=False)
 
 
-STRONG = 100.0
-"""Guidance at which every pipeline that can be guided is."""
+STRONG = 100.0  # guidance at which every pipeline that can be guided is
 
 
 def heeded_guidance(pipeline: Any) -> str:  # noqa: ANN401 - a pipeline

@@ -18,8 +18,7 @@ TOLD_BY = ("*.json", "*.txt", "*.model", "*.jinja")
 STEM = r"(?:model|diffusion_pytorch_model)"
 WEIGHTLESS = re.compile(r"Tokenizer|Scheduler|Processor|Extractor|Guidance")
 HUB_LORA = re.compile(r"(?P<id>[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(?:/(?P<file>(?:[\w.-]+/)*[\w.-]+\.safetensors))?")
-USUAL_LORA = "pytorch_lora_weights.safetensors"
-"""What diffusers calls the adapters that it saves."""
+USUAL_LORA = "pytorch_lora_weights.safetensors"  # what diffusers calls the adapters that it saves
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 
 

@@ -27,12 +27,9 @@ from culturekit.storage.model_files import check_safetensors
 from culturekit.storage.tables import write_table
 from culturekit.torch_places import chosen_device, chosen_dtype
 
-ADAPTER = "pytorch_lora_weights.safetensors"
-"""As `load_lora_weights` looks for it in a folder."""
-
+ADAPTER = "pytorch_lora_weights.safetensors"  # as `load_lora_weights` looks for it in a folder
 LONGEST_GRADIENT = 1.0
-PROBES = 8
-"""Batches whose loss is measured again and again with the same noise: that of a step is mostly its noise."""
+PROBES = 8  # batches whose loss is measured again and again with the same noise: that of a step is mostly its noise
 
 
 class LoraTraining:

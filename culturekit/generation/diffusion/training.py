@@ -92,13 +92,12 @@ def scaled(size: Sequence[int], scale: float, least: int) -> tuple[int, int]:
     return max(least, round(size[0] * scale)), max(least, round(size[1] * scale))
 
 
+# the layers of the denoiser that get an adapter: all that attention multiplies with
 TUNED = ("to_q", "to_k", "to_v", "to_out.0")
-"""The layers of the denoiser that get an adapter: all that attention multiplies with."""
 
 PIPELINES = ("StableDiffusionPipeline", "StableDiffusionXLPipeline")
 TAKEN = {"dtype", "device", "variant", "revision"}
-PER_LEARNED = 16
-"""Bytes of a number that is learned: itself, its gradient, and two running means, in float32."""
+PER_LEARNED = 16  # bytes of a number that is learned: itself, its gradient, and two running means, in float32
 
 
 @dataclass(frozen=True, slots=True)

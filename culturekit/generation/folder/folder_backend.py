@@ -25,8 +25,7 @@ from culturekit.storage.picture_reading import read_inside
 
 # What may be said of a folder of images in its SPEC: `folder:DIR?pattern=...`.
 
-FOLDER = "folder"
-"""The name of the backend."""
+FOLDER = "folder"  # the name of the backend
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,12 +33,10 @@ from culturekit.records.artifact_ids import without_prefix
 
 # Which prompt a file answers, by what its name or its row in a list says.
 
+# the fields that say which prompt is meant
 IDENTIFYING = ("prompt_id", "prompt", "artifact_id", "artifact", "concept", "group", "country")
-"""The fields that say which prompt is meant."""
 
-SHORTEST_BEGINNING = 8
-"""Bytes that the beginning of a cut text has at least; shorter ones begin too many."""
-
+SHORTEST_BEGINNING = 8  # bytes that the beginning of a cut text has at least; shorter ones begin too many
 SHOWN = 3
 
 
@@ -295,6 +293,7 @@ def absent_files(naming: Naming, listing: Listing) -> Iterator[ListedFile]:
 FORMS = ("csv", "jsonl", "tsv", "json", "parquet")
 LIST_NAMES = ("images.parquet", *(f"{stem}.{form}" for stem in ("metadata", "manifest") for form in FORMS))
 
+# what is tried, the first of equals first
 CANDIDATES = tuple(
     parse_pattern(text)
     for field in ("{prompt_id}", "{prompt}")
@@ -304,7 +303,6 @@ CANDIDATES = tuple(
         f"{{id}}-{{seed}}-{field}", f"{field}/{{_}}", f"{field}/{{_}}/{{_}}",
     )
 )  # fmt: skip
-"""What is tried, the first of equals first."""
 
 SAMPLE = 1_000
 MOST_PATTERNS = 3

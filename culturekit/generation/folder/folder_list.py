@@ -157,13 +157,12 @@ class LoadedList:
 
 
 MATCHING = ("prompt_id", "concept", "country", "group", "artifact_id", "artifact")
-ALIASES = {"object": "concept", "region": "group"}
-"""What lists of photographs call these columns."""
+ALIASES = {"object": "concept", "region": "group"}  # what lists of photographs call these columns
+# columns of an images table that are found again from the files
 OF_OUR_OWN = frozenset(
     {"image_id", "sha256", "width", "height", "source", "source_sha256", "duplicate_of"}
     | {"truth_artifact_id", "truth_country"}
 )
-"""Columns of an images table that are found again from the files."""
 
 
 def read_list(path: Path, *, label: str) -> LoadedList:
@@ -303,6 +302,7 @@ def settings(value: Any) -> str:  # noqa: ANN401 - a cell
         raise ValueError('a JSON object such as {"steps": 30}') from error
 
 
+# the cells that a list may fill in the images table
 READERS: Mapping[str, Reader] = {
     "model": str,
     "model_version": str,
@@ -319,4 +319,3 @@ READERS: Mapping[str, Reader] = {
     "status": one_of("ok", "refused", "filtered", "failed", "missing"),
     "reason": str,
 }
-"""The cells that a list may fill in the images table."""

@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from culturekit.errors import UsageError
 
+# what is a picture by name; some of these cannot be read, and are rows that say so
 PICTURE_SUFFIXES = frozenset(
     f".{name}"
     for name in (
@@ -20,15 +21,12 @@ PICTURE_SUFFIXES = frozenset(
         "jxl", "jp2", "ppm", "pgm", "pbm", "pnm", "tga", "ico", "psd", "svg", "exr", "dng",
     )
 )  # fmt: skip
-"""What is a picture by name; some of these cannot be read, and are rows that say so."""
 
 EXTENSION = re.compile(r"^\.[A-Za-z][A-Za-z0-9]{0,7}$")
+# how the files begin that are taken for pictures though their names have no extension
 BEGINNINGS = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF8", b"II*\0", b"MM\0*")
-"""How the files begin that are taken for pictures though their names have no extension."""
 
-SIDE_FILE = b"\x00\x05\x16\x07"
-"""How the files begin that a Mac puts beside each file on foreign disks, as `._NAME`."""
-
+SIDE_FILE = b"\x00\x05\x16\x07"  # how the files begin that a Mac puts beside each file on foreign disks, as `._NAME`
 UNREADABLE_FOLDER = "folder that cannot be read"
 
 
@@ -100,9 +98,7 @@ def list_folder(root: Path, *, listed: Collection[str] = (), leave_out: str = ""
                 thing = classify(entry, name, real, listed)
                 (pictures if isinstance(thing, PictureFile) else others).append(thing)  # type: ignore[arg-type]
     return Listing(
-        root,
-        tuple(sorted(pictures, key=lambda file: file.name)),
-        tuple(sorted(others, key=lambda other: other.name)),
+        root, tuple(sorted(pictures, key=lambda file: file.name)), tuple(sorted(others, key=lambda other: other.name))
     )
 
 
@@ -201,16 +197,13 @@ def words_of(text: str) -> str:
 NUMBERS = ("repeat", "slot", "seed")
 LONG = ("prompt_id", "prompt", "artifact", "artifact_id")
 FIELDS = (*LONG, *NUMBERS, "model", "id", "concept", "country", "group", "_")
-BETWEEN = "|"
-"""What stands between patterns that are tried one after the other."""
-
+BETWEEN = "|"  # what stands between patterns that are tried one after the other
 PIECE = re.compile(r"\{\{|\}\}|\{(?P<field>[^{}]*)\}|[{}]|[^{}]+")
 SUFFIXES = "|".join(sorted(suffix[1:] for suffix in PICTURE_SUFFIXES))
 ANY_SUFFIX = r"\.[^./]+"
 SUFFIX = re.compile(rf"\.(?:{SUFFIXES})$", re.IGNORECASE)
 
-Fields: TypeAlias = Mapping[str, str]
-"""What a name says, by field."""
+Fields: TypeAlias = Mapping[str, str]  # what a name says, by field
 
 
 @dataclass(frozen=True, slots=True)

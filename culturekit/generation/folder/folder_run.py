@@ -36,9 +36,7 @@ from culturekit.storage.tables import check_names, merge_parts, save_parquet, wr
 
 # A folder of images named by its content; what has been hashed once, at the same size and time, is remembered.
 
-WORTH_REMEMBERING = 64_000_000
-"""Bytes of a folder from which hashing it takes longer than a reader would like to wait."""
-
+WORTH_REMEMBERING = 64_000_000  # bytes of a folder from which hashing it takes longer than a reader would like to wait
 FILES_AT_ONCE = 4_096
 SECONDS_BETWEEN_NOTES = 20.0
 MOST_THREADS = 8
@@ -151,6 +149,7 @@ def write_memory(path: Path, files: Sequence[PictureFile]) -> None:
 
 # Importing the pictures of a folder: each read once, copied as it is or written again, or a row with the reason.
 
+# what stands of an image of which nobody says more; all else is empty
 DEFAULTS: Mapping[str, Any] = {
     "path": "",
     "rewriter": "unknown",
@@ -159,7 +158,6 @@ DEFAULTS: Mapping[str, Any] = {
     "width": 0,
     "height": 0,
 }
-"""What stands of an image of which nobody says more; all else is empty."""
 
 
 def image_id_of(row: Row) -> str:
@@ -201,16 +199,16 @@ def label_of(row: Row) -> str:
     return row.source if row.source is not None else shown(str(row.cells["prompt_id"]))
 
 
+# how a file that can stay as it is comes into the new folder: as a second name of the same file, or as a copy
 Taking: TypeAlias = Literal["link", "copy"]
-"""How a file that can stay as it is comes into the new folder: as a second name of the same file, or as a copy."""
 
 SUFFIXES = {"JPEG": "jpg", "TIFF": "tif"}
 FOLDER_OPTIONAL = ("concept", "country", "source", "source_sha256", "duplicate_of")
+# the columns of an images table made from a folder
 FOLDER_SCHEMA: Mapping[str, pl.DataType] = {
     **IMAGES.schema,
     **{name: IMAGES.optional[name].dtype for name in FOLDER_OPTIONAL},
 }
-"""The columns of an images table made from a folder."""
 
 
 @dataclass(frozen=True, slots=True)

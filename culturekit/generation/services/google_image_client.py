@@ -35,12 +35,12 @@ ROOM_TO_THINK = 2048
 
 DEFAULT_SIZE = "1K"
 
+# shapes that Gemini models draw; the pixels of a shape differ between models
 RATIOS = ("1:1", "2:3", "3:2", "3:4", "4:3", "4:5", "5:4", "9:16", "16:9", "21:9", "1:4", "4:1", "1:8", "8:1")
-"""Shapes that Gemini models draw; the pixels of a shape differ between models."""
 
 SCALES: Mapping[str, float] = {"512": 0.5, "1K": 1, "2K": 2, "4K": 4}
+# sides are multiples of 16, so that a shape and a size are met only nearly; by how much, as a share
 STEP, SHAPE_SLACK, SCALE_SLACK = 16, 0.035, 0.06
-"""Sides are multiples of 16, so that a shape and a size are met only nearly; by how much, as a share."""
 
 THRESHOLDS = {
     "low": "BLOCK_LOW_AND_ABOVE",
@@ -49,8 +49,7 @@ THRESHOLDS = {
     "none": "BLOCK_NONE",
 }
 CATEGORIES = ("HARASSMENT", "HATE_SPEECH", "SEXUALLY_EXPLICIT", "DANGEROUS_CONTENT")
-DECLINED = {"STOP", "NO_IMAGE"}
-"""The model ended of its own accord, without an image; every other reason is a filter's."""
+DECLINED = {"STOP", "NO_IMAGE"}  # the model ended of its own accord, without an image; every other reason is a filter's
 
 
 @dataclass(frozen=True, slots=True)

@@ -148,16 +148,15 @@ class ImageClient(RemoteClient, ABC):
         return raw if self.store is None else set_apart(raw, self.store)
 
 
+# the services that culturekit knows by name, as clients that images are bought through
 IMAGE_SERVICES: Registry[ImageClient] = Registry("backend", SERVICES)
-"""The services that culturekit knows by name, as clients that images are bought through."""
 
 
 # What is asked of a paid image model in one call, and what came of it, in the terms of the engine that asks.
 
 TASK = "images"
 
-Call = tuple[ImageRequest, ...]
-"""Images that one call asks for: slots of one prompt and repeat, side by side."""
+Call = tuple[ImageRequest, ...]  # images that one call asks for: slots of one prompt and repeat, side by side
 
 
 class Candidate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

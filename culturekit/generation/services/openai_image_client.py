@@ -31,9 +31,7 @@ from culturekit.storage.digests import canonical_json
 
 ENDPOINTS = {"images": "/images/generations", "responses": "/responses"}
 DEFAULT_SIZE = "1024x1024"
-ROWS_OF_A_JOB = 100
-"""Results hold whole pictures, and those of a job are read together."""
-
+ROWS_OF_A_JOB = 100  # results hold whole pictures, and those of a job are read together
 SAID_OF_ITSELF = ("size", "quality", "background", "output_format")
 
 

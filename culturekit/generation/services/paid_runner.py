@@ -74,12 +74,8 @@ from culturekit.storage.tables import merge_parts, save_parquet, write_table
 MOVED = {301, 302, 303, 307, 308}
 TYPES = ("image/", "application/octet-stream", "binary/octet-stream")
 PIECE = 64 * 1024
-LONGEST_SILENCE = 10.0
-"""Seconds without a byte after which a host is given up."""
-
-FOUND = ".address"
-"""How the name of a file ends that says what an address brought."""
-
+LONGEST_SILENCE = 10.0  # seconds without a byte after which a host is given up
+FOUND = ".address"  # how the name of a file ends that says what an address brought
 PORTS = {"http": 80, "https": 443}
 
 
@@ -273,20 +269,18 @@ def is_public(number: str) -> bool:
     return bool(checked.is_global and not checked.is_multicast and not checked.is_reserved)
 
 
+# the columns of an images table that was bought; `source_sha256` is the picture as it came
 PAID_SCHEMA: Mapping[str, pl.DataType] = {
     **IMAGES.schema,
     **{name: IMAGES.optional[name].dtype for name in ("concept", "country", "source_sha256")},
 }
-"""The columns of an images table that was bought; `source_sha256` is the picture as it came."""
 
 SUFFIXES = {"PNG": "png", "JPEG": "jpg", "WEBP": "webp"}
+# how a call that brought no image stands in the table; every other end is `failed`
 ENDED = {"refused": "refused", "blocked": "filtered"}
-"""How a call that brought no image stands in the table; every other end is `failed`."""
 
 CALLS_PER_PART = 100
-HANDS = 4
-"""Threads that read, fetch and place pictures while the next calls are under way."""
-
+HANDS = 4  # threads that read, fetch and place pictures while the next calls are under way
 DEFAULTS = LlmOptions()
 
 

@@ -60,22 +60,18 @@ from culturekit.storage.atomic import sync_folder, write_atomically
 from culturekit.storage.digests import canonical_json, digest
 from culturekit.storage.yaml_source import StrictModel, load_model, not_empty
 
+# the folder beside a journal that holds what was bought and is not in the journal yet, a file for each call
 JOBS = "jobs"
-"""The folder beside a journal that holds what was bought and is not in the journal yet, a file for each call."""
 
 SEEDS = frozenset({"seed", "seed31"})
+# what a body can name; a seed has 32 bits, of which not every service takes the first
 GIVEN = frozenset({"prompt", "negative", *SEEDS, "width", "height", "size"})
-"""What a body can name; a seed has 32 bits, of which not every service takes the first."""
 
-CALL = "call"
-"""What a header can name: it is the same for each try of one call, and another for any other."""
-
+CALL = "call"  # what a header can name: it is the same for each try of one call, and another for any other
 PIXELS = frozenset({"width", "height", "size"})
 THREADS = 64
 SECONDS_OF_A_POLL = 30.0
-UNKNOWN_FOR = 30.0
-"""Seconds after its submission in which a service may say that it does not know a job."""
-
+UNKNOWN_FOR = 30.0  # seconds after its submission in which a service may say that it does not know a job
 LARGEST = FetchLimits(bytes=64 * 2**20)
 SIGN = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
 STEP = re.compile(r"(?P<name>[^.\[\]]+)|\[(?P<place>\d+|\*)\]")

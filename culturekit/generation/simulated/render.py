@@ -19,12 +19,11 @@ from culturekit.generation.backend import Pixels
 # on every machine; and each picture is computed by itself. So a seed gives the same pixels everywhere, whatever is
 # drawn beside it.
 
+# float32; (n, size, size) for a value per pixel of n pictures, (n, 1, 1) for a value per picture, (3, n, size, size)
+# for a canvas, (3, n, 1, 1) for a colour per picture
 Field: TypeAlias = NDArray[np.float32]
-"""float32; (n, size, size) for a value per pixel of n pictures, (n, 1, 1) for a value per picture,
-(3, n, size, size) for a canvas, (3, n, 1, 1) for a colour per picture."""
 
-Numbers: TypeAlias = NDArray[np.float64]
-"""float64 in [0, 1), from a seed or a name: what decides a drawing."""
+Numbers: TypeAlias = NDArray[np.float64]  # float64 in [0, 1), from a seed or a name: what decides a drawing
 
 
 @lru_cache(maxsize=8)
@@ -107,12 +106,12 @@ def to_pixels(canvas: Field) -> list[Pixels]:
 # Every emblem is symmetric about its upright axis, so its outline is a polynomial of the cosine of the angle from the
 # top.
 
+# a frozen dataclass whose fields are float32 (k,), or (k, n, 1, 1) for n looks side by side
 Look = TypeVar("Look", bound=Any)
-"""A frozen dataclass whose fields are float32 (k,), or (k, n, 1, 1) for n looks side by side."""
 
+# hues of red, orange, yellow, green, blue, purple and red again, as a colour circle for painters spaces them: even
+# steps look even, and green does not take a third of it
 PAINTERS_WHEEL = np.array([0.0, 0.08, 0.16, 0.36, 0.6, 0.78, 1.0])
-"""Hues of red, orange, yellow, green, blue, purple and red again, as a colour circle for painters
-spaces them: even steps look even, and green does not take a third of it."""
 
 
 def numbers_of(name: str, count: int) -> Numbers:
@@ -150,24 +149,16 @@ def side_by_side(looks: Sequence[Look]) -> Look:
     return dataclasses.replace(looks[0], **joined)
 
 
-POSE_NUMBERS = 4
-"""How many numbers decide a pose."""
-
-RADIUS = 0.62
-"""Of a round emblem, where the picture is 2 wide."""
-
-DEGREE = 9
-"""The most lobes of an outline, and the most petals."""
-
+POSE_NUMBERS = 4  # how many numbers decide a pose
+RADIUS = 0.62  # of a round emblem, where the picture is 2 wide
+DEGREE = 9  # the most lobes of an outline, and the most petals
 RIM = 0.085
-STRIPE_EDGE = 0.1
-"""How fast a stripe's wave turns into depth; keeps stripe edges about a pixel wide."""
-
+STRIPE_EDGE = 0.1  # how fast a stripe's wave turns into depth; keeps stripe edges about a pixel wide
+# row k holds cos(k * angle) as a polynomial of cos(angle)
 POWERS = np.stack([np.pad(cheb2poly(np.eye(DEGREE + 1)[k]), (0, DEGREE - k)) for k in range(DEGREE + 1)])
-"""Row k holds cos(k * angle) as a polynomial of cos(angle)."""
 
+# directions of stripes across, down and outwards: level, upright, two chevrons, rings
 STRIPES = np.array([(0, 1, 0), (1, 0, 0), (0.7, 0.7, 0), (0.7, -0.7, 0), (0, 0, 1)])
-"""Directions of stripes across, down and outwards: level, upright, two chevrons, rings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,48 +281,35 @@ def posed(size: int, pose: Numbers) -> tuple[Field, Field]:
     return cosine * x + sine * y, cosine * y - sine * x
 
 
+# For each layer, from the lowest: how far from the middle its drops may lie, and how large they are.
+#
+# The picture is 2 wide. Most layers crowd the middle, where the emblems of artifacts are; so these pictures look
+# composed, and an encoder finds many different artifacts in them.
 LAYERS = ((0.85, 0.30), (0.25, 0.30), (0.35, 0.24), (0.30, 0.20), (0.30, 0.16), (0.12, 0.12))
-"""For each layer, from the lowest: how far from the middle its drops may lie, and how large they are.
-
-The picture is 2 wide. Most layers crowd the middle, where the emblems of artifacts are; so these
-pictures look composed, and an encoder finds many different artifacts in them."""
 
 DROPS = 3
 
 PER_LAYER = 3 + 3 * DROPS
 
-BLOB_NUMBERS = 1 + PER_LAYER * len(LAYERS)
-"""How many numbers decide a culture-free picture."""
-
-BORDER_NUMBERS = 2
-"""How many numbers decide where a pattern begins."""
-
-LAYOUTS = np.eye(4, dtype=np.float32)
-"""Bands left and right; above and below; all around; across the corners."""
-
+BLOB_NUMBERS = 1 + PER_LAYER * len(LAYERS)  # how many numbers decide a culture-free picture
+BORDER_NUMBERS = 2  # how many numbers decide where a pattern begins
+LAYOUTS = np.eye(4, dtype=np.float32)  # bands left and right; above and below; all around; across the corners
+# how much of the first wave, the second wave and their product: stripes two ways, dots, checks
 WEAVES = np.array([(1, 0, 0), (0, 1, 0), (0.6, 0.6, 0), (0, 0, 1)])
-"""How much of the first wave, the second wave and their product: stripes two ways, dots, checks."""
 
-EDGE = 0.06
-"""How fast a wave turns into depth; keeps the pattern's edges about a pixel wide."""
-
+EDGE = 0.06  # how fast a wave turns into depth; keeps the pattern's edges about a pixel wide
 LIGHT_NUMBERS = 6
 
 PAPER_NUMBERS = 3
 
 SCENE = LIGHT_NUMBERS + PAPER_NUMBERS
 
+# how many numbers decide a picture: its light, its paper, and what is on the paper
 DRAWING_NUMBERS = SCENE + max(BLOB_NUMBERS, BORDER_NUMBERS + POSE_NUMBERS)
-"""How many numbers decide a picture: its light, its paper, and what is on the paper."""
 
-LIGHT = 0.04
-"""How much brighter or darker the lamp makes the middle of a picture; each slope over it can do as much."""
-
-ALIKE = "what everything looks like that is wholly confused"
-"""The name whose looks are shared."""
-
-PIXELS_AT_ONCE = 8 * 64 * 64
-"""Of pictures that are drawn together; many more would not fit in a processor's cache."""
+LIGHT = 0.04  # how much brighter or darker the lamp makes the middle of a picture; each slope over it can do as much
+ALIKE = "what everything looks like that is wholly confused"  # the name whose looks are shared
+PIXELS_AT_ONCE = 8 * 64 * 64  # of pictures that are drawn together; many more would not fit in a processor's cache
 
 
 @dataclass(frozen=True, slots=True)

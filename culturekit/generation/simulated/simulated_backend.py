@@ -66,11 +66,10 @@ def rows_of(cspace: pl.DataFrame) -> Iterator[Row]:
     yield from map(Row._make, cspace.select("artifact_id", "concept", "country", "popularity", place).iter_rows())
 
 
+# how many numbers decide the pulls on a picture: how far it gives in to its hub, and to another country
 PULL_NUMBERS = 2
-"""How many numbers decide the pulls on a picture: how far it gives in to its hub, and to another country."""
 
-DOMINANT = 2
-"""How many countries dominate where none are named; never more than half of them."""
+DOMINANT = 2  # how many countries dominate where none are named; never more than half of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +174,8 @@ def chosen(name: str, count: int) -> int:
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") % count
 
 
+# how many numbers decide a choice: whether the model slips into a habit, whether it favours, and which row
 CHOICE_NUMBERS = 3
-"""How many numbers decide a choice: whether the model slips into a habit, whether it favours, and which row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,8 +272,8 @@ def shuffled(row: Row) -> bytes:
     return hashlib.sha256(f"mode {row.artifact_id} {row.country}".encode()).digest()
 
 
+# which numbers of a seed decide the drawing; the first is for culture-free pictures, the last for pulls
 DRAWN = slice(1 + CHOICE_NUMBERS, 1 + CHOICE_NUMBERS + DRAWING_NUMBERS)
-"""Which numbers of a seed decide the drawing; the first is for culture-free pictures, the last for pulls."""
 
 Share: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
@@ -420,16 +419,14 @@ def make(spec: Spec, *, cspace: Path | None = None) -> ImageBackend:
 # were fitted to four sets each of 100, 300, 1,000 and 3,000 artifacts; fresh sets are measured against them by
 # `python benchmarks/recognition.py --full`, and docs/simulated-models.md shows what comes of it.
 
-Dial: TypeAlias = Literal["confusability", "hub_skew", "drift"]
-"""The knobs that make pictures hard to map."""
-
+Dial: TypeAlias = Literal["confusability", "hub_skew", "drift"]  # the knobs that make pictures hard to map
+# log odds of a right match among 1,000 artifacts at confusability 0.5; their change with the logarithm of the number of
+# artifacts, with confusability, and with the square of its distance from 0.5
 ALIKE_AT_HALF, ALIKE_PER_SIZE, ALIKE_SLOPE, ALIKE_BEND = 2.511, -0.65, -30.21, 21.64
-"""Log odds of a right match among 1,000 artifacts at confusability 0.5; their change with the logarithm of the
-number of artifacts, with confusability, and with the square of its distance from 0.5."""
 
+# logarithm of the odds at which a pull turns a match, among 1,000 artifacts; its change with the logarithm of their
+# number. Without a third artifact that comes between it would be 0.
 RESISTANCE: Mapping[Dial, tuple[float, float]] = {"hub_skew": (-0.187, -0.0337), "drift": (-0.212, -0.0332)}
-"""Logarithm of the odds at which a pull turns a match, among 1,000 artifacts; its change with the logarithm of
-their number. Without a third artifact that comes between it would be 0."""
 
 LEAST_ACCURACY, MOST_ACCURACY = 0.6, 0.97
 FEWEST, MOST = 100, 10_000

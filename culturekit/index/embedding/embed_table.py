@@ -22,12 +22,12 @@ from culturekit.storage.atomic import raise_system_error
 from culturekit.storage.spreadsheet_cells import read_csv_texts
 from culturekit.storage.tables import read_table, write_drops, write_table
 
+# pairs of id and text that are found without being named: of prompts, of any table, of captions, and of phrases, which
+# are their own ids; those that a model extracted are the items of judgments
 KNOWN = (
     ("prompt_id", "text"), ("id", "text"), ("id", "caption"),
     ("token", "token"), ("phrase", "phrase"), ("item", "item"),
 )  # fmt: skip
-"""Pairs of id and text that are found without being named: of prompts, of any table, of captions, and of phrases, which
-are their own ids; those that a model extracted are the items of judgments."""
 
 EMPTY = "empty text"
 
@@ -164,8 +164,7 @@ class EmbedSource:
         Field(description="Texts instead: a table, COCO's JSON, or a file with one a line; may be repeated."),
     ] = ()
     columns: TextColumns = USUAL
-    required: bool = True
-    """Whether tables without any text are refused; else there are no vectors."""
+    required: bool = True  # whether tables without any text are refused; else there are no vectors
 
     def __post_init__(self) -> None:
         """Take either images or texts."""

@@ -30,23 +30,15 @@ from culturekit.storage.tables import save_parquet
 
 # How many decoded pictures are in memory at once: few large ones or many small ones.
 
-BUDGET = 224 * 2**20
-"""Bytes that pictures may take together in one process; one that needs more is decoded alone."""
-
-FILES = 32 * 2**20
-"""Bytes of files that may be looked at together, before there is memory for their pictures."""
-
-LARGE_FILE = 16 * 2**20
-"""A file of more bytes is not even read beside others."""
-
+BUDGET = 224 * 2**20  # bytes that pictures may take together in one process; one that needs more is decoded alone
+FILES = 32 * 2**20  # bytes of files that may be looked at together, before there is memory for their pictures
+LARGE_FILE = 16 * 2**20  # a file of more bytes is not even read beside others
+# a file of more bytes is read once more when there is memory for its picture, rather than kept until then
 SMALL_FILE = 2 * 2**20
-"""A file of more bytes is read once more when there is memory for its picture, rather than kept until then."""
 
-HEAVY = 96 * 2**20
-"""A picture that needs more is decoded by one process at a time."""
-
+HEAVY = 96 * 2**20  # a picture that needs more is decoded by one process at a time
+# bytes a pixel: as the decoder fills them, as an array, and as the copy that is brought to an encoder's size
 DECODED, PIXELS, COPY = 4, 3, 4
-"""Bytes a pixel: as the decoder fills them, as an array, and as the copy that is brought to an encoder's size."""
 
 
 class Gate(Protocol):
@@ -138,8 +130,8 @@ def memory_for(content: bytes) -> int:
 
 # Pictures from files: the pixels an image table promises, or a reason.
 
+# the folder is not what its table says, which no report of single images should hide
 NOT_AS_PROMISED = {ABSENT, CHANGED, IRREGULAR, OUTSIDE, UNOPENED}
-"""The folder is not what its table says, which no report of single images should hide."""
 
 
 def try_picture(root: Path, relative: str, *, sha256: str) -> Pixels | NoPicture:
@@ -194,8 +186,8 @@ _UNREADABLE_IN_SHARD = {"place": pl.UInt32(), "reason": pl.String(), "detail": p
 
 Item = TypeVar("Item")
 
+# what came of pictures, by the name of the file it is kept in: vectors, and for some encoders probabilities
 Arrays = Mapping[str, NDArray[np.float32]]
-"""What came of pictures, by the name of the file it is kept in: vectors, and for some encoders probabilities."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,7 @@ from culturekit.storage.tables import read_table, write_table
 
 NO_WEIGHTS = "none"
 
-BATCHES_ON_GPU = 4
-"""Handed over in one piece, so that the encoder can lay the next batch ready while the GPU computes."""
+BATCHES_ON_GPU = 4  # handed over in one piece, so that the encoder can lay the next batch ready while the GPU computes
 
 
 def encoder_of(spec: str) -> ImageEncoder:

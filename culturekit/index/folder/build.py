@@ -80,9 +80,7 @@ class IndexOptions:
         Typed(after="prompts"),
     ] = None
     countries_in_texts: Annotated[
-        bool,
-        Field(description="Use the wordings that name an artifact's countries, too."),
-        Typed("countries-in-texts"),
+        bool, Field(description="Use the wordings that name an artifact's countries, too."), Typed("countries-in-texts")
     ] = False
 
 

@@ -21,8 +21,7 @@ from culturekit.storage.tables import read_table, save_parquet, write_table
 # What an index must hold to before anything is searched in it; whatever does not is refused with the reason.
 
 ROWS_AT_ONCE = 16_384
-UNIT_WITHIN = 1e-3
-"""How far the norm of a vector may be from 1; half-precision encoders stay well within."""
+UNIT_WITHIN = 1e-3  # how far the norm of a vector may be from 1; half-precision encoders stay well within
 
 
 def refused(problem: str, where: Path, *, expected: str = "", found: str = "") -> IntegrityError:
@@ -95,8 +94,8 @@ def differing(stated: Mapping[str, Any], given: Mapping[str, Any]) -> list[str]:
 
 # The parts of an index: what was built, what was appended since, and what no longer counts.
 
+# what rows stand by; concept and country are the artifact's first
 ROW_ORDER = ("channel", "concept", "country", "artifact_id", "source")
-"""What rows stand by; concept and country are the artifact's first."""
 
 
 def in_index_order(rows: pl.DataFrame, artifacts: pl.DataFrame) -> pl.DataFrame:
@@ -124,8 +123,8 @@ def slices_of(ordered: pl.DataFrame) -> pl.DataFrame:
     return runs.select([pl.col(name).cast(dtype) for name, dtype in SLICES.schema.items()])
 
 
+# files that each state of an index writes itself; vectors, their ids and slices pass on as they are
 OWN_OF_EACH = frozenset({"artifacts.parquet", "drops.parquet", "tombstones.parquet", "manifest.json", "run.json"})
-"""Files that each state of an index writes itself; vectors, their ids and slices pass on as they are."""
 
 
 def part_names(notes: Mapping[str, Any]) -> list[str]:

@@ -161,8 +161,7 @@ def design_effect(wrong: NDArray[np.bool_], artifacts: NDArray[np.int64]) -> flo
     return max(1.0, between / (rate * (1 - rate) / count))
 
 
-MOST_REFERENCES = 20_000
-"""References tried at most; of more, as many are drawn by the hash of their names."""
+MOST_REFERENCES = 20_000  # references tried at most; of more, as many are drawn by the hash of their names
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,11 +203,7 @@ def held_out(index: OpenIndex, comparison: Comparison, within: Within | None) ->
 
 
 def known_images(
-    index: OpenIndex,
-    images: pl.DataFrame,
-    vectors: Vectors,
-    comparison: Comparison,
-    within: Within | None,
+    index: OpenIndex, images: pl.DataFrame, vectors: Vectors, comparison: Comparison, within: Within | None
 ) -> Known:
     """List images that show an artifact of the index, but for those that are references of it themselves."""
     numbers = index.artifacts.select("artifact_id", artifact=pl.int_range(pl.len(), dtype=pl.Int64))

@@ -97,14 +97,10 @@ def adjusted_by(how: Adjustment, hubs: NDArray[np.float64]) -> Adjusted:
 
 # How images are mapped, and what with: options, inputs, and the scopes that artifacts are looked for in.
 
-Within: TypeAlias = Literal["concept", "country", "both"]
-"""What of its prompt's an image is limited to."""
-
-Place: TypeAlias = tuple[str | None, str | None]
-"""A concept and a country; None is any."""
-
+Within: TypeAlias = Literal["concept", "country", "both"]  # what of its prompt's an image is limited to
+Place: TypeAlias = tuple[str | None, str | None]  # a concept and a country; None is any
+# such an image would be mapped to something else, with a score and an interval
 NO_SUCH_CONCEPT = "the index has no artifact of the prompt's concept"
-"""Such an image would be mapped to something else, with a score and an interval."""
 
 ANYWHERE: Place = (None, None)
 
@@ -262,9 +258,7 @@ class MappingInputs:
             raise UsageError("--adjust and --bank go together", expected="both or neither")
 
 
-MOST_ROWS = 2048
-"""Rows asked for at most; where they show too few artifacts, all of the scope is looked at."""
-
+MOST_ROWS = 2048  # rows asked for at most; where they show too few artifacts, all of the scope is looked at
 MOST_RUNS = 64
 
 
@@ -373,13 +367,7 @@ class Comparer:
         return replace(scope, adjusted=adjusted_by(self.how.adjustment, self.hubs))
 
     def ranked(
-        self,
-        scope: Scope,
-        place: Place,
-        queries: Vectors,
-        *,
-        count: int,
-        left_out: NDArray[np.int64] | None = None,
+        self, scope: Scope, place: Place, queries: Vectors, *, count: int, left_out: NDArray[np.int64] | None = None
     ) -> Ranking:
         """Rank by search where rows decide and the place is not a small one, by blocks otherwise."""
         if self.how.search == "numpy" or place != ANYWHERE or not searchable(scope):
@@ -422,12 +410,7 @@ def runs_of(scope: Scope) -> list[slice] | None:
 
 
 def ranked_by_search(
-    scope: Scope,
-    queries: Vectors,
-    finder: RowFinder,
-    *,
-    count: int,
-    left_out: NDArray[np.int64] | None = None,
+    scope: Scope, queries: Vectors, finder: RowFinder, *, count: int, left_out: NDArray[np.int64] | None = None
 ) -> Ranking:
     """Rank at least `count` artifacts of each query; more rows are asked for where the first show too few."""
     runs, channel = runs_of(scope), scope.channels[0]

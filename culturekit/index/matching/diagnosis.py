@@ -27,11 +27,8 @@ from culturekit.storage.picture_files import encoded
 from culturekit.storage.stage_folder import run_shards, seal, seal_pictures
 from culturekit.storage.tables import merge_parts, read_table, save_parquet, table_outcome, write_table
 
-CEILING = "ceiling"
-"""The model that the ceiling stands under."""
-
-TOP = 20
-"""So many hubs are listed for each model."""
+CEILING = "ceiling"  # the model that the ceiling stands under
+TOP = 20  # so many hubs are listed for each model
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,13 +37,7 @@ from culturekit.index.matching.comparison import (
     weights_for,
     without_concept,
 )
-from culturekit.index.matching.mapping_shards import (
-    HubShard,
-    MatchShard,
-    find_hubs,
-    match_shard,
-    ranges,
-)
+from culturekit.index.matching.mapping_shards import HubShard, MatchShard, find_hubs, match_shard, ranges
 from culturekit.index.search.search import searcher
 from culturekit.records.schemas import DROPS, IMAGES, MATCHES, PROMPTS
 from culturekit.records.work import Outcome, Work
@@ -52,8 +46,7 @@ from culturekit.storage.digests import Manifest, digest_file, read_manifest
 from culturekit.storage.stage_folder import run_shards
 from culturekit.storage.tables import merge_parts, read_table, save_parquet, write_drops, write_frames
 
-MAP = "map"
-"""What drops of this stage name it."""
+MAP = "map"  # what drops of this stage name it
 
 
 def _images_to_map(images_path: Path, prompts_path: Path | None) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -181,8 +174,7 @@ def refused(problem: str, folder: Path, found: str) -> IntegrityError:
     )
 
 
-_MOST_UNEQUAL = 2.0
-"""How many times as often the most frequent artifact, or country, may be shown as the rarest."""
+_MOST_UNEQUAL = 2.0  # how many times as often the most frequent artifact, or country, may be shown as the rarest
 
 
 @dataclass(frozen=True, slots=True)

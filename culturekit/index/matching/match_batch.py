@@ -547,8 +547,7 @@ def exactly(
     return best
 
 
-SPARE = 24
-"""Artifacts looked at beyond those that are kept: one of other countries is mostly among them."""
+SPARE = 24  # artifacts looked at beyond those that are kept: one of other countries is mostly among them
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,11 +23,8 @@ from culturekit.torch_places import chosen_device
 SIDE = 299
 FEATURES = 2048
 
-EPSILON = 0.001
-"""What the normalisation adds to a variance."""
-
-Tensor: TypeAlias = Any
-"""A torch tensor; planes are (n, channels, height, width)."""
+EPSILON = 0.001  # what the normalisation adds to a variance
+Tensor: TypeAlias = Any  # a torch tensor; planes are (n, channels, height, width)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,19 +163,18 @@ def side_by_side(*planes: Tensor) -> Tensor:
 
 Resizing: TypeAlias = Literal["tensorflow", "torch", "clean", "crop"]
 
-Scaled: TypeAlias = NDArray[np.float32]
-"""float32 (299, 299, 3), from 0 to 255."""
+Scaled: TypeAlias = NDArray[np.float32]  # float32 (299, 299, 3), from 0 to 255
 
 
 CROPPED_FROM = 342
 
+# what each does, as it stands in an identity
 RESIZINGS: Mapping[Resizing, str] = {
     "tensorflow": "whole picture bilinear as TensorFlow 1 has it, no antialiasing, corners aligned to the upper left",
     "torch": "whole picture bilinear between the middles of pixels, no antialiasing",
     "clean": "whole picture with Pillow's bicubic filter, antialiased, each channel in float32, clipped to 0 to 255",
     "crop": f"shorter side to {CROPPED_FROM} with Pillow's bilinear filter, antialiased, and the middle of that",
 }
-"""What each does, as it stands in an identity."""
 
 
 def resized(picture: NDArray[np.uint8], resizing: Resizing) -> Scaled:

@@ -11,12 +11,8 @@ from culturekit.index.encoder import EncoderIdentity, TextEncoder, TooLong, Vect
 from culturekit.registry import Spec
 
 DIMENSIONS = 1024
-RUN = 4
-"""Letters of a run."""
-
-WORD_WEIGHT = 3.0
-"""How much a word counts, beside the runs in it."""
-
+RUN = 4  # letters of a run
+WORD_WEIGHT = 3.0  # how much a word counts, beside the runs in it
 SMALL = frozenset({"a", "an", "the", "of", "in", "on", "at", "with", "and", "or", "to", "for"})
 SMALL_WEIGHT = 0.2
 

@@ -18,8 +18,7 @@ FAMILIES = {
     "owlvit": Family("OwlViTForObjectDetection", "OwlViTImageProcessorPil"),
     "owlv2": Family("Owlv2ForObjectDetection", "Owlv2ImageProcessorPil"),
 }
-ASKED = "a photo of {}"
-"""How these models were taught to be asked."""
+ASKED = "a photo of {}"  # how these models were taught to be asked
 
 
 class OwlDetector:
@@ -78,6 +77,6 @@ DETECTORS: Registry[OwlDetector] = Registry(
             options="culturekit.index.models.torch_device:TorchOptions",
             extra="embed",
             packages=("torch", "transformers"),
-        ),
+        )
     ],
 )

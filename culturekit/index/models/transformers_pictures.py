@@ -11,15 +11,9 @@ from PIL import Image
 
 from culturekit.errors import UsageError
 
-Size: TypeAlias = tuple[int, int]
-"""Height and width."""
-
-Span: TypeAlias = tuple[int, int]
-"""First and one past last."""
-
-LARGEST = 16_000_000
-"""Pixels of a resized picture that is made whole before its middle is cut out."""
-
+Size: TypeAlias = tuple[int, int]  # height and width
+Span: TypeAlias = tuple[int, int]  # first and one past last
+LARGEST = 16_000_000  # pixels of a resized picture that is made whole before its middle is cut out
 CLIP_COLOURS = {"image_mean": [0.48145466, 0.4578275, 0.40821073], "image_std": [0.26862954, 0.26130258, 0.27577711]}
 IMAGENET_COLOURS = {"image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}
 EVEN_COLOURS = {"image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5]}
@@ -30,6 +24,7 @@ CLIP_SETTINGS = {
     "resample": 3,
     **CLIP_COLOURS,
 }
+# what a processor does where its file does not say; `size` alone is the shortest edge if pictures are cropped
 USUAL: Mapping[str, Mapping[str, Any]] = {
     "CLIPImageProcessor": CLIP_SETTINGS,
     "CLIPFeatureExtractor": CLIP_SETTINGS,
@@ -39,10 +34,9 @@ USUAL: Mapping[str, Mapping[str, Any]] = {
     "DINOv3ViTImageProcessor": {"size": 224, "do_center_crop": False, "resample": 2, **IMAGENET_COLOURS},
     "Siglip2ImageProcessor": {"patch_size": 16, "max_num_patches": 256, "resample": 2, **EVEN_COLOURS},
 }
-"""What a processor does where its file does not say; `size` alone is the shortest edge if pictures are cropped."""
 
+# steps that none of the models read here has
 CHANGING = ("do_pad", "do_flip_channel_order", "do_thumbnail", "do_align_long_axis", "do_reduce_labels")
-"""Steps that none of the models read here has."""
 
 
 @dataclass(frozen=True, slots=True)

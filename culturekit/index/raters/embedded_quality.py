@@ -13,20 +13,11 @@ from culturekit.registry import Spec
 
 Values: TypeAlias = NDArray[np.float64]
 
-LARGEST, SMALLEST = 256, 16
-"""Pictures are brought within these sizes first, in pixels along a side."""
-
-REACH = 4
-"""Pixels between the two points whose difference is the full height of an edge."""
-
-EDGE_PART = 0.15
-"""The part of a picture that counts as near its edges: where it changes most within REACH pixels."""
-
-NOISE_COST = 10.0
-"""How many times as high as the noise an edge must be to keep half its clarity."""
-
-FAINT = 0.1
-"""The height of an edge, of the range from black to white, that halves the clarity for lack of contrast."""
+LARGEST, SMALLEST = 256, 16  # pictures are brought within these sizes first, in pixels along a side
+REACH = 4  # pixels between the two points whose difference is the full height of an edge
+EDGE_PART = 0.15  # the part of a picture that counts as near its edges: where it changes most within REACH pixels
+NOISE_COST = 10.0  # how many times as high as the noise an edge must be to keep half its clarity
+FAINT = 0.1  # the height of an edge, of the range from black to white, that halves the clarity for lack of contrast
 
 
 class EmbeddedQuality:

@@ -117,8 +117,8 @@ def make_clip(spec: Spec) -> QualityScorer:
 
 HPS_MODEL = "ViT-H-14"
 
+# HPS looks at the whole picture, its longer side resized, with black around it; other CLIPs look at the middle
 AS_PUBLISHED = {"resize_mode": "longest", "fill_color": 0, "interpolation": "bicubic"}
-"""HPS looks at the whole picture, its longer side resized, with black around it; other CLIPs look at the middle."""
 
 PREFERENCES = (
     "The score was learned from what people preferred among generated pictures, few of whom knew the culture shown: "

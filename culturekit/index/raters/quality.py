@@ -135,8 +135,8 @@ SCORERS: Registry[QualityScorer] = Registry(
 NO_PROMPT = "no prompt"
 NOT_MADE = "no picture was made"
 
+# a row has a value, or the reason why there is none
 PART = {**QUALITY_TABLE.schema, "reason": pl.String(), "detail": pl.String()}
-"""A row has a value, or the reason why there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,11 +191,7 @@ def score_pictures(work: Work, images_path: Path, scorer: str, *, prompts_path: 
     write_table(work.out, QUALITY_TABLE, rows.filter(pl.col("reason").is_null()).select(list(QUALITY_TABLE.schema)))
     notes = {"scorer": scorer, "caveat": made.caveat, "parameters": dict(made.parameters), **cut_prompts(made, asked)}
     counts = {"quality": rows["reason"].null_count()}
-    return Outcome(
-        counts | ({"drops": absent.height} if absent.height else {}),
-        left_out,
-        notes,
-    )
+    return Outcome(counts | ({"drops": absent.height} if absent.height else {}), left_out, notes)
 
 
 def with_prompts(images: pl.DataFrame, prompts_path: Path | None) -> pl.DataFrame:

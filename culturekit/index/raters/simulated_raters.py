@@ -13,8 +13,8 @@ from culturekit.records.choices import NO_CULTURE
 from culturekit.records.schemas import AUDITS
 
 POOL = "simulated"
+# artifact, country and continent; all three are None for a picture of nothing
 Labels: TypeAlias = tuple[str | None, str | None, str | None]
-"""Artifact, country and continent; all three are None for a picture of nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,16 +10,11 @@ from numpy.typing import NDArray
 from culturekit.index.encoder import Vectors
 from culturekit.index.search.search import LARGEST_NORM, Found, Order, Rows, exact_scores, nothing_found, ranked
 
-Products: TypeAlias = NDArray[Any]
-"""What a scan gives, (rows, queries): float32, or whole numbers with a scale."""
-
+Products: TypeAlias = NDArray[Any]  # what a scan gives, (rows, queries): float32, or whole numbers with a scale
 LARGEST_GROUP = 32
-WAITING_PER_QUERY = 64
-"""How many candidates of a query may wait, at the least, before they are looked at more closely."""
-
+WAITING_PER_QUERY = 64  # how many candidates of a query may wait, at the least, before they are looked at more closely
 PAIRS_AT_ONCE = 256
-MANY = 64
-"""Candidates of a query, on average, from which on one looks for vectors that are equal."""
+MANY = 64  # candidates of a query, on average, from which on one looks for vectors that are equal
 
 
 def scan_error(dim: int) -> float:

@@ -8,11 +8,10 @@ from culturekit.index.search.flat_numpy import NumpySearcher
 from culturekit.index.search.search import Order, Searcher
 from culturekit.registry import Spec
 
+# numbers, rows times dimensions, from which on it pays to load torch and bring the vectors to bytes
 WORTH_TORCH = 2**25
-"""Numbers, rows times dimensions, from which on it pays to load torch and bring the vectors to bytes."""
 
-WORTH_LOADED_TORCH = 2**24
-"""The same where torch is loaded anyway."""
+WORTH_LOADED_TORCH = 2**24  # the same where torch is loaded anyway
 
 
 def torch_pays(vectors: Vectors) -> bool:

@@ -26,14 +26,9 @@ from culturekit.version import install_line
 
 QUERIES_AT_ONCE = 1024
 ROWS_AT_ONCE = 65_536
-MORE = 32
-"""How many more than k are fetched at first."""
-
-GPU_MOST = 2048
-"""FAISS fetches no more than this on a GPU."""
-
-GPU_ROUNDING = 2.0**-9
-"""A GPU may cut both factors to 10 bits before it multiplies (TF32)."""
+MORE = 32  # how many more than k are fetched at first
+GPU_MOST = 2048  # FAISS fetches no more than this on a GPU
+GPU_ROUNDING = 2.0**-9  # a GPU may cut both factors to 10 bits before it multiplies (TF32)
 
 
 class FaissSearcher:

@@ -21,9 +21,7 @@ from culturekit.index.search.search import (
 from culturekit.registry import Spec
 
 QUERIES_AT_ONCE = 256
-PRODUCTS_AT_ONCE = 2048 * QUERIES_AT_ONCE
-"""2 MB of products: they stay in the cache until they were looked at."""
-
+PRODUCTS_AT_ONCE = 2048 * QUERIES_AT_ONCE  # 2 MB of products: they stay in the cache until they were looked at
 MOST_ROWS_AT_ONCE = 32_768
 
 

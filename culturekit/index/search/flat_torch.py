@@ -35,14 +35,10 @@ from culturekit.registry import Spec
 
 # Vectors as bytes: a quarter of the memory and several times the speed, with a proven bound on what is lost.
 
-GROUP = 64
-"""Rows that share a scale."""
-
+GROUP = 64  # rows that share a scale
 MOST = 127
 ROWS_AT_ONCE = 2048
-MEASURED = 1.001
-"""Norms are measured in float32; this covers what that may get wrong."""
-
+MEASURED = 1.001  # norms are measured in float32; this covers what that may get wrong
 UNIT = 2.0**-24
 
 
@@ -175,16 +171,11 @@ def query_bytes(queries: Vectors, known: ByteVectors) -> ByteQueries:
 # Flat search on a GPU: a scan in half precision, exact scores in float64 for what could be among the best.
 
 GPU_QUERIES_AT_ONCE = 1024
-PRODUCTS_AT_ONCE = 2**28
-"""Half a gigabyte of half-precision products."""
-
+PRODUCTS_AT_ONCE = 2**28  # half a gigabyte of half-precision products
 GPU_GROUP = 64
 ROWS_LOADED_AT_ONCE = 65_536
-ROUNDING = {torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8}
-"""How far rounding changes a number, relative to it."""
-
-ADDING = 4
-"""Tensor cores cut off where a CPU rounds, and keep a bit less: adding may err by this many times as much."""
+ROUNDING = {torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8}  # how far rounding changes a number, relative to it
+ADDING = 4  # tensor cores cut off where a CPU rounds, and keep a bit less: adding may err by this many times as much
 
 
 def floor_seconds(rows: int, dim: int, queries: int, *, flops: float, bytes_per_second: float) -> float:
@@ -206,12 +197,7 @@ class GpuSearcher:
     """Searches with torch on one device, which holds the vectors in half precision, and in full where they fit."""
 
     def __init__(
-        self,
-        vectors: Vectors,
-        *,
-        order: Order | None = None,
-        device: torch.device,
-        dtype: torch.dtype = torch.float16,
+        self, vectors: Vectors, *, order: Order | None = None, device: torch.device, dtype: torch.dtype = torch.float16
     ) -> None:
         """Load the vectors once, block by block."""
         self.vectors = checked_vectors(vectors)
@@ -363,11 +349,8 @@ def folded(queries: torch.Tensor, vectors: torch.Tensor, owners: torch.Tensor, r
 
 
 QUERIES_AT_ONCE = 512
-FEWEST_NUMBERS = 16
-"""Vectors of fewer are searched in float32: of one number, torch 2.13 multiplies bytes wrongly."""
-
-FEWEST_QUERIES = 8
-"""Fewer are searched in float32: reading the vectors takes longer than multiplying them."""
+FEWEST_NUMBERS = 16  # vectors of fewer are searched in float32: of one number, torch 2.13 multiplies bytes wrongly
+FEWEST_QUERIES = 8  # fewer are searched in float32: reading the vectors takes longer than multiplying them
 
 
 def fast_bytes() -> bool:

@@ -14,14 +14,10 @@ from culturekit.registry import Entry, Registry
 
 # What a search finds, and the one score by which every engine ranks.
 
-Rows: TypeAlias = NDArray[np.int64]
-"""Row numbers of vectors, or places of queries."""
-
-Order: TypeAlias = NDArray[np.int64]
-"""For each row its place among rows of equal score; the lower goes first."""
-
+Rows: TypeAlias = NDArray[np.int64]  # row numbers of vectors, or places of queries
+Order: TypeAlias = NDArray[np.int64]  # for each row its place among rows of equal score; the lower goes first
+# how many pairs of vectors are multiplied at once: half a MB for 512 numbers each, which stays in the cache
 PAIRS_AT_ONCE = 128
-"""How many pairs of vectors are multiplied at once: half a MB for 512 numbers each, which stays in the cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +83,9 @@ def ranked(queries: int, k: int, *, owners: Rows, rows: Rows, scores: Vectors, o
 
 # What may be searched, and for what: unit vectors of one dimension, an order of rows, slices of rows.
 
-LARGEST_NORM = 1.001
-"""How long a unit vector may be; half precision leaves no more than that."""
-
+LARGEST_NORM = 1.001  # how long a unit vector may be; half precision leaves no more than that
 ROWS_CHECKED_AT_ONCE = 65_536
-SHORTEST_VIEW = 64
-"""Runs of fewer rows than this are copied together into a block; longer ones are read where they lie."""
+SHORTEST_VIEW = 64  # runs of fewer rows than this are copied together into a block; longer ones are read where they lie
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,8 +190,8 @@ def gathered(vectors: Vectors, runs: Sequence[Rows]) -> Block:
     return Block(np.ascontiguousarray(vectors[rows]), rows)
 
 
+# who searches; a device may follow torch, as in `torch:cuda:1`
 SearchEngine: TypeAlias = Literal["auto", "numpy", "faiss", "faiss-gpu", "torch"] | str
-"""Who searches; a device may follow torch, as in `torch:cuda:1`."""
 
 
 def found_rows(_: object, answer: object, queries: Vectors, *, k: int, slices: Sequence[slice] | None = None) -> Found:
@@ -247,12 +240,7 @@ def searcher(vectors: Vectors, *, engine: SearchEngine = "auto", order: Order | 
 
 
 def best_by_hand(
-    vectors: Vectors,
-    queries: Vectors,
-    *,
-    k: int,
-    order: Order | None = None,
-    slices: Sequence[slice] | None = None,
+    vectors: Vectors, queries: Vectors, *, k: int, order: Order | None = None, slices: Sequence[slice] | None = None
 ) -> Found:
     """Find the k best rows of each query by scoring all of them: slow, short, and what the engines must equal."""
     order = checked_order(order, checked_vectors(vectors))

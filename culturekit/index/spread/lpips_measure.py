@@ -19,16 +19,13 @@ from culturekit.registry import Spec
 from culturekit.storage.digests import digest, digest_file
 from culturekit.torch_places import chosen_device, same_bits
 
-Tensor: TypeAlias = Any
-"""A torch tensor; planes are (n, channels, height, width)."""
-
+Tensor: TypeAlias = Any  # a torch tensor; planes are (n, channels, height, width)
 Backbone: TypeAlias = Literal["alex", "vgg", "squeeze"]
 
+# what brings colours from -1 to 1 to the range that the networks were trained with
 SHIFT, SCALE = (-0.030, -0.088, -0.188), (0.458, 0.448, 0.450)
-"""What brings colours from -1 to 1 to the range that the networks were trained with."""
 
-EPSILON = 1e-10
-"""What the authors add to the length of a feature."""
+EPSILON = 1e-10  # what the authors add to the length of a feature
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +46,7 @@ def conv(number: int, *, stride: int = 1, padding: int = 1, taken: bool = False)
 
 POOL = Layer("pool")
 
+# the convolutions of AlexNet, VGG-16 and SqueezeNet 1.1 in order, up to the last one whose answer is taken
 BACKBONES: Mapping[Backbone, tuple[Layer, ...]] = {
     "alex": (
         conv(0, stride=4, padding=2, taken=True), POOL, conv(3, padding=2, taken=True), POOL, conv(6, taken=True),
@@ -64,10 +62,9 @@ BACKBONES: Mapping[Backbone, tuple[Layer, ...]] = {
         Layer("fire", 6), Layer("fire", 7, taken=True), POOL, *(Layer("fire", n, taken=True) for n in (9, 10, 11, 12)),
     ),
 }  # fmt: skip
-"""The convolutions of AlexNet, VGG-16 and SqueezeNet 1.1 in order, up to the last one whose answer is taken."""
 
+# the side of the windows that are pooled, two apart; those of SqueezeNet reach over the edge
 WINDOW: Mapping[Backbone, int] = {"alex": 3, "vgg": 2, "squeeze": 3}
-"""The side of the windows that are pooled, two apart; those of SqueezeNet reach over the edge."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,11 +151,11 @@ FULL: Mapping[Backbone, str] = {short: name for name, short in SHORT.items()}
 HEAD = re.compile(r"lins?\.?(\d)\.model\.1\.weight")
 LAYER = re.compile(r"(?:net\.slices?\.?\d|features)\.(\d+(?:\.(?:squeeze|expand1x1|expand3x3))?\.(?:weight|bias))")
 
+# whoever trained others knows theirs
 LICENCE = (
     "published weights: heads BSD-2-Clause (PerceptualSimilarity), network BSD-3-Clause (torchvision), trained on "
     "ImageNet"
 )
-"""Whoever trained others knows theirs."""
 
 SMALLEST = 32
 

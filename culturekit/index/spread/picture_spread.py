@@ -81,9 +81,7 @@ def distances(_: object, answer: object, pictures: Sequence[object]) -> NDArray[
 
 
 MEASURE = Contract(
-    (PairMeasure,),
-    answers={"distances": distances},
-    says=lambda measure: {"parameters": dict(measure.parameters)},
+    (PairMeasure,), answers={"distances": distances}, says=lambda measure: {"parameters": dict(measure.parameters)}
 )
 
 PAIR_MEASURES: Registry[PairMeasure] = Registry(
@@ -96,7 +94,7 @@ PAIR_MEASURES: Registry[PairMeasure] = Registry(
             options="culturekit.index.spread.lpips_measure:Options",
             extra="embed",
             packages=("torch",),
-        ),
+        )
     ],
     point="measure",
     contract=MEASURE,
@@ -105,8 +103,8 @@ PAIR_MEASURES: Registry[PairMeasure] = Registry(
 
 UNREADABLE = "images of a batch with a picture that cannot be read: "
 
+# a row has a distance, or the reason why there is none; then the distance is NaN
 PART = {**PAIR_DISTANCES.schema, "reason": pl.String()}
-"""A row has a distance, or the reason why there is none; then the distance is NaN."""
 
 NO_PROMPT = "images that name no prompt or repeat"
 INCOMPLETE = "images of an incomplete batch"

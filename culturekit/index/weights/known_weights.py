@@ -13,29 +13,25 @@ from culturekit.storage.model_files import check_safetensors, read_header
 
 # The kinds of weights that are known, each by the names and the shapes of its tensors.
 
-Shapes: TypeAlias = Mapping[str, tuple[int, ...]]
-"""The shape of each tensor by its name."""
-
+Shapes: TypeAlias = Mapping[str, tuple[int, ...]]  # the shape of each tensor by its name
 Kind: TypeAlias = Literal[
     "hpsv2.0", "hpsv2.1", "open-clip", "transformers-clip", "transformers-siglip", "transformers-dinov2",
     "transformers-bert", "imagereward", "lpips", "lpips-backbone", "fid-inception", "inception",
 ]  # fmt: skip
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
+# which network the channels of the linear layers belong to
 LPIPS: Mapping[tuple[int, ...], str] = {
     (64, 192, 384, 256, 256): "AlexNet",
     (64, 128, 256, 512, 512): "VGG-16",
     (64, 128, 256, 384, 384, 512, 512): "SqueezeNet",
 }
-"""Which network the channels of the linear layers belong to."""
 
 CLIP_NAMES = (
     r"(text\.)?(positional_embedding|text_projection|token_embedding\.weight|attn_mask|cls_emb|ln_final\..+|transformer\..+)"
     r"|visual\..+|logit_(scale|bias)"
 )
-PLAIN = r"(features|classifier)\..+"
-"""The names of torchvision's AlexNet, VGG and SqueezeNet."""
-
+PLAIN = r"(features|classifier)\..+"  # the names of torchvision's AlexNet, VGG and SqueezeNet
 BLOCKS = r"Conv2d_(1a_3x3|2a_3x3|2b_3x3|3b_1x1|4a_3x3)|Mixed_(5[bcd]|6[a-e]|7[abc])"
 
 

@@ -8,6 +8,7 @@ from culturekit.errors import IntegrityError, UsageError
 from culturekit.storage.model_files import digest_of_files, hub_folder, read_json
 
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
+# what decides a vector besides the weights
 TOLD_BY = (
     "config.json",
     "preprocessor_config.json",
@@ -21,7 +22,6 @@ TOLD_BY = (
     "merges.txt",
     "*.model",
 )
-"""What decides a vector besides the weights."""
 
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 

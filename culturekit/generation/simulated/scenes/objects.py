@@ -32,15 +32,13 @@ from culturekit.generation.simulated.scenes.scenes_backend import (
 from culturekit.registry import Spec
 from culturekit.storage.digests import canonical_json
 
+# the dimensions in which a region has a look: of the object, and of what is around it
 LOOKS = ("objects", "background")
-"""The dimensions in which a region has a look: of the object, and of what is around it."""
 
-PLACES = 4
-"""How many marks of each look a picture has room for."""
-
+PLACES = 4  # how many marks of each look a picture has room for
 CLICHES = 5
+# what no photograph shows: things that run into one another, of several kinds
 FLAWS = tuple(f"flaw {number}" for number in range(1, 13))
-"""What no photograph shows: things that run into one another, of several kinds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,14 +147,9 @@ def drawn(rng: np.random.Generator, names: Sequence[str]) -> str:
 
 # A text-to-image model of the simulated world that draws objects in regions, as well as its dials let it.
 
-OBJECT = "object"
-"""The kind of the mark that stands for an object itself."""
-
-ROWS = (OBJECT, *LOOKS, STEREOTYPES)
-"""What the rows of marks show, from the top."""
-
-SMALLEST, LARGEST = 128, 1024
-"""Pixels along each side; marks of smaller pictures cannot be told apart."""
+OBJECT = "object"  # the kind of the mark that stands for an object itself
+ROWS = (OBJECT, *LOOKS, STEREOTYPES)  # what the rows of marks show, from the top
+SMALLEST, LARGEST = 128, 1024  # pixels along each side; marks of smaller pictures cannot be told apart
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,13 +22,9 @@ from culturekit.storage.digests import canonical_json
 
 # What a prompt of the recipe `linguistic` asks for, read from its text, and the label that a picture carries.
 
-CELL, BITS, MOST = 4, 16, 6
-"""Pixels along each side of a bit, bits of a thing, things that a label has room for."""
-
+CELL, BITS, MOST = 4, 16, 6  # pixels along each side of a bit, bits of a thing, things that a label has room for
 PER_ROW = 24
-ROWS = MOST * BITS // PER_ROW + 1
-"""The first row says that there is a label."""
-
+ROWS = MOST * BITS // PER_ROW + 1  # the first row says that there is a label
 MARK = np.tile([1, 1, 0], PER_ROW // 3)
 
 
@@ -58,9 +54,7 @@ def read_label(pixels: Pixels) -> tuple[int, ...] | None:
     return tuple(int(number) for number in numbers if number)
 
 
-STANDARD, OTHER = "SAE", "AAE"
-"""The dialects of the shipped pairs."""
-
+STANDARD, OTHER = "SAE", "AAE"  # the dialects of the shipped pairs
 MODERN, TRADITIONAL = "modern", "traditional"
 
 
@@ -131,6 +125,7 @@ def codes() -> frozenset[str]:
 
 TONES = len(MONK_SWATCHES)
 
+# what becomes of red, green and blue under five lights
 LIGHTS: Mapping[str, tuple[float, float, float]] = MappingProxyType(
     {
         "day": (1.0, 1.0, 1.0),
@@ -140,14 +135,12 @@ LIGHTS: Mapping[str, tuple[float, float, float]] = MappingProxyType(
         "flash": (1.2, 1.2, 1.2),
     }
 )
-"""What becomes of red, green and blue under five lights."""
 
+# what stands behind a person: a wall that no rule takes for skin, and wood, which looks like skin to both
 WALL, WOOD = (122, 140, 160), (176, 132, 92)
-"""What stands behind a person: a wall that no rule takes for skin, and wood, which looks like skin to both."""
 
 HAIR, CLOTH, EYE = (38, 36, 40), (70, 92, 150), (24, 24, 30)
-ROUNDNESS = 0.18
-"""How much darker skin is where it turns away from the light."""
+ROUNDNESS = 0.18  # how much darker skin is where it turns away from the light
 
 
 def skin_of(tone: int) -> tuple[int, int, int]:
@@ -188,14 +181,10 @@ def draw_face(
 
 
 SMALLEST, LARGEST = 96, 1024
-WOODEN, NOBODY = 0.2, 0.06
-"""How many people stand before wood, and how many pictures of people show none."""
-
-OLD, NEW = 0.2, 0.8
-"""How modern a place looks that is traditional, and one that is not."""
-
+WOODEN, NOBODY = 0.2, 0.06  # how many people stand before wood, and how many pictures of people show none
+OLD, NEW = 0.2, 0.8  # how modern a place looks that is traditional, and one that is not
+# what people are asked about places
 CRITERIA = ("cleanliness", "wealth", "current_date", "completeness", "faithfulness")
-"""What people are asked about places."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,8 +42,7 @@ from culturekit.storage.yaml_source import StrictModel, load_model
 
 VOCABULARY = "generation/simulated/scenes/vocabulary.yaml"
 
-OF_ACTIVITY = ("objects", "interaction")
-"""The dimensions in which an activity has a token of its own."""
+OF_ACTIVITY = ("objects", "interaction")  # the dimensions in which an activity has a token of its own
 
 
 class Parts(StrictModel):
@@ -61,8 +60,7 @@ class Parts(StrictModel):
         return tokens
 
 
-DIMENSIONS = tuple(Parts.model_fields)
-"""What is shown of a scene, in the order in which it is drawn."""
+DIMENSIONS = tuple(Parts.model_fields)  # what is shown of a scene, in the order in which it is drawn
 
 
 class SceneCategory(Parts):
@@ -94,8 +92,8 @@ class Token:
     necessity: Literal["necessary", "optional"]
 
 
+# what a scene of an activity in a country shows when it lacks nothing, by dimension
 Expected: TypeAlias = Mapping[str, tuple[Token, ...]]
-"""What a scene of an activity in a country shows when it lacks nothing, by dimension."""
 
 
 class World:
@@ -166,13 +164,11 @@ def world() -> World:
 
 # Captions of the simulated world: which of its things a text names, by dimension, and the language spoken there.
 
+# things by dimension, each once, in the order in which a text names them
 Named: TypeAlias = Mapping[str, tuple[str, ...]]
-"""Things by dimension, each once, in the order in which a text names them."""
 
 
-LANGUAGE = "zxx"
-"""What is spoken there, as ISO 639 writes what is no language."""
-
+LANGUAGE = "zxx"  # what is spoken there, as ISO 639 writes what is no language
 WORD = re.compile(r"\w+")
 
 
@@ -273,14 +269,9 @@ def share_of(name: str, value: str, text: str) -> float:
 
 # What a simulated model puts into a scene, by its dials, and the picture of it.
 
-MARKS = 6
-"""How many things of one dimension a picture has room for."""
-
-STEREOTYPE_MARKS = MARKS - 1
-"""Room for stereotypes; what is left of their row shows the activity."""
-
-FULL_STRENGTH = 2
-"""A stereotype that is shown so often is shown as strongly as can be."""
+MARKS = 6  # how many things of one dimension a picture has room for
+STEREOTYPE_MARKS = MARKS - 1  # room for stereotypes; what is left of their row shows the activity
+FULL_STRENGTH = 2  # a stereotype that is shown so often is shown as strongly as can be
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,11 +355,9 @@ def scene_of(
     return Scene(shown_country, category, activity, shown, tuple(token for token in room if rng.random() < strength))
 
 
-CELLS = MARKS + 2
-"""Cells along each side of a picture; the outermost are left to the border."""
-
+CELLS = MARKS + 2  # cells along each side of a picture; the outermost are left to the border
+# kinds of marks besides the dimensions; both stand in the last row, the activity first
 ACTIVITY, STEREOTYPES = "activity", "stereotypes"
-"""Kinds of marks besides the dimensions; both stand in the last row, the activity first."""
 
 SCENE_NUMBERS = LIGHT_NUMBERS + PAPER_NUMBERS + BORDER_NUMBERS
 
@@ -422,8 +411,7 @@ def paint_marks(canvas: Canvas, marks: Sequence[tuple[int, int, str, str]], pose
         canvas[:, 0, rows, columns] = cells[:, number]
 
 
-SMALLEST, LARGEST = 128, 1024
-"""Pixels along each side; marks of smaller pictures cannot be told apart."""
+SMALLEST, LARGEST = 128, 1024  # pixels along each side; marks of smaller pictures cannot be told apart
 
 
 @dataclass(frozen=True, slots=True)
