@@ -1,7 +1,6 @@
 """Prompts times repeats times slots to images: in shards, resumable, every image asked for gets a row."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -67,7 +66,16 @@ def generate(work: Work, prompts_path: Path, plan: ImagePlan, maker: Maker, *, s
         finally:
             backend.release()
     else:
-        shards = plan_shards(work, maker, plan.format, requests)
+        shards = [
+            Shard(
+                maker,
+                work.out,
+                work.scratch / f"images-{start:09d}.parquet",
+                plan.format,
+                tuple(requests[start : start + REQUESTS_PER_SHARD]),
+            )
+            for start in range(0, len(requests), REQUESTS_PER_SHARD)
+        ]
         run_shards(work, shards, make_shard, size=lambda shard: len(shard.requests), unit="images")
     images = merge_parts([shard.part for shard in shards], part_schema())
     write_table(work.out, IMAGES, images)
@@ -101,20 +109,6 @@ def known_pace(final: Path) -> float | None:
     """Give the seconds an image takes, as a pilot for a stage folder measured them."""
     path = final.with_name(f".{final.name}.partial") / "scratch" / PACE
     return float(json.loads(path.read_bytes())["seconds_per_image"]) if path.is_file() else None
-
-
-def plan_shards(work: Work, maker: Maker, form: PictureFormat, requests: Sequence[ImageRequest]) -> list[Shard]:
-    """Cut requests into shards."""
-    return [
-        Shard(
-            maker,
-            work.out,
-            work.scratch / f"images-{start:09d}.parquet",
-            form,
-            tuple(requests[start : start + REQUESTS_PER_SHARD]),
-        )
-        for start in range(0, len(requests), REQUESTS_PER_SHARD)
-    ]
 
 
 def wanted(prompts_path: Path, plan: ImagePlan, seed: int) -> tuple[ImageRequest, ...]:

@@ -91,13 +91,6 @@ def drawn(numbers: NDArray[np.floating[Any]], heard: Sequence[bool], unsafe: Seq
     return [Drawn(pixels[place], bool(finite[place]) and heard[place], unsafe[place]) for place in range(len(numbers))]
 
 
-def one_colour(pixels: Pixels) -> str | None:
-    """Name the colour of a picture that has only one; None of any other."""
-    first = pixels[0, 0]
-    alike = bool((pixels[0] == first).all() and (pixels == first).all())
-    return "#" + "".join(f"{part:02x}" for part in first.tolist()) if alike else None
-
-
 @dataclass(slots=True)
 class DiffusersLane:
     """Draws batches. `batch` is how many at once: a shorter one is filled up, for how numbers are summed depends on it.
@@ -181,7 +174,9 @@ class DiffusersLane:
     def reply(self, request: ImageRequest, outcome: tuple[Drawn, bool], vae: str) -> ImageReply:
         """Say what came of one request."""
         one, mended = outcome
-        colour = one_colour(one.pixels)
+        first = one.pixels[0, 0]
+        alike = bool((one.pixels[0] == first).all() and (one.pixels == first).all())
+        colour = "#" + "".join(f"{part:02x}" for part in first.tolist()) if alike else None
         if not one.finite:
             tried = ", also with a decoder in float32" if mended else ""
             return Failure("failed", f"{NOT_FINITE} in {self.told['dtype']}{tried}")
@@ -235,14 +230,6 @@ def places_of(options: Options) -> list[Place]:
         )
         for device in devices
     ]
-
-
-def free_memory() -> None:
-    """Give back what nobody holds any more; pipelines hold themselves in circles."""
-    torch = importlib.import_module("torch")
-    gc.collect()
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()
 
 
 @contextmanager
@@ -319,7 +306,10 @@ class DiffusersBackend:
     def release(self) -> None:
         """Let go of the weights, in the memory of the devices too; lanes that are asked for later load them again."""
         self.laid = []
-        free_memory()
+        torch = importlib.import_module("torch")
+        gc.collect()
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
 
     def generate(self, requests: Sequence[ImageRequest]) -> list[ImageReply]:
         """Answer requests of one size, in order."""

@@ -70,11 +70,6 @@ def defaults_of(kind: Any) -> Mapping[str, Any]:  # noqa: ANN401 - a class of di
     return {name: one.default for name, one in inspect.signature(kind.__call__).parameters.items()}
 
 
-def denoiser_of(pipeline: Any) -> str:  # noqa: ANN401 - a pipeline
-    """Name the part of a pipeline that takes the noise away."""
-    return next((name for name in DENOISERS if getattr(pipeline, name, None) is not None), "")
-
-
 def load(
     folder: PipelineFolder,
     refiner: PipelineFolder | None,
@@ -100,7 +95,9 @@ def loaded(folder: PipelineFolder, dtype: Any) -> Any:  # noqa: ANN401 - a pipel
     kind = pipeline_class(folder)
     own = {"add_watermarker": False} if "add_watermarker" in inspect.signature(kind.__init__).parameters else {}
     try:
-        check_parts(folder)
+        for part in folder.components():
+            if part.library in {"diffusers", "transformers"}:
+                getattr(getattr(importlib.import_module(part.library), part.kind, None), "from_pretrained", None)
         pipeline = kind.from_pretrained(
             folder.path,
             torch_dtype=dtype,
@@ -122,17 +119,6 @@ def loaded(folder: PipelineFolder, dtype: Any) -> Any:  # noqa: ANN401 - a pipel
         ) from error
     pipeline.set_progress_bar_config(disable=True)
     return pipeline
-
-
-def check_parts(folder: PipelineFolder) -> None:
-    """Look each part's class up: where its package lacks another one, it stands for itself and says so when touched.
-
-    Raises:
-        ImportError: a package is missing; diffusers itself would only wonder at the class.
-    """
-    for part in folder.components():
-        if part.library in {"diffusers", "transformers"}:
-            getattr(getattr(importlib.import_module(part.library), part.kind, None), "from_pretrained", None)
 
 
 NEEDED = re.compile(r"requires (?:the )?([\w-]+) library", re.IGNORECASE)
@@ -189,7 +175,7 @@ def settle(pipeline: Any, folder: PipelineFolder, options: Options, device: Any)
             if (guider := getattr(pipeline, name, None)) is not None:
                 pipeline.register_modules(**{name: guider.new(guidance_scale=options.guidance)})
     if options.compile:
-        getattr(pipeline, denoiser_of(pipeline)).compile()
+        getattr(pipeline, next((name for name in DENOISERS if getattr(pipeline, name, None) is not None), "")).compile()
     if options.offload == "model":
         pipeline.enable_model_cpu_offload(device=device)
     elif options.offload == "sequential":
@@ -241,7 +227,9 @@ class TextReaders:
     def __init__(self, pipeline: Any, tokens: int) -> None:  # noqa: ANN401 - a pipeline
         """Find them; `tokens` is how many a long encoder reads, 0 what the pipeline does by itself."""
         usual = tokens or defaults_of(type(pipeline)).get("max_sequence_length") or 0
-        chats = writes_conversations(type(pipeline))
+        kind = type(pipeline)
+        codes = (getattr(getattr(kind, name), "__code__", None) for name in dir(kind) if "prompt" in name)
+        chats = any("apply_chat_template" in code.co_names for code in codes if code is not None)
         self.readers: dict[str, tuple[Callable[[str], Sequence[int]], int]] = {}
         self.last: tuple[str, dict[str, list[int]]] = ("", {})
         for name, part in sorted(pipeline.components.items()):
@@ -285,12 +273,6 @@ def tokens_in_conversation(part: Any, tokenizer: Any, system: str, text: str) ->
     return tokens_of(tokenizer, part.apply_chat_template([turn], tokenize=False, add_generation_prompt=True))
 
 
-def writes_conversations(kind: Any) -> bool:  # noqa: ANN401 - a class of diffusers
-    """Tell whether a pipeline puts prompts into a conversation, whose other words count as tokens too."""
-    codes = (getattr(getattr(kind, name), "__code__", None) for name in dir(kind) if "prompt" in name)
-    return any("apply_chat_template" in code.co_names for code in codes if code is not None)
-
-
 @dataclass(frozen=True, slots=True)
 class Call:
     """A pipeline, perhaps with a refiner, and what it is told each time."""
@@ -308,7 +290,9 @@ class Call:
 
     def numbers(self, requests: Sequence[ImageRequest]) -> tuple[Any, Sequence[bool | None]]:
         """Draw a batch: numbers of 0 to 1, and what a safety checker says of each picture."""
-        generators = [seeded(request.seed) for request in requests]
+        generators = [
+            importlib.import_module("torch").Generator("cpu").manual_seed(request.seed) for request in requests
+        ]
         given = {**self.arguments, **self.asked(self.loaded.base, requests, generators)}
         size = {"width": requests[0].width, "height": requests[0].height}
         given |= {name: pixels for name, pixels in size.items() if pixels is not None}
@@ -341,7 +325,9 @@ class Call:
         cuts = self.readers.cut(request.text)
         if cuts:
             notes["prompt_cut"] = cuts
-            odd += cut_notes(cuts)
+            odd += [
+                f"the prompt is longer than the {most} tokens of {name}" for name, (_, most) in sorted(cuts.items())
+            ]
         return notes, odd
 
 
@@ -352,11 +338,6 @@ def pictures(output: Any, count: int) -> tuple[Any, Sequence[bool | None]]:  # n
     if images is None or getattr(images, "ndim", 0) != 4 or len(images) != count or images.shape[-1] != 3:
         raise UsageError("this pipeline gives no pictures of three colours", found=type(output).__name__)
     return images, [None] * count if flags is None else [bool(flag) for flag in flags]
-
-
-def seeded(seed: int) -> Any:  # noqa: ANN401 - a generator of torch
-    """Make the generator of one image; on the CPU, so that a seed means the same noise on every device."""
-    return importlib.import_module("torch").Generator("cpu").manual_seed(seed)
 
 
 def call_of(loaded: Loaded, options: Options) -> Call:
@@ -454,8 +435,3 @@ def guider_of(pipeline: Any) -> Any:  # noqa: ANN401 - parts of pipelines
     """Give the part of a pipeline that guides, as HunyuanImage has one, if it is at work."""
     guider = getattr(pipeline, "guider", None)
     return guider if getattr(guider, "_enabled", False) else None
-
-
-def cut_notes(cuts: Mapping[str, Sequence[int]]) -> list[str]:
-    """Say which text encoders did not read all of a prompt."""
-    return [f"the prompt is longer than the {most} tokens of {name}" for name, (_, most) in sorted(cuts.items())]

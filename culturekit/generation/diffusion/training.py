@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -81,15 +81,13 @@ def shown_square(pair: TrainingPair, side: int) -> Shown:
         )
     height, width = read.pixels.shape[:2]
     scale = side / min(height, width)
-    picture = Image.fromarray(read.pixels).resize(scaled((width, height), scale, side), Image.Resampling.LANCZOS)
+    size = (width, height)
+    picture = Image.fromarray(read.pixels).resize(
+        (max(side, round(size[0] * scale)), max(side, round(size[1] * scale))), Image.Resampling.LANCZOS
+    )
     left, top = (picture.width - side) // 2, (picture.height - side) // 2
     square = np.asarray(picture.crop((left, top, left + side, top + side)), np.float32)
     return Shown((square / 127.5 - 1).transpose(2, 0, 1), (height, width), (top, left))
-
-
-def scaled(size: Sequence[int], scale: float, least: int) -> tuple[int, int]:
-    """Scale width and height, neither below the side that is cut."""
-    return max(least, round(size[0] * scale)), max(least, round(size[1] * scale))
 
 
 # the layers of the denoiser that get an adapter: all that attention multiplies with

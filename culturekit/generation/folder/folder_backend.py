@@ -102,7 +102,20 @@ class FolderBackend:
 
     def generate(self, requests: Sequence[ImageRequest]) -> list[ImageReply]:
         """Answer each request; one that no file stands for is a failure that says so."""
-        known = KnownPrompts(prompts_of(requests))
+        rows = {
+            request.prompt_id: {
+                "prompt_id": request.prompt_id,
+                "text": request.text,
+                "concept": request.concept,
+                "country": request.country,
+                "artifact_id": request.artifact_id,
+                "group": None,
+            }
+            for request in requests
+        }
+        known = KnownPrompts(
+            pl.DataFrame(list(rows.values()), schema={name: PROMPTS.schema[name] for name in Prompt._fields})
+        )
         naming = guessed(self.naming, self.listing, known)
         slots = max((request.slot for request in requests), default=0) + 1
         plan = plan_folder(self.listing, naming, known, Layout(slots=slots, first=self.first))
@@ -123,22 +136,6 @@ class FolderBackend:
         if isinstance(read, NoPicture):
             return Failure("failed", f"{read.reason}: {read.detail}" if read.detail else read.reason)
         return Picture(read.pixels, seed_honoured=False, rewriter="unknown")
-
-
-def prompts_of(requests: Sequence[ImageRequest]) -> pl.DataFrame:
-    """Write the prompts of requests as a table; requests know no group."""
-    rows = {
-        request.prompt_id: {
-            "prompt_id": request.prompt_id,
-            "text": request.text,
-            "concept": request.concept,
-            "country": request.country,
-            "artifact_id": request.artifact_id,
-            "group": None,
-        }
-        for request in requests
-    }
-    return pl.DataFrame(list(rows.values()), schema={name: PROMPTS.schema[name] for name in Prompt._fields})
 
 
 def make(spec: Spec) -> ImageBackend:

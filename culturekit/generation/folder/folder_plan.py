@@ -151,7 +151,14 @@ def plan_folder(
 ) -> FolderPlan:
     """Give every picture its place, and every place that should have one and has none a row."""
     if known is None:
-        need_prompts(naming)
+        for pattern in naming.patterns:
+            useless = [name for name in ("artifact", "artifact_id") if name in pattern.names]
+            if useless:
+                raise UsageError(
+                    f"the field {{{useless[0]}}} finds the prompt that names the artifact, and no prompts were given",
+                    where=f"pattern {pattern.text}",
+                    hint="Add --prompts FILE.",
+                )
     planner = Planner(known, layout, names or Names())
     for file in sorted(listing.pictures, key=lambda file: natural_order(file.name)):
         planner.add(file, shown(file.name), read_name(file.name, naming, known))
@@ -161,18 +168,6 @@ def plan_folder(
         said = NameReading(listed.fields, listed.cells, label, hit)
         planner.add(None, listed.name, said, absent=f"listed in {label}, row {listed.line}, but there is no such file")
     return planner.plan()
-
-
-def need_prompts(naming: Naming) -> None:
-    """Refuse fields that mean nothing without a table of prompts."""
-    for pattern in naming.patterns:
-        useless = [name for name in ("artifact", "artifact_id") if name in pattern.names]
-        if useless:
-            raise UsageError(
-                f"the field {{{useless[0]}}} finds the prompt that names the artifact, and no prompts were given",
-                where=f"pattern {pattern.text}",
-                hint="Add --prompts FILE.",
-            )
 
 
 class Planner:

@@ -144,17 +144,12 @@ def settings_of(model: str, options: GoogleImageOptions, size: str | None) -> Ge
         model,
         provider="google",
         quality="standard",
-        size=size_of(large),
+        size=large or DEFAULT_SIZE,
         room=ROOM_TO_THINK if habits_of(model, "google").thinks else 0,
     )
     # a model of one size refuses to be told one, so that the usual size is sent only where the SPEC states it
     told = options.image_size or (large if large != DEFAULT_SIZE else "")
     return GeminiImages(ratio, told, options.safety or "", price, send_seed=options.send_seed)
-
-
-def size_of(image_size: str) -> str:
-    """Name the size that is drawn where none is said."""
-    return image_size or DEFAULT_SIZE
 
 
 def shape_of_size(size: str) -> tuple[str, str]:
@@ -195,7 +190,8 @@ def compose(request: Request, settings: GeminiImages) -> Outgoing:
     if settings.image_config():
         config["imageConfig"] = settings.image_config()
     if settings.send_seed:
-        config["seed"] = signed(int(str(request.data["seed"])))
+        seed = int(str(request.data["seed"]))
+        config["seed"] = seed - 2**32 if seed >= 2**31 else seed
     body: dict[str, Any] = {
         "contents": [{"role": "user", "parts": [{"text": request.data["prompt"]}]}],
         "generationConfig": config,
@@ -205,11 +201,6 @@ def compose(request: Request, settings: GeminiImages) -> Outgoing:
         body["safetySettings"] = [{"category": f"HARM_CATEGORY_{name}", "threshold": threshold} for name in CATEGORIES]
     most = 1 if settings.price is None else settings.price.most(1)
     return Outgoing(canonical_json(body), (), request.sample, most)
-
-
-def signed(seed: int) -> int:
-    """Write the 32 bits of a seed as Google takes them, with a sign."""
-    return seed - 2**32 if seed >= 2**31 else seed
 
 
 def read(raw: bytes, settings: GeminiImages) -> Reply:

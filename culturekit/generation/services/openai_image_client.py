@@ -97,7 +97,7 @@ def make(spec: Spec, size: str | None = None) -> OpenAIImageClient:
     )
     client.image_price = settings.price
     client.per_call = options.n
-    client.rewriter = options.rewriter or rewriter_of(model, options)
+    client.rewriter = options.rewriter or ("on" if options.api == "responses" else habits_of(model, "openai").rewriter)
     client.seeds = None if options.send_seed else False
     client.sent_options = {**settings.sent, "api": options.api}
     client.filters = OPENAI.owns(base_url)
@@ -107,11 +107,6 @@ def make(spec: Spec, size: str | None = None) -> OpenAIImageClient:
 def body_as_it_is(outgoing: Outgoing) -> bytes:
     """Write the bytes that leave."""
     return outgoing.body
-
-
-def rewriter_of(model: str, options: OpenAIImageOptions) -> str:
-    """Say what is known of rewriting before any reply: the responses tool always does it."""
-    return "on" if options.api == "responses" else habits_of(model, "openai").rewriter
 
 
 def settings_of(model: str, options: OpenAIImageOptions, size: str | None) -> ImageSettings:
@@ -167,7 +162,10 @@ def read(raw: bytes, settings: ImageSettings) -> Reply:
 def candidate_of(item: Mapping[str, Any]) -> Candidate:
     """Read one image of a reply."""
     picture, address = text(item.get("b64_json")), text(item.get("url"))
-    filtered = filtered_by(item.get("content_filter_results"))
+    results = item.get("content_filter_results")
+    filtered = " ".join(
+        sorted(name for name, found in record(results).items() if record(found).get("filtered") is True)
+    )
     revised = text(item.get("revised_prompt"))
     kept = next((name for name in (picture, address) if name.startswith(KEPT)), "")
     if kept or address:
@@ -176,11 +174,6 @@ def candidate_of(item: Mapping[str, Any]) -> Candidate:
     said = " ".join(filter(None, [text(error.get("code")), text(error.get("message")) or text(item.get("error"))]))
     why = shortened(said) or filtered or ("its base64 cannot be read" if picture else "no picture and no reason")
     return Candidate("", revised, text(error.get("code")) or filtered, why)
-
-
-def filtered_by(results: object) -> str:
-    """Name the filters that struck, as Azure lists them."""
-    return " ".join(sorted(name for name, found in record(results).items() if record(found).get("filtered") is True))
 
 
 def compose_responses(request: Request, settings: ImageSettings) -> Outgoing:

@@ -452,7 +452,10 @@ def buy_parts(work: Work, left: dict[Path, list[Call]], maker: RowMaker, journal
         for path, some in left.items():
             waiting: list[Future[list[dict[str, Any]]]] = []
             for call, answer in zip(some, islice(answered, len(some)), strict=True):
-                at = arrived(maker.client, journal, question_of(call), answer, tag)
+                key = key_of(maker.client.identity, maker.client.compose(question_of(call)))
+                entries = journal.found([key], run=tag).get(key, [])
+                replies = [entry for entry in entries if entry.kind == "reply"] if answer.value is not None else entries
+                at = replies[-1].at if replies else None
                 maker.client.settled(question_of(call), answer)
                 waiting.append(hands.submit(maker.rows, call, answer, at))
                 work.progress.advance(len(call))
@@ -485,11 +488,3 @@ def answers(
         yield from answer_batch(client, client.batches(), journal, requests, options, tag, work.progress)
         return
     yield from AskEngine(client, journal, options, run=tag, progress=work.progress).ask_all(requests)
-
-
-def arrived(client: ImageClient, journal: Journal, request: Request, answer: Answered, tag: str) -> float | None:
-    """Say when the reply that closed a call was written down; the journal says the same in every later run."""
-    key = key_of(client.identity, client.compose(request))
-    entries = journal.found([key], run=tag).get(key, [])
-    replies = [entry for entry in entries if entry.kind == "reply"] if answer.value is not None else entries
-    return replies[-1].at if replies else None

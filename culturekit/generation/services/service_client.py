@@ -407,7 +407,12 @@ class ServiceClient(ImageClient):
         stated = {name: str(_filled(value, {CALL: key})) for name, value in self.file.submit.headers.items()}
         kind, content = "application/json", outgoing.body
         if self.file.submit.encoding == "multipart":
-            kind, content = f"multipart/form-data; boundary={key}", _as_form(outgoing.body, boundary=key)
+            parts = [
+                f'--{key}\r\nContent-Disposition: form-data; name="{quote(name)}"\r\n\r\n'.encode()
+                + (value.encode() if isinstance(value, str) else canonical_json(value))
+                for name, value in record(decoded(outgoing.body)).items()
+            ]
+            kind, content = f"multipart/form-data; boundary={key}", b"\r\n".join([*parts, f"--{key}--\r\n".encode()])
         headers = {"Content-Type": kind, **stated}
         url = self._address(self.file.submit.url, {})
         came = self._exchanged("POST", url, content, headers, until=until)
@@ -598,16 +603,6 @@ class ServiceClient(ImageClient):
             no_object = "" if record(body) else why_no_object(raw)
             return reply_without("unreadable", no_object or why or f"there is no picture under {result.images}")
         return reply_with(candidates, _first(body, result.version), {}, Usage(0, len(candidates)))
-
-
-def _as_form(body: bytes, *, boundary: str) -> bytes:
-    """Write a body as a form, a part for each of its keys; what is no text is JSON there too."""
-    parts = [
-        f'--{boundary}\r\nContent-Disposition: form-data; name="{quote(name)}"\r\n\r\n'.encode()
-        + (value.encode() if isinstance(value, str) else canonical_json(value))
-        for name, value in record(decoded(body)).items()
-    ]
-    return b"\r\n".join([*parts, f"--{boundary}--\r\n".encode()])
 
 
 def _set_apart(held: object, store: PictureStore) -> object:

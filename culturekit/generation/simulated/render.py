@@ -377,19 +377,14 @@ def draw_batch(shown: Sequence[Subject], numbers: Numbers, size: int, *, own: fl
     lamp, paper, rest = np.split(numbers, [LIGHT_NUMBERS, SCENE], axis=1)
     canvas = sheet(as_scalars(0.86 + 0.13 * paper), size)
     if shown:
-        paint_subjects(canvas, shown, rest, own=own)
+        border = side_by_side([border_in(subject, own) for subject in shown])
+        emblem = side_by_side([emblem_in(subject, own) for subject in shown])
+        paint_borders(canvas, border, rest[:, :BORDER_NUMBERS])
+        paint_emblems(canvas, emblem, rest[:, BORDER_NUMBERS : BORDER_NUMBERS + POSE_NUMBERS])
     else:
         paint_blobs(canvas, rest[:, :BLOB_NUMBERS])
     light(canvas, lamp, strength=LIGHT)
     return to_pixels(canvas)
-
-
-def paint_subjects(canvas: Field, shown: Sequence[Subject], numbers: Numbers, *, own: float) -> None:
-    """Paint the border of each subject's country and its emblem; `own` is how much is left of their own looks."""
-    border = side_by_side([border_in(subject, own) for subject in shown])
-    emblem = side_by_side([emblem_in(subject, own) for subject in shown])
-    paint_borders(canvas, border, numbers[:, :BORDER_NUMBERS])
-    paint_emblems(canvas, emblem, numbers[:, BORDER_NUMBERS : BORDER_NUMBERS + POSE_NUMBERS])
 
 
 def emblem_in(subject: Subject, own: float) -> Emblem:

@@ -11,7 +11,6 @@ from typing import Annotated, Literal, NamedTuple, TypeAlias
 import msgspec
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from culturekit.errors import UsageError
 from culturekit.generation.backend import Failure, ImageBackend, ImageReply, ImageRequest, Picture, Pixels
@@ -39,19 +38,14 @@ class Pool:
     def __init__(self, rows: Sequence[Row], temperature: float) -> None:
         """Weigh the rows once; there is at least one."""
         self.rows = rows
-        self.cumulative = np.cumsum(weights(rows, temperature))
+        least = min((row.popularity for row in rows if row.popularity is not None), default=1.0)
+        popularity = np.array([least if row.popularity is None else row.popularity for row in rows])
+        most = popularity.max()
+        self.cumulative = np.cumsum(np.asarray((popularity / most) ** temperature) if most > 0 else np.ones(len(rows)))
 
     def draw(self, number: float) -> Row:
         """Draw a row by a number in [0, 1)."""
         return self.rows[int(self.cumulative.searchsorted(number * self.cumulative[-1], side="right"))]
-
-
-def weights(rows: Sequence[Row], temperature: float) -> NDArray[np.float64]:
-    """Weigh rows by popularity ** temperature; what has no popularity counts as the least popular."""
-    least = min((row.popularity for row in rows if row.popularity is not None), default=1.0)
-    popularity = np.array([least if row.popularity is None else row.popularity for row in rows])
-    most = popularity.max()
-    return np.asarray((popularity / most) ** temperature) if most > 0 else np.ones(len(rows))
 
 
 def rows_of(cspace: pl.DataFrame) -> Iterator[Row]:
@@ -240,7 +234,10 @@ class BiasedChoice:
         """Draw from the biased distribution over the rows of a concept, of one country where it is named."""
         slip, favour, pick = numbers
         if slip < self.bias.collapse:
-            modes = self.modes_of(concept, country)
+            key = (concept, country)
+            if key not in self.modes:
+                self.modes[key] = sorted(self.rows_of(concept, country), key=shuffled)[: self.bias.modes]
+            modes = self.modes[key]
             return modes[int(pick * len(modes))] if modes else None
         pool = self.pool_of(concept, country, favoured=favour < self.bias.favour_strength)
         return pool.draw(pick) if pool else None
@@ -254,13 +251,6 @@ class BiasedChoice:
                 rows = [row for row in rows if row.country == self.bias.favour] or rows
             self.pools[key] = Pool(rows, self.bias.temperature) if rows else None
         return self.pools[key]
-
-    def modes_of(self, concept: str, country: str | None) -> list[Row]:
-        """Give the few rows that a collapsed model draws, always the same."""
-        key = (concept, country)
-        if key not in self.modes:
-            self.modes[key] = sorted(self.rows_of(concept, country), key=shuffled)[: self.bias.modes]
-        return self.modes[key]
 
     def rows_of(self, concept: str, country: str | None) -> list[Row]:
         """Give the rows of a concept, of one country where it is named."""
@@ -356,7 +346,9 @@ class SimulatedBackend:
         size = next((request.width for request in requests if request.width), self.options.size)
         if not 16 <= size <= 1024 or any((request.height or size) != size for request in requests):
             return [Failure("failed", "simulated models draw squares of 16 to 1,024 pixels") for _ in requests]
-        numbers = [numbers_of_seed(request.seed) for request in requests]
+        numbers = [
+            np.random.default_rng(request.seed % 2**64).random(DRAWN.stop + PULL_NUMBERS) for request in requests
+        ]
         chosen = [self.choose(request, own) for request, own in zip(requests, numbers, strict=True)]
         shown = [place for place, subject in enumerate(chosen) if not isinstance(subject, Failure)]
         drawn = draw(
@@ -376,11 +368,6 @@ class SimulatedBackend:
         if numbers[0] < self.options.noise:
             return None
         return Subject(row.artifact_id, row.country, self.attraction.pulls(row, *numbers[DRAWN.stop :].tolist()))
-
-
-def numbers_of_seed(seed: int) -> Numbers:
-    """Draw the numbers that decide a picture: whether it is culture-free, the choice, the drawing, the pulls."""
-    return np.random.default_rng(seed % 2**64).random(DRAWN.stop + PULL_NUMBERS)
 
 
 def picture_of(subject: Subject | None, pixels: Pixels) -> Picture:

@@ -218,15 +218,6 @@ class PictureShard:
         return is_sealed(self.part("vectors.npy"))
 
 
-def _plan_shards(
-    pictures: Sequence[PictureFile], root: Path, encoder: str, folder: Path, *, size: int
-) -> list[PictureShard]:
-    """Cut pictures into shards that are a multiple of `size`."""
-    size *= -(-PICTURES_PER_SHARD // size)
-    runs = enumerate(cut(pictures, size))
-    return [PictureShard(encoder, root, tuple(run), folder, number) for number, run in runs]
-
-
 def cut(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
     """Cut items into runs of one size; the last may be shorter."""
     return (items[start : start + size] for start in range(0, len(items), size))
@@ -360,11 +351,15 @@ def embed(
         IntegrityError: a file is missing, outside `root`, or not the one that its row describes.
     """
     made = encoder_of(encoder)
-    pictures = _distinct(images)
+    paths = images.group_by("sha256", maintain_order=True).agg(pl.col("path").unique(maintain_order=True))
+    pictures = [PictureFile(sha256, tuple(names)) for sha256, names in paths.select("sha256", "path").iter_rows()]
     exactly = [made.identity.as_options(), made.batch_size, [[one.sha256, *one.paths] for one in pictures]]
     folder = scratch / f"pictures-{digest(exactly)[:16]}"
     folder.mkdir(exist_ok=True)
-    shards = _plan_shards(pictures, root, encoder, folder, size=at_once(made))
+    size = at_once(made)
+    size *= -(-PICTURES_PER_SHARD // size)
+    runs = enumerate(cut(pictures, size))
+    shards = [PictureShard(encoder, root, tuple(run), folder, number) for number, run in runs]
     todo = [shard for shard in shards if not shard.done]
     before = len(pictures) - sum(len(shard.pictures) for shard in todo)
     progress.begin(len(pictures) - before, "pictures")
@@ -375,12 +370,6 @@ def embed(
     ):
         progress.advance(count)
     return gathered(images, pictures, shards, folder, dim=made.identity.dim)
-
-
-def _distinct(images: pl.DataFrame) -> list[PictureFile]:
-    """List the different pictures of a table, in the order in which they first appear."""
-    paths = images.group_by("sha256", maintain_order=True).agg(pl.col("path").unique(maintain_order=True))
-    return [PictureFile(sha256, tuple(names)) for sha256, names in paths.select("sha256", "path").iter_rows()]
 
 
 def gathered(

@@ -109,19 +109,14 @@ class Gathered:
         for image_id, reason, detail in answer.unreadable.iter_rows():
             self.drop(image_id, reason, detail, stage=stage)
         if answer.kept.height:
-            refuse_features(answer.vectors, encoder)
+            length = float(np.linalg.norm(answer.vectors[0]))
+            if abs(length - 1) > UNIT_WITHIN:
+                raise UsageError(
+                    "an index is made of vectors of length one", where=encoder, found=f"one of length {length:.4g}",
+                    hint="Leave give= away; features as they are go to `culturekit index embed`.",
+                )  # fmt: skip
             self.add("image", answer.kept.select("artifact_id", source="image_id"), answer.vectors)
         return answer.kept.height
-
-
-def refuse_features(vectors: Vectors, encoder: str) -> None:
-    """Refuse vectors that keep their length: they are for distances of distributions, and no cosine is made of them."""
-    length = float(np.linalg.norm(vectors[0]))
-    if abs(length - 1) > UNIT_WITHIN:
-        raise UsageError(
-            "an index is made of vectors of length one", where=encoder, found=f"one of length {length:.4g}",
-            hint="Leave give= away; features as they are go to `culturekit index embed`.",
-        )  # fmt: skip
 
 
 def build_index(work: Work, files: IndexFiles, options: IndexOptions) -> Outcome:
@@ -131,11 +126,17 @@ def build_index(work: Work, files: IndexFiles, options: IndexOptions) -> Outcome
     found = Gathered()
     if "image" in channels:
         add_references(work, files, options, artifacts, found)
-        list_without_reference(artifacts, found, else_known="by its names only" if "text" in channels else None)
+        else_known = "by its names only" if "text" in channels else None
+        for artifact in artifacts.join(found.rows[0], on="artifact_id", how="anti")["artifact_id"]:
+            found.drop(artifact, NO_REFERENCE, else_known, stage=ARTIFACTS_STAGE)
     if "text" in channels:
         add_texts(work, files, options, artifacts, found)
     indexed = pl.concat(found.rows)
-    write_index(work.out, indexed, together(work.scratch / "all-vectors.npy", found.vectors), artifacts)
+    path = work.scratch / "all-vectors.npy"
+    shape = (sum(len(one) for one in found.vectors), found.vectors[0].shape[1])
+    save_rows(path, found.vectors, shape=shape, dtype=np.float32)
+    whole: Vectors = np.load(path, mmap_mode="r", allow_pickle=False)
+    write_index(work.out, indexed, whole, artifacts)
     encoder = ENCODERS.kept(options.encoder)
     notes = {
         "encoder": options.encoder,
@@ -212,12 +213,6 @@ def add_references(
     found.counts["references"] = count
 
 
-def list_without_reference(artifacts: pl.DataFrame, found: Gathered, *, else_known: str | None) -> None:
-    """List the artifacts that no picture shows; without a text channel they are in no channel at all."""
-    for artifact in artifacts.join(found.rows[0], on="artifact_id", how="anti")["artifact_id"]:
-        found.drop(artifact, NO_REFERENCE, else_known, stage=ARTIFACTS_STAGE)
-
-
 def add_texts(work: Work, files: IndexFiles, options: IndexOptions, artifacts: pl.DataFrame, found: Gathered) -> None:
     """Add the text channel: a vector for each artifact."""
     names, strangers = artifact_names(files.cspace, aliases=files.aliases, candidates=files.candidates)
@@ -229,14 +224,6 @@ def add_texts(work: Work, files: IndexFiles, options: IndexOptions, artifacts: p
     found.counts["names"] = sum(len(own) for own in names.values())
     if strangers:
         found.notes["aliases_of_no_artifact"] = strangers
-
-
-def together(path: Path, vectors: Sequence[Vectors]) -> Vectors:
-    """Put the vectors of all channels one after the other, on disk."""
-    shape = (sum(len(one) for one in vectors), vectors[0].shape[1])
-    save_rows(path, vectors, shape=shape, dtype=np.float32)
-    whole: Vectors = np.load(path, mmap_mode="r", allow_pickle=False)
-    return whole
 
 
 # More pictures and artifacts into an index: only what is new is embedded, and the old vectors stay as they are.

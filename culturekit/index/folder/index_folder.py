@@ -261,7 +261,8 @@ def joined_parts(folder: Path, notes: Mapping[str, Any], artifacts: pl.DataFrame
     """Open all parts of an index as one, rows in order; an index of one part stays on disk."""
     names = ["vectors.npy", *notes.get("shards", [])]
     parts = [open_part(folder, name, artifacts) for name in names]
-    check_slices(folder, parts[0][0])
+    if not read_table(folder / "slices.parquet", SLICES).equals(slices_of(parts[0][0])):
+        raise refused("the slices of the index are not those of its rows", folder / "slices.parquet")
     graves = folder / "tombstones.parquet"
     if len(parts) == 1 and not graves.exists():
         return parts[0]
@@ -292,12 +293,6 @@ def open_part(folder: Path, name: str, artifacts: pl.DataFrame) -> tuple[pl.Data
     if not ordered.select(rows.columns).equals(rows):
         raise refused("the rows of the index are out of order", folder / name)
     return ordered, vectors
-
-
-def check_slices(folder: Path, rows: pl.DataFrame) -> None:
-    """Make sure that the slices are those of the rows."""
-    if not read_table(folder / "slices.parquet", SLICES).equals(slices_of(rows)):
-        raise refused("the slices of the index are not those of its rows", folder / "slices.parquet")
 
 
 def channels_of(rows: pl.DataFrame, vectors: Vectors) -> Iterator[tuple[str, Channel]]:

@@ -104,13 +104,6 @@ class Seen:
     path: Path | None = None
 
 
-def _encoder_for(index: OpenIndex, spec: str | None) -> str:
-    """Give the SPEC of the encoder that made an index, or another that is the same encoder."""
-    chosen = spec or index.encoder
-    check_identity(index, encoder_of(chosen))
-    return chosen
-
-
 def embedded(work: Work, images: pl.DataFrame, root: Path, encoder: str, *, name: str) -> Seen:
     """Embed images; `name` keeps their shards apart from those of others."""
     scratch = work.scratch / name
@@ -120,12 +113,6 @@ def embedded(work: Work, images: pl.DataFrame, root: Path, encoder: str, *, name
     lost = images.join(unread, on="image_id", how="inner", maintain_order="left")
     drops = _dropped(lost, reason=pl.col("why"), detail=pl.col("what"))
     return Seen(made.kept.with_columns(row=pl.int_range(pl.len(), dtype=pl.Int64)), made.vectors, drops)
-
-
-def _kept_in(out: Path, seen: Seen) -> Seen:
-    """Keep the vectors in the stage's folder."""
-    save_vectors(out, seen.vectors, seen.images["image_id"].to_list())
-    return Seen(seen.images, seen.vectors, seen.drops, out / "vectors.npy")
 
 
 def _vectors_from(folder: Path, images: pl.DataFrame, images_path: Path, index: OpenIndex) -> Seen:
@@ -223,7 +210,9 @@ def _opened_index(given: MappingInputs, options: MappingOptions) -> Opened:
     comparison = Comparison(
         given.index, options.aggregate, weights_for(index, options), options.concepts, options.countries, given.search
     )
-    return Opened(index, comparison, _encoder_for(index, given.encoder))
+    chosen = given.encoder or index.encoder
+    check_identity(index, encoder_of(chosen))
+    return Opened(index, comparison, chosen)
 
 
 def _with_places(images: pl.DataFrame, opened: Opened, options: MappingOptions) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -261,7 +250,9 @@ def _seen_images(work: Work, given: MappingInputs, images: pl.DataFrame, opened:
     """Embed the images to be mapped and keep their vectors, or take those that are there already."""
     if given.vectors is not None:
         return _vectors_from(given.vectors, images, given.images, opened.index)
-    return _kept_in(work.out, embedded(work, images, given.images.parent, opened.encoder, name="images"))
+    seen = embedded(work, images, given.images.parent, opened.encoder, name="images")
+    save_vectors(work.out, seen.vectors, seen.images["image_id"].to_list())
+    return Seen(seen.images, seen.vectors, seen.drops, work.out / "vectors.npy")
 
 
 def _with_hubs(work: Work, given: MappingInputs, opened: Opened, seen: Seen) -> tuple[Opened, Mapping[str, object]]:

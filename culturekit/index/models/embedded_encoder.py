@@ -90,7 +90,9 @@ class EmbeddedEncoder:
 
     def prepare(self, picture: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """Bring a picture to the encoder's size."""
-        return resampled(picture)
+        if picture.shape == (SIDE, SIDE, 3):
+            return picture
+        return np.asarray(Image.fromarray(picture).resize((SIDE, SIDE), Image.Resampling.HAMMING))
 
     def encode_prepared(self, pictures: Sequence[NDArray[np.uint8]]) -> Vectors:
         """Encode pictures of the encoder's size, one after the other."""
@@ -102,13 +104,6 @@ class EmbeddedEncoder:
     def encode_images(self, pictures: Sequence[NDArray[np.uint8]]) -> Vectors:
         """Encode pictures of any size, one after the other."""
         return self.encode_prepared([self.prepare(picture) for picture in pictures])
-
-
-def resampled(picture: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Bring a picture to the encoder's size; its whole width and height are kept, its proportions are not."""
-    if picture.shape == (SIDE, SIDE, 3):
-        return picture
-    return np.asarray(Image.fromarray(picture).resize((SIDE, SIDE), Image.Resampling.HAMMING))
 
 
 def described(picture: NDArray[np.uint8]) -> NDArray[np.float32]:

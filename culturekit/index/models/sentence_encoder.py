@@ -36,13 +36,14 @@ class SentenceEncoder:
         self.lowercase = bool(getattr(first, "do_lower_case", False))
         most = int(network.max_seq_length or network.tokenizer.model_max_length)
         self.tokens = Tokens(network.tokenizer, most=most, fill=False)
+        ask = getattr(network, "get_embedding_dimension", None) or network.get_sentence_embedding_dimension
         self.identity = EncoderIdentity(
             name="sentence",
             weights=digest_of_files(files_of(folder.path), root=folder.path),
             revision=folder.revision,
             preprocessing=f"{self.tokens}" + (f", each after {self.prompt!r}" if self.prompt else ""),
             dtype=str(dtype).removeprefix("torch."),
-            dim=int(dimension(network)),
+            dim=int(ask()),
         )
 
     def encode_texts(self, texts: Sequence[str]) -> Vectors:
@@ -65,12 +66,6 @@ class SentenceEncoder:
         """Write texts as the model was taught: after its prompt, without space around, in small letters if so."""
         stripped = [(self.prompt + text).strip() for text in texts]
         return [text.lower() for text in stripped] if self.lowercase else stripped
-
-
-def dimension(network: Any) -> int:  # noqa: ANN401 - a model
-    """Give the length of a vector; the name of the question changed between versions."""
-    ask = getattr(network, "get_embedding_dimension", None) or network.get_sentence_embedding_dimension
-    return int(ask())
 
 
 def modules_of(folder: Path) -> list[Path]:
@@ -129,13 +124,8 @@ def make(spec: Spec) -> TextEncoder:
         raise IntegrityError(
             "the model cannot be loaded", where=str(folder.path), found=str(error).strip().partition("\n")[0]
         ) from error
-    refuse_prompts_left_out(network, folder.path)
+    if network.default_prompt_name and not all(getattr(part, "include_prompt", True) for part in network):
+        raise UsageError("a model that leaves its prompt out of the pooling is not read here", where=str(folder.path))
     return SentenceEncoder(
         folder, network.to(dtype).eval(), device=device, dtype=dtype, batch=usual_batch(options, device)
     )
-
-
-def refuse_prompts_left_out(network: Any, where: Path) -> None:  # noqa: ANN401 - a model
-    """Refuse a model that puts a prompt before texts and then leaves it out of the pooling."""
-    if network.default_prompt_name and not all(getattr(part, "include_prompt", True) for part in network):
-        raise UsageError("a model that leaves its prompt out of the pooling is not read here", where=str(where))

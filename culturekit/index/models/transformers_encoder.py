@@ -159,20 +159,6 @@ FAMILIES: Mapping[str, Family] = {
 }
 
 
-def family_of(folder: ModelFolder) -> Family:
-    """Recognise a model by its config.json."""
-    found = str(read_json(folder.path / "config.json").get("model_type", "no model_type"))
-    if found not in FAMILIES:
-        raise UsageError(
-            "this kind of model is not known as an encoder",
-            where=str(folder.path / "config.json"),
-            expected=f"model_type {' or '.join(FAMILIES)}",
-            found=found,
-            hint="Sentence-transformers are read by sentence:FOLDER, open_clip checkpoints by open_clip:FOLDER.",
-        )
-    return FAMILIES[found]
-
-
 def picture_settings(folder: ModelFolder) -> tuple[dict[str, Any], Path]:
     """Read what a folder says of its pictures, and in which file."""
     own, shared = folder.path / "preprocessor_config.json", folder.path / "processor_config.json"
@@ -415,7 +401,16 @@ def make(spec: Spec) -> ImageEncoder:
     needed_package("torch", kind="encoder transformers", extra="embed")
     needed_package("transformers", kind="encoder transformers", extra="embed")
     folder = find_model(spec.target, revision=options.revision, kind=spec.name)
-    family = family_of(folder)
+    found = str(read_json(folder.path / "config.json").get("model_type", "no model_type"))
+    if found not in FAMILIES:
+        raise UsageError(
+            "this kind of model is not known as an encoder",
+            where=str(folder.path / "config.json"),
+            expected=f"model_type {' or '.join(FAMILIES)}",
+            found=found,
+            hint="Sentence-transformers are read by sentence:FOLDER, open_clip checkpoints by open_clip:FOLDER.",
+        )
+    family = FAMILIES[found]
     if family.texts is None and options.lowercase:
         raise UsageError("this model reads no texts", where=str(spec), found="lowercase=true")
     if not family.features and options.give == "features":
@@ -423,7 +418,9 @@ def make(spec: Spec) -> ImageEncoder:
                          expected="DINOv2 or DINOv3")  # fmt: skip
     device = chosen_device(options.device)
     dtype = chosen_dtype(options.dtype, device)
-    plan = plan_of(folder, family)
+    settings, place = picture_settings(folder)
+    read = patch_plan if family.patches else picture_plan
+    plan = read(settings, processor=family.processor, where=str(place))
     tokenizer, rewrite = load_tokenizer(folder) if family.texts else (None, str)
     network = load_model(folder, family, device=device, dtype=dtype)
     loaded = LoadedModel(folder, family, network, plan, device, dtype, usual_batch(options, device))
@@ -438,13 +435,6 @@ def make(spec: Spec) -> ImageEncoder:
         rewrite=(lambda text: rewrite(text.lower())) if options.lowercase else rewrite,
     )
     return TransformersEncoder(loaded, tokens, lowercase=options.lowercase)
-
-
-def plan_of(folder: ModelFolder, family: Family) -> PicturePlan | PatchPlan:
-    """Read how a model wants its pictures."""
-    settings, place = picture_settings(folder)
-    read = patch_plan if family.patches else picture_plan
-    return read(settings, processor=family.processor, where=str(place))
 
 
 def check_size(loaded: LoadedModel) -> None:

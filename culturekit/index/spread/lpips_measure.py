@@ -264,7 +264,8 @@ def make(spec: Spec) -> LpipsMeasure:
         raise IntegrityError(
             f"the weights of {FULL[backbone]} are not complete", where=", ".join(map(str, files)), found=problem
         )
-    return LpipsMeasure(network, weights_digest(files), options)
+    hashes = [digest_file(path) for path in files]
+    return LpipsMeasure(network, (hashes[0] if len(hashes) == 1 else digest(hashes)), options)
 
 
 def one_file(target: str, spec: Spec) -> Path:
@@ -277,9 +278,3 @@ def one_file(target: str, spec: Spec) -> Path:
         convert=f"--out {Path(target).with_suffix('.safetensors')}",
     )  # fmt: skip
     return path
-
-
-def weights_digest(files: Sequence[Path]) -> str:
-    """Hash the weights: of one file its hash, of two that of both."""
-    hashes = [digest_file(path) for path in files]
-    return hashes[0] if len(hashes) == 1 else digest(hashes)

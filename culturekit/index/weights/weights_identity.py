@@ -65,12 +65,7 @@ def find_model(target: str, *, revision: str = "", kind: str) -> ModelFolder:
             where=target or kind,
             expected=f"{kind}:FOLDER or {kind}:OWNER/NAME of the Hugging Face hub",
         )
-    return from_hub(target, revision, kind)
-
-
-def from_hub(name: str, revision: str, kind: str) -> ModelFolder:
-    """Find a hub id in the local cache, or fetch it into the cache where that is allowed."""
-    folder = hub_folder(name, revision, complete=weight_names, extra="embed", asked_by=kind)
+    folder = hub_folder(target, revision, complete=weight_names, extra="embed", asked_by=kind)
     return ModelFolder(folder, folder.name)
 
 

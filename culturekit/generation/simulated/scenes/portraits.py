@@ -143,12 +143,6 @@ HAIR, CLOTH, EYE = (38, 36, 40), (70, 92, 150), (24, 24, 30)
 ROUNDNESS = 0.18  # how much darker skin is where it turns away from the light
 
 
-def skin_of(tone: int) -> tuple[int, int, int]:
-    """Give the colour of a tone, 1 to 10."""
-    red, green, blue = bytes.fromhex(MONK_SWATCHES[tone - 1])
-    return red, green, blue
-
-
 def draw_face(
     tone: int | None, *, size: int, light: tuple[float, float, float] = LIGHTS["day"],
     wall: tuple[int, int, int] = WALL, place: tuple[float, float] = (0.5, 0.45),
@@ -172,7 +166,8 @@ def draw_face(
         canvas[((down + 0.09) / 0.25) ** 2 + (across / 0.23) ** 2 < 1] = HAIR
         skin = (face < 1) & (down > -0.17)
         shade = 1 - ROUNDNESS * np.clip(face + across * 2, 0, 1)
-        canvas[skin] = np.asarray(skin_of(tone)) * shade[skin, None]
+        red, green, blue = bytes.fromhex(MONK_SWATCHES[tone - 1])
+        canvas[skin] = np.asarray((red, green, blue)) * shade[skin, None]
         for side in (-0.075, 0.075):
             eye = ((down + 0.04) / 0.02) ** 2 + ((across - side) / 0.03) ** 2 < 1
             canvas[eye], skin[eye] = EYE, False

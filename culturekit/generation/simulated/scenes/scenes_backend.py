@@ -298,7 +298,7 @@ class Scene:
     @property
     def strengths(self) -> Mapping[str, float]:
         """Say how strongly stereotypes are shown, from 0 to 1; those that are not shown have no entry."""
-        return strengths_of(self.stereotypes)
+        return {token: min(1.0, count / FULL_STRENGTH) for token, count in sorted(Counter(self.stereotypes).items())}
 
     def as_data(self) -> dict[str, object]:
         """Give the truth about a picture, as it stands in tables."""
@@ -310,11 +310,6 @@ class Scene:
             "shown": shown,
             "stereotypes": dict(self.strengths),
         }
-
-
-def strengths_of(stereotypes: tuple[str, ...]) -> dict[str, float]:
-    """Turn how often stereotypes are drawn into how strongly they are shown."""
-    return {token: min(1.0, count / FULL_STRENGTH) for token, count in sorted(Counter(stereotypes).items())}
 
 
 def scene_of(
