@@ -26,6 +26,7 @@ from culturekit.index.matching.match_batch import (
     country_sets,
     match_batch,
     near_scores,
+    places_by_row,
     ranked_by_blocks,
     ranking_of,
     scope_of,
@@ -414,8 +415,7 @@ def ranked_by_search(
 ) -> Ranking:
     """Rank at least `count` artifacts of each query; more rows are asked for where the first show too few."""
     runs, channel = runs_of(scope), scope.channels[0]
-    place = np.full(len(channel.vectors), -1, np.int64)
-    place[channel.rows] = np.repeat(np.arange(scope.size), np.diff(channel.starts))
+    place = places_by_row(scope)
     todo, width = np.arange(len(queries)), 2 * min(count, scope.size) + 16
     parts: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]] = []
     whole = np.zeros(len(queries), np.bool_)

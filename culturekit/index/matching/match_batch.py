@@ -2,13 +2,16 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from culturekit.index.encoder import Vectors
+from culturekit.index.search.flat_numpy import Candidates, group_for
 from culturekit.index.search.search import exact_scores as row_scores
+from culturekit.index.search.search import ranked
 from culturekit.records.choices import Aggregate
 
 # What one batch of images is compared with: some artifacts of an index, their vectors by channel, how they count.
@@ -293,8 +296,6 @@ def channel_scores(
 
 # The nearest artifacts of each image: as many as are wanted, in their exact order, without scoring all exactly.
 
-PAIRS_AT_ONCE = 2**20
-
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
@@ -303,89 +304,12 @@ class Ranking:
     Attributes:
         artifacts: int64 (n, m), artifact numbers; -1 behind the last.
         scores: float32 (n, m); -inf behind the last.
-        sizes: int64 (n,), how many there are.
         whole: bool (n,), nothing of the scope comes behind them.
     """
 
     artifacts: NDArray[np.int64]
     scores: NDArray[np.float32]
-    sizes: NDArray[np.int64]
     whole: NDArray[np.bool_]
-
-
-@dataclass(frozen=True, slots=True)
-class Pairs:
-    """Queries and the artifacts, by place, that may be among their nearest."""
-
-    which: NDArray[np.int64]
-    places: NDArray[np.int64]
-    near: NDArray[np.float32]
-
-    def those(self, kept: NDArray[np.bool_]) -> "Pairs":
-        """Give some of them."""
-        return Pairs(self.which[kept], self.places[kept], self.near[kept])
-
-
-class Candidates:
-    """Keeps what may still be among the first `count` of each query while blocks of artifacts go by."""
-
-    def __init__(self, queries: int, count: int, slack: NDArray[np.float32]) -> None:
-        """Begin with none."""
-        self.best = np.full((queries, count), NOTHING)
-        self.slack = slack
-        self.kept: list[Pairs] = []
-        self.waiting = 0
-
-    @property
-    def last(self) -> NDArray[np.float32]:
-        """The near score of the last that counts, by query."""
-        lowest: NDArray[np.float32] = self.best.min(axis=1)
-        return lowest
-
-    def offer(self, scores: NDArray[np.float32], begin: int) -> None:
-        """Look at the near scores, (some, n), of artifacts from place `begin` on; -inf is never taken."""
-        count = self.best.shape[1]
-        enough = scores >= (self.last - 2 * self.slack)
-        enough &= scores != NOTHING
-        crowded = enough.sum(axis=0).max(initial=0) > 2 * count
-        if crowded:
-            self.raise_best(np.partition(scores.T, len(scores) - count, axis=1)[:, -count:])
-            enough &= scores >= (self.last - 2 * self.slack)
-        places, which = np.nonzero(enough)
-        order = np.argsort(which, kind="stable")
-        which, places = which[order], places[order]
-        near = scores[places, which]
-        if not crowded:
-            self.raise_best(padded(which, near, scores.shape[1]))
-        self.kept.append(Pairs(which, places + begin, near))
-        self.waiting += len(which)
-        if self.waiting > PAIRS_AT_ONCE:
-            self.prune()
-
-    def raise_best(self, scores: NDArray[np.float32]) -> None:
-        """Take the scores of a block, (n, some), into the best so far."""
-        count = self.best.shape[1]
-        together = np.concatenate([self.best, scores], axis=1)
-        self.best = np.partition(together, together.shape[1] - count, axis=1)[:, -count:]
-
-    def prune(self) -> Pairs:
-        """Drop what has fallen behind."""
-        joined = Pairs(
-            np.concatenate([np.empty(0, np.int64), *(pairs.which for pairs in self.kept)]),
-            np.concatenate([np.empty(0, np.int64), *(pairs.places for pairs in self.kept)]),
-            np.concatenate([np.empty(0, np.float32), *(pairs.near for pairs in self.kept)]),
-        )
-        joined = joined.those(joined.near >= (self.last - 2 * self.slack)[joined.which])
-        self.kept, self.waiting = [joined], 0
-        return joined
-
-
-def padded(which: NDArray[np.int64], values: NDArray[np.float32], queries: int) -> NDArray[np.float32]:
-    """Lay values out by query, (n, most), -inf where a query has fewer; `which` is sorted."""
-    counts = np.bincount(which, minlength=queries)
-    out = np.full((queries, counts.max(initial=0)), NOTHING)
-    out[which, np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts)] = values
-    return out
 
 
 def ranked_by_blocks(
@@ -396,31 +320,34 @@ def ranked_by_blocks(
     An artifact one of whose vectors is left out for a query is scored exactly without it, whatever it scores.
     """
     count = min(count, scope.size)
-    slack = slack_of(scope, queries)
-    candidates = Candidates(len(queries), count, slack)
-    own = np.full(len(queries), -1) if left_out is None else places_of_rows(scope, left_out)
+    score = partial(exact_scores, scope, queries)
+    candidates = Candidates(count, slack_of(scope, queries), score, order=scope.artifacts)
+    own = np.full(len(queries), -1)
+    if left_out is not None:
+        own = np.where(left_out >= 0, places_by_row(scope)[left_out], -1)
     for begin, end in scope.blocks():
         scores = near_scores(scope, queries, begin, end)
         inside = np.flatnonzero((own >= begin) & (own < end))
         scores[own[inside] - begin, inside] = NOTHING
-        candidates.offer(scores, begin)
-    pairs = candidates.prune()
+        candidates.offer(scores, begin, group=group_for(len(scores), count))
+    found = candidates.finish()
+    which, column = np.nonzero(found.rows >= 0)
+    places, exact = found.rows[which, column], found.scores[which, column]
     held = np.flatnonzero(own >= 0)
-    which, places = np.concatenate([pairs.which, held]), np.concatenate([pairs.places, own[held]])
-    exact = exact_scores(scope, queries, which, places, left_out=left_out)
-    bound = candidates.last - slack
-    bound[np.bincount(which, minlength=len(queries)) == scope.size] = NOTHING
-    sure = (exact >= bound[which]) & (exact != NOTHING)
-    return ranking_of(scope, which[sure], places[sure], exact[sure], whole=bound == NOTHING)
+    scored = exact_scores(scope, queries, held, own[held], left_out=left_out)
+    which, places = np.concatenate([which, held]), np.concatenate([places, own[held]])
+    whole = np.bincount(which, minlength=len(queries)) == scope.size
+    exact = np.concatenate([exact, scored])
+    there = exact != NOTHING
+    return ranking_of(scope, which[there], places[there], exact[there], whole=whole)
 
 
-def places_of_rows(scope: Scope, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Find the places of the artifacts that rows of the first channel belong to; -1 for those of no artifact here."""
+def places_by_row(scope: Scope) -> NDArray[np.int64]:
+    """Give the place of the artifact that each row of the first channel belongs to; -1 for one of no artifact here."""
     channel = scope.channels[0]
     place = np.full(len(channel.vectors), -1, np.int64)
     place[channel.rows] = np.repeat(np.arange(scope.size), np.diff(channel.starts))
-    found: NDArray[np.int64] = np.where(rows >= 0, place[rows], -1)
-    return found
+    return place
 
 
 def ranking_of(
@@ -432,16 +359,9 @@ def ranking_of(
     whole: NDArray[np.bool_],
 ) -> Ranking:
     """Sort pairs of a query and an artifact, each named once, into a ranking."""
-    numbers = scope.artifacts[places]
-    order = np.lexsort((numbers, -scores, which))
-    which = which[order]
-    sizes = np.bincount(which, minlength=len(whole))
-    column = np.arange(len(which)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    shape = (len(whole), int(sizes.max(initial=0)))
-    artifacts, ranked = np.full(shape, -1, np.int64), np.full(shape, NOTHING)
-    artifacts[which, column] = numbers[order]
-    ranked[which, column] = scores[order]
-    return Ranking(artifacts, ranked, sizes, whole)
+    most = int(np.bincount(which, minlength=1).max())
+    found = ranked(len(whole), most, owners=which, rows=places, scores=scores, order=scope.artifacts)
+    return Ranking(np.where(found.rows >= 0, scope.artifacts[found.rows], -1), found.scores, whole)
 
 
 @dataclass(frozen=True, slots=True)
@@ -532,19 +452,15 @@ def best_abroad(
                 part = scores[places][:, row[pairs]]
                 best[pairs] = np.maximum(best[pairs], part.max(axis=0))
                 place, hit = np.nonzero(part >= best[pairs] - 2 * slack[pairs])
-                kept.append(Pairs(pairs[hit], places[place] + begin, part[place, hit]))
-    return exactly(scope, queries, which, kept, best - 2 * slack)
+                kept.append((pairs[hit], places[place] + begin, part[place, hit]))
+    exact = np.full(len(which), NOTHING)
+    for pair, place, near in kept:
+        close = near >= (best - 2 * slack)[pair]
+        np.maximum.at(exact, pair[close], exact_scores(scope, queries, which[pair[close]], place[close]))
+    return exact
 
 
-def exactly(
-    scope: Scope, queries: Vectors, which: NDArray[np.int64], kept: list[Pairs], enough: NDArray[np.float32]
-) -> NDArray[np.float32]:
-    """Give the greatest exact score among what was kept for each pair of `which`."""
-    best = np.full(len(which), NOTHING)
-    for pairs in kept:
-        close = pairs.those(pairs.near >= enough[pairs.which])
-        np.maximum.at(best, close.which, exact_scores(scope, queries, which[close.which], close.places))
-    return best
+# artifacts looked at beyond those that are kept: one of other countries is mostly among them
 
 
 SPARE = 24  # artifacts looked at beyond those that are kept: one of other countries is mostly among them

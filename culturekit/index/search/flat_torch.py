@@ -1,4 +1,4 @@
-"""Flat search in torch: a scan in low precision, and exact scores for all that could be among the best."""
+"""Exact search in torch: a scan in low precision, and exact scores for all that could be among the best."""
 
 import warnings
 from collections.abc import Iterator, Sequence
@@ -15,22 +15,8 @@ from numpy.typing import NDArray
 
 from culturekit.errors import UsageError
 from culturekit.index.encoder import Vectors
-from culturekit.index.search.flat_candidates import Candidates, Scale, group_for, scan_error
-from culturekit.index.search.flat_numpy import NumpySearcher
-from culturekit.index.search.search import (
-    LARGEST_NORM,
-    Block,
-    Found,
-    Order,
-    Searcher,
-    all_rows,
-    checked_order,
-    checked_queries,
-    checked_vectors,
-    exact_scores,
-    nothing_found,
-    ranked,
-)
+from culturekit.index.search.flat_numpy import Candidates, FlatSearcher, NumpySearcher, Scale, group_for, parts_of
+from culturekit.index.search.search import LARGEST_NORM, Block, Found, Order, Searcher, exact_scores, ranked
 from culturekit.registry import Spec
 
 # Vectors as bytes: a quarter of the memory and several times the speed, with a proven bound on what is lost.
@@ -178,13 +164,6 @@ ROUNDING = {torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8}  # how far roundin
 ADDING = 4  # tensor cores cut off where a CPU rounds, and keep a bit less: adding may err by this many times as much
 
 
-def floor_seconds(rows: int, dim: int, queries: int, *, flops: float, bytes_per_second: float) -> float:
-    """Say how long a GPU needs at the least: its arithmetic, or reading vectors and writing and reading products."""
-    arithmetic = 2.0 * rows * dim * queries / flops
-    moving = (2.0 * rows * dim + 4.0 * rows * queries) / bytes_per_second
-    return max(arithmetic, moving)
-
-
 class LowBlock(NamedTuple):
     """Vectors that are scanned at once: their row numbers, -1 for those that do not count, and whether all do."""
 
@@ -193,62 +172,47 @@ class LowBlock(NamedTuple):
     whole: bool
 
 
-class GpuSearcher:
+class GpuSearcher(FlatSearcher):
     """Searches with torch on one device, which holds the vectors in half precision, and in full where they fit."""
 
     def __init__(
         self, vectors: Vectors, *, order: Order | None = None, device: torch.device, dtype: torch.dtype = torch.float16
     ) -> None:
         """Load the vectors once, block by block."""
-        self.vectors = checked_vectors(vectors)
-        self.order = checked_order(order, vectors)
+        super().__init__(vectors, order=order)
         self.device = device
         self.name = f"torch:{device}"
         count, dim = vectors.shape
         self.low = torch.zeros((count + -count % GPU_GROUP, dim), dtype=dtype, device=device)
-        self.full = torch.empty((count, dim), device=device) if fits(count * dim * 4, device) else None
+        # in full where there is room for a second copy, and for what a search needs besides
+        fits = device.type != "cuda" or bool(count * dim * 4 < torch.cuda.mem_get_info(device)[0] // 2)
+        self.full = torch.empty((count, dim), device=device) if fits else None
         self.ties = None if self.order is None else torch.from_numpy(self.order).to(device)
-        lost = 0.0
+        self.lost = 0.0
         for start in range(0, count, ROWS_LOADED_AT_ONCE):
             some = torch.from_numpy(np.array(vectors[start : start + ROWS_LOADED_AT_ONCE])).to(device)
             stop = start + len(some)
             self.low[start:stop] = some
             if self.full is not None:
                 self.full[start:stop] = some
-            lost = max(lost, longest(some - self.low[start:stop].float()))
-        self.lost = lost
-        self.reserved = scan_error(dim) * ADDING + LARGEST_NORM**2 * 1.01 * ROUNDING[dtype] + 2.0**-20
+            self.lost = max(self.lost, longest(some - self.low[start:stop].float()))
+        self.reserved = self.error * ADDING + LARGEST_NORM**2 * 1.01 * ROUNDING[dtype] + 2.0**-20
 
-    def best(self, queries: Vectors, *, k: int, slices: Sequence[slice] | None = None) -> Found:
-        """Find the k best rows of each query."""
-        queries = checked_queries(queries, self.vectors, k)
-        runs = all_rows(slices, len(self.vectors))
-        reached = min(k, sum(stop - start for start, stop in runs))
-        found = nothing_found(len(queries), k)
-        if not reached:
-            return found
-        for start in range(0, len(queries), GPU_QUERIES_AT_ONCE):
-            part = slice(start, start + GPU_QUERIES_AT_ONCE)
-            scores, rows = self.search(queries[part], reached, runs)
-            found.scores[part, :reached], found.rows[part, :reached] = scores, rows
-        return found
-
-    def search(
-        self, queries: Vectors, k: int, runs: Sequence[tuple[int, int]]
-    ) -> tuple[Vectors, np.ndarray[tuple[int, int], np.dtype[np.int64]]]:
-        """Search for some queries."""
-        asked = torch.from_numpy(np.array(queries)).to(self.device)
-        low = asked.to(self.low.dtype)
-        short = longest(asked - low.float())
-        error = LARGEST_NORM * (self.lost + short) * 1.001 + self.lost * short + self.reserved
-        best = torch.full((len(asked), k), -torch.inf, device=self.device)
-        kept: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = []
-        for block in self.blocks(runs, max(GPU_GROUP, PRODUCTS_AT_ONCE // len(asked) // GPU_GROUP * GPU_GROUP)):
-            best, some = scanned(low, best, block, error)
-            kept.append(some)
-        owners, rows, products = (torch.cat(parts) for parts in zip(*kept, strict=True))
-        near = products >= best[owners, -1] - 2 * error
-        return self.ranked(asked, queries, owners[near], rows[near], k)
+    def search(self, queries: Vectors, k: int, runs: Sequence[tuple[int, int]]) -> Iterator[tuple[slice, Found]]:
+        """Scan in half precision, and rank what could be among the best."""
+        for part in parts_of(len(queries), GPU_QUERIES_AT_ONCE):
+            asked = torch.from_numpy(np.array(queries[part])).to(self.device)
+            low = asked.to(self.low.dtype)
+            short = longest(asked - low.float())
+            error = LARGEST_NORM * (self.lost + short) * 1.001 + self.lost * short + self.reserved
+            best = torch.full((len(asked), k), -torch.inf, device=self.device)
+            kept: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = []
+            for block in self.blocks(runs, max(GPU_GROUP, PRODUCTS_AT_ONCE // len(asked) // GPU_GROUP * GPU_GROUP)):
+                best, some = scanned(low, best, block, error)
+                kept.append(some)
+            owners, rows, products = (torch.cat(parts) for parts in zip(*kept, strict=True))
+            near = products >= best[owners, -1] - 2 * error
+            yield part, self.ranked(asked, queries[part], owners[near], rows[near], k)
 
     def blocks(self, runs: Sequence[tuple[int, int]], step: int) -> Iterator[LowBlock]:
         """Cut long runs of rows into blocks of whole groups, and bring short ones together."""
@@ -267,15 +231,12 @@ class GpuSearcher:
                     numbers[(numbers < start) | (numbers >= stop)] = -1
                 yield LowBlock(self.low[first:last], numbers, inside)
 
-    def ranked(
-        self, asked: torch.Tensor, queries: Vectors, owners: torch.Tensor, rows: torch.Tensor, k: int
-    ) -> tuple[Vectors, np.ndarray[tuple[int, int], np.dtype[np.int64]]]:
+    def ranked(self, asked: torch.Tensor, queries: Vectors, owners: torch.Tensor, rows: torch.Tensor, k: int) -> Found:
         """Score pairs and keep the k best of each query: on the device where it holds the vectors in full."""
         if self.full is None:
             mine, theirs = owners.cpu().numpy(), rows.cpu().numpy()
             exact = exact_scores(queries, self.vectors, owners=mine, rows=theirs)
-            some = ranked(len(queries), k, owners=mine, rows=theirs, scores=exact, order=self.order)
-            return some.scores, some.rows
+            return ranked(len(queries), k, owners=mine, rows=theirs, scores=exact, order=self.order)
         scores = folded(asked, self.full, owners, rows)
         ties = rows if self.ties is None else self.ties[rows]
         by = torch.argsort(ties, stable=True)
@@ -284,7 +245,7 @@ class GpuSearcher:
         owners, rows, scores = owners[by], rows[by], scores[by]
         starts = torch.searchsorted(owners, torch.arange(len(asked), device=self.device))
         chosen = starts[:, None] + torch.arange(k, device=self.device)
-        return scores[chosen].cpu().numpy(), rows[chosen].cpu().numpy()
+        return Found(scores[chosen].cpu().numpy(), rows[chosen].cpu().numpy())
 
 
 @contextmanager
@@ -300,11 +261,6 @@ def whole_sums() -> Iterator[None]:
     finally:
         for name, value in before.items():
             setattr(settings, name, value)
-
-
-def fits(size: int, device: torch.device) -> bool:
-    """Tell whether a device has room for a second copy of the vectors, and for what a search needs besides."""
-    return device.type != "cuda" or bool(size < torch.cuda.mem_get_info(device)[0] // 2)
 
 
 def longest(vectors: torch.Tensor) -> float:
@@ -362,50 +318,41 @@ def fast_bytes() -> bool:
     return "avx512_vnni" in flags or "avx_vnni" in flags or "amx_int8" in flags
 
 
-class ByteSearcher:
+class ByteSearcher(FlatSearcher):
     """Scans bytes with torch on a CPU; memory holds a quarter of what the vectors take."""
 
     name = "torch:cpu"
 
     def __init__(self, vectors: Vectors, *, order: Order | None = None) -> None:
         """Bring the vectors to bytes once."""
+        super().__init__(vectors, order=order)
         self.exact = NumpySearcher(vectors, order=order)
         self.known = as_bytes(vectors)
         self.numbers = torch.from_numpy(self.known.numbers)
         self.trusted = multiplies_as_numpy(self.known.numbers[:ROWS_AT_ONCE])
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "The given NumPy array is not writable")  # nobody writes to it
-            self.mapped = torch.from_numpy(self.exact.vectors)
+            self.mapped = torch.from_numpy(self.vectors)
 
-    def best(self, queries: Vectors, *, k: int, slices: Sequence[slice] | None = None) -> Found:
-        """Find the k best rows of each query."""
+    def search(self, queries: Vectors, k: int, runs: Sequence[tuple[int, int]]) -> Iterator[tuple[slice, Found]]:
+        """Let each thread scan for some of the queries."""
         if len(queries) < FEWEST_QUERIES:
-            return self.exact.best(queries, k=k, slices=slices)
-        queries = np.require(checked_queries(queries, self.exact.vectors, k), requirements=["C", "W"])
-        count = len(self.exact.vectors)
-        runs = all_rows(slices, count)
-        reached = min(k, sum(stop - start for start, stop in runs))
-        found = nothing_found(len(queries), k)
-        if not reached:
-            return found
-        whole = runs == [(0, count)] and self.trusted
+            yield from self.exact.search(queries, k, runs)
+            return
+        whole = runs == [(0, len(self.vectors))] and self.trusted
         scan = self.scan if whole else partial(self.scan_slices, runs=runs)
         threads = torch.get_num_threads()
-        size = min(QUERIES_AT_ONCE, max(FEWEST_QUERIES, -(-len(queries) // threads)))
-        parts = [slice(start, start + size) for start in range(0, len(queries), size)]
+        parts = parts_of(len(queries), min(QUERIES_AT_ONCE, max(FEWEST_QUERIES, -(-len(queries) // threads))))
         try:
             with ThreadPoolExecutor(threads, "searching", initializer=lambda: torch.set_num_threads(1)) as pool:
-                seen = pool.map(lambda part: scan(queries[part], reached).finish(k), parts)
-                for part, some in zip(parts, seen, strict=True):
-                    found.scores[part], found.rows[part] = some.scores, some.rows
+                yield from zip(parts, pool.map(lambda part: scan(queries[part], k).finish(), parts), strict=True)
         finally:
             torch.set_num_threads(threads)
-        return found
 
     def scan_slices(self, queries: Vectors, k: int, *, runs: Sequence[tuple[int, int]]) -> Candidates:
         """Let slices pass by some queries, in one thread and in float32: to find them in bytes takes as long."""
-        seen = self.exact.begin(queries, k)
-        self.exact.scan([seen], runs, self.multiply)
+        seen = self.begin(queries, k)
+        self.exact.scan([(queries, seen)], runs, self.multiply)
         return seen
 
     def multiply(self, block: Block, queries: Vectors, /, *, out: Vectors) -> None:
@@ -417,7 +364,7 @@ class ByteSearcher:
     def scan(self, queries: Vectors, k: int) -> Candidates:
         """Let all rows pass by some queries, in one thread."""
         known, asked = self.known, query_bytes(queries, self.known)
-        seen = Candidates(self.exact.vectors, queries, k, self.exact.order, asked.errors, coarse=True)
+        seen = self.begin(queries, k, error=asked.errors)
         columns = torch.from_numpy(asked.numbers).T
         room = torch.empty((ROWS_AT_ONCE, columns.shape[1]), dtype=torch.int32)
         for start in range(0, len(self.numbers), ROWS_AT_ONCE):

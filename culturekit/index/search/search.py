@@ -1,5 +1,7 @@
 """Exact search: every query against every vector; engines differ in speed, never in what is found."""
 
+import importlib
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
@@ -10,7 +12,7 @@ from numpy.typing import NDArray
 from culturekit.errors import UsageError
 from culturekit.index.encoder import Vectors
 from culturekit.plugins import Contract, hold, shown
-from culturekit.registry import Entry, Registry
+from culturekit.registry import Entry, Registry, Spec
 
 # What a search finds, and the one score by which every engine ranks.
 
@@ -208,7 +210,9 @@ ENGINES: Registry[Searcher] = Registry(
     "search",
     [
         Entry(
-            "auto", "culturekit.index.search.flat_choice:make", "the fastest of those installed, on the device there is"
+            "auto",
+            "culturekit.index.search.search:make",
+            "the fastest of those installed, on the device there is",
         ),
         Entry("numpy", "culturekit.index.search.flat_numpy:make", "float32 products in NumPy"),
         Entry("faiss", "culturekit.index.search.flat_faiss:make", "FAISS on the CPU", extra="faiss-cpu"),
@@ -218,6 +222,27 @@ ENGINES: Registry[Searcher] = Registry(
     point="search",
     contract=Contract((Searcher,), answers={"best": found_rows}),
 )
+
+
+WORTH_TORCH = 2**25  # numbers, rows times dimensions, from which on it pays to load torch and bring vectors to bytes
+WORTH_LOADED_TORCH = 2**24  # the same where torch is loaded anyway
+
+
+def make(spec: Spec, *, vectors: Vectors, order: Order | None) -> Searcher:
+    """Make the searcher that is fastest here; FAISS never is, as measured in docs/benchmarks.md."""
+    spec.refuse_options()
+    name = "numpy"
+    if vectors.size >= (WORTH_LOADED_TORCH if "torch" in sys.modules else WORTH_TORCH):
+        try:
+            torch = importlib.import_module("torch")
+            # a GPU, or a CPU with products of bytes
+            if torch.cuda.is_available() or importlib.import_module("culturekit.index.search.flat_torch").fast_bytes():
+                name = "torch"
+        except (ImportError, OSError):  # absent, or its libraries do not load: NumPy finds the same
+            pass
+    make = importlib.import_module(f"culturekit.index.search.flat_{name}").make
+    made: Searcher = make(Spec(name, "", {}), vectors=vectors, order=order)
+    return made
 
 
 def searcher(vectors: Vectors, *, engine: SearchEngine = "auto", order: Order | None = None) -> Searcher:
