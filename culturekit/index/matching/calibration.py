@@ -247,24 +247,25 @@ def placed(rows: pl.DataFrame, artifacts: pl.DataFrame, within: Within | None) -
 
 def calibrate(work: Work, comparison: Comparison, known: Known, *, max_error: float) -> Abstention:
     """Match pictures that show known artifacts, and choose the margin from which on matches are kept."""
+    found = tried(work, comparison, known)
+    truth = found["artifact"].to_numpy()
+    wrong = found["nearest"].to_numpy() != truth
+    return abstention_from(found["margin"].to_numpy(), wrong, truth, max_error=max_error, confidence=CONFIDENCE)
+
+
+def tried(work: Work, comparison: Comparison, known: Known) -> pl.DataFrame:
+    """Match pictures that show known artifacts: `artifact`, `nearest`, both by number, `score` and `margin` of each."""
     shown, vectors = work.scratch / "known.parquet", None
     save_parquet(known.rows, shown)
     if known.vectors is not None:
         vectors = work.scratch / "known.npy"
         save_array(vectors, known.vectors)
     shards = [
-        TrialShard(comparison, shown, vectors, start, stop, work.scratch / f"known-{start:09d}.parquet")
+        TrialShard(comparison, shown, vectors, start, stop, work.scratch / f"tried-{start:09d}.parquet")
         for start, stop in ranges(known.rows.height)
     ]
     run_shards(work, shards, try_shard, size=lambda shard: shard.stop - shard.start, unit=known.kind)
-    tried = merge_parts([shard.part for shard in shards], {})
-    return abstention_from(
-        tried["margin"].to_numpy(),
-        tried["wrong"].to_numpy(),
-        tried["artifact"].to_numpy(),
-        max_error=max_error,
-        confidence=CONFIDENCE,
-    )
+    return merge_parts([shard.part for shard in shards], {})
 
 
 def calibration_table(out: Path, found: Abstention, max_error: float) -> None:

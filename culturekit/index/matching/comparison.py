@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Literal, Protocol, TypeAlias, cast
+from typing import Annotated, Literal, TypeAlias, cast
 
 import numpy as np
 import polars as pl
@@ -31,7 +31,7 @@ from culturekit.index.matching.match_batch import (
     ranking_of,
     scope_of,
 )
-from culturekit.index.search.search import searcher
+from culturekit.index.search.search import Searcher, searcher
 from culturekit.records.choices import Aggregate, ChannelName
 from culturekit.records.unchanged import state_of
 from culturekit.stages.stage_command import Typed
@@ -82,11 +82,8 @@ def hubness(scope: Scope, bank: Vectors, how: Adjustment, begin: int, end: int) 
         else:
             part = np.logaddexp.reduce(scores.astype(np.float64) / how.temperature, axis=1)
             logarithm = np.logaddexp(logarithm, part)
-    if how.name == "csls":
-        mean: NDArray[np.float64] = best.mean(axis=1, dtype=np.float64)
-        return mean
     soft: NDArray[np.float64] = how.temperature * (logarithm - np.log(len(bank)))
-    return soft
+    return best.mean(axis=1, dtype=np.float64) if how.name == "csls" else soft
 
 
 def adjusted_by(how: Adjustment, hubs: NDArray[np.float64]) -> Adjusted:
@@ -263,28 +260,6 @@ MOST_ROWS = 2048  # rows asked for at most; where they show too few artifacts, a
 MOST_RUNS = 64
 
 
-class FoundRows(Protocol):
-    """The best rows of each query, float32 and int64 (n, k); -inf and -1 where there are fewer."""
-
-    @property
-    def scores(self) -> NDArray[np.float32]:
-        """Exact scores, the best first."""
-        ...
-
-    @property
-    def rows(self) -> NDArray[np.int64]:
-        """Rows of the vectors searched."""
-        ...
-
-
-class RowFinder(Protocol):
-    """Finds the rows with the best exact scores, equal ones by the artifact's number."""
-
-    def best(self, queries: Vectors, *, k: int, slices: Sequence[slice] | None = None) -> FoundRows:
-        """Find the k best rows of each query."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """What images are compared with, and how: all that a worker needs to know besides the images."""
@@ -325,7 +300,7 @@ class Comparer:
         self.channels = {name: ChannelVectors(one.vectors, one.owners) for name, one in index.channels.items()}
         self.hubs = None if comparison.hubs is None else np.load(comparison.hubs, allow_pickle=False)
         self.scopes: dict[Place, Scope] = {}
-        self.finder: RowFinder | None = None
+        self.finder: Searcher | None = None
 
     def scope(self, place: Place) -> Scope:
         """Give what images of a place are compared with, before any correction."""
@@ -370,19 +345,16 @@ class Comparer:
     def ranked(
         self, scope: Scope, place: Place, queries: Vectors, *, count: int, left_out: NDArray[np.int64] | None = None
     ) -> Ranking:
-        """Rank by search where rows decide and the place is not a small one, by blocks otherwise."""
-        if self.how.search == "numpy" or place != ANYWHERE or not searchable(scope):
+        """Rank by search where the best rows decide and the place is not a small one, by blocks otherwise."""
+        rows_decide = len(scope.channels) == 1 and scope.aggregate == "max" and scope.adjusted is None
+        if self.how.search == "numpy" or place != ANYWHERE or not rows_decide:
             return ranked_by_blocks(scope, queries, count=count, left_out=left_out)
-        return ranked_by_search(scope, queries, self.searching(scope), count=count, left_out=left_out)
-
-    def searching(self, scope: Scope) -> RowFinder:
-        """Make the searcher of the one channel that counts, once."""
         if self.finder is None:
             channel = self.channels[self.how.weights[0][0]]
             order = np.empty(len(channel.owners), np.int64)
             order[np.argsort(channel.owners, kind="stable")] = np.arange(len(order))
             self.finder = searcher(channel.vectors, engine=self.how.search, order=order)
-        return self.finder
+        return ranked_by_search(scope, queries, self.finder, count=count, left_out=left_out)
 
 
 def comparer(comparison: Comparison) -> Comparer:
@@ -396,11 +368,6 @@ def opened(comparison: Comparison, *_: object) -> Comparer:
     return Comparer(comparison, open_index(comparison.index, verified=True))
 
 
-def searchable(scope: Scope) -> bool:
-    """Tell whether the best rows decide the best artifacts: one channel, its best vector counts, nothing adjusted."""
-    return len(scope.channels) == 1 and scope.aggregate == "max" and scope.adjusted is None
-
-
 def runs_of(scope: Scope) -> list[slice] | None:
     """Give the runs of rows that a scope of one channel is made of; None where there are too many to search apart."""
     rows = np.sort(scope.channels[0].rows)
@@ -411,7 +378,7 @@ def runs_of(scope: Scope) -> list[slice] | None:
 
 
 def ranked_by_search(
-    scope: Scope, queries: Vectors, finder: RowFinder, *, count: int, left_out: NDArray[np.int64] | None = None
+    scope: Scope, queries: Vectors, finder: Searcher, *, count: int, left_out: NDArray[np.int64] | None = None
 ) -> Ranking:
     """Rank at least `count` artifacts of each query; more rows are asked for where the first show too few."""
     runs, channel = runs_of(scope), scope.channels[0]

@@ -13,10 +13,8 @@ from culturekit.defaults import COPIES_PER_SHARD
 from culturekit.errors import UsageError
 from culturekit.index.embedding.embedding import load_picture
 from culturekit.index.folder.index_folder import OpenIndex, open_index
-from culturekit.index.matching.calibration import held_out
-from culturekit.index.matching.comparison import ANYWHERE, Comparison, MappingOptions, comparer, weights_for
-from culturekit.index.matching.mapping_shards import IMAGES_AT_ONCE, ranges
-from culturekit.index.matching.match_batch import leads
+from culturekit.index.matching.calibration import held_out, tried
+from culturekit.index.matching.comparison import Comparison, MappingOptions, weights_for
 from culturekit.records.schemas import HUBS, IMAGES, MATCHES, RECOGNITION
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.roles import SHUFFLED
@@ -24,7 +22,7 @@ from culturekit.stages.stage_command import Seed, Typed
 from culturekit.storage.atomic import write_atomically
 from culturekit.storage.digests import digest, digest_bytes
 from culturekit.storage.picture_files import encoded
-from culturekit.storage.stage_folder import run_shards, seal, seal_pictures
+from culturekit.storage.stage_folder import run_shards, seal_pictures
 from culturekit.storage.tables import merge_parts, read_table, save_parquet, table_outcome, write_table
 
 CEILING = "ceiling"  # the model that the ceiling stands under
@@ -39,17 +37,6 @@ class DiagnosisOptions:
     size: Annotated[int, Field(ge=2, description="Images per batch of the ceiling.")] = 8
     repeats: Annotated[int, Field(ge=1, le=65_535, description="Batches of the ceiling per concept.")] = 50
     seed: Seed = 0
-
-
-@dataclass(frozen=True, slots=True)
-class HeldOutShard:
-    """Rows `start:stop` of a table of references, to be matched with the index without their own vector."""
-
-    comparison: Comparison
-    shown: Path
-    start: int
-    stop: int
-    part: Path
 
 
 def diagnose(work: Work, folder: Path, matches: list[Path], options: DiagnosisOptions) -> Outcome:
@@ -86,43 +73,17 @@ def held_out_matches(work: Work, index: OpenIndex, mapping: MappingOptions) -> t
         known = held_out(index, comparison, None)
     except UsageError as error:
         return pl.DataFrame(schema={"shown": pl.String, **MATCHES.schema}), error.problem
-    shown = work.scratch / "held-out.parquet"
-    save_parquet(known.rows, shown)
-    shards = [
-        HeldOutShard(comparison, shown, start, stop, work.scratch / f"held-out-{start:09d}.parquet")
-        for start, stop in ranges(known.rows.height)
-    ]
-    run_shards(work, shards, match_held_out, size=lambda shard: shard.stop - shard.start, unit=known.kind)
-    return merge_parts([shard.part for shard in shards], {}), ""
-
-
-def match_held_out(shard: HeldOutShard) -> int:
-    """Match a run of references, each without its own vector."""
-    compared = comparer(shard.comparison)
-    rows = pl.scan_parquet(shard.shown).slice(shard.start, shard.stop - shard.start).collect()
-    own = rows["row"].to_numpy().astype(np.int64)
-    lowest = compared.scope(ANYWHERE).lowest
-    parts = []
-    for start in range(0, rows.height, IMAGES_AT_ONCE):
-        some = own[start : start + IMAGES_AT_ONCE]
-        queries = compared.channels["image"].vectors[some]
-        ranking = compared.rank(ANYWHERE, queries, count=2, left_out=some)
-        nearest = compared.artifacts[ranking.artifacts[:, 0]]
-        parts.append(
-            nearest.select(
-                "artifact_id",
-                "artifact",
-                "countries",
-                country=pl.col("countries").list.first(),
-                continent=pl.col("continents").list.first(),
-                score=pl.Series(ranking.scores[:, 0]),
-                margin=pl.Series(leads(ranking, 1, lowest=lowest)[:, 0]),
-            )
-        )
-    shown = compared.artifacts["artifact_id"].gather(rows["artifact"])
-    save_parquet(pl.concat(parts).with_columns(shown=shown), shard.part)
-    seal(shard.part)
-    return rows.height
+    found = tried(work, comparison, known)
+    nearest = index.artifacts[found["nearest"].to_numpy()]
+    rows = nearest.select(
+        "artifact_id",
+        "artifact",
+        "countries",
+        country=pl.col("countries").list.first(),
+        continent=pl.col("continents").list.first(),
+    )
+    shown = index.artifacts["artifact_id"].gather(found["artifact"]).alias("shown")
+    return rows.with_columns(found["score"], found["margin"], shown), ""
 
 
 def ceiling_matches(

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from culturekit.defaults import BLOCKS_PER_SHARD, MATCHES_PER_SHARD
 from culturekit.index.encoder import Vectors
 from culturekit.index.matching.comparison import ANYWHERE, Comparison, Place, comparer, hubness
-from culturekit.index.matching.match_batch import Matched
+from culturekit.index.matching.match_batch import Matched, leads
 from culturekit.records.schemas import MATCHES
 from culturekit.storage.arrays import save_array
 from culturekit.storage.stage_folder import seal
@@ -70,19 +70,11 @@ def match_shard(shard: MatchShard) -> int:
     images = pl.scan_parquet(shard.images).slice(shard.start, shard.stop - shard.start).collect()
     vectors: Vectors = np.load(shard.vectors, mmap_mode="r", allow_pickle=False)
     shape = (images.height, shard.k)
-    matched = Matched(
-        np.full(shape, -1, np.int64), np.zeros(shape, np.float32), np.zeros(shape, np.float32),
-        np.zeros(shape, np.float32),
-    )  # fmt: skip
+    matched = Matched(np.full(shape, -1, np.int64), *np.zeros((3, *shape), np.float32))
     for place, rows in in_places(images):
         found = compared.match(place, vectors[images["row"].to_numpy()[rows]], k=shard.k)
-        for whole, part in (
-            (matched.artifacts, found.artifacts),
-            (matched.scores, found.scores),
-            (matched.margins, found.margins),
-            (matched.country_margins, found.country_margins),
-        ):
-            whole[rows] = part
+        for name in ("artifacts", "scores", "margins", "country_margins"):
+            getattr(matched, name)[rows] = getattr(found, name)
     table = match_table(
         images,
         matched,
@@ -97,7 +89,7 @@ def match_shard(shard: MatchShard) -> int:
 
 
 def try_shard(shard: TrialShard) -> int:
-    """Match a run of pictures that show known artifacts; write each margin, and whether the match is wrong."""
+    """Match a run of pictures that show known artifacts; write the nearest artifact of each, its score and margin."""
     compared = comparer(shard.comparison)
     shown = pl.scan_parquet(shard.shown).slice(shard.start, shard.stop - shard.start).collect()
     own = None if shard.vectors is not None else shown["row"].to_numpy().astype(np.int64)
@@ -106,16 +98,14 @@ def try_shard(shard: TrialShard) -> int:
         if shard.vectors is None
         else np.load(shard.vectors, mmap_mode="r", allow_pickle=False)
     )
-    margins, wrong = np.zeros(shown.height, np.float32), np.zeros(shown.height, np.bool_)
-    truth = shown["artifact"].to_numpy()
+    nearest, (scores, margins) = np.zeros(shown.height, np.int64), np.zeros((2, shown.height), np.float32)
     for place, rows in in_places(shown):
         queries = vectors[shown["row"].to_numpy()[rows]]
         found = compared.rank(place, queries, count=2, left_out=None if own is None else own[rows])
-        lowest = np.full((len(rows), 2), np.float32(compared.adjusted(compared.scope(place)).lowest))
-        two = found.scores[:, :2]
-        lowest[:, : two.shape[1]] = np.where(np.isfinite(two), two, lowest[:, : two.shape[1]])
-        margins[rows], wrong[rows] = lowest[:, 0] - lowest[:, 1], found.artifacts[:, 0] != truth[rows]
-    save_parquet(pl.DataFrame({"artifact": truth, "margin": margins, "wrong": wrong}), shard.part)
+        nearest[rows], scores[rows] = found.artifacts[:, 0], found.scores[:, 0]
+        margins[rows] = leads(found, 1, lowest=compared.adjusted(compared.scope(place)).lowest)[:, 0]
+    tried = {"artifact": shown["artifact"], "nearest": nearest, "score": scores, "margin": margins}
+    save_parquet(pl.DataFrame(tried), shard.part)
     seal(shard.part)
     return shown.height
 
