@@ -25,9 +25,8 @@ from tiny_pipeline import save_pipeline
 from culturekit.generation.backend import ImageRequest, Picture
 from culturekit.generation.diffusion.diffusers_backend import DiffusersBackend, Sources
 from culturekit.generation.diffusion.diffusers_folder import Options, find_pipeline
-from culturekit.generation.held_runner import held_shards, make_held
 from culturekit.generation.picture_store import Maker
-from culturekit.generation.runner import ImagePlan, list_requests
+from culturekit.generation.runner import ImagePlan, held_shards, list_requests, make_held
 from culturekit.records.schemas import PROMPTS
 from culturekit.records.work import Work
 from culturekit.torch_places import same_bits

@@ -71,19 +71,16 @@ class ImageBackend(Protocol):
     @property
     def version(self) -> str | None:
         """What exactly answers, as far as it is known."""
-        ...
 
     @property
     def knows_truth(self) -> bool:
         """Whether its pictures come with what they show."""
-        ...
 
     def generate(self, requests: Sequence[ImageRequest]) -> list[ImageReply]:
         """Answer each request, in order; an image that cannot be made is a Failure, not an exception.
 
         All requests of a call want the same size, and those of one prompt follow one another.
         """
-        ...
 
 
 class Lane(Protocol):
@@ -91,7 +88,6 @@ class Lane(Protocol):
 
     def generate(self, requests: Sequence[ImageRequest]) -> list[ImageReply]:
         """Answer a batch, as `ImageBackend.generate` does; it has `batch_size` requests or fewer."""
-        ...
 
 
 @runtime_checkable
@@ -104,15 +100,12 @@ class HeldBackend(ImageBackend, Protocol):
     @property
     def batch_size(self) -> int:
         """How many images a lane makes at once."""
-        ...
 
     def lanes(self, workers: int) -> AbstractContextManager[Sequence[Lane]]:
         """Lay the weights ready; on a CPU there is a lane for each worker, elsewhere one for each device."""
-        ...
 
     def release(self) -> None:
         """Let go of the weights: the next model of a recipe needs the memory."""
-        ...
 
 
 # The text-to-image backends that culturekit knows by name.

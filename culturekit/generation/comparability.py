@@ -10,7 +10,6 @@ import polars as pl
 from culturekit.counting import counted
 
 UNKNOWN = "unknown"
-
 Slot: TypeAlias = tuple[str, int, int]  # prompt_id, repeat, slot
 SEEDS_COMPARED = 1_000  # of so many slots, the first by prompt, two models' seeds are compared
 UNSENT = '"negative_text":"not sent|"negative_prompt_left_out":'

@@ -99,7 +99,6 @@ def neutral_texts(nouns: Sequence[str], groups: Sequence[Group] = ()) -> list[Ne
 # Lists of objects and regions that models are asked for, from YAML: shipped ones, or the user's own.
 
 FOLDER = "generation/places"
-
 Word = Annotated[str, Field(pattern=r"^\S(.*\S)?$", max_length=80)]
 Country = Annotated[str, Field(pattern="^[A-Z]{2}$")]
 

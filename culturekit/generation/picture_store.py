@@ -57,7 +57,6 @@ def placed(content: bytes, to: Path) -> None:
 KEPT = "sha256:"  # how the name of kept bytes begins, where a reply had the bytes themselves
 # under these keys the replies of image services hold a picture in base64
 HOLDERS = frozenset({"b64_json", "data", "result"})
-
 DATA_URL = ";base64,"
 
 

@@ -1,19 +1,23 @@
 """Prompts times repeats times slots to images: in shards, resumable, every image asked for gets a row."""
 
 import json
-from dataclasses import asdict, dataclass
+import math
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import polars as pl
 from pydantic import Field
 
 from culturekit.defaults import REQUESTS_PER_SHARD
 from culturekit.errors import UsageError
-from culturekit.generation.backend import BACKENDS, HeldBackend, ImageBackend, ImageRequest
-from culturekit.generation.comparability import traits_of
-from culturekit.generation.held_runner import Pace, held_shards, make_held, pilot_held
+from culturekit.generation.backend import BACKENDS, HeldBackend, ImageBackend, ImageReply, ImageRequest, Lane
+from culturekit.generation.comparability import Slot, traits_of
 from culturekit.generation.picture_store import (
     Maker,
     Shard,
@@ -28,8 +32,8 @@ from culturekit.records.choices import PictureFormat, PromptKind
 from culturekit.records.schemas import IMAGES, PROMPTS
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.atomic import explained_outside, write_atomically
-from culturekit.storage.digests import canonical_json, digest
-from culturekit.storage.stage_folder import run_shards, seal_pictures
+from culturekit.storage.digests import canonical_json, digest, digest_file
+from culturekit.storage.stage_folder import is_sealed, run_shards, seal_pictures
 from culturekit.storage.tables import merge_parts, read_table, save_parquet, write_table
 
 PACE = "pace.json"
@@ -52,6 +56,14 @@ class ImagePlan:
     format: Annotated[
         PictureFormat, Field(description="Form of the files that are written; both keep every pixel.")
     ] = "png"
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long an image takes when all lanes are at work, and how many are still to be made."""
+
+    seconds_per_image: float
+    left: int
 
 
 def generate(work: Work, prompts_path: Path, plan: ImagePlan, maker: Maker, *, seed: int) -> Outcome:
@@ -164,3 +176,214 @@ def make_shard(shard: Shard) -> int:
     save_parquet(pl.DataFrame(rows, schema=part_schema(truth_columns(backend))), shard.part)
     seal_pictures(shard.part, shard.out, rows)
     return len(rows)
+
+
+# Images of a model that one process holds: batches to its lanes, each picture kept as soon as it is made.
+
+PILOT = 2
+
+
+class SlotJournal:
+    """Lines of JSON, one row each; a line that a kill cut short, or whose file is not there, does not count."""
+
+    def __init__(self, path: Path, out: Path, *, version: str | None) -> None:
+        """Read what an earlier run of the same model left; rows of another version are left behind."""
+        self.path, self.out, self.version = path, out, version
+        self.rows: dict[Slot, Mapping[str, Any]] = {}
+        if path.exists():
+            self.read()
+
+    def read(self) -> None:
+        """Take the rows that are whole, and cut the file behind them."""
+        whole = 0
+        with self.path.open("rb") as file:
+            for line in file:
+                row = row_in_line(line)
+                if row is None:
+                    break
+                whole += len(line)
+                if row["model_version"] == self.version and self.has_file(row):
+                    self.rows[slot_in_row(row)] = row
+        os.truncate(self.path, whole)
+
+    def has_file(self, row: Mapping[str, Any]) -> bool:
+        """Tell whether the file of a row is there with the bytes that the row promises."""
+        path = self.out / row["path"]
+        return not row["path"] or (path.is_file() and digest_file(path) == row["sha256"])
+
+    def add(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Write rows behind the others: from here on they outlive a kill."""
+        with self.path.open("ab") as file:
+            for row in rows:
+                file.write(json.dumps(row, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
+        self.rows.update((slot_in_row(row), row) for row in rows)
+
+    def settle(self) -> None:
+        """Wait until the rows are on disk: from here on they outlive a power cut, too."""
+        descriptor = os.open(self.path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def remove(self) -> None:
+        """Let go of it: the shard's part is written."""
+        self.path.unlink(missing_ok=True)
+
+
+@dataclass(slots=True)
+class OpenShard:
+    """A shard at work: its journal, and its batches that are not answered."""
+
+    shard: Shard
+    journal: SlotJournal
+    batches: list[list[ImageRequest]] = field(default_factory=list)
+    left: int = 0
+
+    def missing(self, batch: Sequence[ImageRequest]) -> list[ImageRequest]:
+        """List the requests of a batch whose image is not there."""
+        return [request for request in batch if slot_of(request) not in self.journal.rows]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A call of a lane; it holds the same requests as in an undisturbed run, so that it gives the same pictures."""
+
+    opened: OpenShard
+    requests: Sequence[ImageRequest]
+
+
+def slot_of(request: ImageRequest) -> Slot:
+    """Say which image a request is for."""
+    return request.prompt_id, request.repeat, request.slot
+
+
+def held_shards(
+    work: Work, maker: Maker, form: PictureFormat, requests: Sequence[ImageRequest], backend: HeldBackend
+) -> list[Shard]:
+    """Cut requests into shards of whole batches, each of one size and with or without a negative prompt."""
+    size = backend.batch_size * math.ceil(REQUESTS_PER_SHARD / backend.batch_size)
+    groups = [
+        [request for request in group if (request.negative_text is None) == without]
+        for group in batches(requests)
+        for without in (True, False)
+    ]
+    runs = [group[start : start + size] for group in groups for start in range(0, len(group), size)]
+    return [
+        Shard(maker, work.out, work.scratch / f"images-{number:09d}.parquet", form, tuple(run))
+        for number, run in enumerate(runs)
+    ]
+
+
+def make_held(
+    do: Callable[[Shard], int], shards: Sequence[Shard], *, backend: HeldBackend, work: Work
+) -> Iterator[int]:
+    """Make the images of shards that are not done, and say after every batch how many more there are."""
+    del do
+    if not shards:
+        return
+    opened = [open_shard(shard, backend) for shard in shards]
+    before = sum(len(one.journal.rows) for one in opened)
+    yield before
+    for one in opened:
+        finish(one)
+    todo = (Batch(one, batch) for one in opened for batch in one.batches)
+    with (
+        explained_outside(f"the backend {shards[0].maker.backend}"),
+        backend.lanes(work.engine.workers) as lanes,
+        ThreadPoolExecutor(max(work.engine.workers, backend.batch_size)) as writers,  # they wait for the disk
+    ):
+        for batch, replies in in_lanes(lanes, todo):
+            yield keep(batch, replies, backend, writers)
+
+
+def open_shard(shard: Shard, backend: HeldBackend) -> OpenShard:
+    """Read what is there of a shard, and list the batches that are not whole."""
+    journal = SlotJournal(shard.part.with_suffix(".jsonl"), shard.out, version=backend.version)
+    opened = OpenShard(shard, journal)
+    size = backend.batch_size
+    runs = [list(shard.requests[start : start + size]) for start in range(0, len(shard.requests), size)]
+    opened.batches = [run for run in runs if opened.missing(run)]
+    opened.left = len(opened.batches)
+    return opened
+
+
+def keep(batch: Batch, replies: Sequence[ImageReply], backend: HeldBackend, writers: ThreadPoolExecutor) -> int:
+    """Write the pictures of a batch that were not there, then their rows; with its last batch a shard is done."""
+    opened = batch.opened
+    pairs = [
+        (request, reply)
+        for request, reply in zip(batch.requests, replies, strict=True)
+        if slot_of(request) not in opened.journal.rows
+    ]
+    for row in writers.map(lambda pair: image_row(*pair, opened.shard, backend.version), pairs):
+        opened.journal.add([row])
+    opened.journal.settle()
+    opened.left -= 1
+    finish(opened)
+    return len(pairs)
+
+
+def finish(opened: OpenShard) -> None:
+    """Write the part of a shard that has all its images, in the order in which they were asked for."""
+    if opened.left:
+        return
+    rows = [opened.journal.rows[slot_of(request)] for request in opened.shard.requests]
+    save_parquet(pl.DataFrame(rows, schema=part_schema()), opened.shard.part)
+    seal_pictures(opened.shard.part, opened.shard.out, rows)
+    opened.journal.remove()
+
+
+def pilot_held(shards: Sequence[Shard], *, backend: HeldBackend, work: Work) -> Pace | None:
+    """Make two images of the run, each with all of its batch, so that it comes out as in the run; time the second.
+
+    Gives None where all images are there.
+    """
+    opened = [open_shard(shard, backend) for shard in shards if not is_sealed(shard.part)]
+    missing = [(one, batch, request) for one in opened for batch in one.batches for request in one.missing(batch)]
+    if not missing:
+        return None
+    with explained_outside(f"the backend {shards[0].maker.backend}"), backend.lanes(work.engine.workers) as lanes:
+        for one, batch, request in missing[:PILOT]:
+            started = time.perf_counter()
+            reply = lanes[0].generate(batch)[batch.index(request)]
+            one.journal.add([image_row(request, reply, one.shard, backend.version)])
+            seconds = time.perf_counter() - started
+        return Pace(seconds / (backend.batch_size * len(lanes)), len(missing) - len(missing[:PILOT]))
+
+
+def slot_in_row(row: Mapping[str, Any]) -> Slot:
+    """Say which image a row is of."""
+    return row["prompt_id"], row["repeat"], row["slot"]
+
+
+def row_in_line(line: bytes) -> dict[str, Any] | None:
+    """Read a line; None where it was cut."""
+    try:
+        row = json.loads(line) if line.endswith(b"\n") else None
+    except ValueError:
+        return None
+    return row if isinstance(row, dict) else None
+
+
+def in_lanes(lanes: Sequence[Lane], batches: Iterator[Batch]) -> Iterator[tuple[Batch, list[ImageReply]]]:
+    """Let each lane answer one batch after another in a thread of its own, while the caller keeps what was answered."""
+    threads = [ThreadPoolExecutor(1, "lane") for _ in lanes]
+    asked: dict[Future[list[ImageReply]], tuple[int, Batch]] = {}
+
+    def ask(number: int) -> None:
+        batch = next(batches, None)
+        if batch is not None:
+            asked[threads[number].submit(lanes[number].generate, batch.requests)] = number, batch
+
+    try:
+        for number in [*range(len(lanes))] * 2:  # a lane has the next batch at hand when it is done with one
+            ask(number)
+        while asked:
+            for future in wait(asked, return_when=FIRST_COMPLETED).done:
+                number, batch = asked.pop(future)
+                ask(number)
+                yield batch, future.result()
+    finally:  # every lane finishes what it is at, and no more
+        for thread in threads:
+            thread.shutdown(wait=True, cancel_futures=True)

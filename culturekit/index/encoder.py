@@ -46,12 +46,10 @@ class Encoder(Protocol):
     @property
     def identity(self) -> EncoderIdentity:
         """What exactly encodes."""
-        ...
 
     @property
     def caveat(self) -> str:
         """What a reader of a score must know about this encoder; empty when nothing."""
-        ...
 
 
 @runtime_checkable
@@ -64,19 +62,15 @@ class ImageEncoder(Encoder, Protocol):
     @property
     def batch_size(self) -> int:
         """How many pictures are encoded at once; part of what decides the last bits of a vector."""
-        ...
 
     def prepare(self, picture: NDArray[np.uint8]) -> Prepared:
         """Bring one picture, uint8 (height, width, 3), to the form that is encoded; any thread may call this."""
-        ...
 
     def encode_prepared(self, pictures: Sequence[Prepared]) -> Vectors:
         """Encode prepared pictures, `batch_size` at once."""
-        ...
 
     def encode_images(self, pictures: Sequence[NDArray[np.uint8]]) -> Vectors:
         """Prepare and encode pictures; a vector never depends on which others are in its batch."""
-        ...
 
 
 @runtime_checkable
@@ -85,11 +79,9 @@ class TextEncoder(Encoder, Protocol):
 
     def encode_texts(self, texts: Sequence[str]) -> Vectors:
         """Encode texts; what is longer than the model's context is cut, and `too_long` says which those are."""
-        ...
 
     def too_long(self, texts: Sequence[str]) -> list[TooLong]:
         """List the texts that are longer than the model's context."""
-        ...
 
 
 # The encoders that culturekit knows by name.

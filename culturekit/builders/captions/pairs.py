@@ -22,7 +22,7 @@ from culturekit.stages.stage_command import Seed, Typed
 from culturekit.storage.atomic import whole_file, write_atomically
 from culturekit.storage.digests import digest_bytes
 from culturekit.storage.picture_files import NoPicture, read_bytes_inside
-from culturekit.storage.picture_formats import format_of
+from culturekit.storage.picture_reading import format_of
 from culturekit.storage.tables import read_table, write_table
 
 # Strategies that choose pairs of captions and images: the alignments of C³, and chance.

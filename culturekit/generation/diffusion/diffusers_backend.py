@@ -46,9 +46,7 @@ from culturekit.torch_places import chosen_device, chosen_dtype, needed_package,
 
 # gives a lane that decodes in float32; None where that makes no difference
 Upcast = Callable[[], "DiffusersLane | None"]
-
 NOT_FINITE = "the numbers of the picture are not finite"
-
 BATCH_ON_GPU = 4
 
 

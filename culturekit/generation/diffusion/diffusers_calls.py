@@ -196,10 +196,8 @@ def float32_vae(pipeline: Any, folder: Path) -> Any:  # noqa: ANN401 - torch thi
 
 # what an option is called by diffusers
 OPTIONS = {"steps": "num_inference_steps", "true_guidance": "true_cfg_scale", "tokens": "max_sequence_length"}
-
 # what the option `guidance` is called: HunyuanImage has only the second
 GUIDANCES = ("guidance_scale", "distilled_guidance_scale")
-
 ENDLESS = 10**6  # what tokenizers give as their context that know of none
 # the negative prompt of a pipeline whose true guidance needs one, where there is none: as its makers advise
 NOTHING = " "

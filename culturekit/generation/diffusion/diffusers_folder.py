@@ -238,9 +238,7 @@ def lora_of_hub(name: str, file: str, revision: str) -> Path:
 # What can be said of a diffusers model in its SPEC; reading it needs neither torch nor diffusers.
 
 DIFFUSERS = "diffusers"
-
 Offload: TypeAlias = Literal["none", "model", "sequential"]
-
 Scale: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=100)]
 
 

@@ -92,7 +92,6 @@ def shown_square(pair: TrainingPair, side: int) -> Shown:
 
 # the layers of the denoiser that get an adapter: all that attention multiplies with
 TUNED = ("to_q", "to_k", "to_v", "to_out.0")
-
 PIPELINES = ("StableDiffusionPipeline", "StableDiffusionXLPipeline")
 TAKEN = {"dtype", "device", "variant", "revision"}
 PER_LEARNED = 16  # bytes of a number that is learned: itself, its gradient, and two running means, in float32

@@ -35,7 +35,6 @@ from culturekit.records.artifact_ids import without_prefix
 
 # the fields that say which prompt is meant
 IDENTIFYING = ("prompt_id", "prompt", "artifact_id", "artifact", "concept", "group", "country")
-
 SHORTEST_BEGINNING = 8  # bytes that the beginning of a cut text has at least; shorter ones begin too many
 SHOWN = 3
 

@@ -26,7 +26,6 @@ from culturekit.storage.spreadsheet_cells import unguarded
 # The forms in which a list of images may come: CSV, TSV, JSON, JSON lines and Parquet, as rows with their lines.
 
 MOST_PROBLEMS = 50
-
 Row = Mapping[str, Any]
 
 
@@ -133,7 +132,6 @@ FILE_COLUMNS = ("path", "file_name", "file", "filename", "image")
 PROMPT_COLUMNS = ("prompt", "text", "prompt_text", "caption")
 WINDOWS = re.compile(r"^[A-Za-z]:[\\/]|^\\\\")
 ADDRESS = re.compile(r"^[a-z][a-z0-9+.-]+://", re.IGNORECASE)
-
 Reader = Callable[[Any], object]
 
 

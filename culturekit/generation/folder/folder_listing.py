@@ -25,7 +25,6 @@ PICTURE_SUFFIXES = frozenset(
 EXTENSION = re.compile(r"^\.[A-Za-z][A-Za-z0-9]{0,7}$")
 # how the files begin that are taken for pictures though their names have no extension
 BEGINNINGS = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF8", b"II*\0", b"MM\0*")
-
 SIDE_FILE = b"\x00\x05\x16\x07"  # how the files begin that a Mac puts beside each file on foreign disks, as `._NAME`
 UNREADABLE_FOLDER = "folder that cannot be read"
 
@@ -202,7 +201,6 @@ PIECE = re.compile(r"\{\{|\}\}|\{(?P<field>[^{}]*)\}|[{}]|[^{}]+")
 SUFFIXES = "|".join(sorted(suffix[1:] for suffix in PICTURE_SUFFIXES))
 ANY_SUFFIX = r"\.[^./]+"
 SUFFIX = re.compile(rf"\.(?:{SUFFIXES})$", re.IGNORECASE)
-
 Fields: TypeAlias = Mapping[str, str]  # what a name says, by field
 
 

@@ -30,7 +30,6 @@ UNMATCHED = "unmatched"
 MISSING = "missing"
 FAILED = "failed"
 LONGEST_ID = 80
-
 MOST_REPEATS = 65_535
 MOST_SLOTS = 255
 

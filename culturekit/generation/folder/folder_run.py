@@ -201,7 +201,6 @@ def label_of(row: Row) -> str:
 
 # how a file that can stay as it is comes into the new folder: as a second name of the same file, or as a copy
 Taking: TypeAlias = Literal["link", "copy"]
-
 SUFFIXES = {"JPEG": "jpg", "TIFF": "tif"}
 FOLDER_OPTIONAL = ("concept", "country", "source", "source_sha256", "duplicate_of")
 # the columns of an images table made from a folder

@@ -32,12 +32,9 @@ from culturekit.storage.digests import canonical_json
 
 ROWS_OF_A_JOB = 100
 ROOM_TO_THINK = 2048
-
 DEFAULT_SIZE = "1K"
-
 # shapes that Gemini models draw; the pixels of a shape differ between models
 RATIOS = ("1:1", "2:3", "3:2", "3:4", "4:3", "4:5", "5:4", "9:16", "16:9", "21:9", "1:4", "4:1", "1:8", "8:1")
-
 SCALES: Mapping[str, float] = {"512": 0.5, "1K": 1, "2K": 2, "4K": 4}
 # sides are multiples of 16, so that a shape and a size are met only nearly; by how much, as a share
 STEP, SHAPE_SLACK, SCALE_SLACK = 16, 0.035, 0.06

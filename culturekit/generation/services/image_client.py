@@ -155,7 +155,6 @@ IMAGE_SERVICES: Registry[ImageClient] = Registry("backend", SERVICES)
 # What is asked of a paid image model in one call, and what came of it, in the terms of the engine that asks.
 
 TASK = "images"
-
 Call = tuple[ImageRequest, ...]  # images that one call asks for: slots of one prompt and repeat, side by side
 
 

@@ -278,7 +278,6 @@ PAID_SCHEMA: Mapping[str, pl.DataType] = {
 SUFFIXES = {"PNG": "png", "JPEG": "jpg", "WEBP": "webp"}
 # how a call that brought no image stands in the table; every other end is `failed`
 ENDED = {"refused": "refused", "blocked": "filtered"}
-
 CALLS_PER_PART = 100
 HANDS = 4  # threads that read, fetch and place pictures while the next calls are under way
 DEFAULTS = LlmOptions()

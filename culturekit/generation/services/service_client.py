@@ -62,11 +62,9 @@ from culturekit.storage.yaml_source import StrictModel, load_model, not_empty
 
 # the folder beside a journal that holds what was bought and is not in the journal yet, a file for each call
 JOBS = "jobs"
-
 SEEDS = frozenset({"seed", "seed31"})
 # what a body can name; a seed has 32 bits, of which not every service takes the first
 GIVEN = frozenset({"prompt", "negative", *SEEDS, "width", "height", "size"})
-
 CALL = "call"  # what a header can name: it is the same for each try of one call, and another for any other
 PIXELS = frozenset({"width", "height", "size"})
 THREADS = 64

@@ -22,7 +22,6 @@ from culturekit.generation.backend import Pixels
 # float32; (n, size, size) for a value per pixel of n pictures, (n, 1, 1) for a value per picture, (3, n, size, size)
 # for a canvas, (3, n, 1, 1) for a colour per picture
 Field: TypeAlias = NDArray[np.float32]
-
 Numbers: TypeAlias = NDArray[np.float64]  # float64 in [0, 1), from a seed or a name: what decides a drawing
 
 
@@ -156,7 +155,6 @@ RIM = 0.085
 STRIPE_EDGE = 0.1  # how fast a stripe's wave turns into depth; keeps stripe edges about a pixel wide
 # row k holds cos(k * angle) as a polynomial of cos(angle)
 POWERS = np.stack([np.pad(cheb2poly(np.eye(DEGREE + 1)[k]), (0, DEGREE - k)) for k in range(DEGREE + 1)])
-
 # directions of stripes across, down and outwards: level, upright, two chevrons, rings
 STRIPES = np.array([(0, 1, 0), (1, 0, 0), (0.7, 0.7, 0), (0.7, -0.7, 0), (0, 0, 1)])
 
@@ -286,27 +284,19 @@ def posed(size: int, pose: Numbers) -> tuple[Field, Field]:
 # The picture is 2 wide. Most layers crowd the middle, where the emblems of artifacts are; so these pictures look
 # composed, and an encoder finds many different artifacts in them.
 LAYERS = ((0.85, 0.30), (0.25, 0.30), (0.35, 0.24), (0.30, 0.20), (0.30, 0.16), (0.12, 0.12))
-
 DROPS = 3
-
 PER_LAYER = 3 + 3 * DROPS
-
 BLOB_NUMBERS = 1 + PER_LAYER * len(LAYERS)  # how many numbers decide a culture-free picture
 BORDER_NUMBERS = 2  # how many numbers decide where a pattern begins
 LAYOUTS = np.eye(4, dtype=np.float32)  # bands left and right; above and below; all around; across the corners
 # how much of the first wave, the second wave and their product: stripes two ways, dots, checks
 WEAVES = np.array([(1, 0, 0), (0, 1, 0), (0.6, 0.6, 0), (0, 0, 1)])
-
 EDGE = 0.06  # how fast a wave turns into depth; keeps the pattern's edges about a pixel wide
 LIGHT_NUMBERS = 6
-
 PAPER_NUMBERS = 3
-
 SCENE = LIGHT_NUMBERS + PAPER_NUMBERS
-
 # how many numbers decide a picture: its light, its paper, and what is on the paper
 DRAWING_NUMBERS = SCENE + max(BLOB_NUMBERS, BORDER_NUMBERS + POSE_NUMBERS)
-
 LIGHT = 0.04  # how much brighter or darker the lamp makes the middle of a picture; each slope over it can do as much
 ALIKE = "what everything looks like that is wholly confused"  # the name whose looks are shared
 PIXELS_AT_ONCE = 8 * 64 * 64  # of pictures that are drawn together; many more would not fit in a processor's cache

@@ -62,7 +62,6 @@ def rows_of(cspace: pl.DataFrame) -> Iterator[Row]:
 
 # how many numbers decide the pulls on a picture: how far it gives in to its hub, and to another country
 PULL_NUMBERS = 2
-
 DOMINANT = 2  # how many countries dominate where none are named; never more than half of them
 
 
@@ -264,7 +263,6 @@ def shuffled(row: Row) -> bytes:
 
 # which numbers of a seed decide the drawing; the first is for culture-free pictures, the last for pulls
 DRAWN = slice(1 + CHOICE_NUMBERS, 1 + CHOICE_NUMBERS + DRAWING_NUMBERS)
-
 Share: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
@@ -414,7 +412,6 @@ ALIKE_AT_HALF, ALIKE_PER_SIZE, ALIKE_SLOPE, ALIKE_BEND = 2.511, -0.65, -30.21, 2
 # logarithm of the odds at which a pull turns a match, among 1,000 artifacts; its change with the logarithm of their
 # number. Without a third artifact that comes between it would be 0.
 RESISTANCE: Mapping[Dial, tuple[float, float]] = {"hub_skew": (-0.187, -0.0337), "drift": (-0.212, -0.0332)}
-
 LEAST_ACCURACY, MOST_ACCURACY = 0.6, 0.97
 FEWEST, MOST = 100, 10_000
 

@@ -30,10 +30,8 @@ KNOWN = (
 )  # fmt: skip
 
 EMPTY = "empty text"
-
 COCO = {"id": pl.Int64, "caption": pl.String}
 LINES = {"id": pl.String, "text": pl.String}
-
 SAMPLES = 5
 ROWS_AT_ONCE = 16_384
 STAGE = "embed"

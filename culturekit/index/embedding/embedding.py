@@ -23,8 +23,7 @@ from culturekit.storage.arrays import save_array, save_rows
 from culturekit.storage.atomic import explained_outside
 from culturekit.storage.digests import digest, digest_bytes
 from culturekit.storage.picture_files import ABSENT, CHANGED, IRREGULAR, OUTSIDE, UNOPENED, NoPicture, read_bytes_inside
-from culturekit.storage.picture_formats import BrokenPicture, CostlyPicture, facts_of, format_of
-from culturekit.storage.picture_reading import Pixels, picture_from
+from culturekit.storage.picture_reading import BrokenPicture, CostlyPicture, Pixels, facts_of, format_of, picture_from
 from culturekit.storage.stage_folder import hold, is_sealed, seal
 from culturekit.storage.tables import save_parquet
 
@@ -35,7 +34,6 @@ FILES = 32 * 2**20  # bytes of files that may be looked at together, before ther
 LARGE_FILE = 16 * 2**20  # a file of more bytes is not even read beside others
 # a file of more bytes is read once more when there is memory for its picture, rather than kept until then
 SMALL_FILE = 2 * 2**20
-
 HEAVY = 96 * 2**20  # a picture that needs more is decoded by one process at a time
 # bytes a pixel: as the decoder fills them, as an array, and as the copy that is brought to an encoder's size
 DECODED, PIXELS, COPY = 4, 3, 4
@@ -46,11 +44,9 @@ class Gate(Protocol):
 
     def reading(self, size: int) -> AbstractContextManager[None]:
         """Wait until a file of that many bytes may be looked at."""
-        ...
 
     def holding(self, size: int) -> AbstractContextManager[None]:
         """Wait until there is room for that many bytes, and take it for a block."""
-        ...
 
 
 class Room:
@@ -183,9 +179,7 @@ def load_picture(root: Path, relative: str, *, sha256: str) -> Pixels:
 
 
 _UNREADABLE_IN_SHARD = {"place": pl.UInt32(), "reason": pl.String(), "detail": pl.String()}
-
 Item = TypeVar("Item")
-
 # what came of pictures, by the name of the file it is kept in: vectors, and for some encoders probabilities
 Arrays = Mapping[str, NDArray[np.float32]]
 
@@ -312,7 +306,6 @@ def _embed_shard(shard: PictureShard) -> int:
 
 _ROWS_AT_ONCE = 16_384
 _UNREADABLE = {"image_id": pl.String(), "reason": pl.String(), "detail": pl.String()}
-
 Result = TypeVar("Result")
 
 

@@ -22,7 +22,6 @@ from culturekit.storage.stage_folder import is_sealed, seal
 from culturekit.storage.tables import read_table, write_table
 
 NO_WEIGHTS = "none"
-
 BATCHES_ON_GPU = 4  # handed over in one piece, so that the encoder can lay the next batch ready while the GPU computes
 
 

@@ -99,7 +99,6 @@ Within: TypeAlias = Literal["concept", "country", "both"]  # what of its prompt'
 Place: TypeAlias = tuple[str | None, str | None]  # a concept and a country; None is any
 # such an image would be mapped to something else, with a score and an interval
 NO_SUCH_CONCEPT = "the index has no artifact of the prompt's concept"
-
 ANYWHERE: Place = (None, None)
 
 

@@ -28,7 +28,6 @@ SEEN = slice(MIDDLE.start - 1, MIDDLE.stop + 1)  # what the edges there are made
 # What a picture shows stands in its middle. Counted in full, the margin decides too often: an artifact drawn within the
 # border of another country is recognised less than half of the time. At 0.2 it is in 99 %.
 MARGIN = 0.2
-
 # float32 (planes, side, side): one or more values for every pixel of a square picture
 Planes: TypeAlias = NDArray[np.float32]
 

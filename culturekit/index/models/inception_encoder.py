@@ -22,7 +22,6 @@ from culturekit.torch_places import chosen_device
 
 SIDE = 299
 FEATURES = 2048
-
 EPSILON = 0.001  # what the normalisation adds to a variance
 Tensor: TypeAlias = Any  # a torch tensor; planes are (n, channels, height, width)
 
@@ -162,7 +161,6 @@ def side_by_side(*planes: Tensor) -> Tensor:
 
 
 Resizing: TypeAlias = Literal["tensorflow", "torch", "clean", "crop"]
-
 Scaled: TypeAlias = NDArray[np.float32]  # float32 (299, 299, 3), from 0 to 255
 
 

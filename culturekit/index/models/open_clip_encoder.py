@@ -24,7 +24,6 @@ from culturekit.torch_places import chosen_device, chosen_dtype, needed_package
 
 CLIP_MEAN = (0.48145466, 0.4578275, 0.40821073)
 CLIP_STD = (0.26862954, 0.26130258, 0.27577711)
-
 # a picture whose resized form has this many times the pixels that are kept is not resized beyond them
 FAR_TOO_LONG = 16
 

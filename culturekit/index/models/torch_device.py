@@ -14,7 +14,6 @@ from culturekit.index.encoder import Vectors
 from culturekit.torch_places import Precision, same_bits
 
 BATCH_ON_CPU, BATCH_ON_GPU = 16, 256
-
 Item = TypeVar("Item")
 
 

@@ -27,7 +27,6 @@ from culturekit.version import install_line
 # Texts as a model's own tokenizer writes them, in groups of one length each.
 
 Rewrite: TypeAlias = Callable[[str], str]
-
 STEP = 16
 PUNCTUATION = str.maketrans("", "", string.punctuation)
 
@@ -119,7 +118,6 @@ def canonical(text: str) -> str:
 # The models of transformers that can encode: how each is recognised, loaded from its folder, and asked.
 
 VOCABULARIES = ("vocab.json", "vocab.txt", "spiece.model", "tokenizer.model")
-
 TextLength: TypeAlias = Literal["own", "full"]
 
 

@@ -12,7 +12,6 @@ from culturekit.index.raters.quality import QualityScorer
 from culturekit.registry import Spec
 
 Values: TypeAlias = NDArray[np.float64]
-
 LARGEST, SMALLEST = 256, 16  # pictures are brought within these sizes first, in pixels along a side
 REACH = 4  # pixels between the two points whose difference is the full height of an edge
 EDGE_PART = 0.15  # the part of a picture that counts as near its edges: where it changes most within REACH pixels

@@ -116,7 +116,6 @@ def make_clip(spec: Spec) -> QualityScorer:
 
 
 HPS_MODEL = "ViT-H-14"
-
 # HPS looks at the whole picture, its longer side resized, with black around it; other CLIPs look at the middle
 AS_PUBLISHED = {"resize_mode": "longest", "fill_color": 0, "interpolation": "bicubic"}
 

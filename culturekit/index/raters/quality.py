@@ -40,39 +40,31 @@ class QualityScorer(Protocol):
     @property
     def name(self) -> str:
         """The scorer's name as it stands in the `quality` table."""
-        ...
 
     @property
     def caveat(self) -> str:
         """What a reader of a score must know about this scorer; empty when nothing."""
-        ...
 
     @property
     def needs_prompts(self) -> bool:
         """Whether a picture is judged together with the text it was asked for by."""
-        ...
 
     @property
     def parameters(self) -> Mapping[str, Any]:
         """Everything that decides a value: weights (`none`, or their hash), preprocessing, and constants."""
-        ...
 
     @property
     def batch_size(self) -> int:
         """How many pictures are judged at once."""
-        ...
 
     def prepare(self, picture: NDArray[np.uint8]) -> Prepared:
         """Bring one picture, uint8 (height, width, 3), to the form that is judged; any thread may call this."""
-        ...
 
     def score_prepared(self, pictures: Sequence[Prepared], prompts: Sequence[str] = ()) -> NDArray[np.float64]:
         """Score prepared pictures, each beside its prompt where prompts are needed."""
-        ...
 
     def score(self, pictures: Sequence[NDArray[np.uint8]], prompts: Sequence[str] = ()) -> NDArray[np.float64]:
         """Prepare and score pictures; a value never depends on its neighbours."""
-        ...
 
 
 # The quality scorers that culturekit knows by name.
@@ -134,7 +126,6 @@ SCORERS: Registry[QualityScorer] = Registry(
 
 NO_PROMPT = "no prompt"
 NOT_MADE = "no picture was made"
-
 # a row has a value, or the reason why there is none
 PART = {**QUALITY_TABLE.schema, "reason": pl.String(), "detail": pl.String()}
 

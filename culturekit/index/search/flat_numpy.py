@@ -31,7 +31,6 @@ from culturekit.registry import Spec
 
 Products: TypeAlias = NDArray[Any]  # of a scan, (rows, queries): float32, or whole numbers with a scale
 Score: TypeAlias = Callable[[Rows, Rows], Vectors]  # scores pairs of a query and a row, both by number
-
 LARGEST_GROUP = 32
 WAITING_PER_QUERY = 64  # how many candidates of a query may wait, at the least, before they are looked at more closely
 PAIRS_AT_ONCE = 256
@@ -300,7 +299,6 @@ class Multiply(Protocol):
 
     def __call__(self, block: Block, queries: Vectors, /, *, out: Vectors) -> object:
         """Write the products of a block with queries, (rows, queries), to `out`."""
-        ...
 
 
 def multiply(block: Block, queries: Vectors, /, *, out: Vectors) -> None:

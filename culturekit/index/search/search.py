@@ -36,11 +36,9 @@ class Searcher(Protocol):
     @property
     def name(self) -> str:
         """Which engine searches, and on what."""
-        ...
 
     def best(self, queries: Vectors, *, k: int, slices: Sequence[slice] | None = None) -> Found:
         """Find the k best rows of each query, among all rows or those of some slices."""
-        ...
 
 
 def exact_scores(queries: Vectors, vectors: Vectors, *, owners: Rows, rows: Rows) -> Vectors:

@@ -21,10 +21,8 @@ from culturekit.torch_places import chosen_device, same_bits
 
 Tensor: TypeAlias = Any  # a torch tensor; planes are (n, channels, height, width)
 Backbone: TypeAlias = Literal["alex", "vgg", "squeeze"]
-
 # what brings colours from -1 to 1 to the range that the networks were trained with
 SHIFT, SCALE = (-0.030, -0.088, -0.188), (0.458, 0.448, 0.450)
-
 EPSILON = 1e-10  # what the authors add to the length of a feature
 
 
@@ -147,7 +145,6 @@ def functional() -> Any:  # noqa: ANN401 - a module
 
 SHORT: Mapping[str, Backbone] = {"AlexNet": "alex", "VGG-16": "vgg", "SqueezeNet": "squeeze"}
 FULL: Mapping[Backbone, str] = {short: name for name, short in SHORT.items()}
-
 HEAD = re.compile(r"lins?\.?(\d)\.model\.1\.weight")
 LAYER = re.compile(r"(?:net\.slices?\.?\d|features)\.(\d+(?:\.(?:squeeze|expand1x1|expand3x3))?\.(?:weight|bias))")
 

@@ -38,30 +38,24 @@ class PairMeasure(Protocol):
     @property
     def name(self) -> str:
         """The measure's name as it stands in tables."""
-        ...
 
     @property
     def caveat(self) -> str:
         """What a reader must know about this measure; empty when nothing."""
-        ...
 
     @property
     def licence(self) -> str:
         """Of the weights."""
-        ...
 
     @property
     def parameters(self) -> Mapping[str, Any]:
         """Everything that decides a value: weights (`none`, or their hash), preprocessing, and constants."""
-        ...
 
     def prepare(self, picture: NDArray[np.uint8]) -> Prepared:
         """Bring a picture, uint8 (height, width, 3), to the form that is measured."""
-        ...
 
     def distances(self, pictures: Sequence[Prepared]) -> NDArray[np.float64]:
         """Measure every two pictures of a batch, float64 (n, n): symmetric, zeros on the diagonal."""
-        ...
 
 
 # The measures of pairs of pictures that culturekit knows by name.
@@ -102,10 +96,8 @@ PAIR_MEASURES: Registry[PairMeasure] = Registry(
 
 
 UNREADABLE = "images of a batch with a picture that cannot be read: "
-
 # a row has a distance, or the reason why there is none; then the distance is NaN
 PART = {**PAIR_DISTANCES.schema, "reason": pl.String()}
-
 NO_PROMPT = "images that name no prompt or repeat"
 INCOMPLETE = "images of an incomplete batch"
 

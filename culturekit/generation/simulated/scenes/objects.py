@@ -34,7 +34,6 @@ from culturekit.storage.digests import canonical_json
 
 # the dimensions in which a region has a look: of the object, and of what is around it
 LOOKS = ("objects", "background")
-
 PLACES = 4  # how many marks of each look a picture has room for
 CLICHES = 5
 # what no photograph shows: things that run into one another, of several kinds

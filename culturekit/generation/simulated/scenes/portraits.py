@@ -138,7 +138,6 @@ LIGHTS: Mapping[str, tuple[float, float, float]] = MappingProxyType(
 
 # what stands behind a person: a wall that no rule takes for skin, and wood, which looks like skin to both
 WALL, WOOD = (122, 140, 160), (176, 132, 92)
-
 HAIR, CLOTH, EYE = (38, 36, 40), (70, 92, 150), (24, 24, 30)
 ROUNDNESS = 0.18  # how much darker skin is where it turns away from the light
 

@@ -41,7 +41,6 @@ from culturekit.storage.yaml_source import StrictModel, load_model
 # The simulated world of activities: what a scene shows by its country, its category and its activity.
 
 VOCABULARY = "generation/simulated/scenes/vocabulary.yaml"
-
 OF_ACTIVITY = ("objects", "interaction")  # the dimensions in which an activity has a token of its own
 
 
@@ -353,7 +352,6 @@ def scene_of(
 CELLS = MARKS + 2  # cells along each side of a picture; the outermost are left to the border
 # kinds of marks besides the dimensions; both stand in the last row, the activity first
 ACTIVITY, STEREOTYPES = "activity", "stereotypes"
-
 SCENE_NUMBERS = LIGHT_NUMBERS + PAPER_NUMBERS + BORDER_NUMBERS
 
 
