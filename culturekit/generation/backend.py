@@ -134,7 +134,7 @@ SERVICES: list[Entry[Any]] = [
     ),
 ]
 
-STATUSES = ("refused", "filtered", "failed")
+_STATUSES = ("refused", "filtered", "failed")
 
 
 def replies(_: object, answer: object, requests: Sequence[ImageRequest]) -> list[ImageReply]:
@@ -145,13 +145,13 @@ def replies(_: object, answer: object, requests: Sequence[ImageRequest]) -> list
     for request, reply in zip(requests, found, strict=True):
         hold(isinstance(reply, Picture | Failure), "a Picture or a Failure", shown(reply))
         if isinstance(reply, Failure):
-            hold(reply.status in STATUSES, f"a status {' or '.join(STATUSES)}", repr(reply.status))
+            hold(reply.status in _STATUSES, f"a status {' or '.join(_STATUSES)}", repr(reply.status))
         else:
-            hold_picture(reply, request)
+            _hold_picture(reply, request)
     return found
 
 
-def hold_picture(reply: Picture, request: ImageRequest) -> None:
+def _hold_picture(reply: Picture, request: ImageRequest) -> None:
     """Make sure that a picture has pixels of the size that was asked for, and parameters that can be written down."""
     pixels: object = reply.pixels
     kind = f"{pixels.dtype} {pixels.shape}" if isinstance(pixels, np.ndarray) else type(pixels).__name__
@@ -166,7 +166,7 @@ def hold_picture(reply: Picture, request: ImageRequest) -> None:
         hold(False, "provider_params that JSON can write", str(error))
 
 
-LANE = Contract((Lane,), answers={"generate": replies})
+_LANE = Contract((Lane,), answers={"generate": replies})
 
 
 @contextmanager
@@ -177,10 +177,10 @@ def lanes(backend: object, answer: AbstractContextManager[Sequence[Lane]], worke
     with ExitStack() as stack:
         with plugin.blamed("failed at lanes"):
             entered = list(stack.enter_context(answer))
-        yield [LANE.held(lane, plugin) for lane in entered]
+        yield [_LANE.held(lane, plugin) for lane in entered]
 
 
-BACKEND = Contract(
+_BACKEND = Contract(
     (ImageBackend, HeldBackend),
     answers={"generate": replies, "lanes": lanes},
     says=lambda backend: {"says": backend.version},
@@ -231,7 +231,7 @@ BACKENDS: Registry[ImageBackend] = Registry(
         *SERVICES,
     ],
     point="backend",
-    contract=BACKEND,
+    contract=_BACKEND,
 )
 
 

@@ -36,7 +36,7 @@ from culturekit.storage.digests import canonical_json, digest, digest_file
 from culturekit.storage.stage_folder import is_sealed, run_shards, seal_pictures
 from culturekit.storage.tables import merge_parts, read_table, save_parquet, write_table
 
-PACE = "pace.json"
+_PACE = "pace.json"
 SIZE = r"^[1-9][0-9]{0,4}x[1-9][0-9]{0,4}$"
 
 
@@ -74,7 +74,7 @@ def generate(work: Work, prompts_path: Path, plan: ImagePlan, maker: Maker, *, s
         shards = held_shards(work, maker, plan.format, requests, backend)
         hands = partial(make_held, backend=backend, work=work)
         try:
-            run_shards(work, shards, make_shard, size=lambda shard: len(shard.requests), unit="images", hands=hands)
+            run_shards(work, shards, _make_shard, size=lambda shard: len(shard.requests), unit="images", hands=hands)
         finally:
             backend.release()
     else:
@@ -88,7 +88,7 @@ def generate(work: Work, prompts_path: Path, plan: ImagePlan, maker: Maker, *, s
             )
             for start in range(0, len(requests), REQUESTS_PER_SHARD)
         ]
-        run_shards(work, shards, make_shard, size=lambda shard: len(shard.requests), unit="images")
+        run_shards(work, shards, _make_shard, size=lambda shard: len(shard.requests), unit="images")
     images = merge_parts([shard.part for shard in shards], part_schema())
     write_table(work.out, IMAGES, images)
     made, drops = statuses_of(images)
@@ -109,17 +109,17 @@ def pilot(work: Work, prompts_path: Path, plan: ImagePlan, maker: Maker, *, seed
         raise UsageError("a pilot times a model that runs on this machine", found=maker.backend)
     shards = held_shards(work, maker, plan.format, wanted(prompts_path, plan, seed), backend)
     try:
-        pace = pilot_held(shards, backend=backend, work=work)
+        pace = _pilot_held(shards, backend=backend, work=work)
     finally:
         backend.release()
     if pace is not None:
-        write_atomically(work.scratch / PACE, canonical_json(asdict(pace)))
+        write_atomically(work.scratch / _PACE, canonical_json(asdict(pace)))
     return pace
 
 
 def known_pace(final: Path) -> float | None:
     """Give the seconds an image takes, as a pilot for a stage folder measured them."""
-    path = final.with_name(f".{final.name}.partial") / "scratch" / PACE
+    path = final.with_name(f".{final.name}.partial") / "scratch" / _PACE
     return float(json.loads(path.read_bytes())["seconds_per_image"]) if path.is_file() else None
 
 
@@ -164,7 +164,7 @@ def backend_of(spec: str, cspace: Path | None) -> ImageBackend:
     return BACKENDS.kept(spec) if cspace is None else BACKENDS.kept(spec, cspace=cspace)
 
 
-def make_shard(shard: Shard) -> int:
+def _make_shard(shard: Shard) -> int:
     """Make the images of a shard, then its part of the table."""
     backend = backend_of(shard.maker.backend, shard.maker.cspace)
     with explained_outside(f"the backend {shard.maker.backend}"):
@@ -180,10 +180,10 @@ def make_shard(shard: Shard) -> int:
 
 # Images of a model that one process holds: batches to its lanes, each picture kept as soon as it is made.
 
-PILOT = 2
+_PILOT = 2
 
 
-class SlotJournal:
+class _SlotJournal:
     """Lines of JSON, one row each; a line that a kill cut short, or whose file is not there, does not count."""
 
     def __init__(self, path: Path, out: Path, *, version: str | None) -> None:
@@ -198,12 +198,15 @@ class SlotJournal:
         whole = 0
         with self.path.open("rb") as file:
             for line in file:
-                row = row_in_line(line)
-                if row is None:
+                try:
+                    row = json.loads(line) if line.endswith(b"\n") else None
+                except ValueError:
+                    row = None
+                if not isinstance(row, dict):
                     break
                 whole += len(line)
                 if row["model_version"] == self.version and self.has_file(row):
-                    self.rows[slot_in_row(row)] = row
+                    self.rows[_slot_in_row(row)] = row
         os.truncate(self.path, whole)
 
     def has_file(self, row: Mapping[str, Any]) -> bool:
@@ -216,7 +219,7 @@ class SlotJournal:
         with self.path.open("ab") as file:
             for row in rows:
                 file.write(json.dumps(row, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
-        self.rows.update((slot_in_row(row), row) for row in rows)
+        self.rows.update((_slot_in_row(row), row) for row in rows)
 
     def settle(self) -> None:
         """Wait until the rows are on disk: from here on they outlive a power cut, too."""
@@ -232,28 +235,28 @@ class SlotJournal:
 
 
 @dataclass(slots=True)
-class OpenShard:
+class _OpenShard:
     """A shard at work: its journal, and its batches that are not answered."""
 
     shard: Shard
-    journal: SlotJournal
+    journal: _SlotJournal
     batches: list[list[ImageRequest]] = field(default_factory=list)
     left: int = 0
 
     def missing(self, batch: Sequence[ImageRequest]) -> list[ImageRequest]:
         """List the requests of a batch whose image is not there."""
-        return [request for request in batch if slot_of(request) not in self.journal.rows]
+        return [request for request in batch if _slot_of(request) not in self.journal.rows]
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class _Batch:
     """A call of a lane; it holds the same requests as in an undisturbed run, so that it gives the same pictures."""
 
-    opened: OpenShard
+    opened: _OpenShard
     requests: Sequence[ImageRequest]
 
 
-def slot_of(request: ImageRequest) -> Slot:
+def _slot_of(request: ImageRequest) -> Slot:
     """Say which image a request is for."""
     return request.prompt_id, request.repeat, request.slot
 
@@ -282,25 +285,25 @@ def make_held(
     del do
     if not shards:
         return
-    opened = [open_shard(shard, backend) for shard in shards]
+    opened = [_open_shard(shard, backend) for shard in shards]
     before = sum(len(one.journal.rows) for one in opened)
     yield before
     for one in opened:
-        finish(one)
-    todo = (Batch(one, batch) for one in opened for batch in one.batches)
+        _finish(one)
+    todo = (_Batch(one, batch) for one in opened for batch in one.batches)
     with (
         explained_outside(f"the backend {shards[0].maker.backend}"),
         backend.lanes(work.engine.workers) as lanes,
         ThreadPoolExecutor(max(work.engine.workers, backend.batch_size)) as writers,  # they wait for the disk
     ):
-        for batch, replies in in_lanes(lanes, todo):
+        for batch, replies in _in_lanes(lanes, todo):
             yield keep(batch, replies, backend, writers)
 
 
-def open_shard(shard: Shard, backend: HeldBackend) -> OpenShard:
+def _open_shard(shard: Shard, backend: HeldBackend) -> _OpenShard:
     """Read what is there of a shard, and list the batches that are not whole."""
-    journal = SlotJournal(shard.part.with_suffix(".jsonl"), shard.out, version=backend.version)
-    opened = OpenShard(shard, journal)
+    journal = _SlotJournal(shard.part.with_suffix(".jsonl"), shard.out, version=backend.version)
+    opened = _OpenShard(shard, journal)
     size = backend.batch_size
     runs = [list(shard.requests[start : start + size]) for start in range(0, len(shard.requests), size)]
     opened.batches = [run for run in runs if opened.missing(run)]
@@ -308,68 +311,59 @@ def open_shard(shard: Shard, backend: HeldBackend) -> OpenShard:
     return opened
 
 
-def keep(batch: Batch, replies: Sequence[ImageReply], backend: HeldBackend, writers: ThreadPoolExecutor) -> int:
+def keep(batch: _Batch, replies: Sequence[ImageReply], backend: HeldBackend, writers: ThreadPoolExecutor) -> int:
     """Write the pictures of a batch that were not there, then their rows; with its last batch a shard is done."""
     opened = batch.opened
     pairs = [
         (request, reply)
         for request, reply in zip(batch.requests, replies, strict=True)
-        if slot_of(request) not in opened.journal.rows
+        if _slot_of(request) not in opened.journal.rows
     ]
-    for row in writers.map(lambda pair: image_row(*pair, opened.shard, backend.version), pairs):
+    for row in writers.map(lambda pair: image_row(pair[0], pair[1], opened.shard, backend.version), pairs):
         opened.journal.add([row])
     opened.journal.settle()
     opened.left -= 1
-    finish(opened)
+    _finish(opened)
     return len(pairs)
 
 
-def finish(opened: OpenShard) -> None:
+def _finish(opened: _OpenShard) -> None:
     """Write the part of a shard that has all its images, in the order in which they were asked for."""
     if opened.left:
         return
-    rows = [opened.journal.rows[slot_of(request)] for request in opened.shard.requests]
+    rows = [opened.journal.rows[_slot_of(request)] for request in opened.shard.requests]
     save_parquet(pl.DataFrame(rows, schema=part_schema()), opened.shard.part)
     seal_pictures(opened.shard.part, opened.shard.out, rows)
     opened.journal.remove()
 
 
-def pilot_held(shards: Sequence[Shard], *, backend: HeldBackend, work: Work) -> Pace | None:
+def _pilot_held(shards: Sequence[Shard], *, backend: HeldBackend, work: Work) -> Pace | None:
     """Make two images of the run, each with all of its batch, so that it comes out as in the run; time the second.
 
     Gives None where all images are there.
     """
-    opened = [open_shard(shard, backend) for shard in shards if not is_sealed(shard.part)]
+    opened = [_open_shard(shard, backend) for shard in shards if not is_sealed(shard.part)]
     missing = [(one, batch, request) for one in opened for batch in one.batches for request in one.missing(batch)]
     if not missing:
         return None
     with explained_outside(f"the backend {shards[0].maker.backend}"), backend.lanes(work.engine.workers) as lanes:
-        for one, batch, request in missing[:PILOT]:
+        for one, batch, request in missing[:_PILOT]:
             started = time.perf_counter()
             reply = lanes[0].generate(batch)[batch.index(request)]
             one.journal.add([image_row(request, reply, one.shard, backend.version)])
             seconds = time.perf_counter() - started
-        return Pace(seconds / (backend.batch_size * len(lanes)), len(missing) - len(missing[:PILOT]))
+        return Pace(seconds / (backend.batch_size * len(lanes)), len(missing) - len(missing[:_PILOT]))
 
 
-def slot_in_row(row: Mapping[str, Any]) -> Slot:
+def _slot_in_row(row: Mapping[str, Any]) -> Slot:
     """Say which image a row is of."""
     return row["prompt_id"], row["repeat"], row["slot"]
 
 
-def row_in_line(line: bytes) -> dict[str, Any] | None:
-    """Read a line; None where it was cut."""
-    try:
-        row = json.loads(line) if line.endswith(b"\n") else None
-    except ValueError:
-        return None
-    return row if isinstance(row, dict) else None
-
-
-def in_lanes(lanes: Sequence[Lane], batches: Iterator[Batch]) -> Iterator[tuple[Batch, list[ImageReply]]]:
+def _in_lanes(lanes: Sequence[Lane], batches: Iterator[_Batch]) -> Iterator[tuple[_Batch, list[ImageReply]]]:
     """Let each lane answer one batch after another in a thread of its own, while the caller keeps what was answered."""
     threads = [ThreadPoolExecutor(1, "lane") for _ in lanes]
-    asked: dict[Future[list[ImageReply]], tuple[int, Batch]] = {}
+    asked: dict[Future[list[ImageReply]], tuple[int, _Batch]] = {}
 
     def ask(number: int) -> None:
         batch = next(batches, None)

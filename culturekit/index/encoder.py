@@ -86,7 +86,7 @@ class TextEncoder(Encoder, Protocol):
 
 # The encoders that culturekit knows by name.
 
-LENGTHS = (0.99, 1.01)  # of unit vectors, as half precision computes them
+_LENGTHS = (0.99, 1.01)  # of unit vectors, as half precision computes them
 
 
 def vectors(encoder: Encoder, answer: object, asked: Sequence[object]) -> Vectors:
@@ -97,19 +97,19 @@ def vectors(encoder: Encoder, answer: object, asked: Sequence[object]) -> Vector
     found: Vectors = np.asarray(answer)
     hold(bool(np.isfinite(found).all()), "finite numbers", "numbers that are not finite")
     lengths = np.linalg.norm(found, axis=1)
-    wrong = lengths[(lengths < LENGTHS[0]) | (lengths > LENGTHS[1])]
+    wrong = lengths[(lengths < _LENGTHS[0]) | (lengths > _LENGTHS[1])]
     hold(not wrong.size, "vectors of length 1", f"one of length {wrong[0]:.4g}" if wrong.size else "")
     return found
 
 
-def identified(encoder: Encoder, identity: EncoderIdentity) -> EncoderIdentity:
+def _identified(encoder: Encoder, identity: EncoderIdentity) -> EncoderIdentity:
     """Let the state of the plugin be part of what never mixes in one index."""
     return replace(identity, revision=f"{identity.revision}, {state_of(encoder)}")
 
 
-ENCODER = Contract(
+_ENCODER = Contract(
     (ImageEncoder, TextEncoder),
-    answers={"identity": identified, "encode_prepared": vectors, "encode_images": vectors, "encode_texts": vectors},
+    answers={"identity": _identified, "encode_prepared": vectors, "encode_images": vectors, "encode_texts": vectors},
     says=lambda encoder: {"identity": encoder.identity.as_options()},
 )
 
@@ -178,5 +178,5 @@ ENCODERS: Registry[Encoder] = Registry(
         ),
     ],
     point="encoder",
-    contract=ENCODER,
+    contract=_ENCODER,
 )

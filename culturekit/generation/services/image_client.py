@@ -23,7 +23,7 @@ from culturekit.llm.rows import Answered
 from culturekit.registry import Registry
 from culturekit.storage.digests import canonical_json
 
-PICTURES = "pictures"
+_PICTURES = "pictures"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class ImageClient(RemoteClient, ABC):
 
     def keep_in(self, journal: Path) -> PictureStore:
         """Keep pictures beside a journal from now on."""
-        self.store = PictureStore(journal / PICTURES)
+        self.store = PictureStore(journal / _PICTURES)
         return self.store
 
     def under_way(self, journal: Path) -> set[bytes]:
@@ -154,7 +154,7 @@ IMAGE_SERVICES: Registry[ImageClient] = Registry("backend", SERVICES)
 
 # What is asked of a paid image model in one call, and what came of it, in the terms of the engine that asks.
 
-TASK = "images"
+_TASK = "images"
 Call = tuple[ImageRequest, ...]  # images that one call asks for: slots of one prompt and repeat, side by side
 
 
@@ -194,7 +194,7 @@ def question_of(call: Call) -> Request:
     """
     first = call[0]
     data = {"prompt": first.text, "negative": first.negative_text or "", "n": len(call), "seed": first.seed}
-    return Request(TASK, "", data, Made, sample=first.seed)
+    return Request(_TASK, "", data, Made, sample=first.seed)
 
 
 URL = "url:"

@@ -41,8 +41,8 @@ from culturekit.stages.stage_command import Typed
 # Both learn from a bank of images how near an artifact is to images in general. That bank is never the images that
 # are evaluated: what a model shows too often would be taken for a hub, and its bias corrected away or turned around.
 
-AdjustmentName: TypeAlias = Literal["csls", "inverted-softmax"]
-BANK_AT_ONCE = 512
+_AdjustmentName: TypeAlias = Literal["csls", "inverted-softmax"]
+_BANK_AT_ONCE = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Adjustment:
     """
 
     name: Annotated[
-        AdjustmentName | None, Field(description="Correct scores for hubs; needs --bank."), Typed("adjust")
+        _AdjustmentName | None, Field(description="Correct scores for hubs; needs --bank."), Typed("adjust")
     ] = None
     neighbours: Annotated[
         int, Field(ge=1, le=1000, description="Neighbours that csls averages."), Typed(needs="adjust=csls")
@@ -75,8 +75,8 @@ def hubness(scope: Scope, bank: Vectors, how: Adjustment, begin: int, end: int) 
     """Say how near the artifacts at places `begin` to `end` of a scope are to a bank of images: (end - begin,)."""
     best = np.full((end - begin, 0), NOTHING)
     logarithm = np.full(end - begin, -np.inf)
-    for start in range(0, len(bank), BANK_AT_ONCE):
-        scores = near_scores(scope, bank[start : start + BANK_AT_ONCE], begin, end)
+    for start in range(0, len(bank), _BANK_AT_ONCE):
+        scores = near_scores(scope, bank[start : start + _BANK_AT_ONCE], begin, end)
         if how.name == "csls":
             best = np.sort(np.concatenate([best, scores], axis=1), axis=1)[:, -how.neighbours :]
         else:
@@ -86,7 +86,7 @@ def hubness(scope: Scope, bank: Vectors, how: Adjustment, begin: int, end: int) 
     return best.mean(axis=1, dtype=np.float64) if how.name == "csls" else soft
 
 
-def adjusted_by(how: Adjustment, hubs: NDArray[np.float64]) -> Adjusted:
+def _adjusted_by(how: Adjustment, hubs: NDArray[np.float64]) -> Adjusted:
     """Give the correction that a scope applies; `hubs` is the hubness by artifact number."""
     if how.name == "csls":
         return Adjusted(2.0, -hubs, -4.0)
@@ -150,14 +150,14 @@ def places_of(images: pl.DataFrame, within: Within | None) -> pl.DataFrame:
     )
 
 
-def concepts_of(artifacts: pl.DataFrame) -> pl.Series:
+def _concepts_of(artifacts: pl.DataFrame) -> pl.Series:
     """List the concepts that an index has artifacts of."""
     return artifacts["concepts"].explode(empty_as_null=False).drop_nulls().unique().sort()
 
 
 def without_concept(artifacts: pl.DataFrame) -> pl.Expr:
     """Say of images whether they are about a concept of which the index has nothing; null where it has something."""
-    return pl.when(pl.col("concept").is_in(concepts_of(artifacts).implode()).not_()).then(pl.lit(NO_SUCH_CONCEPT))
+    return pl.when(pl.col("concept").is_in(_concepts_of(artifacts).implode()).not_()).then(pl.lit(NO_SUCH_CONCEPT))
 
 
 def check_any_concept(placed: pl.DataFrame, artifacts: pl.DataFrame, *, where: str) -> None:
@@ -166,13 +166,13 @@ def check_any_concept(placed: pl.DataFrame, artifacts: pl.DataFrame, *, where: s
         raise UsageError(
             NO_SUCH_CONCEPT,
             where=where,
-            expected=" or ".join(concepts_of(artifacts)),
+            expected=" or ".join(_concepts_of(artifacts)),
             found=", ".join(placed["concept"].unique().sort()),
             hint="Name the concepts of prompts as the index does, or build an index of theirs.",
         )
 
 
-Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+_Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 def weights_of(text: str) -> dict[ChannelName, float]:
@@ -202,7 +202,7 @@ class MappingOptions:
     k: Annotated[int, Field(ge=1, le=1000, description="Artifacts to keep per image.")] = 5
     aggregate: Annotated[Aggregate, Field(description="How an artifact's vectors become its score.")] = "max"
     weights: Annotated[
-        Mapping[ChannelName, Weight] | None,
+        Mapping[ChannelName, _Weight] | None,
         Typed(read=weights_of, help="How much each channel counts, such as image=0.7,text=0.3. [all alike]"),
     ] = None
     within: Annotated[
@@ -256,7 +256,7 @@ class MappingInputs:
 
 
 MOST_ROWS = 2048  # rows asked for at most; where they show too few artifacts, all of the scope is looked at
-MOST_RUNS = 64
+_MOST_RUNS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,7 +339,7 @@ class Comparer:
         """Give a scope its correction for hubs."""
         if self.hubs is None or self.how.adjustment is None:
             return scope
-        return replace(scope, adjusted=adjusted_by(self.how.adjustment, self.hubs))
+        return replace(scope, adjusted=_adjusted_by(self.how.adjustment, self.hubs))
 
     def ranked(
         self, scope: Scope, place: Place, queries: Vectors, *, count: int, left_out: NDArray[np.int64] | None = None
@@ -358,11 +358,11 @@ class Comparer:
 
 def comparer(comparison: Comparison) -> Comparer:
     """Open an index once per process while it stays as it is; whoever gives out the work has checked its files."""
-    return opened(comparison, state_of(comparison.index), state_of(comparison.hubs))
+    return _opened(comparison, state_of(comparison.index), state_of(comparison.hubs))
 
 
 @lru_cache(maxsize=2)
-def opened(comparison: Comparison, *_: object) -> Comparer:
+def _opened(comparison: Comparison, *_: object) -> Comparer:
     """Open an index in a certain state."""
     return Comparer(comparison, open_index(comparison.index, verified=True))
 
@@ -371,7 +371,7 @@ def runs_of(scope: Scope) -> list[slice] | None:
     """Give the runs of rows that a scope of one channel is made of; None where there are too many to search apart."""
     rows = np.sort(scope.channels[0].rows)
     breaks = np.flatnonzero(np.diff(rows) != 1) + 1
-    if len(breaks) >= MOST_RUNS:
+    if len(breaks) >= _MOST_RUNS:
         return None
     return [slice(int(run[0]), int(run[-1]) + 1) for run in np.split(rows, breaks) if len(run)]
 
@@ -387,7 +387,7 @@ def ranked_by_search(
     whole = np.zeros(len(queries), np.bool_)
     while len(todo) and runs is not None and width <= MOST_ROWS:
         found = finder.best(queries[todo], k=min(width, len(channel.rows)), slices=runs)
-        row, column, first = first_of_each(found.rows, place, None if left_out is None else left_out[todo])
+        row, column, first = _first_of_each(found.rows, place, None if left_out is None else left_out[todo])
         ended = (found.rows < 0).any(axis=1) | (width >= len(channel.rows))
         done = (np.bincount(row, minlength=len(todo)) >= count) | ended
         kept = done[row]
@@ -405,7 +405,7 @@ def ranked_by_search(
     return ranking_of(scope, which, places, scores, whole=whole)
 
 
-def first_of_each(
+def _first_of_each(
     rows: NDArray[np.int64], place: NDArray[np.int64], left_out: NDArray[np.int64] | None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Find where each artifact is met first: query, column and place; rows stand best first."""

@@ -71,11 +71,11 @@ def match_shard(shard: MatchShard) -> int:
     vectors: Vectors = np.load(shard.vectors, mmap_mode="r", allow_pickle=False)
     shape = (images.height, shard.k)
     matched = Matched(np.full(shape, -1, np.int64), *np.zeros((3, *shape), np.float32))
-    for place, rows in in_places(images):
+    for place, rows in _in_places(images):
         found = compared.match(place, vectors[images["row"].to_numpy()[rows]], k=shard.k)
         for name in ("artifacts", "scores", "margins", "country_margins"):
             getattr(matched, name)[rows] = getattr(found, name)
-    table = match_table(
+    table = _match_table(
         images,
         matched,
         compared.artifacts,
@@ -99,7 +99,7 @@ def try_shard(shard: TrialShard) -> int:
         else np.load(shard.vectors, mmap_mode="r", allow_pickle=False)
     )
     nearest, (scores, margins) = np.zeros(shown.height, np.int64), np.zeros((2, shown.height), np.float32)
-    for place, rows in in_places(shown):
+    for place, rows in _in_places(shown):
         queries = vectors[shown["row"].to_numpy()[rows]]
         found = compared.rank(place, queries, count=2, left_out=None if own is None else own[rows])
         nearest[rows], scores[rows] = found.artifacts[:, 0], found.scores[:, 0]
@@ -122,7 +122,7 @@ def find_hubs(shard: HubShard) -> int:
     return sum(end - begin for begin, end in blocks)
 
 
-def in_places(images: pl.DataFrame) -> Iterator[tuple[Place, NDArray[np.int64]]]:
+def _in_places(images: pl.DataFrame) -> Iterator[tuple[Place, NDArray[np.int64]]]:
     """Part images by the place they are compared in, no more than are compared at once."""
     numbered = images.select("in_concept", "in_country").with_row_index("at")
     for (concept, country), part in numbered.group_by(["in_concept", "in_country"], maintain_order=True):
@@ -138,7 +138,7 @@ def ranges(count: int) -> Iterator[tuple[int, int]]:
         yield start, min(start + MATCHES_PER_SHARD, count)
 
 
-def match_table(
+def _match_table(
     images: pl.DataFrame,
     matched: Matched,
     artifacts: pl.DataFrame,
@@ -162,7 +162,7 @@ def match_table(
     """
     row, rank = np.nonzero(matched.artifacts >= 0)
     number = matched.artifacts[row, rank]
-    place = chosen_places(artifacts, images["country"].gather(row), number, countries)
+    place = _chosen_places(artifacts, images["country"].gather(row), number, countries)
     shown = artifacts[number].with_columns(place=pl.Series(place, dtype=pl.Int64))
     kept = matched.margins[:, 0] >= np.float32(threshold)
     columns = images.select("image_id", "model", "prompt_id", "concept", "repeat", "slot")[row].hstack(
@@ -184,7 +184,7 @@ def match_table(
     ).select(list(MATCHES.columns))
 
 
-def chosen_places(
+def _chosen_places(
     artifacts: pl.DataFrame, wanted: pl.Series, number: NDArray[np.int64], countries: Sequence[str]
 ) -> NDArray[np.int64]:
     """Find which of an artifact's countries a match stands for, by its place among them."""

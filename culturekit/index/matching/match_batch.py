@@ -17,7 +17,7 @@ from culturekit.records.choices import Aggregate
 # What one batch of images is compared with: some artifacts of an index, their vectors by channel, how they count.
 
 VECTORS_PER_BLOCK = 8192
-NORMS_AT_ONCE = 16_384
+_NORMS_AT_ONCE = 16_384
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class ChannelVectors:
 
 
 @dataclass(frozen=True, slots=True)
-class ScopeChannel:
+class _ScopeChannel:
     """A channel within a scope: artifact at place p has the vectors `rows[starts[p]:starts[p + 1]]`."""
 
     vectors: Vectors
@@ -65,7 +65,7 @@ class Scope:
 
     artifacts: NDArray[np.int64]
     places: NDArray[np.int64]
-    channels: tuple[ScopeChannel, ...]
+    channels: tuple[_ScopeChannel, ...]
     aggregate: Aggregate
     adjusted: Adjusted | None = None
 
@@ -114,17 +114,17 @@ def scope_of(
         name: np.arange(len(channel.owners)) if within is None else np.flatnonzero(within[channel.owners])
         for name, channel in used.items()
     }
-    artifacts = in_reading_order([used[name].owners[rows] for name, rows in kept.items()])
+    artifacts = _in_reading_order([used[name].owners[rows] for name, rows in kept.items()])
     places = np.full(count, -1, np.int64)
     places[artifacts] = np.arange(len(artifacts))
     parts = tuple(
-        scope_channel(used[name], rows, places, size=len(artifacts), weight=weights[name])
+        _scope_channel(used[name], rows, places, size=len(artifacts), weight=weights[name])
         for name, rows in kept.items()
     )
     return Scope(artifacts, places, parts, aggregate, adjusted)
 
 
-def in_reading_order(owners: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+def _in_reading_order(owners: list[NDArray[np.int64]]) -> NDArray[np.int64]:
     """List artifacts by where their first vector stands, so that a run of them has a run of vectors."""
     if not owners:
         return np.empty(0, np.int64)
@@ -134,18 +134,18 @@ def in_reading_order(owners: list[NDArray[np.int64]]) -> NDArray[np.int64]:
     return ordered
 
 
-def scope_channel(
+def _scope_channel(
     channel: ChannelVectors, rows: NDArray[np.int64], places: NDArray[np.int64], *, size: int, weight: float
-) -> ScopeChannel:
+) -> _ScopeChannel:
     """Put the rows of a channel in the order of a scope's places."""
     place = places[channel.owners[rows]]
     ordered = rows[np.argsort(place, kind="stable")]
     starts = np.concatenate([[0], np.cumsum(np.bincount(place, minlength=size))]).astype(np.int64)
     longest = 0.0
-    for begin in range(0, len(ordered), NORMS_AT_ONCE):
-        part = channel.vectors[ordered[begin : begin + NORMS_AT_ONCE]]
+    for begin in range(0, len(ordered), _NORMS_AT_ONCE):
+        part = channel.vectors[ordered[begin : begin + _NORMS_AT_ONCE]]
         longest = max(longest, float(np.sqrt(np.einsum("nd,nd->n", part, part).max())))
-    return ScopeChannel(channel.vectors, ordered, starts, weight, longest)
+    return _ScopeChannel(channel.vectors, ordered, starts, weight, longest)
 
 
 # The score of an artifact for an image: quickly and nearly for all, exactly for those that may matter.
@@ -153,22 +153,22 @@ def scope_channel(
 # The exact score of two vectors is that of the search. What is near lies within a bound that follows from float32
 # arithmetic, so that what is left out on its word could not have been kept.
 
-ROUNDING = 2.0**-24
+_ROUNDING = 2.0**-24
 NOTHING = np.float32(-np.inf)
 
 
-def slack_of(scope: Scope, queries: Vectors) -> NDArray[np.float32]:
+def _slack_of(scope: Scope, queries: Vectors) -> NDArray[np.float32]:
     """Bound how far a near score may lie from the exact one, by query.
 
     A sum of d products in float32, in any order, errs by at most d·u/(1−d·u) times the norms.
     """
     dim = queries.shape[1]
-    product = dim * ROUNDING / (1 - dim * ROUNDING) + 8 * ROUNDING
+    product = dim * _ROUNDING / (1 - dim * _ROUNDING) + 8 * _ROUNDING
     norms = np.sqrt(np.einsum("nd,nd->n", queries, queries, dtype=np.float64))
     bound = norms * product * max((channel.longest for channel in scope.channels), default=0.0)
     if scope.adjusted is not None:
         offsets = scope.adjusted.offsets[scope.artifacts]
-        bound = scope.adjusted.scale * bound + 8 * ROUNDING * (np.abs(offsets).max(initial=0.0) + scope.adjusted.scale)
+        bound = scope.adjusted.scale * bound + 8 * _ROUNDING * (np.abs(offsets).max(initial=0.0) + scope.adjusted.scale)
     slack: NDArray[np.float32] = np.nextafter(bound.astype(np.float32), np.float32(np.inf))
     return slack
 
@@ -184,14 +184,14 @@ def near_scores(scope: Scope, queries: Vectors, begin: int, end: int) -> NDArray
             scores = gathered(channel.block(begin, end) @ queries.T, starts[:-1][known], np.diff(starts)[known],
                               scope.aggregate)  # fmt: skip
             if len(scope.channels) == 1 and known.all():
-                return adjusted_near(scope, scores, begin, end)
+                return _adjusted_near(scope, scores, begin, end)
             total[known] += np.float32(channel.weight) * scores
             weights[known] += np.float32(channel.weight)
     total /= weights
-    return adjusted_near(scope, total, begin, end)
+    return _adjusted_near(scope, total, begin, end)
 
 
-def adjusted_near(scope: Scope, scores: NDArray[np.float32], begin: int, end: int) -> NDArray[np.float32]:
+def _adjusted_near(scope: Scope, scores: NDArray[np.float32], begin: int, end: int) -> NDArray[np.float32]:
     """Apply the scope's correction of scores, if it has one."""
     if scope.adjusted is not None:
         scores *= np.float32(scope.adjusted.scale)
@@ -228,7 +228,7 @@ def gathered(
     return best
 
 
-def exact_scores(
+def _exact_scores(
     scope: Scope,
     queries: Vectors,
     which: NDArray[np.int64],
@@ -248,7 +248,7 @@ def exact_scores(
     total, weights = np.zeros(len(which)), np.zeros(len(which))
     for number, channel in enumerate(scope.channels):
         without = left_out if number == 0 else None
-        scores = channel_scores(channel, queries, which, places, scope.aggregate, left_out=without)
+        scores = _channel_scores(channel, queries, which, places, scope.aggregate, left_out=without)
         known = scores != NOTHING
         total[known] += channel.weight * scores[known].astype(np.float64)
         weights[known] += channel.weight
@@ -262,8 +262,8 @@ def exact_scores(
     return corrected
 
 
-def channel_scores(
-    channel: ScopeChannel,
+def _channel_scores(
+    channel: _ScopeChannel,
     queries: Vectors,
     which: NDArray[np.int64],
     places: NDArray[np.int64],
@@ -320,8 +320,8 @@ def ranked_by_blocks(
     An artifact one of whose vectors is left out for a query is scored exactly without it, whatever it scores.
     """
     count = min(count, scope.size)
-    score = partial(exact_scores, scope, queries)
-    candidates = Candidates(count, slack_of(scope, queries), score, order=scope.artifacts)
+    score = partial(_exact_scores, scope, queries)
+    candidates = Candidates(count, _slack_of(scope, queries), score, order=scope.artifacts)
     own = np.full(len(queries), -1)
     if left_out is not None:
         own = np.where(left_out >= 0, places_by_row(scope)[left_out], -1)
@@ -334,7 +334,7 @@ def ranked_by_blocks(
     which, column = np.nonzero(found.rows >= 0)
     places, exact = found.rows[which, column], found.scores[which, column]
     held = np.flatnonzero(own >= 0)
-    scored = exact_scores(scope, queries, held, own[held], left_out=left_out)
+    scored = _exact_scores(scope, queries, held, own[held], left_out=left_out)
     which, places = np.concatenate([which, held]), np.concatenate([places, own[held]])
     whole = np.bincount(which, minlength=len(queries)) == scope.size
     exact = np.concatenate([exact, scored])
@@ -365,7 +365,7 @@ def ranking_of(
 
 
 @dataclass(frozen=True, slots=True)
-class CountrySets:
+class _CountrySets:
     """The countries of each artifact: `kinds[sets[a]]` has one bit per country of artifact a.
 
     Attributes:
@@ -383,7 +383,7 @@ class CountrySets:
         return foreign
 
 
-def country_sets(countries: pl.Series | Sequence[Sequence[str]]) -> CountrySets:
+def country_sets(countries: pl.Series | Sequence[Sequence[str]]) -> _CountrySets:
     """Number the sets of countries that artifacts have."""
     rows = pl.Series("countries", countries, dtype=pl.List(pl.String)).list.sort().list.join(",")
     names = rows.unique().sort()
@@ -393,10 +393,10 @@ def country_sets(countries: pl.Series | Sequence[Sequence[str]]) -> CountrySets:
     bits = np.array([[code in own for code in codes] for own in members], np.bool_).reshape(len(members), len(codes))
     width = max(1, -(-len(codes) // 64)) * 64
     packed = np.packbits(np.pad(bits, ((0, 0), (0, width - len(codes)))), axis=1)
-    return CountrySets(sets, packed.view(np.uint64))
+    return _CountrySets(sets, packed.view(np.uint64))
 
 
-UNKNOWN = np.float32(np.nan)
+_UNKNOWN = np.float32(np.nan)
 
 
 def leads(ranking: Ranking, k: int, *, lowest: float) -> NDArray[np.float32]:
@@ -409,12 +409,12 @@ def leads(ranking: Ranking, k: int, *, lowest: float) -> NDArray[np.float32]:
     return lead
 
 
-def nearest_abroad(ranking: Ranking, countries: CountrySets, k: int) -> NDArray[np.float32]:
+def _nearest_abroad(ranking: Ranking, countries: _CountrySets, k: int) -> NDArray[np.float32]:
     """Find the best score of an artifact of other countries for each of the first k: (n, k).
 
     It is NaN where the ranking ends before one is met, and something may come behind its end.
     """
-    found = np.full((len(ranking.artifacts), k), UNKNOWN)
+    found = np.full((len(ranking.artifacts), k), _UNKNOWN)
     kept = ranking.artifacts[:, :k]
     row, column = np.nonzero(kept >= 0)
     for place in range(ranking.artifacts.shape[1]):
@@ -429,8 +429,8 @@ def nearest_abroad(ranking: Ranking, countries: CountrySets, k: int) -> NDArray[
     return found
 
 
-def best_abroad(
-    scope: Scope, queries: Vectors, countries: CountrySets, which: NDArray[np.int64], artifacts: NDArray[np.int64]
+def _best_abroad(
+    scope: Scope, queries: Vectors, countries: _CountrySets, which: NDArray[np.int64], artifacts: NDArray[np.int64]
 ) -> NDArray[np.float32]:
     """Find the best score of an artifact of other countries than `artifacts[i]` has for query `which[i]`.
 
@@ -441,7 +441,7 @@ def best_abroad(
     example = artifacts[np.unique(group, return_index=True)[1]]
     elsewhere = [countries.foreign(scope.artifacts, np.full(scope.size, one)) for one in example.tolist()]
     members = [np.flatnonzero(group == number) for number in range(len(sets))]
-    slack = slack_of(scope, queries[asked])[row]
+    slack = _slack_of(scope, queries[asked])[row]
     best, kept = np.full(len(which), NOTHING), []
     for begin, end in scope.blocks():
         scores: NDArray[np.float32] | None = None
@@ -456,7 +456,7 @@ def best_abroad(
     exact = np.full(len(which), NOTHING)
     for pair, place, near in kept:
         close = near >= (best - 2 * slack)[pair]
-        np.maximum.at(exact, pair[close], exact_scores(scope, queries, which[pair[close]], place[close]))
+        np.maximum.at(exact, pair[close], _exact_scores(scope, queries, which[pair[close]], place[close]))
     return exact
 
 
@@ -484,7 +484,7 @@ class Matched:
 
 
 def match_batch(
-    scope: Scope, queries: Vectors, countries: CountrySets, *, k: int, ranking: Ranking | None = None
+    scope: Scope, queries: Vectors, countries: _CountrySets, *, k: int, ranking: Ranking | None = None
 ) -> Matched:
     """Match queries, float32 (n, dim), with the artifacts of a scope.
 
@@ -500,11 +500,11 @@ def match_batch(
     width = max(0, k - ranking.artifacts.shape[1])
     artifacts = np.pad(ranking.artifacts[:, :k], ((0, 0), (0, width)), constant_values=-1)
     scores = np.pad(ranking.scores[:, :k], ((0, 0), (0, width)), constant_values=NOTHING)
-    abroad = np.pad(nearest_abroad(ranking, countries, artifacts.shape[1] - width), ((0, 0), (0, width)))
+    abroad = np.pad(_nearest_abroad(ranking, countries, artifacts.shape[1] - width), ((0, 0), (0, width)))
     open_rows, open_columns = np.nonzero(np.isnan(abroad) & (artifacts >= 0))
     if len(open_rows):
         wanted = artifacts[open_rows, open_columns]
-        abroad[open_rows, open_columns] = best_abroad(scope, queries, countries, open_rows, wanted)
+        abroad[open_rows, open_columns] = _best_abroad(scope, queries, countries, open_rows, wanted)
     abroad = np.where(abroad == NOTHING, np.float32(scope.lowest), abroad)
     with np.errstate(invalid="ignore"):
         return Matched(artifacts, scores, leads(ranking, k, lowest=scope.lowest), scores - abroad)

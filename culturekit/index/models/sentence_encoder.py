@@ -17,11 +17,11 @@ from culturekit.registry import Spec
 from culturekit.storage.model_files import check_safetensors, digest_of_files, read_json_list
 from culturekit.torch_places import chosen_device, chosen_dtype, needed_package
 
-OWN = "sentence_transformers."
-TOP = ("modules.json", "sentence_bert_config.json", "config_sentence_transformers.json")
+_OWN = "sentence_transformers."
+_TOP = ("modules.json", "sentence_bert_config.json", "config_sentence_transformers.json")
 
 
-class SentenceEncoder:
+class _SentenceEncoder:
     """Turns texts into vectors, with the pooling and the layers that the folder lists."""
 
     caveat = ""
@@ -39,7 +39,7 @@ class SentenceEncoder:
         ask = getattr(network, "get_embedding_dimension", None) or network.get_sentence_embedding_dimension
         self.identity = EncoderIdentity(
             name="sentence",
-            weights=digest_of_files(files_of(folder.path), root=folder.path),
+            weights=digest_of_files(_files_of(folder.path), root=folder.path),
             revision=folder.revision,
             preprocessing=f"{self.tokens}" + (f", each after {self.prompt!r}" if self.prompt else ""),
             dtype=str(dtype).removeprefix("torch."),
@@ -68,18 +68,18 @@ class SentenceEncoder:
         return [text.lower() for text in stripped] if self.lowercase else stripped
 
 
-def modules_of(folder: Path) -> list[Path]:
+def _modules_of(folder: Path) -> list[Path]:
     """List the folders of a model's parts; parts that are not sentence-transformers' own are refused."""
     listed = read_json_list(folder / "modules.json")
     if not listed or not str(listed[0].get("type")).endswith(".Transformer"):
         raise UsageError("a sentence encoder begins with a transformer", where=str(folder / "modules.json"))
     for part in listed:
-        if not str(part.get("type")).startswith(OWN):
+        if not str(part.get("type")).startswith(_OWN):
             raise UsageError(
                 "a part of this model is code of its own, which is never run here",
                 where=str(folder / "modules.json"),
                 found=str(part.get("type")),
-                expected=f"{OWN}...",
+                expected=f"{_OWN}...",
             )
     places = [(folder / str(part.get("path", ""))).resolve() for part in listed]
     outside = [place for place in places if not place.is_relative_to(folder.resolve())]
@@ -88,12 +88,12 @@ def modules_of(folder: Path) -> list[Path]:
     return [folder / place.relative_to(folder.resolve()) for place in places]
 
 
-def files_of(folder: Path) -> list[Path]:
+def _files_of(folder: Path) -> list[Path]:
     """List what decides a vector: the lists at the top, and the weights and settings of every part."""
-    files = {folder / name for name in TOP if (folder / name).is_file()}
-    first, *others = modules_of(folder)
+    files = {folder / name for name in _TOP if (folder / name).is_file()}
+    first, *others = _modules_of(folder)
     files.update(ModelFolder(first, "").files())
-    files.update(first / name for name in TOP if (first / name).is_file())
+    files.update(first / name for name in _TOP if (first / name).is_file())
     for place in others:
         weights = place / "model.safetensors"
         if not weights.is_file() and any(found for pattern in PICKLES for found in place.glob(pattern)):
@@ -109,7 +109,7 @@ def make(spec: Spec) -> TextEncoder:
     folder = find_model(spec.target, revision=options.revision, kind=spec.name)
     device = chosen_device(options.device)
     dtype = chosen_dtype(options.dtype, device)
-    files = files_of(folder.path)
+    files = _files_of(folder.path)
     check_safetensors([path for path in files if path.suffix == ".safetensors"])
     try:
         with quietly():
@@ -126,6 +126,6 @@ def make(spec: Spec) -> TextEncoder:
         ) from error
     if network.default_prompt_name and not all(getattr(part, "include_prompt", True) for part in network):
         raise UsageError("a model that leaves its prompt out of the pooling is not read here", where=str(folder.path))
-    return SentenceEncoder(
+    return _SentenceEncoder(
         folder, network.to(dtype).eval(), device=device, dtype=dtype, batch=usual_batch(options, device)
     )

@@ -13,14 +13,14 @@ from culturekit.index.search.search import Found, Order, Rows, blocks_of, exact_
 from culturekit.registry import Spec
 from culturekit.version import install_line
 
-QUERIES_AT_ONCE = 1024
-ROWS_AT_ONCE = 65_536
-MORE = 32  # how many more than k are fetched
-GPU_MOST = 2048  # FAISS fetches no more than this on a GPU
-GPU_ROUNDING = 2.0**-9  # a GPU may cut both factors to 10 bits before it multiplies (TF32)
+_QUERIES_AT_ONCE = 1024
+_ROWS_AT_ONCE = 65_536
+_MORE = 32  # how many more than k are fetched
+_GPU_MOST = 2048  # FAISS fetches no more than this on a GPU
+_GPU_ROUNDING = 2.0**-9  # a GPU may cut both factors to 10 bits before it multiplies (TF32)
 
 
-class FaissSearcher(FlatSearcher):
+class _FaissSearcher(FlatSearcher):
     """Searches blocks of rows with FAISS; no index is made, so the vectors are not held twice."""
 
     def __init__(self, vectors: Vectors, *, order: Order | None = None, gpu: bool = False) -> None:
@@ -28,12 +28,12 @@ class FaissSearcher(FlatSearcher):
         super().__init__(vectors, order=order)
         self.name = "faiss-gpu" if gpu else "faiss"
         self.resources: Any = faiss.StandardGpuResources() if gpu else None
-        self.error += gpu * 1.01 * GPU_ROUNDING
+        self.error += gpu * 1.01 * _GPU_ROUNDING
         self.exact = NumpySearcher(vectors, order=order)
 
     def search(self, queries: Vectors, k: int, runs: Sequence[tuple[int, int]]) -> Iterator[tuple[slice, Found]]:
         """Rank what FAISS fetches; where a row that it left out could be among the best, NumPy searches anew."""
-        for part in parts_of(len(queries), QUERIES_AT_ONCE):
+        for part in parts_of(len(queries), _QUERIES_AT_ONCE):
             some = queries[part]
             owners, rows, unseen = self.fetch(some, k, runs)
             scores = exact_scores(some, self.vectors, owners=owners, rows=rows)
@@ -48,12 +48,12 @@ class FaissSearcher(FlatSearcher):
         """Fetch the best rows of every block: pairs of a query and a row, and what no row left out exceeds."""
         pairs: list[tuple[Rows, Rows]] = []
         unseen = np.full(len(queries), -np.inf, np.float32)
-        for block in blocks_of(self.vectors, runs, ROWS_AT_ONCE):
-            vectors, wanted = np.ascontiguousarray(block.vectors), min(len(block.vectors), k + MORE)
+        for block in blocks_of(self.vectors, runs, _ROWS_AT_ONCE):
+            vectors, wanted = np.ascontiguousarray(block.vectors), min(len(block.vectors), k + _MORE)
             if self.resources is None:
                 products, places = faiss.knn(queries, vectors, wanted, metric=faiss.METRIC_INNER_PRODUCT)
             else:
-                wanted = min(wanted, GPU_MOST)
+                wanted = min(wanted, _GPU_MOST)
                 metric = faiss.METRIC_INNER_PRODUCT
                 products, places = faiss.knn_gpu(self.resources, queries, vectors, wanted, metric=metric)
             if wanted < len(vectors):
@@ -64,7 +64,7 @@ class FaissSearcher(FlatSearcher):
         return owners, rows, unseen
 
 
-def make(spec: Spec, *, vectors: Vectors, order: Order | None) -> FaissSearcher:
+def make(spec: Spec, *, vectors: Vectors, order: Order | None) -> _FaissSearcher:
     """Make the searcher; it takes no options."""
     spec.refuse_options()
     gpu = spec.name == "faiss-gpu"
@@ -73,4 +73,4 @@ def make(spec: Spec, *, vectors: Vectors, order: Order | None) -> FaissSearcher:
             "the search faiss-gpu needs a GPU and the FAISS that is built for it",
             hint=f"Install it with: {install_line('faiss-gpu')}, or search with another.",
         )
-    return FaissSearcher(vectors, order=order, gpu=gpu)
+    return _FaissSearcher(vectors, order=order, gpu=gpu)

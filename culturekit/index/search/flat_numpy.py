@@ -29,12 +29,12 @@ from culturekit.index.search.search import (
 )
 from culturekit.registry import Spec
 
-Products: TypeAlias = NDArray[Any]  # of a scan, (rows, queries): float32, or whole numbers with a scale
-Score: TypeAlias = Callable[[Rows, Rows], Vectors]  # scores pairs of a query and a row, both by number
-LARGEST_GROUP = 32
-WAITING_PER_QUERY = 64  # how many candidates of a query may wait, at the least, before they are looked at more closely
-PAIRS_AT_ONCE = 256
-MANY = 64  # candidates of a query, on average, from which on one looks for vectors that are equal
+_Products: TypeAlias = NDArray[Any]  # of a scan, (rows, queries): float32, or whole numbers with a scale
+_Score: TypeAlias = Callable[[Rows, Rows], Vectors]  # scores pairs of a query and a row, both by number
+_LARGEST_GROUP = 32
+_WAITING_PER_QUERY = 64  # how many candidates of a query may wait, at the least, before they are looked at more closely
+_PAIRS_AT_ONCE = 256
+_MANY = 64  # candidates of a query, on average, from which on one looks for vectors that are equal
 
 
 def scan_error(dim: int) -> float:
@@ -51,7 +51,7 @@ def scan_error(dim: int) -> float:
 
 def group_for(rows: int, k: int) -> int:
     """Decide how many rows of a block are first looked at as one: the more, the fewer numbers; k groups are needed."""
-    group = LARGEST_GROUP
+    group = _LARGEST_GROUP
     while group > 1 and rows // group < 2 * k:
         group //= 2
     return group
@@ -92,9 +92,9 @@ class Candidates:
 
     k: int
     error: NDArray[np.float32]
-    score: Score
+    score: _Score
     order: Order | None = None
-    closer: Score | None = None
+    closer: _Score | None = None
     fine: NDArray[np.float32] = field(init=False)
     best: NDArray[np.float32] = field(init=False)
     proven: NDArray[np.float32] = field(init=False)
@@ -108,7 +108,7 @@ class Candidates:
         self.fine = self.error
         self.best = np.full((self.k, count), -np.inf, np.float32)
         self.proven = np.full(count, -np.inf, np.float32)
-        self.limit = max(WAITING_PER_QUERY, 4 * self.k) * count
+        self.limit = max(_WAITING_PER_QUERY, 4 * self.k) * count
         self.close = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32)
 
     def floor(self) -> NDArray[np.float32]:
@@ -116,7 +116,7 @@ class Candidates:
         floor: NDArray[np.float32] = np.maximum(self.best[0], self.proven)
         return floor
 
-    def offer(self, products: Products, rows: Rows | int, *, group: int, scale: Scale | None = None) -> None:
+    def offer(self, products: _Products, rows: Rows | int, *, group: int, scale: Scale | None = None) -> None:
         """Look at products (rows, queries); `rows` numbers the rows, or the first where they follow on.
 
         A product of -inf is never taken.
@@ -174,15 +174,17 @@ class Candidates:
             return
         owners, rows, reaches = (np.concatenate(parts) for parts in zip(*self.waiting, strict=True))
         near = np.flatnonzero(reaches >= self.floor()[owners])
-        near = near[in_order(owners[near])]
+        near = near[_in_order(owners[near])]
         owners, rows = owners[near], rows[near]
         self.waiting = []
         products = reaches[near] - self.error[owners] if self.closer is None else self.closer(owners, rows)
-        found = owners, rows, products
-        owners, rows, products = (np.concatenate(parts) for parts in zip(self.close, found, strict=True))
-        by_owner = in_order(owners)
+        owners, rows = np.concatenate([self.close[0], owners]), np.concatenate([self.close[1], rows])
+        products = np.concatenate([self.close[2], products])
+        by_owner = _in_order(owners)
         owners, rows, products = owners[by_owner], rows[by_owner], products[by_owner]
-        self.proven = np.maximum(self.proven, kth_best(owners, products, queries=len(self.error), k=self.k) - self.fine)
+        self.proven = np.maximum(
+            self.proven, _kth_best(owners, products, queries=len(self.error), k=self.k) - self.fine
+        )
         kept = products >= (self.proven - self.fine)[owners]
         self.close = owners[kept], rows[kept], products[kept]
         if len(self.close[0]) > self.limit:  # many are equal or nearly so: keep k of each query by their scores
@@ -203,14 +205,14 @@ class Candidates:
         return self.best_of_close()
 
 
-def in_order(owners: Rows) -> Rows:
+def _in_order(owners: Rows) -> Rows:
     """Give the places that sort owners, of which there are few: counting sorts them."""
     few = owners.max(initial=0) < 2**16
     places: Rows = np.argsort(owners.astype(np.uint16) if few else owners, kind="stable")
     return places
 
 
-def kth_best(owners: Rows, products: Vectors, *, queries: int, k: int) -> NDArray[np.float32]:
+def _kth_best(owners: Rows, products: Vectors, *, queries: int, k: int) -> NDArray[np.float32]:
     """Give the k-th best product of each query; -inf where there are fewer; owners ascend."""
     starts = np.searchsorted(owners, np.arange(queries + 1))
     counts = np.diff(starts)
@@ -224,20 +226,20 @@ def kth_best(owners: Rows, products: Vectors, *, queries: int, k: int) -> NDArra
     return least
 
 
-def float32_products(queries: Vectors, vectors: Vectors, owners: Rows, rows: Rows) -> Vectors:
+def _float32_products(queries: Vectors, vectors: Vectors, owners: Rows, rows: Rows) -> Vectors:
     """Multiply pairs of vectors in float32; owners ascend."""
     products = np.empty(len(rows), np.float32)
     starts = np.searchsorted(owners, np.arange(len(queries) + 1)).tolist()
     for query, start, stop in zip(queries, starts[:-1], starts[1:], strict=True):
-        for first in range(start, stop, PAIRS_AT_ONCE):
-            some = slice(first, min(first + PAIRS_AT_ONCE, stop))
+        for first in range(start, stop, _PAIRS_AT_ONCE):
+            some = slice(first, min(first + _PAIRS_AT_ONCE, stop))
             np.matmul(vectors[rows[some]], query, out=products[some])
     return products
 
 
-def scores_once(queries: Vectors, vectors: Vectors, owners: Rows, rows: Rows) -> Vectors:
+def _scores_once(queries: Vectors, vectors: Vectors, owners: Rows, rows: Rows) -> Vectors:
     """Score pairs; where there are many, vectors that are equal are scored once."""
-    if len(rows) < MANY * len(queries):
+    if len(rows) < _MANY * len(queries):
         return exact_scores(queries, vectors, owners=owners, rows=rows)
     different, place = np.unique(rows, return_inverse=True)
     seen: dict[bytes, int] = {}
@@ -275,11 +277,11 @@ class FlatSearcher:
 
     def begin(self, queries: Vectors, k: int, *, error: NDArray[np.float32] | None = None) -> Candidates:
         """Start with nothing seen; a stated `error` is of products that are coarser than float32."""
-        score = partial(scores_once, queries, self.vectors)
+        score = partial(_scores_once, queries, self.vectors)
         fine = np.full(len(queries), self.error, np.float32)
         if error is None:
             return Candidates(k, fine, score, self.order)
-        seen = Candidates(k, error, score, self.order, partial(float32_products, queries, self.vectors))
+        seen = Candidates(k, error, score, self.order, partial(_float32_products, queries, self.vectors))
         seen.fine = fine
         return seen
 
@@ -289,12 +291,12 @@ def parts_of(count: int, size: int) -> list[slice]:
     return [slice(start, min(start + size, count)) for start in range(0, count, size)]
 
 
-QUERIES_AT_ONCE = 256
-PRODUCTS_AT_ONCE = 2048 * QUERIES_AT_ONCE  # 2 MB of products: they stay in the cache until they were looked at
-MOST_ROWS_AT_ONCE = 32_768
+_QUERIES_AT_ONCE = 256
+_PRODUCTS_AT_ONCE = 2048 * _QUERIES_AT_ONCE  # 2 MB of products: they stay in the cache until they were looked at
+_MOST_ROWS_AT_ONCE = 32_768
 
 
-class Multiply(Protocol):
+class _Multiply(Protocol):
     """Multiplies matrices in float32."""
 
     def __call__(self, block: Block, queries: Vectors, /, *, out: Vectors) -> object:
@@ -313,7 +315,7 @@ class NumpySearcher(FlatSearcher):
 
     def search(self, queries: Vectors, k: int, runs: Sequence[tuple[int, int]]) -> Iterator[tuple[slice, Found]]:
         """Let all queries see a block of rows while it is in the cache."""
-        parts = parts_of(len(queries), QUERIES_AT_ONCE)
+        parts = parts_of(len(queries), _QUERIES_AT_ONCE)
         seen = [self.begin(queries[part], k) for part in parts]
         self.scan([(queries[part], one) for part, one in zip(parts, seen, strict=True)], runs)
         return ((part, one.finish()) for part, one in zip(parts, seen, strict=True))
@@ -322,11 +324,11 @@ class NumpySearcher(FlatSearcher):
         self,
         asked: Sequence[tuple[Vectors, Candidates]],
         runs: Sequence[tuple[int, int]],
-        multiply: Multiply = multiply,
+        multiply: _Multiply = multiply,
     ) -> None:
         """Let runs of rows pass by queries and their candidates."""
-        size = min(MOST_ROWS_AT_ONCE, PRODUCTS_AT_ONCE // max(len(queries) for queries, _ in asked))
-        room = np.empty(PRODUCTS_AT_ONCE, np.float32)
+        size = min(_MOST_ROWS_AT_ONCE, _PRODUCTS_AT_ONCE // max(len(queries) for queries, _ in asked))
+        room = np.empty(_PRODUCTS_AT_ONCE, np.float32)
         for block in blocks_of(self.vectors, runs, size):
             count = len(block.vectors)
             for queries, candidates in asked:

@@ -19,7 +19,7 @@ from culturekit.registry import Entry, Registry, Spec
 Rows: TypeAlias = NDArray[np.int64]  # row numbers of vectors, or places of queries
 Order: TypeAlias = NDArray[np.int64]  # for each row its place among rows of equal score; the lower goes first
 # how many pairs of vectors are multiplied at once: half a MB for 512 numbers each, which stays in the cache
-PAIRS_AT_ONCE = 128
+_PAIRS_AT_ONCE = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,8 @@ def exact_scores(queries: Vectors, vectors: Vectors, *, owners: Rows, rows: Rows
     is the same number everywhere.
     """
     scores = np.empty(len(rows), np.float32)
-    for start in range(0, len(rows), PAIRS_AT_ONCE):
-        some = slice(start, start + PAIRS_AT_ONCE)
+    for start in range(0, len(rows), _PAIRS_AT_ONCE):
+        some = slice(start, start + _PAIRS_AT_ONCE)
         sums = queries[owners[some]].astype(np.float64)
         sums *= vectors[rows[some]]
         width = sums.shape[1]
@@ -84,8 +84,10 @@ def ranked(queries: int, k: int, *, owners: Rows, rows: Rows, scores: Vectors, o
 # What may be searched, and for what: unit vectors of one dimension, an order of rows, slices of rows.
 
 LARGEST_NORM = 1.001  # how long a unit vector may be; half precision leaves no more than that
-ROWS_CHECKED_AT_ONCE = 65_536
-SHORTEST_VIEW = 64  # runs of fewer rows than this are copied together into a block; longer ones are read where they lie
+_ROWS_CHECKED_AT_ONCE = 65_536
+_SHORTEST_VIEW = (
+    64  # runs of fewer rows than this are copied together into a block; longer ones are read where they lie
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +105,8 @@ def checked_vectors(vectors: Vectors, what: str = "vectors") -> Vectors:
         raise UsageError(
             f"the {what} cannot be searched", expected="float32 (n, dim)", found=f"{vectors.dtype} {vectors.shape}"
         )
-    for start in range(0, len(vectors), ROWS_CHECKED_AT_ONCE):
-        some = vectors[start : start + ROWS_CHECKED_AT_ONCE]
+    for start in range(0, len(vectors), _ROWS_CHECKED_AT_ONCE):
+        some = vectors[start : start + _ROWS_CHECKED_AT_ONCE]
         norms = np.sqrt(np.einsum("ij,ij->i", some, some))
         wrong = np.flatnonzero(~((norms <= LARGEST_NORM) & (norms >= 2 - LARGEST_NORM)))
         if len(wrong):
@@ -149,7 +151,7 @@ def all_rows(slices: Sequence[slice] | None, count: int) -> list[tuple[int, int]
     if slices is None:
         return [(0, count)] if count else []
     runs: list[tuple[int, int]] = []
-    for start, stop in sorted(bounds(part, count) for part in slices):
+    for start, stop in sorted(_bounds(part, count) for part in slices):
         if runs and start <= runs[-1][1]:
             runs[-1] = runs[-1][0], max(stop, runs[-1][1])
         elif start < stop:
@@ -157,7 +159,7 @@ def all_rows(slices: Sequence[slice] | None, count: int) -> list[tuple[int, int]
     return runs
 
 
-def bounds(part: slice, count: int) -> tuple[int, int]:
+def _bounds(part: slice, count: int) -> tuple[int, int]:
     """Give the rows of one slice, which lie within the vectors."""
     start = 0 if part.start is None else int(part.start)
     stop = count if part.stop is None else int(part.stop)
@@ -171,30 +173,30 @@ def blocks_of(vectors: Vectors, runs: Sequence[tuple[int, int]], size: int) -> I
     short: list[Rows] = []
     waiting = 0
     for start, stop in runs:
-        if stop - start >= SHORTEST_VIEW:
+        if stop - start >= _SHORTEST_VIEW:
             for first in range(start, stop, size):
                 yield Block(vectors[first : min(first + size, stop)], first)
             continue
         short.append(np.arange(start, stop))
         waiting += stop - start
-        if waiting >= size - SHORTEST_VIEW:
-            yield gathered(vectors, short)
+        if waiting >= size - _SHORTEST_VIEW:
+            yield _gathered(vectors, short)
             short, waiting = [], 0
     if short:
-        yield gathered(vectors, short)
+        yield _gathered(vectors, short)
 
 
-def gathered(vectors: Vectors, runs: Sequence[Rows]) -> Block:
+def _gathered(vectors: Vectors, runs: Sequence[Rows]) -> Block:
     """Copy rows together."""
     rows = np.concatenate(runs)
     return Block(np.ascontiguousarray(vectors[rows]), rows)
 
 
 # who searches; a device may follow torch, as in `torch:cuda:1`
-SearchEngine: TypeAlias = Literal["auto", "numpy", "faiss", "faiss-gpu", "torch"] | str
+_SearchEngine: TypeAlias = Literal["auto", "numpy", "faiss", "faiss-gpu", "torch"] | str
 
 
-def found_rows(_: object, answer: object, queries: Vectors, *, k: int, slices: Sequence[slice] | None = None) -> Found:
+def _found_rows(_: object, answer: object, queries: Vectors, *, k: int, slices: Sequence[slice] | None = None) -> Found:
     """Take k rows for each query, and their scores."""
     del slices
     hold(isinstance(answer, Found), "Found", shown(answer))
@@ -218,19 +220,19 @@ ENGINES: Registry[Searcher] = Registry(
         Entry("torch", "culturekit.index.search.flat_torch:make", "torch: 8 bits on a CPU, 16 on a GPU", extra="embed"),
     ],
     point="search",
-    contract=Contract((Searcher,), answers={"best": found_rows}),
+    contract=Contract((Searcher,), answers={"best": _found_rows}),
 )
 
 
-WORTH_TORCH = 2**25  # numbers, rows times dimensions, from which on it pays to load torch and bring vectors to bytes
-WORTH_LOADED_TORCH = 2**24  # the same where torch is loaded anyway
+_WORTH_TORCH = 2**25  # numbers, rows times dimensions, from which on it pays to load torch and bring vectors to bytes
+_WORTH_LOADED_TORCH = 2**24  # the same where torch is loaded anyway
 
 
 def make(spec: Spec, *, vectors: Vectors, order: Order | None) -> Searcher:
     """Make the searcher that is fastest here; FAISS never is, as measured in docs/benchmarks.md."""
     spec.refuse_options()
     name = "numpy"
-    if vectors.size >= (WORTH_LOADED_TORCH if "torch" in sys.modules else WORTH_TORCH):
+    if vectors.size >= (_WORTH_LOADED_TORCH if "torch" in sys.modules else _WORTH_TORCH):
         try:
             torch = importlib.import_module("torch")
             # a GPU, or a CPU with products of bytes
@@ -243,7 +245,7 @@ def make(spec: Spec, *, vectors: Vectors, order: Order | None) -> Searcher:
     return made
 
 
-def searcher(vectors: Vectors, *, engine: SearchEngine = "auto", order: Order | None = None) -> Searcher:
+def searcher(vectors: Vectors, *, engine: _SearchEngine = "auto", order: Order | None = None) -> Searcher:
     """Make vectors searchable.
 
     Args:
