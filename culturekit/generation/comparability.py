@@ -118,7 +118,6 @@ def _by_seeds(models: _Models) -> str:
 
 
 def _by_negatives(models: _Models) -> str:
-    """Compare what became of negative prompts."""
     unsent = [name for name, traits in models.items() if traits.unsent_negatives]
     if not unsent or len(unsent) == len(models):
         return ""
@@ -169,7 +168,6 @@ _CHECKS: Mapping[str, _Check] = {
 
 
 def _shares_by_model(models: Mapping[str, Mapping[str, int]], word: str) -> str:
-    """Write who has what."""
     return "; ".join(f"{name} {word}{_shares(count)}" for name, count in models.items())
 
 

@@ -257,7 +257,6 @@ class _Batch:
 
 
 def _slot_of(request: ImageRequest) -> Slot:
-    """Say which image a request is for."""
     return request.prompt_id, request.repeat, request.slot
 
 
@@ -356,7 +355,6 @@ def _pilot_held(shards: Sequence[Shard], *, backend: HeldBackend, work: Work) ->
 
 
 def _slot_in_row(row: Mapping[str, Any]) -> Slot:
-    """Say which image a row is of."""
     return row["prompt_id"], row["repeat"], row["slot"]
 
 

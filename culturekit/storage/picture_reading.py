@@ -298,7 +298,6 @@ class _Layout:
     """The byte order and the widths of a TIFF file, old or big."""
 
     def __init__(self, content: bytes) -> None:
-        """Read the header."""
         self.content = content
         self.order = "<" if content[:2] == b"II" else ">"
         self.big = content[2:4] in (b"+\0", b"\0+")
@@ -306,7 +305,6 @@ class _Layout:
         (self.first,) = self.read(self.word, self.width)
 
     def read(self, kinds: str, at: int) -> tuple[int, ...]:
-        """Read some whole numbers."""
         try:
             return struct.unpack_from(self.order + kinds, self.content, at)
         except struct.error as error:
@@ -406,7 +404,6 @@ def facts_of(kind: str, content: bytes) -> _PictureFacts:
 
 
 def _gif_facts(content: bytes) -> _PictureFacts:
-    """Read the blocks of a GIF file."""
     if len(content) < 13:
         raise BrokenPicture("cut")
     width, height = _little(content, 6, 8), _little(content, 8, 10)
@@ -436,7 +433,6 @@ def _little(content: bytes, start: int, stop: int) -> int:
 
 
 def _palette_bytes(flags: int) -> int:
-    """Count the bytes of the palette that the flags announce."""
     return 3 << (flags & 7) + 1 if flags & 0x80 else 0
 
 
@@ -448,7 +444,6 @@ def _after_blocks(content: bytes, at: int) -> int:
 
 
 def _webp_facts(content: bytes) -> _PictureFacts:
-    """Read the chunks of a WebP file."""
     size, frames, orientation = (0, 0), 0, 1
     for name, start, stop in _chunks(content):
         if name in (b"VP8 ", b"VP8L", b"VP8X") and size == (0, 0):
@@ -763,7 +758,6 @@ class _Quiet:
     """Keeps Pillow from warning while any thread decodes: `warnings.catch_warnings` alone is of one thread."""
 
     def __init__(self) -> None:
-        """Begin with no thread."""
         self.lock, self.threads, self.caught = threading.Lock(), 0, warnings.catch_warnings()
 
     def __enter__(self) -> None:

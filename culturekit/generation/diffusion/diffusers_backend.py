@@ -70,7 +70,6 @@ class _Watch:
             decoder.register_forward_hook(self.hear)
 
     def hear(self, module: object, given: object, decoded: Any) -> None:  # noqa: ANN401 - a tensor
-        """Remember which pictures are finite."""
         sample = decoded if hasattr(decoded, "isfinite") else getattr(decoded, "sample", decoded[0])
         self.heard.finite = [*getattr(self.heard, "finite", []), *sample.isfinite().flatten(1).all(1).tolist()]
 
@@ -211,7 +210,6 @@ class _Place:
 
 
 def _places_of(options: Options) -> list[_Place]:
-    """List the devices that a SPEC asks for."""
     torch = importlib.import_module("torch")
     names = options.device.split(",")
     if len(names) > 1 and not {"auto", "cuda"}.isdisjoint(names):

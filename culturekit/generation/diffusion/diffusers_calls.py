@@ -139,7 +139,6 @@ def install_line_for(error: ImportError) -> str:
 
 
 def _first_line(error: Exception) -> str:
-    """Give the beginning of what an error says."""
     return str(error).strip().partition("\n")[0][:300] or type(error).__name__
 
 
@@ -263,7 +262,6 @@ class TextReaders:
 
 
 def _tokens_of(tokenizer: Any, text: str) -> Sequence[int]:  # noqa: ANN401 - a tokenizer
-    """Read a text as it is."""
     ids: Sequence[int] = tokenizer(text)["input_ids"]
     return ids
 

@@ -39,7 +39,6 @@ class _Component:
         return self.named(self.variant) or self.named("")
 
     def named(self, variant: str) -> list[Path]:
-        """List the safetensors of one variant."""
         middle = re.escape(f".{variant}") if variant else ""
         pattern = re.compile(rf"{_STEM}{middle}(-\d{{5}}-of-\d{{5}})?\.safetensors")
         return sorted(path for path in self.folder.glob("*.safetensors") if pattern.fullmatch(path.name))

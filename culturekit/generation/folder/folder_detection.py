@@ -78,7 +78,6 @@ class _Texts:
         self.ordered = sorted(self.places)
 
     def with_text(self, key: str) -> Sequence[int]:
-        """Find the prompts with this text."""
         return self.places.get(key, ())
 
     def begun(self, key: str) -> Sequence[int]:
@@ -209,7 +208,6 @@ class KnownPrompts:
 
 
 def _cut(text: str) -> str:
-    """Keep a message readable."""
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 

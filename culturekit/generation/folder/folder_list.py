@@ -66,7 +66,6 @@ def rows_of(path: Path) -> Iterator[tuple[int, Row]]:
 
 
 def _read_parquet(path: Path) -> Iterator[Row]:
-    """Read the rows of a Parquet file."""
     try:
         yield from pl.read_parquet(path).iter_rows(named=True)
     except (pl.exceptions.PolarsError, OSError) as error:
@@ -96,7 +95,6 @@ def _delimited(text: str, path: Path, *, tab: bool) -> Iterator[tuple[int, Row]]
 
 
 def _json_lines(text: str, path: Path) -> Iterator[tuple[int, Row]]:
-    """Read an object a line."""
     problems: list[Problem] = []
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
@@ -250,8 +248,6 @@ def plain_name(name: str) -> str:
 
 
 def _whole_number(low: int, high: int) -> _Reader:
-    """Read whole numbers within bounds."""
-
     def read(value: Any) -> int:  # noqa: ANN401 - a cell
         number = int(value) if isinstance(value, str) else value
         if isinstance(number, bool) or number != int(number) or not low <= number <= high:
@@ -262,8 +258,6 @@ def _whole_number(low: int, high: int) -> _Reader:
 
 
 def _one_of(*words: str) -> _Reader:
-    """Read one of some words."""
-
     def read(value: Any) -> str:  # noqa: ANN401 - a cell
         if str(value) not in words:
             raise ValueError(" or ".join(words))

@@ -139,7 +139,6 @@ def _beginning(path: str) -> bytes:
 
 
 def _looks_like_picture(first: bytes) -> bool:
-    """Tell a picture by its first bytes."""
     return first.startswith(_BEGINNINGS) or (first[:4] == b"RIFF" and first[8:12] == b"WEBP")
 
 

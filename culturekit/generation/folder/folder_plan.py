@@ -77,7 +77,6 @@ class _Places:
         return number if number <= most else None
 
     def free(self, number: int) -> Place:
-        """Take the next free place."""
         while divmod(self.next_free, self.slots) in self.taken:
             self.next_free += 1
         place = divmod(self.next_free, self.slots)
@@ -173,7 +172,6 @@ class _Planner:
     """Gathers what is said of files, then deals out repeats and slots."""
 
     def __init__(self, known: KnownPrompts | None, layout: Layout, names: Names) -> None:
-        """Start with nothing."""
         self.known = known
         self.layout = layout
         self.codes = {folded(name): code for code, called in names.countries.items() for name in (code, *called)}

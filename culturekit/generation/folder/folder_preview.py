@@ -202,7 +202,6 @@ def preview_lines(preview: Preview) -> Iterator[str]:
 
 
 def _section(title: str, lines: Sequence[str]) -> Iterator[str]:
-    """Write some lines under a title."""
     if lines:
         yield f"{title}:"
         yield from (f"  {line}" for line in lines)

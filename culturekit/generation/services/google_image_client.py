@@ -68,7 +68,6 @@ class _GeminiImages:
         return {name: value for name, value in config.items() if value}
 
     def prompt_options(self) -> dict[str, object]:
-        """Give what goes with every prompt."""
         return {**self.image_config(), **({"safety": _THRESHOLDS[self.safety]} if self.safety else {})}
 
 
@@ -76,7 +75,6 @@ class _GoogleImageClient(ImageClient, GoogleClient):
     """Asks one model for images."""
 
     def batches(self) -> BatchClient:
-        """Give the batches of this client."""
         return _GoogleImageBatches(self)
 
 
@@ -86,7 +84,6 @@ class _GoogleImageBatches(GoogleBatches):
     limits = BatchLimits(rows=_ROWS_OF_A_JOB, size=GoogleBatches.limits.size)
 
     def __init__(self, client: _GoogleImageClient) -> None:
-        """Take the client that keeps the pictures."""
         super().__init__(client)
         self.keeper = client
 
@@ -241,7 +238,6 @@ def _parts_of(candidate: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _pictures_of(candidate: Mapping[str, Any]) -> list[Candidate]:
-    """Read the images of a candidate."""
     ratings = records(candidate.get("safetyRatings"))
     safety = " ".join(
         f"{text(rating.get('category')).removeprefix('HARM_CATEGORY_')}={text(rating.get('probability'))}"

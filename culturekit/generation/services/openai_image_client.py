@@ -49,7 +49,6 @@ class _ImageSettings:
         return images if self.price is None else self.price.most(images)
 
     def replied(self, body: Mapping[str, Any], candidates: list[Candidate], facts: Mapping[str, Any]) -> Reply:
-        """Write a reply that has pictures."""
         made = sum(bool(candidate.picture) for candidate in candidates)
         told = stated_usage(body.get("usage"), "", sent="input_tokens", came="output_tokens")
         usage = None if self.price is None else self.price.counted(told, made)
@@ -60,7 +59,6 @@ class _OpenAIImageClient(ImageClient, OpenAIClient):
     """Asks one model for images."""
 
     def batches(self) -> BatchClient:
-        """Give the batches of this client."""
         return _OpenAIImageBatches(self)
 
 
@@ -70,7 +68,6 @@ class _OpenAIImageBatches(OpenAIBatches):
     limits = BatchLimits(rows=_ROWS_OF_A_JOB, size=OpenAIBatches.limits.size)
 
     def __init__(self, client: _OpenAIImageClient) -> None:
-        """Take the client that keeps the pictures."""
         super().__init__(client)
         self.keeper = client
 
@@ -152,7 +149,6 @@ def read(raw: bytes, settings: _ImageSettings) -> Reply:
 
 
 def _candidate_of(item: Mapping[str, Any]) -> Candidate:
-    """Read one image of a reply."""
     picture, address = text(item.get("b64_json")), text(item.get("url"))
     results = item.get("content_filter_results")
     filtered = " ".join(

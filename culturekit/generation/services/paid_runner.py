@@ -215,7 +215,6 @@ def connected(place: _Place, until: float, *, silence: float = _LONGEST_SILENCE)
 
 @cache
 def _trusted() -> ssl.SSLContext:
-    """Trust whom the system trusts."""
     return ssl.create_default_context()
 
 
@@ -392,7 +391,6 @@ def _error_message(answered: Answered) -> str:
 
 
 def _error_code(answered: Answered) -> str:
-    """Name the codes of an error that closed a call."""
     if not answered.raw:
         return ""
     return " ".join(sorted(read_error(answered.raw.encode("utf-8", "replace")).codes))

@@ -210,7 +210,6 @@ class ImageServiceFile(StrictModel):
 
 
 def _names_in(value: object) -> set[str]:
-    """List the names in braces of a template."""
     if isinstance(value, dict | list):
         below = value.values() if isinstance(value, dict) else value
         return {name for part in below for name in _names_in(part)}
@@ -278,8 +277,6 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class _Came:
-    """What one exchange brought."""
-
     status: int
     headers: Mapping[str, str]
     raw: bytes
@@ -397,7 +394,6 @@ class _ServiceClient(ImageClient):
         return self.jobs / f"{key}.json"
 
     def _forget(self, key: str) -> None:
-        """Let go of a job."""
         self._path(key).unlink(missing_ok=True)
 
     def _submitted(self, outgoing: Outgoing, key: str, until: float) -> Job:
@@ -495,7 +491,6 @@ class _ServiceClient(ImageClient):
             pause = min(1.5 * pause, max(polling.longest, polling.every))
 
     async def _looked(self, url: str, until: float) -> _Came | Failure:
-        """Look at a job once."""
         try:
             soon = min(until, time.monotonic() + _SECONDS_OF_A_POLL)
             came = await self._apart(partial(self._asked, url, soon))
@@ -504,7 +499,6 @@ class _ServiceClient(ImageClient):
         return came if came.status in {200, 202} else failure_of(came.status, came.headers, came.raw)
 
     def _asked(self, url: str, until: float) -> _Came:
-        """Get an address of the service."""
         return self._exchanged("GET", url, None, {}, until=until)
 
     def _address(self, template: str, names: Mapping[str, object]) -> str:
@@ -564,7 +558,6 @@ class _ServiceClient(ImageClient):
         return _Came(response.status, names, self.without_key(raw))
 
     def _composed(self, request: Request) -> Outgoing:
-        """Write a call."""
         width, _, height = self.size.partition("x")
         seed31 = int(str(request.data["seed"])) % 2**31
         pixels = {"size": self.size, "width": int(width or 0), "height": int(height or 0)}

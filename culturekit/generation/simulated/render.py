@@ -114,7 +114,6 @@ _PAINTERS_WHEEL = np.array([0.0, 0.08, 0.16, 0.36, 0.6, 0.78, 1.0])
 
 
 def _numbers_of(name: str, count: int) -> Numbers:
-    """Draw numbers that belong to a name."""
     key = int.from_bytes(hashlib.sha256(name.encode()).digest(), "big")
     return np.random.default_rng(key).random(count)
 

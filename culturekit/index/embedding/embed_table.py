@@ -216,7 +216,6 @@ def _embed_images_of(work: Work, path: Path, encoder: str) -> Outcome:
 
 
 def _embed_texts_of(work: Work, source: EmbedSource, encoder: str) -> Outcome:
-    """Embed the texts of tables."""
     found = texts_of(source.texts, source.columns, required=source.required)
     texts = list(found.texts.values()) or ["-"]  # without a text, one is read for the width of its vector alone
     vectors, long = embed_texts(texts, encoder, work.scratch, progress=work.progress)

@@ -78,7 +78,6 @@ class _SharedMemory:
     """What the threads of a process may take for files that are looked at, and for pictures that are decoded."""
 
     def __init__(self) -> None:
-        """Start with all of it free."""
         self.files, self.pictures = Room(_FILES), Room(_BUDGET)
 
     def reading(self, size: int) -> AbstractContextManager[None]:
@@ -203,7 +202,6 @@ class _PictureShard:
     number: int
 
     def part(self, name: str) -> Path:
-        """Name a part file."""
         return self.folder / f"{self.number:06d}-{name}"
 
     @property
@@ -382,7 +380,6 @@ def _failed(shards: Sequence[_PictureShard]) -> Iterator[tuple[_PictureFile, tup
 
 
 def _opened(path: Path) -> NDArray[Any]:
-    """Open an array without reading it."""
     array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
     return array
 

@@ -81,7 +81,6 @@ def artifact_names(
 
 
 def _alias_rows(path: Path) -> list[tuple[str, str]]:
-    """Read a table of aliases."""
     try:
         table = read_csv_texts(path) if path.suffix.lower() == ".csv" else pl.read_parquet(path)
     except (pl.exceptions.PolarsError, OSError) as error:
@@ -173,7 +172,6 @@ def _with_artifacts(images: pl.DataFrame, references_path: Path, prompts_path: P
 
 
 def _names_in(template: str) -> list[str]:
-    """List the placeholders of a template."""
     try:
         parsed = list(string.Formatter().parse(template))
     except ValueError as error:
@@ -189,7 +187,6 @@ def _naming(template: str) -> str:
 
 
 def _naming_both(template: str) -> str:
-    """Accept a template with {name} and {country}."""
     if set(_names_in(template)) != {"name", "country"}:
         raise ValueError(f"a template of `country` has {{name}} and {{country}}, not {template!r}")
     return template

@@ -115,7 +115,6 @@ def _in_index_order(rows: pl.DataFrame, artifacts: pl.DataFrame) -> pl.DataFrame
 
 
 def _slices_of(ordered: pl.DataFrame) -> pl.DataFrame:
-    """Give SLICES of rows that stand in order."""
     numbered = ordered.with_row_index("place")
     runs = numbered.group_by("channel", "concept", "country", maintain_order=True).agg(
         start=pl.col("place").min(), stop=pl.col("place").max() + 1

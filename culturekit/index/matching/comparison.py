@@ -151,7 +151,6 @@ def places_of(images: pl.DataFrame, within: Within | None) -> pl.DataFrame:
 
 
 def _concepts_of(artifacts: pl.DataFrame) -> pl.Series:
-    """List the concepts that an index has artifacts of."""
     return artifacts["concepts"].explode(empty_as_null=False).drop_nulls().unique().sort()
 
 
@@ -363,7 +362,6 @@ def comparer(comparison: Comparison) -> Comparer:
 
 @lru_cache(maxsize=2)
 def _opened(comparison: Comparison, *_: object) -> Comparer:
-    """Open an index in a certain state."""
     return Comparer(comparison, open_index(comparison.index, verified=True))
 
 

@@ -283,7 +283,6 @@ def _taken_images(images_path: Path, options: ShuffleOptions) -> pl.DataFrame:
 
 
 def _shuffle_shard(shard: _ShuffleShard) -> int:
-    """Shuffle a run of images."""
     images = _taken_images(shard.images, shard.options).slice(shard.start, shard.stop - shard.start)
     rows = [_shuffled_row(row, shard) for row in images.iter_rows(named=True)]
     save_parquet(pl.DataFrame(rows, schema=_columns()), shard.part)

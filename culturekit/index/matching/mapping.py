@@ -88,7 +88,6 @@ def _with_truth(images_path: Path, prompts_path: Path | None) -> pl.DataFrame:
 
 
 def _dropped(images: pl.DataFrame, *, reason: pl.Expr, detail: pl.Expr) -> pl.DataFrame:
-    """Write images as rows of DROPS."""
     return images.select(
         key="image_id", concept="concept", stage=pl.lit(_MAP), reason=reason, detail=detail.cast(pl.String)
     ).select([pl.col(name).cast(dtype) for name, dtype in DROPS.schema.items()])
@@ -330,7 +329,6 @@ class _MatchCounts:
     """Counts what goes by while the matches are gathered."""
 
     def __init__(self) -> None:
-        """Begin with nothing."""
         self.rows = self.images = self.abstained = 0
         self.nearest: list[NDArray[np.float32]] = []
 

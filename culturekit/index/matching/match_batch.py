@@ -137,7 +137,6 @@ def _in_reading_order(owners: list[NDArray[np.int64]]) -> NDArray[np.int64]:
 def _scope_channel(
     channel: ChannelVectors, rows: NDArray[np.int64], places: NDArray[np.int64], *, size: int, weight: float
 ) -> _ScopeChannel:
-    """Put the rows of a channel in the order of a scope's places."""
     place = places[channel.owners[rows]]
     ordered = rows[np.argsort(place, kind="stable")]
     starts = np.concatenate([[0], np.cumsum(np.bincount(place, minlength=size))]).astype(np.int64)

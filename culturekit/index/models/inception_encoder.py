@@ -44,7 +44,6 @@ class _Inception:
         return len(self.state["fc.bias"])
 
     def to(self, device: object) -> "_Inception":
-        """Bring the weights to a device."""
         return replace(self, state={name: tensor.to(device) for name, tensor in self.state.items()})
 
     def problem(self) -> str:
@@ -114,7 +113,6 @@ class _Inception:
         return _side_by_side(one, wide, double, self.pooled(name, planes))
 
     def block_b(self, name: str, planes: _Tensor) -> _Tensor:
-        """Halve the sides."""
         once = self.unit(f"{name}.branch3x3", planes, stride=2, padded=False)
         double = self.chain(f"{name}.branch3x3dbl", planes, 2)
         double = self.unit(f"{name}.branch3x3dbl_3", double, stride=2, padded=False)
@@ -128,7 +126,6 @@ class _Inception:
         return _side_by_side(one, once, twice, self.pooled(name, planes))
 
     def block_d(self, name: str, planes: _Tensor) -> _Tensor:
-        """Halve the sides again."""
         small = self.unit(f"{name}.branch3x3_1", planes)
         small = self.unit(f"{name}.branch3x3_2", small, stride=2, padded=False)
         large = self.chain(f"{name}.branch7x7x3", planes, 3)
@@ -156,7 +153,6 @@ def _halved(planes: _Tensor) -> _Tensor:
 
 
 def _side_by_side(*planes: _Tensor) -> _Tensor:
-    """Join the channels of several."""
     return importlib.import_module("torch").cat(planes, 1)
 
 

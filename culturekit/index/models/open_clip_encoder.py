@@ -249,7 +249,6 @@ def _weights_in(folder: Path) -> Path:
 
 
 def _is_pickle(path: Path, out: Path) -> UsageError:
-    """Say what to do with a pickle."""
     return UsageError(
         "these weights are a pickle, which can run any code when it is opened",
         where=str(path),
@@ -449,7 +448,6 @@ def _built(source: _OpenClipSource, package: Any) -> Any:  # noqa: ANN401 - open
 
 
 def _tokenizer_of(source: _OpenClipSource, package: Any) -> Any:  # noqa: ANN401 - open_clip and its tokenizer
-    """Make the model's tokenizer."""
     try:
         return package.get_tokenizer(source.tokenizer)
     except (OSError, ValueError) as error:

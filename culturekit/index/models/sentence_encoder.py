@@ -27,7 +27,6 @@ class _SentenceEncoder:
     caveat = ""
 
     def __init__(self, folder: ModelFolder, network: Any, *, device: Any, dtype: Any, batch: int) -> None:  # noqa: ANN401
-        """Take a model on its device."""
         self.network = network
         self.device = device
         self.batches = Batches(batch)

@@ -278,7 +278,6 @@ class _LoadedModel:
 
     @property
     def dim(self) -> int:
-        """How long a vector is."""
         return self.family.dim(self.network.config)
 
 
@@ -317,7 +316,6 @@ class _TransformersImageEncoder:
         return vectors if self.as_they_are else unit(vectors, where=self.identity.dtype)
 
     def encode_images(self, pictures: Sequence[NDArray[np.uint8]]) -> Vectors:
-        """Prepare and encode pictures."""
         return self.encode_prepared([self.prepare(picture) for picture in pictures])
 
     def forward(self, pictures: Sequence[Prepared]) -> Any:  # noqa: ANN401 - a tensor
@@ -350,7 +348,6 @@ class _TransformersEncoder(_TransformersImageEncoder):
     """Turns pictures and texts into vectors of one space."""
 
     def __init__(self, loaded: _LoadedModel, tokens: Tokens, *, lowercase: bool) -> None:
-        """Take a model and its tokenizer."""
         super().__init__(loaded, texts=f"{tokens}{', in small letters' if lowercase else ''}")
         self.tokens = tokens
         if loaded.family.texts == "full" and tokens.keeps_capitals():

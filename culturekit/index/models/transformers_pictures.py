@@ -48,7 +48,6 @@ class _Normalisation:
     deviation: tuple[float, ...]
 
     def __str__(self) -> str:
-        """Say it as it stands in an identity."""
         mean, deviation = (" ".join(f"{value:.6g}" for value in values) for values in (self.mean, self.deviation))
         return f"times {self.scale:.8g}, mean {mean}, deviation {deviation}"
 
@@ -195,7 +194,6 @@ def _positive(value: Any, where: str, *, least: int = 1) -> int:  # noqa: ANN401
 
 
 def _filter_of(settings: Mapping[str, Any], where: str) -> Image.Resampling:
-    """Read the filter that pictures are resized with."""
     number = settings["resample"]
     if number not in list(Image.Resampling):
         raise _unusable(where, f"resample {number!r}")

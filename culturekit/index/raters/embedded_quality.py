@@ -33,7 +33,6 @@ class _EmbeddedQuality:
     parameters: Mapping[str, Any] = MappingProxyType({"name": "embedded", "weights": "none", "revision": "1"})
 
     def prepare(self, picture: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """Give the lightness that is looked at."""
         return _lightness(picture)
 
     def score_prepared(self, pictures: Sequence[NDArray[np.float32]], prompts: Sequence[str] = ()) -> _Values:
@@ -41,7 +40,6 @@ class _EmbeddedQuality:
         return np.array([_clarity(light) for light in pictures], np.float64)
 
     def score(self, pictures: Sequence[NDArray[np.uint8]], prompts: Sequence[str] = ()) -> _Values:
-        """Score pictures of any size."""
         return self.score_prepared([self.prepare(picture) for picture in pictures])
 
 
@@ -81,7 +79,6 @@ def _changes(light: NDArray[np.float32], reach: int) -> NDArray[np.float32]:
 
 
 def _highest(values: NDArray[np.float32], *, part: float) -> float:
-    """Give the value that only a part of the values exceeds."""
     place = int(values.size * (1 - part))
     return float(np.partition(values.ravel(), place)[place])
 

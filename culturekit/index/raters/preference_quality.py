@@ -44,7 +44,6 @@ class _CosineQuality:
 
     @property
     def needs_prompts(self) -> bool:
-        """A text is half of the score."""
         return True
 
     @property
@@ -59,7 +58,6 @@ class _CosineQuality:
         return {**identity, "encoder": identity["name"], "name": self.name, "factor": self.factor, "floor": self.floor}
 
     def prepare(self, picture: NDArray[np.uint8]) -> Prepared:
-        """Prepare a picture as the encoder does."""
         return self.encoder.prepare(picture)
 
     def score_prepared(self, pictures: Sequence[Prepared], prompts: Sequence[str] = ()) -> _Values:
@@ -76,7 +74,6 @@ class _CosineQuality:
         return (cosines.clip(min=0) if self.floor else cosines) * self.factor
 
     def score(self, pictures: Sequence[NDArray[np.uint8]], prompts: Sequence[str] = ()) -> _Values:
-        """Prepare and score pictures beside their prompts."""
         return self.score_prepared([self.prepare(picture) for picture in pictures], prompts)
 
     def too_long(self, prompts: Sequence[str]) -> list[TooLong]:

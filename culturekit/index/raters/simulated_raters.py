@@ -72,6 +72,5 @@ def _labels_of(
 
 
 def _draws(image_id: str, annotator: str, seed: int) -> np.random.Generator:
-    """Give the random numbers of one rater on one image."""
     key = hashlib.sha256(f"{seed}\0{annotator}\0{image_id}".encode()).digest()
     return np.random.default_rng(int.from_bytes(key[:16], "big"))

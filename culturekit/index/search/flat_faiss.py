@@ -24,7 +24,6 @@ class _FaissSearcher(FlatSearcher):
     """Searches blocks of rows with FAISS; no index is made, so the vectors are not held twice."""
 
     def __init__(self, vectors: Vectors, *, order: Order | None = None, gpu: bool = False) -> None:
-        """Check the vectors once."""
         super().__init__(vectors, order=order)
         self.name = "faiss-gpu" if gpu else "faiss"
         self.resources: Any = faiss.StandardGpuResources() if gpu else None

@@ -133,7 +133,6 @@ def _norms_of(vectors: Vectors) -> NDArray[np.float32]:
 
 
 def _largest_norm(vectors: Vectors) -> float:
-    """Give an upper bound of the norms of vectors."""
     return float(_norms_of(vectors).max(initial=0))
 
 
@@ -324,7 +323,6 @@ class _ByteSearcher(FlatSearcher):
     name = "torch:cpu"
 
     def __init__(self, vectors: Vectors, *, order: Order | None = None) -> None:
-        """Bring the vectors to bytes once."""
         super().__init__(vectors, order=order)
         self.exact = NumpySearcher(vectors, order=order)
         self.known = as_bytes(vectors)

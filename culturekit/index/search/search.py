@@ -187,7 +187,6 @@ def blocks_of(vectors: Vectors, runs: Sequence[tuple[int, int]], size: int) -> I
 
 
 def _gathered(vectors: Vectors, runs: Sequence[Rows]) -> Block:
-    """Copy rows together."""
     rows = np.concatenate(runs)
     return Block(np.ascontiguousarray(vectors[rows]), rows)
 

@@ -81,7 +81,6 @@ class _Lpips:
     heads: Sequence[_Tensor]
 
     def to(self, device: object) -> "_Lpips":
-        """Bring the weights to a device."""
         layers = {name: tensor.to(device) for name, tensor in self.layers.items()}
         return replace(self, layers=layers, heads=[head.to(device) for head in self.heads])
 
@@ -121,7 +120,6 @@ class _Lpips:
                 yield planes
 
     def step(self, layer: _Layer, planes: _Tensor) -> _Tensor:
-        """Go one step on."""
         if layer.kind == "pool":
             window = _WINDOW[self.backbone]
             over = self.backbone == "squeeze"
@@ -267,7 +265,6 @@ def make(spec: Spec) -> LpipsMeasure:
 
 
 def _one_file(target: str, spec: Spec) -> Path:
-    """Find a file of weights."""
     if not target:
         raise UsageError("lpips needs a file of weights", where=str(spec), expected="lpips:FILE.safetensors")
     path, _ = known_weights(

@@ -187,7 +187,6 @@ class _ObjectsBackend:
     truth_columns = ("truth_country", "truth_scene")
 
     def __init__(self, options: Options) -> None:
-        """Take the dials."""
         self.size = options.size
         self.how = options.manner
 
@@ -196,7 +195,6 @@ class _ObjectsBackend:
         return [self.picture(request) for request in requests]
 
     def picture(self, request: ImageRequest) -> ImageReply:
-        """Draw one picture."""
         size = request.width or self.size
         if not SMALLEST <= size <= LARGEST or size % CELLS or (request.height or size) != size:
             return Failure("failed", f"pictures are squares of {SMALLEST} to {LARGEST} pixels, in steps of {CELLS}")

@@ -216,7 +216,6 @@ class _PortraitsBackend:
     truth_columns = ("truth_scene",)
 
     def __init__(self, options: Options) -> None:
-        """Read the dials."""
         self.size = options.size
         self.knows, self.understands, self.modern, self.leans = (
             read_dial(name, getattr(options, name), places=codes())
@@ -229,7 +228,6 @@ class _PortraitsBackend:
         return [self.picture(request) for request in requests]
 
     def picture(self, request: ImageRequest) -> ImageReply:
-        """Draw one picture."""
         size = request.width or self.size
         if not SMALLEST <= size <= LARGEST or (request.height or size) != size:
             return Failure("failed", f"portraits are squares of {SMALLEST} to {LARGEST} pixels")

@@ -99,7 +99,6 @@ class _World:
     """Answers what is so in the simulated world."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
-        """Take the vocabulary."""
         self.categories = vocabulary.categories
         self.countries = vocabulary.countries
         self.foreign = cache(self.foreign_of)
@@ -116,7 +115,6 @@ class _World:
         }
 
     def of_activity(self, category: str, activity: str | None, dimension: str) -> tuple[Token, ...]:
-        """Give what the activity itself shows in a dimension."""
         if activity is None or dimension not in _OF_ACTIVITY:
             return ()
         text = self.categories[category].activities[activity][_OF_ACTIVITY.index(dimension)]
@@ -151,7 +149,6 @@ class _World:
         return next((name for name in known if name in text.casefold()), None)
 
     def stereotypes(self, country: str) -> tuple[str, ...]:
-        """List what pictures of a country overdo."""
         return self.countries[country].stereotypes
 
 
@@ -256,7 +253,6 @@ def read_dial(name: str, text: str, *, places: Collection[str] = ()) -> Dial:
 
 
 def _share_of(name: str, value: str, text: str) -> float:
-    """Read one share of a dial."""
     try:
         share = float(value)
     except ValueError:
@@ -447,7 +443,6 @@ class _ScenesBackend:
     truth_columns = ("truth_country", "truth_scene")
 
     def __init__(self, options: Options) -> None:
-        """Take the dials."""
         self.size = options.size
         self.how = options.knowledge
 
