@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -361,21 +362,34 @@ def _slot_in_row(row: Mapping[str, Any]) -> Slot:
 def _in_lanes(lanes: Sequence[Lane], batches: Iterator[_Batch]) -> Iterator[tuple[_Batch, list[ImageReply]]]:
     """Let each lane answer one batch after another in a thread of its own, while the caller keeps what was answered."""
     threads = [ThreadPoolExecutor(1, "lane") for _ in lanes]
-    asked: dict[Future[list[ImageReply]], tuple[int, _Batch]] = {}
+    failed = threading.Event()
+    asked: dict[Future[list[ImageReply] | None], tuple[int, _Batch]] = {}
+
+    def answer(lane: Lane, batch: _Batch) -> list[ImageReply] | None:
+        if failed.is_set():
+            return None
+        try:
+            return lane.generate(batch.requests)
+        except BaseException:
+            failed.set()
+            raise
 
     def ask(number: int) -> None:
         batch = next(batches, None)
         if batch is not None:
-            asked[threads[number].submit(lanes[number].generate, batch.requests)] = number, batch
+            asked[threads[number].submit(answer, lanes[number], batch)] = number, batch
 
     try:
         for number in [*range(len(lanes))] * 2:  # a lane has the next batch at hand when it is done with one
             ask(number)
         while asked:
-            for future in wait(asked, return_when=FIRST_COMPLETED).done:
+            done = wait(asked, return_when=FIRST_COMPLETED).done
+            for future in sorted(done, key=lambda one: one.exception() is not None):  # what was made is kept first
                 number, batch = asked.pop(future)
-                ask(number)
-                yield batch, future.result()
+                replies = future.result()
+                if replies is not None:
+                    ask(number)
+                    yield batch, replies
     finally:  # every lane finishes what it is at, and no more
         for thread in threads:
             thread.shutdown(wait=True, cancel_futures=True)

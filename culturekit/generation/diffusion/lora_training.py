@@ -178,7 +178,7 @@ class LoraTraining:
         write_atomically(path, importlib.import_module("safetensors.torch").save(named, metadata={"format": "pt"}))
 
 
-def _train(work: Work, folder: PipelineFolder, pairs: Sequence[TrainingPair], options: TuningOptions) -> Outcome:
+def train(work: Work, folder: PipelineFolder, pairs: Sequence[TrainingPair], options: TuningOptions) -> Outcome:
     """Train an adapter; what a kill cuts goes on from its last checkpoint."""
     checkpoint = work.scratch / "checkpoint.safetensors"
     with kept_threads(), _unless_full():
