@@ -207,7 +207,7 @@ def train(work: Work, folder: PipelineFolder, pairs: Sequence[TrainingPair], opt
     return Outcome(counts, notes=told)
 
 
-def _measure(folder: PipelineFolder, pairs: Sequence[TrainingPair], options: TuningOptions) -> tuple[float, int | None]:
+def measure(folder: PipelineFolder, pairs: Sequence[TrainingPair], options: TuningOptions) -> tuple[float, int | None]:
     """Time the second of two steps, and ask the device for the most memory that they took."""
     with kept_threads(), _unless_full():
         training = _begun(folder, pairs, options)

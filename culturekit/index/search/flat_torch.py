@@ -308,7 +308,7 @@ _FEWEST_NUMBERS = 16  # vectors of fewer are searched in float32: of one number,
 _FEWEST_QUERIES = 8  # fewer are searched in float32: reading the vectors takes longer than multiplying them
 
 
-def _fast_bytes() -> bool:
+def fast_bytes() -> bool:
     """Tell whether this CPU has instructions for products of bytes."""
     try:
         flags = Path("/proc/cpuinfo").read_text(encoding="utf-8")
