@@ -18,7 +18,7 @@ from culturekit.storage.foreign_text import JOINERS, printable
 
 if TYPE_CHECKING:
     from culturekit.kg.exchange.graph_query import Answer
-    from culturekit.kg.web.live_entity import LiveEntity
+    from culturekit.kg.live_entity import LiveEntity
 
 
 Around = Annotated[str, typer.Option(help="Item in the middle, such as Q746549.")]
@@ -172,7 +172,7 @@ def entity(
     Label, description and the statements that culturekit keeps.
     """
     with needing("kg", "culturekit kg entity"):
-        from culturekit.kg.web.live_entity import WIKIDATA, live_entity
+        from culturekit.kg.live_entity import WIKIDATA, live_entity
 
     found = live_entity(qid, contact, url=url or WIKIDATA, cache=cache)
     if as_json:

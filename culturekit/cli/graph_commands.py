@@ -11,8 +11,8 @@ from culturekit.cli.options import Also, AsJson, Wait
 from culturekit.cli.showing.foreign_lines import show_lines
 from culturekit.cli.stages import run_one
 from culturekit.errors import UsageError
+from culturekit.kg.concepts import RootChoice
 from culturekit.kg.inspection.preview import PreviewOptions
-from culturekit.kg.walk.root_choice import RootChoice
 from culturekit.registry import needing
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def explain(
     It shows paths, lines of the dump, verdicts and replies.
     """
     from culturekit.kg.inspection.explain import explain as explained
-    from culturekit.kg.inspection.text import explain_lines
+    from culturekit.kg.inspection.explain import explain_lines
     from culturekit.trail.evidence import stages_beside, verdict_lines, verdicts_on
 
     if qid.startswith("LLM:"):
@@ -91,7 +91,7 @@ def preview(
     """
     from culturekit.builders.filtering.cspace_filter import wording
     from culturekit.kg.inspection.preview import preview as previewed
-    from culturekit.kg.inspection.text import preview_lines
+    from culturekit.kg.inspection.preview import preview_lines
 
     prices = prices_of(price_per_million_input, price_per_million_output)
     if prices is not None and llm is not None:
@@ -176,8 +176,7 @@ def stats(graph: Graph, as_json: AsJson = False) -> None:
 
     Also targets that dangle.
     """
-    from culturekit.kg.inspection.graph_stats import graph_stats
-    from culturekit.kg.inspection.text import stats_lines
+    from culturekit.kg.inspection.graph_stats import graph_stats, stats_lines
 
     numbers = graph_stats(graph)
     if as_json:

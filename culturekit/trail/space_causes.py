@@ -15,7 +15,7 @@ from culturekit.builders.space.space_diff import CHANGES, space_changes, untold_
 from culturekit.builders.space.space_files import read_space
 from culturekit.counting import counted
 from culturekit.errors import IntegrityError, UsageError
-from culturekit.kg.store import GraphTables, Place, among
+from culturekit.kg.store import DumpPosition, GraphTables, among
 from culturekit.records.schemas import CANDIDATES, DECISIONS, DIFF, DROPS, KEPT
 from culturekit.records.tables import Table
 from culturekit.records.work import Work
@@ -497,7 +497,7 @@ class _ItemRecord:
 
     terms: tuple[str | None, ...]
     statements: frozenset[str]
-    place: Place
+    place: DumpPosition
 
 
 class _DumpDifferences:

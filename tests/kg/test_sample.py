@@ -11,7 +11,7 @@ import pytest
 
 from culturekit.kg.concepts import load_concept, shipped_concepts
 from culturekit.kg.dump.ingest import IngestOptions, ingest
-from culturekit.kg.walk.extract import extract
+from culturekit.kg.extract import extract
 from culturekit.records.schemas import CANDIDATES
 from culturekit.records.work import Work
 from culturekit.storage.package_data import shipped

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from culturekit.kg.concepts import Concept
+from culturekit.kg.extract import extract
 from culturekit.kg.inspection.explain import explain
 from culturekit.kg.inspection.preview import PreviewOptions, preview
-from culturekit.kg.walk.extract import extract
 from culturekit.records.work import Work
 from tests.conftest import HeardProgress, HereEngine
 from tests.effort import examples

@@ -18,8 +18,7 @@ from pydantic import AfterValidator, Field, model_validator
 from culturekit.builders.activities.extracting import LOOKED_FOR
 from culturekit.errors import UpstreamUnavailable, UsageError
 from culturekit.kg.countries import country
-from culturekit.kg.web.pinned_connection import check_contact
-from culturekit.kg.web.polite_source import KeptAnswers, Pace, PoliteSource
+from culturekit.kg.polite_source import KeptAnswers, Pace, PoliteSource, check_contact
 from culturekit.llm.untrusted.untrusted import strip_hidden
 from culturekit.records.schemas import PAGES
 from culturekit.records.work import Outcome, Work

@@ -14,9 +14,8 @@ from culturekit.builders.prompt_templates import Wording, artifact_prompt
 from culturekit.builders.space.public_cube import key_of, public_rows, statements_of, write_public
 from culturekit.counting import counted
 from culturekit.errors import IntegrityError, UsageError
-from culturekit.kg.concepts import Concept
+from culturekit.kg.concepts import Concept, Roots
 from culturekit.kg.countries import CARRIED, QID, by_qid, countries, countries_text, own_countries
-from culturekit.kg.walk.root_choice import Roots
 from culturekit.records.choices import TRIPLE_SUFFIXES, Included, ReleaseFormat
 from culturekit.records.schemas import CSPACE, KEPT
 from culturekit.records.work import UNDER_REVIEW, Outcome, Work

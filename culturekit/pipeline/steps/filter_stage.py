@@ -46,12 +46,12 @@ from culturekit.builders.filtering.cspace_filter import (
 )
 from culturekit.errors import UsageError
 from culturekit.families.handles.inputs import roles, roles_of
-from culturekit.kg.concepts import Concept
+from culturekit.kg.concepts import Concept, RootChoice, Roots
 from culturekit.kg.countries import country_files
+from culturekit.kg.extract import ExtractOptions, extract
+from culturekit.kg.polite_source import check_contact, check_url
+from culturekit.kg.redirects import load_successors
 from culturekit.kg.store import GraphTables
-from culturekit.kg.walk.extract import ExtractOptions, extract
-from culturekit.kg.walk.root_choice import RootChoice, Roots, load_successors
-from culturekit.kg.web.pinned_connection import check_contact, check_url
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.ledger import journal_for
@@ -153,8 +153,7 @@ def sparql_stage(
 ) -> Stage:
     """Walk what an endpoint knows from the roots of concepts; replies outlive a cut run, with a cache any run."""
     with needing("kg", "--source sparql"):
-        from culturekit.kg.sparql.sparql_client import SparqlClient
-        from culturekit.kg.sparql.sparql_source import extract_from_endpoint
+        from culturekit.kg.exchange.sparql import SparqlClient, extract_from_endpoint
 
     check_url(endpoint)
     check_contact(contact)

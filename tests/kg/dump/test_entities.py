@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from qwikidata.entity import WikidataItem
 
-from culturekit.kg.dump.entities import ENTITY_STATEMENTS, Item, Malformed, decode
+from culturekit.kg.concepts import ENTITY_STATEMENTS
+from culturekit.kg.dump.entities import Item, Malformed, decode
 
 
 def encoded(**changes: object) -> bytes:

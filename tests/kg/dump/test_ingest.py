@@ -9,8 +9,9 @@ import pytest
 from culturekit.errors import IntegrityError, UsageError
 from culturekit.kg.concepts import COUNTRY_PROPERTIES, EDGE_PROPERTIES, mask_of
 from culturekit.kg.dump import entities as item_batches
-from culturekit.kg.dump.ingest import IngestOptions, ingest, read_redirects
+from culturekit.kg.dump.ingest import IngestOptions, ingest
 from culturekit.kg.dump.read_dump import read_line
+from culturekit.kg.redirects import read_redirects
 from culturekit.kg.store import load_graph
 from culturekit.records.schemas import ITEMS, STATEMENTS
 from culturekit.records.work import Work

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from culturekit.errors import CultureKitError, IntegrityError
-from culturekit.kg.dump import dump_runs
-from culturekit.kg.dump.cut_lines import CutLines
+from culturekit.kg.dump import runs
 from culturekit.kg.dump.ingest import IngestOptions, ingest
 from culturekit.kg.dump.members import Chunk
+from culturekit.kg.dump.runs import CutLines
 from culturekit.records.work import Work
 from culturekit.storage.atomic import clear_folder
 from tests.conftest import HeardProgress, HereEngine
@@ -109,15 +109,15 @@ def test_a_run_that_is_done_is_not_read_again(tmp_path: Path, monkeypatch: pytes
     clear_folder(work.out)
     clear_folder(work.scratch)
     calls = []
-    fresh = dump_runs.fresh_report
+    fresh = runs.fresh_report
 
-    def counted(run: dump_runs.Run) -> dump_runs.RunReport:
+    def counted(run: runs.Run) -> runs.RunReport:
         calls.append(run.folder.name)
         if len(calls) == 3:
             raise KeyboardInterrupt
         return fresh(run)
 
-    monkeypatch.setattr(dump_runs, "fresh_report", counted)
+    monkeypatch.setattr(runs, "fresh_report", counted)
     with pytest.raises(KeyboardInterrupt):
         ingest(work, [path], IngestOptions())
     outcome = ingest(work, [path], IngestOptions())
@@ -177,8 +177,8 @@ def test_how_rows_are_shuffled_does_not_show(tmp_path: Path, monkeypatch: pytest
     path.write_bytes(b"\n".join(lines))
     ingested(tmp_path, path)
     expected = {file.name: file.read_bytes() for file in (tmp_path / "out").iterdir()}
-    monkeypatch.setattr("culturekit.kg.dump.build_store.ROWS_PER_RANGE", 40)
-    monkeypatch.setattr("culturekit.kg.dump.build_store.WAITING_BYTES", 5_000)
+    monkeypatch.setattr("culturekit.kg.dump.build_store._ROWS_PER_RANGE", 40)
+    monkeypatch.setattr("culturekit.kg.dump.build_store._WAITING_BYTES", 5_000)
     ingested(tmp_path, path)
     assert len(list((tmp_path / "scratch/shuffled-items").iterdir())) > 5
     assert {file.name: file.read_bytes() for file in (tmp_path / "out").iterdir()} == expected

@@ -16,7 +16,8 @@ from polars.testing import assert_frame_equal
 from rdflib import RDFS, SKOS, BNode, Graph, Literal, URIRef
 
 from culturekit.errors import IntegrityError
-from culturekit.kg.dump.entities import ENTITY_STATEMENTS, Item, Malformed
+from culturekit.kg.concepts import ENTITY_STATEMENTS
+from culturekit.kg.dump.entities import Item, Malformed
 from culturekit.kg.dump.read_dump import read_line
 from culturekit.kg.dump.triples import triples_decoder
 from culturekit.records.schemas import STARTS, STATEMENTS

@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 
 from culturekit.cli.app import app
 from culturekit.errors import ConfigError, IntegrityError, UsageError
-from culturekit.kg.concepts import Concept, Root, load_concept
-from culturekit.kg.walk.extract import ExtractOptions, extract
-from culturekit.kg.walk.root_choice import RootChoice, load_successors
+from culturekit.kg.concepts import Concept, Root, RootChoice, load_concept
+from culturekit.kg.extract import ExtractOptions, extract
+from culturekit.kg.redirects import load_successors
 from culturekit.pipeline.steps.filter_stage import extract_stage
 from culturekit.records.schemas import AUTHORS_ROWS, CANDIDATES, DROPS
 from culturekit.stages.stage import input_records, key_of

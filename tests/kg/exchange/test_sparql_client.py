@@ -11,8 +11,8 @@ import pytest
 from rdflib import RDFS, Graph, Literal, URIRef
 
 from culturekit.errors import UpstreamUnavailable, UsageError
-from culturekit.kg.sparql.sparql_client import SparqlClient
-from culturekit.kg.web.pinned_connection import address_of, check_url, connect_to
+from culturekit.kg.exchange.sparql import SparqlClient
+from culturekit.kg.polite_source import address_of, check_url, connect_to
 from tests.builders.answering import slept
 from tests.kg.sparql_server import Answer, Endpoint, serving
 from tests.llm.server.dripping import HEADER, dripping

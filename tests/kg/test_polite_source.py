@@ -3,9 +3,8 @@ import threading
 import pytest
 
 from culturekit.errors import UpstreamUnavailable, UsageError
-from culturekit.kg.web import polite_source
-from culturekit.kg.web.pinned_connection import PinnedConnection
-from culturekit.kg.web.polite_source import AT_ONCE, MAX_BYTES, Pace, PoliteSource
+from culturekit.kg import polite_source
+from culturekit.kg.polite_source import _AT_ONCE, _MAX_BYTES, Pace, PinnedConnection, PoliteSource
 from tests.builders.answering import Said, answering, slept
 from tests.llm.server.dripping import HEADER, dripping
 
@@ -68,7 +67,7 @@ def test_a_hostile_body_is_an_error_and_never_an_answer(said: Said) -> None:
 
 def test_a_reply_without_end_is_cut_off() -> None:
     with (
-        answering(lambda path: Said(body=b" " * (MAX_BYTES + 10))) as server,
+        answering(lambda path: Said(body=b" " * (_MAX_BYTES + 10))) as server,
         pytest.raises(UpstreamUnavailable, match="too large"),
     ):
         source(server.url, []).ask("x", dict)
@@ -142,7 +141,7 @@ def test_https_never_becomes_http() -> None:
 
 def test_three_questions_are_asked_at_once_and_no_more() -> None:
     together, lock = [0, 0], threading.Lock()
-    three = threading.Barrier(AT_ONCE, timeout=30)
+    three = threading.Barrier(_AT_ONCE, timeout=30)
 
     def answer(path: str) -> Said:
         with lock:
@@ -157,7 +156,7 @@ def test_three_questions_are_asked_at_once_and_no_more() -> None:
     with answering(answer) as server, PoliteSource(server.url, "me@example.org", Pace(1e6)) as source:
         found = list(source.each(lambda n: source.ask(str(n), dict[str, int])["a"], range(40)))
     assert found == list(range(40))
-    assert together == [0, AT_ONCE], "the barrier opens only when all three are there"
+    assert together == [0, _AT_ONCE], "the barrier opens only when all three are there"
 
 
 def test_when_one_is_told_to_wait_all_wait() -> None:
