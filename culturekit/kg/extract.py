@@ -89,8 +89,11 @@ def extract(
     candidates, drops = pl.concat(rows), pl.concat([inside.drops for inside in scoped])
     write_table(work.out, CANDIDATES, candidates)
     reasons = write_drops(work.out, drops)
-    notes = {"ground": _count_loops(walked), **({"unexpected": surprises} if surprises else {})}
-    notes["candidates with valueless statements"] = int((candidates["valueless"].list.len() > 0).sum())
+    notes = {
+        "ground": _count_loops(walked),
+        **({"unexpected": surprises} if surprises else {}),
+        "candidates with valueless statements": int((candidates["valueless"].list.len() > 0).sum()),
+    }
     return Outcome({"candidates": candidates.height, "drops": drops.height, **counts}, reasons, notes)
 
 
@@ -514,7 +517,7 @@ def authors_walk(graph: Graph, search: Search, *, concept: str, most_rows: int =
                 "count",
             )
             found.append(ways.filter(artifact))
-            rows += found[-1]["count"].sum()
+            rows += float(found[-1]["count"].sum())
             if rows > most_rows:
                 raise UsageError(
                     f"too many ways to the artifacts of {concept}: the authors' semantics writes a row for each",

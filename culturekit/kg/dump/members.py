@@ -134,8 +134,8 @@ def read_chunks(path: Path, *, begin: int = 0) -> Iterator[Chunk]:
         raise UsageError("there is no such dump file", where=str(path))
     with ExitStack() as stack:
         if path == STDIN:
-            file = io.BufferedReader(cast("io.RawIOBase", sys.stdin.buffer), _FEED)
-            first = file.peek(4)
+            file: BinaryIO = (stdin := io.BufferedReader(cast("io.RawIOBase", sys.stdin.buffer), _FEED))
+            first = stdin.peek(4)
             suffix = next((suffix for suffix, magic in _MAGIC.items() if first.startswith(magic)), "")
         else:
             file, suffix = stack.enter_context(path.open("rb")), path.suffix
