@@ -92,7 +92,7 @@ def read_whole(packed: bytes) -> None:
 def written(items: Sequence[Item]) -> None:
     """Turn items into part tables."""
     with tempfile.TemporaryDirectory() as folder:
-        batch = ItemBatch(Path(folder, {}), 0)
+        batch = ItemBatch(Path(folder), 0, {})
         for item in items:
             batch.add(item, 0, 0, 0)
         batch.write()

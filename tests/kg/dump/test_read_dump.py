@@ -2,14 +2,13 @@
 
 import gzip
 import random
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from culturekit.errors import CultureKitError, IntegrityError
+from culturekit.errors import IntegrityError
 from culturekit.kg.dump import runs
 from culturekit.kg.dump.ingest import IngestOptions, ingest
 from culturekit.kg.dump.members import Chunk
@@ -137,37 +136,6 @@ def test_lines_do_not_depend_on_where_chunks_end(content: bytes, places: list[in
         line.rstrip(b",") for line in rest or [b""]
     ]
     assert lines.ends == content.count(b"\n")
-
-
-def damages(whole: bytes, count: int, seed: int) -> Iterator[bytes]:
-    """Cut and flip."""
-    chance = random.Random(seed)
-    for number in range(count):
-        if number % 2:
-            yield whole[: chance.randrange(len(whole))]
-        else:
-            flipped = bytearray(whole)
-            flipped[chance.randrange(len(whole))] ^= 1 << chance.randrange(8)
-            yield bytes(flipped)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("suffix", [".json.gz", ".json.bz2", ".json.zst"])
-def test_a_cut_or_a_flipped_bit_is_an_error_or_changes_nothing(tmp_path: Path, suffix: str) -> None:
-    whole = packed(suffix, cut(array(60), [2000, 2001, 5000]))
-    path = tmp_path / f"dump{suffix}"
-    path.write_bytes(whole)
-    expected, _ = ingested(tmp_path, path)
-    noticed = 0
-    for damaged in damages(whole, 120, seed=7):
-        path.write_bytes(damaged)
-        try:
-            found, _ = ingested(tmp_path, path)
-        except CultureKitError:
-            noticed += 1
-        else:
-            assert found.equals(expected)
-    assert noticed > 100
 
 
 def test_how_rows_are_shuffled_does_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
