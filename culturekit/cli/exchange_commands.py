@@ -47,7 +47,6 @@ def export(
 
     As triples, GraphML or node-link JSON.
     """
-    from culturekit.kg.inspection.neighbourhood import neighbourhood
     from culturekit.storage.atomic import write_atomically
 
     with needing("kg", "culturekit kg export"):

@@ -195,9 +195,10 @@ def _forget() -> None:
 
 def country_files() -> dict[str, Path]:
     """Name the files that the countries come from, as inputs of a stage."""
-    own = {"own-countries" if number == 1 else f"own-countries-{number:02}": path
-           for number, path in enumerate(_Chosen.files(), 1)}  # fmt: skip
-    return {"countries": shipped(SHIPPED), **own}
+    files = {"countries": shipped(SHIPPED)}
+    for number, path in enumerate(_Chosen.files(), 1):
+        files["own-countries" if number == 1 else f"own-countries-{number:02}"] = path
+    return files
 
 
 @cache

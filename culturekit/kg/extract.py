@@ -240,7 +240,7 @@ def _country_lists(
     """
     first = concept.country_choice == "P495-first"
     properties = COUNTRY_PROPERTIES if first else concept.country_properties
-    turn = {name: place for place, name in enumerate(properties)}
+    turn = {name: number for number, name in enumerate(properties)}
     parts = []
     for begin in range(0, max(len(numbers), 1), _ITEMS_AT_ONCE):
         part = numbers[begin : begin + _ITEMS_AT_ONCE]

@@ -216,7 +216,6 @@ class _Passing(Exception):
     """A failure that may pass: try again after `wait` seconds, or, where it is None, after ever longer pauses."""
 
     def __init__(self, problem: str, wait: float | None = None) -> None:
-        """Keep the reason for the last message."""
         super().__init__(problem)
         self.wait = wait
 
@@ -268,14 +267,12 @@ class PoliteSource:
         check_url(self.base)
 
     def __enter__(self) -> Self:
-        """Keep connections open."""
         self._idle = {}
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close the connections."""
         idle, self._idle = self._idle or {}, None
         for connection in (each for several in idle.values() for each in several):
             connection.close()

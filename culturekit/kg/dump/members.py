@@ -70,7 +70,6 @@ class FileRange:
     checks: list[tuple[int, int]] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
-        """Begin with nothing read."""
         self.stop = self.begin
 
     def chunks(self) -> Iterator[Chunk]:
@@ -180,7 +179,6 @@ class _ZstdFrame:
     needs_input = True
 
     def __init__(self) -> None:
-        """Start a frame."""
         with needing("kg", "reading .zst"):
             import zstandard
         self._frame, self._error = zstandard.ZstdDecompressor().decompressobj(), zstandard.ZstdError

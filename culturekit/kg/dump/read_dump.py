@@ -261,8 +261,8 @@ def _read_stream(work: Work, template: Run, splice: _Splice, chunks: Iterable[Ch
     number = 0
     for group in _read_ahead(_grouped(chunks, at_once=4 * work.engine.workers)):
         runs = [
-            replace(template, chunks=given, folder=template.folder / f"run-{number + place:06d}")
-            for place, given in enumerate(group)
+            replace(template, chunks=given, folder=template.folder / f"run-{number:06d}")
+            for number, given in enumerate(group, number)
         ]
         number += len(runs)
         for run, report in zip(runs, work.engine.map(read_run, runs), strict=True):

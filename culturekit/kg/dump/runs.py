@@ -137,7 +137,6 @@ class _CutTriples(CutLines):
     """Cuts the chunks of a run of triples into entities; its first line belongs to neither `first` nor `last`."""
 
     def __init__(self, chunks: Iterable[Chunk], *, name: str, languages: tuple[str, ...]) -> None:
-        """Nothing is read yet."""
         super().__init__(chunks, name=name)
         self.kept = kept_lines(languages)
         self.entity: bytes | None = None

@@ -108,15 +108,10 @@ def _add_item(
     graph.add_node(f"Q{number}", **{name: value for name, value in known.items() if value is not None})
 
 
-def _add_statement(
-    graph: _Items, subject: int, name: str, position: int, value: int, rank: str, qualified: bool, ended: bool,
-    truthy: bool,
-) -> None:  # fmt: skip
-    """Add an edge."""
-    graph.add_edge(
-        f"Q{subject}", f"Q{value}", f"{name}-{position}", property=name, rank=rank, qualified=qualified, ended=ended,
-        truthy=truthy,
-    )  # fmt: skip
+def _add_statement(graph: _Items, subject: int, name: str, position: int, value: int, *marks: str | bool) -> None:
+    """Add an edge; the marks are its rank, and whether it is qualified, ended and truthy."""
+    stated = dict(zip(("rank", "qualified", "ended", "truthy"), marks, strict=True))
+    graph.add_edge(f"Q{subject}", f"Q{value}", f"{name}-{position}", property=name, **stated)
 
 
 def form_of(path: Path) -> GraphFormat:

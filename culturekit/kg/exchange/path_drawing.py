@@ -71,11 +71,11 @@ def drawing_of(explanation: Explanation) -> Drawing:
     graph: networkx.DiGraph[str] = networkx.DiGraph()
     layers: dict[str, int] = {}
     for path in explanation.paths:
-        for place, step in enumerate(path.steps):
+        for hop, step in enumerate(path.steps):
             steps.setdefault(step.qid, step)
-            layers[step.qid] = max(place, layers.get(step.qid, 0))
-            if place:
-                graph.add_edge(path.steps[place - 1].qid, step.qid, step=step)
+            layers[step.qid] = max(hop, layers.get(step.qid, 0))
+            if hop:
+                graph.add_edge(path.steps[hop - 1].qid, step.qid, step=step)
     networkx.set_node_attributes(graph, layers, "layer")
     boxes = {}
     for qid, (x, y) in _places(graph).items():
@@ -144,8 +144,8 @@ def svg_of(drawing: Drawing) -> bytes:
 
 def _svg_text(x: float, y: float, text: str, size: int, colour: str, anchor: str = "middle") -> str:
     """Write a text, around its middle unless it starts there."""
-    place = f'x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}" fill="{colour}"'
-    return f"<text {place}>{_escaped(text)}</text>"
+    attributes = f'x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}" fill="{colour}"'
+    return f"<text {attributes}>{_escaped(text)}</text>"
 
 
 def _escaped(text: str) -> str:

@@ -74,14 +74,12 @@ class SparqlClient:
         self._kept = KeptAnswers(cache, _Results)
 
     def __enter__(self) -> Self:
-        """Serve a block."""
         self.source.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close the connections."""
         self.source.__exit__(kind, error, trace)
 
     def select(self, query: str) -> Sequence[_Row]:

@@ -178,7 +178,9 @@ def explain(
         cut=cut_paths,
         beyond=None if roots else asked.beyond(),
     )
-    reasons = tuple(_reasons_out(asked, findings)) or (_reason_in(findings),)
+    wanted = sorted({c.label or str(c.value) for c in findings.countries if c.counts and c.in_scope})
+    why = f"it states {' and '.join(wanted)}, and a root reaches it in {counted(findings.hop or 0, 'hops')}"
+    reasons = tuple(_reasons_out(asked, findings)) or (Reason("artifact", why),)
     return Explanation(
         qid=qid,
         label=facts.label if facts else None,
@@ -426,13 +428,6 @@ class _Findings(NamedTuple):
     hop: int | None
     cut: tuple[ExplainedPath, ...]
     beyond: _Beyond | None
-
-
-def _reason_in(findings: _Findings) -> Reason:
-    """Say why the item is an artifact."""
-    wanted = sorted({c.label or str(c.value) for c in findings.countries if c.counts and c.in_scope})
-    reached = counted(findings.hop or 0, "hops")
-    return Reason("artifact", f"it states {' and '.join(wanted)}, and a root reaches it in {reached}")
 
 
 def _reasons_out(asked: _Question, findings: _Findings) -> Iterator[Reason]:

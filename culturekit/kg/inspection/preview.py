@@ -189,15 +189,8 @@ def preview(
     the place of which.
     """
     tables, graph = GraphTables(folder), load_graph(folder)
-    blocked, root_nodes = graph.marked(concept.excluded_classes), graph.find_all(concept.limits)
-    levels: dict[int, list[Level]] = {}
-    for number, limit in concept.limits.items():
-        node = graph.find(number)
-        levels[number] = [] if node is None else walk_levels(
-            graph, node, limit, edge_mask=concept.edge_mask, blocked=blocked, country_mask=concept.country_mask,
-            roots=root_nodes, expand=concept.expand_artifacts,
-        )  # fmt: skip
-    if not root_nodes:
+    levels = _levels_of(graph, concept)
+    if not any(levels.values()):
         raise UsageError(
             f"the graph mentions no root of {concept.concept}",
             where=str(folder),
@@ -244,6 +237,19 @@ def preview(
     numbers = inside["number"].unique().sort().to_numpy()
     cost = _filter_cost(tables, concept.concept, numbers, inside.height, wording=wording, prices=prices)
     return Preview(concept.concept, options.seed, len(numbers), len(artifacts) - len(numbers), roots, cost)
+
+
+def _levels_of(graph: Graph, concept: Concept) -> dict[int, list[Level]]:
+    """Walk from each root; nothing is below one that the graph never mentions."""
+    blocked, roots = graph.marked(concept.excluded_classes), graph.find_all(concept.limits)
+    nodes = {number: graph.find(number) for number in concept.limits}
+    return {
+        number: [] if node is None else walk_levels(
+            graph, node, concept.limits[number], edge_mask=concept.edge_mask, blocked=blocked,
+            country_mask=concept.country_mask, roots=roots, expand=concept.expand_artifacts,
+        )
+        for number, node in nodes.items()
+    }  # fmt: skip
 
 
 def _numbers_of(graph: Graph, nodes: NDArray[np.signedinteger], concept: Concept) -> NDArray[np.uint32]:
