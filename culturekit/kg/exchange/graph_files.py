@@ -261,9 +261,14 @@ def rdf_graph(graph: _Items) -> Graph:
     for qid, known in graph.nodes(data=True):
         if "label" in known:
             triples.add((ENTITY[qid], RDFS.label, Literal(known["label"], lang=known.get("label_language"))))
-    for subject, value, stated in graph.edges(data=True):
-        if stated["truthy"]:
-            triples.add((ENTITY[subject], DIRECT[stated["property"]], ENTITY[value]))
+    # In the order of statements: rdflib writes the values of JSON-LD as they were added.
+    edges = sorted(
+        (int(subject[1:]), stated["property"], _position_in(key), subject, value)
+        for subject, value, key, stated in graph.edges(keys=True, data=True)
+        if stated["truthy"]
+    )
+    for _, name, _, subject, value in edges:
+        triples.add((ENTITY[subject], DIRECT[name], ENTITY[value]))
     return triples
 
 
