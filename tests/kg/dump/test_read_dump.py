@@ -101,6 +101,15 @@ def test_what_only_looks_like_a_member_is_passed_over(tmp_path: Path) -> None:
     assert outcome.drops == {"malformed: not-an-entity": 1}
 
 
+def test_what_is_malformed_is_said_with_its_place_in_the_file(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    content = array(150).replace(b'{"id": "Q120"', b'{"id": "X120"').replace(b'{"id": "Q121"', b'{"id": "X121"')
+    (tmp_path / "dump.json").write_bytes(content)
+    ingested(tmp_path, tmp_path / "dump.json")
+    for number in (120, 121):  # one of them lies wholly in a run
+        begin = content.index(b'{"id": "X%d"' % number)
+        assert f"line {number + 1} (member 0, byte {begin}): not-a-qid" in caplog.text
+
+
 def test_a_run_that_is_done_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "dump.json.gz"
     path.write_bytes(packed(".json.gz", cut(array(300), [4000, 9000, 20_000])))
@@ -141,7 +150,8 @@ def test_lines_do_not_depend_on_where_chunks_end(content: bytes, places: list[in
 def test_how_rows_are_shuffled_does_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "dump.json"
     rng = random.Random(5)
-    lines = [entity(rng.randrange(1, 10**6), rng) for _ in range(300)]
+    stated = b'{"P279": [{"mainsnak": {"datavalue": {"value": {"id": "Q%d"}}}}]}'
+    lines = [entity(rng.randrange(1, 10**6), rng).replace(b"[]", stated % rng.randrange(1, 9), 1) for _ in range(300)]
     path.write_bytes(b"\n".join(lines))
     ingested(tmp_path, path)
     expected = {file.name: file.read_bytes() for file in (tmp_path / "out").iterdir()}
