@@ -11,7 +11,7 @@ import numpy as np
 
 from culturekit.kg.concepts import COUNTRY_PROPERTIES, EDGE_PROPERTIES, mask_of
 from culturekit.kg.store import Graph, load_graph
-from culturekit.kg.walk.walk import Search
+from culturekit.kg.walk import Search
 
 EDGE_MASK = mask_of(EDGE_PROPERTIES, EDGE_PROPERTIES)
 COUNTRY_MASK = mask_of(COUNTRY_PROPERTIES, COUNTRY_PROPERTIES)
@@ -26,8 +26,8 @@ def searches_of(roots: list[int], hops: int) -> list[Search]:
 
 def ours(graph: Graph, roots: list[int], hops: int) -> Prepared:
     """Walk all roots in one pass; count pairs of concept and artifact."""
-    from culturekit.kg.walk.extract import reached_by
-    from culturekit.kg.walk.walk import walk
+    from culturekit.kg.extract import reached_by
+    from culturekit.kg.walk import walk
 
     def run() -> int:
         searches = searches_of(roots, hops)
@@ -102,11 +102,11 @@ def with_scipy(graph: Graph, roots: list[int], hops: int) -> Prepared:
 
 def authors(graph: Graph, roots: list[int], hops: int) -> Prepared:
     """Walk every way, and write the rows out as arrays."""
-    from culturekit.kg.walk.extract import authors_walk
+    from culturekit.kg.extract import authors_walk, one_by_one
 
     def run() -> int:
         found = (authors_walk(graph, search, concept="any") for search in searches_of(roots, hops))
-        return sum(len(ways.one_by_one()[0].nodes) for ways in found)
+        return sum(one_by_one(ways).height for ways in found)
 
     return run
 

@@ -53,7 +53,7 @@ print(found)
 WORKER_PEAK = """
 import resource, sys
 from pathlib import Path
-from culturekit.kg.dump.dump_runs import Run, read_run
+from culturekit.kg.dump.runs import Run, read_run
 from culturekit.kg.dump.read_dump import ranges_of
 path, folder = Path(sys.argv[1]), Path(sys.argv[2])
 for number, (begin, end) in enumerate(ranges_of(path.stat().st_size)):
@@ -109,9 +109,7 @@ def main() -> int:
         generate_dump(tenth, megabytes=megabytes / 10, members=4)
         generate_dump(tiny, megabytes=1, members=1)
         nothing = min(spend("-c", "import isal.igzip").cpu for _ in range(3))
-        imports = min(
-            spend("-c", "import culturekit.kg.dump.dump_runs, culturekit.kg.dump.read_dump").cpu for _ in range(3)
-        )
+        imports = min(spend("-c", "import culturekit.kg.dump.runs, culturekit.kg.dump.read_dump").cpu for _ in range(3))
         start = min((ingest(tiny, folder / f"start-{number}", 1) for number in range(3)), key=lambda spent: spent.cpu)
         rounds = [measure(dump, folder / f"round-{number}") for number in range(ROUNDS)]
         alone, parts, one = (min((spent[place] for spent in rounds), key=lambda spent: spent.cpu) for place in range(3))

@@ -24,7 +24,8 @@ from dump_generator import generated_lines
 from isal import igzip, igzip_lib, isal_zlib
 from recording import record
 
-from culturekit.kg.dump.entities import ENTITY_STATEMENTS, Item, ItemBatch, decoder_for, entity_type
+from culturekit.kg.concepts import ENTITY_STATEMENTS
+from culturekit.kg.dump.entities import Item, ItemBatch, decoder_for, entity_type
 
 ENTITIES = 12_000
 ROUNDS = 5
@@ -91,7 +92,7 @@ def read_whole(packed: bytes) -> None:
 def written(items: Sequence[Item]) -> None:
     """Turn items into part tables."""
     with tempfile.TemporaryDirectory() as folder:
-        batch = ItemBatch(Path(folder), 0)
+        batch = ItemBatch(Path(folder), 0, {})
         for item in items:
             batch.add(item, 0, 0, 0)
         batch.write()

@@ -21,8 +21,15 @@ from culturekit.core.registry import Entry, Registry, Spec
 from culturekit.core.work import Work
 from culturekit.kg.countries import countries
 from culturekit.kg.dump.entities import wikipedia_of
-from culturekit.kg.web.pinned_connection import check_contact, check_url
-from culturekit.kg.web.polite_source import KEPT, WIKIMEDIA_A_MINUTE, KeptAnswers, Pace, PoliteSource
+from culturekit.kg.polite_source import (
+    KEPT,
+    WIKIMEDIA_A_MINUTE,
+    KeptAnswers,
+    Pace,
+    PoliteSource,
+    check_contact,
+    check_url,
+)
 from culturekit.llm.untrusted.redaction import resolve_key
 
 logger = logging.getLogger(__name__)

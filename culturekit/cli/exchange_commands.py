@@ -18,7 +18,7 @@ from culturekit.core.registry import needing
 
 if TYPE_CHECKING:
     from culturekit.kg.exchange.graph_query import Answer
-    from culturekit.kg.web.live_entity import LiveEntity
+    from culturekit.kg.live_entity import LiveEntity
 
 
 Around = Annotated[str, typer.Option(help="Item in the middle, such as Q746549.")]
@@ -48,20 +48,19 @@ def export(
     As triples, GraphML or node-link JSON.
     """
     from culturekit.core.atomic import write_atomically
-    from culturekit.kg.inspection.neighbourhood import neighbourhood
 
     with needing("kg", "culturekit kg export"):
-        from culturekit.kg.exchange.graph_files import graph_file
-    found = neighbourhood(graph, around, hops=hops, direction=direction, most=most)
+        from culturekit.kg.exchange.graph_files import graph_file, neighbourhood
+    found, left_out = neighbourhood(graph, around, hops=hops, direction=direction, most=most)
     if not out.parent.is_dir():
         raise UsageError("there is no such folder", where=str(out.parent), hint="Make it first.")
     write_atomically(out, graph_file(found, form))
     if as_json:
-        counts = {"items": len(found.items), "statements": len(found.edges), "left_out": found.left_out}
+        counts = {"items": len(found), "statements": found.number_of_edges(), "left_out": left_out}
         print(json.dumps({"file": str(out), "format": form, **counts}))
         return
-    rest = f"; {found.left_out:,} items left out, more with --most" if found.left_out else ""
-    print(f"{out}: {len(found.items):,} items, {len(found.edges):,} statements{rest}")
+    rest = f"; {left_out:,} items left out, more with --most" if left_out else ""
+    print(f"{out}: {len(found):,} items, {found.number_of_edges():,} statements{rest}")
 
 
 def import_command(
@@ -104,9 +103,8 @@ def query(
     A file is one of triples; nothing leaves this machine.
     """
     with needing("kg", "culturekit kg query"):
-        from culturekit.kg.exchange.graph_files import rdf_graph, read_triples
+        from culturekit.kg.exchange.graph_files import neighbourhood, rdf_graph, read_triples
         from culturekit.kg.exchange.graph_query import ask_graph
-    from culturekit.kg.inspection.neighbourhood import neighbourhood
 
     if (file is None) == (graph is None) or (graph is None) != (around is None):
         raise UsageError("nothing to ask, or two things", expected="--graph and --around, or --file")
@@ -117,8 +115,8 @@ def query(
     else:
         assert graph is not None
         assert around is not None
-        found = neighbourhood(graph, around, hops=hops, direction=direction, most=most)
-        triples, left_out = rdf_graph(found), found.left_out
+        found, left_out = neighbourhood(graph, around, hops=hops, direction=direction, most=most)
+        triples = rdf_graph(found)
     answer = ask_graph(triples, query_text(sparql), most=rows)
     if as_json:
         print(json.dumps({**asdict(answer), "left_out": left_out}, ensure_ascii=False))
@@ -172,7 +170,7 @@ def entity(
     Label, description and the statements that culturekit keeps.
     """
     with needing("kg", "culturekit kg entity"):
-        from culturekit.kg.web.live_entity import WIKIDATA, live_entity
+        from culturekit.kg.live_entity import WIKIDATA, live_entity
 
     found = live_entity(qid, contact, url=url or WIKIDATA, cache=cache)
     if as_json:

@@ -12,8 +12,8 @@ from culturekit.cli.showing.foreign_lines import show_lines
 from culturekit.cli.stages import run_one
 from culturekit.core.errors import UsageError
 from culturekit.core.registry import needing
+from culturekit.kg.concepts import RootChoice
 from culturekit.kg.inspection.preview import PreviewOptions
-from culturekit.kg.walk.root_choice import RootChoice
 
 if TYPE_CHECKING:
     from culturekit.kg.inspection.explain import Explanation
@@ -42,7 +42,7 @@ def explain(
     It shows paths, lines of the dump, verdicts and replies.
     """
     from culturekit.kg.inspection.explain import explain as explained
-    from culturekit.kg.inspection.text import explain_lines
+    from culturekit.kg.inspection.explain import explain_lines
     from culturekit.trail.evidence import stages_beside, verdict_lines, verdicts_on
 
     if qid.startswith("LLM:"):
@@ -93,7 +93,7 @@ def preview(
     """
     from culturekit.builders.filtering.cspace_filter import wording
     from culturekit.kg.inspection.preview import preview as previewed
-    from culturekit.kg.inspection.text import preview_lines
+    from culturekit.kg.inspection.preview import preview_lines
 
     stated = prices_of(price_per_million_input, price_per_million_output)
     if stated is not None and llm is not None:
@@ -182,8 +182,7 @@ def stats(graph: Graph, as_json: AsJson = False) -> None:
 
     Also targets that dangle.
     """
-    from culturekit.kg.inspection.graph_stats import graph_stats
-    from culturekit.kg.inspection.text import stats_lines
+    from culturekit.kg.inspection.graph_stats import graph_stats, stats_lines
 
     numbers = graph_stats(graph)
     if as_json:

@@ -80,7 +80,7 @@ kg = group(
     "kg",
     {
         "ingest": CommandAt(f"{CLI}.ingest_command:ingest", "latest-all.json.gz --out graph"),
-        "extract": "kg.sparql.extract_stage:EXTRACT",
+        "extract": "kg.exchange.extract_stage:EXTRACT",
         "explain": CommandAt(f"{CLI}.graph_commands:explain", "Q2065278 --graph graph --roots cuisine"),
         "preview": CommandAt(f"{CLI}.graph_commands:preview", "--graph graph --roots landmarks --hops 6"),
         "diff": CommandAt(f"{CLI}.graph_commands:diff", "graph-2024 graph-2025 --out changes"),

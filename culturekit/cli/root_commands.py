@@ -30,8 +30,8 @@ def validate(
 
     Leave with 2 when something is wrong.
     """
-    from culturekit.kg.dump.ingest import read_redirects
-    from culturekit.kg.rootcheck.validate import validate_roots
+    from culturekit.kg.redirects import read_redirects
+    from culturekit.kg.root_checks import validate_roots
 
     known = None if redirects is None else read_redirects(redirects)
     findings = validate_roots(concepts, graph=graph, redirects=known)
@@ -65,7 +65,7 @@ def init(
     """
     from culturekit.builders.country_names import country_code, named_country
     from culturekit.kg.countries import QID
-    from culturekit.kg.rootcheck.validate import draft_concept, draft_countries, draft_country, name_in_graph
+    from culturekit.kg.root_checks import draft_concept, draft_countries, draft_country, name_in_graph
 
     if (concept is None) == (not country):
         raise UsageError("one thing is drafted at a time", expected="the name of a concept, or --country NAME")

@@ -12,8 +12,8 @@ from culturekit.core.package_data import found_or_shipped, shipped, shipped_name
 from culturekit.core.yaml_source import StrictModel, load_model, not_empty
 
 LISTS = "generation/linguistic_lists.yaml"
-_VOWELS = frozenset("aeiou")
-_SOUNDS_LIKE_A_CONSONANT = ("eu", "uni", "use")
+VOWELS = frozenset("aeiou")
+SOUNDS_LIKE_A_CONSONANT = ("eu", "uni", "use")
 
 
 class Group(StrictModel):
@@ -75,11 +75,11 @@ def load_lists(path: Path | None) -> Lists:
 def article(words: str) -> str:
     """Put a or an before words, by how they begin."""
     first = words.casefold()
-    return f"{'an' if first[:1] in _VOWELS and not first.startswith(_SOUNDS_LIKE_A_CONSONANT) else 'a'} {words}"
+    return f"{'an' if first[:1] in VOWELS and not first.startswith(SOUNDS_LIKE_A_CONSONANT) else 'a'} {words}"
 
 
 @dataclass(frozen=True, slots=True)
-class _NeutralText:
+class NeutralText:
     """A prompt about a noun: of a group, or of none."""
 
     noun: str
@@ -87,10 +87,10 @@ class _NeutralText:
     text: str
 
 
-def neutral_texts(nouns: Sequence[str], groups: Sequence[Group] = ()) -> list[_NeutralText]:
+def neutral_texts(nouns: Sequence[str], groups: Sequence[Group] = ()) -> list[NeutralText]:
     """Write each noun with `typical`, and with the adjective of each group in its place."""
     return [
-        _NeutralText(noun, group, article(f"{'typical' if group is None else group.adjective} {noun}"))
+        NeutralText(noun, group, article(f"{'typical' if group is None else group.adjective} {noun}"))
         for noun in nouns
         for group in (None, *(groups or lists().groups))
     ]
@@ -98,17 +98,18 @@ def neutral_texts(nouns: Sequence[str], groups: Sequence[Group] = ()) -> list[_N
 
 # Lists of objects and regions that models are asked for, from YAML: shipped ones, or the user's own.
 
-_FOLDER = "generation/places"
-_Word = Annotated[str, Field(pattern=r"^\S(.*\S)?$", max_length=80)]
-_Country = Annotated[str, Field(pattern="^[A-Z]{2}$")]
+FOLDER = "generation/places"
+
+Word = Annotated[str, Field(pattern=r"^\S(.*\S)?$", max_length=80)]
+Country = Annotated[str, Field(pattern="^[A-Z]{2}$")]
 
 
 class PlaceList(StrictModel):
     """Objects, and regions with countries of theirs; `written` says how a prompt names a region otherwise."""
 
-    objects: Annotated[tuple[_Word, ...], AfterValidator(not_empty)]
-    regions: Annotated[Mapping[_Word, tuple[_Country, ...]], AfterValidator(not_empty)]
-    written: Mapping[_Word, _Word] = {}
+    objects: Annotated[tuple[Word, ...], AfterValidator(not_empty)]
+    regions: Annotated[Mapping[Word, tuple[Country, ...]], AfterValidator(not_empty)]
+    written: Mapping[Word, Word] = {}
 
     @model_validator(mode="after")
     def each_once(self) -> "PlaceList":
@@ -131,7 +132,7 @@ class PlaceList(StrictModel):
 
 def place_file(said: str) -> Path:
     """Find the file of a list: one of the user's, or the shipped one of that name."""
-    return found_or_shipped(said, _FOLDER, "list of objects and regions")
+    return found_or_shipped(said, FOLDER, "list of objects and regions")
 
 
 def load_places(path: Path) -> PlaceList:
@@ -141,4 +142,4 @@ def load_places(path: Path) -> PlaceList:
 
 def shipped_places() -> tuple[PlaceList, ...]:
     """Give all shipped lists."""
-    return tuple(load_places(place_file(name)) for name in shipped_names(_FOLDER, ".yaml"))
+    return tuple(load_places(place_file(name)) for name in shipped_names(FOLDER, ".yaml"))

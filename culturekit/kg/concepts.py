@@ -2,9 +2,10 @@
 
 import re
 import string
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 import polars as pl
 from pydantic import AfterValidator, Field
@@ -12,8 +13,10 @@ from pydantic import AfterValidator, Field
 from culturekit.core.choices import CountryChoice, Ended, Ranks
 from culturekit.core.errors import UsageError
 from culturekit.core.package_data import shipped, shipped_names
+from culturekit.core.stage_command import Typed
 from culturekit.core.yaml_source import StrictModel, closest, each_once, load_model, not_empty, past_day
-from culturekit.kg.countries import OWN_FILE, Qid, by_qid, countries, not_in_use, whole_world
+from culturekit.kg.countries import OWN_FILE, Qid, by_qid, countries, country, not_in_use, whole_world
+from culturekit.kg.redirects import load_successors
 
 # The words in which prompts speak of a concept: templates, and what is wrong with one.
 
@@ -23,17 +26,15 @@ Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$")]
 UNVERIFIED = "nobody has verified this translation; a speaker adds `verified: {by: NAME, on: YEAR-MONTH-DAY}`"
 
 TemplatePart = Literal["artifact", "underspecified", "within_country"]
-
-FIELDS: Mapping[TemplatePart, frozenset[str]] = {
+_FIELDS: Mapping[TemplatePart, frozenset[str]] = {
     "artifact": frozenset({"name", "country", "adjective"}),
     "underspecified": frozenset({"concept"}),
     "within_country": frozenset({"country", "adjective", "concept"}),
 }
-"""What a template may ask for."""
 
 
 def template_problems(part: TemplatePart, texts: Iterable[str]) -> list[str]:
-    """Say what stands in a template that cannot be filled in, or is missing from it."""
+    """List what stands in templates that cannot be filled in, or is missing from them."""
     problems = []
     for text in texts:
         try:
@@ -42,9 +43,9 @@ def template_problems(part: TemplatePart, texts: Iterable[str]) -> list[str]:
             problems.append(f"{text!r} cannot be filled in: {error}")
             continue
         named = {name for _, name, _, _ in parsed if name is not None}
-        odd = sorted(named - FIELDS[part])
+        odd = sorted(named - _FIELDS[part])
         if odd or any(spec or conversion for _, _, spec, conversion in parsed):
-            accepted = ", ".join(sorted(FIELDS[part]))
+            accepted = ", ".join(sorted(_FIELDS[part]))
             problems.append(f"{text!r} asks for {', '.join(odd) or 'a format'}; accepted: {accepted}")
         if part == "artifact" and "name" not in named:
             problems.append(f"{text!r} does not name the artifact")
@@ -55,30 +56,18 @@ def template_problems(part: TemplatePart, texts: Iterable[str]) -> list[str]:
     return problems
 
 
-def check_one(text: str) -> str:
-    """Refuse a template that names no artifact, or cannot be filled in."""
-    return checked("artifact", (text,))[0]
+def _check_templates(part: TemplatePart) -> Callable[[tuple[str, ...]], tuple[str, ...]]:
+    """Make a check that refuses templates with all that is wrong with them."""
+
+    def check(texts: tuple[str, ...]) -> tuple[str, ...]:
+        if problems := template_problems(part, texts):
+            raise ValueError("; ".join(problems))
+        return texts
+
+    return check
 
 
-def check_open(texts: tuple[str, ...]) -> tuple[str, ...]:
-    """Refuse a template that leaves the culture open and cannot be filled in."""
-    return checked("underspecified", texts)
-
-
-def check_within(texts: tuple[str, ...]) -> tuple[str, ...]:
-    """Refuse a template that names no country, or cannot be filled in."""
-    return checked("within_country", texts)
-
-
-def checked(part: TemplatePart, texts: tuple[str, ...]) -> tuple[str, ...]:
-    """Refuse templates with all that is wrong with them."""
-    problems = template_problems(part, texts)
-    if problems:
-        raise ValueError("; ".join(problems))
-    return texts
-
-
-Named = Annotated[str, AfterValidator(check_one)]
+_Named = Annotated[str, AfterValidator(lambda text: _check_templates("artifact")((text,))[0])]
 
 
 class Verified(StrictModel):
@@ -92,29 +81,33 @@ class ConceptWords(StrictModel):
     """How prompts of one language speak of a concept."""
 
     artifact: Annotated[
-        Named | None,
+        _Named | None,
         Field(description="Names an artifact: {name}, and {country} or {adjective}, as in `A photo of {name}, …`."),
     ] = None
     subconcepts: Annotated[
-        Mapping[str, Named], Field(description="The same for artifacts of a subconcept, by its name.")
+        Mapping[str, _Named], Field(description="The same for artifacts of a subconcept, by its name.")
     ] = {}
     underspecified: Annotated[
-        tuple[str, ...], AfterValidator(check_open), Field(description="Leave artifact and country open.")
+        tuple[str, ...],
+        AfterValidator(_check_templates("underspecified")),
+        Field(description="Leave artifact and country open."),
     ] = ()
     within_country: Annotated[
-        tuple[str, ...], AfterValidator(check_within), Field(description="Name {country} or {adjective} alone.")
+        tuple[str, ...],
+        AfterValidator(_check_templates("within_country")),
+        Field(description="Name {country} or {adjective} alone."),
     ] = ()
     verified: Annotated[Verified | None, Field(description="Who checked words that are not English, and when.")] = None
 
     def artifact_templates(self, concept: str) -> Mapping[str, str]:
         """Give the templates that name an artifact, by concept, or concept and subconcept."""
-        own = {} if self.artifact is None else {concept: self.artifact}
-        return own | {f"{concept}/{name}": text for name, text in self.subconcepts.items()}
+        general = {} if self.artifact is None else {concept: self.artifact}
+        return general | {f"{concept}/{name}": text for name, text in self.subconcepts.items()}
 
 
-def check_verified(words: Mapping[str, ConceptWords]) -> Mapping[str, ConceptWords]:
+def _check_verified(words: Mapping[str, ConceptWords]) -> Mapping[str, ConceptWords]:
     """Refuse words in another language that no speaker has verified."""
-    unverified = sorted(language for language, said in words.items() if language != ENGLISH and said.verified is None)
+    unverified = sorted(language for language, each in words.items() if language != ENGLISH and each.verified is None)
     if unverified:
         raise ValueError(f"{', '.join(unverified)}: {UNVERIFIED}")
     return words
@@ -127,26 +120,23 @@ def check_verified(words: Mapping[str, ConceptWords]) -> Mapping[str, ConceptWor
 
 EDGE_PROPERTIES = ("P31", "P279")
 COUNTRY_PROPERTIES = ("P495", "P17")
+# The properties whose values are items, and which the graph keeps.
+ENTITY_STATEMENTS = ("P31", "P279", "P495", "P17", "P2012", "P361")
 
-BEST, OTHER, DEPRECATED = range(3)
-ALLOWED: dict[str, tuple[int, ...]] = {
-    "truthy": (BEST,),
-    "not-deprecated": (BEST, OTHER),
-    "all": (BEST, OTHER, DEPRECATED),
-}
-KINDS = 6
+_BEST, _OTHER, _DEPRECATED = range(3)
+_ALLOWED = {"truthy": (_BEST,), "not-deprecated": (_BEST, _OTHER), "all": (_BEST, _OTHER, _DEPRECATED)}
+_KINDS = 6
 
 
 def mask_of(
     properties: Sequence[str], family: Sequence[str], *, ranks: Ranks = "not-deprecated", ended: Ended = "keep"
 ) -> int:
     """Give the bits of the statements that count; `family` is EDGE_PROPERTIES or COUNTRY_PROPERTIES."""
-    ends = (0, 1) if ended == "keep" else (0,)
     return sum(
-        1 << (KINDS * family.index(name) + 2 * rank + end)
+        1 << (_KINDS * family.index(name) + 2 * rank + end)
         for name in properties
-        for rank in ALLOWED[ranks]
-        for end in ends
+        for rank in _ALLOWED[ranks]
+        for end in range(2 if ended == "keep" else 1)
     )
 
 
@@ -155,18 +145,25 @@ def flags_of(statements: pl.DataFrame, family: Sequence[str]) -> pl.DataFrame:
 
     The best rank of an item for a property is `preferred` where any statement has it, also one without a value.
     """
-    own = with_preference(statements.filter(pl.col("property").is_in(list(family))))
+    rows = statements.filter(pl.col("property").is_in(list(family)))
+    # Few items prefer any statement, so that these are searched for, and not all grouped.
+    preferred = rows.filter(pl.col("rank") == "preferred").select("number", "property", preference=True).unique()
+    if preferred.is_empty():
+        rows = rows.with_columns(preference=False)
+    else:
+        rows = rows.join(preferred, on=["number", "property"], how="left", maintain_order="left")
+        rows = rows.with_columns(pl.col("preference").fill_null(value=False))
     rank = (
         pl.when(pl.col("rank") == "deprecated")
-        .then(DEPRECATED)
+        .then(_DEPRECATED)
         .when((pl.col("rank") == "preferred") | ~pl.col("preference"))
-        .then(BEST)
-        .otherwise(OTHER)
+        .then(_BEST)
+        .otherwise(_OTHER)
     )
-    place = pl.col("property").replace_strict({name: n for n, name in enumerate(family)}, return_dtype=pl.UInt16)
-    kind = place * KINDS + 2 * rank.cast(pl.UInt16) + pl.col("ended").cast(pl.UInt16)
+    number = pl.col("property").replace_strict({name: n for n, name in enumerate(family)}, return_dtype=pl.UInt16)
+    kind = number * _KINDS + 2 * rank.cast(pl.UInt16) + pl.col("ended").cast(pl.UInt16)
     bits = pl.lit(2, pl.UInt32).pow(kind).cast(pl.UInt16)
-    return own.select("number", "value", flags=bits).filter(pl.col("value").is_not_null())
+    return rows.select("number", "value", flags=bits).filter(pl.col("value").is_not_null())
 
 
 def is_truthy() -> pl.Expr:
@@ -175,20 +172,7 @@ def is_truthy() -> pl.Expr:
     return preferred | ((pl.col("rank") == "normal") & ~preferred.any().over("number", "property"))
 
 
-def with_preference(statements: pl.DataFrame) -> pl.DataFrame:
-    """Say of each statement whether its item prefers any of that property; few do, so that these are looked for."""
-    preferred = statements.filter(pl.col("rank") == "preferred").select("number", "property").unique()
-    if preferred.is_empty():
-        return statements.with_columns(preference=False)
-    marked = preferred.with_columns(preference=True)
-    joined = statements.join(marked, on=["number", "property"], how="left", maintain_order="left")
-    return joined.with_columns(pl.col("preference").fill_null(value=False))
-
-
-FOLDER = "kg/concepts"
-
-
-def check_country(code: str) -> str:
+def _check_country(code: str) -> str:
     """Accept the ISO code of a country that culturekit knows."""
     if code not in countries():
         if code in whole_world():
@@ -199,11 +183,11 @@ def check_country(code: str) -> str:
     return code
 
 
-def check_scope(scope: str | tuple[str, ...]) -> str | tuple[str, ...]:
+def _check_scope(scope: str | tuple[str, ...]) -> str | tuple[str, ...]:
     """Accept `all` where a walk can tell every country by an item, and a list with something in it, once each."""
     if scope != "all":
-        each_once(not_empty(scope))
-    lacking = [iso for iso, one in countries().items() if not one.qids] if scope == "all" else []
+        return each_once(not_empty(scope))
+    lacking = [iso for iso, one in countries().items() if not one.qids]
     if lacking:
         raise ValueError(
             f"no item is known of {len(lacking)} of all countries: {', '.join(lacking)}; give qids to their entries in "
@@ -212,8 +196,8 @@ def check_scope(scope: str | tuple[str, ...]) -> str | tuple[str, ...]:
     return scope
 
 
-CountryCode = Annotated[str, AfterValidator(check_country)]
-Hops = Annotated[int, Field(ge=1, le=40)]
+CountryCode = Annotated[str, AfterValidator(_check_country)]
+_Hops = Annotated[int, Field(ge=1, le=40)]
 
 
 class Root(StrictModel):
@@ -221,7 +205,7 @@ class Root(StrictModel):
 
     qid: Qid
     label: str
-    hops: Annotated[Hops | None, Field(description="As of the concept, where left out.")] = None
+    hops: Annotated[_Hops | None, Field(description="As of the concept, where left out.")] = None
     expect: Annotated[
         tuple[int, int] | None, Field(description="A range of artifacts; outside of it comes a warning.")
     ] = None
@@ -239,7 +223,7 @@ class Concept(StrictModel):
     """A concept: its roots and the rules of the walk."""
 
     concept: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$", description="Its name.")]
-    hops: Annotated[Hops, Field(description="How far to walk from a root along inverse P31 and P279.")]
+    hops: Annotated[_Hops, Field(description="How far to walk from a root along inverse P31 and P279.")]
     roots: Annotated[tuple[Root, ...], AfterValidator(not_empty)]
     follow: Annotated[tuple[Literal["P31", "P279"], ...], Field(description="The properties that are walked.")] = (
         "P31",
@@ -250,7 +234,7 @@ class Concept(StrictModel):
     ] = ("P495", "P17")
     countries: Annotated[
         Literal["all"] | tuple[CountryCode, ...],
-        AfterValidator(check_scope),
+        AfterValidator(_check_scope),
         Field(description="ISO codes that limit the rows, or `all`.", validate_default=True),
     ] = "all"
     exclude: Exclusions = Exclusions()
@@ -268,7 +252,7 @@ class Concept(StrictModel):
 
     prompts: Annotated[
         Mapping[Language, ConceptWords],
-        AfterValidator(check_verified),
+        AfterValidator(_check_verified),
         Field(description="Words of its prompts by language, where culturekit ships none."),
     ] = {}
 
@@ -278,8 +262,15 @@ class Concept(StrictModel):
         return tuple(countries()) if self.countries == "all" else self.countries
 
     @property
+    def scope(self) -> frozenset[int] | None:
+        """The numbers of its countries' items; None where all are in scope."""
+        if self.countries == "all":
+            return None
+        return frozenset(int(qid[1:]) for iso in self.countries for qid in country(iso).qids)
+
+    @property
     def edge_mask(self) -> int:
-        """The bits of the class statements that count; see `statement_flags`."""
+        """The bits of the class statements that count; see `mask_of`."""
         return mask_of(self.follow, EDGE_PROPERTIES, ranks=self.ranks, ended=self.ended)
 
     @property
@@ -295,6 +286,16 @@ class Concept(StrictModel):
             number = int(root.qid[1:])
             limits[number] = max(self.hops_of(root), limits.get(number, 0))
         return limits
+
+    @property
+    def excluded_classes(self) -> frozenset[int]:
+        """The numbers of the classes that cut the walk."""
+        return frozenset(int(qid[1:]) for qid in self.exclude.classes)
+
+    @property
+    def excluded_items(self) -> frozenset[int]:
+        """The numbers of the items that are never artifacts."""
+        return frozenset(int(qid[1:]) for qid in self.exclude.items)
 
     def hops_of(self, root: Root) -> int:
         """How far to walk from a root."""
@@ -319,14 +320,17 @@ def with_hops(concept: Concept, hops: int | None) -> Concept:
     return concept.model_copy(update={"hops": hops, "roots": roots})
 
 
+_FOLDER = "kg/concepts"
+
+
 def shipped_concepts() -> list[str]:
     """List the concepts that come with culturekit."""
-    return shipped_names(FOLDER, ".yaml")
+    return shipped_names(_FOLDER, ".yaml")
 
 
 def concept_path(name: str) -> Path:
     """Find a shipped concept by name, or take a path as it is."""
-    return shipped(f"{FOLDER}/{name}.yaml") if name in shipped_concepts() else Path(name)
+    return shipped(f"{_FOLDER}/{name}.yaml") if name in shipped_concepts() else Path(name)
 
 
 def load_concept(name: str) -> Concept:
@@ -335,7 +339,7 @@ def load_concept(name: str) -> Concept:
 
 
 def load_concepts(names: Iterable[str]) -> tuple[Concept, ...]:
-    """Load concepts, each under a name of its own: artifacts of one that stands twice would be written twice."""
+    """Load concepts, each under another name: artifacts of one that stands twice would be written twice."""
     loaded = [(name, load_concept(name)) for name in names]
     for name, concept in loaded:
         same = [other for other, one in loaded if one.concept == concept.concept]
@@ -345,3 +349,45 @@ def load_concepts(names: Iterable[str]) -> tuple[Concept, ...]:
                 found=" and ".join(same), hint=f"Leave one out, or give {name} another name.",
             )  # fmt: skip
     return tuple(concept for _, concept in loaded)
+
+
+Roots: TypeAlias = Annotated[
+    tuple[Concept, ...],
+    Field(description="Root config: a YAML file, or a shipped concept. Repeatable."),
+    Typed("roots", gather=load_concepts),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class RootChoice:
+    """The root configs that a command walks, and rules over those of all of them."""
+
+    roots: Roots
+    hops: Annotated[int | None, Field(ge=1, le=40, description="Hops for every root, over those of the file.")] = None
+    ranks: Annotated[
+        Ranks | None, Field(description="Statements that count, over the file; truthy: those of best rank.")
+    ] = None
+    ended: Annotated[
+        Ended | None, Field(description="What to do with statements that have an end (P582), over the file.")
+    ] = None
+    country_choice: Annotated[
+        CountryChoice | None,
+        Field(description="Countries of P495 and P17, or of P17 only where P495 has none; over the file."),
+        Typed("countries"),
+    ] = None
+    expand_artifacts: Annotated[
+        bool | None, Field(description="Walk on below artifacts too, or not; over the file.")
+    ] = None
+    successors: Annotated[
+        Path | None, Field(description="YAML file, `successors: {Q15180: Q159}`: which country stands for which.")
+    ] = None
+
+    def concepts(self) -> list[Concept]:
+        """Give the concepts, these rules in the place of theirs."""
+        stated = {name: getattr(self, name) for name in ("ranks", "ended", "country_choice", "expand_artifacts")}
+        over = {name: rule for name, rule in stated.items() if rule is not None}
+        return [with_hops(concept, self.hops).model_copy(update=over) for concept in self.roots]
+
+    def heirs(self) -> Mapping[int, int]:
+        """Load which country stands for which; none without a file."""
+        return {} if self.successors is None else load_successors(self.successors)

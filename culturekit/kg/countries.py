@@ -22,9 +22,7 @@ from culturekit.core.yaml_source import StrictModel, YamlSource, closest, read_y
 
 # Item identifiers, checked once at the border.
 
-ADDRESS = re.compile(r"wd:|https?://www\.wikidata\.org/(?:wiki|entity)/")
-"""What may stand before an item."""
-
+ADDRESS = re.compile(r"wd:|https?://www\.wikidata\.org/(?:wiki|entity)/")  # what may stand before an item
 QID = re.compile(r"^Q[1-9][0-9]*\Z")
 
 
@@ -45,6 +43,7 @@ def number_of_item(qid: str) -> int:
     return int(qid[1:])
 
 
+# The sub-regions of UN M49, each with its region.
 UN_REGIONS: Mapping[str, str] = {
     "Antarctica": "Antarctica",
     "Australia and New Zealand": "Oceania",
@@ -65,30 +64,24 @@ UN_REGIONS: Mapping[str, str] = {
     "Western Asia": "Asia",
     "Western Europe": "Europe",
 }
-"""Sub-region -> region."""
 
 
-def check_region(name: str) -> str:
+def _check_region(name: str) -> str:
     """Accept a sub-region of M49."""
     if name not in UN_REGIONS:
         raise ValueError(f"no sub-region of UN M49: {name!r}{closest(name, sorted(UN_REGIONS))}")
     return name
 
 
-UnRegion = Annotated[str, AfterValidator(check_region)]
-
-
 SHIPPED = "kg/countries.yaml"
 WORLD = "kg/world.tsv"
-THE_WORLD = Path("world")
-"""What is said in place of a file, for all countries there are."""
-
-SOURCES = (
-    "From culturekit's table of the world: codes ISO 3166-1, regions UN M49, languages CLDR, items Wikidata; names,\n"
-    "# adjectives and demonyms by hand: look over what you know better."
+CARRIED = "countries.yaml"  # beside a cultural space: those of its countries that are not shipped, or not as shipped
+_THE_WORLD = Path("world")  # stands in place of a file for all countries there are
+_HEADER = (
+    "# From culturekit's table of the world: codes ISO 3166-1, regions UN M49, languages CLDR, items Wikidata; names,\n"
+    "# adjectives and demonyms by hand: look over what you know better.\n"
+    "countries:\n"
 )
-"""Where each key of an entry comes from, as a comment of YAML."""
-
 OWN_FILE = "Others stand in a file: --countries-file, or the key countries_file of a recipe; `world` has them all."
 
 
@@ -106,7 +99,7 @@ class Country(StrictModel):
         tuple[Qid, ...],
         Field(description="Items whose statements of a country mean this one; historic states only when listed."),
     ]
-    un_region: Annotated[UnRegion, Field(description="The sub-region of the UN's M49.")]
+    un_region: Annotated[str, AfterValidator(_check_region), Field(description="The sub-region of the UN's M49.")]
     groups: Annotated[
         Mapping[str, str], Field(description="Schemes, each with its group, such as `cultivate: GS`.")
     ] = {}
@@ -118,6 +111,11 @@ class Country(StrictModel):
         """The name as it stands within a sentence, such as `the United States`."""
         return f"{self.article} {self.name}" if self.article else self.name
 
+    def unshared(self) -> Iterator[tuple[str, str]]:
+        """Give what belongs to one country only, under its key: prompts of two that share a word would say the same."""
+        yield from (("name", self.name), ("adjective", self.adjective))
+        yield from (("qids", qid) for qid in self.qids)
+
 
 class CountryFile(StrictModel):
     """A file of countries: it adds countries, or replaces those of the same ISO code."""
@@ -125,12 +123,8 @@ class CountryFile(StrictModel):
     countries: tuple[Country, ...]
 
 
-CARRIED = "countries.yaml"
-"""The file beside a cultural space with those of its countries that are not shipped, or not as they are shipped."""
-
-
-class Chosen:
-    """The user's own file, for this process: what the command line names, or the recipe that was read last.
+class _Chosen:
+    """The user's file, for this process: what the command line names, or the recipe that was read last.
 
     Where neither names one, the files that cultural spaces carry count.
     """
@@ -140,24 +134,19 @@ class Chosen:
     carried: tuple[Path, ...] = ()
 
     @classmethod
-    def file_that_counts(cls) -> Path | None:
-        """Give the file that counts."""
-        return cls.stated or cls.typed
-
-    @classmethod
     def files(cls) -> tuple[Path, ...]:
-        """Give all files that count."""
-        own = cls.file_that_counts()
-        return cls.carried if own is None else (own,)
+        """Give the files that count."""
+        named = cls.stated or cls.typed
+        return cls.carried if named is None else (named,)
 
 
 def use_countries(path: Path | None) -> None:
-    """Let a file of the user's own add countries, or replace shipped ones by their ISO codes; None takes it back.
+    """Let a file of the user's add countries, or replace shipped ones by their ISO codes; None takes it back.
 
     Raises ConfigError with every mistake of the file, and then nothing has changed.
     """
-    Chosen.typed, Chosen.stated, Chosen.carried = checked(path), None, ()
-    forget()
+    _Chosen.typed, _Chosen.stated, _Chosen.carried = _checked(path), None, ()
+    _forget()
 
 
 def use_countries_of_recipe(path: Path | None) -> None:
@@ -165,40 +154,40 @@ def use_countries_of_recipe(path: Path | None) -> None:
 
     Raises UsageError where another is used already, ConfigError with every mistake of the file.
     """
-    if path is None and Chosen.stated is None:
+    if path is None and _Chosen.stated is None:
         return
-    if path is not None and Chosen.typed not in {None, file_of(path)}:
+    if path is not None and _Chosen.typed not in {None, file_of(path)}:
         raise UsageError(
-            "two files of countries are named", found=f"--countries-file {Chosen.typed} and countries_file: {path}",
+            "two files of countries are named", found=f"--countries-file {_Chosen.typed} and countries_file: {path}",
             expected="one of them",
         )  # fmt: skip
-    Chosen.stated = checked(path)
-    forget()
+    _Chosen.stated = _checked(path)
+    _forget()
 
 
 def use_countries_beside(*spaces: Path) -> None:
     """Let the countries that cultural spaces carry count where no file is named, until other spaces are read."""
     beside = dict.fromkeys(space.parent / CARRIED for space in spaces)
-    carried = tuple(path for path in beside if path.is_file() and countries_in(path))
-    if carried != Chosen.carried:
-        Chosen.carried = carried
-        forget()
+    carried = tuple(path for path in beside if path.is_file() and _countries_in(path))
+    if carried != _Chosen.carried:
+        _Chosen.carried = carried
+        _forget()
 
 
-def checked(path: Path | None) -> Path | None:
+def _checked(path: Path | None) -> Path | None:
     """Accept a file that fits over the shipped one."""
     if path is not None:
         path = file_of(path)
-        merge(read_countries(shipped(SHIPPED)), read_countries(path), path)
+        _merge(_shipped_countries(), read_countries(path), path)
     return path
 
 
 def file_of(path: Path) -> Path:
     """Give the file that is named, or the shipped one of all countries."""
-    return shipped(WORLD) if path == THE_WORLD else path
+    return shipped(WORLD) if path == _THE_WORLD else path
 
 
-def forget() -> None:
+def _forget() -> None:
     """Read the files again when somebody next asks."""
     countries.cache_clear()
     by_qid.cache_clear()
@@ -206,35 +195,36 @@ def forget() -> None:
 
 def country_files() -> dict[str, Path]:
     """Name the files that the countries come from, as inputs of a stage."""
-    own = {"own-countries" if number == 1 else f"own-countries-{number:02}": path
-           for number, path in enumerate(Chosen.files(), 1)}  # fmt: skip
-    return {"countries": shipped(SHIPPED), **own}
+    files = {"countries": shipped(SHIPPED)}
+    for number, path in enumerate(_Chosen.files(), 1):
+        files["own-countries" if number == 1 else f"own-countries-{number:02}"] = path
+    return files
 
 
 @cache
 def countries() -> Mapping[str, Country]:
     """Load all countries, by ISO code."""
-    known = read_countries(shipped(SHIPPED))
-    for path in Chosen.files():
-        known = merge(known, read_countries(path), path)
+    known = _shipped_countries()
+    for path in _Chosen.files():
+        known = _merge(known, read_countries(path), path)
     return known
-
-
-def own_countries(isos: Iterable[str]) -> list[Country]:
-    """List those of some countries that are not shipped, or not as they are."""
-    known = read_countries(shipped(SHIPPED))
-    return [whole_world()[iso] for iso in sorted(isos) if iso not in known or known[iso] != whole_world()[iso]]
-
-
-def whole_world() -> Mapping[str, Country]:
-    """Give all countries by ISO code: those that culturekit speaks of, the user's own, and the rest of the world."""
-    return {**read_countries(shipped(WORLD)), **countries()}
 
 
 @cache
 def by_qid() -> Mapping[str, Country]:
     """Find a country by its item."""
     return {qid: country for country in countries().values() for qid in country.qids}
+
+
+def own_countries(isos: Iterable[str]) -> list[Country]:
+    """List those of some countries that are not shipped, or not as they are."""
+    known = _shipped_countries()
+    return [whole_world()[iso] for iso in sorted(isos) if iso not in known or known[iso] != whole_world()[iso]]
+
+
+def whole_world() -> Mapping[str, Country]:
+    """Give all countries by ISO code: those that culturekit speaks of, the user's, and the rest of the world."""
+    return {**_shipped_world(), **countries()}
 
 
 def country(iso: str) -> Country:
@@ -256,55 +246,50 @@ def not_in_use(iso: str) -> str:
     return f"{iso} is {whole_world()[iso].name}: draft its entry with `{draft}`"
 
 
-@cache
-def shipped_world() -> Mapping[str, Country]:
-    """Read the table."""
-    lines = shipped(WORLD).read_text(encoding="utf-8").splitlines()
-    rows = csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
-    split = ("qids", "languages")
-    return {
-        row["iso"]: Country.model_validate(
-            {**row, **{key: tuple(row[key].split()) for key in split}, "search_code": row["iso"].lower()}
-        )
-        for row in rows
-    }
-
-
-def read_countries(path: Path) -> dict[str, Country]:
+def read_countries(path: Path) -> Mapping[str, Country]:
     """Read a file of countries, each code, item and word of prompts once."""
     if path == shipped(WORLD):
-        return dict(shipped_world())
-    return dict(shipped_countries()) if path == shipped(SHIPPED) else countries_in(path)
+        return _shipped_world()
+    return _shipped_countries() if path == shipped(SHIPPED) else _countries_in(path)
 
 
 @cache
-def shipped_countries() -> Mapping[str, Country]:
+def _shipped_world() -> Mapping[str, Country]:
+    """Read the table of the world."""
+    lines = shipped(WORLD).read_text(encoding="utf-8").splitlines()
+    rows = csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
+    return {
+        row["iso"]: Country.model_validate(
+            {
+                **row, "qids": tuple(row["qids"].split()), "languages": tuple(row["languages"].split()),
+                "search_code": row["iso"].lower(),
+            }
+        )
+        for row in rows
+    }  # fmt: skip
+
+
+@cache
+def _shipped_countries() -> Mapping[str, Country]:
     """Read the shipped file, once for all who add theirs to it."""
-    return countries_in(shipped(SHIPPED))
+    return _countries_in(shipped(SHIPPED))
 
 
-def countries_in(path: Path) -> dict[str, Country]:
+def _countries_in(path: Path) -> dict[str, Country]:
     """Read a file of YAML."""
     source = read_yaml(path)
     rows = validate(source, CountryFile).countries
-    problems = repeated(source, rows)
-    if problems:
+    if problems := _repeated(source, rows):
         raise ConfigError(problems)
     return {row.iso: row for row in rows}
 
 
-def one_countrys(row: Country) -> Iterator[tuple[str, str]]:
-    """Give what belongs to one country only, under its key: prompts of two that share a word would say the same."""
-    yield from (("name", row.name), ("adjective", row.adjective))
-    yield from (("qids", qid) for qid in row.qids)
-
-
-def repeated(source: YamlSource, rows: Iterable[Country]) -> list[Problem]:
+def _repeated(source: YamlSource, rows: Iterable[Country]) -> list[Problem]:
     """Say which words stand in the file a second time, and where they stood first."""
     first: dict[tuple[str, str], int] = {}
     problems = []
     for index, row in enumerate(rows):
-        for key, word in (("iso", row.iso), *one_countrys(row)):
+        for key, word in (("iso", row.iso), *row.unshared()):
             line = source.place(("countries", index, key)).line
             if (key, word) in first:
                 message = f"{word} is there twice, first in line {first[key, word]}"
@@ -313,20 +298,19 @@ def repeated(source: YamlSource, rows: Iterable[Country]) -> list[Problem]:
     return problems
 
 
-def merge(known: Mapping[str, Country], own: Mapping[str, Country], path: Path) -> dict[str, Country]:
+def _merge(known: Mapping[str, Country], added: Mapping[str, Country], path: Path) -> dict[str, Country]:
     """Put the user's countries over the shipped ones; what belongs to one country still belongs to one only."""
-    merged = {**known, **own}
-    owners = {said: row.iso for row in known.values() if row.iso not in own for said in one_countrys(row)}
-    taken = [(said[1], row.iso, owners[said]) for row in own.values() for said in one_countrys(row) if said in owners]
+    owners = {word: row.iso for row in known.values() if row.iso not in added for word in row.unshared()}
+    taken = [(word[1], row.iso, owners[word]) for row in added.values() for word in row.unshared() if word in owners]
     if taken:
         message = "{0} is given to {1} and belongs to {2}; to change {2}, give its whole entry"
         raise ConfigError([Problem(message.format(*each), str(path)) for each in taken])
-    return merged
+    return {**known, **added}
 
 
 def countries_text(chosen: Iterable[Country]) -> str:
     """Write a file of countries."""
-    parts = [f"# {SOURCES}\n", "countries:\n"]
+    parts = [_HEADER]
     for country in chosen:
         entry = {name: value for name, value in country.model_dump(mode="json").items() if value != "" and value != {}}
         if not country.demonym:

@@ -14,7 +14,6 @@ A node is any item that the dump describes or points to; nodes are numbered by a
 
 import io
 import itertools
-import logging
 import mmap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -31,15 +30,15 @@ from culturekit.core.digests import read_manifest
 from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.core.schemas import ITEMS, STATEMENTS
 from culturekit.core.table import Table
-from culturekit.kg.concepts import COUNTRY_PROPERTIES, EDGE_PROPERTIES, Concept, flags_of, is_truthy, mask_of
+from culturekit.kg.concepts import COUNTRY_PROPERTIES, EDGE_PROPERTIES, flags_of, is_truthy, mask_of
 from culturekit.kg.countries import QID, by_qid
 
 # The children of many nodes, block by block, from arrays that stay on disk.
 
-EDGES_AT_ONCE = 1 << 19
-EDGES_KEPT = 1 << 24
-NODES_KEPT = 1 << 23
-"""How far apart what is read of a file may lie before its pages are handed back: some 64 MB."""
+_EDGES_AT_ONCE = 1 << 19
+# How far apart what is read of a file may lie before its pages are handed back: some 64 MB.
+_EDGES_KEPT = 1 << 24
+_NODES_KEPT = 1 << 23
 
 
 def edge_blocks(
@@ -47,32 +46,32 @@ def edge_blocks(
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
     """Give the edges below nodes as pairs of arrays: places in `nodes`, and places in the arrays of edges.
 
-    No block has more than EDGES_AT_ONCE edges, whatever the degrees. `arrays` are what the caller reads the edges
+    No block has more than _EDGES_AT_ONCE edges, whatever the degrees. `arrays` are what the caller reads the edges
     from. The system counts much more of a file as the process's memory than was read of it, so pages are handed back
     as the sweep goes on; where nodes ascend, none is read twice.
     """
-    starts, lengths = spans(offsets, nodes)
+    starts, lengths = _spans(offsets, nodes)
     ends = np.cumsum(lengths)
     total = int(ends[-1]) if len(ends) else 0
     last_kept = 0
-    for begin in range(0, total, EDGES_AT_ONCE):
-        stop = min(begin + EDGES_AT_ONCE, total)
+    for begin in range(0, total, _EDGES_AT_ONCE):
+        stop = min(begin + _EDGES_AT_ONCE, total)
         first, last = np.searchsorted(ends, begin, "right"), np.searchsorted(ends, stop, "left") + 1
         befores = ends[first:last] - lengths[first:last]
         counts = np.minimum(ends[first:last], stop) - np.maximum(befores, begin)
         owners = np.repeat(np.arange(first, last), counts)
         edges = np.arange(begin, stop) + np.repeat(starts[first:last] - befores, counts)
-        for part in near_each_other(edges, EDGES_KEPT):
+        for part in _near_each_other(edges, _EDGES_KEPT):
             yield owners[part], edges[part]
-            if abs(int(edges[part][-1]) - last_kept) > EDGES_KEPT:
+            if abs(int(edges[part][-1]) - last_kept) > _EDGES_KEPT:
                 let_go(*arrays)
                 last_kept = int(edges[part][-1])
 
 
-def spans(offsets: NDArray[np.int64], nodes: NDArray[np.uint32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _spans(offsets: NDArray[np.int64], nodes: NDArray[np.uint32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Give the first edge of each node, and how many it has."""
     starts, lengths = np.empty(len(nodes), np.int64), np.empty(len(nodes), np.int64)
-    for part in near_each_other(nodes, NODES_KEPT):
+    for part in _near_each_other(nodes, _NODES_KEPT):
         places = nodes[part].astype(np.int64)
         starts[part] = offsets[places]
         lengths[part] = offsets[places + 1] - starts[part]
@@ -81,7 +80,7 @@ def spans(offsets: NDArray[np.int64], nodes: NDArray[np.uint32]) -> tuple[NDArra
     return starts, lengths
 
 
-def near_each_other(places: NDArray[Any], distance: int) -> list[slice]:
+def _near_each_other(places: NDArray[Any], distance: int) -> list[slice]:
     """Cut places in a file, which ascend as a rule, into runs that lie within a distance of each other."""
     if len(places) == 0 or int(places[-1]) - int(places[0]) < distance:
         return [slice(0, len(places))]
@@ -100,122 +99,16 @@ def let_go(*arrays: NDArray[Any]) -> None:
             mapped.madvise(mmap.MADV_DONTNEED)
 
 
-# What a graph's tables say about some items, read from disk for these items only.
-
-logger = logging.getLogger(__name__)
-
-NUMBERS_AT_ONCE = 1 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """The tables of a graph; nothing is read before it is asked for."""
-
-    items_path: Path
-    statements_path: Path
-
-    @classmethod
-    def of_graph(cls, graph_folder: Path) -> "Facts":
-        """Find the tables of a graph, and make sure that they are what they should be."""
-        facts = cls(graph_folder / "items.parquet", graph_folder / "statements.parquet")
-        check(facts.items_path, ITEMS)
-        check(facts.statements_path, STATEMENTS)
-        return facts
-
-    def items(self, numbers: NDArray[np.uint32]) -> pl.DataFrame:
-        """Read the rows of items; numbers ascend."""
-        return matching(self.items_path, numbers, pl.lit(True))
-
-    def statements(
-        self, numbers: NDArray[np.uint32], properties: tuple[str, ...], *, ranks: Ranks, ended: Ended
-    ) -> pl.DataFrame:
-        """Read the statements of items that count, also those without a value, in the order the items have them."""
-        stated = matching(self.statements_path, numbers, pl.col("property").is_in(properties))
-        if ranks == "truthy":
-            stated = stated.filter(is_truthy())
-        elif ranks == "not-deprecated":
-            stated = stated.filter(pl.col("rank") != "deprecated")
-        if ended == "drop":
-            stated = stated.filter(~pl.col("ended"))
-        return stated.sort("number", "property", "position")
-
-
-def matching(path: Path, numbers: NDArray[np.uint32], condition: pl.Expr) -> pl.DataFrame:
-    """Read the rows of some items; numbers ascend.
-
-    The file is sorted by number too. It is read in stretches, of which no more is decoded at once than the groups of
-    rows they lie in; where no item is asked for, nothing is.
-    """
-    try:
-        scan = pl.scan_parquet(path).filter(condition)
-        return pl.concat([stretch(scan, numbers[part]) for part in near_each_other(numbers, NUMBERS_AT_ONCE)])
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise_system_error(error, path)
-        raise IntegrityError("not a readable Parquet file", where=str(path), found=str(error)) from error
-
-
-def stretch(scan: pl.LazyFrame, numbers: NDArray[np.uint32]) -> pl.DataFrame:
-    """Read the rows of items whose numbers lie near each other."""
-    low, high = (int(numbers[0]), int(numbers[-1])) if len(numbers) else (1, 0)
-    wanted = pl.LazyFrame({"number": numbers}, schema={"number": pl.UInt32})
-    near = scan.filter(pl.col("number").is_between(low, high))
-    return compact(near.join(wanted, on="number", how="semi").collect(engine="streaming"))
-
-
-def compact(frame: pl.DataFrame) -> pl.DataFrame:
-    """Copy rows, so that they no longer hold on to the text of all the rows that they were chosen from."""
-    copy = io.BytesIO()
-    frame.write_ipc(copy)
-    copy.seek(0)
-    return pl.read_ipc(copy)
-
-
-def check(path: Path, table: Table) -> None:
-    """Hold the columns of a file against the declaration, without reading rows."""
-    try:
-        schema = pl.scan_parquet(path).collect_schema()
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise_system_error(error, path)
-        raise IntegrityError(
-            "not a readable Parquet file", where=str(path), expected=f"the table {table.name}", found=str(error)
-        ) from error
-    problems = table.problems(
-        pl.DataFrame(schema={name: kind for name, kind in schema.items() if name in table.schema})
-    )
-    if problems:
-        raise IntegrityError(f"not a {table.name} table: {'; '.join(problems)}", where=str(path))
-
-
-def qid_of(number: str | pl.Expr) -> pl.Expr:
-    """Write a column of numbers as QIDs."""
-    return pl.format("Q{}", number)
-
-
-def check_known(graph_folder: Path, concepts: Sequence[Concept]) -> None:
-    """Hold the rules of concepts against what the dump of a graph does not say: what cannot be asked is refused."""
-    manifest = read_manifest(graph_folder)
-    lacks = manifest.notes.get("lacks", ()) if manifest else ()
-    ending = [concept.concept for concept in concepts if concept.ended == "drop"]
-    if "qualifiers" in lacks and ending:
-        raise UsageError(
-            "a graph of triples does not say which statements have ended",
-            where=str(graph_folder),
-            found=f"ended: drop of {', '.join(ending)}",
-            expected="ended: keep, or a graph of the JSON dump",
-        )
-    other = sorted({concept.ranks for concept in concepts} - {"truthy"})
-    if "ranks" in lacks and other:
-        logger.warning("the graph knows statements of best rank alone: ranks: %s is as truthy", ", ".join(other))
-
-
-# Looking things up in the tables of a graph: a few items or statements out of hundreds of millions.
+# What a graph's tables say about some items: a few out of hundreds of millions.
 #
 # Rows stand in the order of their numbers and every row group knows its smallest and largest, so a look-up reads only
 # the groups it needs.
 
+_NUMBERS_AT_ONCE = 1 << 20
+
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class DumpPosition:
     """Where a dump describes an item: the file, the gzip member, the byte in it, and the line of the file from 1."""
 
     file: str
@@ -224,7 +117,7 @@ class Place:
     line: int
 
     def __str__(self) -> str:
-        """Say it as a reader would look it up; what no dump says has no line."""
+        """Write it as a reader would look it up; what no dump says has no line."""
         return f"{self.file}, line {self.line} (member {self.member}, byte {self.offset})" if self.line else self.file
 
 
@@ -232,16 +125,15 @@ class Place:
 class ItemFacts:
     """What a graph knows of an item that a dump describes."""
 
-    number: int
     label: str | None
     label_language: str | None
     description: str | None
-    place: Place
+    place: DumpPosition
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """A statement; `value` is None for somevalue and novalue, `counts` says whether a walk hears it."""
+class StatementFacts:
+    """A statement; `value` is None for somevalue and novalue, `counts` says whether a walk follows it."""
 
     number: int
     property: str
@@ -254,47 +146,81 @@ class Said:
 
 
 class GraphTables:
-    """The tables of a graph folder, read row group by row group."""
+    """The tables of a graph folder; no rows are read before they are asked for."""
 
     def __init__(self, folder: Path) -> None:
-        """Find the tables and the names of the dump files."""
-        self.folder = folder
-        for name in ("items", "statements"):
-            if not (folder / f"{name}.parquet").is_file():
+        """Find the tables, and make sure that they are what they should be."""
+        self._paths = {table.name: folder / f"{table.name}.parquet" for table in (ITEMS, STATEMENTS)}
+        for table in (ITEMS, STATEMENTS):
+            path = self._paths[table.name]
+            if not path.is_file():
                 raise UsageError(
                     "not a graph store",
                     where=str(folder),
-                    expected=f"a folder with {name}.parquet",
+                    expected=f"a folder with {path.name}",
                     hint="Make it with: culturekit kg ingest",
                 )
+            _check(path, table)
         manifest = read_manifest(folder)
-        self.files = {role: record.name for role, record in manifest.inputs.items()} if manifest else {}
+        self._files = {role: record.name for role, record in manifest.inputs.items()} if manifest else {}
 
     @property
     def items(self) -> pl.LazyFrame:
         """All items."""
-        return pl.scan_parquet(self.folder / "items.parquet")
+        return pl.scan_parquet(self._paths["items"])
 
     @property
     def statements(self) -> pl.LazyFrame:
         """All statements."""
-        return pl.scan_parquet(self.folder / "statements.parquet")
+        return pl.scan_parquet(self._paths["statements"])
+
+    def items_of(self, numbers: NDArray[np.uint32]) -> pl.DataFrame:
+        """Read the rows of items; numbers ascend."""
+        return self._matching("items", numbers, pl.lit(True))
+
+    def statements_of(
+        self, numbers: NDArray[np.uint32], properties: Sequence[str], *, ranks: Ranks, ended: Ended
+    ) -> pl.DataFrame:
+        """Read the statements of items that count, also those without a value, in the order the items have them."""
+        stated = self._matching("statements", numbers, pl.col("property").is_in(list(properties)))
+        if ranks == "truthy":
+            stated = stated.filter(is_truthy())
+        elif ranks == "not-deprecated":
+            stated = stated.filter(pl.col("rank") != "deprecated")
+        if ended == "drop":
+            stated = stated.filter(~pl.col("ended"))
+        return stated.sort("number", "property", "position")
+
+    def _matching(self, table: str, numbers: NDArray[np.uint32], condition: pl.Expr) -> pl.DataFrame:
+        """Read the rows of some items; numbers ascend.
+
+        The file is sorted by number too. It is read in stretches, of which no more is decoded at once than the groups
+        of rows they lie in; where no item is asked for, nothing is.
+        """
+        path = self._paths[table]
+        try:
+            scan = pl.scan_parquet(path).filter(condition)
+            return pl.concat([_stretch(scan, numbers[part]) for part in _near_each_other(numbers, _NUMBERS_AT_ONCE)])
+        except (pl.exceptions.PolarsError, OSError) as error:
+            raise_system_error(error, path)
+            raise IntegrityError("not a readable Parquet file", where=str(path), found=str(error)) from error
 
     def facts(self, numbers: Iterable[int]) -> dict[int, ItemFacts]:
         """Look up items; one that the dump only mentions is left out."""
-        rows = among(self.items, numbers).select(
-            "number", "label", "label_language", "description", "file", "member", "offset", "line"
-        )
+        columns = ("number", "label", "label_language", "description", "file", "member", "offset", "line")
+        rows = among(self.items, numbers).select(columns).collect().iter_rows()
         return {
-            number: ItemFacts(number, label, language, description, Place(self.file_name(file), member, offset, line))
-            for number, label, language, description, file, member, offset, line in rows.collect().iter_rows()
+            number: ItemFacts(label, language, description, DumpPosition(self._file(file), *position))
+            for number, label, language, description, file, *position in rows
         }
 
     def labels(self, numbers: Iterable[int]) -> dict[int, str | None]:
         """Name items: by label, a country without one by its name, others not at all."""
         wanted = sorted(set(numbers))
         found = dict(among(self.items, wanted).select("number", "label").collect().iter_rows())
-        return {number: found.get(number) or country_name(number) for number in wanted}
+        known = by_qid()
+        names = {number: known[f"Q{number}"].name for number in wanted if f"Q{number}" in known}
+        return {number: found.get(number) or names.get(number) for number in wanted}
 
     def names(self, qids: Iterable[str]) -> dict[str, str]:
         """Name items by QID; those without a label are left out, and so is what is no QID."""
@@ -310,16 +236,44 @@ class GraphTables:
                 qids.update(frame[column].explode(empty_as_null=False).unique())
         return self.names(qids)
 
-    def stated(self, numbers: Iterable[int], properties: Sequence[str], mask: int) -> list[Said]:
-        """List what items say with properties of one family; `mask` chooses the statements that count."""
+    def stated(self, numbers: Iterable[int], properties: Sequence[str], mask: int) -> list[StatementFacts]:
+        """List what items state with properties of one family; `mask` chooses the statements that count."""
+        family = COUNTRY_PROPERTIES if properties[0] in COUNTRY_PROPERTIES else EDGE_PROPERTIES
         rows = among(self.statements, numbers).filter(pl.col("property").is_in(list(properties)))
-        counted = with_counts(rows.collect().sort("number", "property", "position"), family_of(properties), mask)
+        counted = _with_counts(rows.collect().sort("number", "property", "position"), family, mask)
         columns = ("number", "property", "value", "snak", "rank", "qualified", "ended", "counts")
-        return [Said(*row) for row in counted.select(columns).iter_rows()]
+        return [StatementFacts(*row) for row in counted.select(columns).iter_rows()]
 
-    def file_name(self, file: int) -> str:
-        """Name a dump file; by its place among the dump files where the folder has no manifest."""
-        return self.files.get(f"dump-{file}", f"dump file {file}")
+    def _file(self, file: int) -> str:
+        """Name a dump file; by its number among the dump files where the folder has no manifest."""
+        return self._files.get(f"dump-{file}", f"dump file {file}")
+
+
+def _check(path: Path, table: Table) -> None:
+    """Hold the columns of a file against the declaration, without reading rows."""
+    try:
+        schema = pl.scan_parquet(path).collect_schema()
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise_system_error(error, path)
+        raise IntegrityError(
+            "not a readable Parquet file", where=str(path), expected=f"the table {table.name}", found=str(error)
+        ) from error
+    known = {name: kind for name, kind in schema.items() if name in table.schema}
+    if problems := table.problems(pl.DataFrame(schema=known)):
+        raise IntegrityError(f"not a {table.name} table: {'; '.join(problems)}", where=str(path))
+
+
+def _stretch(scan: pl.LazyFrame, numbers: NDArray[np.uint32]) -> pl.DataFrame:
+    """Read the rows of items whose numbers lie near each other."""
+    low, high = (int(numbers[0]), int(numbers[-1])) if len(numbers) else (1, 0)
+    wanted = pl.LazyFrame({"number": numbers}, schema={"number": pl.UInt32})
+    near = scan.filter(pl.col("number").is_between(low, high))
+    frame = near.join(wanted, on="number", how="semi").collect(engine="streaming")
+    # A copy no longer holds on to the text of all the rows that these were chosen from.
+    copy = io.BytesIO()
+    frame.write_ipc(copy)
+    copy.seek(0)
+    return pl.read_ipc(copy)
 
 
 def among(rows: pl.LazyFrame, numbers: Iterable[int]) -> pl.LazyFrame:
@@ -327,18 +281,14 @@ def among(rows: pl.LazyFrame, numbers: Iterable[int]) -> pl.LazyFrame:
     return rows.filter(pl.col("number").is_in(pl.Series(sorted(set(numbers)), dtype=pl.UInt32).implode()))
 
 
-def family_of(properties: Sequence[str]) -> tuple[str, ...]:
-    """Give the family by which the bits of these properties are laid out."""
-    return COUNTRY_PROPERTIES if properties[0] in COUNTRY_PROPERTIES else EDGE_PROPERTIES
-
-
-def with_counts(statements: pl.DataFrame, family: Sequence[str], mask: int) -> pl.DataFrame:
+def _with_counts(statements: pl.DataFrame, family: Sequence[str], mask: int) -> pl.DataFrame:
     """Add to the statements of a family whether each one counts; without a value it never does."""
-    own = statements.filter(pl.col("property").is_in(list(family))).with_row_index("row")
-    flags = flags_of(own, family)["flags"]
-    valued = own.filter(pl.col("value").is_not_null()).select("row", counts=(flags & mask) != 0)
-    joined = own.join(valued, on="row", how="left").with_columns(pl.col("counts").fill_null(value=False))
-    return joined.sort("row").drop("row")
+    rows = statements.filter(pl.col("property").is_in(list(family))).with_row_index("row")
+    valued = rows.filter(pl.col("value").is_not_null()).select(
+        "row", counts=(flags_of(rows, family)["flags"] & mask) != 0
+    )
+    joined = rows.join(valued, on="row", how="left", maintain_order="left")
+    return joined.with_columns(pl.col("counts").fill_null(value=False)).drop("row")
 
 
 def counted_values(statements: pl.DataFrame, family: Sequence[str], mask: int) -> pl.DataFrame:
@@ -348,19 +298,18 @@ def counted_values(statements: pl.DataFrame, family: Sequence[str], mask: int) -
     which is most of the work for millions of items.
     """
     special = statements.filter((pl.col("rank") != "normal") | pl.col("ended")).select("number").unique()
-    heard = [name for name in family if mask & mask_of((name,), family, ranks="truthy", ended="drop")]
+    followed = [name for name in family if mask & mask_of((name,), family, ranks="truthy", ended="drop")]
     plain = statements.join(special, on="number", how="anti").filter(
-        pl.col("property").is_in(heard), pl.col("value").is_not_null()
+        pl.col("property").is_in(followed), pl.col("value").is_not_null()
     )
-    ranked = with_counts(statements.join(special, on="number", how="semi"), family, mask)
+    ranked = _with_counts(statements.join(special, on="number", how="semi"), family, mask)
     columns = ("number", "property", "value")
     return pl.concat([plain.select(columns), ranked.filter(pl.col("counts")).select(columns)])
 
 
-def country_name(number: int) -> str | None:
-    """Name a country that culturekit knows."""
-    country = by_qid().get(f"Q{number}")
-    return country.name if country else None
+def qid_of(number: str | pl.Expr) -> pl.Expr:
+    """Write a column of numbers as QIDs."""
+    return pl.format("Q{}", number)
 
 
 def titled(qid: str | None, label: str | None) -> str:
@@ -368,7 +317,7 @@ def titled(qid: str | None, label: str | None) -> str:
     return f"{qid} ({label})" if label else f"{qid}"
 
 
-ARRAYS = ("nodes", "children_offsets", "children", "edge_flags", "country_flags")
+_ARRAYS = ("nodes", "children_offsets", "children", "edge_flags", "country_flags")
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,10 +330,20 @@ class Graph:
     edge_flags: NDArray[np.uint16]
     country_flags: NDArray[np.uint16]
 
-    def find(self, qid_number: int) -> int | None:
+    def find(self, number: int) -> int | None:
         """Find the node of a QID number; None when the dump never mentions it."""
-        index = int(np.searchsorted(self.nodes, np.uint32(qid_number)))
-        return index if index < len(self.nodes) and int(self.nodes[index]) == qid_number else None
+        index = int(np.searchsorted(self.nodes, np.uint32(number)))
+        return index if index < len(self.nodes) and int(self.nodes[index]) == number else None
+
+    def find_all(self, numbers: Iterable[int]) -> list[int]:
+        """Find the nodes of QID numbers, ascending; what the dump never mentions is left out."""
+        return sorted({node for number in numbers if (node := self.find(number)) is not None})
+
+    def marked(self, numbers: Iterable[int]) -> NDArray[np.bool_]:
+        """Mark the nodes of QID numbers, bool (n_nodes,)."""
+        marks = np.zeros(len(self.nodes), np.bool_)
+        marks[self.find_all(numbers)] = True
+        return marks
 
     def edges_below(self, nodes: NDArray[np.signedinteger]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Give the edges below nodes, all at once: places in `nodes`, and places in the arrays of edges."""
@@ -397,7 +356,7 @@ class Graph:
 def load_graph(folder: Path) -> Graph:
     """Open the arrays of a finished graph folder without reading them."""
     try:
-        arrays = {name: np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in ARRAYS}
+        arrays = {name: np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in _ARRAYS}
     except (FileNotFoundError, ValueError) as error:
         raise IntegrityError(
             "not a graph store", where=str(folder), found=str(error), hint="Make it with: culturekit kg ingest"

@@ -14,10 +14,11 @@ from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.core.lineage import manifest_of, recorded, upstream
 from culturekit.core.schemas import CSPACE, KEPT, STARTS
 from culturekit.core.tables import read_table
+from culturekit.kg.concepts import ENTITY_STATEMENTS
 from culturekit.kg.countries import by_qid, number_of_item
-from culturekit.kg.dump.entities import ENTITY_STATEMENTS, LARGEST, Item, Malformed, decode
+from culturekit.kg.dump.entities import LARGEST, Item, Malformed, decode
 from culturekit.kg.dump.read_dump import read_line
-from culturekit.kg.store import Facts
+from culturekit.kg.store import GraphTables
 from culturekit.llm.journal_file import FILE
 from culturekit.llm.ledger import Exchange, latest_exchanges, question_of, shown_text
 
@@ -289,7 +290,7 @@ class EvidenceTables:
         candidates_folder = upstream(of_candidates, "candidates").parent
         self.graph = upstream(candidates_folder, "graph")
         self.kept = read_table(kept_path, KEPT)
-        self.facts = Facts.of_graph(self.graph)
+        self.tables = GraphTables(self.graph)
         self.files = {role: record.name for role, record in manifest_of(self.graph).inputs.items()}
 
     def verdicts(self, artifact: ArtifactEvidence) -> tuple[StageVerdict, ...]:
@@ -316,8 +317,8 @@ class EvidenceTables:
     def says_the_same(self, line: str, number: int) -> bool:
         """Tell whether a line of the dump says of an item what the graph has of it; targets may be redirected."""
         alone = np.array([number], np.uint32)
-        label = self.facts.items(alone)["label"].to_list()
-        stated = self.facts.statements(alone, ENTITY_STATEMENTS, ranks="all", ended="keep")
+        label = self.tables.items_of(alone)["label"].to_list()
+        stated = self.tables.statements_of(alone, ENTITY_STATEMENTS, ranks="all", ended="keep")
         try:
             item = decode(line.encode(), languages=tuple(manifest_of(self.graph).options["languages"]))
         except Malformed:
@@ -336,7 +337,7 @@ class EvidenceTables:
         rows = self.kept.join(wanted, on=["qid", "concept"], how="semi")
         numbers = {int(qid[1:]) for row in rows.iter_rows(named=True) for qid in [*row["path"], *row["country_qids"]]}
         ascending = np.array(sorted(numbers), np.uint32)
-        known = self.facts.items(ascending)
+        known = self.tables.items_of(ascending)
         items = {row["qid"]: row for row in known.iter_rows(named=True)}
         said = self.said_by(ascending, items)
         return {(row["qid"], row["concept"]): self.evidence(row, items, said) for row in rows.iter_rows(named=True)}
@@ -350,7 +351,7 @@ class EvidenceTables:
 
     def said_by(self, numbers: NDArray[np.uint32], items: Mapping[str, Mapping[str, Any]]) -> dict[str, list[Said]]:
         """List what items say with the properties that make paths and countries."""
-        rows = self.facts.statements(numbers, (*CLASS_PROPERTIES, *COUNTRY_PROPERTIES), ranks="all", ended="keep")
+        rows = self.tables.statements_of(numbers, (*CLASS_PROPERTIES, *COUNTRY_PROPERTIES), ranks="all", ended="keep")
         said: dict[str, list[Said]] = {}
         for row in rows.filter(pl.col("value").is_not_null()).iter_rows(named=True):
             value = f"Q{row['value']}"

@@ -23,7 +23,7 @@ from culturekit.core.table import Table
 from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.kg.countries import use_countries_beside
-from culturekit.kg.store import GraphTables, Place, among
+from culturekit.kg.store import DumpPosition, GraphTables, among
 from culturekit.trail.evidence import reason_text
 
 # What lies behind a cultural space: its finished stages, found one from the other and known by their hashes.
@@ -500,7 +500,7 @@ class _ItemRecord:
 
     terms: tuple[str | None, ...]
     statements: frozenset[str]
-    place: Place
+    place: DumpPosition
 
 
 class _DumpDifferences:

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
 
-from culturekit.kg.web.polite_source import Pace
+from culturekit.kg.polite_source import Pace
 from tests.loopback import served
 
 

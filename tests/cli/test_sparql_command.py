@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from tests.command_line import culturekit
-from tests.kg.sparql.test_sparql_source import mention
+from tests.kg.exchange.test_sparql import mention
 from tests.kg.sparql_server import Answer, Endpoint, serving
 from tests.kg.wikidata_rdf import as_rdf
 

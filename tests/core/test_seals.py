@@ -69,8 +69,8 @@ STAGES = {"ingest": ingest_all, "embed": embed_all, "generate": make_all}
 
 @pytest.fixture(autouse=True)
 def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read_dump, "SMALLEST_RANGE", 900)
-    monkeypatch.setattr(read_dump, "LARGEST_RANGE", 900)
+    monkeypatch.setattr(read_dump, "_SMALLEST_RANGE", 900)
+    monkeypatch.setattr(read_dump, "_LARGEST_RANGE", 900)
     monkeypatch.setattr("culturekit.index.embedding.embedding.PICTURES_PER_SHARD", 4)
     monkeypatch.setattr(runner, "REQUESTS_PER_SHARD", 5)
     monkeypatch.setattr(runner, "backend_of", lambda *_: Recorder())

@@ -120,7 +120,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=10_000)
     count = parser.parse_args().count // len(FORMS)
     # Several runs of lines even in a small dump.
-    read_dump.SMALLEST_RANGE = read_dump.LARGEST_RANGE = 1_500
+    read_dump._SMALLEST_RANGE = read_dump._LARGEST_RANGE = 1_500
     bad = 0
     for name, form in FORMS.items():
         with tempfile.TemporaryDirectory() as folder:

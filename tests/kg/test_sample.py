@@ -15,7 +15,7 @@ from culturekit.core.tables import read_table
 from culturekit.core.work import Work
 from culturekit.kg.concepts import load_concept, shipped_concepts
 from culturekit.kg.dump.ingest import IngestOptions, ingest
-from culturekit.kg.walk.extract import extract
+from culturekit.kg.extract import extract
 from tests.conftest import HeardProgress, HereEngine
 
 SAMPLE = shipped("kg/sample/wikidata-sample.json.gz")

@@ -2,14 +2,14 @@
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from culturekit.core.work import Work
 from culturekit.kg.concepts import Concept
+from culturekit.kg.extract import extract
 from culturekit.kg.inspection.explain import explain
 from culturekit.kg.inspection.preview import PreviewOptions, preview
-from culturekit.kg.walk.extract import extract
 from tests.conftest import HeardProgress, HereEngine
 from tests.effort import examples
 from tests.kg.worlds import Said, concept_of, make_graph
@@ -43,7 +43,16 @@ concepts = st.builds(
 )
 
 
+# A root with a country lies below itself; the country that counts by P495-first is out of scope; a root is excluded.
+KNOWN = [Said(2, "P279", 1), Said(1, "P279", 2), Said(1, "P17", 155), Said(4, "P31", 2)]
+KNOWN += [Said(4, "P495", 142), Said(4, "P17", 155), Said(5, "P31", 2), Said(5, "P17", 155)]
+RULES = concept_of({1: None, 2: None}, classes=[2], countries=["BR"]).model_copy(
+    update={"country_choice": "P495-first"}
+)
+
+
 @pytest.mark.endtoend
+@example(world=KNOWN, concept=RULES, heir=False)
 @settings(max_examples=examples(60), deadline=None)
 @given(world=statements, concept=concepts, heir=st.booleans())
 def test_extract_preview_and_explain_agree(

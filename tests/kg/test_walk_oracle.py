@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from culturekit.core.schemas import AUTHORS_ROWS, CANDIDATES, DROPS
 from culturekit.core.tables import read_table
-from culturekit.kg import store as edge_sweep
+from culturekit.kg import store
 from culturekit.kg.concepts import Concept, Exclusions, Root
-from culturekit.kg.walk.extract import ExtractOptions, extract
+from culturekit.kg.extract import ExtractOptions, extract
 from tests.effort import examples
 from tests.kg.walk_worlds import ITEMS, Naive, Said, World, graph_of, hands, loops
 
@@ -83,9 +83,8 @@ def test_the_walk_finds_what_a_naive_walk_finds(
     graph, work = graph_of(world, folder), hands(folder / "out")
     successors = {2: 7, 3: 10} if replaced else {}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(edge_sweep, "EDGES_AT_ONCE", block)
-        patch.setattr(edge_sweep, "EDGES_KEPT", block)
-        patch.setattr(edge_sweep, "NODES_KEPT", block)
+        for size in ("_EDGES_AT_ONCE", "_EDGES_KEPT", "_NODES_KEPT"):
+            patch.setattr(store, size, block)
         outcome = extract(work, graph, found, successors=successors)
     walks = {concept.concept: Naive(world, concept, successors) for concept in found}
     check_rows(work.out, walks)

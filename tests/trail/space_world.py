@@ -23,7 +23,7 @@ from culturekit.core.work import Outcome, Work
 from culturekit.kg.concepts import Concept, Root
 from culturekit.kg.dump.ingest import IngestOptions
 from culturekit.kg.dump.ingest_stage import ingest_stage
-from culturekit.kg.sparql.extract_stage import extract_stage
+from culturekit.kg.exchange.extract_stage import extract_stage
 from culturekit.kg.store import GraphTables
 from culturekit.llm.client import Client
 from culturekit.llm.clients.clients import CLIENTS

@@ -19,7 +19,7 @@ from culturekit.core.stage import Stage
 from culturekit.kg.concepts import load_concept
 from culturekit.kg.dump.ingest import IngestOptions
 from culturekit.kg.dump.ingest_stage import ingest_stage
-from culturekit.kg.sparql.extract_stage import extract_stage
+from culturekit.kg.exchange.extract_stage import extract_stage
 from culturekit.trail.evidence import EvidenceTables, verdict_lines
 from tests.builders import completing_model
 from tests.conftest import stage_here

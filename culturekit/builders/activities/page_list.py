@@ -24,8 +24,7 @@ from culturekit.core.tables import write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.core.yaml_source import StrictModel, not_empty, read_yaml, validate
 from culturekit.kg.countries import country
-from culturekit.kg.web.pinned_connection import check_contact
-from culturekit.kg.web.polite_source import KeptAnswers, Pace, PoliteSource
+from culturekit.kg.polite_source import KeptAnswers, Pace, PoliteSource, check_contact
 from culturekit.llm.untrusted.untrusted import strip_hidden
 
 # Pages about countries as sections of text: HTML by selectolax, wikitext by mwparserfromhell; no script is run.

@@ -17,7 +17,7 @@ from culturekit.core.atomic import whole_file, write_atomically
 from culturekit.core.digests import digest_bytes
 from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.core.pictures.picture_files import NoPicture, read_bytes_inside
-from culturekit.core.pictures.picture_reading import format_of
+from culturekit.core.pictures.picture_formats import format_of
 from culturekit.core.schemas import EXPORTED, IMAGES, RIGHTS, SELECTED
 from culturekit.core.stage_command import Seed, Typed
 from culturekit.core.tables import read_table, write_table

@@ -26,9 +26,9 @@ from culturekit.core.schemas import DROPS
 from culturekit.core.stage import Stage
 from culturekit.core.stage_command import AskingCommand, Typed
 from culturekit.core.work import Work
+from culturekit.kg.concepts import Roots
 from culturekit.kg.countries import country_files
-from culturekit.kg.sparql.extract_stage import described
-from culturekit.kg.walk.root_choice import Roots
+from culturekit.kg.exchange.extract_stage import described
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.ledger import journal_for

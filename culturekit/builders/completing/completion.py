@@ -51,8 +51,8 @@ from culturekit.core.tables import ROWS_PER_SLICE, TableSlices, slices_of, write
 from culturekit.core.work import QUARANTINED, Outcome, Work
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import by_qid
-from culturekit.kg.store import Facts
-from culturekit.kg.walk.extract import candidate_rows
+from culturekit.kg.extract import candidate_rows
+from culturekit.kg.store import GraphTables
 from culturekit.llm.answers import DEFAULTS, LlmOptions, answers
 from culturekit.llm.client import Client, FreeClient, Request
 from culturekit.llm.cost_plan import CostPlan, cost_plan_lines, plan_requests
@@ -364,7 +364,7 @@ def graph_row(item: KnownItem, own: Added, tables: KnownTables, root: str) -> Ma
     )  # fmt: skip
     if tables.graph is None:
         raise ValueError("an item of a graph was found without a graph")
-    return candidate_rows(concept, found, Facts.of_graph(tables.graph)).row(0, named=True)
+    return candidate_rows(concept, found, GraphTables(tables.graph)).row(0, named=True)
 
 
 def completed_row(base: Mapping[str, Any], own: Added, item: KnownItem, model: str) -> dict[str, Any]:

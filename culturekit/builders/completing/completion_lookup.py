@@ -16,7 +16,7 @@ from culturekit.builders.country_names import folded, loose_key_of, names_among,
 from culturekit.core.schemas import CSPACE, DROPS
 from culturekit.core.tables import TableSlices, read_table
 from culturekit.index.folder.artifact_names import artifacts_of
-from culturekit.kg.store import Facts, qid_of
+from culturekit.kg.store import GraphTables, qid_of
 
 Standing: TypeAlias = Literal["kept", "dropped", "in the graph"]
 """Of a concept's candidates, what the filter made of one; or an item of the graph that is none of them."""
@@ -95,15 +95,15 @@ def rows_among(source: TableSlices, wanted: pl.Series) -> Iterator[Mapping[str, 
 
 def graph_rows(graph: Path, wanted: pl.Series) -> Iterator[Mapping[str, Any]]:
     """Read the items of a graph that are called so, with their classes and countries."""
-    facts = Facts.of_graph(graph)
-    scan = pl.scan_parquet(facts.items_path).select(NAMES_OF_AN_ITEM)
+    tables = GraphTables(graph)
+    scan = tables.items.select(NAMES_OF_AN_ITEM)
     rows = int(scan.select(pl.len()).collect().item())
     parts = [names_among(scan.slice(start, ITEMS_AT_ONCE).collect(), wanted) for start in range(0, rows, ITEMS_AT_ONCE)]
     numbers = np.sort(np.concatenate([np.zeros(0, np.uint32), *(part["number"].to_numpy() for part in parts)]))
     if not len(numbers):
         return
-    found = facts.items(numbers).select("qid", "number", "label", "description", "aliases", "title").sort("number")
-    stated = facts.statements(numbers, STATED, ranks="not-deprecated", ended="keep").drop_nulls("value")
+    found = tables.items_of(numbers).select("qid", "number", "label", "description", "aliases", "title").sort("number")
+    stated = tables.statements_of(numbers, STATED, ranks="not-deprecated", ended="keep").drop_nulls("value")
     values: dict[tuple[int, str], list[str]] = {}
     for number, name, value in stated.select("number", "property", qid_of("value")).iter_rows():
         values.setdefault((number, name), []).append(value)

@@ -23,9 +23,9 @@ from culturekit.core.stage import Stage
 from culturekit.core.stage_command import AskingCommand, Typed
 from culturekit.core.tables import TableSlices, slices_of
 from culturekit.core.work import Outcome, Work
+from culturekit.kg.concepts import Roots
 from culturekit.kg.countries import country_files
 from culturekit.kg.store import GraphTables
-from culturekit.kg.walk.root_choice import Roots
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.ledger import journal_for

@@ -23,9 +23,8 @@ from culturekit.core.spreadsheet_cells import export_table
 from culturekit.core.stage_command import Typed
 from culturekit.core.tables import read_table, save_parquet, write_drops, write_table
 from culturekit.core.work import UNDER_REVIEW, Outcome, Work
-from culturekit.kg.concepts import Concept
+from culturekit.kg.concepts import Concept, Roots
 from culturekit.kg.countries import CARRIED, QID, by_qid, countries, countries_text, own_countries
-from culturekit.kg.walk.root_choice import Roots
 
 # The files of a release: the space as a whole and by concept, in each form, and the checksums of all.
 

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from culturekit.core.errors import IntegrityError, MissingDependency, UsageError
+from culturekit.core.errors import CultureKitError, IntegrityError, MissingDependency, UsageError
 from culturekit.core.model_files import check_safetensors, read_json
 from culturekit.core.registry import Spec
 from culturekit.core.torch_places import chosen_device, chosen_dtype, needed_package
@@ -26,13 +26,14 @@ from culturekit.version import install_line
 
 # Texts as a model's own tokenizer writes them, in groups of one length each.
 
-_Rewrite: TypeAlias = Callable[[str], str]
-_STEP = 16
-_PUNCTUATION = str.maketrans("", "", string.punctuation)
+Rewrite: TypeAlias = Callable[[str], str]
+
+STEP = 16
+PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 @dataclass(frozen=True, slots=True)
-class _LengthGroup:
+class LengthGroup:
     """Texts of one padded length: their places among those given, and per text one row of tokens and maybe a mask."""
 
     places: tuple[int, ...]
@@ -52,7 +53,7 @@ class Tokens:
         *,
         most: int,
         fill: bool,
-        rewrite: _Rewrite = str,
+        rewrite: Rewrite = str,
     ) -> None:
         """Take a tokenizer, the most tokens that are read, and whether every text is filled up to that.
 
@@ -84,7 +85,7 @@ class Tokens:
         counted = enumerate(self.counts(texts))
         return [TooLong(place, tokens, self.most) for place, tokens in counted if tokens > self.most]
 
-    def groups(self, texts: Sequence[str]) -> Iterator[_LengthGroup]:
+    def groups(self, texts: Sequence[str]) -> Iterator[LengthGroup]:
         """Write texts as tokens, shortest first."""
         lengths = [self.filled(count) for count in self.counts(texts)]
         for length in sorted(set(lengths)):
@@ -98,7 +99,7 @@ class Tokens:
                     return_tensors="np",
                 )
             columns = [np.asarray(written[name], np.int64) for name in self.names]
-            yield _LengthGroup(places, list(np.stack(columns, axis=1)))
+            yield LengthGroup(places, list(np.stack(columns, axis=1)))
 
     def keeps_capitals(self) -> bool:
         """Find out whether capitals and small letters are told apart."""
@@ -107,18 +108,19 @@ class Tokens:
 
     def filled(self, count: int) -> int:
         """Give the length that a text of so many tokens is filled up to, or cut to."""
-        return self.most if self.fill else min(self.most, -(-count // _STEP) * _STEP)
+        return self.most if self.fill else min(self.most, -(-count // STEP) * STEP)
 
 
 def canonical(text: str) -> str:
     """Write a text as SigLIP's tokenizer does before it splits it: small letters, no punctuation, single spaces."""
-    return " ".join(text.lower().translate(_PUNCTUATION).split())
+    return " ".join(text.lower().translate(PUNCTUATION).split())
 
 
 # The models of transformers that can encode: how each is recognised, loaded from its folder, and asked.
 
-_VOCABULARIES = ("vocab.json", "vocab.txt", "spiece.model", "tokenizer.model")
-_TextLength: TypeAlias = Literal["own", "full"]
+VOCABULARIES = ("vocab.json", "vocab.txt", "spiece.model", "tokenizer.model")
+
+TextLength: TypeAlias = Literal["own", "full"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +134,7 @@ class Family:
 
     model: str
     processor: str
-    texts: _TextLength | None = None
+    texts: TextLength | None = None
     patches: bool = False
     any_size: bool = False
     features: str = ""
@@ -146,7 +148,7 @@ class Family:
         return int(config.hidden_sizes[-1] if hasattr(config, "hidden_sizes") else config.hidden_size)
 
 
-_FAMILIES: Mapping[str, Family] = {
+FAMILIES: Mapping[str, Family] = {
     "clip": Family("CLIPModel", "CLIPImageProcessor", "own"),
     "siglip": Family("SiglipModel", "SiglipImageProcessor", "full"),
     "siglip2": Family("Siglip2Model", "Siglip2ImageProcessor", "full", patches=True),
@@ -157,7 +159,21 @@ _FAMILIES: Mapping[str, Family] = {
 }
 
 
-def _picture_settings(folder: ModelFolder) -> tuple[dict[str, Any], Path]:
+def family_of(folder: ModelFolder) -> Family:
+    """Recognise a model by its config.json."""
+    found = str(read_json(folder.path / "config.json").get("model_type", "no model_type"))
+    if found not in FAMILIES:
+        raise UsageError(
+            "this kind of model is not known as an encoder",
+            where=str(folder.path / "config.json"),
+            expected=f"model_type {' or '.join(FAMILIES)}",
+            found=found,
+            hint="Sentence-transformers are read by sentence:FOLDER, open_clip checkpoints by open_clip:FOLDER.",
+        )
+    return FAMILIES[found]
+
+
+def picture_settings(folder: ModelFolder) -> tuple[dict[str, Any], Path]:
     """Read what a folder says of its pictures, and in which file."""
     own, shared = folder.path / "preprocessor_config.json", folder.path / "processor_config.json"
     if not own.is_file() and shared.is_file():
@@ -214,7 +230,7 @@ def load_model(folder: ModelFolder, family: Family, *, device: Any, dtype: Any) 
     return model.to(device).eval()
 
 
-def load_tokenizer(folder: ModelFolder) -> tuple[Any, _Rewrite]:
+def load_tokenizer(folder: ModelFolder) -> tuple[Any, Rewrite]:
     """Load a tokenizer from its folder alone, with what is to be done to a text first.
 
     SigLIP's own tokenizer needs sentencepiece. Where the same pieces are in tokenizer.json they are read from there,
@@ -222,7 +238,7 @@ def load_tokenizer(folder: ModelFolder) -> tuple[Any, _Rewrite]:
     """
     transformers = needed_package("transformers", kind="encoder transformers", extra="embed")
     whole, settings = folder.path / "tokenizer.json", folder.path / "tokenizer_config.json"
-    if not whole.is_file() and not any((folder.path / name).is_file() for name in _VOCABULARIES):
+    if not whole.is_file() and not any((folder.path / name).is_file() for name in VOCABULARIES):
         raise UsageError("the tokenizer is missing", where=str(folder.path), expected="tokenizer.json")
     named = str(read_json(settings).get("tokenizer_class", "")) if settings.is_file() else ""
     of_siglip = named.removesuffix("Fast") == "SiglipTokenizer"
@@ -231,15 +247,20 @@ def load_tokenizer(folder: ModelFolder) -> tuple[Any, _Rewrite]:
         with quietly():
             tokenizer = kind.from_pretrained(folder.path, local_files_only=True, trust_remote_code=False)
     except Exception as error:  # which tokenizers raises itself
-        found = str(error).strip().partition("\n")[0]
-        if isinstance(error, ImportError) and "sentencepiece" in found.lower():
-            raise MissingDependency(
-                "this tokenizer needs the package sentencepiece, which is not installed",
-                where=str(folder.path),
-                hint=f"Install it with: {install_line(packages='sentencepiece protobuf')}",
-            ) from error
-        raise IntegrityError("the tokenizer cannot be loaded", where=str(folder.path), found=found) from error
+        raise unloaded_tokenizer(folder, error) from error
     return tokenizer, canonical if of_siglip else str
+
+
+def unloaded_tokenizer(folder: ModelFolder, error: BaseException) -> CultureKitError:
+    """Say why a tokenizer was not loaded."""
+    found = str(error).strip().partition("\n")[0]
+    if isinstance(error, ImportError) and "sentencepiece" in found.lower():
+        return MissingDependency(
+            "this tokenizer needs the package sentencepiece, which is not installed",
+            where=str(folder.path),
+            hint=f"Install it with: {install_line(packages='sentencepiece protobuf')}",
+        )
+    return IntegrityError("the tokenizer cannot be loaded", where=str(folder.path), found=found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +278,7 @@ class TransformersOptions(TorchOptions):
 
 
 @dataclass(frozen=True, slots=True)
-class _Logits:
+class Logits:
     """How a model turns a cosine into a score: times `scale`, plus `bias`. No part of a vector."""
 
     scale: float
@@ -265,7 +286,7 @@ class _Logits:
 
 
 @dataclass(frozen=True, slots=True)
-class _LoadedModel:
+class LoadedModel:
     """A model on its device, and how it wants its pictures."""
 
     folder: ModelFolder
@@ -278,15 +299,16 @@ class _LoadedModel:
 
     @property
     def dim(self) -> int:
+        """How long a vector is."""
         return self.family.dim(self.network.config)
 
 
-class _TransformersImageEncoder:
+class TransformersImageEncoder:
     """Turns pictures into vectors; on its own for models that read no texts."""
 
     caveat = ""
 
-    def __init__(self, loaded: _LoadedModel, *, texts: str = "", as_they_are: bool = False) -> None:
+    def __init__(self, loaded: LoadedModel, *, texts: str = "", as_they_are: bool = False) -> None:
         """Take a model, what its identity says of texts, and whether vectors keep their length."""
         self.loaded, self.as_they_are = loaded, as_they_are
         self.batch_size = loaded.batch
@@ -316,13 +338,14 @@ class _TransformersImageEncoder:
         return vectors if self.as_they_are else unit(vectors, where=self.identity.dtype)
 
     def encode_images(self, pictures: Sequence[NDArray[np.uint8]]) -> Vectors:
+        """Prepare and encode pictures."""
         return self.encode_prepared([self.prepare(picture) for picture in pictures])
 
     def forward(self, pictures: Sequence[Prepared]) -> Any:  # noqa: ANN401 - a tensor
         """Run the model over one batch."""
         network, inputs = self.loaded.network, self.inputs(pictures)
         told = network.get_image_features(**inputs) if self.loaded.family.texts else network(**inputs)
-        return _pooled(told)
+        return pooled(told)
 
     def inputs(self, pictures: Sequence[Prepared]) -> Mapping[str, Any]:
         """Bring a batch to the device, and its bytes to the numbers that the model reads."""
@@ -344,10 +367,11 @@ class _TransformersImageEncoder:
         return torch.addcmul(self.shift, pixels.float(), self.factor)
 
 
-class _TransformersEncoder(_TransformersImageEncoder):
+class TransformersEncoder(TransformersImageEncoder):
     """Turns pictures and texts into vectors of one space."""
 
-    def __init__(self, loaded: _LoadedModel, tokens: Tokens, *, lowercase: bool) -> None:
+    def __init__(self, loaded: LoadedModel, tokens: Tokens, *, lowercase: bool) -> None:
+        """Take a model and its tokenizer."""
         super().__init__(loaded, texts=f"{tokens}{', in small letters' if lowercase else ''}")
         self.tokens = tokens
         if loaded.family.texts == "full" and tokens.keeps_capitals():
@@ -357,11 +381,11 @@ class _TransformersEncoder(_TransformersImageEncoder):
             )
 
     @property
-    def logits(self) -> _Logits:
+    def logits(self) -> Logits:
         """How the model turns a cosine of its vectors into a score of its own."""
         network = self.loaded.network
         bias = getattr(network, "logit_bias", None)
-        return _Logits(float(network.logit_scale.exp().item()), 0.0 if bias is None else float(bias.item()))
+        return Logits(float(network.logit_scale.exp().item()), 0.0 if bias is None else float(bias.item()))
 
     def encode_texts(self, texts: Sequence[str]) -> Vectors:
         """Encode texts; what is longer than the context is cut, and `too_long` says which those are."""
@@ -377,10 +401,10 @@ class _TransformersEncoder(_TransformersImageEncoder):
     def forward_texts(self, rows: Sequence[NDArray[np.int64]]) -> Any:  # noqa: ANN401 - a tensor
         """Run the model over one batch of tokens."""
         columns = on_device(rows, self.loaded.device).unbind(1)
-        return _pooled(self.loaded.network.get_text_features(**dict(zip(self.tokens.names, columns, strict=True))))
+        return pooled(self.loaded.network.get_text_features(**dict(zip(self.tokens.names, columns, strict=True))))
 
 
-def _pooled(told: Any) -> Any:  # noqa: ANN401 - tensors
+def pooled(told: Any) -> Any:  # noqa: ANN401 - tensors
     """Take one vector per picture or text from what a model says."""
     return getattr(told, "pooler_output", told)
 
@@ -391,16 +415,7 @@ def make(spec: Spec) -> ImageEncoder:
     needed_package("torch", kind="encoder transformers", extra="embed")
     needed_package("transformers", kind="encoder transformers", extra="embed")
     folder = find_model(spec.target, revision=options.revision, kind=spec.name)
-    found = str(read_json(folder.path / "config.json").get("model_type", "no model_type"))
-    if found not in _FAMILIES:
-        raise UsageError(
-            "this kind of model is not known as an encoder",
-            where=str(folder.path / "config.json"),
-            expected=f"model_type {' or '.join(_FAMILIES)}",
-            found=found,
-            hint="Sentence-transformers are read by sentence:FOLDER, open_clip checkpoints by open_clip:FOLDER.",
-        )
-    family = _FAMILIES[found]
+    family = family_of(folder)
     if family.texts is None and options.lowercase:
         raise UsageError("this model reads no texts", where=str(spec), found="lowercase=true")
     if not family.features and options.give == "features":
@@ -408,15 +423,13 @@ def make(spec: Spec) -> ImageEncoder:
                          expected="DINOv2 or DINOv3")  # fmt: skip
     device = chosen_device(options.device)
     dtype = chosen_dtype(options.dtype, device)
-    settings, place = _picture_settings(folder)
-    read = patch_plan if family.patches else picture_plan
-    plan = read(settings, processor=family.processor, where=str(place))
+    plan = plan_of(folder, family)
     tokenizer, rewrite = load_tokenizer(folder) if family.texts else (None, str)
     network = load_model(folder, family, device=device, dtype=dtype)
-    loaded = _LoadedModel(folder, family, network, plan, device, dtype, usual_batch(options, device))
-    _check_size(loaded)
+    loaded = LoadedModel(folder, family, network, plan, device, dtype, usual_batch(options, device))
+    check_size(loaded)
     if tokenizer is None:
-        return _TransformersImageEncoder(loaded, as_they_are=options.give == "features")
+        return TransformersImageEncoder(loaded, as_they_are=options.give == "features")
     context = min(int(network.config.text_config.max_position_embeddings), int(tokenizer.model_max_length))
     tokens = Tokens(
         tokenizer,
@@ -424,10 +437,17 @@ def make(spec: Spec) -> ImageEncoder:
         fill=family.texts == "full",
         rewrite=(lambda text: rewrite(text.lower())) if options.lowercase else rewrite,
     )
-    return _TransformersEncoder(loaded, tokens, lowercase=options.lowercase)
+    return TransformersEncoder(loaded, tokens, lowercase=options.lowercase)
 
 
-def _check_size(loaded: _LoadedModel) -> None:
+def plan_of(folder: ModelFolder, family: Family) -> PicturePlan | PatchPlan:
+    """Read how a model wants its pictures."""
+    settings, place = picture_settings(folder)
+    read = patch_plan if family.patches else picture_plan
+    return read(settings, processor=family.processor, where=str(place))
+
+
+def check_size(loaded: LoadedModel) -> None:
     """Make sure that pictures are prepared in the size that the model was made for."""
     plan, config = loaded.plan, loaded.network.config
     if isinstance(plan, PatchPlan):
@@ -438,7 +458,7 @@ def _check_size(loaded: _LoadedModel) -> None:
         side = int(config.vision_config.image_size)
         made_for, given = side, side if plan.size == (side, side) else max(plan.size)
     if made_for != given:
-        known = " or ".join(_FAMILIES)
+        known = " or ".join(FAMILIES)
         raise UsageError(
             "pictures are prepared in another size than the model was made for",
             where=str(loaded.folder.path),

@@ -1,10 +1,10 @@
-"""A dump file to part tables: cut into runs, read by all workers, spliced together again."""
+"""Read a dump file to part tables: cut it into runs, let all workers read them, splice them together again."""
 
 import logging
 import queue
 import threading
-from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice, takewhile
 from pathlib import Path
@@ -13,155 +13,126 @@ import polars as pl
 from msgspec.structs import replace as replace_struct
 
 from culturekit.core.atomic import clear_folder
-from culturekit.core.errors import IntegrityError, UsageError
+from culturekit.core.errors import IntegrityError
 from culturekit.core.work import Work
-from culturekit.kg.dump.cut_lines import NOWHERE, Block, Piece, is_triple
-from culturekit.kg.dump.dump_runs import (
+from culturekit.kg.dump.members import FIRST_BLOCK, STDIN, Chunk, combined, damaged, has_second_member, read_chunks
+from culturekit.kg.dump.runs import (
+    NOWHERE,
     RANGES,
     Bracket,
     Form,
     LineReader,
+    Piece,
     Run,
     RunReport,
     Sample,
     Syntax,
-    decoder_of,
+    Tally,
+    is_triple,
     read_run,
-)
-from culturekit.kg.dump.entities import ItemBatch
-from culturekit.kg.dump.members import (
-    FIRST_BLOCK,
-    STDIN,
-    Chunk,
-    ZstdFrame,
-    combined,
-    damaged,
-    read_chunks,
-    read_members,
-    second_member,
 )
 from culturekit.kg.dump.triples import kept_lines, looks_like_triples, subject_of
 
-# Runs of a file to the whole of it: the lines between runs, the numbers of lines and members, the array's brackets.
+logger = logging.getLogger(__name__)
 
-BRACKET = "not-an-entity"
-"""The reason under which a bracket counts that opens or closes nothing."""
+_BRACKET = "not-an-entity"  # the reason under which a bracket counts that opens or closes nothing
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The parts of a run, and what must be added to the places in them; `offset` only within the first member."""
+    """The parts of a run, and what must be added to the positions in them; `offset` only within the first member."""
 
     folder: Path
     count: int
-    lines: int
-    members: int
-    offset: int
+    lines: int = 0
+    members: int = 0
+    offset: int = 0
 
 
 @dataclass(slots=True)
 class FileReport:
     """What a file held, with lines and members numbered in the file."""
 
+    syntax: Syntax
+    tally: Tally = field(default_factory=Tally)
     parts: list[Parts] = field(default_factory=list)
-    entities: int = 0
-    kinds: Counter[str] = field(default_factory=Counter)
-    malformed: Counter[str] = field(default_factory=Counter)
-    left_out: Counter[str] = field(default_factory=Counter)
-    samples: list[Sample] = field(default_factory=list)
+    starts: list[tuple[int, int, int]] = field(default_factory=list)
     members: int = 0
     length: int = 0
-    starts: list[tuple[int, int, int]] = field(default_factory=list)
-    syntax: Syntax = "json"
+
+    def __str__(self) -> str:
+        """Say how much has been read."""
+        return f"{self.tally.entities:,} entities, {self.length / 1e6:,.0f} MB of JSON, {self.members:,} members"
 
 
-class Splice:
-    """Takes the reports of a file's runs in their order."""
+class _Splice:
+    """Takes the reports of a file's runs in their order; lines between runs leave their parts in `folder`."""
 
-    def __init__(
-        self, name: str, file: int, folder: Path, languages: tuple[str, ...], *, syntax: Syntax = "json"
-    ) -> None:
-        """Begin at the first line of the file; lines between runs leave their parts in `folder`."""
+    def __init__(self, name: str, file: int, folder: Path, languages: tuple[str, ...], syntax: Syntax) -> None:
+        """Begin at the first line of the file."""
         clear_folder(folder)
-        self.name = name
-        self.report = FileReport(syntax=syntax)
-        self.seams = LineReader(decoder_of(syntax, languages), ItemBatch(folder, file))
+        self.name, self.folder = name, folder
+        self.report = FileReport(syntax)
+        self.seams = LineReader(folder, file, syntax, languages)
         self.kept = kept_lines(languages) if syntax == "triples" else None
-        self.open_block: Block | None = None
-        self.brackets: list[Bracket] = []
-        self.last_content = 0
+        self.open_entity: Piece | None = None
         self.open_piece = NOWHERE
-        self.lines = 0
-        self.offset = 0
-        self.checksum = 0
+        self.lines = self.offset = self.checksum = 0
 
     def add(self, run: RunReport, folder: Path, *, numbered: bool = False) -> None:
         """Add a run; `numbered` says that its members and offsets are those of the file already."""
-        members, offset = (0, 0) if numbered else (self.report.members, self.offset)
-        self.verify_streams(run)
-        head = Piece(run.head.member + members, run.head.offset + (0 if run.head.member else offset), run.head.content)
-        self.open_piece = joined(self.open_piece, head)
+        report = self.report
+        members, offset = (0, 0) if numbered else (report.members, self.offset)
+
+        def moved(piece: Piece) -> Piece:
+            begin = piece.offset + (0 if piece.member else offset)
+            return Piece(piece.number + self.lines, piece.member + members, begin, piece.content)
+
+        self._verify_streams(run)
+        head, before = moved(run.head), self.open_piece
+        self.open_piece = replace_struct(before, content=before.content + head.content) if before.content else head
         if run.ends:
-            self.seam(self.open_piece)
-            tail = run.tail
-            self.open_piece = Piece(tail.member + members, tail.offset + (0 if tail.member else offset), tail.content)
+            self._seam(self.open_piece)
+            self.open_piece = moved(run.tail)
         for end in (run.first, run.last):
             if end is not None:
-                begun = end.offset + (0 if end.member else offset)
-                self.go_on(Block(end.number + self.lines, end.member + members, begun, end.content))
-        self.report.parts.append(Parts(folder, run.parts, self.lines, members, offset))
-        self.take(run, members, offset)
+                self._go_on(moved(end))
+        report.parts.append(Parts(folder, run.parts, self.lines, members, offset))
+        report.tally.add(run.tally, lines=self.lines, members=members, offset=offset)
+        report.starts += [(member + members, at + (0 if member else offset), begin) for member, at, begin in run.starts]
+        report.members += run.members
+        report.length += run.length
         self.lines += run.ends
-        self.report.members += run.members
-        self.report.length += run.length
         self.offset = run.carry if run.members else self.offset + run.carry
 
-    def take(self, run: RunReport, members: int, offset: int) -> None:
-        """Count what the whole lines of a run were."""
-        self.report.entities += run.entities
-        self.report.kinds.update(run.kinds)
-        self.report.malformed.update(run.malformed)
-        self.report.left_out.update(run.left_out)
-        self.report.samples += [
-            Sample(s.line + self.lines, s.member + members, s.offset + (0 if s.member else offset), s.problem)
-            for s in run.samples
-        ]
-        self.report.starts += [
-            (member + members, place + (0 if member else offset), begin) for member, place, begin in run.starts
-        ]
-        self.brackets += [Bracket(bracket.line + self.lines, bracket.closes) for bracket in run.brackets]
-        if run.last_content:
-            self.last_content = max(self.last_content, run.last_content + self.lines)
-
-    def seam(self, piece: Piece) -> None:
+    def _seam(self, piece: Piece) -> None:
         """Read a line that no run saw whole, or the first line of a run."""
-        number, content = self.lines + 1, piece.content
+        content = piece.content
         if self.kept is not None and is_triple(content + b"\n"):
-            match = self.kept.match(b"\n" + content + b"\n")
-            if match:
-                self.go_on(Block(number, piece.member, piece.offset, match[0]))
+            if match := self.kept.match(b"\n" + content + b"\n"):
+                self._go_on(replace_struct(piece, content=match[0]))
             return
-        if number == 1 and content.lstrip().startswith(b"["):
-            self.seams.brackets.append(Bracket(1, closes=False))
+        if piece.number == 1 and content.lstrip().startswith(b"["):
+            self.seams.tally.brackets.append(Bracket(1, closes=False))
             content = content.lstrip()[1:]
-        self.seams.read(content.strip(), number, piece.member, piece.offset)
+        self.seams.read(content.strip(), piece.number, piece.member, piece.offset)
 
-    def go_on(self, block: Block) -> None:
+    def _go_on(self, lines: Piece) -> None:
         """Take lines about an entity; where they are about another than those before, that one is complete."""
-        before = self.open_block
-        if before is not None and subject_of(before.content) == subject_of(block.content):
-            self.open_block = replace_struct(before, content=before.content + block.content)
-            return
-        self.end_block()
-        self.open_block = block
+        before = self.open_entity
+        if before is not None and subject_of(before.content) == subject_of(lines.content):
+            lines = replace_struct(before, content=before.content + lines.content)
+        else:
+            self._end_entity()
+        self.open_entity = lines
 
-    def end_block(self) -> None:
-        """Read the entity that was open."""
-        if (block := self.open_block) is not None:
-            self.seams.read(block.content, block.number, block.member, block.offset)
-        self.open_block = None
+    def _end_entity(self) -> None:
+        """Read the entity that is open."""
+        if (lines := self.open_entity) is not None:
+            self.seams.read(lines.content, lines.number, lines.member, lines.offset)
+        self.open_entity = None
 
-    def verify_streams(self, run: RunReport) -> None:
+    def _verify_streams(self, run: RunReport) -> None:
         """Hold the checksum of every bzip2 stream against those of its blocks."""
         for ends, value in run.checks:
             if not ends:
@@ -179,22 +150,19 @@ class Splice:
     def finish(self) -> FileReport:
         """Read the last line, check the brackets, and give the report of the file."""
         if self.open_piece.content:
-            self.seam(self.open_piece)
-        self.end_block()
+            self._seam(self.open_piece)
+        self._end_entity()
         self.seams.batch.write()
-        reader, report = self.seams, self.report
-        report.parts.append(Parts(reader.batch.folder, reader.batch.parts, 0, 0, 0))
-        report.entities += reader.entities
-        report.kinds.update(reader.counts())
-        report.malformed.update(reader.malformed)
-        report.left_out.update(reader.batch.left_out)
-        report.samples = sorted(report.samples + reader.samples, key=lambda sample: sample.line)
-        self.check_brackets(max(self.last_content, reader.last_content))
+        report = self.report
+        report.parts.append(Parts(self.folder, self.seams.batch.parts))
+        report.tally.add(self.seams.tally)
+        report.tally.samples.sort(key=lambda sample: sample.line)
+        self._check_brackets(report.tally)
         return report
 
-    def check_brackets(self, last_content: int) -> None:
-        """An array that is opened and never closed was cut off; a bracket elsewhere is a malformed line."""
-        brackets = sorted(self.brackets + self.seams.brackets, key=lambda bracket: bracket.line)
+    def _check_brackets(self, tally: Tally) -> None:
+        """Refuse an array that is opened and never closed; a bracket elsewhere is a malformed line."""
+        brackets = sorted(tally.brackets, key=lambda bracket: bracket.line)
         opened = bool(brackets) and brackets[0] == Bracket(1, closes=False)
         closing = next((bracket for bracket in brackets if bracket.closes), None) if opened else None
         if opened and closing is None:
@@ -207,32 +175,23 @@ class Splice:
                 hint="Nothing was published. The download was probably cut: fetch the file again.",
             )
         stray = [bracket for bracket in brackets[1:] if bracket is not closing] if opened else brackets
-        if closing is not None and max(last_content, *(bracket.line for bracket in brackets)) > closing.line:
+        if closing is not None and max(tally.last_content, brackets[-1].line) > closing.line:
             raise IntegrityError(
                 "there is more after the end of the array", where=f"{self.name}, after line {closing.line}"
             )
         if stray:
-            self.report.malformed[BRACKET] += len(stray)
-            self.report.entities += len(stray)
-            self.report.samples.append(Sample(stray[0].line, 0, 0, f"{BRACKET}: a bracket without its array"))
+            tally.malformed[_BRACKET] = tally.malformed.get(_BRACKET, 0) + len(stray)
+            tally.entities += len(stray)
+            tally.samples.append(Sample(stray[0].line, 0, 0, f"{_BRACKET}: a bracket without its array"))
 
 
-def joined(piece: Piece, more: Piece) -> Piece:
-    """Put two pieces of a line together; the line begins where its first byte stands."""
-    return Piece(piece.member, piece.offset, piece.content + more.content) if piece.content else more
-
-
-SMALLEST_RANGE, LARGEST_RANGE = 4_000_000, 16_000_000
-"""Compressed bytes in a run; the number of workers does not enter, so that a resumed run finds the same ones."""
-
-RANGES_PER_FILE = 64
-PROBE = 512_000_000
-"""Within so many bytes a second member is looked for; the members of the dumps have about 60 MB."""
-
-FORMS: dict[str, Form] = {".gz": "gzip", ".bz2": "bzip2"}
-
-RUN_BYTES = 8_000_000
-"""Plain bytes that one worker takes at a time."""
+# Compressed bytes in a run; the number of workers does not enter, so that a resumed run finds the same ones.
+_SMALLEST_RANGE, _LARGEST_RANGE = 4_000_000, 16_000_000
+_RANGES_PER_FILE = 64
+# Within so many bytes a second member is searched for; the members of the dumps have about 60 MB.
+_PROBE = 512_000_000
+_FORMS: dict[str, Form] = {".gz": "gzip", ".bz2": "bzip2"}
+_RUN_BYTES = 8_000_000  # plain bytes that one worker takes at a time
 
 
 def read_dump(work: Work, file: int, path: Path, languages: tuple[str, ...]) -> FileReport:
@@ -242,34 +201,31 @@ def read_dump(work: Work, file: int, path: Path, languages: tuple[str, ...]) -> 
     """
     folder = work.scratch / f"file-{file:05d}"
     folder.mkdir(exist_ok=True)
-    if path != STDIN and not path.is_file():
-        raise UsageError("there is no such dump file", where=str(path))
     chunks = read_chunks(path)
     begin = list(islice(chunks, 1))
     syntax: Syntax = "triples" if begin and looks_like_triples(begin[0].content) else "json"
-    splice = Splice(str(path), file, folder / "seams", languages, syntax=syntax)
+    splice = _Splice(str(path), file, folder / "seams", languages, syntax)
     template = Run(file, path, "chunks", 0, 0, exact=True, folder=folder, languages=languages, syntax=syntax)
-    if is_stream(path):
-        read_stream(work, template, splice, chain(begin, chunks))
+    if _is_stream(path):
+        _read_stream(work, template, splice, chain(begin, chunks))
     else:
-        read_ranges(work, template, splice)
+        _read_ranges(work, template, splice)
     return splice.finish()
 
 
-def is_stream(path: Path) -> bool:
+def _is_stream(path: Path) -> bool:
     """Tell whether a file can be read from its beginning only."""
     if path == STDIN or path.suffix == ".zst":
         return True
-    large = path.stat().st_size > LARGEST_RANGE
-    return path.suffix == ".gz" and large and second_member(path, within=PROBE) is None
+    large = path.stat().st_size > _LARGEST_RANGE
+    return path.suffix == ".gz" and large and not has_second_member(path, within=_PROBE)
 
 
-def read_ranges(work: Work, template: Run, splice: Splice) -> None:
+def _read_ranges(work: Work, template: Run, splice: _Splice) -> None:
     """Read the ranges of a file, and make sure that each begins where the one before it ends."""
     size = template.path.stat().st_size
-    form = FORMS.get(template.path.suffix, "plain")
-    unit = 8 if form == "bzip2" else 1
-    expected = FIRST_BLOCK if form == "bzip2" else 0
+    form = _FORMS.get(template.path.suffix, "plain")
+    unit, expected = (8, FIRST_BLOCK) if form == "bzip2" else (1, 0)
     if size == 0:
         raise damaged(str(template.path), 0, 0, 0, "the file is empty")
     runs = [
@@ -278,12 +234,17 @@ def read_ranges(work: Work, template: Run, splice: Splice) -> None:
         for number, (begin, end) in enumerate(ranges_of(size))
     ]  # fmt: skip
     for run, report in zip(runs, work.engine.map(read_run, runs), strict=True):
-        checked, place = in_its_place(run, report, expected, splice.report.members)
-        if checked is not None:
-            splice.add(checked, place)
-            expected = checked.stop
+        folder = run.folder
+        in_place = report.damage is None and report.start == expected
+        if not in_place and expected < run.end:
+            folder = folder.with_suffix(".again")
+            again = replace(run, begin=expected, exact=True, folder=folder, first_member=splice.report.members)
+            report, in_place = read_run(again), True
+        if in_place:  # else what looked like a beginning lies inside what the runs before have read
+            splice.add(report, folder)
+            expected = report.stop
         work.progress.advance((run.end - run.begin) // unit)
-        work.progress.tell(totals(splice.report))
+        work.progress.tell(str(splice.report))
     if expected != unit * size:
         end = replace(runs[-1], begin=expected, end=unit * size, exact=True, folder=template.folder / "end")
         splice.add(read_run(end), end.folder)
@@ -291,69 +252,45 @@ def read_ranges(work: Work, template: Run, splice: Splice) -> None:
 
 def ranges_of(size: int) -> Iterator[tuple[int, int]]:
     """Cut a file into ranges of bytes."""
-    step = max(SMALLEST_RANGE, min(LARGEST_RANGE, size // RANGES_PER_FILE))
+    step = max(_SMALLEST_RANGE, min(_LARGEST_RANGE, size // _RANGES_PER_FILE))
     return ((begin, min(begin + step, size)) for begin in range(0, size, step))
 
 
-def in_its_place(run: Run, report: RunReport, expected: int, members: int) -> tuple[RunReport | None, Path]:
-    """Take a report if its run began where the one before it ended; else read the run again from there."""
-    if report.damage is None and report.start == expected:
-        return report, run.folder
-    if expected >= run.end:
-        # What looked like a beginning lies inside what the runs before have read.
-        return None, run.folder
-    again = replace(run, begin=expected, exact=True, folder=run.folder.with_suffix(".again"), first_member=members)
-    return read_run(again), again.folder
-
-
-def read_stream(work: Work, template: Run, splice: Splice, chunks: Iterable[Chunk]) -> None:
+def _read_stream(work: Work, template: Run, splice: _Splice, chunks: Iterable[Chunk]) -> None:
     """Read a file from its beginning, and let all workers decode what comes."""
     number = 0
-    for group in chunk_groups(chunks, at_once=4 * work.engine.workers):
+    for group in _read_ahead(_grouped(chunks, at_once=4 * work.engine.workers)):
         runs = [
-            replace(template, chunks=given, folder=template.folder / f"run-{number + place:06d}")
-            for place, given in enumerate(group)
+            replace(template, chunks=given, folder=template.folder / f"run-{number:06d}")
+            for number, given in enumerate(group, number)
         ]
         number += len(runs)
         for run, report in zip(runs, work.engine.map(read_run, runs), strict=True):
             splice.add(report, run.folder, numbered=True)
             work.progress.advance(sum(len(chunk.content) for chunk in run.chunks))
-            work.progress.tell(totals(splice.report))
+            work.progress.tell(str(splice.report))
     if not number:
         raise IntegrityError("the dump is empty", where=str(template.path))
 
 
-def totals(report: FileReport) -> str:
-    """Say how much has been read."""
-    return f"{report.entities:,} entities, {report.length / 1e6:,.0f} MB of JSON, {report.members:,} members"
+_Group = list[tuple[Chunk, ...]]
 
 
-def chunk_groups(chunks: Iterable[Chunk], *, at_once: int) -> Iterator[list[tuple[Chunk, ...]]]:
-    """Give lists of at most `at_once` runs of chunks, while a thread reads the next list.
-
-    What the reader raises is raised here, after what it had read before.
-    """
-    waiting: queue.Queue[list[tuple[Chunk, ...]] | BaseException | None] = queue.Queue(maxsize=1)
+def _read_ahead(groups: Iterator[_Group]) -> Iterator[_Group]:
+    """Yield groups while a thread reads the next one; what it raises is raised here, after what it had read before."""
+    waiting: queue.Queue[_Group | BaseException | None] = queue.Queue(maxsize=1)
     stopped = threading.Event()
-
-    def put(what: list[tuple[Chunk, ...]] | BaseException | None) -> None:
-        while not stopped.is_set():
-            try:
-                waiting.put(what, timeout=0.1)
-            except queue.Full:
-                continue
-            return
 
     def read() -> None:
         try:
-            for group in grouped(chunks, at_once):
-                put(group)
+            for group in groups:
+                waiting.put(group)
                 if stopped.is_set():
                     return
         except BaseException as error:
-            put(error)
+            waiting.put(error)
         else:
-            put(None)
+            waiting.put(None)
 
     threading.Thread(target=read, daemon=True).start()
     try:
@@ -363,17 +300,19 @@ def chunk_groups(chunks: Iterable[Chunk], *, at_once: int) -> Iterator[list[tupl
             yield group
     finally:
         stopped.set()
+        with suppress(queue.Empty):  # makes room for what the thread may be waiting to put
+            waiting.get_nowait()
 
 
-def grouped(chunks: Iterable[Chunk], at_once: int) -> Iterator[list[tuple[Chunk, ...]]]:
-    """Group chunks into runs, and runs into lists."""
-    runs: list[tuple[Chunk, ...]] = []
+def _grouped(chunks: Iterable[Chunk], *, at_once: int) -> Iterator[_Group]:
+    """Group chunks into runs, and at most `at_once` runs into lists."""
+    runs: _Group = []
     run: list[Chunk] = []
     size = 0
     for chunk in chunks:
         run.append(chunk)
         size += len(chunk.content)
-        if size >= RUN_BYTES:
+        if size >= _RUN_BYTES:
             runs.append(tuple(run))
             run, size = [], 0
         if len(runs) == at_once:
@@ -385,23 +324,18 @@ def grouped(chunks: Iterable[Chunk], at_once: int) -> Iterator[list[tuple[Chunk,
         yield runs
 
 
-# One line of a dump by its place, read from the nearest place before it where reading can begin.
+# One line of a dump by its position, read from the nearest position before it where reading can begin.
 
-logger = logging.getLogger(__name__)
-
-FAR = 4_000_000_000
-"""Plain bytes that take long enough to decompress, some five seconds, for the reader to be told why."""
-
-STRETCH = 8_000_000
-"""Compressed bytes that are looked through at once."""
+_FAR = 4_000_000_000  # plain bytes that take some five seconds to decompress: the reader is told why
+_STRETCH = 8_000_000  # compressed bytes that are read at once
 
 
 def read_line(dump: Path, *, member: int, offset: int, starts: pl.DataFrame | None = None) -> str:
     """Read the line that begins at an offset of a decompressed member, without its comma; of triples all of an entity.
 
-    `starts` has the places of this file where reading can begin (`STARTS`); without them it begins at the beginning.
+    `starts` has the positions of this file where reading can begin (`STARTS`); without them it begins at the beginning.
     """
-    lines = lines_from(dump, member, offset, starts)
+    lines = _lines_from(dump, member, offset, starts)
     first = next(lines, b"")
     if not first:
         raise IntegrityError("the dump has no such line", where=str(dump), found=f"member {member}, byte {offset}")
@@ -411,10 +345,10 @@ def read_line(dump: Path, *, member: int, offset: int, starts: pl.DataFrame | No
     return first.decode("utf-8").strip().removesuffix(",")
 
 
-def lines_from(dump: Path, member: int, offset: int, starts: pl.DataFrame | None) -> Iterator[bytes]:
+def _lines_from(dump: Path, member: int, offset: int, starts: pl.DataFrame | None) -> Iterator[bytes]:
     """Read the lines that begin at an offset or after it."""
     content = b""
-    for chunk in chunks_near(dump, member, offset, starts):
+    for chunk in _chunks_near(dump, member, offset, starts):
         if chunk.member < member or (chunk.member == member and chunk.offset + len(chunk.content) <= offset):
             continue
         content += chunk.content[max(0, offset - chunk.offset) if chunk.member == member else 0 :]
@@ -424,31 +358,31 @@ def lines_from(dump: Path, member: int, offset: int, starts: pl.DataFrame | None
         yield content
 
 
-def chunks_near(dump: Path, member: int, offset: int, starts: pl.DataFrame | None) -> Iterator[Chunk]:
-    """Read a dump from the nearest place before a line."""
+def _chunks_near(dump: Path, member: int, offset: int, starts: pl.DataFrame | None) -> Iterator[Chunk]:
+    """Read a dump from the nearest start before a line."""
     before = (pl.col("member") < member) | ((pl.col("member") == member) & (pl.col("offset") <= offset))
     near = starts.filter(before).sort("member", "offset").tail(1) if starts is not None else pl.DataFrame()
     if near.is_empty():
         return read_chunks(dump)
-    first, place, begin = near.row(0)[-3:]
-    if first == member and offset - place > FAR:
+    first, at, begin = near.row(0)[-3:]
+    if first == member and offset - at > _FAR:
         logger.warning(
             "%s is one member: %.0f GB before the line are decompressed first; the published dumps have many",
-            dump, (offset - place) / 1e9,
+            dump, (offset - at) / 1e9,
         )  # fmt: skip
     return (
-        replace(chunk, member=chunk.member + first, offset=chunk.offset + (0 if chunk.member else place))
-        for chunk in (frames_from if dump.suffix == ".zst" else ranges_from)(dump, begin)
+        replace(chunk, member=chunk.member + first, offset=chunk.offset + (0 if chunk.member else at))
+        for chunk in (read_chunks(dump, begin=begin) if dump.suffix == ".zst" else _ranges_from(dump, begin))
     )
 
 
-def ranges_from(dump: Path, begin: int) -> Iterator[Chunk]:
+def _ranges_from(dump: Path, begin: int) -> Iterator[Chunk]:
     """Read a file from a member, a block or a byte on, a stretch at a time; all is counted from there."""
-    form = FORMS.get(dump.suffix, "plain")
+    form = _FORMS.get(dump.suffix, "plain")
     unit = 8 if form == "bzip2" else 1
     end, member, carry = unit * dump.stat().st_size, 0, 0
     while begin < end:
-        stretch = RANGES[form](dump, begin, min(begin + unit * STRETCH, end))
+        stretch = RANGES[form](dump, begin, min(begin + unit * _STRETCH, end))
         within = last = 0
         for chunk in stretch.chunks():
             last, offset = chunk.member, chunk.offset + (0 if chunk.member else carry)
@@ -456,10 +390,3 @@ def ranges_from(dump: Path, begin: int) -> Iterator[Chunk]:
             yield replace(chunk, member=last + member, offset=offset)
         carry = within if last == stretch.members else 0
         begin, member = stretch.stop, member + stretch.members
-
-
-def frames_from(dump: Path, begin: int) -> Iterator[Chunk]:
-    """Read zstd from a frame on."""
-    with dump.open("rb") as file:
-        file.seek(begin)
-        yield from read_members(file, ZstdFrame, name=str(dump))

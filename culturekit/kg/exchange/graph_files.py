@@ -1,28 +1,36 @@
-"""Neighbourhoods for other tools, and their graphs as stores: triples by rdflib, the rest by networkx."""
+"""Neighbourhoods of items as graphs of networkx: cut out of a store, written for other tools, and read as stores.
+
+A node is an item by its QID, with `label`, `label_language`, `description` and `hop` where they are known; one without
+`hop` is only the value of a statement. An edge is a statement with an item as its value, whatever its rank, under the
+key `PROPERTY-POSITION`; it is `truthy` when it is of the best rank for its item and property.
+"""
 
 import io
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import networkx
+import numpy as np
 import polars as pl
 from rdflib import RDFS, Graph, Literal, Namespace, URIRef
 from rdflib.namespace import NamespaceManager
 
-from culturekit.core.choices import TRIPLE_SUFFIXES, GraphFormat
+from culturekit.core.choices import TRIPLE_SUFFIXES, GraphDirection, GraphFormat
 from culturekit.core.errors import UsageError
 from culturekit.core.foreign_text import without_halves
 from culturekit.core.schemas import ITEMS, STATEMENTS
 from culturekit.core.work import Outcome, Work
+from culturekit.kg.concepts import EDGE_PROPERTIES, is_truthy, mask_of
 from culturekit.kg.countries import QID, number_of_item
 from culturekit.kg.dump.build_store import NO_DUMP, store_rows
-from culturekit.kg.inspection.neighbourhood import Neighbour, Neighbourhood, StatedEdge
+from culturekit.kg.store import GraphTables, among, load_graph
 
-Read = TypeVar("Read")
+_Read = TypeVar("_Read")
+_Items: TypeAlias = "networkx.MultiDiGraph[str]"
 
 ENTITY = Namespace("http://www.wikidata.org/entity/")
 DIRECT = Namespace("http://www.wikidata.org/prop/direct/")
@@ -33,10 +41,77 @@ _MOST_BYTES = 500_000_000  # what is larger is a dump, and is read as one
 _LANGUAGES = ("en", "mul")  # whose labels are taken first; then the others, by code
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")  # what XML 1.0 cannot hold, not even escaped
 _NODE_KEYS = {"label": str, "label_language": str, "description": str, "hop": int}
-_EDGE_KEYS = ("property", "rank", "qualified", "ended", "truthy")
 _PROPERTY = re.compile(r"^P[1-9][0-9]{0,9}\Z")
 _RANKS = ("preferred", "normal", "deprecated")
 _POSITION = re.compile(r"-([0-9]{1,5})\Z")
+
+
+def neighbourhood(
+    folder: Path, qid: str, *, hops: int, direction: GraphDirection = "both", most: int = 10_000
+) -> tuple[_Items, int]:
+    """Cut out the items within some hops of class edges, nearest first and at most `most`, and what they state.
+
+    Class edges are P31 and P279 statements that are not deprecated. The number counts the items of the last hop looked
+    at that had no room.
+    """
+    tables, start = GraphTables(folder), number_of_item(qid)
+    hop_of, left_out = _nearby(folder, tables, start, hops=hops, direction=direction, most=most)
+    columns = ("number", "property", "position", "value", "rank", "qualified", "ended")
+    stated = among(tables.statements, hop_of).select(*columns, truthy=is_truthy()).filter(pl.col("value").is_not_null())
+    rows = stated.sort(columns[:3]).collect()
+    numbers = sorted({*hop_of, *rows["value"].to_list()})
+    facts, labels = tables.facts(numbers), tables.labels(numbers)
+    found: _Items = networkx.MultiDiGraph(around=qid)
+    for number in numbers:
+        fact, label = facts.get(number), labels[number]
+        language = fact.label_language if fact and fact.label else ("en" if label else None)
+        _add_item(found, number, label, language, fact.description if fact else None, hop_of.get(number))
+    for row in rows.iter_rows():
+        _add_statement(found, *row)
+    return found, left_out
+
+
+def _nearby(
+    folder: Path, tables: GraphTables, start: int, *, hops: int, direction: GraphDirection, most: int
+) -> tuple[dict[int, int], int]:
+    """Give the items within some hops with their hop, and how many of the last hop looked at had no room."""
+    graph, mask = load_graph(folder), mask_of(EDGE_PROPERTIES, EDGE_PROPERTIES)
+    if graph.find(start) is None:
+        raise UsageError("the graph never mentions the item", where=str(folder), found=f"Q{start}")
+    hop_of = {start: 0}
+    frontier = [start]
+    for hop in range(1, hops + 1):
+        reached: set[int] = set()
+        if direction in {"up", "both"}:
+            stated = tables.stated(frontier, EDGE_PROPERTIES, mask)
+            reached.update(s.value for s in stated if s.counts and s.value is not None)
+        if direction in {"down", "both"}:
+            _, edges = graph.edges_below(np.array(graph.find_all(frontier), np.int64))
+            kept = edges[(graph.edge_flags[edges] & mask) != 0]
+            reached.update(graph.nodes[graph.children[kept]].tolist())
+        fresh = sorted(reached - hop_of.keys())
+        room = most - len(hop_of)
+        hop_of |= dict.fromkeys(fresh[:room], hop)
+        if len(fresh) > room:
+            return hop_of, len(fresh) - room
+        frontier = fresh
+        if not frontier:
+            break
+    return hop_of, 0
+
+
+def _add_item(
+    graph: _Items, number: int, label: str | None, language: str | None, description: str | None, hop: int | None
+) -> None:
+    """Add a node with what is known of it."""
+    known = {"label": label, "label_language": language, "description": description, "hop": hop}
+    graph.add_node(f"Q{number}", **{name: value for name, value in known.items() if value is not None})
+
+
+def _add_statement(graph: _Items, subject: int, name: str, position: int, value: int, *marks: str | bool) -> None:
+    """Add an edge; the marks are its rank, and whether it is qualified, ended and truthy."""
+    stated = dict(zip(("rank", "qualified", "ended", "truthy"), marks, strict=True))
+    graph.add_edge(f"Q{subject}", f"Q{value}", f"{name}-{position}", property=name, **stated)
 
 
 def form_of(path: Path) -> GraphFormat:
@@ -48,15 +123,14 @@ def form_of(path: Path) -> GraphFormat:
     raise UsageError("no format has this suffix", where=str(path), expected=known, hint="Name one with --format.")
 
 
-def graph_file(around: Neighbourhood, form: GraphFormat) -> bytes:
+def graph_file(graph: _Items, form: GraphFormat) -> bytes:
     """Write a neighbourhood; node-link is read by `networkx.node_link_graph(data, edges="edges")`."""
     if form in TRIPLE_SUFFIXES:
-        return written_rdf(rdf_graph(around), form)
-    graph = networkx_graph(around)
+        return written_rdf(rdf_graph(graph), form)
     if form == "node-link":
         data = networkx.node_link_data(graph, edges="edges")
         return (json.dumps(data, ensure_ascii=False, indent=2) + "\n").encode("utf-8", "replace")
-    plain: networkx.MultiDiGraph[str] = networkx.MultiDiGraph()
+    plain: _Items = networkx.MultiDiGraph()
     for node, known in graph.nodes(data=True):
         texts = {name: _NOT_XML.sub("\ufffd", text) for name, text in known.items() if isinstance(text, str)}
         plain.add_node(node, **{**known, **texts})
@@ -67,7 +141,7 @@ def graph_file(around: Neighbourhood, form: GraphFormat) -> bytes:
     return written.getvalue().replace(b"\r", b"&#13;")  # else a reader of XML makes a line feed of it
 
 
-def read_graph_file(path: Path, form: GraphFormat) -> tuple[Neighbourhood, int]:
+def read_graph_file(path: Path, form: GraphFormat) -> tuple[_Items, int]:
     """Read a file that another tool wrote, or `kg export`; the number counts triples that are not about items."""
     if form in TRIPLE_SUFFIXES:
         return _parsed(path, form, lambda content: _from_rdf(_parsed_rdf(content, form)))
@@ -82,7 +156,7 @@ def read_triples(path: Path) -> Graph:
     return _parsed(path, form, lambda content: _parsed_rdf(content, form))
 
 
-def _parsed(path: Path, form: GraphFormat, parse: Callable[[bytes], Read]) -> Read:
+def _parsed(path: Path, form: GraphFormat, parse: Callable[[bytes], _Read]) -> _Read:
     """Parse a file, and say of one that cannot be parsed what and where."""
     if not path.is_file():
         raise UsageError("there is no such file", where=str(path))
@@ -101,18 +175,6 @@ def _parsed(path: Path, form: GraphFormat, parse: Callable[[bytes], Read]) -> Re
         raise UsageError(f"cannot be read as {form}", where=str(path), found=found) from error
 
 
-def networkx_graph(around: Neighbourhood) -> "networkx.MultiDiGraph[str]":
-    """Give a neighbourhood to networkx: items by QID, statements as edges; what is not known of an item is left out."""
-    graph = networkx.MultiDiGraph(around=f"Q{around.around}")
-    for item in around.items:
-        known = {name: getattr(item, name) for name in _NODE_KEYS}
-        graph.add_node(f"Q{item.number}", **{name: value for name, value in known.items() if value is not None})
-    for edge in around.edges:
-        stated = {name: getattr(edge, name) for name in _EDGE_KEYS}
-        graph.add_edge(f"Q{edge.subject}", f"Q{edge.value}", f"{edge.property}-{edge.position}", **stated)
-    return graph
-
-
 def _parsed_networkx(content: bytes, form: GraphFormat) -> "networkx.Graph[str]":
     """Parse GraphML or node-link JSON, its statements under `edges`, or `links` as older versions wrote them."""
     if form == "graphml":
@@ -121,7 +183,7 @@ def _parsed_networkx(content: bytes, form: GraphFormat) -> "networkx.Graph[str]"
     return networkx.node_link_graph(data, edges="edges" if "edges" in data else "links")
 
 
-def from_networkx(graph: "networkx.Graph[str]") -> Neighbourhood:
+def from_networkx(graph: "networkx.Graph[str]") -> _Items:
     """Read any directed graph of networkx whose nodes are QIDs and whose edges have a `property`.
 
     An edge without `rank` is of normal rank; one without `qualified` or `ended` is neither. A node of which nothing
@@ -135,18 +197,21 @@ def from_networkx(graph: "networkx.Graph[str]") -> Neighbourhood:
             if known.get(name) is not None and not isinstance(known[name], kind):
                 raise UsageError("not what a node can say", where=f"{node}: {name}", found=repr(known[name])[:60])
         texts = [known.get(name) and without_halves(known[name]) for name in ("label", "label_language", "description")]
-        language = texts[1] if texts[0] else None
-        items.append(Neighbour(number_of_item(str(node)), texts[0], language, texts[2], known.get("hop")))
+        items.append((number_of_item(str(node)), texts[0], texts[1] if texts[0] else None, texts[2], known.get("hop")))
+    read: _Items = networkx.MultiDiGraph(**{name: graph.graph[name] for name in graph.graph.keys() & {"around"}})
+    for item in sorted(items, key=lambda item: item[0]):
+        _add_item(read, *item)
     keyed = networkx.MultiDiGraph(graph).edges(keys=True, data=True)
-    rows = sorted((_place_of(key), _statement(subject, value, stated)) for subject, value, key, stated in keyed)
-    return Neighbourhood(0, tuple(sorted(items, key=lambda item: item.number)), _placed(row for _, row in rows), 0)
+    rows = sorted((_position_in(key), _statement(subject, value, stated)) for subject, value, key, stated in keyed)
+    _add_statements(read, (row for _, row in rows))
+    return read
 
 
-_Statement = tuple[int, str, int, str, bool, bool]
+_Statement: TypeAlias = tuple[int, str, int, str, bool, bool]
 
 
-def _place_of(key: object) -> int:
-    """Read from the key of an edge which place it had among the statements of its item."""
+def _position_in(key: object) -> int:
+    """Read from the key of an edge which position it had among the statements of its item."""
     found = _POSITION.search(str(key))
     return int(found[1]) if found else 0
 
@@ -164,23 +229,21 @@ def _statement(subject: object, value: object, stated: Mapping[str, Any]) -> _St
     return number_of_item(str(subject)), name, number_of_item(str(value)), rank, qualified, ended
 
 
-def _placed(rows: Iterator[_Statement]) -> tuple[StatedEdge, ...]:
-    """Count the statements of an item and property from 0, and tell those of the best rank."""
+def _add_statements(graph: _Items, rows: Iterable[_Statement]) -> None:
+    """Add statements, those of an item and property counted from 0, and those of the best rank marked."""
     ordered = sorted(rows, key=lambda row: row[:2])
     preferred = {row[:2] for row in ordered if row[3] == "preferred"}
-    places: Counter[tuple[int, str]] = Counter()
-    edges = []
+    positions: Counter[tuple[int, str]] = Counter()
     for subject, name, value, rank, qualified, ended in ordered:
         best = "preferred" if (subject, name) in preferred else "normal"
-        edges.append(StatedEdge(subject, name, places[subject, name], value, rank, qualified, ended, rank == best))
-        places[subject, name] += 1
-    if places and max(places.values()) > 2**16:
-        (subject, name), count = places.most_common(1)[0]
+        _add_statement(graph, subject, name, positions[subject, name], value, rank, qualified, ended, rank == best)
+        positions[subject, name] += 1
+    if positions and max(positions.values()) > 2**16:
+        (subject, name), count = positions.most_common(1)[0]
         raise UsageError(
             "too many statements of a property", where=f"Q{subject}: {name}", expected="65,536 at most",
             found=f"{count:,}",
         )  # fmt: skip
-    return tuple(edges)
 
 
 def new_graph() -> Graph:
@@ -192,16 +255,21 @@ def new_graph() -> Graph:
     return graph
 
 
-def rdf_graph(around: Neighbourhood) -> Graph:
+def rdf_graph(graph: _Items) -> Graph:
     """Give a neighbourhood to rdflib: labels, and the statements of best rank as `wdt:` triples."""
-    graph = new_graph()
-    for item in around.items:
-        if item.label is not None:
-            graph.add((ENTITY[f"Q{item.number}"], RDFS.label, Literal(item.label, lang=item.label_language)))
-    for edge in around.edges:
-        if edge.truthy:
-            graph.add((ENTITY[f"Q{edge.subject}"], DIRECT[edge.property], ENTITY[f"Q{edge.value}"]))
-    return graph
+    triples = new_graph()
+    for qid, known in graph.nodes(data=True):
+        if "label" in known:
+            triples.add((ENTITY[qid], RDFS.label, Literal(known["label"], lang=known.get("label_language"))))
+    # In the order of statements: rdflib writes the values of JSON-LD as they were added.
+    edges = sorted(
+        (int(subject[1:]), stated["property"], _position_in(key), subject, value)
+        for subject, value, key, stated in graph.edges(keys=True, data=True)
+        if stated["truthy"]
+    )
+    for _, name, _, subject, value in edges:
+        triples.add((ENTITY[subject], DIRECT[name], ENTITY[value]))
+    return triples
 
 
 def written_rdf(graph: Graph, form: str) -> bytes:
@@ -237,13 +305,13 @@ def _leads_elsewhere(context: object) -> bool:
     return isinstance(context, str) or (isinstance(context, list) and any(map(_leads_elsewhere, context)))
 
 
-def _from_rdf(graph: Graph) -> tuple[Neighbourhood, int]:
+def _from_rdf(triples: Graph) -> tuple[_Items, int]:
     """Read items, labels and `wdt:` triples; the number counts triples about anything else."""
     labels: dict[int, list[tuple[int, str, str]]] = {}
     rows: list[_Statement] = []
     mentioned: set[int] = set()
     others = 0
-    for subject, predicate, value in graph:
+    for subject, predicate, value in triples:
         number, target, name = _number_in(subject), _number_in(value), str(predicate).removeprefix(DIRECT)
         if number is not None and predicate == RDFS.label and isinstance(value, Literal):
             code = value.language or ""
@@ -254,11 +322,12 @@ def _from_rdf(graph: Graph) -> tuple[Neighbourhood, int]:
             mentioned |= {number, target}
         else:
             others += 1
-    items = []
+    read: _Items = networkx.MultiDiGraph()
     for number in sorted(mentioned | labels.keys()):
         _, code, label = min(labels.get(number, [(0, "", "")]))
-        items.append(Neighbour(number, label or None, code or None, None, None))
-    return Neighbourhood(0, tuple(items), _placed(iter(sorted(rows))), 0), others
+        _add_item(read, number, label or None, code or None, None, None)
+    _add_statements(read, sorted(rows))
+    return read, others
 
 
 def _number_in(term: object) -> int | None:
@@ -272,18 +341,29 @@ def _number_in(term: object) -> int | None:
 def import_graph(work: Work, path: Path, form: GraphFormat) -> Outcome:
     """Write a graph store from a file; what the file only names, and says nothing of, counts as mentioned."""
     found, others = read_graph_file(path, form)
-    if not found.edges:
+    if not found.number_of_edges():
         raise UsageError("the file has no statement about items", where=str(path), expected="statements such as P31")
-    stating = {edge.subject for edge in found.edges}
     items = [
         {
-            **NO_DUMP, "qid": f"Q{item.number}", "number": item.number, "label": item.label,
-            "label_language": item.label_language, "description": item.description,
+            **NO_DUMP, "qid": qid, "number": int(qid[1:]), "label": known.get("label"),
+            "label_language": known.get("label_language"), "description": known.get("description"),
         }
-        for item in found.items
-        if item.label is not None or item.description is not None or item.hop is not None or item.number in stating
+        for qid, known in found.nodes(data=True)
+        if known.keys() & {"label", "description", "hop"} or found.out_degree(qid)
     ]  # fmt: skip
-    stated = [(e.subject, e.property, e.position, e.value, "value", e.rank, e.qualified, e.ended) for e in found.edges]
+    stated = [
+        (
+            int(subject[1:]),
+            e["property"],
+            _position_in(key),
+            int(value[1:]),
+            "value",
+            e["rank"],
+            e["qualified"],
+            e["ended"],
+        )
+        for subject, value, key, e in found.edges(keys=True, data=True)
+    ]
     statements = pl.DataFrame(stated, schema=STATEMENTS.schema, orient="row")
     counts = store_rows(work.out, pl.DataFrame(items, schema=ITEMS.schema), statements)
     return Outcome(counts, {"not-about-items": others} if others else {})

@@ -1,6 +1,7 @@
-"""The paths of an explanation as a picture: networkx lays them out, from the roots on the left to the item."""
+"""Draw the paths of an explanation: networkx lays them out, from the roots on the left to the item."""
 
 import io
+from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -12,12 +13,8 @@ from culturekit.core.atomic import write_atomically
 from culturekit.core.errors import UsageError
 from culturekit.kg.inspection.explain import Explanation, PathStep
 
-WIDTH, HEIGHT = 170, 44
-"""Size of a box in pixels."""
-
-_ACROSS, _DOWN = 270, 64
-"""From one box to the next."""
-
+WIDTH, HEIGHT = 170, 44  # of a box, in pixels
+_ACROSS, _DOWN = 270, 64  # from one box to the next
 _MARGIN, _LETTERS, _SMALL, _LARGE = 24, 24, 11, 13
 _INK, _OPEN, _CUT, _PAPER, _FILL = "#1b1b1b", "#2b6cb0", "#c53030", "#ffffff", "#eef3f8"
 
@@ -73,21 +70,24 @@ def drawing_of(explanation: Explanation) -> Drawing:
     steps: dict[str, PathStep] = {}
     graph: networkx.DiGraph[str] = networkx.DiGraph()
     layers: dict[str, int] = {}
-    for told in explanation.paths:
-        for place, step in enumerate(told.steps):
+    for path in explanation.paths:
+        for hop, step in enumerate(path.steps):
             steps.setdefault(step.qid, step)
-            layers[step.qid] = max(place, layers.get(step.qid, 0))
-            if place:
-                graph.add_edge(told.steps[place - 1].qid, step.qid, step=step)
+            layers[step.qid] = max(hop, layers.get(step.qid, 0))
+            if hop:
+                graph.add_edge(path.steps[hop - 1].qid, step.qid, step=step)
     networkx.set_node_attributes(graph, layers, "layer")
-    boxes = {qid: Box(*place, qid, _shortened(steps[qid].label or "")) for qid, place in _places(graph).items()}
+    boxes = {}
+    for qid, (x, y) in _places(graph).items():
+        label = steps[qid].label or ""
+        boxes[qid] = Box(x, y, qid, label if len(label) <= _LETTERS else f"{label[: _LETTERS - 1]}…")
     arrows = [
         Arrow(boxes[a], boxes[b], ", ".join(dict.fromkeys(each.property for each in step.said)), step.cut is not None)
         for a, b, step in graph.edges(data="step")
     ]
     width = max(box.x for box in boxes.values()) + WIDTH / 2 + _MARGIN
     height = max(box.y for box in boxes.values()) + HEIGHT / 2 + _MARGIN
-    title = f"{explanation.qid} is {'' if explanation.verdict == 'in' else 'not '}an artifact of {explanation.concept}"
+    title = explanation.headline(explanation.qid)
     return Drawing(round(width), round(height), title, tuple(boxes.values()), tuple(arrows))
 
 
@@ -106,9 +106,12 @@ def _places(graph: "networkx.DiGraph[str]") -> dict[str, tuple[float, float]]:
     }
 
 
-def _shortened(text: str) -> str:
-    """Cut a label that has no room."""
-    return text if len(text) <= _LETTERS else f"{text[: _LETTERS - 1]}…"
+def _lines_of(drawing: Drawing) -> Iterator[tuple[Arrow, tuple[float, ...], list[tuple[float, float]], str]]:
+    """Give each arrow its line, from side to side of its boxes, the corners of its head, and its colour."""
+    for arrow in drawing.arrows:
+        x, y = arrow.end.x - WIDTH / 2, arrow.end.y
+        tip = [(x, y), (x - 8, y - 4), (x - 8, y + 4)]
+        yield arrow, (arrow.start.x + WIDTH / 2, arrow.start.y, x, y), tip, _CUT if arrow.cut else _OPEN
 
 
 def svg_of(drawing: Drawing) -> bytes:
@@ -120,16 +123,14 @@ def svg_of(drawing: Drawing) -> bytes:
         f'<rect width="100%" height="100%" fill="{_PAPER}"/>',
         _svg_text(_MARGIN, _MARGIN, drawing.title, _LARGE, _INK, "start"),
     ]
-    for arrow in drawing.arrows:
-        colour = _CUT if arrow.cut else _OPEN
-        (x1, y1), (x2, y2), middle = _ends(arrow)
+    for arrow, (x1, y1, x2, y2), tip, colour in _lines_of(drawing):
         dashes = ' stroke-dasharray="6 4"' if arrow.cut else ""
         line = f'x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"'
-        tip = f"{x2:.1f},{y2:.1f} {x2 - 8:.1f},{y2 - 4:.1f} {x2 - 8:.1f},{y2 + 4:.1f}"
+        points = " ".join(f"{x:.1f},{y:.1f}" for x, y in tip)
         lines += [
             f'<line {line} stroke="{colour}" stroke-width="1.5"{dashes}/>',
-            f'<polygon points="{tip}" fill="{colour}"/>',
-            _svg_text(*middle, arrow.label, _SMALL, colour),
+            f'<polygon points="{points}" fill="{colour}"/>',
+            _svg_text((x1 + x2) / 2, (y1 + y2) / 2 - 4, arrow.label, _SMALL, colour),
         ]
     for box in drawing.boxes:
         corner = f'x="{box.x - WIDTH / 2:.1f}" y="{box.y - HEIGHT / 2:.1f}" width="{WIDTH}" height="{HEIGHT}"'
@@ -143,19 +144,13 @@ def svg_of(drawing: Drawing) -> bytes:
 
 def _svg_text(x: float, y: float, text: str, size: int, colour: str, anchor: str = "middle") -> str:
     """Write a text, around its middle unless it starts there."""
-    place = f'x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}" fill="{colour}"'
-    return f"<text {place}>{_escaped(text)}</text>"
+    attributes = f'x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}" fill="{colour}"'
+    return f"<text {attributes}>{_escaped(text)}</text>"
 
 
 def _escaped(text: str) -> str:
     """Escape a text, without what XML cannot hold."""
     return escape("".join(letter if letter.isprintable() else "\ufffd" for letter in text))
-
-
-def _ends(arrow: Arrow) -> tuple[tuple[float, float], tuple[float, float], tuple[float, float]]:
-    """Give where an arrow begins and ends, at the sides of its boxes, and where its label stands."""
-    (x1, y1), (x2, y2) = (arrow.start.x + WIDTH / 2, arrow.start.y), (arrow.end.x - WIDTH / 2, arrow.end.y)
-    return (x1, y1), (x2, y2), ((x1 + x2) / 2, (y1 + y2) / 2 - 4)
 
 
 def png_of(drawing: Drawing) -> bytes:
@@ -164,12 +159,10 @@ def png_of(drawing: Drawing) -> bytes:
     pen = ImageDraw.Draw(image)
     small, large = ImageFont.load_default(_SMALL), ImageFont.load_default(_LARGE)
     pen.text((_MARGIN, _MARGIN), drawing.title, fill=_INK, font=large, anchor="ls")
-    for arrow in drawing.arrows:
-        start, (x, y), middle = _ends(arrow)
-        colour = _CUT if arrow.cut else _OPEN
-        pen.line([start, (x, y)], fill=colour, width=2)
-        pen.polygon([(x, y), (x - 8, y - 4), (x - 8, y + 4)], fill=colour)
-        pen.text(middle, arrow.label, fill=colour, font=small, anchor="ms")
+    for arrow, (x1, y1, x2, y2), tip, colour in _lines_of(drawing):
+        pen.line((x1, y1, x2, y2), fill=colour, width=2)
+        pen.polygon(tip, fill=colour)
+        pen.text(((x1 + x2) / 2, (y1 + y2) / 2 - 4), arrow.label, fill=colour, font=small, anchor="ms")
     for box in drawing.boxes:
         corners = (box.x - WIDTH / 2, box.y - HEIGHT / 2, box.x + WIDTH / 2, box.y + HEIGHT / 2)
         pen.rounded_rectangle(corners, radius=6, fill=_FILL, outline=_INK)

@@ -1,34 +1,35 @@
-"""Why an item is an artifact of a concept, or why not: every path, every statement, every line of the dump."""
+"""Explain why an item is an artifact of a concept, or why not: every path, every statement, every line of the dump."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal, TypeAlias
-
-import numpy as np
+from typing import Literal, NamedTuple, TypeAlias
 
 from culturekit.core.counting import counted
 from culturekit.kg.concepts import COUNTRY_PROPERTIES, Concept
 from culturekit.kg.countries import number_of_item
-from culturekit.kg.store import Graph, GraphTables, Place, Said, load_graph, titled
-from culturekit.kg.walk.walk import WalkChoices, choices_of
+from culturekit.kg.store import DumpPosition, Graph, GraphTables, StatementFacts, load_graph, titled
+from culturekit.kg.walk import artifacts_among
 
-# What is answered when somebody asks why an item is, or is not, among the artifacts of a concept.
-
-Verdict: TypeAlias = Literal["in", "out"]
+# What is answered; the fields are those of `--json`.
 
 
 @dataclass(frozen=True, slots=True)
-class StepSaid:
-    """A statement that makes a step; `counts` is false for one that a walk does not hear."""
+class StepStatement:
+    """A statement that makes a step; `counts` is false for one that a walk does not follow."""
 
     property: str
     rank: str
     qualified: bool
     ended: bool
     counts: bool
+
+    def __str__(self) -> str:
+        """Write property, rank, and what is special about it."""
+        marks = [self.rank, *["qualified"] * self.qualified, *["ended"] * self.ended]
+        return f"{self.property} ({', '.join([*marks, *['does not count'] * (not self.counts)])})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +38,19 @@ class PathStep:
 
     qid: str
     label: str | None
-    said: tuple[StepSaid, ...]
-    place: Place | None
+    said: tuple[StepStatement, ...]
+    place: DumpPosition | None
     cut: str | None
+
+    def __str__(self) -> str:
+        """Write the item, its statements and its line."""
+        stated = f"  by {'; '.join(map(str, self.said))}" if self.said else ""
+        position = f"  [{self.place or 'only mentioned in the dump'}]"
+        return f"{titled(self.qid, self.label)}{stated}{position}{f'  CUT: {self.cut}' if self.cut else ''}"
 
 
 @dataclass(frozen=True, slots=True)
-class PathStory:
+class ExplainedPath:
     """A path from a root to the item; it is open when nothing cuts it."""
 
     root: str
@@ -63,7 +70,7 @@ class RootHop:
 
 
 @dataclass(frozen=True, slots=True)
-class CountrySaid:
+class CountryStatement:
     """A statement of a country, whether it counts, and whether the concept wants the country."""
 
     property: str
@@ -75,6 +82,12 @@ class CountrySaid:
     ended: bool
     counts: bool
     in_scope: bool
+
+    def __str__(self) -> str:
+        """Write the country, how it is stated, and whether it is in scope."""
+        value = titled(self.value, self.label) if self.value else self.snak
+        stated = StepStatement(self.property, self.rank, self.qualified, self.ended, self.counts)
+        return f"{value} by {stated}{'' if self.in_scope or self.value is None else ', out of scope'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,119 +105,113 @@ class Explanation:
     qid: str
     label: str | None
     description: str | None
-    place: Place | None
+    place: DumpPosition | None
     concept: str
-    verdict: Verdict
+    verdict: Literal["in", "out"]
     reasons: tuple[Reason, ...]
     roots: tuple[RootHop, ...]
-    countries: tuple[CountrySaid, ...]
+    countries: tuple[CountryStatement, ...]
     open_paths: int
     more_open_paths: bool
     cut_paths: int
     more_cut_paths: bool
-    paths: tuple[PathStory, ...]
+    paths: tuple[ExplainedPath, ...]
+
+    def headline(self, name: str) -> str:
+        """Write the verdict in a sentence."""
+        return f"{name} is {'' if self.verdict == 'in' else 'not '}an artifact of {self.concept}"
 
 
-_PATHS_AT_MOST = 10_000
-"""How many paths are counted before it says `more`."""
-
-_STEPS_AT_MOST = 400_000
-"""How many steps a search takes before it says `more`: about a second."""
-
-
-@dataclass(frozen=True, slots=True)
-class PathCount:
-    """The first paths, root first, and how many were counted; `more` says that counting was stopped."""
-
-    paths: tuple[tuple[int, ...], ...]
-    counted: int
-    more: bool
-
-
-def _distances_below(parents: Mapping[int, Sequence[int]], root: int) -> dict[int, int]:
-    """Give the smallest number of steps from a root down to each item that has it above."""
-    children: dict[int, list[int]] = {}
-    for child, above in parents.items():
-        for parent in above:
-            children.setdefault(parent, []).append(child)
-    distances = {root: 0}
-    frontier = [root]
-    while frontier:
-        reached = {child for parent in frontier for child in children.get(parent, ()) if child not in distances}
-        distances |= dict.fromkeys(reached, distances[frontier[0]] + 1)
-        frontier = sorted(reached)
-    return distances
+def explain_lines(found: Explanation) -> Iterator[str]:
+    """Write an explanation in lines: the verdict and its reasons first, then roots, countries and paths."""
+    yield found.headline(titled(found.qid, found.label))
+    yield from (f"  because {reason.text}" for reason in found.reasons)
+    if found.description:
+        yield f"described as  {found.description}"
+    if found.place:
+        yield f"in the dump   {found.place}"
+    for root in found.roots:
+        yield f"root          {titled(root.qid, root.label)} at hop {root.hop} of {root.limit}"
+    yield from (f"country       {country}" for country in found.countries)
+    opened, cut = (
+        f"{'at least ' * more}{count:,}"
+        for count, more in ((found.open_paths, found.more_open_paths), (found.cut_paths, found.more_cut_paths))
+    )
+    shown = len(found.paths)
+    rest = "" if shown == found.open_paths + found.cut_paths else f", of which {shown} are shown"
+    yield f"paths         {opened} open and {cut} cut within the limits of their roots{rest}"
+    for number, path in enumerate(found.paths, 1):
+        yield f"path {number}: {counted(path.hop, 'hops')}, {'open' if path.open else 'cut'}"
+        yield from (f"  {step}" for step in path.steps)
 
 
-def _paths_to(
-    item: int,
-    parents: Mapping[int, Sequence[int]],
-    limits: Mapping[int, int],
+def explain(
+    folder: Path,
+    qid: str,
+    concept: Concept,
     *,
-    show: int,
-    wanted: Callable[[tuple[int, ...]], bool] = lambda path: True,
-) -> PathCount:
-    """Count the wanted paths from roots to an item, each within the limit of its root, and keep the first `show`.
+    successors: Mapping[int, int] = MappingProxyType({}),
+    show: int = 20,
+) -> Explanation:
+    """Explain what Algorithm 1 makes of an item; at most `show` paths are written out, open ones first.
 
-    No item stands twice on a path. Shorter paths come first, on ties the smaller numbers from the root on.
+    `successors` says by QID number which country has taken the place of which.
     """
-    below = [_distances_below(parents, root) for root in limits]
-    nearest: dict[int, int] = {}
-    for distances in below:
-        for node, distance in distances.items():
-            nearest[node] = min(distance, nearest.get(node, distance))
-    search = Search(parents, limits, nearest, _STEPS_AT_MOST)
-    shown: list[tuple[int, ...]] = []
-    counted = 0
-    for length in range(1, max(limits.values(), default=0) + 1):
-        found = []
-        for path in filter(wanted, search.of_length((item,), length)):
-            counted += 1
-            found.append(path)
-            if counted >= _PATHS_AT_MOST:
-                search.stopped = True
-        shown += sorted(found)[: show - len(shown)]
-        if search.stopped:
-            break
-    return PathCount(tuple(shown), counted, search.stopped)
+    number, tables = number_of_item(qid), GraphTables(folder)
+    asked = _Question(load_graph(folder), tables, number, concept)
+    near = asked.climb(levels=max(concept.limits.values()))
+    opened, stated = asked.open_parents(near), asked.stated_parents(near)
+
+    def is_cut(path: tuple[int, ...]) -> bool:
+        return any(parent not in opened.get(child, ()) for parent, child in pairwise(path))
+
+    free = _paths_to(number, opened, concept.limits, show=show)
+    cut = _paths_to(number, stated, concept.limits, show=show, wanted=is_cut)
+    cut_paths, facts = asked.written_out(cut.paths, near), tables.facts([number]).get(number)
+    roots = asked.root_hops(opened)
+    findings = _Findings(
+        described=facts is not None,
+        mentioned=asked.graph.find(number) is not None,
+        countries=asked.countries(successors),
+        classes=near.stated.get(number, ()),
+        hop=roots[0].hop if roots else None,
+        cut=cut_paths,
+        beyond=None if roots else asked.beyond(),
+    )
+    wanted = sorted({c.label or str(c.value) for c in findings.countries if c.counts and c.in_scope})
+    why = f"it states {' and '.join(wanted)}, and a root reaches it in {counted(findings.hop or 0, 'hops')}"
+    reasons = tuple(_reasons_out(asked, findings)) or (Reason("artifact", why),)
+    return Explanation(
+        qid=qid,
+        label=facts.label if facts else None,
+        description=facts.description if facts else None,
+        place=facts.place if facts else None,
+        concept=concept.concept,
+        verdict="in" if reasons[0].code == "artifact" else "out",
+        reasons=reasons,
+        roots=roots,
+        countries=findings.countries,
+        open_paths=free.counted,
+        more_open_paths=free.more,
+        cut_paths=cut.counted,
+        more_cut_paths=cut.more,
+        paths=(*asked.written_out(free.paths, near), *cut_paths[: show - len(free.paths)]),
+    )
 
 
-class Search:
-    """A depth-first search upward that knows how far each item is from the nearest root."""
+_Parents: TypeAlias = Mapping[int, Sequence[int]]
 
-    def __init__(
-        self,
-        parents: Mapping[int, Sequence[int]],
-        limits: Mapping[int, int],
-        nearest: Mapping[int, int],
-        steps: int,
-    ) -> None:
-        """Take the world and the allowance."""
-        self.parents = parents
-        self.limits = limits
-        self.nearest = nearest
-        self.steps = steps
-        self.stopped = False
-
-    def of_length(self, path: tuple[int, ...], length: int) -> Iterator[tuple[int, ...]]:
-        """Yield the paths of exactly so many steps that end in this one, in no order that matters."""
-        done = len(path) - 1
-        if done == length:
-            if length <= self.limits.get(path[0], 0):
-                yield path
-            return
-        for parent in self.parents.get(path[0], ()):
-            self.steps -= 1
-            if self.steps < 0:
-                self.stopped = True
-            if self.stopped:
-                return
-            if parent not in path and done + 1 + self.nearest.get(parent, length) <= length:
-                yield from self.of_length((parent, *path), length)
+_ITEMS_AT_MOST = 300_000  # above so many items a climb stops and says so; classes of a class in Wikidata are far fewer
 
 
-@dataclass(frozen=True, slots=True)
-class Beyond:
+class _Ancestors(NamedTuple):
+    """The statements of an item and of what is above it, by item; `complete` when all levels were climbed."""
+
+    stated: Mapping[int, tuple[StatementFacts, ...]]
+    complete: bool
+
+
+class _Beyond(NamedTuple):
     """What lies beyond the limits: smallest hop of an open path and its root, smallest hop of any path.
 
     `complete` is false where there was too much above the item to look at all of it.
@@ -217,63 +224,238 @@ class Beyond:
 
 
 @dataclass(frozen=True, slots=True)
-class Findings:
+class _Question:
+    """An item, a concept, and the graph to look at."""
+
+    graph: Graph
+    tables: GraphTables
+    number: int
+    concept: Concept
+
+    def climb(self, *, levels: int | None) -> _Ancestors:
+        """Collect statements level by level upward, also those that do not count; None climbs to the top."""
+        concept = self.concept
+        stated: dict[int, tuple[StatementFacts, ...]] = {}
+        frontier = [self.number]
+        level = 0
+        while frontier and level != levels and len(stated) <= _ITEMS_AT_MOST:
+            fresh: dict[int, list[StatementFacts]] = {number: [] for number in frontier}
+            for statement in self.tables.stated(frontier, concept.follow, concept.edge_mask):
+                fresh[statement.number].append(statement)
+            stated |= {number: tuple(statements) for number, statements in fresh.items()}
+            frontier = sorted({value for each in fresh.values() for value in _values(each)} - stated.keys())
+            level += 1
+        return _Ancestors(stated, not frontier)
+
+    def stated_parents(self, ancestors: _Ancestors) -> _Parents:
+        """Give the items that each one points to with a value, whether a walk may take the step or not."""
+        return {number: _values(each) for number, each in ancestors.stated.items()}
+
+    def open_parents(self, ancestors: _Ancestors) -> _Parents:
+        """Keep the steps a walk takes: by statements that count, not into an excluded class, not below an artifact.
+
+        Below artifacts a walk goes on where the concept expands them. A root that is itself excluded is still walked
+        from, and not through.
+        """
+        concept = self.concept
+        above = {value for each in ancestors.stated.values() for value in _values(each)}
+        closed = set() if concept.expand_artifacts else artifacts_among(self.graph, concept, above)
+        closed |= concept.excluded_classes - concept.limits.keys()
+        return {
+            number: [parent for parent in _values(s for s in each if s.counts) if parent not in closed]
+            for number, each in ancestors.stated.items()
+            if number not in concept.excluded_classes
+        }
+
+    def root_hops(self, opened: _Parents) -> tuple[RootHop, ...]:
+        """Say from which roots an open path leads to the item, and how long the shortest is."""
+        labels = self.tables.labels(self.concept.limits)
+        hops = {root: _distances_below(opened, root).get(self.number) for root in self.concept.limits}
+        found = sorted((hop, root) for root, hop in hops.items() if hop and hop <= self.concept.limits[root])
+        return tuple(RootHop(f"Q{root}", labels[root], hop, self.concept.limits[root]) for hop, root in found)
+
+    def beyond(self) -> _Beyond:
+        """Look without a limit: smallest hop and root of an open path, and the smallest hop of any path."""
+        every = self.climb(levels=None)
+
+        def nearest(parents: _Parents) -> tuple[int | None, int | None]:
+            hops = ((_distances_below(parents, root).get(self.number), root) for root in self.concept.limits)
+            return min(((hop, root) for hop, root in hops if hop), default=(None, None))
+
+        return _Beyond(*nearest(self.open_parents(every)), nearest(self.stated_parents(every))[0], every.complete)
+
+    def countries(self, successors: Mapping[int, int]) -> tuple[CountryStatement, ...]:
+        """List the countries that the item states."""
+        concept = self.concept
+        stated = self.tables.stated([self.number], concept.country_properties, concept.country_mask)
+        labels = self.tables.labels(_values(stated))
+        first = "P495" if concept.country_choice == "P495-first" else None
+        first_only = any(s.counts and s.property == first for s in stated)
+        return tuple(
+            CountryStatement(
+                s.property,
+                None if s.value is None else f"Q{s.value}",
+                None if s.value is None else labels[s.value],
+                s.snak,
+                s.rank,
+                s.qualified,
+                s.ended,
+                counts=s.counts and (s.property == first or not first_only),
+                in_scope=s.value is not None
+                and (concept.scope is None or successors.get(s.value, s.value) in concept.scope),
+            )
+            for s in stated
+        )
+
+    def written_out(self, paths: Sequence[tuple[int, ...]], near: _Ancestors) -> tuple[ExplainedPath, ...]:
+        """Write out paths, each a tuple of item numbers, root first, with their statements."""
+        numbers = {number for path in paths for number in path}
+        artifacts = set() if self.concept.expand_artifacts else artifacts_among(self.graph, self.concept, numbers)
+        facts, labels = self.tables.facts(numbers), self.tables.labels(numbers)
+
+        def step_of(number: int, before: int | None, last: int) -> PathStep:
+            stated = [s for s in near.stated.get(number, ()) if before is not None and s.value == before]
+            shown = tuple(StepStatement(s.property, s.rank, s.qualified, s.ended, s.counts) for s in stated)
+            on_way = number in artifacts and number != last
+            cut = None if before is None else self._what_cuts(number, stated, artifact=on_way)
+            place = facts[number].place if number in facts else None
+            return PathStep(f"Q{number}", labels[number], shown, place, cut)
+
+        written = []
+        for path in paths:
+            steps = tuple(step_of(number, before, path[-1]) for before, number in pairwise((None, *path)) if number)
+            written.append(ExplainedPath(f"Q{path[0]}", len(path) - 1, all(step.cut is None for step in steps), steps))
+        return tuple(written)
+
+    def _what_cuts(self, number: int, stated: Sequence[StatementFacts], *, artifact: bool) -> str | None:
+        """Say what keeps a walk from coming to an item, or from going on below it."""
+        if not any(s.counts for s in stated):
+            ranks = sorted({f"{s.rank}{', ended' if s.ended else ''}" for s in stated})
+            return f"only statements that do not count ({'; '.join(ranks)})"
+        if number in self.concept.excluded_classes:
+            return "excluded class"
+        if artifact:
+            countries = self.tables.stated([number], COUNTRY_PROPERTIES, self.concept.country_mask)
+            labels = self.tables.labels(_values(s for s in countries if s.counts))
+            return f"an artifact itself (country {', '.join(titled(f'Q{n}', label) for n, label in labels.items())})"
+        return None
+
+
+def _values(statements: Iterable[StatementFacts]) -> tuple[int, ...]:
+    """Give the values of statements, once each, in ascending order."""
+    return tuple(sorted({s.value for s in statements if s.value is not None}))
+
+
+_PATHS_AT_MOST = 10_000  # how many paths are counted before it says `more`
+_STEPS_AT_MOST = 400_000  # how many steps a search takes before it says `more`: about a second
+
+
+class _PathCount(NamedTuple):
+    """The first paths, root first, and how many were counted; `more` says that counting was stopped."""
+
+    paths: tuple[tuple[int, ...], ...]
+    counted: int
+    more: bool
+
+
+def _distances_below(parents: _Parents, root: int) -> dict[int, int]:
+    """Give the smallest number of steps from a root down to each item that has it above."""
+    children: dict[int, list[int]] = {}
+    for child, above in parents.items():
+        for parent in above:
+            children.setdefault(parent, []).append(child)
+    distances = {root: 0}
+    queue = [root]
+    for parent in queue:
+        for child in children.get(parent, ()):
+            if child not in distances:
+                distances[child] = distances[parent] + 1
+                queue.append(child)
+    return distances
+
+
+def _paths_to(
+    item: int,
+    parents: _Parents,
+    limits: Mapping[int, int],
+    *,
+    show: int,
+    wanted: Callable[[tuple[int, ...]], bool] = lambda path: True,
+) -> _PathCount:
+    """Count the wanted paths from roots to an item, each within the limit of its root, and keep the first `show`.
+
+    No item stands twice on a path. Shorter paths come first, on ties the smaller numbers from the root on.
+    """
+    nearest: dict[int, int] = {}  # how far each item is from the nearest root
+    for root in limits:
+        for node, distance in _distances_below(parents, root).items():
+            nearest[node] = min(distance, nearest.get(node, distance))
+    shown: list[tuple[int, ...]] = []
+    counted = steps = 0
+
+    def upward(path: tuple[int, ...], length: int) -> Iterator[tuple[int, ...]]:
+        """Yield the paths of exactly so many steps that end in this one, in no order that matters."""
+        nonlocal steps
+        if len(path) > length:
+            if length <= limits.get(path[0], 0):
+                yield path
+            return
+        for parent in parents.get(path[0], ()):
+            steps += 1
+            if steps > _STEPS_AT_MOST or counted >= _PATHS_AT_MOST:
+                return
+            if parent not in path and len(path) + nearest.get(parent, length) <= length:
+                yield from upward((parent, *path), length)
+
+    for length in range(1, max(limits.values(), default=0) + 1):
+        found = []
+        for path in filter(wanted, upward((item,), length)):
+            counted += 1
+            found.append(path)
+        shown += sorted(found)[: show - len(shown)]
+        if steps > _STEPS_AT_MOST or counted >= _PATHS_AT_MOST:
+            return _PathCount(tuple(shown), counted, more=True)
+    return _PathCount(tuple(shown), counted, more=False)
+
+
+class _Findings(NamedTuple):
     """What was found about an item: `hop` of the nearest root, and where there is none, what lies `beyond`."""
 
-    number: int
     described: bool
     mentioned: bool
-    countries: tuple[CountrySaid, ...]
-    classes: Sequence[Said]
+    countries: tuple[CountryStatement, ...]
+    classes: Sequence[StatementFacts]
     hop: int | None
-    cut: tuple[PathStory, ...]
-    beyond: Beyond | None
+    cut: tuple[ExplainedPath, ...]
+    beyond: _Beyond | None
 
 
-def _reasons_of(findings: Findings, choices: WalkChoices, concept: Concept, tables: GraphTables) -> tuple[Reason, ...]:
-    """Give the one reason for being in, or all reasons for being out."""
-    out = [
-        *_dump_reasons(findings),
-        *_name_reasons(findings, choices, concept),
-        *_country_reasons(findings, concept),
-        *_path_reasons(findings, choices, tables),
-    ]
-    if out:
-        return tuple(out)
-    wanted = sorted({c.label or str(c.value) for c in findings.countries if c.counts and c.in_scope})
-    reached = counted(findings.hop or 0, "hops")
-    return (Reason("artifact", f"it states {' and '.join(wanted)}, and a root reaches it in {reached}"),)
-
-
-def _dump_reasons(findings: Findings) -> Iterator[Reason]:
-    """Say whether the dump knows the item."""
+def _reasons_out(asked: _Question, findings: _Findings) -> Iterator[Reason]:
+    """Give all reasons why the item is no artifact."""
+    number, concept = asked.number, asked.concept
     if not findings.mentioned:
         yield Reason("not-in-the-dump", "the dump neither describes nor mentions it")
     elif not findings.described:
         yield Reason("only-mentioned", "the dump only mentions it, so it states neither a class nor a country")
-
-
-def _name_reasons(findings: Findings, choices: WalkChoices, concept: Concept) -> Iterator[Reason]:
-    """Say whether the concept names the item."""
-    if findings.number in choices.limits:
+    if number in concept.limits:
         yield Reason("is-a-root", f"it is a root of {concept.concept}, and roots are never artifacts themselves")
-    if findings.number in choices.excluded_items:
+    if number in concept.excluded_items:
         yield Reason("excluded-item", f"{concept.concept} excludes it by name")
-    if findings.number in choices.excluded_classes:
+    if number in concept.excluded_classes:
         yield Reason("excluded-class", f"it is an excluded class of {concept.concept}")
+    if findings.described:
+        yield from _country_reasons(findings.countries, concept)
+    if not findings.hop and findings.beyond is not None and number not in concept.limits:
+        yield from _path_reasons(asked, findings, findings.beyond)
 
 
-def _country_reasons(findings: Findings, concept: Concept) -> Iterator[Reason]:
+def _country_reasons(stated: Sequence[CountryStatement], concept: Concept) -> Iterator[Reason]:
     """Say what is wrong with the countries."""
-    stated = findings.countries
     names = " or ".join(concept.country_properties)
-    if not findings.described:
-        return
+    valued = [country for country in stated if country.value is not None]
     if not stated:
         yield Reason("no-country", f"it has no statement of {names}: it is walked through, like a class")
-        return
-    valued = [country for country in stated if country.value is not None]
-    if not valued:
+    elif not valued:
         snaks = " and ".join(sorted({country.snak for country in stated}))
         yield Reason("country-without-value", f"its statements of {names} are only {snaks}")
     elif not any(country.counts for country in valued):
@@ -286,17 +468,24 @@ def _country_reasons(findings: Findings, concept: Concept) -> Iterator[Reason]:
         yield Reason("country-out-of-scope", f"it states {', '.join(named)}; {concept.concept} wants {wanted}")
 
 
-def _path_reasons(findings: Findings, choices: WalkChoices, tables: GraphTables) -> Iterator[Reason]:
-    """Say why no root reaches the item."""
-    if findings.hop or findings.beyond is None or findings.number in choices.limits:
-        return
-    limits = sorted(set(choices.limits.values()))
+# The code of a reason by the first word of what cuts a step.
+_CODES = {"excluded": "cut-by-exclusion", "an": "below-an-artifact", "only": "statement-does-not-count"}
+
+
+def _path_reasons(asked: _Question, findings: _Findings, beyond: _Beyond) -> Iterator[Reason]:
+    """Say why no root reaches the item: what cuts first, once for each step with the first path it cuts."""
+    first: dict[tuple[str, str], Reason] = {}
+    for path in findings.cut:
+        for step in path.steps:
+            if step.cut is not None:
+                way = " > ".join(each.qid for each in path.steps)
+                text = f"{titled(step.qid, step.label)} cuts {way}: {step.cut}"
+                first.setdefault((step.qid, step.cut), Reason(_CODES[step.cut.split()[0]], text))
+    yield from first.values()
+    limits = sorted(set(asked.concept.limits.values()))
     within = f"{limits[0]}" if len(limits) == 1 else f"{limits[0]} to {limits[-1]}"
-    beyond = findings.beyond
-    if findings.cut:
-        yield from _cut_reasons(findings.cut)
     if beyond.hop is not None and beyond.root is not None:
-        name = titled(f"Q{beyond.root}", tables.labels([beyond.root])[beyond.root])
+        name = titled(f"Q{beyond.root}", asked.tables.labels([beyond.root])[beyond.root])
         text = f"no open path within {within} hops; the nearest root, {name}, needs {counted(beyond.hop, 'hops')}"
         yield Reason("beyond-the-limit", text)
     elif beyond.any_hop is not None and not findings.cut:
@@ -304,236 +493,9 @@ def _path_reasons(findings: Findings, choices: WalkChoices, tables: GraphTables)
         yield Reason("beyond-the-limit", text)
     elif beyond.any_hop is None:
         where = "at any distance" if beyond.complete else "as far as was looked; above it is too much to look at all"
-        yield Reason("no-path", f"no path from any root leads to it, {where}{_class_note(findings)}")
-
-
-def _class_note(findings: Findings) -> str:
-    """Say when an item has no class with a value at all."""
-    if not findings.described:
-        return ""
-    if not findings.classes:
-        return ": it states no class"
-    if all(s.value is None for s in findings.classes):
-        return f": its classes are only {' and '.join(sorted({s.snak for s in findings.classes}))}"
-    return ""
-
-
-_CODES = {"excluded": "cut-by-exclusion", "an": "below-an-artifact", "only": "statement-does-not-count"}
-"""By the first word of what cuts a step."""
-
-
-def _cut_reasons(paths: Sequence[PathStory]) -> Iterator[Reason]:
-    """Say once for each item what cuts there, with the first path it cuts."""
-    told = set()
-    for path in paths:
-        for step in path.steps:
-            if step.cut is not None and (step.qid, step.cut) not in told:
-                told.add((step.qid, step.cut))
-                way = " > ".join(each.qid for each in path.steps)
-                yield Reason(_CODES[step.cut.split()[0]], f"{titled(step.qid, step.label)} cuts {way}: {step.cut}")
-
-
-_ITEMS_AT_MOST = 300_000
-"""Above so many items a climb stops and says so; all classes of a class in Wikidata are far fewer."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ancestors:
-    """The statements of an item and of what is above it, by item; `complete` when all levels were climbed."""
-
-    said: Mapping[int, tuple[Said, ...]]
-    complete: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """One question: an item, a concept, and the graph to look at."""
-
-    graph: Graph
-    tables: GraphTables
-    number: int
-    concept: Concept
-    choices: WalkChoices
-    successors: Mapping[int, int]
-
-
-def explain(
-    folder: Path,
-    qid: str,
-    concept: Concept,
-    *,
-    successors: Mapping[int, int] = MappingProxyType({}),
-    show: int = 20,
-) -> Explanation:
-    """Explain what Algorithm 1 makes of an item; at most `show` paths are told, open ones first.
-
-    `successors` says by QID number which country has taken the place of which.
-    """
-    number, tables = number_of_item(qid), GraphTables(folder)
-    choices = choices_of(concept)
-    asked = Asked(load_graph(folder), tables, number, concept, choices, successors)
-    near = _climb(tables, asked.number, concept.follow, choices.edge_mask, levels=choices.most_hops)
-    opened = _open_parents(asked.graph, choices, near)
-    free = _paths_to(asked.number, opened, choices.limits, show=show)
-    cut = cut_paths(asked, near, opened, show=show)
-    roots = _root_hops(asked, opened)
-    facts, story = tables.facts([number]).get(number), told(asked, cut.paths, near)
-    countries = _stated_countries(asked)
-    findings = Findings(
-        number, facts is not None, asked.graph.find(number) is not None, countries, near.said.get(number, ()),
-        roots[0].hop if roots else None, story, None if roots else beyond(asked),
-    )  # fmt: skip
-    reasons = _reasons_of(findings, choices, concept, tables)
-    return Explanation(
-        qid=qid,
-        label=facts.label if facts else None,
-        description=facts.description if facts else None,
-        place=facts.place if facts else None,
-        concept=concept.concept,
-        verdict="in" if reasons[0].code == "artifact" else "out",
-        reasons=reasons,
-        roots=roots,
-        countries=countries,
-        open_paths=free.counted,
-        more_open_paths=free.more,
-        cut_paths=cut.counted,
-        more_cut_paths=cut.more,
-        paths=(*told(asked, free.paths, near), *story[: show - len(free.paths)]),
-    )
-
-
-def told(asked: Asked, paths: Sequence[tuple[int, ...]], near: Ancestors) -> tuple[PathStory, ...]:
-    """Tell paths, each a tuple of item numbers, root first, with their statements."""
-    numbers = sorted({number for path in paths for number in path})
-    marks = asked.choices.is_artifact(asked.graph, np.array(numbers, np.uint32)).tolist()
-    stops = [artifact and not asked.choices.expand_artifacts for artifact in marks]
-    artifacts = {number for number, stop in zip(numbers, stops, strict=True) if stop}
-    facts = asked.tables.facts(numbers)
-    labels = asked.tables.labels(numbers)
-    stories = []
-    for path in paths:
-        steps = []
-        for position, number in enumerate(path):
-            before = path[position - 1] if position else None
-            said = tuple(s for s in near.said.get(number, ()) if position and s.value == before)
-            last = position == len(path) - 1
-            cut = _what_cuts(asked, number, said, artifact=number in artifacts and not last) if position else None
-            place = facts[number].place if number in facts else None
-            step_said = tuple(StepSaid(s.property, s.rank, s.qualified, s.ended, s.counts) for s in said)
-            steps.append(PathStep(f"Q{number}", labels[number], step_said, place, cut))
-        is_open = all(step.cut is None for step in steps)
-        stories.append(PathStory(f"Q{path[0]}", len(path) - 1, is_open, tuple(steps)))
-    return tuple(stories)
-
-
-def _what_cuts(asked: Asked, number: int, said: Sequence[Said], *, artifact: bool) -> str | None:
-    """Say what keeps a walk from coming to an item, or from going on below it."""
-    if not any(s.counts for s in said):
-        ranks = sorted({f"{s.rank}{', ended' if s.ended else ''}" for s in said})
-        return f"only statements that do not count ({'; '.join(ranks)})"
-    if number in asked.choices.excluded_classes:
-        return "excluded class"
-    if artifact:
-        countries = asked.tables.stated([number], COUNTRY_PROPERTIES, asked.choices.country_mask)
-        values = sorted({s.value for s in countries if s.counts and s.value is not None})
-        labels = asked.tables.labels(values)
-        return f"an artifact itself (country {', '.join(titled(f'Q{value}', labels[value]) for value in values)})"
-    return None
-
-
-def cut_paths(asked: Asked, near: Ancestors, opened: Mapping[int, Sequence[int]], *, show: int) -> PathCount:
-    """Count the paths that something cuts: those of any statements that are not open from end to end."""
-
-    def is_cut(path: tuple[int, ...]) -> bool:
-        return any(parent not in opened.get(child, ()) for parent, child in pairwise(path))
-
-    return _paths_to(asked.number, _stated_parents(near), asked.choices.limits, show=show, wanted=is_cut)
-
-
-def _root_hops(asked: Asked, opened: Mapping[int, Sequence[int]]) -> tuple[RootHop, ...]:
-    """Say from which roots an open path leads to the item, and how long the shortest is."""
-    labels = asked.tables.labels(asked.choices.limits)
-    found = []
-    for root, limit in asked.choices.limits.items():
-        hop = _distances_below(opened, root).get(asked.number)
-        if hop and hop <= limit:
-            found.append(RootHop(f"Q{root}", labels[root], hop, limit))
-    return tuple(sorted(found, key=lambda root: (root.hop, int(root.qid[1:]))))
-
-
-def beyond(asked: Asked) -> Beyond:
-    """Look without a limit: smallest hop and root of an open path, and the smallest hop of any path."""
-    every = _climb(asked.tables, asked.number, asked.concept.follow, asked.choices.edge_mask, levels=None)
-    nearest, root = _smallest_hop(asked, _open_parents(asked.graph, asked.choices, every))
-    return Beyond(nearest, root, _smallest_hop(asked, _stated_parents(every))[0], every.complete)
-
-
-def _smallest_hop(asked: Asked, parents: Mapping[int, Sequence[int]]) -> tuple[int | None, int | None]:
-    """Give the smallest hop from any root, and that root."""
-    hops = [(_distances_below(parents, root).get(asked.number), root) for root in sorted(asked.choices.limits)]
-    known = [(hop, root) for hop, root in hops if hop]
-    return min(known) if known else (None, None)
-
-
-def _stated_countries(asked: Asked) -> tuple[CountrySaid, ...]:
-    """List the countries that an item states."""
-    said = asked.tables.stated([asked.number], asked.concept.country_properties, asked.choices.country_mask)
-    labels = asked.tables.labels(s.value for s in said if s.value is not None)
-    scope, first = asked.choices.countries, asked.choices.first_country_property
-    first_only = any(s.counts and s.property == first for s in said)
-    return tuple(
-        CountrySaid(
-            s.property,
-            None if s.value is None else f"Q{s.value}",
-            None if s.value is None else labels[s.value],
-            s.snak,
-            s.rank,
-            s.qualified,
-            s.ended,
-            counts=s.counts and (s.property == first or not first_only),
-            in_scope=s.value is not None and (scope is None or asked.successors.get(s.value, s.value) in scope),
-        )
-        for s in said
-    )
-
-
-def _climb(tables: GraphTables, item: int, follow: Sequence[str], mask: int, *, levels: int | None) -> Ancestors:
-    """Collect statements level by level upward, also those that do not count; None climbs to the top."""
-    said: dict[int, tuple[Said, ...]] = {}
-    frontier = [item]
-    level = 0
-    while frontier and level != levels and len(said) <= _ITEMS_AT_MOST:
-        fresh: dict[int, list[Said]] = {number: [] for number in frontier}
-        for statement in tables.stated(frontier, follow, mask):
-            fresh[statement.number].append(statement)
-        said |= {number: tuple(statements) for number, statements in fresh.items()}
-        frontier = sorted({s.value for own in fresh.values() for s in own if s.value is not None} - said.keys())
-        level += 1
-    return Ancestors(said, not frontier)
-
-
-def _stated_parents(ancestors: Ancestors) -> dict[int, tuple[int, ...]]:
-    """Give the items that each one points to with a value, whether a walk may take the step or not."""
-    return {number: _unique(own) for number, own in ancestors.said.items()}
-
-
-def _open_parents(graph: Graph, choices: WalkChoices, ancestors: Ancestors) -> dict[int, tuple[int, ...]]:
-    """Keep the steps a walk takes: by statements that count, not into an excluded class, not below an artifact.
-
-    Below artifacts a walk goes on where the concept expands them. A root that is itself excluded is still walked from,
-    and not through.
-    """
-    above = sorted({s.value for own in ancestors.said.values() for s in own if s.value is not None})
-    artifacts = choices.is_artifact(graph, np.array(above, np.uint32)) & (not choices.expand_artifacts)
-    closed = {number for number, artifact in zip(above, artifacts.tolist(), strict=True) if artifact}
-    closed |= choices.excluded_classes - choices.limits.keys()
-    return {
-        number: tuple(parent for parent in _unique([s for s in own if s.counts]) if parent not in closed)
-        for number, own in ancestors.said.items()
-        if number not in choices.excluded_classes
-    }
-
-
-def _unique(statements: Sequence[Said]) -> tuple[int, ...]:
-    """Give the values of statements, once each, in ascending order."""
-    return tuple(sorted({s.value for s in statements if s.value is not None}))
+        note = ""
+        if findings.described and not findings.classes:
+            note = ": it states no class"
+        elif findings.described and all(s.value is None for s in findings.classes):
+            note = f": its classes are only {' and '.join(sorted({s.snak for s in findings.classes}))}"
+        yield Reason("no-path", f"no path from any root leads to it, {where}{note}")

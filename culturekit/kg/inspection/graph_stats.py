@@ -1,6 +1,7 @@
-"""What a graph holds in numbers: statements, labels, dangling targets, extremes, and cycles among classes."""
+"""Count what a graph holds: statements, labels, dangling targets, extremes, and cycles among classes."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
 import numpy as np
@@ -8,15 +9,14 @@ import polars as pl
 from numpy.typing import NDArray
 
 from culturekit.kg.concepts import EDGE_PROPERTIES, mask_of
-from culturekit.kg.store import Graph, GraphTables, load_graph
-from culturekit.kg.walk.walk import groups_of
+from culturekit.kg.store import Graph, GraphTables, load_graph, titled
+from culturekit.kg.walk import groups_of
 
-EXTREMES = 10
-"""How many items are named on each list of extremes."""
+_EXTREMES = 10  # items named on each list of extremes
+_EXAMPLES, _MEMBERS = 10, 8  # cycles named, and classes of each
+_EDGES_AT_ONCE = 16_000_000
 
-EXAMPLES = 10
-MEMBERS = 8
-EDGES_AT_ONCE = 16_000_000
+# What is answered; the fields are those of `--json`.
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,16 +89,44 @@ class GraphStats:
     cycles: Cycles
 
 
+def stats_lines(stats: GraphStats) -> Iterator[str]:
+    """Write the numbers in lines."""
+    yield f"{stats.items:,} items, {stats.statements:,} statements, {stats.nodes:,} nodes, {stats.edges:,} edges"
+    yield f"{stats.dangling_targets:,} targets of statements that the dump does not describe"
+    names = [field.name.replace("_", " ") for field in fields(PropertyStats)]
+    yield from aligned(names, [list(map(str, astuple(each))) for each in stats.properties])
+    for language in stats.languages:
+        yield f"label in {language.language or 'none'}: {language.items:,} items ({language.share:.1%})"
+    yield f"labels that fall back to mul: {stats.mul_share:.1%}"
+    for name, extremes in (("children", stats.most_children), ("parents", stats.most_parents)):
+        yield f"most {name}: {'; '.join(f'{titled(each.qid, each.label)} {each.degree:,}' for each in extremes)}"
+    cycles = stats.cycles
+    yield (
+        f"cycles by P279: {cycles.classes:,} classes in {cycles.components:,} components, "
+        f"and {cycles.self_loops:,} classes below themselves"
+    )
+    for cycle in cycles.largest:
+        shown = ", ".join(titled(qid, label) for qid, label in cycle.members)
+        rest = f" and {cycle.classes - len(cycle.members):,} more" if cycle.classes > len(cycle.members) else ""
+        yield f"  {cycle.classes} classes: {shown}{rest}"
+
+
+def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Write a table, each column as wide as its widest cell."""
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    for row in (header, *rows):
+        yield "  ".join(f"{text:>{width}}" for text, width in zip(row, widths, strict=True))
+
+
 def graph_stats(folder: Path) -> GraphStats:
     """Count what is in a graph folder."""
     tables, graph = GraphTables(folder), load_graph(folder)
-    described = described_nodes(tables, graph)
-    languages = language_counts(tables)
-    items = sum(language.items for language in languages)
-    properties = property_stats(tables, graph, described)
-    degrees = np.diff(graph.children_offsets), np.bincount(graph.children, minlength=len(graph.nodes))
+    described = np.zeros(len(graph.nodes), np.bool_)
+    described[np.searchsorted(graph.nodes, tables.items.select("number").collect()["number"].to_numpy())] = True
+    languages = _language_counts(tables)
+    properties = _property_stats(tables, np.asarray(graph.nodes[~described]))
     return GraphStats(
-        items=items,
+        items=sum(language.items for language in languages),
         nodes=len(graph.nodes),
         statements=sum(each.statements for each in properties),
         edges=len(graph.children),
@@ -106,23 +134,15 @@ def graph_stats(folder: Path) -> GraphStats:
         properties=properties,
         languages=languages,
         mul_share=next((each.share for each in languages if each.language == "mul"), 0.0),
-        most_children=extremes(tables, graph, degrees[0]),
-        most_parents=extremes(tables, graph, degrees[1]),
-        cycles=class_cycles(graph, tables),
+        most_children=_extremes(tables, graph, np.diff(graph.children_offsets)),
+        most_parents=_extremes(tables, graph, np.bincount(graph.children, minlength=len(graph.nodes))),
+        cycles=_class_cycles(graph, tables),
     )
 
 
-def described_nodes(tables: GraphTables, graph: Graph) -> NDArray[np.bool_]:
-    """Mark the nodes that the dump describes, bool (n_nodes,)."""
-    described = np.zeros(len(graph.nodes), np.bool_)
-    numbers = tables.items.select("number").collect().get_column("number").to_numpy()
-    described[np.searchsorted(graph.nodes, numbers)] = True
-    return described
-
-
-def property_stats(tables: GraphTables, graph: Graph, described: NDArray[np.bool_]) -> tuple[PropertyStats, ...]:
+def _property_stats(tables: GraphTables, undescribed: NDArray[np.uint32]) -> tuple[PropertyStats, ...]:
     """Count the statements of each property."""
-    dangling = pl.LazyFrame({"value": np.asarray(graph.nodes[~described])}, schema={"value": pl.UInt32})
+    dangling = pl.LazyFrame({"value": undescribed}, schema={"value": pl.UInt32})
     rank, snak = pl.col("rank"), pl.col("snak")
     counted = tables.statements.group_by("property").agg(
         statements=pl.len(),
@@ -137,7 +157,7 @@ def property_stats(tables: GraphTables, graph: Graph, described: NDArray[np.bool
     return tuple(PropertyStats(**row) for row in rows.sort("property").collect().iter_rows(named=True))
 
 
-def language_counts(tables: GraphTables) -> tuple[LanguageCount, ...]:
+def _language_counts(tables: GraphTables) -> tuple[LanguageCount, ...]:
     """Count items by the language of their label, the most frequent first."""
     rows = tables.items.group_by("label_language").agg(items=pl.len()).collect()
     total = max(int(rows["items"].sum()), 1)
@@ -145,46 +165,38 @@ def language_counts(tables: GraphTables) -> tuple[LanguageCount, ...]:
     return tuple(LanguageCount(language, count, count / total) for language, count in ordered.iter_rows())
 
 
-def extremes(tables: GraphTables, graph: Graph, degrees: NDArray[np.int64]) -> tuple[Extreme, ...]:
+def _extremes(tables: GraphTables, graph: Graph, degrees: NDArray[np.int64]) -> tuple[Extreme, ...]:
     """Name the items of the highest degree, on ties the smaller numbers."""
-    size = min(EXTREMES, len(degrees))
-    if size == 0:
-        return ()
-    least = np.partition(degrees, -size)[-size]
-    high = np.flatnonzero(degrees >= max(int(least), 1))
+    size = min(_EXTREMES, len(degrees))
+    least = int(np.partition(degrees, -size)[-size]) if size else 0
+    high = np.flatnonzero(degrees >= max(least, 1))
     first = high[np.lexsort((high, -degrees[high]))][:size]
-    labels = tables.labels(int(graph.nodes[node]) for node in first)
+    numbers = graph.nodes[first].tolist()
+    labels = tables.labels(numbers)
     return tuple(
-        Extreme(f"Q{number}", labels[number], int(degrees[node]))
-        for node in first
-        for number in [int(graph.nodes[node])]
+        Extreme(f"Q{n}", labels[n], degree) for n, degree in zip(numbers, degrees[first].tolist(), strict=True)
     )
 
 
-def class_cycles(graph: Graph, tables: GraphTables) -> Cycles:
-    """Find the components of more than one class."""
-    parents, children = subclass_edges(graph)
+def _class_cycles(graph: Graph, tables: GraphTables) -> Cycles:
+    """Find the components of more than one class, reading the edges of P279 piece by piece."""
+    mask = mask_of(("P279",), EDGE_PROPERTIES)
+    places = [
+        start + np.flatnonzero(graph.edge_flags[start : start + _EDGES_AT_ONCE] & mask)
+        for start in range(0, len(graph.children), _EDGES_AT_ONCE)
+    ]
+    edges = np.concatenate([np.empty(0, np.int64), *places])
+    parents = np.searchsorted(graph.children_offsets, edges, side="right") - 1
+    children = graph.children[edges].astype(np.int64)
     loops = parents == children
     nodes, component = groups_of(parents[~loops], children[~loops])
     sizes = np.bincount(component)
     large = np.flatnonzero(sizes > 1)
-    first = large[np.argsort(-sizes[large], kind="stable")][:EXAMPLES]
-    members = [graph.nodes[nodes[np.flatnonzero(component == each)[:MEMBERS]]].tolist() for each in first]
-    labels = tables.labels(number for own in members for number in own)
+    first = large[np.argsort(-sizes[large], kind="stable")][:_EXAMPLES]
+    members = [graph.nodes[nodes[np.flatnonzero(component == each)[:_MEMBERS]]].tolist() for each in first]
+    labels = tables.labels(number for numbers in members for number in numbers)
     largest = tuple(
-        Cycle(int(sizes[each]), tuple((f"Q{number}", labels[number]) for number in own))
-        for each, own in zip(first, members, strict=True)
+        Cycle(int(sizes[each]), tuple((f"Q{number}", labels[number]) for number in numbers))
+        for each, numbers in zip(first, members, strict=True)
     )
     return Cycles(len(large), int(sizes[large].sum()), int(loops.sum()), largest)
-
-
-def subclass_edges(graph: Graph) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """List the edges of P279, parents and children as nodes, reading the arrays piece by piece."""
-    mask = mask_of(("P279",), EDGE_PROPERTIES)
-    places = [
-        start + np.flatnonzero(graph.edge_flags[start : start + EDGES_AT_ONCE] & mask)
-        for start in range(0, len(graph.children), EDGES_AT_ONCE)
-    ]
-    edges = np.concatenate([np.empty(0, np.int64), *places])
-    parents = np.searchsorted(graph.children_offsets, edges, side="right") - 1
-    return parents, graph.children[edges].astype(np.int64)

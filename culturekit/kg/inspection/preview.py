@@ -1,7 +1,7 @@
-"""What a concept would find, before it is extracted: counts, samples, explosions, and the cost of filtering."""
+"""Preview what a concept would find, before it is extracted: counts, samples, explosions, and the cost of filtering."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated
@@ -14,13 +14,33 @@ from pydantic import Field
 from culturekit.core.errors import UsageError
 from culturekit.core.stage_command import Seed, Typed
 from culturekit.kg.concepts import COUNTRY_PROPERTIES, Concept
-from culturekit.kg.store import Graph, GraphTables, counted_values, load_graph
-from culturekit.kg.walk.walk import Level, Marks, WalkChoices, choices_of, country_key, through, walk_levels
+from culturekit.kg.countries import by_qid
+from culturekit.kg.inspection.graph_stats import aligned
+from culturekit.kg.store import Graph, GraphTables, counted_values, load_graph, titled
+from culturekit.kg.walk import Level, through, walk_levels
 
-# What would explode in a preview, and what it would cost to have a language model filter the candidates.
+_OUT_OF_SCOPE = "out of scope"
+_LEAST_SHARE = 0.5  # a class is named while at least this share of the new artifacts comes through it
+_COUNTRY_COLUMNS = 10  # how many countries get a column; the others stand together
 
-MOST = 0.5
-"""A class is named while at least this share of the new artifacts comes through it."""
+
+@dataclass(frozen=True, slots=True)
+class PreviewOptions:
+    """How to walk and how much to show; `factor` and `least` say what an explosion is."""
+
+    samples: Annotated[int, Field(ge=0, description="Artifacts to draw for each root, hop and country.")] = 20
+    seed: Seed = 0
+    factor: Annotated[
+        float,
+        Field(ge=1, description="A hop explodes when it leaves more than so many times the artifacts before it."),
+        Typed("explosion-factor"),
+    ] = 5.0
+    least: Annotated[int, Field(ge=1, description="And when it brings at least so many."), Typed("explosion-least")] = (
+        100
+    )
+
+
+# What is answered; the fields are those of `--json`.
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,53 +61,16 @@ class Explosion:
     artifacts: int
     by: tuple[Share, ...]
 
-
-def explosions(
-    graph: Graph, tables: GraphTables, levels: Sequence[Level], *, factor: float, least: int
-) -> tuple[Explosion, ...]:
-    """Find the hops after which there are more than `factor` times as many artifacts, and at least `least` new ones.
-
-    Artifacts of all countries are counted: a scope hides an explosion, and does not undo it. The first hop grows from
-    nothing and is never one.
-    """
-    found = []
-    before = 0
-    for hop, level in enumerate(levels[1:], 1):
-        new = len(level.artifacts)
-        if hop > 1 and new >= least and before + new > factor * max(before, 1):
-            found.append(Explosion(hop, before, new, heaviest_way(graph, tables, levels, hop)))
-        before += new
-    return tuple(found)
-
-
-def heaviest_way(graph: Graph, tables: GraphTables, levels: Sequence[Level], hop: int) -> tuple[Share, ...]:
-    """Follow the heaviest class from level to level, below the root, while most artifacts come through it."""
-    counts = through(levels, hop)
-    total = len(levels[hop].artifacts)
-    way: list[tuple[int, int]] = []
-    place = 0
-    for level in range(1, hop):
-        below = levels[level].walked_above == place
-        own = np.where(below, counts[level], 0)
-        place = int(own.argmax()) if len(own) else 0
-        if len(own) == 0 or own[place] < MOST * total:
-            break
-        way.append((int(graph.nodes[levels[level].walked[place]]), int(own[place])))
-    labels = tables.labels(number for number, _ in way)
-    return tuple(Share(f"Q{number}", labels[number], count) for number, count in way)
-
-
-BYTES_PER_TOKEN = 4
-"""UTF-8 bytes per token, roughly, for English text and JSON; scripts beyond Latin come closer to 3."""
-
-BASIS = (
-    "1 request per candidate and country in scope, 4 UTF-8 bytes per token, nothing for what a provider adds; rules "
-    "may drop some before"
-)
-EMPTY_DATA = '{"id":"","label":"","description":"","concept":"","roots":[],"classes":[],"country":""}'
-QID_MARKS = 4
-"""The letter Q, two quotes and a comma around the digits."""
-REPLY = '{"id":"Q","verdict":"remove"}'
+    def __str__(self) -> str:
+        """Write what grows, and through which classes."""
+        way = " > ".join(
+            f"{each.qid} ({each.label or 'no label'}) {each.artifacts / self.artifacts:.0%}" for each in self.by
+        )
+        total = self.before + self.artifacts
+        return (
+            f"EXPLODES at hop {self.hop}: from {self.before:,} to {total:,} artifacts, through "
+            f"{way or 'no class in particular'}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,60 +83,11 @@ class FilterCost:
     basis: str
     price: float | None
 
-
-def filter_cost(
-    tables: GraphTables,
-    concept: str,
-    candidates: NDArray[np.uint32],
-    countries: int,
-    *,
-    wording: str,
-    prices: tuple[float, float] | None = None,
-) -> FilterCost:
-    """Estimate tokens from the wording, the labels and descriptions, and the QIDs that go with each candidate.
-
-    `countries` is how many countries in scope the candidates state together, each of which is asked about; `prices` are
-    per million tokens, in and out. What is told of a candidate counts once a country, at the mean of all candidates.
-    """
-    wanted = pl.LazyFrame({"number": candidates}, schema={"number": pl.UInt32})
-    texts = tables.items.join(wanted, on="number", how="semi").select(
-        pl.col("label", "description").str.len_bytes().fill_null(0).cast(pl.UInt64).sum()
-    )
-    classes = tables.statements.filter(
-        pl.col("property") == "P31", pl.col("rank") != "deprecated", pl.col("value").is_not_null()
-    ).join(wanted, on="number", how="semi")
-    digits = classes.select(pl.col("value").cast(pl.String).str.len_bytes().cast(pl.UInt64).sum(), n=pl.len())
-    (label_bytes, description_bytes), (class_digits, n_classes) = (
-        each.collect(engine="streaming").row(0) for each in (texts, digits)
-    )
-    own_digits = int(np.char.str_len(candidates.astype(str)).sum()) if len(candidates) else 0
-    own = own_digits + class_digits + QID_MARKS * n_classes + label_bytes + description_bytes
-    constant = len(wording.encode()) + len(EMPTY_DATA) + len(concept) + QID_MARKS + 3
-    share = countries / max(1, len(candidates))
-    sent = constant * countries + int(own * share)
-    answered = len(REPLY) * countries + int(own_digits * share)
-    tokens = (-(-sent // BYTES_PER_TOKEN), -(-answered // BYTES_PER_TOKEN))
-    price = sum(count * each / 1e6 for count, each in zip(tokens, prices, strict=True)) if prices else None
-    return FilterCost(countries, *tokens, BASIS, price)
-
-
-OUT_OF_SCOPE = "out of scope"
-
-
-@dataclass(frozen=True, slots=True)
-class PreviewOptions:
-    """How to walk and how much to show; `factor` and `least` say what an explosion is."""
-
-    samples: Annotated[int, Field(ge=0, description="Artifacts to draw for each root, hop and country.")] = 20
-    seed: Seed = 0
-    factor: Annotated[
-        float,
-        Field(ge=1, description="A hop explodes when it leaves more than so many times the artifacts before it."),
-        Typed("explosion-factor"),
-    ] = 5.0
-    least: Annotated[int, Field(ge=1, description="And when it brings at least so many."), Typed("explosion-least")] = (
-        100
-    )
+    def __str__(self) -> str:
+        """Write the cost; money only where prices were given."""
+        price = "no price given, so none is said" if self.price is None else f"{self.price:,.2f} at the prices given"
+        tokens = f"about {self.input_tokens:,} tokens in, {self.output_tokens:,} out"
+        return f"filtering by a language model: {self.requests:,} requests, {tokens}; {price} ({self.basis})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +134,46 @@ class Preview:
     cost: FilterCost
 
 
+def preview_lines(found: Preview) -> Iterator[str]:
+    """Write a preview in lines."""
+    yield f"{found.concept}: {found.candidates:,} candidates, {found.out_of_scope:,} more out of scope"
+    for root in found.roots:
+        yield from ("", *_root_lines(root))
+    for root in found.roots:
+        for hop in root.hops:
+            for cell in hop.cells:
+                if cell.sample:
+                    names = "; ".join(f"{label or '(no label)'} {qid}" for qid, label in cell.sample)
+                    drawn = f"{root.qid} hop {hop.hop} {cell.country}, {len(cell.sample)} of {cell.count:,}"
+                    yield f"sample of {drawn}, seed {found.seed}: {names}"
+    yield from ("", str(found.cost))
+
+
+def _root_lines(root: RootPreview) -> Iterator[str]:
+    """Write a root: a row per hop, a column per country, and its explosions."""
+    name = titled(root.qid, root.label)
+    if not root.found:
+        yield f"{name}: the graph never mentions it"
+        return
+    yield f"{name}, {root.limit} hops"
+    totals: dict[str, int] = {}
+    for hop in root.hops:
+        for cell in hop.cells:
+            totals[cell.country] = totals.get(cell.country, 0) + cell.count
+    # The largest countries have columns, in alphabetical order; then out of scope, then others.
+    outside = [_OUT_OF_SCOPE] if totals.pop(_OUT_OF_SCOPE, 0) else []
+    largest = sorted(totals, key=lambda country: (-totals[country], country))
+    columns = [*sorted(largest[:_COUNTRY_COLUMNS]), *outside]
+    others = ["others"] if len(largest) > _COUNTRY_COLUMNS else []
+    rows = []
+    for hop in root.hops:
+        counts = {cell.country: cell.count for cell in hop.cells}
+        listed = [counts.pop(column, 0) for column in columns] + [sum(counts.values()) for _ in others]
+        rows.append([str(hop.hop), *(f"{n:,}" for n in (hop.walked, hop.artifacts, hop.in_scope, *listed))])
+    yield from map(str.rstrip, aligned(["hop", "walked", "artifacts", "in scope", *columns, *others], rows))
+    yield from map(str, root.explosions)
+
+
 def preview(
     folder: Path,
     concept: Concept,
@@ -209,149 +183,205 @@ def preview(
     prices: tuple[float, float] | None = None,
     successors: Mapping[int, int] = MappingProxyType({}),
 ) -> Preview:
-    """Walk from every root; `wording` is what a judge would be told, `prices` are per million tokens in and out."""
+    """Walk a concept through a graph, and count; `wording` is what the filter sends besides the candidates.
+
+    `prices` of the filter are per million tokens, in and out. `successors` says by QID number which country has taken
+    the place of which.
+    """
     tables, graph = GraphTables(folder), load_graph(folder)
-    choices = choices_of(concept)
-    marks = Marks.of_graph(graph, choices)
-    levels: dict[int, list[Level]] = {}
-    for number, limit in choices.limits.items():
-        node = graph.find(number)
-        levels[number] = [] if node is None else walk_levels(graph, node, limit, choices, marks)
+    levels = _levels_of(graph, concept)
     if not any(levels.values()):
         raise UsageError(
             f"the graph mentions no root of {concept.concept}",
             where=str(folder),
             found=" ".join(f"Q{number}" for number in levels),
         )
-    countries = Countries.look_up(
-        tables, graph, choices, [level for own in levels.values() for level in own], successors
-    )
-    labels = tables.labels(choices.limits)
-    roots = [
+    reached = np.zeros(len(graph.nodes), np.bool_)
+    for level in (level for below in levels.values() for level in below):
+        reached[level.artifacts] = True
+    artifacts = _numbers_of(graph, np.flatnonzero(reached), concept)
+    countries = _countries_of(tables, concept, artifacts, successors)
+    hops = {
+        (number, hop): _Counted(_numbers_of(graph, level.artifacts, concept), countries, concept.scope)
+        for number, below in levels.items()
+        for hop, level in enumerate(below[1:], 1)
+    }
+    drawn = {
+        (number, hop, key): _draw(members, [options.seed, number, hop, *key.encode()], options.samples)
+        for (number, hop), counted in hops.items()
+        for key, members in counted.cells.items()
+    }
+    labels = tables.labels({*concept.limits, *(number for sample in drawn.values() for number in sample)})
+
+    def hop_preview(number: int, hop: int) -> HopPreview:
+        counted = hops[number, hop]
+        cells = tuple(
+            Cell(key, len(members), tuple((f"Q{each}", labels[each]) for each in drawn[number, hop, key]))
+            for key, members in counted.cells.items()
+        )
+        in_scope = len(counted.numbers) - len(counted.cells.get(_OUT_OF_SCOPE, ()))
+        return HopPreview(hop, len(levels[number][hop].walked), len(counted.numbers), in_scope, cells)
+
+    roots = tuple(
         RootPreview(
             f"Q{number}",
             labels[number],
             limit,
             bool(levels[number]),
-            hop_previews(graph, number, levels[number], countries, options),
-            explosions(graph, tables, levels[number], factor=options.factor, least=options.least),
+            tuple(hop_preview(number, hop) for hop in range(1, len(levels[number]))),
+            _explosions(graph, tables, levels[number], factor=options.factor, least=options.least),
         )
-        for number, limit in choices.limits.items()
-    ]
-    numbers, stated = countries.in_scope()
-    return Preview(
-        concept.concept,
-        options.seed,
-        len(numbers),
-        countries.artifacts - len(numbers),
-        labelled(roots, tables),
-        filter_cost(tables, concept.concept, numbers, stated, wording=wording, prices=prices),
+        for number, limit in concept.limits.items()
     )
+    inside = _in_scope(countries, concept.scope)
+    numbers = inside["number"].unique().sort().to_numpy()
+    cost = _filter_cost(tables, concept.concept, numbers, inside.height, wording=wording, prices=prices)
+    return Preview(concept.concept, options.seed, len(numbers), len(artifacts) - len(numbers), roots, cost)
 
 
-@dataclass(frozen=True, slots=True)
-class Countries:
-    """The countries that artifacts state: `rows` has number and country, once each; `scope` None takes all."""
-
-    rows: pl.DataFrame
-    scope: frozenset[int] | None
-    excluded: frozenset[int]
-    artifacts: int
-
-    @classmethod
-    def look_up(
-        cls,
-        tables: GraphTables,
-        graph: Graph,
-        choices: WalkChoices,
-        levels: Sequence[Level],
-        successors: Mapping[int, int],
-    ) -> "Countries":
-        """Look up the countries of everything that was reached."""
-        reached = np.zeros(len(graph.nodes), np.bool_)
-        for level in levels:
-            reached[level.artifacts] = True
-        numbers = numbers_of(graph, np.flatnonzero(reached), choices.excluded_items)
-        wanted = pl.LazyFrame({"number": numbers}, schema={"number": pl.UInt32})
-        said = tables.statements.filter(pl.col("property").is_in(list(COUNTRY_PROPERTIES))).select(
-            "number", "property", "value", "rank", "ended"
+def _levels_of(graph: Graph, concept: Concept) -> dict[int, list[Level]]:
+    """Walk from each root; nothing is below one that the graph never mentions."""
+    blocked, roots = graph.marked(concept.excluded_classes), graph.find_all(concept.limits)
+    nodes = {number: graph.find(number) for number in concept.limits}
+    return {
+        number: [] if node is None else walk_levels(
+            graph, node, concept.limits[number], edge_mask=concept.edge_mask, blocked=blocked,
+            country_mask=concept.country_mask, roots=roots, expand=concept.expand_artifacts,
         )
-        near = said.join(wanted, on="number", how="semi").collect(engine="streaming")
-        rows = chosen_countries(counted_values(near, COUNTRY_PROPERTIES, choices.country_mask), choices, successors)
-        return cls(rows, choices.countries, choices.excluded_items, len(numbers))
-
-    def in_scope(self) -> tuple[NDArray[np.uint32], int]:
-        """Give the artifacts of wanted countries, and how many of these countries they state together."""
-        inside = self.rows if self.scope is None else self.rows.filter(pl.col("country").is_in(sorted(self.scope)))
-        numbers = inside["number"].unique().sort()
-        return numbers.to_numpy(), inside.height
+        for number, node in nodes.items()
+    }  # fmt: skip
 
 
-def chosen_countries(stated: pl.DataFrame, choices: WalkChoices, successors: Mapping[int, int]) -> pl.DataFrame:
-    """Give number and country, once each: of the first property where it has one, successors for those gone."""
-    first = choices.first_country_property
-    if first is not None:
-        own = pl.col("property") == first
-        stated = stated.filter(own | ~own.any().over("number"))
-    rows = stated.select("number", country=pl.col("value").replace(dict(successors)))
-    ordered = rows.sort("number", "country")
-    repeated = (pl.col("number") == pl.col("number").shift()) & (pl.col("country") == pl.col("country").shift())
-    return ordered.filter(~repeated.fill_null(value=False))
-
-
-def numbers_of(graph: Graph, nodes: NDArray[np.signedinteger], excluded: frozenset[int]) -> NDArray[np.uint32]:
+def _numbers_of(graph: Graph, nodes: NDArray[np.signedinteger], concept: Concept) -> NDArray[np.uint32]:
     """Give the item numbers of nodes, without the excluded items."""
     numbers = np.asarray(graph.nodes[nodes], np.uint32)
-    return numbers[~np.isin(numbers, np.array(sorted(excluded), np.uint32))]
+    return numbers[~np.isin(numbers, np.array(sorted(concept.excluded_items), np.uint32))]
 
 
-def hop_previews(
-    graph: Graph, root: int, levels: Sequence[Level], countries: Countries, options: PreviewOptions
-) -> tuple[HopPreview, ...]:
-    """Count one root hop by hop."""
-    previews = []
-    for hop, level in enumerate(levels[1:], 1):
-        numbers = numbers_of(graph, level.artifacts, countries.excluded)
-        rows = countries.rows.join(pl.DataFrame({"number": numbers}), on="number", how="semi")
-        cells = country_cells(rows, countries.scope)
-        told = tuple(
-            Cell(key, len(members), sample_of(members, [options.seed, root, hop, *key.encode()], options.samples))
-            for key, members in cells.items()
-        )
-        in_scope = len(numbers) - len(cells.get(OUT_OF_SCOPE, ()))
-        previews.append(HopPreview(hop, len(level.walked), len(numbers), in_scope, told))
-    return tuple(previews)
+def _countries_of(
+    tables: GraphTables, concept: Concept, numbers: NDArray[np.uint32], successors: Mapping[int, int]
+) -> pl.DataFrame:
+    """Look up the countries of items: number and country, once each, successors for those that are gone.
+
+    With the choice `P495-first`, P17 counts only where P495 says nothing.
+    """
+    wanted = pl.LazyFrame({"number": numbers}, schema={"number": pl.UInt32})
+    rows = tables.statements.filter(pl.col("property").is_in(list(COUNTRY_PROPERTIES)))
+    rows = rows.select("number", "property", "value", "rank", "ended").join(wanted, on="number", how="semi")
+    stated = counted_values(rows.collect(engine="streaming"), COUNTRY_PROPERTIES, concept.country_mask)
+    if concept.country_choice == "P495-first":
+        first = pl.col("property") == "P495"
+        stated = stated.filter(first | ~first.any().over("number"))
+    return stated.select("number", country=pl.col("value").replace(dict(successors))).unique().sort("number", "country")
 
 
-def country_cells(rows: pl.DataFrame, scope: frozenset[int] | None) -> Mapping[str, NDArray[np.uint32]]:
-    """Group artifacts by country key; those of no wanted country stand together, last."""
-    inside = rows if scope is None else rows.filter(pl.col("country").is_in(sorted(scope)))
-    values = inside["country"].unique().to_list()
-    named = inside.with_columns(
-        key=pl.col("country").replace_strict({value: country_key(value) for value in values}, return_dtype=pl.String)
-    )
-    grouped = named.select("key", "number").unique().sort("key", "number").group_by("key", maintain_order=True)
-    cells = {str(key): group["number"].to_numpy() for (key,), group in grouped}
-    outside = rows["number"].unique().sort()
-    outside = outside.filter(~outside.is_in(inside["number"].implode()))
-    return cells | ({OUT_OF_SCOPE: outside.to_numpy()} if len(outside) else {})
+def _in_scope(rows: pl.DataFrame, scope: frozenset[int] | None) -> pl.DataFrame:
+    """Keep the countries in scope; None keeps all."""
+    return rows if scope is None else rows.filter(pl.col("country").is_in(sorted(scope)))
 
 
-def sample_of(members: NDArray[np.uint32], seed: Sequence[int], size: int) -> tuple[tuple[str, str | None], ...]:
-    """Draw from a cell, by a seed of its own so that no other cell changes what is drawn."""
+class _Counted:
+    """The artifacts of a hop, and these by country: ISO code, QID where culturekit does not know it.
+
+    Those of no wanted country stand together, last.
+    """
+
+    def __init__(self, numbers: NDArray[np.uint32], countries: pl.DataFrame, scope: frozenset[int] | None) -> None:
+        """Group the artifacts."""
+        self.numbers = numbers
+        rows = countries.join(pl.DataFrame({"number": numbers}), on="number", how="semi")
+        inside = _in_scope(rows, scope)
+        known = by_qid()
+        keys = {n: known[f"Q{n}"].iso if f"Q{n}" in known else f"Q{n}" for n in inside["country"].unique().to_list()}
+        named = inside.select("number", key=pl.col("country").replace_strict(keys, return_dtype=pl.String))
+        grouped = named.unique().sort("key", "number").group_by("key", maintain_order=True)
+        self.cells = {str(key): group["number"].to_numpy() for (key,), group in grouped}
+        outside = rows.join(inside, on="number", how="anti")["number"].unique().sort()
+        if len(outside):
+            self.cells[_OUT_OF_SCOPE] = outside.to_numpy()
+
+
+def _draw(members: NDArray[np.uint32], seed: Sequence[int], size: int) -> list[int]:
+    """Draw from a cell, by its seed so that no other cell changes what is drawn."""
     drawn = np.random.default_rng(list(seed)).choice(members, min(size, len(members)), replace=False)
-    return tuple((f"Q{number}", None) for number in np.sort(drawn))
+    return [int(number) for number in np.sort(drawn)]
 
 
-def labelled(roots: Sequence[RootPreview], tables: GraphTables) -> tuple[RootPreview, ...]:
-    """Look up the labels of all samples at once."""
-    drawn = {int(qid[1:]) for root in roots for hop in root.hops for cell in hop.cells for qid, _ in cell.sample}
-    labels = tables.labels(drawn)
+def _explosions(
+    graph: Graph, tables: GraphTables, levels: Sequence[Level], *, factor: float, least: int
+) -> tuple[Explosion, ...]:
+    """Find the hops after which there are more than `factor` times as many artifacts, and at least `least` new ones.
 
-    def hop_with(hop: HopPreview) -> HopPreview:
-        cells = (
-            replace(cell, sample=tuple((qid, labels[int(qid[1:])]) for qid, _ in cell.sample)) for cell in hop.cells
-        )
-        return replace(hop, cells=tuple(cells))
+    Artifacts of all countries are counted: a scope hides an explosion, and does not undo it. The first hop grows from
+    nothing and is never one.
+    """
+    found = []
+    before = 0
+    for hop, level in enumerate(levels[1:], 1):
+        new = len(level.artifacts)
+        if hop > 1 and new >= least and before + new > factor * max(before, 1):
+            found.append(Explosion(hop, before, new, _heaviest_way(graph, tables, levels, hop)))
+        before += new
+    return tuple(found)
 
-    return tuple(replace(root, hops=tuple(map(hop_with, root.hops))) for root in roots)
+
+def _heaviest_way(graph: Graph, tables: GraphTables, levels: Sequence[Level], hop: int) -> tuple[Share, ...]:
+    """Follow the heaviest class from level to level, below the root, while most artifacts come through it."""
+    counts = through(levels, hop)
+    total = len(levels[hop].artifacts)
+    way: list[tuple[int, int]] = []
+    parent = 0
+    for level in range(1, hop):
+        below = np.where(levels[level].walked_above == parent, counts[level], 0)
+        if len(below) == 0 or below.max() < _LEAST_SHARE * total:
+            break
+        parent = int(below.argmax())
+        way.append((int(graph.nodes[levels[level].walked[parent]]), int(below[parent])))
+    labels = tables.labels(number for number, _ in way)
+    return tuple(Share(f"Q{number}", labels[number], count) for number, count in way)
+
+
+_BYTES_PER_TOKEN = 4  # of UTF-8, roughly, for English text and JSON; scripts beyond Latin come closer to 3
+_BASIS = (
+    "1 request per candidate and country in scope, 4 UTF-8 bytes per token, nothing for what a provider adds; rules "
+    "may drop some before"
+)
+_EMPTY_DATA = '{"id":"","label":"","description":"","concept":"","roots":[],"classes":[],"country":""}'
+_QID_MARKS = 4  # the letter Q, two quotes and a comma around the digits
+_REPLY = '{"id":"Q","verdict":"remove"}'
+
+
+def _filter_cost(
+    tables: GraphTables,
+    concept: str,
+    candidates: NDArray[np.uint32],
+    countries: int,
+    *,
+    wording: str,
+    prices: tuple[float, float] | None = None,
+) -> FilterCost:
+    """Estimate tokens from the wording, the labels and descriptions, and the QIDs that go with each candidate.
+
+    `countries` is how many countries in scope the candidates state together, each of which is asked about; `prices` are
+    per million tokens, in and out. What is sent of a candidate counts once a country, at the mean of all candidates.
+    """
+    wanted = pl.LazyFrame({"number": candidates}, schema={"number": pl.UInt32})
+    texts = tables.items.join(wanted, on="number", how="semi").select(
+        pl.col("label", "description").str.len_bytes().fill_null(0).cast(pl.UInt64).sum()
+    )
+    classes = tables.statements.filter(
+        pl.col("property") == "P31", pl.col("rank") != "deprecated", pl.col("value").is_not_null()
+    ).join(wanted, on="number", how="semi")
+    digits = classes.select(pl.col("value").cast(pl.String).str.len_bytes().cast(pl.UInt64).sum(), n=pl.len())
+    (label_bytes, description_bytes), (class_digits, n_classes) = (
+        each.collect(engine="streaming").row(0) for each in (texts, digits)
+    )
+    qid_digits = int(np.char.str_len(candidates.astype(str)).sum()) if len(candidates) else 0
+    varying = qid_digits + class_digits + _QID_MARKS * n_classes + label_bytes + description_bytes
+    constant = len(wording.encode()) + len(_EMPTY_DATA) + len(concept) + _QID_MARKS + 3
+    share = countries / max(1, len(candidates))
+    sent = constant * countries + int(varying * share)
+    answered = len(_REPLY) * countries + int(qid_digits * share)
+    tokens = (-(-sent // _BYTES_PER_TOKEN), -(-answered // _BYTES_PER_TOKEN))
+    price = sum(count * each / 1e6 for count, each in zip(tokens, prices, strict=True)) if prices else None
+    return FilterCost(countries, *tokens, _BASIS, price)

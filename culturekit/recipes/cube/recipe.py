@@ -46,7 +46,7 @@ from culturekit.index.matching.matching_stages import (
 from culturekit.index.raters.quality import QualityOptions
 from culturekit.kg.concepts import Concept, load_concept
 from culturekit.kg.dump.ingest_stage import ingest_stage
-from culturekit.kg.sparql.extract_stage import extract_stage
+from culturekit.kg.exchange.extract_stage import extract_stage
 from culturekit.llm.answers import LlmOptions
 from culturekit.metrics.statistics.intervals import Target
 from culturekit.people.aggregate import AggregateOptions

@@ -11,7 +11,7 @@ from culturekit.core.schemas import CSPACE, PROMPTS
 from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import Work
 from culturekit.kg.concepts import load_concept
-from culturekit.kg.sparql.extract_stage import described
+from culturekit.kg.exchange.extract_stage import described
 from tests.builders.prompting.test_translations import GERMAN, saved
 from tests.builders.spaces import artifact, cspace
 

@@ -51,7 +51,7 @@ def test_a_release_carries_its_countries_to_whoever_reads_it(tmp_path: Path) -> 
     waakye, both = {"qid": "Q2", "country_qids": [GHANA]}, {"qid": "Q3", "country_qids": [GHANA, BRAZIL]}
     a = released(tmp_path / "a", waakye, both)
     b = released(tmp_path / "b", {**waakye, "label": "Waakye"})
-    assert sorted(known.countries_in(a / "countries.yaml")) == ["GH"]
+    assert sorted(known.read_countries(a / "countries.yaml")) == ["GH"]
     assert "countries.yaml" in (a / "SHA256SUMS").read_text(encoding="utf-8")
     compared = culturekit("cspace", "diff", str(a), str(b))
     assert compared.returncode == 1, compared.stderr
@@ -119,7 +119,7 @@ def test_several_countries_are_drafted_into_one_file(tmp_path: Path) -> None:
     done = culturekit("roots", "init", "--country", "GH", "--country", "Belgium", "--country", "GH")
     assert done.returncode == 0, done.stderr
     (tmp_path / "own.yaml").write_text(done.stdout, encoding="utf-8")
-    assert sorted(known.countries_in(tmp_path / "own.yaml")) == ["BE", "GH"]
+    assert sorted(known.read_countries(tmp_path / "own.yaml")) == ["BE", "GH"]
     assert culturekit("roots", "init", "--country", "GH", "--country", "BE", "--name", "x").returncode == 2
     taken = culturekit("roots", "init", "--country", "GH", "--country", "FR")
     assert (taken.returncode, "FR is there already" in taken.stderr) == (2, True)

@@ -62,5 +62,5 @@ def ingested(folder: Path, path: Path) -> tuple[pl.DataFrame, Outcome]:
 
 def cut_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let small dumps be read in several ranges and runs."""
-    for name, size in (("SMALLEST_RANGE", 700), ("LARGEST_RANGE", 700), ("RUN_BYTES", 900)):
+    for name, size in (("_SMALLEST_RANGE", 700), ("_LARGEST_RANGE", 700), ("_RUN_BYTES", 900)):
         monkeypatch.setattr(read_dump, name, size)

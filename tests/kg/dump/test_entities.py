@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from qwikidata.entity import WikidataItem
 
-from culturekit.kg.dump.entities import ENTITY_STATEMENTS, Item, Malformed, decode
+from culturekit.kg.concepts import ENTITY_STATEMENTS
+from culturekit.kg.dump.entities import Item, Malformed, decode, lists_of
 
 
 def encoded(**changes: object) -> bytes:
@@ -138,3 +139,11 @@ def qwikidata_values(document: dict[str, Any]) -> list[tuple[str, int, str, str]
     except (KeyError, TypeError, AttributeError, ValueError):
         return None
     return values
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [[[], ["a"], ["b", "c"]], [[], []], [[""], ["", ""], []], [["a\x1fb"], [], ["c", "d\x1f"]], [["\x1f"], ["e"]]],
+)
+def test_lists_come_back_as_they_were_whatever_is_in_them(texts: list[list[str]]) -> None:
+    assert lists_of(texts).to_list() == texts

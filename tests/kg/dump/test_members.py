@@ -18,13 +18,6 @@ def content(path: Path) -> bytes:
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".bz2", ".zst", ".json"])
-def test_every_format_gives_the_same_bytes(tmp_path: Path, suffix: str) -> None:
-    path = tmp_path / f"dump{suffix}"
-    path.write_bytes(packed(suffix, PIECES))
-    assert content(path) == PLAIN
-
-
-@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".zst"])
 def test_chunks_know_their_member_and_their_offset_in_it(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"dump{suffix}"
     path.write_bytes(packed(suffix, PIECES))
@@ -32,7 +25,7 @@ def test_chunks_know_their_member_and_their_offset_in_it(tmp_path: Path, suffix:
     for chunk in read_chunks(path):
         assert chunk.offset == len(members.get(chunk.member, b""))
         members[chunk.member] = members.get(chunk.member, b"") + chunk.content
-    assert list(members.values()) == PIECES
+    assert list(members.values()) == ([PLAIN] if suffix == ".json" else PIECES)
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".bz2", ".zst"])

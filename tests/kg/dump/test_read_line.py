@@ -17,7 +17,7 @@ PLACES = [3_000, 9_001, 15_000]
 @pytest.fixture(autouse=True)
 def small_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
     cut_small(monkeypatch)
-    monkeypatch.setattr(read_line, "STRETCH", 600)
+    monkeypatch.setattr(read_line, "_STRETCH", 600)
 
 
 def dump(folder: Path, suffix: str, places: list[int]) -> tuple[Path, list[bytes]]:
@@ -57,7 +57,7 @@ def test_a_long_way_through_one_member_is_said(
 ) -> None:
     path, _ = dump(tmp_path, ".json.gz", [])
     last = ingested(tmp_path, path)[0].row(-1, named=True)
-    monkeypatch.setattr(read_line, "FAR", 10_000)
+    monkeypatch.setattr(read_line, "_FAR", 10_000)
     starts = read_table(tmp_path / "out/starts.parquet", STARTS)
     read_line.read_line(path, member=0, offset=last["offset"], starts=starts)
     assert "is one member" in caplog.text

@@ -18,7 +18,8 @@ from rdflib import RDFS, SKOS, BNode, Graph, Literal, URIRef
 from culturekit.core.errors import IntegrityError
 from culturekit.core.schemas import STARTS, STATEMENTS
 from culturekit.core.tables import read_table
-from culturekit.kg.dump.entities import ENTITY_STATEMENTS, Item, Malformed
+from culturekit.kg.concepts import ENTITY_STATEMENTS
+from culturekit.kg.dump.entities import Item, Malformed
 from culturekit.kg.dump.read_dump import read_line
 from culturekit.kg.dump.triples import triples_decoder
 from tests.kg.dump.dumps import cut, cut_small, ingested, packed

@@ -7,16 +7,15 @@ import pytest
 from rdflib import Graph
 
 from culturekit.core.errors import UsageError
-from culturekit.kg.exchange.graph_files import rdf_graph, read_triples
+from culturekit.kg.exchange.graph_files import neighbourhood, rdf_graph, read_triples
 from culturekit.kg.exchange.graph_query import ask_graph
-from culturekit.kg.inspection.neighbourhood import neighbourhood
 from tests.kg.worlds import Said, make_graph
 
 
 @pytest.fixture
 def graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Graph:
     world = [Said(2, "P279", 1), Said(3, "P31", 2), Said(4, "P31", 2), Said(3, "P17", 17)]
-    found = rdf_graph(neighbourhood(make_graph(tmp_path / "w", world, items=[1]), "Q2", hops=1))
+    found = rdf_graph(neighbourhood(make_graph(tmp_path / "w", world, items=[1]), "Q2", hops=1)[0])
 
     def refused(*_: object, **__: object) -> None:
         raise AssertionError("a query reaches for the network")

@@ -1,7 +1,6 @@
 """A graph of another tool becomes a store on which a walk finds what it found in the first."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import networkx
@@ -13,9 +12,8 @@ from culturekit.core.errors import UsageError
 from culturekit.core.schemas import ITEMS, STATEMENTS
 from culturekit.core.tables import read_table
 from culturekit.core.work import Work
-from culturekit.kg.exchange.graph_files import SUFFIXES, from_networkx, graph_file, import_graph
+from culturekit.kg.exchange.graph_files import SUFFIXES, from_networkx, graph_file, import_graph, neighbourhood
 from culturekit.kg.inspection.explain import explain
-from culturekit.kg.inspection.neighbourhood import neighbourhood
 from tests.conftest import HeardProgress, HereEngine
 from tests.kg.worlds import Said, concept_of, make_graph
 
@@ -36,21 +34,22 @@ def imported(file: Path, form: GraphFormat, folder: Path) -> Path:
 @pytest.mark.parametrize("form", list(SUFFIXES))
 def test_what_is_imported_is_explained_as_before(tmp_path: Path, form: GraphFormat) -> None:
     graph = make_graph(tmp_path / "w", WORLD, items=[1])
-    around = neighbourhood(graph, "Q2", hops=3)
+    around, _ = neighbourhood(graph, "Q2", hops=3)
     (tmp_path / "file").write_bytes(graph_file(around, form))
     copy = imported(tmp_path / "file", form, tmp_path)
     for item in ("Q3", "Q4", "Q5"):
         before, after = (explain(folder, item, concept_of({1: None})) for folder in (graph, copy))
         assert (after.verdict, after.roots, after.open_paths) == (before.verdict, before.roots, before.open_paths)
     if form in {"graphml", "node-link"}:
-        assert graph_file(neighbourhood(copy, "Q2", hops=3), form) == (tmp_path / "file").read_bytes()
+        assert graph_file(neighbourhood(copy, "Q2", hops=3)[0], form) == (tmp_path / "file").read_bytes()
         known = pl.col("value").is_not_null()
         rows = [read_table(folder / "statements.parquet", STATEMENTS).filter(known) for folder in (graph, copy)]
         assert rows[1].equals(rows[0].filter(pl.col("number") != 5)), "Q5 is not near by a statement that counts"
 
 
 def test_a_file_without_statements_is_refused(tmp_path: Path) -> None:
-    empty = replace(neighbourhood(make_graph(tmp_path / "w", WORLD, items=[1]), "Q2", hops=0), edges=())
+    empty, _ = neighbourhood(make_graph(tmp_path / "w", WORLD, items=[1]), "Q1", hops=0)
+    assert len(empty) == 1
     (tmp_path / "file").write_bytes(graph_file(empty, "graphml"))
     with pytest.raises(UsageError, match="no statement about items"):
         imported(tmp_path / "file", "graphml", tmp_path)

@@ -32,16 +32,19 @@ from culturekit.generation.simulated.scenes.scenes_backend import (
     world,
 )
 
-# the dimensions in which a region has a look: of the object, and of what is around it
 LOOKS = ("objects", "background")
-PLACES = 4  # how many marks of each look a picture has room for
-_CLICHES = 5
-# what no photograph shows: things that run into one another, of several kinds
+"""The dimensions in which a region has a look: of the object, and of what is around it."""
+
+PLACES = 4
+"""How many marks of each look a picture has room for."""
+
+CLICHES = 5
 FLAWS = tuple(f"flaw {number}" for number in range(1, 13))
+"""What no photograph shows: things that run into one another, of several kinds."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Manner:
+class Manner:
     """How a model draws objects; the backend's options say what the fields mean."""
 
     regional: Dial
@@ -119,7 +122,7 @@ def asked_of(text: str) -> tuple[str | None, str | None]:
     return found[0], found[1]
 
 
-def scene_of(name: str, region: str | None, country: str | None, how: _Manner, *, seed: int) -> ObjectScene:
+def scene_of(name: str, region: str | None, country: str | None, how: Manner, *, seed: int) -> ObjectScene:
     """Put a picture together by its seed: of a country, or of any country of a region, or of nowhere."""
     rng = np.random.default_rng(seed % 2**64)
     homes = (country,) if country else known_regions()[region] if region else ()
@@ -135,7 +138,7 @@ def scene_of(name: str, region: str | None, country: str | None, how: _Manner, *
         looks[look] = tuple(drawn(rng, FLAWS) if rng.random() < crude else mark for mark in marks)
     shown = name if rng.random() < how.shows.of_country(home) else None
     strength = how.exaggerates.of_country(home) if home else 0.0
-    room = [drawn(rng, world().stereotypes(home)) for _ in range(_CLICHES)] if home else []
+    room = [drawn(rng, world().stereotypes(home)) for _ in range(CLICHES)] if home else []
     return ObjectScene(shown, home, looks, tuple(token for token in room if rng.random() < strength))
 
 
@@ -146,9 +149,14 @@ def drawn(rng: np.random.Generator, names: Sequence[str]) -> str:
 
 # A text-to-image model of the simulated world that draws objects in regions, as well as its dials let it.
 
-OBJECT = "object"  # the kind of the mark that stands for an object itself
-ROWS = (OBJECT, *LOOKS, STEREOTYPES)  # what the rows of marks show, from the top
-SMALLEST, LARGEST = 128, 1024  # pixels along each side; marks of smaller pictures cannot be told apart
+OBJECT = "object"
+"""The kind of the mark that stands for an object itself."""
+
+ROWS = (OBJECT, *LOOKS, STEREOTYPES)
+"""What the rows of marks show, from the top."""
+
+SMALLEST, LARGEST = 128, 1024
+"""Pixels along each side; marks of smaller pictures cannot be told apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,14 +180,12 @@ class Options:
     size: Annotated[int, msgspec.Meta(ge=SMALLEST, le=LARGEST, multiple_of=CELLS)] = SMALLEST
 
     @property
-    def manner(self) -> _Manner:
+    def manner(self) -> Manner:
         """Read the dials."""
-        return _Manner(
-            *(read_dial(name, getattr(self, name)) for name in ("regional", "shows", "exaggerates", "crude"))
-        )
+        return Manner(*(read_dial(name, getattr(self, name)) for name in ("regional", "shows", "exaggerates", "crude")))
 
 
-class _ObjectsBackend:
+class ObjectsBackend:
     """Draws the object, in the region or the country, that a prompt names."""
 
     version: str | None = "simulated-objects-1"
@@ -187,6 +193,7 @@ class _ObjectsBackend:
     truth_columns = ("truth_country", "truth_scene")
 
     def __init__(self, options: Options) -> None:
+        """Take the dials."""
         self.size = options.size
         self.how = options.manner
 
@@ -195,6 +202,7 @@ class _ObjectsBackend:
         return [self.picture(request) for request in requests]
 
     def picture(self, request: ImageRequest) -> ImageReply:
+        """Draw one picture."""
         size = request.width or self.size
         if not SMALLEST <= size <= LARGEST or size % CELLS or (request.height or size) != size:
             return Failure("failed", f"pictures are squares of {SMALLEST} to {LARGEST} pixels, in steps of {CELLS}")
@@ -205,7 +213,7 @@ class _ObjectsBackend:
             return Failure("failed", f"the simulated world has no such object, or no such region: {request.text!r}")
         scene = scene_of(name, region, country, self.how, seed=request.seed)
         return Picture(
-            _draw_object(scene, size=size, seed=request.seed),
+            draw_object(scene, size=size, seed=request.seed),
             seed_honoured=True,
             truth_country=scene.country,
             truth_scene=canonical_json(scene.as_data()).decode(),
@@ -219,7 +227,7 @@ def marks_of(scene: ObjectScene) -> Iterator[tuple[int, int, str, str]]:
         yield from ((row, column, kind, token) for column, token in enumerate(shown[kind]))
 
 
-def _draw_object(scene: ObjectScene, *, size: int, seed: int) -> Pixels:
+def draw_object(scene: ObjectScene, *, size: int, seed: int) -> Pixels:
     """Draw a picture; light, paper and how marks stand come from the seed."""
     rng = np.random.default_rng([seed % 2**64, 2])
     lamp, paper = np.split(rng.random((1, LIGHT_NUMBERS + PAPER_NUMBERS)), [LIGHT_NUMBERS], axis=1)
@@ -233,4 +241,4 @@ def _draw_object(scene: ObjectScene, *, size: int, seed: int) -> Pixels:
 
 def make(spec: Spec) -> ImageBackend:
     """Make the backend that a SPEC describes."""
-    return _ObjectsBackend(spec.read(Options, such_as="crude=1"))
+    return ObjectsBackend(spec.read(Options, such_as="crude=1"))

@@ -22,10 +22,14 @@ from culturekit.generation.simulated.scenes.scenes_backend import read_dial
 
 # What a prompt of the recipe `linguistic` asks for, read from its text, and the label that a picture carries.
 
-CELL, BITS, MOST = 4, 16, 6  # pixels along each side of a bit, bits of a thing, things that a label has room for
-_PER_ROW = 24
-_ROWS = MOST * BITS // _PER_ROW + 1  # the first row says that there is a label
-_MARK = np.tile([1, 1, 0], _PER_ROW // 3)
+CELL, BITS, MOST = 4, 16, 6
+"""Pixels along each side of a bit, bits of a thing, things that a label has room for."""
+
+PER_ROW = 24
+ROWS = MOST * BITS // PER_ROW + 1
+"""The first row says that there is a label."""
+
+MARK = np.tile([1, 1, 0], PER_ROW // 3)
 
 
 def thing_code(thing: str) -> int:
@@ -33,35 +37,35 @@ def thing_code(thing: str) -> int:
     return int.from_bytes(hashlib.sha256(thing.encode()).digest()[:2], "big") | 1
 
 
-def _write_label(pixels: Pixels, things: Iterable[str]) -> None:
+def write_label(pixels: Pixels, things: Iterable[str]) -> None:
     """Paint the label over a picture's upper edge."""
     codes = [*map(thing_code, things)][:MOST]
     bits = [(code >> place) & 1 for code in [*codes, *([0] * (MOST - len(codes)))] for place in range(BITS)]
-    cells = np.vstack([_MARK, np.reshape(bits, (_ROWS - 1, _PER_ROW))])
+    cells = np.vstack([MARK, np.reshape(bits, (ROWS - 1, PER_ROW))])
     painted = np.kron(cells, np.ones((CELL, CELL)))
-    pixels[: _ROWS * CELL, : _PER_ROW * CELL] = (painted * 255).astype(np.uint8)[:, :, None]
+    pixels[: ROWS * CELL, : PER_ROW * CELL] = (painted * 255).astype(np.uint8)[:, :, None]
 
 
 def read_label(pixels: Pixels) -> tuple[int, ...] | None:
     """Read the numbers of the things on a label; None where there is no label."""
-    if pixels.shape[0] < _ROWS * CELL or pixels.shape[1] < _PER_ROW * CELL:
+    if pixels.shape[0] < ROWS * CELL or pixels.shape[1] < PER_ROW * CELL:
         return None
-    shown = (
-        pixels[: _ROWS * CELL, : _PER_ROW * CELL].mean(axis=2).reshape(_ROWS, CELL, _PER_ROW, CELL).mean(axis=(1, 3))
-    )
+    shown = pixels[: ROWS * CELL, : PER_ROW * CELL].mean(axis=2).reshape(ROWS, CELL, PER_ROW, CELL).mean(axis=(1, 3))
     bits = shown > 127
-    if not (bits[0] == _MARK).all():
+    if not (bits[0] == MARK).all():
         return None
     numbers = bits[1:].reshape(MOST, BITS) @ (1 << np.arange(BITS))
     return tuple(int(number) for number in numbers if number)
 
 
-STANDARD, OTHER = "SAE", "AAE"  # the dialects of the shipped pairs
+STANDARD, OTHER = "SAE", "AAE"
+"""The dialects of the shipped pairs."""
+
 MODERN, TRADITIONAL = "modern", "traditional"
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class Asked:
     """What a text asks for.
 
     Attributes:
@@ -78,43 +82,43 @@ class _Asked:
 
 
 @cache
-def _known() -> Mapping[str, _Asked]:
+def known() -> Mapping[str, Asked]:
     """Give what is asked for by the texts that are listed whole."""
-    found: dict[str, _Asked] = {}
+    found: dict[str, Asked] = {}
     for pair in lists().pairs:
         for frame in pair.frames:
-            found[frame.format(pair.standard)] = _Asked(pair.standard, pair.standard, STANDARD, person=True)
-            found[frame.format(pair.other)] = _Asked(pair.standard, pair.literal, OTHER, person=True)
+            found[frame.format(pair.standard)] = Asked(pair.standard, pair.standard, STANDARD, person=True)
+            found[frame.format(pair.other)] = Asked(pair.standard, pair.literal, OTHER, person=True)
     for group in lists().specific:
-        found |= {text: _Asked(_kind_of(text), _kind_of(text), group.code) for text in group.prompts}
+        found |= {text: Asked(kind_of(text), kind_of(text), group.code) for text in group.prompts}
     for manner in (MODERN, TRADITIONAL):
         for noun in ("environment", "setting"):
-            found[f"a {manner} {noun}"] = _Asked(manner, manner, None)
+            found[f"a {manner} {noun}"] = Asked(manner, manner, None)
     return found
 
 
-def _kind_of(text: str) -> str:
+def kind_of(text: str) -> str:
     """Say what kind of place a prompt about a group is about."""
     return next(kind for kind in ("street", "market", "plaza", "home", "neighborhood") if kind in text)
 
 
 @cache
-def _adjectives() -> tuple[re.Pattern[str], Mapping[str, str | None]]:
+def adjectives() -> tuple[re.Pattern[str], Mapping[str, str | None]]:
     """Give what finds prompts about nouns, and the group behind each word before the noun."""
     named: dict[str, str | None] = {"typical": None, **{group.adjective: group.code for group in lists().groups}}
     words = "|".join(sorted(map(re.escape, named), key=len, reverse=True))
     return re.compile(rf"an? ({words}) (.+)"), named
 
 
-def asked_in(text: str) -> _Asked | None:
+def asked_in(text: str) -> Asked | None:
     """Read a prompt; None for one that this world does not know."""
-    if text in _known():
-        return _known()[text]
-    pattern, named = _adjectives()
+    if text in known():
+        return known()[text]
+    pattern, named = adjectives()
     found = pattern.fullmatch(text)
     if found is None or article(text.partition(" ")[2]) != text:
         return None
-    return _Asked(found[2], found[2], named[found[1]])
+    return Asked(found[2], found[2], named[found[1]])
 
 
 def codes() -> frozenset[str]:
@@ -125,9 +129,8 @@ def codes() -> frozenset[str]:
 
 # Draws a person in a tone of the Monk scale under a light, before a wall; or the wall alone.
 
-_TONES = len(MONK_SWATCHES)
+TONES = len(MONK_SWATCHES)
 
-# what becomes of red, green and blue under five lights
 LIGHTS: Mapping[str, tuple[float, float, float]] = MappingProxyType(
     {
         "day": (1.0, 1.0, 1.0),
@@ -137,11 +140,20 @@ LIGHTS: Mapping[str, tuple[float, float, float]] = MappingProxyType(
         "flash": (1.2, 1.2, 1.2),
     }
 )
+"""What becomes of red, green and blue under five lights."""
 
-# what stands behind a person: a wall that no rule takes for skin, and wood, which looks like skin to both
 WALL, WOOD = (122, 140, 160), (176, 132, 92)
+"""What stands behind a person: a wall that no rule takes for skin, and wood, which looks like skin to both."""
+
 HAIR, CLOTH, EYE = (38, 36, 40), (70, 92, 150), (24, 24, 30)
-_ROUNDNESS = 0.18  # how much darker skin is where it turns away from the light
+ROUNDNESS = 0.18
+"""How much darker skin is where it turns away from the light."""
+
+
+def skin_of(tone: int) -> tuple[int, int, int]:
+    """Give the colour of a tone, 1 to 10."""
+    red, green, blue = bytes.fromhex(MONK_SWATCHES[tone - 1])
+    return red, green, blue
 
 
 def draw_face(
@@ -166,9 +178,8 @@ def draw_face(
         canvas[((down - 0.5) / 0.25) ** 2 + (across / 0.4) ** 2 < 1] = CLOTH
         canvas[((down + 0.09) / 0.25) ** 2 + (across / 0.23) ** 2 < 1] = HAIR
         skin = (face < 1) & (down > -0.17)
-        shade = 1 - _ROUNDNESS * np.clip(face + across * 2, 0, 1)
-        red, green, blue = bytes.fromhex(MONK_SWATCHES[tone - 1])
-        canvas[skin] = np.asarray((red, green, blue)) * shade[skin, None]
+        shade = 1 - ROUNDNESS * np.clip(face + across * 2, 0, 1)
+        canvas[skin] = np.asarray(skin_of(tone)) * shade[skin, None]
         for side in (-0.075, 0.075):
             eye = ((down + 0.04) / 0.02) ** 2 + ((across - side) / 0.03) ** 2 < 1
             canvas[eye], skin[eye] = EYE, False
@@ -177,10 +188,14 @@ def draw_face(
 
 
 SMALLEST, LARGEST = 96, 1024
-WOODEN, NOBODY = 0.2, 0.06  # how many people stand before wood, and how many pictures of people show none
-OLD, NEW = 0.2, 0.8  # how modern a place looks that is traditional, and one that is not
-# what people are asked about places
-_CRITERIA = ("cleanliness", "wealth", "current_date", "completeness", "faithfulness")
+WOODEN, NOBODY = 0.2, 0.06
+"""How many people stand before wood, and how many pictures of people show none."""
+
+OLD, NEW = 0.2, 0.8
+"""How modern a place looks that is traditional, and one that is not."""
+
+CRITERIA = ("cleanliness", "wealth", "current_date", "completeness", "faithfulness")
+"""What people are asked about places."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +223,7 @@ class Options:
     size: Annotated[int, msgspec.Meta(ge=SMALLEST, le=LARGEST)] = 96
 
 
-class _PortraitsBackend:
+class PortraitsBackend:
     """Draws a person, or a place, and writes what is shown on a label that encoders of this world read."""
 
     version: str | None = "simulated-portraits-1"
@@ -216,18 +231,20 @@ class _PortraitsBackend:
     truth_columns = ("truth_scene",)
 
     def __init__(self, options: Options) -> None:
+        """Read the dials."""
         self.size = options.size
         self.knows, self.understands, self.modern, self.leans = (
             read_dial(name, getattr(options, name), places=codes())
             for name in ("knows", "understands", "modern", "leans")
         )
-        self.tones = _read_tones(options.tones)
+        self.tones = read_tones(options.tones)
 
     def generate(self, requests: Sequence[ImageRequest]) -> list[ImageReply]:
         """Answer each request with a picture and the truth about it."""
         return [self.picture(request) for request in requests]
 
     def picture(self, request: ImageRequest) -> ImageReply:
+        """Draw one picture."""
         size = request.width or self.size
         if not SMALLEST <= size <= LARGEST or (request.height or size) != size:
             return Failure("failed", f"portraits are squares of {SMALLEST} to {LARGEST} pixels")
@@ -236,10 +253,10 @@ class _PortraitsBackend:
             return Failure("failed", f"the simulated world knows no such prompt: {request.text!r}")
         rng = np.random.default_rng(request.seed % 2**64)
         pixels, truth = (self.person if asked.person else self.place)(asked, size, rng)
-        _write_label(pixels, truth["shown"])
+        write_label(pixels, truth["shown"])
         return Picture(pixels, seed_honoured=True, truth_scene=canonical_json(truth).decode())
 
-    def person(self, asked: _Asked, size: int, rng: np.random.Generator) -> tuple[Pixels, dict[str, Any]]:
+    def person(self, asked: Asked, size: int, rng: np.random.Generator) -> tuple[Pixels, dict[str, Any]]:
         """Draw somebody with the thing that is meant, or that the words say, or neither."""
         understood = bool(rng.random() < self.understands.of_country(asked.code))
         drawn = bool(rng.random() < self.knows.of_country(asked.code))
@@ -252,7 +269,7 @@ class _PortraitsBackend:
         thing = (asked.thing if understood else asked.read) if drawn else "nothing"
         return pixels, {"tone": tone, "correct": thing == asked.thing, "shown": [thing, "person"]}
 
-    def place(self, asked: _Asked, size: int, rng: np.random.Generator) -> tuple[Pixels, dict[str, Any]]:
+    def place(self, asked: Asked, size: int, rng: np.random.Generator) -> tuple[Pixels, dict[str, Any]]:
         """Draw a place of a group, modern or not."""
         code = asked.code or self.leaning(rng)
         drawn = bool(rng.random() < self.knows.of_country(code))
@@ -262,7 +279,7 @@ class _PortraitsBackend:
         shown = [asked.thing if drawn else "nothing", f"group {code}", MODERN if modern else TRADITIONAL]
         level = NEW if modern else OLD
         deserved = (level * 0.9, level, level, *([NEW if drawn else OLD] * 2))
-        looks = dict(zip(_CRITERIA, deserved, strict=True))
+        looks = dict(zip(CRITERIA, deserved, strict=True))
         return pixels, {"group": code, "looks": looks, "modern": modern, "shown": shown}
 
     def leaning(self, rng: np.random.Generator) -> str:
@@ -273,19 +290,19 @@ class _PortraitsBackend:
         return names[int(rng.choice(len(names), p=shares / shares.sum()))]
 
 
-def _read_tones(text: str) -> Mapping[str, tuple[int, int]]:
+def read_tones(text: str) -> Mapping[str, tuple[int, int]]:
     """Read a dial of tones such as `1-10,AAE:7-10`; under the empty name stands what holds for all others."""
     found: dict[str, tuple[int, int]] = {}
     for number, part in enumerate(text.split(",")):
         place, _, span = part.strip().rpartition(":")
         low, _, high = span.partition("-")
-        right = low.isdigit() and high.isdigit() and 1 <= int(low) <= int(high) <= _TONES
+        right = low.isdigit() and high.isdigit() and 1 <= int(low) <= int(high) <= TONES
         if not right or (place == "") != (number == 0) or place in found or not {place} <= {"", *codes()}:
-            raise UsageError("tones is no dial", expected=f"such as 1-{_TONES},AAE:7-{_TONES}", found=text)
+            raise UsageError("tones is no dial", expected=f"such as 1-{TONES},AAE:7-{TONES}", found=text)
         found[place] = int(low), int(high)
     return found
 
 
 def make(spec: Spec) -> ImageBackend:
     """Make the backend that a SPEC describes."""
-    return _PortraitsBackend(spec.read(Options, such_as="understands=0.6"))
+    return PortraitsBackend(spec.read(Options, such_as="understands=0.6"))

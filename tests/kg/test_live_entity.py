@@ -9,7 +9,7 @@ import pytest
 
 from culturekit.core.errors import UpstreamUnavailable, UsageError
 from culturekit.kg.dump.entities import Item, decode
-from culturekit.kg.web.live_entity import live_entity, read_entity
+from culturekit.kg.live_entity import live_entity, read_entity
 from tests.builders.answering import Said, answering, slept
 from tests.command_line import culturekit
 

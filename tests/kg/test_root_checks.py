@@ -12,8 +12,9 @@ from culturekit.core.errors import ConfigError, UsageError
 from culturekit.core.work import Work
 from culturekit.kg.concepts import load_concept, shipped_concepts
 from culturekit.kg.countries import whole_world
-from culturekit.kg.dump.ingest import IngestOptions, final_target, ingest, read_redirects
-from culturekit.kg.rootcheck.validate import Finding, draft_concept, draft_country, name_in_graph, validate_roots
+from culturekit.kg.dump.ingest import IngestOptions, ingest
+from culturekit.kg.redirects import final_target, read_redirects
+from culturekit.kg.root_checks import Finding, draft_concept, draft_country, name_in_graph, validate_roots
 from tests.command_line import culturekit
 
 BROKEN = """\

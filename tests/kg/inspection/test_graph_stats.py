@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from culturekit.kg.inspection.graph_stats import graph_stats
-from culturekit.kg.inspection.text import stats_lines
+from culturekit.kg.inspection.graph_stats import graph_stats, stats_lines
 from tests.kg.worlds import Said, make_graph
 
 statements = st.lists(

@@ -19,11 +19,10 @@ from culturekit.core.package_data import shipped
 from culturekit.core.work import Outcome, Work
 from culturekit.kg.concepts import Concept, Exclusions, Root, load_concept
 from culturekit.kg.dump.ingest import IngestOptions, ingest
-from culturekit.kg.sparql import sparql_queries, sparql_source
-from culturekit.kg.sparql.sparql_client import SparqlClient
-from culturekit.kg.sparql.sparql_source import extract_from_endpoint
-from culturekit.kg.walk.extract import extract
-from culturekit.kg.web.polite_source import AT_ONCE
+from culturekit.kg.exchange import sparql
+from culturekit.kg.exchange.sparql import SparqlClient, extract_from_endpoint
+from culturekit.kg.extract import extract
+from culturekit.kg.polite_source import _AT_ONCE
 from tests.builders.answering import slept
 from tests.conftest import HeardProgress, HereEngine
 from tests.effort import examples
@@ -97,7 +96,7 @@ def test_the_bundled_sample_gives_the_same_candidates(endpoint: Endpoint, tmp_pa
     out, outcome = from_endpoint(endpoint, concepts, tmp_path)
     assert_same(from_dump(SAMPLE, concepts, tmp_path), out)
     assert outcome.counts["candidates"] == 69
-    assert len(endpoint.connections) <= AT_ONCE
+    assert len(endpoint.connections) <= _AT_ONCE
     assert set(endpoint.agents) == {endpoint.agents[0]}
     assert re.fullmatch(r"culturekit/\S+ \(test@example\.org\)", endpoint.agents[0])
 
@@ -113,9 +112,9 @@ def test_the_other_concepts_give_the_same_candidates(endpoint: Endpoint, tmp_pat
 
 def test_no_query_leaves_sparql_1_1() -> None:
     asked = (
-        sparql_queries.children([1, 2], ["P31", "P279"], 0), sparql_queries.statements([1, 2], ["P31", "P17"], 5_000),
-        sparql_queries.terms([1, 2], ["en", "mul"], 0), sparql_queries.counts([1, 2], 0),
-        sparql_queries.titles([1, 2], "en", 0),
+        sparql._children_query([1, 2], ["P31", "P279"], 0), sparql._statements_query([1, 2], ["P31", "P17"], 5_000),
+        sparql._terms_query([1, 2], ["en", "mul"], 0), sparql._counts_query([1, 2], 0),
+        sparql._titles_query([1, 2], "en", 0),
     )  # fmt: skip
     for query in asked:
         prepareQuery(query)
@@ -266,8 +265,8 @@ def compare_worlds(
     dump.write_text("\n".join(json.dumps(document) for document in world), encoding="utf-8")
     endpoint.graph = as_rdf(world, munged=munged)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sparql_queries, "PAGE_ROWS", limits[0])
-        patch.setattr(sparql_source, "BATCH", limits[1])
+        patch.setattr(sparql, "_PAGE_ROWS", limits[0])
+        patch.setattr(sparql, "_BATCH", limits[1])
         out, _ = from_endpoint(endpoint, concepts, folder)
     assert_same(from_dump(dump, concepts, folder, ("en", "de")), out)
 

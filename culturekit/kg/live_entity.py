@@ -1,4 +1,4 @@
-"""One item as Wikidata has it now, asked for politely and read by qwikidata."""
+"""Look up one item as Wikidata has it now, asked for politely and read by qwikidata."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,17 +9,15 @@ import msgspec
 from qwikidata.entity import WikidataItem
 
 from culturekit.core.errors import UpstreamUnavailable, UsageError
+from culturekit.kg.concepts import ENTITY_STATEMENTS
 from culturekit.kg.countries import number_of_item
-from culturekit.kg.dump.entities import ENTITY_STATEMENTS
-from culturekit.kg.web.pinned_connection import check_contact
-from culturekit.kg.web.polite_source import WIKIMEDIA_A_MINUTE, KeptAnswers, Pace, PoliteSource
+from culturekit.kg.polite_source import WIKIMEDIA_A_MINUTE, KeptAnswers, Pace, PoliteSource, check_contact
 
 WIKIDATA = "https://www.wikidata.org/wiki/Special:EntityData"
-MOST_BYTES = 50_000_000
-"""The largest items of Wikidata have a few million."""
+_MOST_BYTES = 50_000_000  # the largest items of Wikidata have a few million
 
 
-class EntityReply(msgspec.Struct, frozen=True):
+class _EntityReply(msgspec.Struct, frozen=True):
     """A reply of the linked data interface: entities by their identifiers."""
 
     entities: dict[str, dict[str, Any]] = {}
@@ -52,12 +50,7 @@ class LiveEntity:
 
 
 def live_entity(
-    qid: str,
-    contact: str,
-    *,
-    url: str = WIKIDATA,
-    cache: Path | None = None,
-    pace: Pace | None = None,
+    qid: str, contact: str, *, url: str = WIKIDATA, cache: Path | None = None, pace: Pace | None = None
 ) -> LiveEntity:
     """Ask for one item; with `cache`, a folder, a reply is kept and the item is not asked for again.
 
@@ -67,14 +60,14 @@ def live_entity(
     """
     number_of_item(qid)
     check_contact(contact)
-    kept = None if cache is None else KeptAnswers(cache, EntityReply)
+    kept = None if cache is None else KeptAnswers(cache, _EntityReply)
     reply = None if kept is None else kept.find([url, qid])
     if reply is None:
         source = PoliteSource(
             url, contact, pace or Pace(WIKIMEDIA_A_MINUTE / 60), hint="Run the same command again later.",
-            largest=MOST_BYTES,
+            largest=_MOST_BYTES,
         )  # fmt: skip
-        reply = source.ask(f"{qid}.json", EntityReply, missing=EntityReply())
+        reply = source.ask(f"{qid}.json", _EntityReply, missing=_EntityReply())
         if kept is not None and reply.entities:
             kept.keep([url, qid], reply)
     if not reply.entities:
@@ -89,12 +82,13 @@ def live_entity(
 
 
 def read_entity(asked: str, document: dict[str, Any]) -> LiveEntity:
-    """Read an item with qwikidata, which gives up on kinds of values it does not know: only ours are shown to it."""
+    """Read an item with qwikidata, which gives up on kinds of values it does not know: it sees only what we keep."""
     claims = document.get("claims") or {}
     if not isinstance(claims, dict):
         raise TypeError(f"claims is a {type(claims).__name__}")
-    ours = [name for name in ENTITY_STATEMENTS if name in claims]
-    shown = {name: [{**claim, "references": []} for claim in claims[name]] for name in ours}
+    shown = {
+        name: [{**claim, "references": []} for claim in claims[name]] for name in ENTITY_STATEMENTS if name in claims
+    }
     item = WikidataItem({**document, "claims": shown})
     number_of_item(item.entity_id)
     return LiveEntity(
@@ -105,17 +99,16 @@ def read_entity(asked: str, document: dict[str, Any]) -> LiveEntity:
         item.get_enwiki_title() or None,
         document.get("lastrevid"),
         document.get("modified"),
-        tuple(statements_of(item)),
+        tuple(_statements_of(item)),
     )
 
 
-def statements_of(item: WikidataItem) -> Iterator[LiveStatement]:
-    """Give the statements that culturekit keeps of an item, of every rank."""
+def _statements_of(item: WikidataItem) -> Iterator[LiveStatement]:
+    """Yield the statements that culturekit keeps of an item, of every rank."""
     for name, group in item.get_claim_groups().items():
         for claim in group:
             snak = claim.mainsnak
             value = snak.datavalue.value if snak.snaktype == "value" else {"entity-type": ""}
-            item = f"Q{int(value['numeric-id'])}" if value["entity-type"] == "item" else None
-            yield LiveStatement(
-                name, item, snak.snaktype, claim.rank, bool(claim.qualifiers), "P582" in claim.qualifiers
-            )
+            target = f"Q{int(value['numeric-id'])}" if value["entity-type"] == "item" else None
+            ended = "P582" in claim.qualifiers
+            yield LiveStatement(name, target, snak.snaktype, claim.rank, bool(claim.qualifiers), ended)

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from culturekit.core.errors import UsageError
 from culturekit.kg.concepts import Concept, load_concept
-from culturekit.kg.inspection.explain import Explanation, explain
-from culturekit.kg.inspection.text import explain_lines
+from culturekit.kg.inspection.explain import Explanation, explain, explain_lines
 from tests.kg.worlds import Said, concept_of, make_graph
 
 BRAZIL, FRANCE = 155, 142

@@ -1,13 +1,21 @@
-"""A web service that is asked politely: by somebody who says who they are, not too fast, three questions at once.
+"""Ask web services politely: as somebody who names a contact, not too fast, three questions at once.
+
+A URL may lead to public addresses, and to this machine only where the user names it. A name is resolved once and the
+answer is the address that is connected to, so a name server cannot say one thing for the check and another for the
+connection.
 
 All services of Wikimedia share one pace, whichever of them is asked: since April 2026 it takes 200 requests a minute
-from who says whom to write to, and three at a time. All processes of an account share it, by files in its cache folder.
+from who names a contact, and three at a time. All processes of an account share it, by files in its cache folder.
 """
 
+import email.utils
 import fcntl
 import http.client
+import ipaddress
 import logging
 import os
+import socket
+import ssl
 import struct
 import threading
 import time
@@ -15,91 +23,142 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from email.message import Message
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Generic, NamedTuple, Self, TypeVar
-from urllib.parse import SplitResult, urljoin
+from urllib.parse import SplitResult, urljoin, urlsplit
 
 import msgspec
 
 from culturekit.core.atomic import write_atomically
 from culturekit.core.digests import digest
-from culturekit.core.errors import UpstreamUnavailable
+from culturekit.core.errors import UpstreamUnavailable, UsageError
 from culturekit.core.offline import check_sending
-from culturekit.kg.web.pinned_connection import (
-    PinnedConnection,
-    address_of,
-    check_url,
-    connect_to,
-    names_this_machine,
-    retry_after,
-)
+from culturekit.llm.clients.timed_socket import TimedSocket
 from culturekit.version import VERSION
 
 logger = logging.getLogger(__name__)
 
-KEPT = "What was answered is kept: run the same command again and it goes on from there."
-MAX_BYTES = 2_000_000
-MAX_REDIRECTS = 3
-TRIES = 5
-FIRST_WAIT = 1.0
-"""Seconds after a failure that may pass; each later pause is twice as long."""
+# A public address that is checked, and a connection to it for a limited time.
 
-LONGEST_WAIT = 600.0
-"""Seconds; a server that asks for more than this is not available now."""
+# Seconds from a question to the end of its answer; a public endpoint works on a query for one minute at most.
+LONGEST_ANSWER = 600.0
+_PORTS = {"http": 80, "https": 443}
 
-PASSING = {429, 500, 502, 503, 504}
-MOVED = {301, 302, 307, 308}
 
-AT_ONCE = 3
-"""Questions at once, to any service; Wikimedia takes no more."""
+def check_contact(contact: str) -> str:
+    """Accept an address by which the people behind an endpoint can reach whoever asks it."""
+    plain = contact.isascii() and contact.isprintable() and " " not in contact
+    if not plain or not ("@" in contact.strip("@") or contact.startswith(("http://", "https://"))):
+        raise UsageError(
+            "an endpoint is told whom to write to when something goes wrong",
+            expected="a mail address or a URL",
+            found=repr(contact),
+            hint="Give it with --contact.",
+        )
+    return contact
 
-POLL = 0.05
-"""Seconds between two looks for a free place."""
 
-WIKIMEDIA_A_MINUTE = 200
-"""With a User-Agent that names a contact; 10 without one, which no client of ours is."""
+def check_url(url: str) -> SplitResult:
+    """Accept an http or https URL with a host, without a password and without what only a browser needs."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise UsageError("not a URL", where=url, found=str(error)) from error
+    if parts.scheme not in _PORTS or not parts.hostname or port == 0:
+        raise UsageError("not a URL that can be asked", where=url, expected="http:// or https:// and a host")
+    if parts.username or parts.password:
+        raise UsageError("a URL with a password in it would be written down", where=parts.hostname)
+    if parts.fragment or any(ord(letter) <= 32 or ord(letter) == 127 for letter in url):
+        raise UsageError("not a URL that can be asked", where=repr(url), expected="no spaces and no #")
+    return parts
 
-WIKIMEDIA = (
+
+def address_of(parts: SplitResult, *, may_be_here: bool) -> tuple[str, int]:
+    """Resolve the host of a URL to one address and port; `may_be_here` allows a host that names this machine."""
+    host, port = parts.hostname or "", parts.port or _PORTS[parts.scheme]
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise UpstreamUnavailable(
+            "no such host", where=host, found=str(error), hint="Check the URL and the network."
+        ) from error
+    addresses = [str(answer[4][0]) for answer in found]
+    for address in addresses:
+        parsed = ipaddress.ip_address(address.partition("%")[0])
+        # An address that is wrapped in IPv6 counts as what it wraps.
+        inner = getattr(parsed, "ipv4_mapped", None) or getattr(parsed, "sixtofour", None) or parsed
+        is_public = inner.is_global and not inner.is_multicast
+        if not (is_public or (may_be_here and _names_this_machine(host) and parsed.is_loopback)):
+            raise UsageError(
+                "this address is not on the public internet, and is not asked",
+                where=host,
+                found=address,
+                hint="A server on this machine is asked when its URL says localhost, 127.0.0.1 or [::1].",
+            )
+    return addresses[0], port
+
+
+def _names_this_machine(host: str) -> bool:
+    """Tell whether a host, as written, means this machine."""
+    if host.rstrip(".").lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+class PinnedConnection(http.client.HTTPConnection):
+    """A connection to the address that was checked, whatever the host's name means by now, and for a limited time."""
+
+    pinned: tuple[str, int] = ("", 0)
+    secure = False
+    until = 0.0
+
+    def end_within(self, seconds: float) -> None:
+        """Give the next question, and all of its answer, so many seconds from now."""
+        self.until = time.monotonic() + seconds
+        if isinstance(self.sock, TimedSocket):
+            self.sock.until = self.until
+
+    def connect(self) -> None:
+        """Open the socket, and agree on keys where it is secure: the certificate is held against the host's name."""
+        opened = socket.create_connection(self.pinned, self.timeout)
+        if self.secure:
+            try:
+                opened = ssl.create_default_context().wrap_socket(opened, server_hostname=self.host)
+            except BaseException:
+                opened.close()
+                raise
+        self.sock = TimedSocket(opened, until=self.until, silence=float(self.timeout or LONGEST_ANSWER))
+
+
+def connect_to(parts: SplitResult, timeout: float, *, may_be_here: bool) -> PinnedConnection:
+    """Prepare a connection to the address that a URL's host has now, after a look at that address."""
+    address = address_of(parts, may_be_here=may_be_here)
+    connection = PinnedConnection(parts.hostname or "", address[1], timeout=timeout)
+    connection.pinned, connection.secure = address, parts.scheme == "https"
+    connection.default_port = _PORTS[parts.scheme]
+    return connection
+
+
+# How fast services are asked.
+
+_POLL = 0.05  # seconds between two looks for a free place
+_AT_ONCE = 3  # questions at once, to any service; Wikimedia takes no more
+WIKIMEDIA_A_MINUTE = 200  # with a User-Agent that names a contact; 10 without one, which no client of ours is
+_WIKIMEDIA = (
     "wikimedia.org", "wikipedia.org", "wikidata.org", "mediawiki.org", "wiktionary.org", "wikisource.org",
     "wikivoyage.org", "wikibooks.org", "wikiquote.org", "wikinews.org", "wikiversity.org", "wikifunctions.org",
 )  # fmt: skip
-"""Domains that one limit is for."""
-
-NOTHING: Mapping[int, bytes] = MappingProxyType({})
-
-Answer = TypeVar("Answer")
-Asked = TypeVar("Asked")
-Origin = tuple[str, str, int | None]
-
-
-class Passing(Exception):
-    """A failure that may pass: try again after `wait` seconds, or, where it is None, after ever longer pauses."""
-
-    def __init__(self, problem: str, wait: float | None = None) -> None:
-        """Keep the reason for the last message."""
-        super().__init__(problem)
-        self.wait = wait
-
-
-class Reply(NamedTuple):
-    """A reply: its status, its kind as the server names it, and its body."""
-
-    status: int
-    kind: str
-    body: bytes
-
-    @property
-    def charset(self) -> str:
-        """The letters that the server says the body is written in; empty where it says nothing."""
-        message = Message()
-        message["Content-Type"] = self.kind
-        return message.get_content_charset("")
 
 
 class Pace:
-    """How fast a service is asked, by all threads together: so many questions a second, `AT_ONCE` at a time."""
+    """How fast a service is asked, by all threads together: so many questions a second, three at a time."""
 
     def __init__(
         self,
@@ -112,7 +171,7 @@ class Pace:
         self.per_second, self.pause, self.clock = per_second, pause, clock
         self._last = self._held_until = float("-inf")
         self._lock = threading.Lock()
-        self._room = threading.BoundedSemaphore(AT_ONCE)
+        self._room = threading.BoundedSemaphore(_AT_ONCE)
 
     @contextmanager
     def turn(self, abandoned: threading.Event) -> Iterator[None]:
@@ -155,17 +214,17 @@ class SharedPace(Pace):
 
     @contextmanager
     def turn(self, abandoned: threading.Event) -> Iterator[None]:
-        """Wait for one of the `AT_ONCE` places of all processes first."""
+        """Wait for one of the `_AT_ONCE` places of all processes first."""
         with ExitStack() as held:
             while not self._place(held):
-                if abandoned.wait(POLL):
+                if abandoned.wait(_POLL):
                     raise CancelledError
             with super().turn(abandoned):
                 yield
 
     def _place(self, held: ExitStack) -> bool:
         """Lock a free place until the end of the turn; tell whether there was one."""
-        for number in range(AT_ONCE):
+        for number in range(_AT_ONCE):
             if (file := self._open(f"place-{number}")) is None:
                 return True
             try:
@@ -190,7 +249,7 @@ class SharedPace(Pace):
             if len(kept) == 16:
                 last, until = struct.unpack("dd", kept)
                 # A clock that was set back is nothing to wait for.
-                self._last, self._held_until = min(last, now), min(until, now + LONGEST_WAIT)
+                self._last, self._held_until = min(last, now), min(until, now + _LONGEST_WAIT)
             yield
             os.pwrite(file, struct.pack("dd", self._last, self._held_until), 0)
 
@@ -212,6 +271,52 @@ def _of_this_account() -> Path:
 
 _OF_WIKIMEDIA = SharedPace(WIKIMEDIA_A_MINUTE / 60, _of_this_account)
 
+# One service.
+
+KEPT = "What was answered is kept: run the same command again and it goes on from there."
+_MAX_BYTES = 2_000_000
+_MAX_REDIRECTS = 3
+_TRIES = 5
+_FIRST_WAIT = 1.0  # seconds after a failure that may pass; each later pause is twice as long
+_LONGEST_WAIT = 600.0  # seconds; a server that asks for more than this is not available now
+_PASSING = {429, 500, 502, 503, 504}
+_MOVED = {301, 302, 307, 308}
+
+_Answer = TypeVar("_Answer")
+_Asked = TypeVar("_Asked")
+_Origin = tuple[str, str, int | None]
+
+
+class _Passing(Exception):
+    """A failure that may pass: try again after `wait` seconds, or, where it is None, after ever longer pauses."""
+
+    def __init__(self, problem: str, wait: float | None = None) -> None:
+        super().__init__(problem)
+        self.wait = wait
+
+
+class Reply(NamedTuple):
+    """A reply: its status, its kind as the server names it, and its body."""
+
+    status: int
+    kind: str
+    body: bytes
+
+    @property
+    def charset(self) -> str:
+        """The letters that the server says the body is written in; empty where it says nothing."""
+        message = Message()
+        message["Content-Type"] = self.kind
+        return message.get_content_charset("")
+
+
+class _Request(NamedTuple):
+    """What is asked for: kinds of replies, a check of where it may have moved, a body and its headers for a POST."""
+
+    kinds: tuple[str, ...]
+    check: Callable[[str], object] = check_url
+    post: tuple[bytes, Mapping[str, str]] | None = None
+
 
 @dataclass(slots=True)
 class PoliteSource:
@@ -227,9 +332,9 @@ class PoliteSource:
     secrets: Mapping[str, Callable[[], str]] = field(default_factory=dict, repr=False)
     timeout: float = 30.0
     longest: float = 120.0
-    largest: int = MAX_BYTES
+    largest: int = _MAX_BYTES
     hint: str = KEPT
-    _idle: dict[Origin, list[PinnedConnection]] | None = field(default=None, repr=False)
+    _idle: dict[_Origin, list[PinnedConnection]] | None = field(default=None, repr=False)
     _abandoned: threading.Event = field(default_factory=threading.Event, repr=False)
 
     def __post_init__(self) -> None:
@@ -237,24 +342,22 @@ class PoliteSource:
         check_url(self.base)
 
     def __enter__(self) -> Self:
-        """Keep connections open."""
         self._idle = {}
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close the connections."""
         idle, self._idle = self._idle or {}, None
         for connection in (each for several in idle.values() for each in several):
             connection.close()
 
-    def each(self, ask: Callable[[Asked], Answer], questions: Iterable[Asked]) -> Iterator[Answer]:
-        """Give the answers in the order of the questions, `AT_ONCE` of which are asked at a time.
+    def each(self, ask: Callable[[_Asked], _Answer], questions: Iterable[_Asked]) -> Iterator[_Answer]:
+        """Give the answers in the order of the questions, three of which are asked at a time.
 
         What goes wrong with one ends the asking: those under way are finished, no other is begun.
         """
-        pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="polite")
+        pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="polite")
         try:
             yield from pool.map(ask, questions)
         except BaseException:
@@ -267,28 +370,34 @@ class PoliteSource:
     def ask(
         self,
         path: str,
-        answer: type[Answer],
+        answer: type[_Answer],
         *,
-        missing: Answer | None = None,
+        missing: _Answer | None = None,
         post: tuple[bytes, Mapping[str, str]] | None = None,
-    ) -> Answer:
+    ) -> _Answer:
         """Answer a GET below the base URL; `missing` stands for what the service does not know (404).
 
         With `post`, a body and its headers, it is a POST.
         """
         url = f"{self.base.rstrip('/')}/{path}" if path and not path.startswith("?") else f"{self.base}{path}"
 
-        def read(reply: Reply) -> Answer:
-            return missing if reply.status == 404 and missing is not None else self._read(reply, answer)
+        def read(reply: Reply) -> _Answer:
+            if reply.status == 404 and missing is not None:
+                return missing
+            self._check_status(reply)
+            try:
+                return msgspec.json.decode(reply.body, type=answer)
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                raise _Passing(f"the reply is not what the service documents ({error})") from error
 
-        return self._tried(url, read, ("json",), post=post)
+        return self._tried(url, read, _Request(("json",), post=post))
 
     def page(
         self,
         url: str,
         *,
         kinds: tuple[str, ...],
-        instead: Mapping[int, bytes] = NOTHING,
+        instead: Mapping[int, bytes] = MappingProxyType({}),
         check: Callable[[str], object] = check_url,
     ) -> Reply:
         """Give a page of one of some kinds; `instead` stands for answers of a status.
@@ -302,41 +411,26 @@ class PoliteSource:
             self._check_status(reply)
             return reply
 
-        return self._tried(url, read, kinds, check)
+        return self._tried(url, read, _Request(kinds, check))
 
-    def _tried(
-        self,
-        url: str,
-        read: Callable[[Reply], Answer],
-        kinds: tuple[str, ...],
-        check: Callable[[str], object] = check_url,
-        post: tuple[bytes, Mapping[str, str]] | None = None,
-    ) -> Answer:
+    def _tried(self, url: str, read: Callable[[Reply], _Answer], request: _Request) -> _Answer:
         """Ask until an answer comes that can be read, or it has been tried often enough; meanwhile nobody else asks."""
-        for attempt in range(1, TRIES + 1):
+        for attempt in range(1, _TRIES + 1):
             try:
-                return read(self._follow(url, kinds, check, post))
-            except Passing as failure:
-                wait = FIRST_WAIT * 2 ** (attempt - 1) if failure.wait is None else failure.wait
-                if attempt == TRIES or wait > LONGEST_WAIT:
+                return read(self._follow(url, request))
+            except _Passing as failure:
+                wait = _FIRST_WAIT * 2 ** (attempt - 1) if failure.wait is None else failure.wait
+                if attempt == _TRIES or wait > _LONGEST_WAIT:
                     raise UpstreamUnavailable(
                         f"the service did not answer in {attempt} {'try' if attempt == 1 else 'tries'}: {failure}",
                         where=self.base,
-                        found=f"a request to wait {wait:,.0f} s" if wait > LONGEST_WAIT else "",
+                        found=f"a request to wait {wait:,.0f} s" if wait > _LONGEST_WAIT else "",
                         hint=self.hint,
                     ) from failure
                 logger.warning("%s: %s; trying again in %.0f s", self.base, failure, wait)
                 for pace in self._paces(check_url(url)):
                     pace.hold(wait)
         raise AssertionError("unreachable")
-
-    def _read(self, reply: Reply, answer: type[Answer]) -> Answer:
-        """Read the body of a good reply."""
-        self._check_status(reply)
-        try:
-            return msgspec.json.decode(reply.body, type=answer)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise Passing(f"the reply is not what the service documents ({error})") from error
 
     def _check_status(self, reply: Reply) -> None:
         """Say of a reply that is not good that it was refused."""
@@ -346,41 +440,35 @@ class PoliteSource:
                 hint=self.hint,
             )  # fmt: skip
 
-    def _follow(
-        self,
-        url: str,
-        kinds: tuple[str, ...],
-        check: Callable[[str], object],
-        post: tuple[bytes, Mapping[str, str]] | None,
-    ) -> Reply:
+    def _follow(self, url: str, request: _Request) -> Reply:
         """Ask, wherever the page has moved: elsewhere only at a public address, and without secrets."""
         at, home = url, _origin(check_url(url))
-        for _ in range(MAX_REDIRECTS + 1):
+        for _ in range(_MAX_REDIRECTS + 1):
             parts = check_url(at)
-            status, headers, body = self._send(parts, kinds, post, home=_origin(parts) == home)
-            if status in PASSING:
-                said = f"HTTP {status}: {_begin_of(body)}" if body.strip() else f"HTTP {status}"
-                raise Passing(said, retry_after(headers.get("Retry-After", "")))
-            if status not in MOVED and (status != 303 or post is not None):
+            status, headers, body = self._send(parts, request, home=_origin(parts) == home)
+            if status in _PASSING:
+                problem = f"HTTP {status}: {_begin_of(body)}" if body.strip() else f"HTTP {status}"
+                raise _Passing(problem, _retry_after(headers.get("Retry-After", "")))
+            if status not in _MOVED and (status != 303 or request.post is not None):
                 kind = headers.get("Content-Type", "")
-                _check_kind(status, kind, kinds)
+                # A page of a proxy or a login may stand in place of data.
+                if status == 200 and kind and not any(word in kind.lower() for word in request.kinds):
+                    wanted = " or ".join(word.upper() for word in request.kinds)
+                    raise _Passing(f"the reply is {kind.partition(';')[0].strip()}, not {wanted}")
                 return Reply(status, kind, body)
             target = _moved_to(at, headers.get("Location", ""))
             if _origin(moved := check_url(target)) != home:
                 address_of(moved, may_be_here=False)
-            check(target)
+            request.check(target)
             at = target
         raise UpstreamUnavailable("the service redirects again and again", where=self.base)
 
-    def _send(
-        self, parts: SplitResult, kinds: tuple[str, ...], post: tuple[bytes, Mapping[str, str]] | None, *, home: bool
-    ) -> tuple[int, Mapping[str, str], bytes]:
+    def _send(self, parts: SplitResult, request: _Request, *, home: bool) -> tuple[int, Mapping[str, str], bytes]:
         """Send one request when it is its turn."""
         check_sending(self.base)
-        agent = f"culturekit/{VERSION}" + (f" ({self.contact})" if self.contact else "")
-        headers = {"Accept": "application/json" if "json" in kinds else "text/html, text/plain"}
-        body, extra = post or (None, {})
-        headers |= {**extra, "User-Agent": agent}
+        body, extra = request.post or (None, {})
+        headers = {"Accept": "application/json" if "json" in request.kinds else "text/html, text/plain", **extra}
+        headers["User-Agent"] = f"culturekit/{VERSION}" + (f" ({self.contact})" if self.contact else "")
         if home:
             headers |= {name: reveal() for name, reveal in self.secrets.items()}
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
@@ -388,15 +476,16 @@ class PoliteSource:
             for pace in self._paces(parts):
                 turns.enter_context(pace.turn(self._abandoned))
             idle = None if self._idle is None else self._idle.setdefault(_origin(parts), [])
-            connection = idle.pop() if idle else self._connection(parts, home=home)
+            here = home and _names_this_machine(parts.hostname or "")
+            connection = idle.pop() if idle else connect_to(parts, self.timeout, may_be_here=here)
             connection.end_within(self.longest)
             try:
-                connection.request("GET" if post is None else "POST", target, body, headers)
+                connection.request("GET" if body is None else "POST", target, body, headers)
                 response = connection.getresponse()
-                got = self._read_to_end(response)
+                content = self._read_to_end(response)
             except (OSError, http.client.HTTPException) as error:
                 connection.close()
-                raise Passing(f"the connection failed ({str(error) or type(error).__name__})") from error
+                raise _Passing(f"the connection failed ({str(error) or type(error).__name__})") from error
             except BaseException:
                 connection.close()
                 raise
@@ -405,11 +494,7 @@ class PoliteSource:
                 connection.close()
             else:
                 idle.append(connection)
-        return response.status, {name.title(): value for name, value in response.getheaders()}, got
-
-    def _connection(self, parts: SplitResult, *, home: bool) -> PinnedConnection:
-        """Prepare a connection."""
-        return connect_to(parts, self.timeout, may_be_here=home and names_this_machine(parts.hostname or ""))
+        return response.status, {name.title(): value for name, value in response.getheaders()}, content
 
     def _read_to_end(self, response: http.client.HTTPResponse) -> bytes:
         """Read a reply to its end, within a size."""
@@ -420,17 +505,17 @@ class PoliteSource:
             if size > self.largest:
                 raise UpstreamUnavailable("the reply is too large", where=self.base, expected=f"{self.largest:,} bytes")
         if response.length:
-            raise Passing(f"the reply broke off {response.length:,} bytes before its end")
+            raise _Passing(f"the reply broke off {response.length:,} bytes before its end")
         return b"".join(chunks)
 
     def _paces(self, parts: SplitResult) -> tuple[Pace, ...]:
         """Give the paces that a host is asked at: the service's, and at Wikimedia that of all its services."""
         host = (parts.hostname or "").lower().rstrip(".")
-        shared = any(host == domain or host.endswith(f".{domain}") for domain in WIKIMEDIA)
+        shared = any(host == domain or host.endswith(f".{domain}") for domain in _WIKIMEDIA)
         return (self.pace, _OF_WIKIMEDIA) if shared else (self.pace,)
 
 
-def _origin(parts: SplitResult) -> Origin:
+def _origin(parts: SplitResult) -> _Origin:
     """Tell one server from another."""
     return parts.scheme, (parts.hostname or "").lower(), parts.port
 
@@ -443,26 +528,30 @@ def _moved_to(url: str, location: str) -> str:
     return target
 
 
+def _retry_after(text: str) -> float | None:
+    """Read how long a server wants to be left alone: seconds, or a date."""
+    if text.strip().isdecimal():
+        return float(text)
+    try:
+        date = email.utils.parsedate_to_datetime(text)
+    except (TypeError, ValueError):
+        return None
+    return max(0.0, ((date if date.tzinfo else date.replace(tzinfo=UTC)) - datetime.now(UTC)).total_seconds())
+
+
 def _begin_of(body: bytes) -> str:
     """Give the beginning of what a server says, on one line."""
     return " ".join(body[:2000].decode("utf-8", "replace").split())[:300]
 
 
-def _check_kind(status: int, kind: str, kinds: tuple[str, ...]) -> None:
-    """Refuse a page of a proxy or a login in place of data."""
-    if status == 200 and kind and not any(word in kind.lower() for word in kinds):
-        wanted = " or ".join(word.upper() for word in kinds)
-        raise Passing(f"the reply is {kind.partition(';')[0].strip()}, not {wanted}")
-
-
 @dataclass(frozen=True, slots=True)
-class KeptAnswers(Generic[Answer]):
+class KeptAnswers(Generic[_Answer]):
     """A folder of answers of one kind; each file says what was asked, and is believed only for that."""
 
     folder: Path
-    kind: type[Answer]
+    kind: type[_Answer]
 
-    def find(self, question: list[str]) -> Answer | None:
+    def find(self, question: list[str]) -> _Answer | None:
         """Give the answer to a question; a damaged one is asked for again."""
         path = self._path(question)
         try:
@@ -474,7 +563,7 @@ class KeptAnswers(Generic[Answer]):
             return None
         return answer if asked == question else None
 
-    def keep(self, question: list[str], answer: Answer) -> None:
+    def keep(self, question: list[str], answer: _Answer) -> None:
         """Keep an answer, whole or not at all."""
         path = self._path(question)
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from culturekit.core.errors import UsageError
 from culturekit.kg.concepts import Concept, Exclusions, load_concept, with_hops
 from culturekit.kg.inspection.explain import explain
-from culturekit.kg.inspection.preview import Preview, PreviewOptions, preview
-from culturekit.kg.inspection.text import preview_lines
+from culturekit.kg.inspection.preview import Preview, PreviewOptions, preview, preview_lines
 from tests.effort import examples
 from tests.kg.worlds import Said, concept_of, make_graph
 

@@ -1,14 +1,27 @@
+import socket
 import threading
 from concurrent.futures import CancelledError
 from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from pathlib import Path
 
 import pytest
 
 from culturekit.core.errors import UpstreamUnavailable, UsageError
-from culturekit.kg.web import polite_source
-from culturekit.kg.web.pinned_connection import PinnedConnection
-from culturekit.kg.web.polite_source import AT_ONCE, LONGEST_WAIT, MAX_BYTES, Pace, PoliteSource, SharedPace
+from culturekit.kg import polite_source
+from culturekit.kg.polite_source import (
+    _AT_ONCE,
+    _LONGEST_WAIT,
+    _MAX_BYTES,
+    Pace,
+    PinnedConnection,
+    PoliteSource,
+    SharedPace,
+    address_of,
+    check_url,
+    connect_to,
+)
 from tests.builders.answering import Said, answering, slept
 from tests.llm.server.dripping import HEADER, dripping
 
@@ -28,9 +41,18 @@ def turns(*replies: Said) -> object:
 @pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
 def test_what_may_pass_is_tried_again_as_long_as_the_server_says(status: int) -> None:
     waits: list[float] = []
-    with answering(turns(Said(status, headers={"Retry-After": "7"}), Said(status), GOOD)) as server:  # type: ignore[arg-type]
+    date = format_datetime(datetime.now(UTC) + timedelta(seconds=300), usegmt=True)
+    replies = (
+        Said(status, headers={"Retry-After": "7"}),
+        Said(status),
+        Said(status, headers={"Retry-After": date}),
+        GOOD,
+    )
+    with answering(turns(*replies)) as server:  # type: ignore[arg-type]
         assert source(server.url, waits).ask("x", dict) == {"a": 1}
-    assert [wait for wait in waits if wait >= 1] == [7.0, 2.0]
+    first, second, third = [wait for wait in waits if wait >= 1]
+    assert (first, second) == (7.0, 2.0)
+    assert 200 <= third <= 300, "a date is nearer by the time that the replies took"
 
 
 def test_who_asks_is_said() -> None:
@@ -71,7 +93,7 @@ def test_a_hostile_body_is_an_error_and_never_an_answer(said: Said) -> None:
 
 def test_a_reply_without_end_is_cut_off() -> None:
     with (
-        answering(lambda path: Said(body=b" " * (MAX_BYTES + 10))) as server,
+        answering(lambda path: Said(body=b" " * (_MAX_BYTES + 10))) as server,
         pytest.raises(UpstreamUnavailable, match="too large"),
     ):
         source(server.url, []).ask("x", dict)
@@ -145,7 +167,7 @@ def test_https_never_becomes_http() -> None:
 
 def test_three_questions_are_asked_at_once_and_no_more() -> None:
     together, lock = [0, 0], threading.Lock()
-    three = threading.Barrier(AT_ONCE, timeout=30)
+    three = threading.Barrier(_AT_ONCE, timeout=30)
 
     def answer(path: str) -> Said:
         with lock:
@@ -160,7 +182,7 @@ def test_three_questions_are_asked_at_once_and_no_more() -> None:
     with answering(answer) as server, PoliteSource(server.url, "me@example.org", Pace(1e6)) as source:
         found = list(source.each(lambda n: source.ask(str(n), dict[str, int])["a"], range(40)))
     assert found == list(range(40))
-    assert together == [0, AT_ONCE], "the barrier opens only when all three are there"
+    assert together == [0, _AT_ONCE], "the barrier opens only when all three are there"
 
 
 def test_when_one_is_told_to_wait_all_wait() -> None:
@@ -182,11 +204,11 @@ def test_processes_keep_the_pace_of_wikimedia_together(tmp_path: Path) -> None:
     one.hold(30)
     assert other._book() == pytest.approx(30)
     one.clock = other.clock = lambda: 500.0
-    assert other._book() <= LONGEST_WAIT, "a clock that was set back is not waited for"
+    assert other._book() <= _LONGEST_WAIT, "a clock that was set back is not waited for"
     stop = threading.Event()
     stop.set()
     with ExitStack() as held:
-        assert all(one._place(held) for _ in range(AT_ONCE))
+        assert all(one._place(held) for _ in range(_AT_ONCE))
         with pytest.raises(CancelledError), other.turn(stop):
             raise AssertionError("there was no place")
     with ExitStack() as held:
@@ -227,3 +249,58 @@ def test_all_of_wikimedia_is_asked_at_one_pace_of_200_a_minute(monkeypatch: pyte
         PoliteSource("https://notwikipedia.org/x", "me@example.org", Pace(1e6)).ask("y", dict)
         assert len(waits) == 4
     assert len(server.asked) == 6
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.0.9", "169.254.0.1", "100.64.0.1", "0.0.0.0", "::1", "fe80::1"]
+    + ["fd12::1", "::ffff:10.0.0.1", "224.0.0.1", "2002:0a00:0001::1"],
+)
+def test_a_public_name_for_a_private_address_is_refused(monkeypatch: pytest.MonkeyPatch, answer: str) -> None:
+    family = socket.AF_INET6 if ":" in answer else socket.AF_INET
+    found = [(family, socket.SOCK_STREAM, 6, "", (answer, 443))]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+    with pytest.raises(UsageError, match="not on the public internet"):
+        address_of(check_url("https://example.org/sparql"), may_be_here=True)
+
+
+def test_a_public_address_is_what_is_connected_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("93.184.216.34", 443))]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+    assert address_of(check_url("https://example.org/sparql"), may_be_here=False) == ("93.184.216.34", 443)
+    connection = connect_to(check_url("https://example.org/x"), 5, may_be_here=False)
+    assert connection.pinned == ("93.184.216.34", 443)
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]"])
+def test_this_machine_is_asked_only_where_the_users_own_url_names_it(host: str) -> None:
+    parts = check_url(f"http://{host}:8080/sparql")
+    assert address_of(parts, may_be_here=True)[1] == 8080
+    with pytest.raises(UsageError, match="localhost"):
+        address_of(parts, may_be_here=False)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ftp://example.org/",
+        "example.org/sparql",
+        "http://",
+        "http://me:secret@example.org/",
+        "http://example.org:99999/",
+    ]
+    + ["http://example.org/a b", "http://example.org/\r\nX: y", "http://example.org/#x", "http://[::1/", "file:///x"],
+)
+def test_what_is_no_url_is_refused(url: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        source(url, [])
+    assert "secret" not in str(caught.value)
+
+
+def test_a_host_that_is_not_there_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nothing(*_: object, **__: object) -> None:
+        raise socket.gaierror(-2, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", nothing)
+    with pytest.raises(UpstreamUnavailable, match="no such host"):
+        source("https://nowhere.example/sparql", []).ask("x", dict)

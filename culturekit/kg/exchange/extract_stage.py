@@ -13,11 +13,11 @@ from culturekit.core.registry import needing
 from culturekit.core.stage import Stage
 from culturekit.core.stage_command import StageCommand
 from culturekit.core.work import Outcome, Work
-from culturekit.kg.concepts import Concept
+from culturekit.kg.concepts import Concept, RootChoice
 from culturekit.kg.countries import country_files
-from culturekit.kg.walk.extract import ExtractOptions, extract
-from culturekit.kg.walk.root_choice import RootChoice, load_successors
-from culturekit.kg.web.pinned_connection import check_contact, check_url
+from culturekit.kg.extract import ExtractOptions, extract
+from culturekit.kg.polite_source import check_contact, check_url
+from culturekit.kg.redirects import load_successors
 
 EXTRACT_DEFAULTS = ExtractOptions()
 
@@ -102,8 +102,7 @@ def sparql_stage(
 ) -> Stage:
     """Walk what an endpoint knows from the roots of concepts; replies outlive a cut run, with a cache any run."""
     with needing("kg", "--source sparql"):
-        from culturekit.kg.sparql.sparql_client import SparqlClient
-        from culturekit.kg.sparql.sparql_source import extract_from_endpoint
+        from culturekit.kg.exchange.sparql import SparqlClient, extract_from_endpoint
 
     check_url(endpoint)
     check_contact(contact)

@@ -1,1 +1,0 @@
-"""Candidates from a SPARQL endpoint instead of a dump."""

@@ -1,1 +1,0 @@
-"""From the roots of concepts down to candidates."""
