@@ -53,7 +53,7 @@ COMMANDS = {
     "select": CommandAt("culturekit.recipes.c3.stages:SELECT"),
     "select export": CommandAt("culturekit.recipes.c3.stages:EXPORT"),
     "finetune": at("finetune_command:finetune", "--pairs pairs --model diffusers:sdxl-base --size 1024 --out tuned"),
-    "references choose": CommandAt("culturekit.recipes.cultivate.scene_stages:CHOOSE"),
+    "references choose": CommandAt("culturekit.builders.judging.image_judge:CHOOSE"),
     "activities": at("groups:activities"),
     "descriptors": at("groups:descriptors"),
     "triplets": CommandAt("culturekit.recipes.inclusion.stages:TRIPLETS_OF"),

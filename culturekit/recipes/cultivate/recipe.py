@@ -13,7 +13,7 @@ from culturekit.builders.activities.extracting import FIXED, LOOKED_FOR, Extract
 from culturekit.builders.activities.page_list import PageOptions
 from culturekit.builders.descriptors.proposing import ProposeOptions
 from culturekit.builders.descriptors.refining import RefineOptions, StereotypeOptions
-from culturekit.builders.judging.image_judge import ChooseOptions, ChooseReads, WeighOptions, WeighReads
+from culturekit.builders.judging.image_judge import ChooseOptions, ChooseReads, WeighOptions, WeighReads, choose_stage
 from culturekit.builders.judging.scene_judge import LIKERT as SCALES
 from culturekit.builders.judging.scene_judge import (
     MOST_STEREOTYPES,
@@ -69,6 +69,7 @@ from culturekit.recipes.cultivate.activity_stages import (
     pages_stage,
 )
 from culturekit.recipes.cultivate.activity_stages import extract_stage as extract_activities_stage
+from culturekit.recipes.cultivate.breakdown import breakdown_stage, gaps_of_scores_stage, grouped_values_stage
 from culturekit.recipes.cultivate.descriptor_stages import (
     PromptsRead,
     ProposalReads,
@@ -76,25 +77,21 @@ from culturekit.recipes.cultivate.descriptor_stages import (
     refine_stage,
     stereotypes_stage,
 )
-from culturekit.recipes.cultivate.page import CULTIVATE_PAGE
-from culturekit.recipes.cultivate.scene_stages import (
+from culturekit.recipes.cultivate.marks import (
     MARKED,
     SCALE,
-    breakdown_stage,
-    choose_stage,
-    extract_stage,
-    gaps_of_scores_stage,
-    grouped_values_stage,
-    likert_stage,
     marks_stage,
     others_stage,
     raters_stage,
     scene_items_stage,
-    scene_truth_stage,
-    simulated_marks_stage,
-    simulated_pages_stage,
+)
+from culturekit.recipes.cultivate.page import CULTIVATE_PAGE
+from culturekit.recipes.cultivate.scene_stages import (
+    extract_stage,
+    likert_stage,
     stereotype_scores_stage,
 )
+from culturekit.recipes.cultivate.world import scene_truth_stage, simulated_marks_stage, simulated_pages_stage
 from culturekit.recipes.parts import asked, bought, imported_answers, model_images
 from culturekit.recipes.planning import asks
 from culturekit.recipes.steps.graph_stages import table_stage
