@@ -25,9 +25,9 @@ from culturekit.core.schemas import VALUES as VALUES_TABLE
 from culturekit.generation.simulated.scenes.scenes_backend import Options as Dials
 from culturekit.generation.simulated.scenes.scenes_backend import all_named, scene_of, spoken, world
 from culturekit.llm.client import Image
+from culturekit.recipes.c3.pairs import worth_of
 from culturekit.recipes.c3.recipe import EVERY
-from culturekit.recipes.c3.stages import worth_of
-from culturekit.recipes.c3.world_stages import alt_text, pair_truth, ratings_of
+from culturekit.recipes.c3.world import alt_text, pair_truth, ratings_of
 from culturekit.scores.c3 import C3Options, score_c3
 from culturekit.scores.inputs import LabelledVectors
 

@@ -27,7 +27,7 @@ def write_package(site: Path, name: str, points: Mapping[str, str], text: str, m
     """Write a package of one module, with the entry points of culturekit that it names; give the module."""
     site.mkdir(exist_ok=True)
     (site / f"{name}.py").write_text(text, encoding="utf-8")
-    write_metadata(site, name, "1.0", {"culturekit.core.plugins": points})
+    write_metadata(site, name, "1.0", {"culturekit.plugins": points})
     monkeypatch.syspath_prepend(site)
     return site / f"{name}.py"
 

@@ -75,9 +75,9 @@ def make(spec):
 from dataclasses import dataclass
 from typing import Annotated
 from pydantic import Field
-from culturekit.scores.family import Family, kept
-from culturekit.scores.family import family_stage
-from culturekit.scores.inputs import Files, roles_of
+from culturekit.core.declared import kept
+from culturekit.scores.family import Family, family_stage
+from culturekit.core.inputs import Files, roles_of
 from culturekit.scores.catalog import Metric
 from culturekit.scores.score_rows import scored, statistic_row, value_rows
 from culturekit.metrics.statistics.intervals import interval

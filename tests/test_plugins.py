@@ -12,20 +12,20 @@ import pytest
 
 from culturekit.builders.filtering.cspace_filter import FilterReply
 from culturekit.builders.judging.image_judge import ImageQuestion
+from culturekit.builders.judging.judge_stages import JudgeOptions, JudgeReads, QualityReads, judge_stage, quality_stage
 from culturekit.core.errors import MissingDependency, PluginFailure, UsageError
 from culturekit.core.plugins import POINTS, digest_of_code, installed
+from culturekit.core.spec_state import spec_state
 from culturekit.core.stage import Stage
 from culturekit.generation.backend import BACKENDS, ImageRequest
 from culturekit.generation.runner import ImagePlan
+from culturekit.generation.stages.generate_stage import generate_stage
+from culturekit.index.embedding.embed_stage import embed_stage
 from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
 from culturekit.index.encoder import ENCODERS, ImageEncoder, TextEncoder
 from culturekit.index.raters.quality import SCORERS, QualityOptions
 from culturekit.llm.client import FreeClient, Request
 from culturekit.llm.clients.clients import CLIENTS
-from culturekit.recipes.steps.generate_stage import generate_stage
-from culturekit.recipes.steps.index_stages import embed_stage
-from culturekit.recipes.steps.judge_stage import JudgeOptions, JudgeReads, QualityReads, judge_stage, quality_stage
-from culturekit.scores.provenance import behind
 from tests.command_line import culturekit
 from tests.outside_packages import PLUGINS, forget, write_package
 
@@ -326,7 +326,7 @@ def test_ours_leave_the_keys_of_stages_alone(small_run: Path) -> None:
     assert paths
     for path in paths:
         assert not [key for key in json.loads(path.read_text())["options"] if key.endswith("_plugin")]
-    assert behind(ENCODERS, "embedded") == behind(SCORERS, "embedded") == {}
+    assert spec_state(ENCODERS, "embedded") == spec_state(SCORERS, "embedded") == {}
 
 
 @pytest.mark.endtoend

@@ -347,3 +347,6 @@ def without_words(key: str, concept: str, reason: str, detail: str | None) -> di
 def without_form(key: str, concept: str, iso: str, wording: Wording) -> dict[str, Any]:
     """Say that a translation does not say what a country is called."""
     return without_words(key, concept, f"no {wording.language} form of the country", iso)
+
+
+TEMPLATES = "builders/wording/cube_prompts.yaml"

@@ -80,7 +80,7 @@ def import_command(
     """
     with needing("kg", "culturekit kg import"):
         from culturekit.kg.exchange.graph_files import form_of
-        from culturekit.recipes.steps.graph_stages import import_graph_stage
+        from culturekit.kg.exchange.graph_stages import import_graph_stage
 
     run_one(import_graph_stage(file, form or form_of(file)), out, also=also, wait=wait, as_json=as_json)
 

@@ -18,33 +18,33 @@ def group(path: str, commands: Mapping[str, CommandAt | str], *, help: str) -> t
 activities = group(
     "activities",
     {
-        "read": "recipes.cultivate.activity_stages:READ",
-        "extract": "recipes.cultivate.activity_stages:EXTRACT_ACTIVITIES",
-        "merge": "recipes.cultivate.activity_stages:MERGE",
-        "prompts": "recipes.cultivate.activity_stages:PROMPTS",
+        "read": "builders.activities.page_list:READ",
+        "extract": "builders.activities.extracting:EXTRACT_ACTIVITIES",
+        "merge": "builders.activities.extracting:MERGE",
+        "prompts": "builders.activities.extracting:PROMPTS_OF",
     },
     help="Activities of countries, from pages, and their prompts.",
 )
 captions = group(
     "captions",
     {
-        "expand": "recipes.c3.stages:EXPAND_CAPTIONS",
-        "sample": "recipes.c3.stages:SAMPLE",
-        "stats": "recipes.c3.stages:STATS",
-        "translate": "recipes.c3.stages:TRANSLATE_CAPTIONS",
-        "objects": "recipes.c3.stages:LIST_OBJECTS",
+        "expand": "builders.captions.expanding:EXPAND_CAPTIONS",
+        "sample": "builders.captions.caption_files:SAMPLE",
+        "stats": "builders.captions.caption_files:STATS",
+        "translate": "builders.captions.caption_files:TRANSLATE_CAPTIONS",
+        "objects": "builders.captions.caption_files:LIST_OBJECTS",
     },
     help="Captions of a culture: expanded, sampled, translated.",
 )
 cspace = group(
     "cspace",
     {
-        "filter": "recipes.steps.filter_stage:FILTER",
+        "filter": "builders.filtering.filter_stage:FILTER",
         "release": CommandAt(
             f"{CLI}.cspace.release_command:release",
             "--kept kept/kept.parquet --roots cuisine --format parquet,jsonl,csv --out cspace",
         ),
-        "complete": "recipes.steps.filter_stage:COMPLETE",
+        "complete": "builders.completing.complete_stage:COMPLETE",
         "import": CommandAt(f"{CLI}.cspace.import_command:import_space", "dishes.csv --concept cuisine --out space"),
         "diff": CommandAt(f"{CLI}.cspace.diff_command:diff", "runs/2025 runs/2026 --out changes"),
         "review": CommandAt(f"{CLI}.cspace.review_commands:review_app"),
@@ -54,25 +54,25 @@ cspace = group(
 descriptors = group(
     "descriptors",
     {
-        "propose": "recipes.cultivate.descriptor_stages:PROPOSE_DESCRIPTORS",
-        "refine": "recipes.cultivate.descriptor_stages:REFINE_DESCRIPTORS",
-        "stereotypes": "recipes.cultivate.descriptor_stages:STEREOTYPES",
-        "import": "recipes.cultivate.descriptor_stages:IMPORT",
-        "export": "recipes.cultivate.descriptor_stages:EXPORT",
+        "propose": "builders.descriptors.proposing:PROPOSE_DESCRIPTORS",
+        "refine": "builders.descriptors.refining:REFINE_DESCRIPTORS",
+        "stereotypes": "builders.descriptors.refining:NAME_STEREOTYPES",
+        "import": "builders.descriptors.published_layout:IMPORT",
+        "export": "builders.descriptors.published_layout:EXPORT",
     },
     help="What pictures of activities should show, and overdo.",
 )
 index = group(
     "index",
     {
-        "build": "recipes.steps.index_stages:BUILD",
-        "embed": "recipes.steps.index_stages:EMBED",
-        "map": "recipes.steps.index_stages:MAP",
-        "diagnose": "recipes.steps.index_stages:DIAGNOSE",
-        "shuffle": "recipes.steps.index_stages:SHUFFLE",
-        "append": "recipes.steps.index_stages:APPEND",
-        "remove": "recipes.steps.index_stages:REMOVE",
-        "compact": "recipes.steps.index_stages:COMPACT",
+        "build": "index.folder.index_stages:BUILD",
+        "embed": "index.embedding.embed_stage:EMBED",
+        "map": "index.matching.matching_stages:MAP",
+        "diagnose": "index.matching.matching_stages:DIAGNOSE",
+        "shuffle": "index.matching.matching_stages:SHUFFLE",
+        "append": "index.folder.index_stages:APPEND",
+        "remove": "index.folder.index_stages:REMOVE",
+        "compact": "index.folder.index_stages:COMPACT",
     },
     help="The index: artifacts as vectors, and images mapped to them.",
 )
@@ -80,7 +80,7 @@ kg = group(
     "kg",
     {
         "ingest": CommandAt(f"{CLI}.ingest_command:ingest", "latest-all.json.gz --out graph"),
-        "extract": "recipes.steps.filter_stage:EXTRACT",
+        "extract": "kg.sparql.extract_stage:EXTRACT",
         "explain": CommandAt(f"{CLI}.graph_commands:explain", "Q2065278 --graph graph --roots cuisine"),
         "preview": CommandAt(f"{CLI}.graph_commands:preview", "--graph graph --roots landmarks --hops 6"),
         "diff": CommandAt(f"{CLI}.graph_commands:diff", "graph-2024 graph-2025 --out changes"),
@@ -112,6 +112,6 @@ prompts = group(
 )
 questions = group(
     "questions",
-    {"build": "recipes.steps.judge_stage:BUILD", "ask": "recipes.steps.judge_stage:ASK"},
+    {"build": "builders.judging.judge_stages:BUILD", "ask": "builders.judging.judge_stages:ASK"},
     help="Yes/no questions about what a prompt asks for, and answers.",
 )

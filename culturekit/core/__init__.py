@@ -1,1 +1,1 @@
-"""Who works on the shards of a stage: processes here, or a cluster."""
+"""What every room stands on: stages and runs, tables, manifests, engines, plugins and errors."""

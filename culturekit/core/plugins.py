@@ -1,6 +1,6 @@
 """What other packages bring: the points where they can, what is installed, and who is named when it fails.
 
-A package names what it brings as entry points `KIND.NAME` of the group `culturekit.core.plugins`.
+A package names what it brings as entry points `KIND.NAME` of the group `culturekit.plugins`.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from culturekit.core.errors import CultureKitError, MissingDependency, PluginFailure, UsageError
 
-PLUGIN_GROUP = "culturekit.core.plugins"
+PLUGIN_GROUP = "culturekit.plugins"
 
 
 @dataclass(frozen=True, slots=True)

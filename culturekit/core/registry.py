@@ -1,7 +1,7 @@
 """Names become things: SPEC strings, factories that import what they need only when asked, plugins.
 
 A SPEC is `name[:target][?key=value&key=value]`, such as `simulated?temperature=2` or
-`openai:MODEL?base_url=http://127.0.0.1:8000/v1`. Other packages add names: `culturekit.core.plugins`.
+`openai:MODEL?base_url=http://127.0.0.1:8000/v1`. Other packages add names: `culturekit.plugins`.
 """
 
 import dataclasses

@@ -15,6 +15,7 @@ from culturekit.builders.judging.simulated_people import AskedFor, Shown, Simula
 from culturekit.core.atomic import write_atomically
 from culturekit.core.errors import UsageError
 from culturekit.core.inputs import roles
+from culturekit.core.layouts import prompts_table, space_table
 from culturekit.core.schemas import (
     ANNOTATION_CHECKS,
     ANNOTATIONS,
@@ -60,7 +61,6 @@ from culturekit.people.rated_sample import Answering, rated_sample, rating_by_tr
 from culturekit.people.scheme import Scheme, load_scheme, scheme_file
 from culturekit.scores.form_answers import read_answers
 from culturekit.scores.image_collections import quality_by_scorer
-from culturekit.scores.inputs import prompts_table, space_table
 
 # The stage that makes tables of what people said, and the files it reads.
 

@@ -1,1 +1,1 @@
-"""Stages as data: what each reads, writes and depends on; run, resume and plan; engines."""
+"""Benchmarks as recipes, each in a folder of its own, and how recipes are planned, run and published."""

@@ -19,6 +19,7 @@ from culturekit.core.atomic import write_atomically
 from culturekit.core.choices import PromptKind
 from culturekit.core.counting import counted
 from culturekit.core.errors import UsageError
+from culturekit.core.layouts import prompts_table
 from culturekit.core.package_data import shipped
 from culturekit.core.recipe_plugins import typed_plugins
 from culturekit.core.registry import Spec, parse_spec
@@ -30,10 +31,9 @@ from culturekit.generation.folder.folder_detection import KnownPrompts, Names, f
 from culturekit.generation.folder.folder_listing import Listing, list_folder, parse_pattern, parse_patterns
 from culturekit.generation.folder.folder_plan import FolderPlan
 from culturekit.generation.folder.folder_preview import Preview, preview_of
+from culturekit.generation.stages.generate_stage import image_folder
 from culturekit.index.encoder import ENCODERS
 from culturekit.index.raters.quality import SCORERS
-from culturekit.recipes.steps.generate_stage import image_folder
-from culturekit.scores.inputs import prompts_table
 
 # The models whose images lie in a folder: a folder each, or told apart by the names of the files.
 

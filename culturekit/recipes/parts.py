@@ -1,6 +1,6 @@
 """Whether images show what their prompts ask for, how real and how unlike they look: looked at, and scored."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -8,6 +8,14 @@ from pathlib import Path
 import polars as pl
 
 from culturekit.builders.judging.image_judge import WeighOptions, WeighReads
+from culturekit.builders.judging.judge_stages import (
+    GraphReads,
+    QualityReads,
+    answers_stage,
+    graphs_stage,
+    quality_stage,
+    vqascore_stage,
+)
 from culturekit.builders.judging.question_graph import AnswerOptions, AnswerReads, GraphOptions
 from culturekit.config.recipe_parts import INCEPTION, Buying, Faithfulness, Model, Realism, features_of, lpips_of
 from culturekit.core import roles
@@ -17,27 +25,28 @@ from culturekit.core.roles import Role
 from culturekit.core.run import Run
 from culturekit.core.stage import Slot, Stage
 from culturekit.generation.runner import ImagePlan
+from culturekit.generation.stages.generate_stage import generate_stage, image_folder, stage_of
+from culturekit.index.embedding.embed_stage import embed_stage
 from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
 from culturekit.index.raters.quality import QualityOptions
 from culturekit.llm.answers import LlmOptions
 from culturekit.people.answers import served_answers
 from culturekit.people.stages import ANSWERS_FILE, import_stage
 from culturekit.recipes.planning import Prompts, asks, makes, unknown
-from culturekit.recipes.steps.generate_stage import generate_stage, image_folder, stage_of
-from culturekit.recipes.steps.index_stages import embed_stage
-from culturekit.recipes.steps.judge_stage import (
-    GraphReads,
-    QualityReads,
-    answers_stage,
-    graphs_stage,
-    quality_stage,
-    vqascore_stage,
-)
 from culturekit.scores.faithfulness import QuestionOptions, QuestionReads, faithfulness
 from culturekit.scores.image_levels import MeanOptions
 from culturekit.scores.inputs import ImageTables, PairFolders, ProbabilityFolders, VectorFolder, VectorFolders
 from culturekit.scores.realism import RealismReads, realism
 from culturekit.scores.spread import PairOptions, PairReads, SpreadOptions, SpreadReads, pairs, spread
+
+SCENES = "simulated-scenes"
+"""The backend whose images come with what they show."""
+
+
+def all_scenes(backends: Iterable[str]) -> bool:
+    """Tell whether all images are simulated scenes, so that it is known what they show."""
+    return all(parse_spec(backend).name == SCENES for backend in backends)
+
 
 # How stages of a run buy answers and images, where several share a budget; the images that a model makes.
 

@@ -21,6 +21,7 @@ from culturekit.core.defaults import RATERS
 from culturekit.core.digests import read_manifest
 from culturekit.core.errors import ConfigError, MissingDependency, Problem, UsageError
 from culturekit.core.inputs import Files
+from culturekit.core.lineage import manifest_of, upstream
 from culturekit.core.registry import parse_spec
 from culturekit.core.run import known_records
 from culturekit.core.schemas import AUDITS, RECOGNITION
@@ -30,16 +31,15 @@ from culturekit.core.tables import read_table
 from culturekit.core.work import Engine, Progress
 from culturekit.generation.folder.folder_listing import list_folder
 from culturekit.generation.runner import ImagePlan, known_pace
+from culturekit.generation.stages.generate_stage import run_pilot
 from culturekit.llm.ledger import journal_for
 from culturekit.metrics.corrected.audit_gates import MARKS, ONE_RATER, closest_level, marks_of
 from culturekit.metrics.corrected.audit_sampling import audit_forecast, images_for
 from culturekit.metrics.corrected.audited_counts import audited_counts
 from culturekit.metrics.diversity.kernel_diversity import STANDARD_KERNELS, Weights
-from culturekit.recipes.steps.generate_stage import run_pilot
 from culturekit.report.report_stage import folders_of
 from culturekit.report.run_folders import RunFolders
 from culturekit.scores.qvs import answers_of
-from culturekit.trail.evidence import manifest_of, upstream
 
 ASSUMED = 0.8
 """How often a mapping is taken to be right where neither a first audit nor a diagnosis tells."""

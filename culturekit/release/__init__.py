@@ -1,1 +1,1 @@
-"""Mistakes of a release, found before it is published, and mended where the file itself says how."""
+"""A release: its mistakes found before it is published, and its data card, built and checked."""

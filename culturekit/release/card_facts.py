@@ -25,9 +25,9 @@ from culturekit.core.digests import (
     read_manifest,
 )
 from culturekit.core.errors import CultureKitError, IntegrityError, UsageError
+from culturekit.core.lineage import manifest_of, upstream
 from culturekit.core.tables import save_parquet
 from culturekit.core.work import UNDER_REVIEW
-from culturekit.trail.evidence import manifest_of, upstream
 
 # The tables of a card folder as they are: files, hashes, rows, columns, types, and the concepts they are split by.
 

@@ -9,6 +9,7 @@ import polars as pl
 from culturekit.core import roles
 from culturekit.core.counting import counted, counted_reason
 from culturekit.core.digests import JOURNAL, Manifest
+from culturekit.core.lineage import manifest_of
 from culturekit.core.roles import Role
 from culturekit.core.schemas import JUDGMENTS, QUALITY
 from culturekit.core.work import NOT_COMPARABLE
@@ -18,7 +19,6 @@ from culturekit.llm.ledger import JournalPlace, read_ledger
 from culturekit.metrics.corrected.audit_gates import MARKS
 from culturekit.report.run_folders import RunFolders
 from culturekit.scores.corrected import KERNELS, NOT_CORRECTED, UNRATED
-from culturekit.trail.evidence import manifest_of
 
 # How the images of each model were made, side by side: what differs besides the model.
 

@@ -9,6 +9,7 @@ import msgspec
 from culturekit.core import roles
 from culturekit.core.atomic import write_atomically
 from culturekit.core.errors import UsageError
+from culturekit.core.lineage import check_together
 from culturekit.core.roles import Role
 from culturekit.core.run import RECIPE_RECORD, Run
 from culturekit.core.stage import Stage
@@ -17,7 +18,6 @@ from culturekit.kg.countries import file_of, use_countries_of_recipe
 from culturekit.report.run_folders import RunFolders
 from culturekit.report.sections import SectionPage, render_sections
 from culturekit.report.write import write_report
-from culturekit.trail.evidence import check_together
 
 CUBE = "cube"
 

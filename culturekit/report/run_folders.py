@@ -12,12 +12,12 @@ from markupsafe import Markup
 
 from culturekit.core import roles
 from culturekit.core.digests import Manifest
+from culturekit.core.lineage import manifest_of
 from culturekit.core.roles import Role
 from culturekit.core.run import Run
 from culturekit.core.schemas import CSPACE, IMAGES, MATCHES, PROMPTS, SCORES, VALUES
 from culturekit.core.table import Table
 from culturekit.core.tables import read_table
-from culturekit.trail.evidence import manifest_of
 
 # Numbers of the page, read from the scores, and how they are written in words.
 

@@ -21,13 +21,14 @@ from culturekit.core.stage_command import Seed
 from culturekit.core.tables import read_table
 from culturekit.core.work import Outcome, Work
 from culturekit.generation.comparability import Traits, differ_in
+from culturekit.index.matching.mapped_alike import check_mapped_alike
 from culturekit.metrics.arguments import check_count
 from culturekit.metrics.statistics import comparisons
 from culturekit.metrics.statistics.comparisons import Comparison, compare_over_countries, corrected
 from culturekit.metrics.statistics.intervals import Interval, Target
 from culturekit.scores.family import Confidence, Correction, Family, described, family_stage, scored_in, write_scored
 from culturekit.scores.image_collections import COUNTS, PLACE, known_values, own_generator, parsed
-from culturekit.scores.inputs import AnyValues, check_mapped_alike
+from culturekit.scores.inputs import AnyValues
 from culturekit.scores.provenance import noted, traits_in
 from culturekit.scores.score_rows import Row, Scored, check_ranges, scored, statistic_row, value_rows, with_reason
 

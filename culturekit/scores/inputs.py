@@ -1,10 +1,8 @@
 """What a stage reads, as typed handles: files by their roles, and what the manifests beside them say."""
 
-import logging
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -16,17 +14,17 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from culturekit.builders.country_names import country_code
-from culturekit.builders.space.space_files import read_prompts, read_space
 from culturekit.core.arrays import save_rows
-from culturekit.core.digests import Manifest, digest_file, read_manifest
+from culturekit.core.digests import digest_file, read_manifest
 from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.core.inputs import Files, Numbered
-from culturekit.core.schemas import CSPACE, IMAGES, MATCHES, PAIR_DISTANCES, PROMPTS, VALUES
-from culturekit.core.tables import read_table, write_table
+from culturekit.core.layouts import prompts_table
+from culturekit.core.schemas import IMAGES, MATCHES, PAIR_DISTANCES, PROMPTS, VALUES
+from culturekit.core.tables import read_table
 from culturekit.index.embedding.embedding_encoders import load_vectors
 from culturekit.index.encoder import Vectors
+from culturekit.index.matching.mapped_alike import check_mapped_alike
 from culturekit.metrics.inclusion.triplet_distances import Features
-from culturekit.trail.evidence import recorded
 
 # Matches as scores take them: countries by their codes, or by their names, throughout.
 
@@ -76,90 +74,8 @@ def check_countries(*matches: pl.DataFrame, where: Sequence[Path]) -> None:
 
 # Models are compared on matches of one index, mapped by one rule, as the manifests behind tables tell.
 
-MAP = "map"
-"""The kind of the stage that maps images to the artifacts of an index."""
-
-DEPTH = "k"
-"""How many neighbours are kept: the nearest stays the same."""
-
-
-def check_mapped_alike(tables: Sequence[Path]) -> None:
-    """Refuse tables of matches, or of scores of them, that were mapped through different indexes or by other rules.
-
-    What no manifest tells, as of tables that somebody merged, is not known.
-    """
-    known: Mapping[str, Any] = {}
-    for path in tables:
-        for mapped in maps_behind(path):
-            own = {**mapped.options, "index": mapped.inputs["index"].sha256[:12], DEPTH: None}
-            known = known or own
-            apart = [name for name in sorted({*known, *own}) if known.get(name) != own.get(name)]
-            if apart:
-                raise UsageError(
-                    "models are compared that were mapped in different ways", where=", ".join(map(str, tables)),
-                    expected=", ".join(f"{name} {known.get(name)}" for name in apart),
-                    found=", ".join(f"{name} {own.get(name)}" for name in apart),
-                    hint="Map the images of all models with one index and the same options.",
-                )  # fmt: skip
-
-
-def check_mapped_through(index: Path, tables: Sequence[Path]) -> None:
-    """Refuse tables of matches that were mapped through another index than one that is looked at."""
-    wanted = read_manifest(index)
-    for path in tables:
-        for through in [mapped.inputs["index"].sha256 for mapped in maps_behind(path)]:
-            if wanted is not None and through != wanted.sha256:
-                raise UsageError(
-                    "these images were mapped through another index", where=str(path),
-                    expected=f"index {wanted.sha256[:12]} ({index})", found=f"index {through[:12]}",
-                    hint="Map them through this one, or name the index they were mapped through.",
-                )  # fmt: skip
-
-
-def maps_behind(table: Path) -> Iterator[Manifest]:
-    """Give the stages that mapped what a table is, or was made of, where they are still there as they were."""
-    manifest = read_manifest(table.parent)
-    if manifest is None or table.name not in manifest.outputs:
-        return
-    if manifest.stage == MAP:
-        yield manifest
-    file = f"{MATCHES.name}.parquet"
-    for role, record in manifest.inputs.items():
-        if record.stage == MAP and record.name == file:
-            with suppress(IntegrityError):  # where it lay is no longer known
-                behind = read_manifest(recorded(table.parent, role).parent)
-                if behind is not None and file in behind.outputs and behind.outputs[file].sha256 == record.sha256:
-                    yield behind
-
 
 # Files taken wherever a table of ours is, such as the public CUBE layout; values by the role of each file.
-
-
-logger = logging.getLogger(__name__)
-
-
-def space_table(path: Path, scratch: Path) -> Path:
-    """Give a cultural space as a table of ours; another file is rewritten into a stage's scratch folder."""
-    if path.suffix == ".parquet":
-        return path
-    space, drops = read_space(path)
-    tell(path, drops.height)
-    return write_table(scratch, CSPACE, space)
-
-
-def prompts_table(path: Path, scratch: Path) -> Path:
-    """Give prompts as a table of ours, in the same way."""
-    if path.suffix == ".parquet":
-        return path
-    prompts, drops = read_prompts(path)
-    tell(path, drops.height)
-    return write_table(scratch, PROMPTS, prompts)
-
-
-def tell(path: Path, dropped: int) -> None:
-    """Say that rows were left out; `prompts build` lists them."""
-    if dropped:
-        logger.warning("%s: %d rows are left out; `culturekit prompts build` lists them with reasons", path, dropped)
 
 
 # Folders of vectors as inputs of a score: their files, what made them, and where images belong.

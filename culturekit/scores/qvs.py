@@ -14,6 +14,7 @@ from pydantic import Field
 from culturekit.core.declared import kept
 from culturekit.core.errors import UsageError
 from culturekit.core.inputs import Files, roles_of
+from culturekit.core.layouts import prompts_table
 from culturekit.core.schemas import AUDIT_SAMPLE, AUDITS, IMAGES, MATCHES, PROMPTS, QUALITY
 from culturekit.core.stage import Stage
 from culturekit.core.stage_command import Typed
@@ -42,7 +43,7 @@ from culturekit.scores.image_collections import (
     over_repeats,
     quality_by_scorer,
 )
-from culturekit.scores.inputs import prompts_table, tables_of_matches
+from culturekit.scores.inputs import tables_of_matches
 from culturekit.scores.provenance import noted, traits_by_model
 from culturekit.scores.score_rows import Scored, scored
 

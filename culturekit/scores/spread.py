@@ -18,6 +18,7 @@ from culturekit.core.digests import digest_file
 from culturekit.core.errors import UsageError
 from culturekit.core.inputs import roles_of
 from culturekit.core.registry import parse_spec
+from culturekit.core.spec_state import check_ready, spec_state
 from culturekit.core.stage import Stage
 from culturekit.core.table import check_slots
 from culturekit.core.work import Work
@@ -28,7 +29,6 @@ from culturekit.metrics.statistics.intervals import Target
 from culturekit.scores.family import Family, described, family_stage
 from culturekit.scores.image_levels import MeanOptions, placed
 from culturekit.scores.inputs import ImageTables, LabelledVectors, PairFolders, VectorFolders
-from culturekit.scores.provenance import behind, check_ready
 from culturekit.scores.score_rows import (
     Row,
     Scored,
@@ -78,7 +78,7 @@ def pairs(given: PairReads, options: PairOptions, *, name: str = "pairs") -> Sta
         1,
         lambda work: measure_spread(work, given.images, options.measure, size=options.size),
         roles_of(given),
-        {**kept(options), **behind(PAIR_MEASURES, options.measure), **beside},
+        {**kept(options), **spec_state(PAIR_MEASURES, options.measure), **beside},
         packages=("numpy", "pillow", "polars"),
         before=partial(check_ready, PAIR_MEASURES, options.measure),
     )

@@ -13,6 +13,7 @@ from pydantic import Field
 from culturekit.core.declared import kept
 from culturekit.core.errors import NothingScored
 from culturekit.core.inputs import Files, roles_of
+from culturekit.core.layouts import prompts_table
 from culturekit.core.schemas import PROMPTS
 from culturekit.core.stage import Stage
 from culturekit.core.tables import read_table
@@ -22,7 +23,7 @@ from culturekit.metrics.statistics.intervals import Mean, Target, by_prompt, mea
 from culturekit.scores.corrected import QvsOptions, Within, collection_answers
 from culturekit.scores.family import Family, described, family_stage
 from culturekit.scores.image_collections import Answer, answer_rows, image_collections, images_of_no_country
-from culturekit.scores.inputs import prompts_table, read_matches
+from culturekit.scores.inputs import read_matches
 from culturekit.scores.qvs import ARTIFACT
 from culturekit.scores.score_rows import Row, Scored, equal_means, no_interval, scored, statistic_row
 

@@ -16,12 +16,15 @@ from culturekit.builders.space.space_files import read_space
 from culturekit.core.counting import counted
 from culturekit.core.digests import Manifest, canonical_json, digest_file, read_manifest
 from culturekit.core.errors import IntegrityError, UsageError
+from culturekit.core.lineage import recorded
 from culturekit.core.schemas import CANDIDATES, DECISIONS, DIFF, DROPS, KEPT
+from culturekit.core.stage import Stage
 from culturekit.core.table import Table
-from culturekit.core.tables import read_table
-from culturekit.core.work import Work
+from culturekit.core.tables import read_table, write_table
+from culturekit.core.work import Outcome, Work
+from culturekit.kg.countries import use_countries_beside
 from culturekit.kg.store import GraphTables, Place, among
-from culturekit.trail.evidence import reason_text, recorded
+from culturekit.trail.evidence import reason_text
 
 # What lies behind a cultural space: its finished stages, found one from the other and known by their hashes.
 
@@ -596,3 +599,33 @@ def _row_lines(row: Mapping[str, Any]) -> Sequence[str]:
         f"{row['change']} {row['concept']} {row['value']} {row['qid']} {what}: {_cause_of(row)} ({row['stage'] or '?'})"
     )
     return [head, *(f"    {line}" for line in row["because"].splitlines())]
+
+
+def space_diff_stage(before: Path, after: Path) -> Stage:
+    """Compare two cultural spaces; the keys of all stages behind them are part of what decides."""
+    sides = [SpaceBehind.found_at(path) for path in (before, after)]
+    use_countries_beside(*(side.file for side in sides))
+    return Stage(
+        "diff",
+        "space-diff",
+        2,
+        lambda work: write_space_diff(work, *sides),
+        {"before": sides[0].file, "after": sides[1].file},
+        {
+            f"behind {word}": {
+                **{kind: manifest.key for kind, manifest in sorted(side.manifests.items())},
+                "missing": list(side.missing),
+            }
+            for word, side in zip(("before", "after"), sides, strict=True)
+        },
+        packages=("polars",),
+    )
+
+
+def write_space_diff(work: Work, before: SpaceBehind, after: SpaceBehind) -> Outcome:
+    """Write the differences; their totals by cause are in the notes."""
+    found = compare_spaces(before, after, work)
+    write_table(work.out, DIFF, found.rows)
+    counts = {"diff": found.rows.height, **dict(found.rows.group_by("change").len().iter_rows())}
+    notes = {"factors": found.factors, "missing": found.missing, "untold": found.untold}
+    return Outcome(counts, notes={**notes, "causes": cause_totals(found.rows)})

@@ -13,10 +13,11 @@ import polars as pl
 from culturekit.core.choices import NO_CULTURE
 from culturekit.core.digests import digest_file
 from culturekit.core.errors import IntegrityError, UsageError
+from culturekit.core.lineage import manifest_of, upstream
 from culturekit.core.schemas import AUDITS, IMAGES, MATCHES, PROMPTS, SCORES
 from culturekit.core.tables import read_table
 from culturekit.metrics.corrected.audit_gates import anchoring_seen, unanchored
-from culturekit.trail.evidence import ArtifactEvidence, DumpPlace, EvidenceTables, StageVerdict, manifest_of, upstream
+from culturekit.trail.evidence import ArtifactEvidence, DumpPlace, EvidenceTables, StageVerdict
 
 # Finding one score by a reference that people can type.
 

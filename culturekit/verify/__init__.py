@@ -1,1 +1,1 @@
-"""An independent recomputation of what a run says: written from the formulas, sharing no code with the metrics."""
+"""A run verified by making it again: the chain of hashes, each stage, and the pictures that it shows."""

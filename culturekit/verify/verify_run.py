@@ -10,7 +10,6 @@ A stage that is costly to make again is known by its hashes, and of its pictures
 import importlib
 import json
 import logging
-import pkgutil
 import re
 import shutil
 import tempfile
@@ -479,14 +478,20 @@ def _by_hand(finished: FinishedStage) -> Stage | None:
     return None
 
 
+DECLARED = re.compile(rb"^[A-Z_]+ = (Stage|Asking)Command\(", re.MULTILINE)
+"""How a module declares the command of a stage."""
+
+
 def _commands(kind: str) -> Iterator[StageCommand]:
     """Give the commands that may have made a stage of some kind: the family of its scores first, then all others."""
     family = kind.removeprefix("score-")
     if family in {*FAMILIES, *outside_names()}:
         yield family_named(family)
-    modules = [each.name for each in pkgutil.walk_packages(recipes.__path__, f"{recipes.__name__}.")]
-    for module in map(importlib.import_module, [import_stage.__module__, *modules]):
-        yield from (thing for thing in vars(module).values() if isinstance(thing, StageCommand))
+    root = Path(recipes.__file__).parents[1]
+    for path in sorted(root.rglob("*.py")):
+        if DECLARED.search(path.read_bytes()):  # importing all others as well would take seconds
+            module = importlib.import_module(".".join(path.relative_to(root.parent).with_suffix("").parts))
+            yield from (thing for thing in vars(module).values() if isinstance(thing, StageCommand))
     yield from (family_named(name) for name in FAMILIES if name != family)
 
 

@@ -10,12 +10,12 @@ import pytest
 
 from culturekit.builders.popularity import SOURCES, Ratings, Sitelinks, months, wikis
 from culturekit.builders.space.cspace import ReleaseOptions
+from culturekit.builders.space.space_stages import release_stage
 from culturekit.core.errors import IntegrityError, MissingDependency, UpstreamUnavailable, UsageError
 from culturekit.core.schemas import KEPT
 from culturekit.core.tables import write_table
 from culturekit.core.work import Work
 from culturekit.kg.concepts import Concept, Root
-from culturekit.recipes.steps.graph_stages import release_stage
 from tests.builders.answering import Said, answering
 from tests.builders.spaces import rows_of
 from tests.conftest import stage_here

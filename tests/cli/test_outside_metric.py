@@ -113,7 +113,7 @@ def test_no_two_metrics_have_one_name(package: Path) -> None:
 @pytest.mark.parametrize("command", ["plan", "run"])
 def test_a_kind_of_recipe_that_is_wrong_is_said_to_be(package: Path, tmp_path: Path, place: str, command: str) -> None:
     points = package.parent / "geodiv-1.0.dist-info/entry_points.txt"
-    points.write_text(f"[culturekit.core.plugins]\nkind of recipe.theirs = {place}\n")
+    points.write_text(f"[culturekit.plugins]\nkind of recipe.theirs = {place}\n")
     (tmp_path / "recipe.yaml").write_text("recipe: theirs\n")
     words = ["--workdir", str(tmp_path / "run")] if command == "run" else []
     answer = culturekit(command, tmp_path / "recipe.yaml", *words)

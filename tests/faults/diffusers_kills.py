@@ -124,7 +124,7 @@ def lay_ready(run: Run) -> None:
     from culturekit.cli import app, stages  # noqa: F401
     from culturekit.core import run as run_stage  # noqa: F401
     from culturekit.generation.runner import backend_of
-    from culturekit.recipes.steps import generate_stage  # noqa: F401
+    from culturekit.generation.stages import generate_stage  # noqa: F401
 
     backend: Any = backend_of(str(parse_spec(run.backend)), None)
     with backend.lanes(run.workers):

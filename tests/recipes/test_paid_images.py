@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from culturekit.generation.runner import ImagePlan
+from culturekit.generation.stages.generate_stage import plan_images
 from culturekit.llm.answers import LlmOptions
-from culturekit.recipes.steps.generate_stage import plan_images
 from tests.generation.folder.folder_worlds import prompts
 from tests.generation.services.paid_images import buy, openai
 from tests.llm.server import running_server

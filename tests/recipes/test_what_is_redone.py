@@ -11,15 +11,17 @@ import pytest
 import yaml
 
 from culturekit.builders.filtering import cspace_filter as candidate_verdicts
+from culturekit.builders.filtering import filter_stage as filter_stages
+from culturekit.builders.prompt_templates import TEMPLATES
+from culturekit.builders.prompting import prompts_stage
 from culturekit.config.load import load_recipe
 from culturekit.config.recipe import Recipe
 from culturekit.core.package_data import shipped
 from culturekit.core.stage import input_records, key_of
+from culturekit.index.folder import index_stages
 from culturekit.index.folder.build import IndexFiles, IndexOptions
 from culturekit.kg.concepts import concept_path
 from culturekit.recipes.planning import plan_recipe
-from culturekit.recipes.steps import filter_stage as filter_stages
-from culturekit.recipes.steps import graph_stages, index_stages
 from tests.conftest import SMALL, recipe_here
 
 SPACE = ("graph", "candidates", "filter", "cspace", "prompts")
@@ -128,9 +130,9 @@ def test_a_judge_who_settles_nothing_leaves_nothing_to_make_prompts_of(world: Pa
 
 def test_other_words_for_prompts_build_prompts_again(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own = world / "templates.yaml"
-    shutil.copy(shipped(graph_stages.TEMPLATES), own)
+    shutil.copy(shipped(TEMPLATES), own)
     own.write_text("# another file\n" + own.read_text(encoding="utf-8"), encoding="utf-8")
-    monkeypatch.setattr(graph_stages, "shipped", lambda _: own)
+    monkeypatch.setattr(prompts_stage, "shipped", lambda _: own)
     assert done_again(recipe_of(world), world) == {"prompts"}
 
 

@@ -9,8 +9,11 @@ import polars as pl
 import pytest
 
 from culturekit.builders.filtering import cspace_filter as candidate_verdicts
+from culturekit.builders.filtering import filter_stage as filter_stages
 from culturekit.builders.filtering.cspace_filter import questions_about
+from culturekit.builders.filtering.filter_stage import FilterOptions, FilterReads, filter_stage
 from culturekit.builders.space.cspace import ReleaseOptions
+from culturekit.builders.space.space_stages import release_stage
 from culturekit.core.choices import Included
 from culturekit.core.digests import digest_bytes
 from culturekit.core.schemas import CANDIDATES, KEPT
@@ -20,20 +23,12 @@ from culturekit.core.work import Outcome, Work
 from culturekit.kg.concepts import Concept, Root
 from culturekit.kg.dump.ingest import IngestOptions
 from culturekit.kg.dump.ingest_stage import ingest_stage
+from culturekit.kg.sparql.extract_stage import extract_stage
 from culturekit.kg.store import GraphTables
 from culturekit.llm.client import Client
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.journal_file import key_of
-from culturekit.recipes.steps import filter_stage as filter_stages
-from culturekit.recipes.steps.filter_stage import (
-    FilterOptions,
-    FilterReads,
-    ReviewFiles,
-    extract_stage,
-    filter_stage,
-    review_stage,
-)
-from culturekit.recipes.steps.graph_stages import release_stage
+from culturekit.people.candidate_review import ReviewFiles, review_stage
 from tests.conftest import stage_here
 
 __all__ = ["Completion", "World", "make_run", "statements"]

@@ -6,12 +6,12 @@ import polars as pl
 import pytest
 
 from culturekit.builders.filtering import cspace_filter as candidate_verdicts
+from culturekit.builders.filtering import filter_stage as filter_stages
 from culturekit.builders.filtering.cspace_filter import wording
 from culturekit.core.digests import digest_bytes
 from culturekit.core.schemas import DIFF
 from culturekit.core.stage import Stage
 from culturekit.core.work import Work
-from culturekit.recipes.steps import filter_stage as filter_stages
 from culturekit.trail.space_causes import SpaceBehind, SpaceDiff, compare_spaces
 from tests.llm.server.questions import Question
 from tests.llm.server.running import running_server

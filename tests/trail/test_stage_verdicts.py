@@ -8,23 +8,18 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner, Result
 
+from culturekit.builders.completing.complete_stage import CompletionOptions, complete_stage
 from culturekit.builders.completing.completion import CompletionInputs
+from culturekit.builders.filtering.filter_stage import FilterOptions, FilterReads, filter_stage
 from culturekit.builders.space.cspace import ReleaseOptions
+from culturekit.builders.space.space_stages import release_stage
 from culturekit.cli.app import app
 from culturekit.core.errors import UsageError
 from culturekit.core.stage import Stage
 from culturekit.kg.concepts import load_concept
 from culturekit.kg.dump.ingest import IngestOptions
 from culturekit.kg.dump.ingest_stage import ingest_stage
-from culturekit.recipes.steps.filter_stage import (
-    CompletionOptions,
-    FilterOptions,
-    FilterReads,
-    complete_stage,
-    extract_stage,
-    filter_stage,
-)
-from culturekit.recipes.steps.graph_stages import release_stage
+from culturekit.kg.sparql.extract_stage import extract_stage
 from culturekit.trail.evidence import EvidenceTables, verdict_lines
 from tests.builders import completing_model
 from tests.conftest import stage_here

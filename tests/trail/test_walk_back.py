@@ -10,13 +10,13 @@ from culturekit.cli.app import app
 from culturekit.cli.trace_command import trail_lines
 from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.core.inputs import Files
+from culturekit.core.lineage import upstream
 from culturekit.core.schemas import MATCHES
 from culturekit.core.tables import read_table, save_parquet
 from culturekit.report.report_stage import folders_of
 from culturekit.scores.corrected import QvsOptions
 from culturekit.scores.qvs import QvsReads, qvs
 from culturekit.trail import evidence
-from culturekit.trail.evidence import upstream
 from culturekit.trail.walk_back import find_score, walk_back, walk_images
 from tests.conftest import stage_here
 from tests.verify.forging import change_table, reseal

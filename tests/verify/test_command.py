@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from culturekit.cli.app import app
 from culturekit.core.atomic import outside_failure
 from culturekit.core.errors import IntegrityError, UsageError
-from culturekit.trail.evidence import recorded
+from culturekit.core.lineage import recorded
 from culturekit.verify.verify_run import verify_run
 from tests.verify.forging import change_table
 from tests.verify.tamperings import edit_cell

@@ -12,21 +12,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from culturekit.builders.completing.complete_stage import CompletionOptions, complete_stage
 from culturekit.builders.completing.completion import CompletionInputs
+from culturekit.builders.filtering.filter_stage import FilterOptions, FilterReads, filter_stage
 from culturekit.builders.judging.geo_tag import TagOptions, TagReads
 from culturekit.builders.judging.image_judge import ImageQuestion, WeighOptions, WeighReads
-from culturekit.builders.judging.question_graph import AnswerOptions, AnswerReads, GraphOptions
-from culturekit.core.stage import Stage
-from culturekit.kg.concepts import load_concept
-from culturekit.llm.answers import DEFAULTS, LlmOptions
-from culturekit.recipes.steps.filter_stage import (
-    CompletionOptions,
-    FilterOptions,
-    FilterReads,
-    complete_stage,
-    filter_stage,
-)
-from culturekit.recipes.steps.judge_stage import (
+from culturekit.builders.judging.judge_stages import (
     GraphReads,
     JudgeOptions,
     JudgeReads,
@@ -36,6 +27,10 @@ from culturekit.recipes.steps.judge_stage import (
     tag_stage,
     vqascore_stage,
 )
+from culturekit.builders.judging.question_graph import AnswerOptions, AnswerReads, GraphOptions
+from culturekit.core.stage import Stage
+from culturekit.kg.concepts import load_concept
+from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.verify.verify_run import Verification, verify_run
 from tests.builders import completing_model
 from tests.builders.judging.test_image_judge import png, table

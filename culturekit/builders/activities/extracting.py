@@ -7,7 +7,8 @@ characters make no difference. Case, punctuation and everything else do.
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,15 +18,20 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.builders.asked_rows import AskedRows, bounded, row_id, sifted, wording
+from culturekit.builders.asking import asking_each
 from culturekit.builders.country_names import folded, without_accents
+from culturekit.core.inputs import roles_of
 from culturekit.core.schemas import ACTIVITIES, MENTIONS, PAGES, PROMPTS
-from culturekit.core.stage_command import Typed
+from culturekit.core.stage import Stage
+from culturekit.core.stage_command import AskingCommand, StageCommand, Typed
 from culturekit.core.tables import read_table, write_drops, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.index.embedding.embedding_encoders import text_encoder_of
-from culturekit.kg.countries import Country, country
+from culturekit.index.encoder import ENCODERS
+from culturekit.kg.countries import Country, country, country_files
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient, Request
+from culturekit.llm.models import quoted
 from culturekit.llm.reading.reply_codes import ParseFailure
 from culturekit.llm.untrusted.hidden_characters import JOINERS, TAKEN_OUT
 from culturekit.llm.untrusted.untrusted import LongText, strip_hidden
@@ -85,14 +91,36 @@ def activity_prompt(prompt_id: str, iso: str, category: str, activity: str) -> d
     }
 
 
+@dataclass(frozen=True, slots=True)
+class ActivitiesRead:
+    """Activities of countries."""
+
+    activities: Annotated[Path, Field(description="Table that `activities merge` wrote.")]
+
+
+def activity_prompts_stage(given: ActivitiesRead) -> Stage:
+    """Write a prompt for each activity in its country."""
+    return Stage(
+        "prompts",
+        "activity-prompts",
+        1,
+        lambda work: prompt_activities(work, given.activities),
+        {**roles_of(given), **country_files()},
+        {"template": TEMPLATE},
+        packages=("polars",),
+    )
+
+
+PROMPTS_OF = StageCommand(activity_prompts_stage, "--activities activities/activities.parquet --out prompts")
+
+
 def prompt_activities(work: Work, activities: Path) -> Outcome:
     """Write the prompts of all activities."""
-
-    def prompts() -> Iterator[dict[str, Any]]:
-        for row in read_table(activities, ACTIVITIES).iter_rows(named=True):
-            yield activity_prompt(row["activity_id"], row["country"], row["category"], row["activity"])
-
-    table = pl.DataFrame(list(prompts()), schema={**PROMPTS.schema, **ACTIVITY})
+    rows = [
+        activity_prompt(row["activity_id"], row["country"], row["category"], row["activity"])
+        for row in read_table(activities, ACTIVITIES).iter_rows(named=True)
+    ]
+    table = pl.DataFrame(rows, schema={**PROMPTS.schema, **ACTIVITY})
     write_table(work.out, PROMPTS, table)
     return Outcome({"prompts": table.height, "countries": table["country"].n_unique()})
 
@@ -264,6 +292,38 @@ class Section:
         return "the quote is not in the text" if find_quote(self.row["text"], each.quote) is None else ""
 
 
+@dataclass(frozen=True, slots=True)
+class SectionsRead:
+    """Pages as sections."""
+
+    pages: Annotated[Path, Field(description="Table that `activities read` wrote.")]
+
+
+def extract_activities_stage(given: SectionsRead, options: ExtractOptions, llm: LlmOptions = DEFAULTS) -> Stage:
+    """Have a model find activities on pages.
+
+    What it quotes must stand there.
+    """
+    return asking_each(
+        "extract-activities",
+        given,
+        options.reader,
+        task=EXTRACT,
+        words="activities_extract",
+        unit="sections",
+        requests=partial(extraction_requests, given.pages),
+        run=lambda work, client: extract_activities(work, given.pages, client, llm),
+        llm=llm,
+        name="mentions",
+        version=3,
+    )
+
+
+EXTRACT_ACTIVITIES = AskingCommand(
+    extract_activities_stage, f"--pages sources/pages.parquet --llm {quoted('text')} --out mentions --budget 20"
+)
+
+
 def extraction_requests(pages: Path, instructions: str) -> Iterator[Request]:
     """Give the question about each section."""
     for row in read_table(pages, PAGES).sort(PAGES.key).iter_rows(named=True):
@@ -289,35 +349,9 @@ def extract_activities(work: Work, pages: Path, client: Client | FreeClient, llm
 # Mentions become the activities of each country: near-duplicates are merged, and none is in two categories.
 
 GENERIC = {
-    "a",
-    "an",
-    "and",
-    "at",
-    "by",
-    "during",
-    "folk",
-    "for",
-    "in",
-    "national",
-    "of",
-    "on",
-    "the",
-    "traditional",
-    "with",
-}
-GENERIC |= {
-    "ceremony",
-    "celebration",
-    "custom",
-    "dance",
-    "dancing",
-    "day",
-    "festival",
-    "game",
-    "greeting",
-    "holiday",
-    "ritual",
-}
+    "a", "an", "and", "at", "by", "during", "folk", "for", "in", "national", "of", "on", "the", "traditional", "with",
+    "ceremony", "celebration", "custom", "dance", "dancing", "day", "festival", "game", "greeting", "holiday", "ritual",
+}  # fmt: skip
 """Words that do not tell two activities of one category apart."""
 
 
@@ -345,6 +379,39 @@ class MergeOptions:
         Field(ge=-1, le=1, description="Cosine from which two names mean the same; it belongs to the encoder."),
         Typed(needs="encoder"),
     ] = 0.85
+
+
+@dataclass(frozen=True, slots=True)
+class MentionsRead:
+    """What was found on pages, and the pages."""
+
+    mentions: Annotated[Path, Field(description="Table that `activities extract` wrote.")]
+    pages: Annotated[Path, Field(description="Table that `activities read` wrote.")]
+
+
+MERGED = MergeOptions()
+
+
+def merge_activities_stage(given: MentionsRead, options: MergeOptions = MERGED) -> Stage:
+    """Merge what says the same, and choose by country.
+
+    Each country keeps 36 activities in nine categories.
+    """
+    decided = {} if options.encoder is None else ENCODERS.decided_by(options.encoder)
+    return Stage(
+        "activities",
+        "merge-activities",
+        1,
+        lambda work: merge_activities(work, given.mentions, given.pages, options),
+        {**roles_of(given), **country_files()},
+        {**asdict(options), **decided},
+        packages=("numpy", "polars"),
+    )
+
+
+MERGE = StageCommand(
+    merge_activities_stage, "--mentions mentions/mentions.parquet --pages sources/pages.parquet --out activities"
+)
 
 
 def name_key(name: str, place: Country) -> frozenset[str]:

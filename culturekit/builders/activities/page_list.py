@@ -18,12 +18,15 @@ from pydantic import AfterValidator, Field, model_validator
 from culturekit.builders.activities.extracting import LOOKED_FOR
 from culturekit.core.digests import digest, digest_bytes
 from culturekit.core.errors import UpstreamUnavailable, UsageError
+from culturekit.core.inputs import roles_of
 from culturekit.core.registry import needing
 from culturekit.core.schemas import PAGES
+from culturekit.core.stage import Stage
+from culturekit.core.stage_command import StageCommand
 from culturekit.core.tables import write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.core.yaml_source import StrictModel, not_empty, read_yaml, validate
-from culturekit.kg.countries import country
+from culturekit.kg.countries import country, country_files
 from culturekit.kg.web.pinned_connection import check_contact
 from culturekit.kg.web.polite_source import KeptAnswers, Pace, PoliteSource
 from culturekit.llm.untrusted.untrusted import strip_hidden
@@ -290,6 +293,41 @@ class FetchedPage(msgspec.Struct, frozen=True):
     url: str
     text: str
     sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class PagesRead:
+    """A list of pages about countries."""
+
+    pages: Annotated[
+        Path,
+        Field(
+            description="YAML, `pages:`, each with source, country, and file, url or title; see docs/descriptors.md."
+        ),
+    ]
+
+
+NO_OPTIONS = PageOptions()
+
+
+def pages_stage(given: PagesRead, options: PageOptions = NO_OPTIONS) -> Stage:
+    """Read pages about countries into sections.
+
+    Those without a file are fetched politely, where that is asked for.
+    """
+    listed = read_list(given.pages) if given.pages.is_file() else ()
+    return Stage(
+        "sources",
+        "read-pages",
+        2,
+        lambda work: read_pages(work, given.pages, options),
+        {**roles_of(given), **(files_of(given.pages) if listed else {}), **country_files()},
+        {"wikipedia": options.wikipedia} if any(page.file is None for page in listed) else {},
+        packages=("mwparserfromhell", "polars", "selectolax"),
+    )
+
+
+READ = StageCommand(pages_stage, "--pages pages.yaml --out sources")
 
 
 def read_list(path: Path) -> tuple[ListedPage, ...]:

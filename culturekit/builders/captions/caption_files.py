@@ -1,8 +1,9 @@
 """Captions from files of any usual kind, and how many, how long and how full of objects they are."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeAlias
 
@@ -11,24 +12,31 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
-from culturekit.builders.asked_rows import AskedRows, row_id, wording
+from culturekit.builders.asked_rows import AskedRows, row_id, wording, wording_digest
+from culturekit.builders.asking import AskPlan, asking_stage, plan_to_ask, priced_ahead
 from culturekit.builders.country_names import country_code, folded
 from culturekit.builders.filtering.cspace_filter import shares
-from culturekit.builders.judging.shown_images import prompted_images
+from culturekit.builders.shown_images import prompted_images
 from culturekit.core.atomic import write_atomically
 from culturekit.core.choices import ANSWERED
 from culturekit.core.digests import digest
 from culturekit.core.errors import UsageError
+from culturekit.core.inputs import roles_of
 from culturekit.core.pictures.picture_files import NoPicture
 from culturekit.core.pictures.picture_reading import read_inside
 from culturekit.core.schemas import CAPTION_STATS, CAPTIONS, DROPS, JUDGMENTS, OBJECTS, PROMPTS, TRANSLATIONS
-from culturekit.core.stage_command import Seed, Typed
+from culturekit.core.spec_state import spec_state
+from culturekit.core.stage import Stage
+from culturekit.core.stage_command import AskingCommand, Seed, StageCommand, Typed
 from culturekit.core.tables import read_table, write_drops, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.index.embedding.embed_table import USUAL, TextColumns, chosen, opened, texts_of
 from culturekit.index.models.object_detector import DETECTORS, OwlDetector
+from culturekit.kg.countries import country_files
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient, Request
+from culturekit.llm.clients.clients import CLIENTS
+from culturekit.llm.models import quoted
 from culturekit.llm.untrusted.untrusted import strip_hidden
 
 NO_OBJECT = "no object"
@@ -59,6 +67,55 @@ class CaptionsToCount:
         Path | None, Field(description="Table that `captions objects` wrote about these captions. [none are counted]")
     ] = None
     columns: TextColumns = USUAL
+
+
+def caption_stats_stage(given: CaptionsToCount) -> Stage:
+    """Count captions, their words and objects, by error.
+
+    It takes any file of captions.
+    """
+    return Stage(
+        "stats",
+        "caption-stats",
+        1,
+        lambda work: count_captions(work, given),
+        {**roles_of(given), **_drops_beside(given.objects)},
+        {"columns": asdict(given.columns)},
+        packages=("msgspec", "polars"),
+    )
+
+
+STATS = StageCommand(caption_stats_stage, "--captions captions/captions.parquet --out stats")
+
+
+def _drops_beside(objects: Path | None) -> dict[str, Path]:
+    """Name the list of captions without objects, where there is one, or where a stage is still to write both."""
+    if objects is None:
+        return {}
+    beside = objects.parent / f"{DROPS.name}.parquet"
+    return {"no-objects": beside} if beside.is_file() or not objects.exists() else {}
+
+
+def asked_of_captions(
+    stage: Stage,
+    given: "TranslateReads | ObjectsReads",
+    spec: str | None,
+    words: str,
+    request: Callable[[Mapping[str, Any]], Request],
+    llm: LlmOptions,
+) -> Stage:
+    """Give a stage that asks a model about each caption; without a model it is as it was."""
+    if spec is None or given.captions is None:
+        return stage
+    path, columns, client = given.captions, given.columns, CLIENTS.make(spec)
+
+    def plan(out: Path, _: object) -> AskPlan:
+        captions, _ = read_captions(path, columns)
+        return plan_to_ask(client, "captions", map(request, captions.iter_rows(named=True)), out, llm)
+
+    stage = replace(stage, options={**stage.options, "wording": wording_digest(words)})
+    asking = asking_stage(stage, spec, client, unit="captions", plan=plan, go_on=llm.go_on)
+    return priced_ahead(asking, client, lambda: [request({"id": "usual", "text": USUAL_CAPTION})], llm=llm)
 
 
 def read_captions(path: Path, columns: TextColumns) -> tuple[pl.DataFrame, list[Dropped]]:
@@ -190,6 +247,34 @@ class ObjectsOptions:
     threshold: Annotated[
         float, Field(ge=0, lt=1, description="Objects of which a probability is known count above this one.")
     ] = 0.5
+
+
+SURE = ObjectsOptions()
+
+
+def objects_stage(given: ObjectsReads, options: ObjectsOptions = SURE, llm: LlmOptions = DEFAULTS) -> Stage:
+    """List the objects of pictures or captions.
+
+    `score c3` and `captions stats` take them.
+    """
+    spec, detector = options.lister, options.detector
+    client = None if spec is None else CLIENTS.make(spec)
+    decided = {} if detector is None else {"detector": detector, **spec_state(DETECTORS, detector)}
+    stage = Stage(
+        "objects",
+        "list-objects",
+        1,
+        lambda work: list_objects(work, given, options, client, llm),
+        roles_of(given),
+        {"task": OBJECTS_OF, "threshold": options.threshold, "columns": asdict(given.columns), **decided},
+        packages=("msgspec", "polars"),
+    )
+    return asked_of_captions(stage, given, spec, "captions_objects", object_request, llm)
+
+
+LIST_OBJECTS = AskingCommand(
+    objects_stage, "--images images/images.parquet --detector owl:owlv2 --labels things.txt --out objects"
+)
 
 
 def list_objects(
@@ -338,6 +423,36 @@ class SampleOptions:
     seed: Seed = 0
 
 
+@dataclass(frozen=True, slots=True)
+class CaptionsRead:
+    """Captions with categories of error."""
+
+    captions: Annotated[Path, Field(description="Table that `captions expand` wrote.")]
+
+
+SAMPLED = SampleOptions()
+
+
+def sample_stage(given: CaptionsRead, options: SampleOptions = SAMPLED) -> Stage:
+    """Draw captions by category of error, and write prompts.
+
+    Each category has its share; each caption gets a prompt.
+    """
+    return Stage(
+        "sample",
+        "sample-captions",
+        1,
+        lambda work: sample_captions(work, given.captions, options),
+        {**roles_of(given), **country_files()},
+        {"size": options.size},
+        {"seed": options.seed},
+        packages=("numpy", "polars"),
+    )
+
+
+SAMPLE = StageCommand(sample_stage, "--captions captions/captions.parquet --out sample")
+
+
 def sample_captions(work: Work, path: Path, options: SampleOptions) -> Outcome:
     """Draw captions of each category, and write a prompt for each."""
     captions = read_table(path, CAPTIONS).sort(CAPTIONS.key)
@@ -416,6 +531,34 @@ class TranslateOptions:
             pattern="^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$", description="Language to translate into, such as fr or pt-BR."
         ),
     ] = "en"
+
+
+TO_ENGLISH = TranslateOptions()
+
+
+def translate_stage(given: TranslateReads, options: TranslateOptions = TO_ENGLISH, llm: LlmOptions = DEFAULTS) -> Stage:
+    """Translate captions by a model, or take translations.
+
+    What is no translation says why.
+    """
+    spec, language = options.translator, options.language
+    client = None if spec is None else CLIENTS.make(spec)
+    stage = Stage(
+        "translations",
+        "translate-captions",
+        1,
+        lambda work: translate_captions(work, given, language, client, llm),
+        roles_of(given),
+        {"task": TRANSLATE, "language": language, "columns": asdict(given.columns)},
+        packages=("msgspec", "polars"),
+    )
+    request = partial(translation_request, language=language)
+    return asked_of_captions(stage, given, spec, "captions_translate", request, llm)
+
+
+TRANSLATE_CAPTIONS = AskingCommand(
+    translate_stage, f"--captions alt-texts.csv --llm {quoted('text-small')} --out translations --budget 20"
+)
 
 
 def translation_request(row: Mapping[str, Any], language: str) -> Request:

@@ -16,19 +16,27 @@ import numpy as np
 import polars as pl
 from pydantic import AfterValidator, Field, model_validator
 
-from culturekit.builders.asked_rows import AskedRows, bounded, row_id, wording
+from culturekit.builders.asked_rows import AskedRows, bounded, row_id, wording, wording_digest
+from culturekit.builders.asking import AskPlan, asking_stage, plan_to_ask
 from culturekit.builders.country_names import folded
+from culturekit.core.declared import kept
 from culturekit.core.errors import UsageError
+from culturekit.core.inputs import roles_of
 from culturekit.core.package_data import found_or_shipped
 from culturekit.core.schemas import CAPTION_PROPOSALS, CAPTIONS
-from culturekit.core.stage_command import Seed, Typed
+from culturekit.core.spec_state import spec_state
+from culturekit.core.stage import Stage
+from culturekit.core.stage_command import AskingCommand, Seed, Typed
 from culturekit.core.tables import write_table
 from culturekit.core.work import QUARANTINED, Outcome, Work
 from culturekit.core.yaml_source import StrictModel, closest, load_model, not_empty
 from culturekit.index.embedding.embedding_encoders import encoding_pool, text_encoder_of
-from culturekit.index.encoder import Vectors
+from culturekit.index.encoder import ENCODERS, Vectors
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient, Request
+from culturekit.llm.clients.clients import CLIENTS
+from culturekit.llm.ledger import journal_for, read_spending
+from culturekit.llm.models import quoted
 from culturekit.llm.untrusted.untrusted import strip_hidden
 
 # A culture that captions are about: its seed captions and categories of error, from YAML.
@@ -201,6 +209,53 @@ class ExpandOptions:
         Typed(needs="encoder"),
     ] = 0.9
     seed: Seed = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CultureRead:
+    """A culture that captions are written for."""
+
+    culture: Annotated[
+        Path,
+        Field(description="YAML file with culture, language, categories and seeds; or a shipped one: chinese."),
+        Typed(read=culture_file),
+    ]
+
+
+def expand_stage(given: CultureRead, options: ExpandOptions, llm: LlmOptions = DEFAULTS) -> Stage:
+    """Have a model write captions like those there are.
+
+    In rounds, until there are enough or it says nothing new.
+    """
+    client = CLIENTS.make(options.proposer)
+
+    def plan(out: Path, _: object) -> AskPlan:
+        answered = sum(one.answered for one in read_spending(journal_for(out)))
+        left = expansion_requests(given.culture, options, answered=answered)
+        return plan_to_ask(client, "questions, if no caption is dropped", left, out, llm)
+
+    stage = Stage(
+        "captions",
+        "expand-captions",
+        2,
+        lambda work: expand_captions(work, given.culture, client, options, llm),
+        roles_of(given),
+        {
+            "task": EXPAND,
+            "wording": wording_digest("captions_expand"),
+            **kept(options, but=("proposer", "seed")),
+            **({} if options.encoder is None else spec_state(ENCODERS, options.encoder)),
+        },
+        {"seed": options.seed},
+        packages=("msgspec", "numpy", "polars"),
+    )
+    return asking_stage(stage, options.proposer, client, unit="questions", plan=plan, ahead=True, go_on=llm.go_on)
+
+
+EXPAND_CAPTIONS = AskingCommand(
+    expand_stage,
+    f"--culture chinese --llm {quoted('text')} --encoder sentence:LaBSE --out captions --budget 20",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import tarfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -14,12 +15,15 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.core.atomic import whole_file, write_atomically
+from culturekit.core.declared import check_options, kept
 from culturekit.core.digests import digest_bytes
 from culturekit.core.errors import IntegrityError, UsageError
+from culturekit.core.inputs import roles_of
 from culturekit.core.pictures.picture_files import NoPicture, read_bytes_inside
 from culturekit.core.pictures.picture_formats import format_of
-from culturekit.core.schemas import EXPORTED, IMAGES, RIGHTS, SELECTED
-from culturekit.core.stage_command import Seed, Typed
+from culturekit.core.schemas import EXPORTED, IMAGES, RIGHTS, SELECTED, VALUES
+from culturekit.core.stage import Stage
+from culturekit.core.stage_command import Seed, StageCommand, Typed
 from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.index.embedding.embed_table import TextColumns, opened, texts_of
@@ -55,6 +59,32 @@ class SelectOptions:
         Field(description="A pair that lacks a term is ranked by the sum of the others, or left out."),
     ] = "sum"
     seed: Seed = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SelectReads:
+    """What is chosen from."""
+
+    values: Annotated[Path, Field(description="Values that `score c3` wrote beside its scores.")]
+
+
+def select_stage(given: SelectReads, options: SelectOptions) -> Stage:
+    """Keep the best pairs of captions and images.
+
+    By one strategy or several; it says why the others are left out.
+    """
+    check_options(options)
+
+    def select(work: Work) -> Outcome:
+        selected = select_pairs(read_table(given.values, VALUES), options)
+        write_table(work.out, SELECTED, selected)
+        return counted(selected, options)
+
+    decided = kept(options, but=("seed",))
+    return Stage("selected", "select", 1, select, roles_of(given), decided, {"draws": options.seed})
+
+
+SELECT = StageCommand(select_stage, "--values scores/values.parquet --keep 500 --strategies c3,random --out selected")
 
 
 def select_pairs(values: pl.DataFrame, options: SelectOptions) -> pl.DataFrame:
@@ -154,6 +184,23 @@ class PairOptions:
     per_shard: Annotated[
         int, Field(ge=1, le=100_000, description="Pairs in a shard."), Typed(needs="format=webdataset")
     ] = 1000
+
+
+def export_pairs_stage(given: PairFiles, options: PairOptions) -> Stage:
+    """Write the pairs that a strategy keeps, with their licences.
+
+    As a folder of images or as shards.
+    """
+    check_options(options)
+    run = partial(export_pairs, given=given, options=options)
+    return Stage("pairs", "export-pairs", 1, run, roles_of(given), kept(options))
+
+
+EXPORT = StageCommand(
+    export_pairs_stage,
+    "--selected selected/selected.parquet --captions translations/translations.parquet --images images/images.parquet "
+    "--rights rights.csv --format webdataset --out pairs",
+)
 
 
 def export_pairs(work: Work, given: PairFiles, options: PairOptions) -> Outcome:

@@ -13,14 +13,17 @@ from pydantic import Field
 
 from culturekit.builders.activities.extracting import FIXED, LOOKED_FOR, PER_CATEGORY
 from culturekit.builders.asked_rows import AskedRows, bounded, row_id, sifted, wording
+from culturekit.builders.asking import asking_each
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import PROMPTS, PROPOSED_DESCRIPTORS
-from culturekit.core.stage_command import Typed
+from culturekit.core.stage import Stage
+from culturekit.core.stage_command import AskingCommand, Typed
 from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.kg.countries import country
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient, Request
+from culturekit.llm.models import quoted
 from culturekit.llm.untrusted.untrusted import strip_hidden
 from culturekit.metrics.ahead.matching import DIMENSIONS, normalise_phrase
 
@@ -205,6 +208,54 @@ class ProposeOptions:
         Typed("llm"),
     ]
     at_most: Annotated[int, Field(ge=1, le=50, description="Descriptors of a dimension.")] = 10
+
+
+@dataclass(frozen=True, slots=True)
+class PromptsRead:
+    """Prompts of activities.
+
+    Before they are there, a plan takes the whole `grid` of some countries for them, with `per_category` activities.
+    """
+
+    prompts: Annotated[Path, Field(description="Prompts table; those in English that name a country are asked about.")]
+    grid: tuple[str, ...] = ()
+    per_category: int = PER_CATEGORY
+
+    def activities(self) -> pl.DataFrame:
+        """Read them."""
+        return activities_of(self.prompts, grid=self.grid, per_category=self.per_category)
+
+
+def propose_stage(given: PromptsRead, options: ProposeOptions, llm: LlmOptions = DEFAULTS) -> Stage:
+    """Have a model propose what pictures of activities show.
+
+    It goes dimension by dimension.
+    """
+
+    def requests(instructions: str) -> Iterator[Request]:
+        for row in dimensions_of(given.activities()):
+            yield proposal_request(row, at_most=options.at_most, instructions=instructions)
+
+    return asking_each(
+        "propose-descriptors",
+        given,
+        options.proposer,
+        task=PROPOSE,
+        words="descriptors_propose",
+        unit="dimensions of prompts",
+        requests=requests,
+        run=lambda work, client: propose_descriptors(work, given.prompts, client, options, llm),
+        llm=llm,
+        name="proposals",
+        version=3,
+        ahead=bool(given.grid),
+        options={"at_most": options.at_most},
+    )
+
+
+PROPOSE_DESCRIPTORS = AskingCommand(
+    propose_stage, f"--prompts prompts/prompts.parquet --llm {quoted('text')} --out proposals --budget 20"
+)
 
 
 def proposal_request(row: ActivityDimension, *, at_most: int, instructions: str) -> Request:

@@ -7,14 +7,22 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import polars as pl
+from pydantic import Field
 
+from culturekit.builders.activities.extracting import ACTIVITY, activity_prompt, spelled_out
 from culturekit.builders.country_names import country_code, folded
+from culturekit.core.atomic import write_atomically
 from culturekit.core.errors import ConfigError, Problem, UsageError
-from culturekit.core.schemas import DESCRIPTORS, PUBLISHED_DESCRIPTORS
-from culturekit.kg.countries import Country, countries
+from culturekit.core.inputs import Numbered, roles_of
+from culturekit.core.schemas import DESCRIPTORS, PROMPTS, PUBLISHED_DESCRIPTORS
+from culturekit.core.stage import Stage
+from culturekit.core.stage_command import StageCommand
+from culturekit.core.tables import read_table, write_drops, write_table
+from culturekit.core.work import Outcome, Work
+from culturekit.kg.countries import Country, countries, country_files
 from culturekit.metrics.ahead.matching import DIMENSIONS, NOT_EXTRACTED, dimension_name
 
 Layout: TypeAlias = dict[str, dict[str, dict[str, list[dict[str, str]]]]]
@@ -23,6 +31,151 @@ ORDER = (*DIMENSIONS, *sorted(NOT_EXTRACTED))
 PUBLISHED_NAMES = {"background": "setting"}
 KEYS = ("token", "style", "necessity")
 INDENTS = (1, 2, 4, None, 3, 8)
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedRead:
+    """Files in the published layout, one a country."""
+
+    files: Annotated[Numbered, Field(description="JSON file named after its country, such as iran.json.")]
+    prompts: Annotated[
+        Path | None,
+        Field(description="Prompts that the activities are matched with. [prompts are written for all of them]"),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True)
+class ImportOptions:
+    """What is said of descriptors that are read."""
+
+    proposer: Annotated[str, Field(description="Name of whoever proposed them.")] = "published"
+
+
+PUBLISHED = ImportOptions()
+
+
+def import_stage(given: PublishedRead, options: ImportOptions = PUBLISHED) -> Stage:
+    """Read descriptors in the layout they were published in.
+
+    `export` writes them again byte for byte.
+    """
+    return Stage(
+        "descriptors",
+        "import-descriptors",
+        1,
+        lambda work: import_descriptors(work, given, options.proposer),
+        {**roles_of(given), **country_files()},
+        {"proposer": options.proposer},
+        packages=("polars",),
+    )
+
+
+IMPORT = StageCommand(import_stage, "--files iran.json --files nepal.json --out descriptors")
+
+
+def import_descriptors(work: Work, given: PublishedRead, proposer: str) -> Outcome:
+    """Read the files; an activity that no prompt asks for is dropped, and counted with its descriptors."""
+    published, differing = read_published(given.files.places)
+    if given.prompts is None:
+        write_table(work.out, PROMPTS, _prompts_of(published))
+    prompts = read_table(given.prompts or work.out / "prompts.parquet", PROMPTS)
+    ids = {
+        activity_key(row["country"] or "", row["concept"] or "", row.get("activity") or ""): row["prompt_id"]
+        for row in prompts.iter_rows(named=True)
+    }
+    found = descriptors_of(published, ids, proposer)
+    activities = published.unique(["country", "category", "activity"], maintain_order=True)
+    lost = [
+        {"key": f"{row['country']}/{row['activity']}", "concept": row["category"], "stage": "descriptors.import"}
+        | {"reason": "no prompt asks for it", "detail": row["file"]}
+        for row in activities.iter_rows(named=True)
+        if activity_key(row["country"], row["category"], row["activity"]) not in ids
+    ]
+    if found.is_empty():
+        raise UsageError(
+            "no descriptor of these files belongs to a prompt",
+            where=str(given.prompts or given.files.places[0]),
+            expected="prompts with the country, the concept (category) and the activity of the files",
+            found=", ".join(row["key"] for row in lost[:5]),
+        )
+    write_table(work.out, DESCRIPTORS, found)
+    write_table(work.out, PUBLISHED_DESCRIPTORS, published)
+    drops = write_drops(work.out, lost)
+    findings = [f"{name} is written in a way that `export` cannot repeat byte for byte" for name in differing]
+    counts = {"descriptors": found.height, "activities": activities.height, "prompts": found["prompt_id"].n_unique()}
+    return Outcome(counts, drops, {"findings": findings} if findings else {})
+
+
+def _prompts_of(published: pl.DataFrame) -> pl.DataFrame:
+    """Write a prompt for each activity of the files."""
+    rows: dict[str, dict[str, Any]] = {}
+    for row in published.iter_rows(named=True):
+        iso, category, activity = activity_key(row["country"], row["category"], row["activity"])
+        prompt_id = "-".join((iso.lower(), *category.split(), *activity.split()))
+        prompt = activity_prompt(prompt_id, iso, row["category"], spelled_out(row["activity"]))
+        rows.setdefault(prompt_id, {**prompt, "activity": row["activity"]})
+    return pl.DataFrame(list(rows.values()), schema={**PROMPTS.schema, **ACTIVITY})
+
+
+@dataclass(frozen=True, slots=True)
+class DescriptorsRead:
+    """Descriptors, their prompts, and the files that some were read from."""
+
+    descriptors: Annotated[Path, Field(description="Descriptors table.")]
+    prompts: Annotated[Path, Field(description="Their prompts, with the activity of each.")]
+    published: Annotated[
+        Path | None,
+        Field(
+            description="Table of the files they were read from, whose order and form are kept. [beside descriptors]"
+        ),
+    ] = None
+
+
+def export_stage(given: DescriptorsRead) -> Stage:
+    """Write descriptors in the layout they were published in.
+
+    One JSON file a country.
+    """
+    beside = given.descriptors.parent / f"{PUBLISHED_DESCRIPTORS.name}.parquet"
+    published = given.published or (beside if beside.is_file() else None)
+    inputs = {"descriptors": given.descriptors, "prompts": given.prompts}
+    return Stage(
+        "published",
+        "export-descriptors",
+        1,
+        lambda work: export_descriptors(work, given, published),
+        inputs | ({} if published is None else {"published": published}) | country_files(),
+        packages=("polars",),
+    )
+
+
+EXPORT = StageCommand(
+    export_stage, "--descriptors descriptors/descriptors.parquet --prompts prompts/prompts.parquet --out published"
+)
+
+
+def export_descriptors(work: Work, given: DescriptorsRead, published: Path | None) -> Outcome:
+    """Write the files."""
+    prompts = read_table(given.prompts, PROMPTS).filter(pl.col("country").is_not_null())
+    if "activity" not in prompts.columns:
+        raise UsageError("these prompts name no activity", where=str(given.prompts), expected="a column `activity`")
+    descriptors = read_table(given.descriptors, DESCRIPTORS)
+    strange = sorted(set(descriptors["prompt_id"]) - set(prompts["prompt_id"]))
+    if strange:
+        raise UsageError(
+            f"{len(strange)} prompts of the descriptors are not among the prompts",
+            where=str(given.prompts),
+            found=", ".join(strange[:5]),
+        )
+    files = written_files(
+        descriptors, prompts, None if published is None else read_table(published, PUBLISHED_DESCRIPTORS)
+    )
+    for file, text in files.items():
+        write_atomically(work.out / file, text.encode())
+    return Outcome({"files": len(files), "descriptors": descriptors.height})
+
+
+# The layout itself: how files are written, read into rows, and written again.
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +294,7 @@ def descriptors_of(published: pl.DataFrame, prompts: Mapping[tuple[str, str, str
     """Give the descriptors of rows whose country, category and activity have a prompt, each token once."""
     found: dict[tuple[str, str, str], dict[str, Any]] = {}
     for row in published.drop_nulls("token").iter_rows(named=True):
-        prompt_id = prompts.get(place_of(row["country"], row["category"], row["activity"]))
+        prompt_id = prompts.get(activity_key(row["country"], row["category"], row["activity"]))
         if prompt_id is not None:
             dimension = dimension_name(row["dimension"])
             about = {"prompt_id": prompt_id, "dimension": dimension, "proposers": [proposer]}
@@ -149,8 +302,8 @@ def descriptors_of(published: pl.DataFrame, prompts: Mapping[tuple[str, str, str
     return pl.DataFrame(list(found.values()), schema=DESCRIPTORS.schema)
 
 
-def place_of(iso: str, category: str, activity: str) -> tuple[str, str, str]:
-    """Give the place of an activity, however it is written."""
+def activity_key(iso: str, category: str, activity: str) -> tuple[str, str, str]:
+    """Identify an activity by country, category and name, however they are written."""
     return iso, folded(category.replace("_", " ")), folded(activity.replace("_", " "))
 
 
@@ -161,12 +314,12 @@ def written_files(descriptors: pl.DataFrame, prompts: pl.DataFrame, published: p
     written.
     """
     known = {row["prompt_id"]: row for row in prompts.iter_rows(named=True)}
-    places = {place_of(row["country"], row["concept"] or "", row["activity"]): key for key, row in known.items()}
+    places = {activity_key(row["country"], row["concept"] or "", row["activity"]): key for key, row in known.items()}
     now = {(row["prompt_id"], row["dimension"], row["token"]): row for row in descriptors.iter_rows(named=True)}
     files = Files()
     given: set[tuple[str, str, str]] = set()
     for row in [] if published is None else published.sort(PUBLISHED_DESCRIPTORS.key).iter_rows(named=True):
-        prompt_id = places.get(place_of(row["country"], row["category"], row["activity"]))
+        prompt_id = places.get(activity_key(row["country"], row["category"], row["activity"]))
         if prompt_id is not None:
             listed = files.listed(prompt_id, row)
             key = prompt_id, dimension_name(row["dimension"]), row["token"]

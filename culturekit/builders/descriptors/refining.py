@@ -12,10 +12,13 @@ import msgspec
 import polars as pl
 from pydantic import Field
 
+from culturekit.builders.activities.extracting import PER_CATEGORY
 from culturekit.builders.asked_rows import AskedRows, bounded, row_id, sifted, wording
+from culturekit.builders.asking import asking_each
 from culturekit.builders.descriptors.proposing import (
     PROPOSED,
     ActivityDimension,
+    PromptsRead,
     activities_of,
     countries_of,
     dimensions_of,
@@ -24,13 +27,16 @@ from culturekit.builders.descriptors.proposing import (
     token_problem,
 )
 from culturekit.core.errors import UsageError
+from culturekit.core.inputs import Numbered
 from culturekit.core.schemas import DESCRIPTOR_TRAIL, DESCRIPTORS, PROPOSED_DESCRIPTORS, STEREOTYPES
-from culturekit.core.stage_command import Typed
+from culturekit.core.stage import Stage
+from culturekit.core.stage_command import AskingCommand, Typed
 from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.kg.countries import country
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient, Request
+from culturekit.llm.models import quoted
 from culturekit.metrics.ahead.matching import DIMENSIONS, normalise_phrase
 
 REFINE = "descriptors.refine"
@@ -186,6 +192,57 @@ class Cell:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class ProposalReads:
+    """Prompts of activities, and what was proposed for them; `grid` and `per_category` as in `PromptsRead`."""
+
+    prompts: Annotated[Path, Field(description="Prompts table that was proposed for.")]
+    proposals: Annotated[Numbered, Field(description="Table that `descriptors propose` wrote; one for each proposer.")]
+    grid: tuple[str, ...] = ()
+    per_category: int = PER_CATEGORY
+
+    def cells(self, at_most: int) -> list[Cell]:
+        """Gather what is chosen from; before all of it is there, as much as it can be."""
+        if all(path.is_file() for path in (self.prompts, *self.proposals.places)):
+            return cells_of(self.prompts, self.proposals.places)
+        activities = activities_of(self.prompts, grid=self.grid, per_category=self.per_category)
+        return cells_ahead(list(dimensions_of(activities)), proposers=len(self.proposals.places), at_most=at_most)
+
+
+def refine_stage(given: ProposalReads, options: RefineOptions, llm: LlmOptions = DEFAULTS) -> Stage:
+    """Have a model choose among proposals, and merge them.
+
+    What says the same is merged; it can add nothing.
+    """
+
+    def requests(instructions: str) -> Iterator[Request]:
+        for cell in given.cells(options.at_most):
+            if cell.candidates:
+                yield refinement_request(cell, at_most=options.at_most, instructions=instructions)
+
+    return asking_each(
+        "refine-descriptors",
+        given,
+        options.refiner,
+        task=REFINE,
+        words="descriptors_refine",
+        unit="dimensions of prompts",
+        requests=requests,
+        run=lambda work, client: refine_descriptors(work, given.prompts, given.proposals.places, client, options, llm),
+        llm=llm,
+        name="descriptors",
+        ahead=bool(given.grid),
+        options={"at_most": options.at_most},
+    )
+
+
+REFINE_DESCRIPTORS = AskingCommand(
+    refine_stage,
+    "--prompts prompts/prompts.parquet --proposals proposals/proposed_descriptors.parquet "
+    f"--llm {quoted('text')} --out descriptors --budget 20",
+)
+
+
 def refinement_request(cell: Cell, *, at_most: int, instructions: str) -> Request:
     """Ask which candidates of a dimension stay."""
     candidates = [
@@ -293,6 +350,35 @@ class StereotypeOptions:
         Typed("llm"),
     ]
     at_most: Annotated[int, Field(ge=1, le=100, description="Stereotypes of a country.")] = 15
+
+
+def stereotypes_stage(given: PromptsRead, options: StereotypeOptions, llm: LlmOptions = DEFAULTS) -> Stage:
+    """Have a model name what pictures of each country overdo."""
+
+    def requests(instructions: str) -> Iterator[Request]:
+        for iso in countries_of(given.activities()):
+            yield stereotype_request(iso, at_most=options.at_most, instructions=instructions)
+
+    return asking_each(
+        "name-stereotypes",
+        given,
+        options.proposer,
+        task=STEREOTYPE,
+        words="stereotypes_propose",
+        unit="countries",
+        requests=requests,
+        run=lambda work, client: name_stereotypes(work, given.prompts, client, options, llm),
+        llm=llm,
+        name="stereotypes",
+        version=3,
+        ahead=bool(given.grid),
+        options={"at_most": options.at_most},
+    )
+
+
+NAME_STEREOTYPES = AskingCommand(
+    stereotypes_stage, f"--prompts prompts/prompts.parquet --llm {quoted('text')} --out stereotypes"
+)
 
 
 def stereotype_request(iso: str, *, at_most: int, instructions: str) -> Request:

@@ -14,7 +14,7 @@ from pydantic import Field
 from culturekit.builders.asked_rows import wording
 from culturekit.builders.completing.completion_lookup import KnownArtifact, KnownArtifacts, Reconciling
 from culturekit.builders.country_names import country_code, folded
-from culturekit.builders.judging.shown_images import (
+from culturekit.builders.shown_images import (
     EVERY_IMAGE,
     AskedImages,
     ImageSample,

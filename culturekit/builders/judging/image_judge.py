@@ -15,7 +15,7 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.builders.asked_rows import wording
-from culturekit.builders.judging.shown_images import (
+from culturekit.builders.shown_images import (
     ID_LETTERS,
     AskedImages,
     ImagesToShow,

@@ -17,7 +17,7 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.builders.asked_rows import unanswered, wording
-from culturekit.builders.judging.shown_images import (
+from culturekit.builders.shown_images import (
     ID_LETTERS,
     AskedImages,
     ImagesToShow,

@@ -53,7 +53,7 @@ def run_diff(
     """Compare as a stage, into a folder."""
     from culturekit.core.engines import LocalEngine
     from culturekit.core.run import run_stage
-    from culturekit.recipes.steps.graph_stages import space_diff_stage
+    from culturekit.trail.space_causes import space_diff_stage
 
     stage = replace(space_diff_stage(before, after), exports=EXPORTS[also])
     with stoppable(), progress_for(as_json=as_json) as progress, LocalEngine(1) as engine:

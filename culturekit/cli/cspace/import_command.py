@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
+from culturekit.builders.space.space_stages import foreign_space_stage
 from culturekit.cli.options import Also, AsJson, Out, Wait
 from culturekit.cli.stages import run_one
-from culturekit.recipes.steps.graph_stages import foreign_space_stage
 
 
 def import_space(

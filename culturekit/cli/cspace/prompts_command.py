@@ -31,8 +31,8 @@ def build(
     as_json: AsJson = False,
 ) -> None:
     """Build prompts from the cultural space."""
+    from culturekit.builders.prompting.prompts_stage import prompts_stage
     from culturekit.kg.concepts import load_concept
-    from culturekit.recipes.steps.graph_stages import prompts_stage
 
     wanted = replace(options, kinds=(kind,), review=review is not None)
     concepts = None if roots is None else [load_concept(name) for name in roots]

@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from culturekit.builders.space.cspace import ReleaseOptions, read_formats
+from culturekit.builders.space.space_stages import release_stage
 from culturekit.cli.options import Also, AsJson, Out, Wait
 from culturekit.cli.stages import run_one
-from culturekit.recipes.steps.graph_stages import release_stage
 
 
 def release(

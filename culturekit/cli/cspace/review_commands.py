@@ -45,7 +45,7 @@ def export(
     As review.csv, for Label Studio, and as one offline form.
     """
     from culturekit.cli.cspace.review_file import review_file
-    from culturekit.recipes.steps.filter_stage import removed_beside, review_export_stage
+    from culturekit.people.candidate_review import removed_beside, review_export_stage
 
     verdicts = [verdict_word(text) for text in verdict or ["review"]]
     refused = (removed or removed_beside(kept)) if "remove" in verdicts else removed
@@ -90,7 +90,7 @@ def import_command(
 
     Nothing is taken in while a row is wrong.
     """
-    from culturekit.recipes.steps.filter_stage import ReviewFiles, removed_beside, review_stage
+    from culturekit.people.candidate_review import ReviewFiles, removed_beside, review_stage
 
     stage = review_stage(kept, ReviewFiles(tuple(answers), project, by, on), removed=removed or removed_beside(kept))
     run_one(stage, out, also=also, wait=wait, as_json=as_json)

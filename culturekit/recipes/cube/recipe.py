@@ -5,12 +5,17 @@ from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
+from culturekit.builders.completing.complete_stage import CompletionOptions, complete_stage
 from culturekit.builders.completing.completion import CompletionInputs
+from culturekit.builders.filtering.filter_stage import FilterOptions, FilterReads, filter_stage
 from culturekit.builders.judging.geo_tag import TagOptions, TagReads
-from culturekit.builders.judging.shown_images import ImageSample
+from culturekit.builders.judging.judge_stages import QualityReads, quality_stage, tag_stage
 from culturekit.builders.prompting.prompts import wordings_of
+from culturekit.builders.prompting.prompts_stage import named_artifacts_stage, prompts_stage
+from culturekit.builders.shown_images import ImageSample
 from culturekit.builders.space.cspace import ReleaseOptions
 from culturekit.builders.space.space_files import count_of_kinds
+from culturekit.builders.space.space_stages import release_stage, taken_prompts_stage, taken_space_stage
 from culturekit.config.checks import dump_path, hand_path, knows_truth
 from culturekit.config.kinds import RecipeKind
 from culturekit.config.recipe import Recipe
@@ -25,14 +30,26 @@ from culturekit.core.run import Run
 from culturekit.core.stage import Stage
 from culturekit.generation.folder.folder_backend import FOLDER
 from culturekit.generation.runner import ImagePlan
+from culturekit.generation.stages.generate_stage import generate_stage, image_folder, stage_of
 from culturekit.index.folder.build import IndexFiles, IndexOptions
+from culturekit.index.folder.index_stages import index_stage
 from culturekit.index.matching.comparison import MappingInputs
 from culturekit.index.matching.diagnosis import DiagnosisOptions, ShuffleOptions
+from culturekit.index.matching.matching_stages import (
+    DiagnosisReads,
+    ShuffleReads,
+    diagnosis_stage,
+    map_stage,
+    shuffle_stage,
+    truth_stage,
+)
 from culturekit.index.raters.quality import QualityOptions
 from culturekit.kg.concepts import Concept, load_concept
 from culturekit.kg.dump.ingest_stage import ingest_stage
+from culturekit.kg.sparql.extract_stage import extract_stage
 from culturekit.metrics.statistics.intervals import Target
 from culturekit.people.aggregate import AggregateOptions
+from culturekit.people.candidate_review import ReviewFiles, review_stage
 from culturekit.people.export import ExportOptions
 from culturekit.people.importing import known_flags
 from culturekit.people.stages import (
@@ -45,6 +62,7 @@ from culturekit.people.stages import (
     simulated_answers_stage,
 )
 from culturekit.people.tasks import Quotas
+from culturekit.recipes.cube.simulated_audit import simulated_audit_stage
 from culturekit.recipes.parts import (
     FaithfulnessLooks,
     bought,
@@ -55,35 +73,6 @@ from culturekit.recipes.parts import (
 )
 from culturekit.recipes.planning import asks, works
 from culturekit.recipes.served_audit import with_answers
-from culturekit.recipes.steps.filter_stage import (
-    CompletionOptions,
-    FilterOptions,
-    FilterReads,
-    ReviewFiles,
-    complete_stage,
-    extract_stage,
-    filter_stage,
-    review_stage,
-)
-from culturekit.recipes.steps.generate_stage import generate_stage, image_folder, stage_of
-from culturekit.recipes.steps.graph_stages import (
-    named_artifacts_stage,
-    prompts_stage,
-    release_stage,
-    taken_prompts_stage,
-    taken_space_stage,
-)
-from culturekit.recipes.steps.index_stages import (
-    DiagnosisReads,
-    ShuffleReads,
-    diagnosis_stage,
-    index_stage,
-    map_stage,
-    shuffle_stage,
-    simulated_audit_stage,
-    truth_stage,
-)
-from culturekit.recipes.steps.judge_stage import QualityReads, quality_stage, tag_stage
 from culturekit.release.card_stage import card_stage
 from culturekit.report.headline import headline_lines
 from culturekit.report.report_stage import report_stage

@@ -24,6 +24,7 @@ from culturekit.core.schemas import TASK2
 from culturekit.core.yaml_source import StrictModel, not_empty
 from culturekit.generation.linguistic_lists import PlaceList, load_places, place_file
 from culturekit.generation.runner import ImagePlan
+from culturekit.index.embedding.embed_stage import embed_stage
 from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource, TextColumns
 from culturekit.metrics.inclusion.region_rates import region_code
 from culturekit.metrics.inclusion.task2_files import check_layout
@@ -54,7 +55,6 @@ from culturekit.recipes.inclusion.stages import (
 )
 from culturekit.recipes.parts import imported_answers, model_images
 from culturekit.recipes.planning import works
-from culturekit.recipes.steps.index_stages import embed_stage
 from culturekit.report.report_stage import add_sections_report, sections_headline
 from culturekit.scores.clip import ClipOptions, ClipReads, clip
 from culturekit.scores.image_levels import OF_PROMPTS, MeanOptions

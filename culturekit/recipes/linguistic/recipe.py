@@ -7,8 +7,10 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from culturekit.builders.judging.judge_stages import QualityReads, quality_stage
 from culturekit.builders.judging.simulated_people import SimulatedPeople
 from culturekit.builders.prompting.dialects import DialectOptions, DialectReads, corpus_files
+from culturekit.builders.space.space_stages import table_stage
 from culturekit.config.checks import existing_table, unique_names
 from culturekit.config.kinds import AnyRecipe, RecipeKind
 from culturekit.config.recipe_parts import EncoderSpec, File, JudgeSpec, Llm, Model, ScorerSpec
@@ -24,6 +26,7 @@ from culturekit.core.tables import read_table
 from culturekit.core.yaml_source import StrictModel, not_empty
 from culturekit.generation.linguistic_lists import lists
 from culturekit.generation.runner import ImagePlan
+from culturekit.index.embedding.embed_stage import embed_stage
 from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
 from culturekit.index.raters.quality import QualityOptions
 from culturekit.metrics.linguistic.picture_tones import Detector
@@ -48,9 +51,6 @@ from culturekit.recipes.linguistic.stages import (
 )
 from culturekit.recipes.parts import imported_answers, model_images
 from culturekit.recipes.planning import asks
-from culturekit.recipes.steps.graph_stages import table_stage
-from culturekit.recipes.steps.index_stages import embed_stage
-from culturekit.recipes.steps.judge_stage import QualityReads, quality_stage
 from culturekit.report.report_stage import add_sections_report, sections_headline
 from culturekit.scores.dialects import DialectOptions as DialectScoreOptions
 from culturekit.scores.dialects import DialectReads as DialectScoreReads

@@ -12,6 +12,7 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.builders.asked_rows import wording_digest
+from culturekit.builders.asking import AskPlan, asking_stage, plan_to_ask
 from culturekit.builders.judging.simulated_people import SimulatedPeople, is_careless, person_draws, step
 from culturekit.builders.prompting.dialects import (
     GRAMMARS,
@@ -45,11 +46,10 @@ from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.models import quoted
 from culturekit.metrics.linguistic.tone_histograms import MONK_TONES
+from culturekit.people.candidate_review import named_by_content
 from culturekit.people.rated_sample import Answering
 from culturekit.people.scheme import Scheme
 from culturekit.people.stages import filled_in_stage
-from culturekit.recipes.steps.asking_stage import AskPlan, asking_stage, plan_to_ask
-from culturekit.recipes.steps.filter_stage import named_by_content
 
 # The stages that build prompts of the recipe `linguistic`: dialects, nouns of no group and of each, groups.
 

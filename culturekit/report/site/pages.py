@@ -17,6 +17,7 @@ import yaml
 from culturekit.core import roles
 from culturekit.core.atomic import write_atomically
 from culturekit.core.digests import RUN_RECORD
+from culturekit.core.lineage import manifest_of
 from culturekit.core.registry import parse_spec
 from culturekit.core.roles import Role
 from culturekit.core.schemas import SCORES
@@ -41,7 +42,7 @@ from culturekit.report.shots import (
 from culturekit.report.write import environment
 from culturekit.scores.catalog.metric import Metric, scale_of
 from culturekit.scores.listing import all_metrics
-from culturekit.trail.evidence import ArtifactEvidence, EvidenceTables, manifest_of
+from culturekit.trail.evidence import ArtifactEvidence, EvidenceTables
 from culturekit.version import VERSION
 
 STYLE = "site.css"

@@ -16,6 +16,7 @@ from culturekit.core.declared import kept
 from culturekit.core.defaults import CONFIDENCE
 from culturekit.core.errors import UsageError
 from culturekit.core.inputs import Files, roles_of
+from culturekit.core.layouts import prompts_table
 from culturekit.core.schemas import MATCHES, PROMPTS
 from culturekit.core.stage import Stage
 from culturekit.core.tables import read_table
@@ -23,7 +24,6 @@ from culturekit.core.work import Work
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, interval
 from culturekit.scores.catalog import Metric
 from culturekit.scores.family import Confidence, Family, family_stage
-from culturekit.scores.inputs import prompts_table
 from culturekit.scores.score_rows import Scored, scored, statistic_row, value_rows
 
 TOLD = Metric(

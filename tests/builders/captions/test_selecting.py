@@ -9,11 +9,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from culturekit.builders.captions.pairs import SelectOptions, Strategy, select_pairs
+from culturekit.builders.captions.pairs import SelectOptions, SelectReads, Strategy, select_pairs, select_stage
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import SELECTED, VALUES
 from culturekit.core.tables import read_table
-from culturekit.recipes.c3.stages import SelectReads, select_stage
 from culturekit.scores.c3 import C3Options, score_c3
 from culturekit.verify.verify_run import verify_run
 from tests.builders.captions.pair_worlds import Terms, done, values_of

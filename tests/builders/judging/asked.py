@@ -12,7 +12,7 @@ from culturekit.builders.judging.image_judge import (
 )
 from culturekit.builders.judging.question_graph import AnswerReads, answered_images
 from culturekit.builders.judging.scene_judge import ExtractReads, RateReads, StereotypeReads, scenes_of
-from culturekit.builders.judging.shown_images import ShownImages, judged, prompted_images
+from culturekit.builders.shown_images import ShownImages, judged, prompted_images
 from culturekit.core.work import Outcome, Work
 from culturekit.llm.client import Client, FreeClient
 

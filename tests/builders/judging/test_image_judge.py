@@ -13,7 +13,8 @@ from PIL import Image as Pictures
 
 from culturekit.builders.asked_rows import wording
 from culturekit.builders.judging.image_judge import ImageQuestion
-from culturekit.builders.judging.shown_images import read_picture
+from culturekit.builders.judging.judge_stages import JudgeOptions
+from culturekit.builders.shown_images import read_picture
 from culturekit.core.digests import digest_bytes
 from culturekit.core.errors import NothingScored, UsageError
 from culturekit.core.pictures.picture_files import NoPicture, PictureLimits
@@ -21,7 +22,6 @@ from culturekit.core.schemas import DROPS, IMAGES, JUDGMENTS
 from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.llm.client import Image, Reply, Request
-from culturekit.recipes.steps.judge_stage import JudgeOptions
 from tests.builders.judging.asked import judge_images
 from tests.builders.spaces import rows_of
 

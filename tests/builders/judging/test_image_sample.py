@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culturekit.builders.judging.shown_images import EVERY_IMAGE, ImageSample, drawn, sample_note
+from culturekit.builders.shown_images import EVERY_IMAGE, ImageSample, drawn, sample_note
 from culturekit.core.errors import UsageError
 
 

@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from culturekit.builders.judging.shown_images import ImagesSettled
+from culturekit.builders.shown_images import ImagesSettled
 from culturekit.core.work import Work
 from tests.conftest import HeardProgress
 

@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from culturekit.builders.prompting.prompts import PromptOptions, build_prompts
+from culturekit.builders.prompting.prompts_stage import prompts_stage
 from culturekit.config.kinds import wired
 from culturekit.config.load import load_recipe
 from culturekit.core.errors import ConfigError
@@ -10,8 +11,7 @@ from culturekit.core.schemas import CSPACE, PROMPTS
 from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import Work
 from culturekit.kg.concepts import load_concept
-from culturekit.recipes.steps.filter_stage import described
-from culturekit.recipes.steps.graph_stages import prompts_stage
+from culturekit.kg.sparql.extract_stage import described
 from tests.builders.prompting.test_translations import GERMAN, saved
 from tests.builders.spaces import artifact, cspace
 

@@ -9,6 +9,7 @@ import pytest
 from culturekit.builders.popularity import Sitelinks
 from culturekit.builders.space.cspace import ReleaseOptions, read_formats, release
 from culturekit.builders.space.public_cube import read_public_cube
+from culturekit.builders.space.space_stages import release_stage
 from culturekit.builders.space.space_triples import COLUMN, ROW
 from culturekit.core.errors import IntegrityError, MissingDependency, UsageError
 from culturekit.core.run import run_stage
@@ -17,7 +18,6 @@ from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import Work
 from culturekit.kg.concepts import Concept, Root
 from culturekit.kg.exchange.graph_files import read_triples
-from culturekit.recipes.steps.graph_stages import release_stage
 from tests.builders.spaces import artifact, cspace, rows_of
 from tests.conftest import HeardProgress, HereEngine, stage_here
 

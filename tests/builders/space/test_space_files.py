@@ -5,9 +5,9 @@ import pytest
 from culturekit.builders.space.space_files import read_prompts, read_space
 from culturekit.config.checks import existing_prompts, existing_space
 from culturekit.core.errors import ConfigError, UsageError
+from culturekit.core.layouts import space_table
 from culturekit.core.schemas import CSPACE
 from culturekit.core.tables import read_table
-from culturekit.scores.inputs import space_table
 
 TYPED = """name,concept,country
 Jollof rice, cuisine,Nigeria

@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from culturekit.builders.space.cspace import ReleaseOptions
+from culturekit.builders.space.space_stages import release_stage
 from culturekit.core.schemas import KEPT
 from culturekit.core.tables import write_table
 from culturekit.core.yaml_source import past_day
@@ -14,7 +15,6 @@ from culturekit.kg import countries as known
 from culturekit.kg.concepts import Concept, Root
 from culturekit.kg.countries import country_files
 from culturekit.kg.dump.ingest import IngestOptions
-from culturekit.recipes.steps.graph_stages import release_stage
 from tests.builders.spaces import rows_of
 from tests.command_line import culturekit
 from tests.conftest import stage_here

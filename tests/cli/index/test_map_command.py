@@ -9,9 +9,9 @@ from typer.testing import CliRunner, Result
 from culturekit.cli.app import app
 from culturekit.core import stage as stage_module
 from culturekit.core.errors import CultureKitError, UsageError
+from culturekit.index.embedding.embed_stage import embed_stage
 from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
 from culturekit.index.matching.comparison import weights_of
-from culturekit.recipes.steps.index_stages import embed_stage
 from tests.conftest import stage_here
 from tests.index.picture_world import PictureWorld, made_world
 

@@ -8,8 +8,8 @@ import polars as pl
 
 from culturekit.core.run import StageRun, run_stage
 from culturekit.generation.runner import ImagePlan
+from culturekit.generation.stages.generate_stage import generate_stage
 from culturekit.llm.answers import LlmOptions
-from culturekit.recipes.steps.generate_stage import generate_stage
 from tests.conftest import HeardProgress, HereEngine
 from tests.generation.folder.folder_worlds import prompts
 from tests.llm.server import RunningServer

@@ -20,11 +20,11 @@ from culturekit.core.tables import read_table
 from culturekit.generation.runner import ImagePlan, derive_seed
 from culturekit.generation.services.image_client import IMAGE_SERVICES, Made
 from culturekit.generation.services.service_client import _changed, _filled, _found
+from culturekit.generation.stages.generate_stage import plan_images
 from culturekit.llm import dispatch
 from culturekit.llm.answers import LlmOptions
 from culturekit.llm.client import Request
 from culturekit.llm.ledger import journals_below, latest_exchanges, read_ledger
-from culturekit.recipes.steps.generate_stage import plan_images
 from tests.command_line import culturekit
 from tests.generation.folder.folder_worlds import TEXTS, prompts
 from tests.generation.services.image_service import (

@@ -8,13 +8,13 @@ import pytest
 from culturekit.core.errors import UsageError
 from culturekit.core.run import run_stage
 from culturekit.core.schemas import CSPACE, DROPS
+from culturekit.core.spec_state import spec_state
 from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import Work
 from culturekit.index.encoder import ENCODERS
 from culturekit.index.folder.build import IndexFiles, IndexOptions, build_index, channels_for
 from culturekit.index.folder.index_folder import OpenIndex, open_index
-from culturekit.recipes.steps.index_stages import index_stage
-from culturekit.scores.provenance import behind
+from culturekit.index.folder.index_stages import index_stage
 from tests.builders.counting_encoder import register
 from tests.builders.picture_tables import image_row, images_table, save_picture
 from tests.conftest import HeardProgress, HereEngine, stage_here
@@ -171,7 +171,7 @@ def test_other_weights_at_the_same_place_are_another_result(tmp_path: Path) -> N
     weights = tmp_path / "model"
     weights.mkdir()
     (weights / "model.safetensors").write_bytes(b"one")
-    first = behind(ENCODERS, f"transformers:{weights}")
+    first = spec_state(ENCODERS, f"transformers:{weights}")
     (weights / "model.safetensors").write_bytes(b"two")
-    assert first != behind(ENCODERS, f"transformers:{weights}")
-    assert behind(ENCODERS, "embedded") == {}
+    assert first != spec_state(ENCODERS, f"transformers:{weights}")
+    assert spec_state(ENCODERS, "embedded") == {}

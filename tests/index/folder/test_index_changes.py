@@ -29,8 +29,8 @@ from culturekit.index.folder.build import (
     listed_artifacts,
 )
 from culturekit.index.folder.index_folder import open_index
+from culturekit.index.folder.index_stages import ChangedIndex, append_stage, compact_stage, index_stage, remove_stage
 from culturekit.index.search.search import searcher
-from culturekit.recipes.steps.index_stages import ChangedIndex, append_stage, compact_stage, index_stage, remove_stage
 from tests.conftest import stage_here
 from tests.index import toy_encoder
 

@@ -15,9 +15,9 @@ from culturekit.core.schemas import AUTHORS_ROWS, CANDIDATES, DROPS
 from culturekit.core.stage import input_records, key_of
 from culturekit.core.tables import read_table
 from culturekit.kg.concepts import Concept, Root, load_concept
+from culturekit.kg.sparql.extract_stage import extract_stage
 from culturekit.kg.walk.extract import ExtractOptions, extract
 from culturekit.kg.walk.root_choice import RootChoice, load_successors
-from culturekit.recipes.steps.filter_stage import extract_stage
 from tests.kg.walk_worlds import Said, graph_of, hands
 
 FRANCE, SOVIET_UNION, RUSSIA = 142, 15180, 159

@@ -6,6 +6,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from culturekit.builders.completing.complete_stage import CompletionOptions, complete_stage
 from culturekit.builders.completing.completion import CompletionInputs
 from culturekit.builders.completing.completion_names import CompletionLimits
 from culturekit.config.load import load_recipe
@@ -13,7 +14,6 @@ from culturekit.core.stage import Stage, input_records, key_of
 from culturekit.kg.concepts import load_concept
 from culturekit.llm.answers import LlmOptions
 from culturekit.recipes.planning import plan_recipe
-from culturekit.recipes.steps.filter_stage import CompletionOptions, complete_stage
 from tests.builders.completion_world import dish, world
 from tests.conftest import SMALL, recipe_here, stages_of
 from tests.faults.asking_kills import ROOT, environment
@@ -45,7 +45,9 @@ def test_money_speed_and_secrets_are_no_part_of_what_decides_a_completion(inputs
 
 def test_what_changes_proposals_changes_the_key(inputs: CompletionInputs, monkeypatch: pytest.MonkeyPatch) -> None:
     keys = [key(inputs), key(inputs, LOCAL.replace("-1", "-2")), key(inputs, limits=CompletionLimits(rounds=2))]
-    monkeypatch.setattr("culturekit.recipes.steps.filter_stage.wordings", lambda: {"cspace.propose": "other words"})
+    monkeypatch.setattr(
+        "culturekit.builders.filtering.filter_stage.wordings", lambda: {"cspace.propose": "other words"}
+    )
     keys.append(key(inputs))
     monkeypatch.undo()
     inputs.kept.write_bytes(inputs.kept.read_bytes() + b" ")

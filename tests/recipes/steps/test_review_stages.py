@@ -10,7 +10,9 @@ import polars as pl
 import pytest
 
 from culturekit.builders.prompting.prompts import PromptOptions
+from culturekit.builders.prompting.prompts_stage import prompts_stage
 from culturekit.builders.space.cspace import ReleaseOptions
+from culturekit.builders.space.space_stages import release_stage
 from culturekit.core.digests import Manifest
 from culturekit.core.errors import ConfigError, UsageError
 from culturekit.core.schemas import DECISIONS, KEPT, QUOTAS
@@ -18,8 +20,7 @@ from culturekit.core.stage import Stage
 from culturekit.core.tables import read_table, write_table
 from culturekit.kg.concepts import Concept, Root
 from culturekit.kg.countries import countries
-from culturekit.recipes.steps.filter_stage import ReviewFiles, review_export_stage, review_stage
-from culturekit.recipes.steps.graph_stages import prompts_stage, release_stage
+from culturekit.people.candidate_review import ReviewFiles, review_export_stage, review_stage
 from tests.builders.spaces import rows_of
 from tests.conftest import stage_here
 

@@ -9,6 +9,14 @@ from typing import Annotated
 from pydantic import Field
 
 from culturekit.builders.asked_rows import wording, wording_digest
+from culturekit.builders.asking import (
+    AskPlan,
+    asking_images,
+    asking_stage,
+    plan_to_ask,
+    scratch,
+    usual_picture,
+)
 from culturekit.builders.captions.caption_files import USUAL_CAPTION
 from culturekit.builders.country_names import NAMES
 from culturekit.builders.judging import image_judge, question_graph
@@ -31,7 +39,7 @@ from culturekit.builders.judging.question_graph import (
     graph_requests,
     prompts_of_kinds,
 )
-from culturekit.builders.judging.shown_images import (
+from culturekit.builders.shown_images import (
     AskedImages,
     ImagesToShow,
     ShownImages,
@@ -41,26 +49,19 @@ from culturekit.builders.judging.shown_images import (
 )
 from culturekit.core.declared import kept
 from culturekit.core.inputs import roles_of
+from culturekit.core.layouts import prompts_table, space_table
 from culturekit.core.package_data import shipped
+from culturekit.core.spec_state import check_ready, spec_state
 from culturekit.core.stage import Stage
 from culturekit.core.stage_command import AskingCommand, StageCommand, Typed
 from culturekit.core.work import Outcome, Work
+from culturekit.index.encoder import ENCODERS
 from culturekit.index.raters.quality import SCORERS, QualityOptions, score_pictures
 from culturekit.kg.countries import WORLD, country_files
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.models import quoted
-from culturekit.recipes.steps.asking_stage import (
-    AskPlan,
-    asking_images,
-    asking_stage,
-    plan_to_ask,
-    scratch,
-    usual_picture,
-)
-from culturekit.scores.inputs import prompts_table, space_table
-from culturekit.scores.provenance import behind, check_ready
 
 
 class TagPlan(AskPlan):
@@ -192,7 +193,7 @@ def quality_stage(given: QualityReads, options: QualityOptions) -> Stage:
         2,
         run,
         roles_of(given),
-        {**kept(options), **behind(SCORERS, scorer)},
+        {**kept(options), **spec_state(SCORERS, scorer, targets=ENCODERS)},
         packages=("numpy", "pillow", "polars"),
         before=partial(check_ready, SCORERS, scorer),
     )

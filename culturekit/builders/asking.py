@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from culturekit.builders.asked_rows import wording, wording_digest
-from culturekit.builders.judging.shown_images import AskedImages, judged, requests_about
+from culturekit.builders.shown_images import AskedImages, judged, requests_about
 from culturekit.core.digests import JOURNAL
 from culturekit.core.inputs import roles_of
 from culturekit.core.registry import parse_spec

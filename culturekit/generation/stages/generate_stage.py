@@ -3,28 +3,27 @@
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any
 
 import polars as pl
-from pydantic import Field
 
 from culturekit.core.choices import PictureFormat, PromptKind
-from culturekit.core.declared import check_options, kept
-from culturekit.core.digests import InputRecord, digest_file, digest_tree, read_manifest
+from culturekit.core.digests import InputRecord, digest_file, read_manifest
 from culturekit.core.errors import UsageError
+from culturekit.core.layouts import prompts_table, space_table
+from culturekit.core.lineage import upstream
 from culturekit.core.registry import Spec, parse_spec
 from culturekit.core.run import run_part
 from culturekit.core.schemas import CSPACE, PROMPTS
+from culturekit.core.spec_state import check_ready, spec_state
 from culturekit.core.stage import Asking, Left, Stage
 from culturekit.core.tables import read_table
-from culturekit.core.torch_places import needed_package
 from culturekit.core.work import Engine, Outcome, Progress, Work
 from culturekit.generation.backend import BACKENDS, is_paid
 from culturekit.generation.diffusion.diffusers_backend import files_behind
 from culturekit.generation.diffusion.diffusers_folder import DIFFUSERS
+from culturekit.generation.diffusion.finetune_stage import FinetuneReads, finetune_stage, training
 from culturekit.generation.diffusion.training import TuningOptions, TuningPlan, pairs_in, pipeline_of, plan_tuning
 from culturekit.generation.folder.folder_backend import FOLDER, Options, folder_of
 from culturekit.generation.folder.folder_detection import (
@@ -58,56 +57,8 @@ from culturekit.llm.ledger import journal_for, read_spending
 from culturekit.llm.prices import check_alive
 from culturekit.llm.purse import check_asking
 from culturekit.llm.usage import ADDED_BY_SERVERS, estimate
-from culturekit.scores.inputs import prompts_table, space_table
-from culturekit.scores.provenance import behind, check_ready
-from culturekit.trail.evidence import upstream
 
 # The stage that trains an adapter for a diffusion pipeline.
-
-
-@dataclass(frozen=True, slots=True)
-class FinetuneReads:
-    """What an adapter is trained on."""
-
-    pairs: Annotated[
-        Path, Field(description="Folder that `select export` wrote, or one of images with metadata.jsonl.")
-    ]
-
-
-def finetune_stage(given: FinetuneReads, options: TuningOptions) -> Stage:
-    """Train a LoRA adapter of the denoiser of Stable Diffusion or SDXL on pairs of captions and images."""
-    check_options(options)
-
-    def run(work: Work) -> Outcome:
-        trained: Outcome = training().train(work, pipeline_of(options), pairs_in(given.pairs), options)
-        return trained
-
-    foreign = given.pairs.exists() and read_manifest(given.pairs) is None  # or what a stage in front will write
-    return Stage(
-        "finetuned",
-        "finetune",
-        1,
-        run,
-        {"pairs": given.pairs},
-        {**kept(options, but=("seed",)), "weights": files_behind(options.spec)},
-        {"training": options.seed},
-        packages=("diffusers", "numpy", "peft", "pillow", "polars", "torch", "transformers"),
-        trees={"pairs": lambda final: InputRecord(digest_tree(given.pairs)[0], "a folder of pairs")} if foreign else {},
-        before=partial(check_training, options.model),
-    )
-
-
-def check_training(model: str) -> None:
-    """Make sure that what trains a model, and the model, are there."""
-    check_ready(BACKENDS, model)
-    training()
-
-
-def training() -> Any:  # noqa: ANN401 - a module
-    """Import what trains, or say which command installs what it needs."""
-    for package in ("torch", "diffusers", "transformers", "peft"):
-        needed_package(package, kind="fine-tuning", extra="embed,generate")
-    return import_module("culturekit.generation.diffusion.lora_training")
 
 
 def pilot_of(
@@ -449,7 +400,7 @@ def generate_stage(
         inputs["adapter"] = adapter
     BACKENDS.check(str(spec))
     weights = {"weights": files_behind(spec)} if spec.name == DIFFUSERS else {}
-    brought = behind(BACKENDS, str(spec)) if BACKENDS.find(spec).plugin else {}
+    brought = spec_state(BACKENDS, str(spec)) if BACKENDS.find(spec).plugin else {}
     return Stage(
         "images",
         "generate",

@@ -1,0 +1,94 @@
+"""The stages from kept candidates to the cultural space and its prompts, of a foreign graph, and of what changed."""
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from culturekit.builders.asking import released_concepts
+from culturekit.builders.country_names import NAMES
+from culturekit.builders.popularity import SOURCES
+from culturekit.builders.prompt_templates import TEMPLATES
+from culturekit.builders.space.cspace import ReleaseOptions, check_formats, release
+from culturekit.builders.space.space_files import import_foreign, import_prompts, import_space, is_typed
+from culturekit.core.choices import PromptKind
+from culturekit.core.package_data import shipped
+from culturekit.core.stage import Stage
+from culturekit.core.table import Table
+from culturekit.core.tables import read_table, table_outcome
+from culturekit.core.work import Outcome, Work
+from culturekit.kg.countries import WORLD, country_files, use_countries_beside
+
+
+def release_stage(kept: Sequence[Path], options: ReleaseOptions) -> Stage:
+    """Release the cultural space from tables of kept candidates."""
+    source, formats = SOURCES.make(options.popularity), options.formats
+    include = [] if options.include is None else [options.include]
+    tables = {"kept" if number == 1 else f"kept-{number:02}": path for number, path in enumerate(kept, 1)}
+    wording = {"templates": shipped(TEMPLATES)} if "public" in formats else {}
+    return Stage(
+        "cspace",
+        "release",
+        5,
+        lambda work: release(work, kept, options.roots, source, formats, include=include),
+        {**tables, **country_files(), **wording},
+        {
+            "popularity": dict(source.decides),
+            **SOURCES.brought_by(options.popularity),
+            "formats": list(formats),
+            "include": include,
+            **released_concepts(options.roots),
+        },
+        packages=("polars",),
+        before=partial(check_formats, formats),
+    )
+
+
+# The stages that import a cultural space, prompts, or another table that was made elsewhere.
+
+
+def table_stage(path: Path, table: Table) -> Stage:
+    """Take in a table of ours, and make sure that it is one."""
+
+    def run(work: Work) -> Outcome:
+        rows = read_table(path, table)
+        return table_outcome(work, table, rows)
+
+    return Stage(table.name, "take-table", 1, run, {"published": path}, {"table": table.name})
+
+
+def taken_space_stage(path: Path) -> Stage:
+    """Take in a cultural space: a table of ours, or a file in the public CUBE layout."""
+    typed = path.suffix == ".csv"
+    use_countries_beside(path)
+    names = named_by() if typed else country_files()
+    version = 4 if typed else 1  # a list that was typed: countries by whatever they are called, ids of its own
+    packages = ("babel", "polars", "pycountry") if typed else ("polars",)
+    inputs = {"published": path, **names}
+    return Stage("cspace", "take-space", version, lambda work: import_space(work, path), inputs, packages=packages)
+
+
+def named_by() -> dict[str, Path]:
+    """Name the files by which countries of a list are found."""
+    return {"world": shipped(WORLD), "names": shipped(NAMES), **country_files()}
+
+
+def foreign_space_stage(path: Path, concept: str) -> Stage:
+    """Bring somebody else's list of artifacts into our form."""
+    inputs = {"published": path, **named_by()}
+    return Stage(
+        "cspace", "import-space", 4, lambda work: import_foreign(work, path, concept), inputs, {"concept": concept},
+        packages=("babel", "polars", "pycountry"),
+    )  # fmt: skip
+
+
+def taken_prompts_stage(path: Path, space: Path, kinds: Sequence[PromptKind]) -> Stage:
+    """Take in prompts, and hold them against the cultural space."""
+    return Stage(
+        "prompts",
+        "take-prompts",
+        1,
+        lambda work: import_prompts(work, path, space, kinds),
+        {"published": path, "cspace": space, **(named_by() if is_typed(path) else country_files())},
+        {"kinds": list(kinds)},
+        packages=("babel", "polars", "pycountry") if is_typed(path) else ("polars",),
+    )

@@ -1,0 +1,64 @@
+"""The stage that trains an adapter for a diffusion pipeline."""
+
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from culturekit.core.declared import check_options, kept
+from culturekit.core.digests import InputRecord, digest_tree, read_manifest
+from culturekit.core.spec_state import check_ready
+from culturekit.core.stage import Stage
+from culturekit.core.torch_places import needed_package
+from culturekit.core.work import Outcome, Work
+from culturekit.generation.backend import BACKENDS
+from culturekit.generation.diffusion.diffusers_backend import files_behind
+from culturekit.generation.diffusion.training import TuningOptions, pairs_in, pipeline_of
+
+
+@dataclass(frozen=True, slots=True)
+class FinetuneReads:
+    """What an adapter is trained on."""
+
+    pairs: Annotated[
+        Path, Field(description="Folder that `select export` wrote, or one of images with metadata.jsonl.")
+    ]
+
+
+def finetune_stage(given: FinetuneReads, options: TuningOptions) -> Stage:
+    """Train a LoRA adapter of the denoiser of Stable Diffusion or SDXL on pairs of captions and images."""
+    check_options(options)
+
+    def run(work: Work) -> Outcome:
+        trained: Outcome = training().train(work, pipeline_of(options), pairs_in(given.pairs), options)
+        return trained
+
+    foreign = given.pairs.exists() and read_manifest(given.pairs) is None  # or what a stage in front will write
+    return Stage(
+        "finetuned",
+        "finetune",
+        1,
+        run,
+        {"pairs": given.pairs},
+        {**kept(options, but=("seed",)), "weights": files_behind(options.spec)},
+        {"training": options.seed},
+        packages=("diffusers", "numpy", "peft", "pillow", "polars", "torch", "transformers"),
+        trees={"pairs": lambda final: InputRecord(digest_tree(given.pairs)[0], "a folder of pairs")} if foreign else {},
+        before=partial(check_training, options.model),
+    )
+
+
+def check_training(model: str) -> None:
+    """Make sure that what trains a model, and the model, are there."""
+    check_ready(BACKENDS, model)
+    training()
+
+
+def training() -> Any:  # noqa: ANN401 - a module
+    """Import what trains, or say which command installs what it needs."""
+    for package in ("torch", "diffusers", "transformers", "peft"):
+        needed_package(package, kind="fine-tuning", extra="embed,generate")
+    return import_module("culturekit.generation.diffusion.lora_training")

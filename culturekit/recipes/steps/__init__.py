@@ -1,1 +1,0 @@
-"""The stages: what each reads, writes and depends on."""
