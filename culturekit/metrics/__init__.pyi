@@ -44,8 +44,6 @@ from culturekit.metrics.ahead.matching import (
 from culturekit.metrics.captions import C3Alignment as C3Alignment
 from culturekit.metrics.captions import alignment_c3 as alignment_c3
 from culturekit.metrics.captions import keep_best as keep_best
-from culturekit.scores.catalog import CATALOG as CATALOG
-from culturekit.scores.catalog import Metric as Metric
 from culturekit.metrics.corrected.audit_sampling import audit_sample as audit_sample
 from culturekit.metrics.corrected.audited_counts import rater_model as rater_model
 from culturekit.metrics.corrected.corrected_diversity import vendi_corrected as vendi_corrected
@@ -235,6 +233,8 @@ from culturekit.metrics.statistics.pools import (
     calibrate_judge as calibrate_judge,
 )
 from culturekit.metrics.statistics.pools import pool_divergence as pool_divergence
+from culturekit.scores.catalog import CATALOG as CATALOG
+from culturekit.scores.catalog import Metric as Metric
 
 MODULES: dict[str, str]
 __all__: list[str]

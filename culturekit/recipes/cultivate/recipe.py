@@ -103,7 +103,7 @@ from culturekit.recipes.steps.judge_stage import QualityReads, quality_stage, vq
 from culturekit.report.report_stage import add_sections_report, sections_headline
 from culturekit.scores.ahead import AheadOptions, AheadReads, PhraseVectors, ahead
 from culturekit.scores.family import Confidence
-from culturekit.scores.gaps import GapOptions, GapReads, gaps
+from culturekit.scores.gaps import GapOptions, gaps
 from culturekit.scores.image_levels import country_groups
 from culturekit.scores.inputs import ValueTables
 from culturekit.scores.judged import JudgedOptions, JudgedReads, judged
@@ -542,7 +542,7 @@ def wire_scores(recipe: Cultivate, run: Run, everybody: tuple[str, ...]) -> None
     run.add(breakdown_stage(run.values_of(own.AHEAD), matches, run.table(roles.PROMPTS), run.models), own.BREAKDOWN)
     if recipe.has_groups:
         how = GapOptions(recipe.scheme, confidence=recipe.scores.confidence, seed=recipe.seed)
-        run.add(gaps(GapReads(ValueTables([run.values_of(own.AHEAD)])), how), roles.GAPS)
+        run.add(gaps.stage(ValueTables([run.values_of(own.AHEAD)]), options=how), roles.GAPS)
 
 
 CULTIVATE = RecipeKind(Cultivate, cultivate, sections_headline(CULTIVATE_PAGE), CULTIVATE_PAGE)
