@@ -29,7 +29,7 @@ from culturekit.metrics.diversity.kernel_diversity import Weights, check_weights
 from culturekit.metrics.diversity.label_spectra import effective_numbers
 from culturekit.metrics.diversity.labels import LEVELS, LabelClasses, Missing, code_labels, combined
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, Interval, Target, half_width, interval, simple_mean
-from culturekit.scores.catalog.metric import scale_of
+from culturekit.scores.catalog import scale_of
 from culturekit.scores.score_rows import (
     Repeats,
     Row,

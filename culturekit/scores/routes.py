@@ -27,7 +27,7 @@ from culturekit.scores.inputs import check_apart, check_countries, read_matches
 from culturekit.scores.qvs import over_all_prompts, score_qvs, without_quality
 from culturekit.scores.route_labels import Route, common_images, counted, read_route, side_by_side
 from culturekit.scores.score_rows import Row, Scored, scored, statistic_row, with_reason
-from culturekit.scores.stability import score_stability
+from culturekit.scores.stability import RANKING_STABILITY, score_stability
 
 NO_SCATTER = "a single batch, or batches that all agree alike: nothing says how much the routes' agreement scatters"
 ONE_LABEL = "both routes give one and the same label to every image: chance alone would agree"
@@ -96,7 +96,7 @@ def routes(given: RouteReads, options: RouteOptions, *, name: str = "routes") ->
 
 ROUTES = Family(
     routes,
-    metrics=described("qvs ranking_stability route_agreement route_kappa vs"),
+    metrics=(*described("qvs route_agreement route_kappa vs"), RANKING_STABILITY),
     example="--a matches/matches.parquet --b tags/matches.parquet --judgments tags/judgments.parquet --out routes",
 )
 

@@ -80,8 +80,8 @@ from culturekit.report.run_folders import RunFolders
 from culturekit.scores.audited import AuditedOptions, AuditedReads, audited
 from culturekit.scores.compare import CompareReads, ComparisonOptions, RankOptions, RankReads, compare, ranks
 from culturekit.scores.corrected import PAIRS_ORDER, Correction, QvsOptions
-from culturekit.scores.distribution import DistributionReads, distribution
-from culturekit.scores.gaps import GapOptions, GapReads, gaps
+from culturekit.scores.distribution import distribution
+from culturekit.scores.gaps import GapOptions, gaps
 from culturekit.scores.image_levels import MeanOptions
 from culturekit.scores.inputs import ValueTables
 from culturekit.scores.judged import JudgedReads, judged
@@ -90,7 +90,7 @@ from culturekit.scores.named_in_recipe import bound_stage
 from culturekit.scores.qvs import QvsReads, qvs
 from culturekit.scores.routes import RouteOptions, RouteReads, routes
 from culturekit.scores.spread import SpreadOptions
-from culturekit.scores.stability import StabilityReads, stability
+from culturekit.scores.stability import stability
 from culturekit.scores.within import WithinOptions, WithinReads, within
 
 # Pictures of artifacts and of models: the index, what each model shows, and other ways to look at the same images.
@@ -243,7 +243,7 @@ LEVELS = (("concept",), ("country",))
 def wire_diversity(recipe: Recipe, run: Run) -> None:
     """Count what is shown, score the models, and compare every two."""
     matches, images, audit = run.tables(roles.MATCHES), run.tables(roles.IMAGES), recipe.audit or Audit()
-    run.add(distribution(DistributionReads(Files(tuple(matches.values())))), roles.SHOWN)
+    run.add(distribution.stage(Files(tuple(matches.values()))), roles.SHOWN)
     given = QvsReads(
         Files(matches),
         Files(run.tables(roles.QUALITY)),
@@ -387,8 +387,7 @@ def wire_stability(recipe: Recipe, run: Run) -> None:
     """Compare the rankings of all instruments, where there are several."""
     if recipe.instruments:
         others = {one.name: run.table(roles.SCORES_BY, variant=one.name) for one in recipe.instruments}
-        ranked = StabilityReads(Files({MAIN: run.table(roles.SCORES), **others}))
-        run.add(stability(ranked), roles.STABILITY)
+        run.add(stability.stage(Files({MAIN: run.table(roles.SCORES), **others})), roles.STABILITY)
 
 
 def wire_realism(recipe: Recipe, run: Run) -> None:
@@ -414,7 +413,7 @@ def wire_gaps(recipe: Recipe, run: Run) -> None:
         return
     groups = None if wanted.file is None else Path(wanted.file)
     options = GapOptions(wanted.scheme, groups, confidence=recipe.scores.confidence, seed=recipe.seed)
-    run.add(gaps(GapReads(ValueTables([run.values_of(roles.WITHIN)])), options), roles.GAPS)
+    run.add(gaps.stage(ValueTables([run.values_of(roles.WITHIN)]), options=options), roles.GAPS)
 
 
 # The `cube` recipe as stages: from the dump to the report, one folder each.

@@ -97,7 +97,7 @@ from culturekit.recipes.planning import asks
 from culturekit.report.report_stage import add_sections_report, sections_headline
 from culturekit.scores.ahead import AheadOptions, AheadReads, PhraseVectors, ahead
 from culturekit.scores.family import Confidence
-from culturekit.scores.gaps import GapOptions, GapReads, gaps
+from culturekit.scores.gaps import GapOptions, gaps
 from culturekit.scores.image_levels import country_groups
 from culturekit.scores.inputs import ValueTables
 from culturekit.scores.judged import JudgedOptions, JudgedReads, judged
@@ -461,7 +461,7 @@ def wire_scores(recipe: Cultivate, run: Run, everybody: tuple[str, ...]) -> None
     )
     if recipe.has_groups:
         how = GapOptions(recipe.scheme, confidence=recipe.scores.confidence, seed=recipe.seed)
-        run.add(gaps(GapReads(ValueTables([run.values_of(folders.AHEAD)])), how), roles.GAPS)
+        run.add(gaps.stage(ValueTables([run.values_of(folders.AHEAD)]), options=how), roles.GAPS)
 
 
 # People: forms out, answers in, scores corrected, and metrics held against ratings.

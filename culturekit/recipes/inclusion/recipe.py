@@ -62,7 +62,7 @@ from culturekit.scores.inputs import Extractor as NamedExtractor
 from culturekit.scores.inputs import ImageTables, NamedVectors, ValueTables, VectorFolder, VectorFolders
 from culturekit.scores.judged import JudgedOptions, JudgedReads, judged
 from culturekit.scores.realism import RealismMeans, RealismOptions, RealismReads, realism
-from culturekit.scores.stability import StabilityReads, stability
+from culturekit.scores.stability import stability
 from culturekit.scores.task1 import Task1Options, Task1Reads, task1
 from culturekit.scores.task2 import Task2Options, Task2Reads, task2
 
@@ -239,7 +239,7 @@ def wire(recipe: Inclusion, run: Run) -> None:
         wire_extractor(recipe, run, extractor.name, extractor.encoder)
     if len(recipe.extractors) > 1:
         tables = {one.name: run.table(own.REALISM, variant=one.name) for one in recipe.extractors}
-        run.add(stability(StabilityReads(Files(tables))), own.EXTRACTORS)
+        run.add(stability.stage(Files(tables)), own.EXTRACTORS)
     if recipe.published is not None:
         run.add(task2(Task2Reads(Path(recipe.published)), Task2Options(least=0)), own.PUBLISHED)
     said = None if recipe.people is None else wire_people(recipe, run, recipe.people)

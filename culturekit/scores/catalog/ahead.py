@@ -1,6 +1,6 @@
 """The metrics of CULTIVate: AHEaD, from descriptors of what images should show and of what they show."""
 
-from culturekit.scores.catalog.metric import describe
+from culturekit.scores.catalog import describe
 
 CULTIVATE = "Culture in Action: Evaluating Text-to-Image Models through Social Activities (CULTIVate), section 3.2"
 

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from culturekit.scores.catalog.metric import describe
+from culturekit.scores.catalog import describe
 
 INTERVAL = (
     "The interval is t over prompts under the target population, which needs 20 prompts, and over images within "

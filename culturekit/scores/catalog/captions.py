@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from culturekit.scores.catalog.metric import describe
+from culturekit.scores.catalog import describe
 
 PAPER = "On the Cultural Gap in Text-to-Image Generation (C³), section 4.2, equations 3 to 6"
 

@@ -1,6 +1,6 @@
 """The metrics of CUBE: quality, diversity of labels, and their product."""
 
-from culturekit.scores.catalog.metric import describe
+from culturekit.scores.catalog import describe
 
 CUBE = "Kannen et al. 2024, Beyond Aesthetics: Cultural Competence in Text-to-Image Models (CUBE), section 5"
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from culturekit.scores.catalog.metric import Metric, describe
+from culturekit.scores.catalog import Metric, describe
 
 PAPER = "Linguistic and Cultural Biases in Text-to-Image Generative Models (Cheung, Couture and Zhou 2023)"
 

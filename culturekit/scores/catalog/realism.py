@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from culturekit.scores.catalog.metric import describe
+from culturekit.scores.catalog import describe
 
 UNBOUNDED = float("inf")
 

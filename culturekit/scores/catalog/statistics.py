@@ -2,17 +2,9 @@
 
 from functools import partial
 
-from culturekit.scores.catalog.metric import Metric, describe
+from culturekit.scores.catalog import CORRECTION, UNBOUNDED, VALUES_READ, Metric, describe
 
-UNBOUNDED = float("inf")
-
-VALUES = "values: metric, model, benchmark, concept, country, group, params, item, prompt_id, value"
 ANNOTATIONS = "annotations: item_id, annotator, annotator_region, in_region, scheme, criterion, value, choice, flags"
-
-CORRECTION = (
-    "params.p_corrected is the p value to read: it is corrected for params.family comparisons. An interval is not "
-    "corrected; it speaks of its own row."
-)
 
 POOLS = (
     "It belongs to one pool of annotators (params.pool). Pools are never merged: people of two regions see different "
@@ -38,7 +30,7 @@ MODEL_DIFFERENCE = coefficient(
     "mean over common prompts of (a's mean on the prompt - b's); over several countries, of the countries' means; "
     "p by sign flips of the prompts' differences",
     paper="paired permutation test: Fisher 1935; Holm 1979; Benjamini and Hochberg 1995",
-    inputs=(VALUES,),
+    inputs=(VALUES_READ,),
     pitfalls=(
         "params.metric and params.of say which score is compared; its own direction says which sign is good.",
         "Only common prompts enter. params.left_out counts the others; where it is large, the two models answered "
@@ -70,32 +62,13 @@ MODEL_RANK = coefficient(
     unit="rank",
 )
 
-GROUP_GAP = coefficient(
-    "group_gap",
-    "Gap between groups",
-    "mean of group a - mean of group b; a group's mean is over its countries, of their means over prompts, of their "
-    "means over images; t interval stratified by country",
-    paper="CULTIVate, section 4 (Global North and South); Welch 1947; Holm 1979",
-    inputs=(VALUES, "a scheme: country -> group"),
-    pitfalls=(
-        "params.scheme is part of the number: schemes put countries into different groups, and leave some out.",
-        "The countries are held fixed. The gap speaks about the countries named in params and says nothing of others "
-        "in the same group.",
-        "params.target says whether it speaks about other prompts of these countries, or about these prompts only.",
-        CORRECTION,
-    ),
-    low=-UNBOUNDED,
-    high=UNBOUNDED,
-    unit="difference",
-)
-
 HUMAN_CORRELATION = coefficient(
     "human_correlation",
     "Correlation of a metric with people",
     "Spearman's rho, Kendall's tau-b or Pearson's r (params.method) of a metric and the mean rating, over items; BCa "
     "limits, prompts resampled whole",
     paper="Spearman 1904; Kendall 1945; Efron 1987",
-    inputs=(VALUES, ANNOTATIONS),
+    inputs=(VALUES_READ, ANNOTATIONS),
     pitfalls=(
         *POOLS,
         "It cannot exceed what the people agree on among themselves: read it beside krippendorff_alpha.",
@@ -110,7 +83,7 @@ METRIC_CORRELATION = coefficient(
     "Correlation of two metrics",
     "as human_correlation, of two metrics on the same items",
     paper=HUMAN_CORRELATION.paper,
-    inputs=(VALUES,),
+    inputs=(VALUES_READ,),
     pitfalls=(
         "Two metrics from one encoder share its errors, and agree about them.",
         *HUMAN_CORRELATION.pitfalls[2:],
@@ -220,21 +193,6 @@ JUDGE_AGREEMENT = agreement(
     low=-1.0,
 )
 
-STABILITY = coefficient(
-    "ranking_stability",
-    "Stability of a ranking of models",
-    "Kendall's tau-b of the models' values of params.metric by two instruments (params.between): encoders or channels "
-    "that mapped the same images",
-    paper="Kendall 1945",
-    inputs=("scores: metric, model, benchmark, concept, country, group, params, value",),
-    pitfalls=(
-        "Below 0.8 (params.stable is false) the order of the models depends on the encoder: tell no order.",
-        "With few models tau has few values: of four models a single exchange makes it 0.67. It has no interval.",
-        "Two encoders trained on the same pictures can agree in the same error.",
-    ),
-    direction="higher",
-)
-
 ROUTES = ("matches: image_id, model, concept, rank, continent, country, artifact, abstained, of two routes",)
 ROUTE_PITFALLS = (
     "Two routes that agree can be wrong in the same way: agreement is no accuracy. Only an audit by people tells.",
@@ -267,8 +225,8 @@ ROUTE_KAPPA = coefficient(
 )
 
 STATISTICS = (
-    COHEN, FLEISS, GROUP_GAP, HUMAN_CORRELATION, JUDGE_AGREEMENT, JUDGE_BIAS, ALPHA, METRIC_CORRELATION,
-    MODEL_DIFFERENCE, MODEL_RANK, PAIRWISE, POOL_CORRELATION, POOL_DIFFERENCE, STABILITY, ROUTE_AGREEMENT,
+    COHEN, FLEISS, HUMAN_CORRELATION, JUDGE_AGREEMENT, JUDGE_BIAS, ALPHA, METRIC_CORRELATION,
+    MODEL_DIFFERENCE, MODEL_RANK, PAIRWISE, POOL_CORRELATION, POOL_DIFFERENCE, ROUTE_AGREEMENT,
     ROUTE_KAPPA, UNANIMOUS,
 )  # fmt: skip
 """In alphabetical order of their names."""
