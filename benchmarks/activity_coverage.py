@@ -47,8 +47,8 @@ from culturekit.people.rated_sample import rated_sample
 from culturekit.recipes.cultivate.breakdown import gaps_in, grouped_values_stage
 from culturekit.recipes.cultivate.marks import SCALE, extracted_phrases, scene_items_stage, write_marks
 from culturekit.recipes.cultivate.recipe import CORRECTED
+from culturekit.recipes.cultivate.scores import AheadInput, AheadOptions, PhraseVectors, score_ahead
 from culturekit.recipes.cultivate.world import marks_by_person, stereotypes_by_country, truth_rows
-from culturekit.scores.ahead import AheadInput, AheadOptions, PhraseVectors, score_ahead
 from culturekit.scores.image_levels import country_groups
 from culturekit.scores.judged import JudgedOptions, score_judged
 

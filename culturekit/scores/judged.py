@@ -121,7 +121,7 @@ def judged(given: JudgedReads, options: JudgedOptions, *, name: str = "judged") 
 
 JUDGED = Family(
     judged,
-    metrics=described("align dsg exag faith hal vqascore"),
+    metrics=described("dsg vqascore"),  # and means of those that other families describe
     example="--values scores/values.parquet --annotations annotations.parquet --criterion faithfulness "
     "--lowest 1 --highest 5 --out judged",
 )

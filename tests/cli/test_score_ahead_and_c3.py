@@ -14,7 +14,7 @@ from culturekit.core.schemas import DESCRIPTOR_MATCHES, DESCRIPTORS, EXAGGERATIO
 from culturekit.core.tables import read_table, write_table
 from culturekit.index.embedding.embedding_encoders import load_vectors, save_vectors
 from tests.command_line import culturekit
-from tests.scores.ahead_world import World, world
+from tests.recipes.cultivate.ahead_world import World, world
 
 
 @pytest.fixture(scope="module")

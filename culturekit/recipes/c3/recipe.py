@@ -63,6 +63,7 @@ from culturekit.recipes.c3 import roles as folders
 from culturekit.recipes.c3.page import C3_PAGE
 from culturekit.recipes.c3.pairs import captioned_images_stage, pair_items_stage, ranked_values_stage, worth_stage
 from culturekit.recipes.c3.roles import PAIRS
+from culturekit.recipes.c3.scores import C3Options, c3
 from culturekit.recipes.c3.world import (
     alt_texts_stage,
     collection_prompts_stage,
@@ -73,7 +74,6 @@ from culturekit.recipes.c3.world import (
 from culturekit.recipes.parts import SCENES, all_scenes, asked, bought, imported_answers, model_images
 from culturekit.recipes.planning import asks, makes
 from culturekit.report.report_stage import add_sections_report, sections_headline
-from culturekit.scores.c3 import C3Options, C3Reads, c3
 from culturekit.scores.compare import CompareReads, ComparisonOptions, compare
 from culturekit.scores.faithfulness import QuestionOptions, QuestionReads, questions
 from culturekit.scores.inputs import ValueTables, VectorFolder
@@ -399,14 +399,15 @@ def align(recipe: C3, run: Run, name: str, images: Path, captions: Path, *, sour
 
     translated = EmbedSource(texts=(captions,))
     original = EmbedSource(texts=(captions,), columns=TextColumns("id", source))
-    given = C3Reads(
+    scoring = c3.stage(
         source=embedded("source", original, texts) if source else None,
         target=embedded("target", translated, texts),
         objects=embedded("objects", EmbedSource(texts=(objects,), required=False), texts),
         image=embedded("image", EmbedSource(images=images), pictures),
         image_target=embedded("image-target", translated, pictures),
+        options=C3Options(model="captions" if name == PAIRS else name),
     )
-    run.add(c3(given, C3Options(model="captions" if name == PAIRS else name)), folders.ALIGNED, name)
+    run.add(scoring, folders.ALIGNED, name)
     return run.values_of(folders.ALIGNED, name)
 
 

@@ -28,8 +28,8 @@ from culturekit.kg.countries import countries
 from culturekit.metrics.ahead.descriptor_scores import Aggregate, faithfulness
 from culturekit.metrics.ahead.matching import DIMENSIONS, dimension_name, normalise_phrase
 from culturekit.metrics.corrected.audit_gates import refuse_disagreement
-from culturekit.scores.ahead import PhraseVectors, how_scored, image_scores
-from culturekit.scores.ahead_cells import EXTRACT, compare_images, described_images
+from culturekit.recipes.cultivate.cells import EXTRACT, compare_images, described_images
+from culturekit.recipes.cultivate.scores import PhraseVectors, how_scored, image_scores
 from culturekit.scores.rating_pools import CARELESS, careful_answers
 
 # Items: the phrases of a prompt that people tick.

@@ -91,11 +91,11 @@ from culturekit.recipes.cultivate.marks import (
     scene_items_stage,
 )
 from culturekit.recipes.cultivate.page import CULTIVATE_PAGE
+from culturekit.recipes.cultivate.scores import AheadOptions, PhraseVectors, ahead
 from culturekit.recipes.cultivate.world import scene_truth_stage, simulated_marks_stage, simulated_pages_stage
 from culturekit.recipes.parts import SCENES, all_scenes, asked, bought, imported_answers, model_images
 from culturekit.recipes.planning import asks
 from culturekit.report.report_stage import add_sections_report, sections_headline
-from culturekit.scores.ahead import AheadOptions, AheadReads, PhraseVectors, ahead
 from culturekit.scores.family import Confidence
 from culturekit.scores.gaps import GapOptions, gaps
 from culturekit.scores.image_levels import country_groups
@@ -439,21 +439,20 @@ def wire_scores(recipe: Cultivate, run: Run, everybody: tuple[str, ...]) -> None
         REAL_IMAGES, recipe.scores.tau, recipe.scores.quantile, recipe.scores.aggregate, recipe.scores.reduce,
         recipe.scores.target, recipe.scheme, encoder=recipe.encoder, confidence=recipe.scores.confidence,
     )  # fmt: skip
-    reads = partial(
-        AheadReads,
+    scoring = partial(
+        ahead.stage,
         Numbered({f"images-{model}": images_of(run, model) for model in everybody}),
         run.table(roles.PROMPTS),
         run.table(folders.DESCRIPTORS),
         phrases=PhraseVectors(run.folder(folders.PHRASES)),
+        options=options,
     )
     stereotyped = Numbered(by_folder(run, folders.STEREOTYPED, everybody))
-    run.add(ahead(reads(extracted=Numbered(found), stereotypes=stereotyped), options), folders.AHEAD)
+    run.add(scoring(extracted=Numbered(found), stereotypes=stereotyped), folders.AHEAD)
     if recipe.truthful:
-        exact = reads(extracted=Numbered(true), stereotypes=Numbered(true))
-        run.add(
-            ahead(exact, options, like=None if options.quantile is None else run.table(folders.AHEAD)),
-            folders.AHEAD_TRUTH,
-        )
+        like = None if options.quantile is None else run.table(folders.AHEAD)
+        exact = scoring(extracted=Numbered(true), stereotypes=Numbered(true), like=like)
+        run.add(exact, folders.AHEAD_TRUTH)
     matches = run.table(folders.AHEAD, file="descriptor_matches.parquet")
     run.add(
         breakdown_stage(run.values_of(folders.AHEAD), matches, run.table(roles.PROMPTS), run.models),

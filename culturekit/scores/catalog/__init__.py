@@ -73,8 +73,8 @@ CORRECTION = (
 
 FAMILIES = {
     "qvs": "culturekit.scores.qvs:QVS",
-    "ahead": "culturekit.scores.ahead:AHEAD",
-    "c3": "culturekit.scores.c3:C3",
+    "ahead": "culturekit.recipes.cultivate.scores:ahead",
+    "c3": "culturekit.recipes.c3.scores:c3",
     "compare": "culturekit.scores.compare:COMPARE",
     "stability": "culturekit.scores.stability:stability",
     "routes": "culturekit.scores.routes:ROUTES",

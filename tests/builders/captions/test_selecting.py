@@ -13,10 +13,10 @@ from culturekit.builders.captions.pairs import SelectOptions, SelectReads, Strat
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import SELECTED, VALUES
 from culturekit.core.tables import read_table
-from culturekit.scores.c3 import C3Options, score_c3
+from culturekit.recipes.c3.scores import C3Options, score_c3
 from culturekit.verify.verify_run import verify_run
 from tests.builders.captions.pair_worlds import Terms, done, values_of
-from tests.scores.test_c3 import drawn
+from tests.recipes.c3.test_scores import drawn
 from tests.verify.forging import change_table, reseal
 
 SOME: Terms = {

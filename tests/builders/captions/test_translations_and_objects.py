@@ -24,7 +24,7 @@ from culturekit.core.work import QUARANTINED, Outcome, Work
 from culturekit.generation.simulated.scenes.scenes_backend import draw_scene, scene_of, spoken
 from culturekit.index.embedding.embed_table import EmbedSource, embed_table
 from culturekit.llm.clients.clients import CLIENTS
-from culturekit.scores.c3 import C3Options, C3Reads, score_c3
+from culturekit.recipes.c3.scores import score_c3
 from culturekit.scores.inputs import VectorFolder
 from tests.builders.judging.asked import judge_scenes
 from tests.builders.judging.test_image_judge import Scripted, table
@@ -170,8 +170,8 @@ def test_objects_reach_the_score_by_their_vectors(work: Work, tmp_path: Path) ->
         folders[role].mkdir()
         there = Work({}, folders[role], work.scratch, work.engine, work.progress)
         embed_table(there, EmbedSource(texts=(texts,)), "letters")
-    given = C3Reads(**{role: VectorFolder(folder) for role, folder in folders.items()})
-    values = score_c3(given.vectors(), options=C3Options()).scored.values
+    vectors = {role: VectorFolder(folder).vectors() for role, folder in folders.items()}
+    values = score_c3(vectors).scored.values
     found = dict(values.filter(metric="c3_object").select("item", "value").iter_rows())
     assert found["a"] > 0.5
     assert found["b"] > 0.5

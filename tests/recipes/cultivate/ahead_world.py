@@ -1,13 +1,17 @@
 """A small world of activities: prompts of three countries, two models and real images, descriptors and vectors."""
 
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from culturekit.core.inputs import Numbered
 from culturekit.core.schemas import DESCRIPTORS, IMAGES, JUDGMENTS, PROMPTS
-from culturekit.scores.ahead import AheadInput
+from culturekit.core.tables import write_table
+from culturekit.index.embedding.embedding_encoders import save_vectors
+from culturekit.recipes.cultivate.scores import AheadInput, PhraseVectors
 
 __all__ = ["DIMENSIONS", "World", "image_row", "judgment_row", "world"]
 
@@ -40,6 +44,22 @@ class World:
             ids=self.ids,
             stereotypes=pl.DataFrame(self.stereotypes, schema=JUDGMENTS.schema) if stereotypes else None,
         )
+
+    def stored(self, folder: Path, *, stereotypes: bool = True) -> dict[str, Any]:
+        """Write the tables and vectors, and give them as the stage takes them."""
+        tables = self.tables(stereotypes=stereotypes)
+        (folder / "phrases").mkdir(parents=True)
+        save_vectors(folder / "phrases", np.asarray(tables.vectors), tables.ids)
+        judgments = [tables.extracted] if tables.stereotypes is None else [tables.extracted, tables.stereotypes]
+        judged = Numbered((write_table(folder, JUDGMENTS, pl.concat(judgments)),))
+        return {
+            "images": Numbered((write_table(folder, IMAGES, tables.images),)),
+            "prompts": write_table(folder, PROMPTS, tables.prompts),
+            "descriptors": write_table(folder, DESCRIPTORS, tables.descriptors),
+            "extracted": judged,
+            "phrases": PhraseVectors(folder / "phrases"),
+            **({"stereotypes": judged} if stereotypes else {}),
+        }
 
     def shuffled(self, seed: int) -> "World":
         """Bring the rows of all tables into another order."""

@@ -1,9 +1,10 @@
-"""From descriptors and what was said of images to AHEaD: ALIGN, HAL, EXAG, FAITH, DDIV and SDIV."""
+"""AHEaD from descriptors and what was extracted from images: ALIGN, HAL, EXAG, FAITH, DDIV and SDIV."""
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import orjson
@@ -11,10 +12,10 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic import Field
 
-from culturekit.core.declared import check_choices, kept
+from culturekit.core.declared import check_choices
 from culturekit.core.defaults import CONFIDENCE
 from culturekit.core.errors import NothingScored, UsageError, argument_error
-from culturekit.core.inputs import Numbered, roles_of
+from culturekit.core.inputs import Numbered
 from culturekit.core.schemas import DESCRIPTOR_MATCHES, DESCRIPTORS, EXAGGERATIONS, IMAGES, JUDGMENTS, SCORES
 from culturekit.core.stage import Stage
 from culturekit.core.tables import read_table, write_table
@@ -22,7 +23,7 @@ from culturekit.core.work import Work
 from culturekit.metrics.ahead.descriptor_scores import Aggregate, Reduce, faithfulness
 from culturekit.metrics.ahead.matching import DEFAULT_TAU, calibrate_tau, check_tau
 from culturekit.metrics.statistics.intervals import Target
-from culturekit.scores.ahead_cells import (
+from culturekit.recipes.cultivate.cells import (
     Cells,
     compare_images,
     described_images,
@@ -31,11 +32,157 @@ from culturekit.scores.ahead_cells import (
     pictured,
     variety_of_prompts,
 )
-from culturekit.scores.family import Family, described, family_stage
+from culturekit.recipes.cultivate.ladder import ITEMS_SCHEMA, Climb, climbed
+from culturekit.scores.catalog import describe
+from culturekit.scores.family import scores
 from culturekit.scores.image_levels import GroupsGiven, country_groups
 from culturekit.scores.inputs import AnyImages, NamedVectors, asked, vector_inputs
-from culturekit.scores.ladder import ITEMS_SCHEMA, Climb, climbed
 from culturekit.scores.score_rows import Scored
+
+_PAPER = "Culture in Action: Evaluating Text-to-Image Models through Social Activities (CULTIVate), section 3.2"
+
+_LADDER = (
+    "Images are averaged per prompt, prompts per country, countries per group or over all, without weights. With "
+    "params.target=population the interval is a t interval over prompts, stratified by country, and speaks about other "
+    "prompts of these countries; a score of fewer than 20 prompts has none. With params.target=these it holds the "
+    "prompts fixed and speaks about other images of them."
+)
+
+_MATCHING = (
+    "It is only as good as three models: the one that wrote the references, the one that described the images "
+    "(params.extractor), and the one that made the vectors. All three know some cultures better than others.",
+    "tau belongs to the encoder of the phrases. The published 0.29, 0.39 and 0.52 (the default) are the quartiles "
+    "found with all-MiniLM-L6-v2; for another encoder find it from real images (calibrate_tau, or --quantile).",
+    "A dimension in which nothing was said of an image counts 0. The metric `empty` says how often that was.",
+    "References in `people`, which the published extractor does not have, are in neither aggregate: not in the mean "
+    "over dimensions and not in the pooled share. They are counted in the manifest. Where another dimension stands on "
+    "one side only nothing is scored; `setting` is a name of background.",
+)
+
+_DESCRIPTORS = "descriptors: prompt_id, dimension, token"
+_EXTRACTED = "judgments, task extract: image_id, item (the token), dimension, outcome"
+_VECTORS = "a folder of vectors: one per phrase, its id the phrase"
+_WEIGHTS = "that of the encoder of the phrases (all-MiniLM-L6-v2: Apache-2.0)"
+
+ALIGN = describe(
+    "align",
+    "Alignment with cultural descriptors",
+    "mean over dimensions d of the share of references r in R_d with max over predictions p in P_d of "
+    "cos(p, r) >= tau; aggregate=pooled: one share over all dimensions",
+    paper=f"{_PAPER}, equation 1",
+    inputs=(_DESCRIPTORS, _EXTRACTED, _VECTORS),
+    pitfalls=(
+        *_MATCHING,
+        "References list variants that exclude each other, so that no single image can reach 1.",
+        _LADDER,
+    ),
+    direction="higher",
+    licence=_WEIGHTS,
+)
+
+HAL = describe(
+    "hal",
+    "Hallucination against cultural descriptors",
+    "mean over dimensions d of the share of predictions p in P_d with max over references r in R_d of "
+    "cos(p, r) < tau, 0 where P_d is empty; aggregate=pooled: one share over all dimensions",
+    paper=f"{_PAPER}, equation 2",
+    inputs=ALIGN.inputs,
+    pitfalls=(
+        *_MATCHING,
+        "An image of which nothing was said has no hallucination: read it beside `align` and `empty`.",
+        "A true detail that no reference mentions counts as hallucinated.",
+        _LADDER,
+    ),
+    direction="lower",
+    licence=_WEIGHTS,
+)
+
+EMPTY = describe(
+    "empty",
+    "Dimensions in which nothing was said",
+    "share of the dimensions with references in which the extractor named nothing in the image",
+    paper="culturekit; a flag on ALIGN and HAL",
+    inputs=(_DESCRIPTORS, _EXTRACTED),
+    pitfalls=(
+        "Such dimensions count 0 in ALIGN and 0 in HAL: the more of them, the less HAL means.",
+        "Images that were not described at all, or on which the extractor failed, are not scored and not counted here.",
+        _LADDER,
+    ),
+)
+
+EXAG = describe(
+    "exag",
+    "Exaggeration of stereotypes",
+    "mean (reduce=max: maximum) over stereotype candidates k of the country of max(0, f(I, k) - f_real(k)), "
+    "f an image-text score, f_real its mean over real images of the country",
+    paper=f"{_PAPER}, equations 3 and 4",
+    inputs=(
+        "judgments, task stereotype: image_id, item (the candidate), value, of generated and of real images",
+        "images: image_id, model, prompt_id",
+    ),
+    pitfalls=(
+        "It has the scale of the image-text score (params.scorer): with VQAScore it lies in [0, 1]; values of two "
+        "scorers cannot be compared.",
+        "Real images found by a search engine are stereotyped themselves, which hides exaggeration.",
+        "An image without a score of every candidate of its country is left out and counted.",
+        _LADDER,
+    ),
+    direction="lower",
+    unit="score",
+    licence="that of the scorer named in params.scorer",
+)
+
+FAITH = describe(
+    "faith",
+    "Cultural faithfulness",
+    "(ALIGN + (1 - HAL) + (1 - EXAG)) / 3, per image",
+    paper=f"{_PAPER}, equation 5",
+    inputs=(*ALIGN.inputs, *EXAG.inputs),
+    pitfalls=(
+        "An image of which nothing was said and that is not stereotypical has 2/3. Read it with its parts and `empty`.",
+        "EXAG varies far less than the other two and hardly moves it.",
+        *_MATCHING,
+        _LADDER,
+    ),
+    direction="higher",
+    licence=f"{_WEIGHTS}; {EXAG.licence}",
+)
+
+DDIV = describe(
+    "ddiv",
+    "Descriptor diversity",
+    "mean over dimensions of -sum of p_j ln p_j / ln|R_d|, p_j = c_j / sum of c, c_j the images of a prompt "
+    "that show reference j; 0 where none is shown or |R_d| <= 1",
+    paper=f"{_PAPER}, equation 6",
+    inputs=ALIGN.inputs,
+    pitfalls=(
+        "It grows with the number of images per prompt and with ALIGN: compare models with the same number (10 in the "
+        "paper), and read it beside ALIGN.",
+        "Its items are prompts with at least two images; others have no value.",
+        *_MATCHING,
+        _LADDER,
+    ),
+    direction="higher",
+    licence=_WEIGHTS,
+)
+
+SDIV = describe(
+    "sdiv",
+    "Semantic diversity",
+    "mean over dimensions of ALIGN_d of the predictions of all images of a prompt pooled - mean over its "
+    "images of ALIGN_d",
+    paper=f"{_PAPER}, equation 7",
+    inputs=ALIGN.inputs,
+    pitfalls=(
+        "It grows with the number of images per prompt: compare models with the same number (10 in the paper).",
+        "It cannot exceed 1 - ALIGN: a model that shows everything in each image has none left to gain.",
+        "Its items are prompts with at least two images; others have no value.",
+        *_MATCHING,
+        _LADDER,
+    ),
+    direction="higher",
+    licence=_WEIGHTS,
+)
 
 PER_PROMPT = ("ddiv", "sdiv")
 """The scores whose items are prompts; those of the others are images."""
@@ -49,33 +196,6 @@ class PhraseVectors(NamedVectors):
     def files(self, role: str) -> dict[str, Path]:
         """Name vectors and ids."""
         return vector_inputs({"phrase": self.folder})
-
-
-@dataclass(frozen=True, slots=True)
-class AheadReads:
-    """What images show, and what they should show; several tables where models were judged apart."""
-
-    images: AnyImages
-    prompts: Annotated[Path, Field(description="Table of their prompts, with the country of each.")]
-    descriptors: Annotated[Path, Field(description="Table of what a picture of each prompt should show.")]
-    extracted: Annotated[Numbered, Field(description="Judgments of the task extract: what images show; repeatable.")]
-    phrases: Annotated[PhraseVectors, Field(description="Folder of vectors, one per phrase, its id the phrase.")]
-    stereotypes: Annotated[
-        Numbered, Field(description="Judgments of the task stereotype, for EXAG and FAITH; repeatable.")
-    ] = Numbered()
-
-    def tables(self, scratch: Path) -> "AheadInput":
-        """Read them all."""
-        vectors, ids = self.phrases.vectors()
-        return AheadInput(
-            images=self.images.together(IMAGES),
-            prompts=asked(self.prompts, scratch),
-            descriptors=read_table(self.descriptors, DESCRIPTORS),
-            extracted=self.extracted.together(JUDGMENTS),
-            vectors=vectors,
-            ids=ids,
-            stereotypes=self.stereotypes.together(JUDGMENTS) if self.stereotypes else None,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,32 +238,65 @@ class AheadOptions:
         return DEFAULT_TAU if self.tau is None else self.tau
 
 
-def ahead(given: AheadReads, options: AheadOptions, *, like: Path | None = None, name: str = "scores") -> Stage:
+DEFAULTS, NONE = AheadOptions(), Numbered()
+
+
+def _resolved(*, phrases: PhraseVectors, options: AheadOptions, like: Path | None, **_: object) -> dict[str, object]:
+    """Keep groups and encoder in the manifest, not names of files; with `like` no threshold, which is not known yet."""
+    groups, encoder = country_groups(options.scheme, options.groups), options.encoder or phrases.encoder
+    known = replace(options, groups=groups, encoder=encoder)
+    return {"options": known if like is None else replace(known, tau=None, quantile=None)}
+
+
+def _with_threshold(stage: Stage, given: Mapping[str, Any]) -> Stage:
+    """Keep the default threshold in the manifest too."""
+    tau = given["options"].threshold if given["like"] is None else None
+    return replace(stage, options={**stage.options, "tau": tau})
+
+
+@scores(
+    "ahead", ALIGN, DDIV, EMPTY, EXAG, FAITH, HAL, SDIV, version=4, settle=_resolved, amend=_with_threshold,
+    example="--images images/images.parquet --prompts prompts/prompts.parquet --descriptors "
+    "descriptors/descriptors.parquet --extracted judgments/judgments.parquet --phrases phrases --out scores",
+)  # fmt: skip
+def ahead(
+    work: Work,
+    images: AnyImages,
+    prompts: Annotated[Path, Field(description="Table of their prompts, with the country of each.")],
+    descriptors: Annotated[Path, Field(description="Table of what a picture of each prompt should show.")],
+    extracted: Annotated[Numbered, Field(description="Judgments of the task extract: what images show; repeatable.")],
+    phrases: Annotated[PhraseVectors, Field(description="Folder of vectors, one per phrase, its id the phrase.")],
+    stereotypes: Annotated[
+        Numbered, Field(description="Judgments of the task stereotype, for EXAG and FAITH; repeatable.")
+    ] = NONE,
+    like: Path | None = None,
+    *,
+    options: AheadOptions = DEFAULTS,
+) -> Scored:
     """Score images against cultural descriptors.
 
     Alignment, hallucination, exaggeration, faithfulness and diversity.
     """
-    known = replace(
-        options, groups=country_groups(options.scheme, options.groups), encoder=options.encoder or given.phrases.encoder
-    )
-    if like is not None:  # the threshold of scores of the same images, which was found when these were made
-        known = replace(known, tau=None, quantile=None)
-
-    def score(work: Work) -> Scored:
-        try:
-            how = known if like is None else replace(known, tau=how_scored(like)[0])
-            answer = score_ahead(given.tables(work.scratch), options=how)
-        except NothingScored:
-            write_table(work.out, DESCRIPTOR_MATCHES, pl.DataFrame(schema=DESCRIPTOR_MATCHES.schema))  # is read later
-            raise
-        write_table(work.out, DESCRIPTOR_MATCHES, answer.descriptors)
-        if answer.exaggerations.height:
-            write_table(work.out, EXAGGERATIONS, answer.exaggerations)
-        return answer.scored
-
-    inputs = roles_of(given) if like is None else {**roles_of(given), "like": like}
-    tau = known.threshold if like is None else None
-    return family_stage("ahead", inputs, {**kept(known), "tau": tau}, score, version=4, name=name)
+    try:
+        how = options if like is None else replace(options, tau=how_scored(like)[0])  # found on the same images
+        vectors, ids = phrases.vectors()
+        tables = AheadInput(
+            images=images.together(IMAGES),
+            prompts=asked(prompts, work.scratch),
+            descriptors=read_table(descriptors, DESCRIPTORS),
+            extracted=extracted.together(JUDGMENTS),
+            vectors=vectors,
+            ids=ids,
+            stereotypes=stereotypes.together(JUDGMENTS) if stereotypes else None,
+        )
+        answer = score_ahead(tables, options=how)
+    except NothingScored:
+        write_table(work.out, DESCRIPTOR_MATCHES, pl.DataFrame(schema=DESCRIPTOR_MATCHES.schema))  # is read later
+        raise
+    write_table(work.out, DESCRIPTOR_MATCHES, answer.descriptors)
+    if answer.exaggerations.height:
+        write_table(work.out, EXAGGERATIONS, answer.exaggerations)
+    return answer.scored
 
 
 def how_scored(scores: Path) -> tuple[float, Aggregate]:
@@ -153,14 +306,6 @@ def how_scored(scores: Path) -> tuple[float, Aggregate]:
         raise NothingScored("no image has an ALIGN, so no threshold is known", where=str(scores))
     about = orjson.loads(params[0])
     return float(about["tau"]), about["aggregate"]
-
-
-AHEAD = Family(
-    ahead,
-    metrics=described("align ddiv empty exag faith hal sdiv"),
-    example="--images images/images.parquet --prompts prompts/prompts.parquet --descriptors "
-    "descriptors/descriptors.parquet --extracted judgments/judgments.parquet --phrases phrases --out scores",
-)
 
 
 @dataclass(frozen=True, slots=True)
