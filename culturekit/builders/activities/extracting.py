@@ -55,7 +55,7 @@ SHORT = {"home": "eating at home", "restaurant": "eating at a restaurant"}
 SHORT |= {"indoor": "an indoor concert", "outdoor": "an outdoor concert"}
 
 
-def form_of(category: str) -> str:
+def _form_of(category: str) -> str:
     """Say how the activities of a category come about."""
     if category in LOOKED_FOR:
         return "multi-variant"
@@ -162,14 +162,14 @@ class Form:
 
     def __init__(self, source: str) -> None:
         """Bring the source to its form."""
-        pieces = list(pieces_of(source))
+        pieces = list(_pieces_of(source))
         self.text = "".join(piece for piece, _, _ in pieces)
         self.starts = [start for piece, start, _ in pieces for _ in piece]
         self.ends = [end for piece, _, end in pieces for _ in piece]
 
     def find(self, quote: str) -> Quote | None:
         """Find a quote; it may not begin or end within a letter and its marks."""
-        wanted = "".join(piece for piece, _, _ in pieces_of(quote)).strip(" ")
+        wanted = "".join(piece for piece, _, _ in _pieces_of(quote)).strip(" ")
         at = self.text.find(wanted)
         while at >= 0:
             last = at + len(wanted) - 1
@@ -181,13 +181,13 @@ class Form:
         return None
 
 
-def pieces_of(text: str) -> Iterator[tuple[str, int, int]]:
+def _pieces_of(text: str) -> Iterator[tuple[str, int, int]]:
     """Cut a text into letters with their marks, each composed, and single spaces; each with its place."""
     start, end, cluster, space = 0, 0, "", False
     for at, character in enumerate(text):
         if character in JOINERS or TAKEN_OUT.match(character):
             continue
-        if cluster and joins(character):
+        if cluster and _joins(character):
             cluster, end = cluster + character, at + 1
             continue
         if cluster:
@@ -203,7 +203,7 @@ def pieces_of(text: str) -> Iterator[tuple[str, int, int]]:
         yield unicodedata.normalize("NFC", cluster), start, end
 
 
-def joins(character: str) -> bool:
+def _joins(character: str) -> bool:
     """Tell whether a character may become one with the letter before it: a mark, or the rest of a Hangul syllable."""
     return unicodedata.category(character)[0] == "M" or "\u1160" <= character <= "\u11ff"
 
@@ -311,7 +311,7 @@ def extract_activities_stage(given: SectionsRead, options: ExtractOptions, llm: 
         task=EXTRACT,
         words="activities_extract",
         unit="sections",
-        requests=partial(extraction_requests, given.pages),
+        requests=partial(_extraction_requests, given.pages),
         run=lambda work, client: extract_activities(work, given.pages, client, llm),
         llm=llm,
         name="mentions",
@@ -324,7 +324,7 @@ EXTRACT_ACTIVITIES = AskingCommand(
 )
 
 
-def extraction_requests(pages: Path, instructions: str) -> Iterator[Request]:
+def _extraction_requests(pages: Path, instructions: str) -> Iterator[Request]:
     """Give the question about each section."""
     for row in read_table(pages, PAGES).sort(PAGES.key).iter_rows(named=True):
         yield Section(row).request(instructions)
@@ -455,8 +455,8 @@ def merge_activities(work: Work, mentions: Path, pages: Path, options: MergeOpti
     for iso in isos:
         own = list(found.filter(country=iso).iter_rows(named=True))
         activities = activities_of(own, country(iso), options, drops)
-        rows += [row_of(iso, each, sources) for each in activities]
-        rows += [fixed_row(iso, category, name) for category, names in FIXED.items() for name in names]
+        rows += [_row_of(iso, each, sources) for each in activities]
+        rows += [_fixed_row(iso, category, name) for category, names in FIXED.items() for name in names]
         counts = Counter(each.category for each in activities)
         findings += [
             f"{iso} {category}: {counts[category]} of {options.per_category}"
@@ -483,7 +483,7 @@ def activities_of(
             drops.append((f"{place.iso}/{mention['name']}", mention["category"], "no name of its own", None))
             continue
         named.setdefault((mention["category"], key), Named(mention["category"], key)).mentions.append(mention)
-    alike = list(one_per_meaning(sorted(named.values(), key=lambda each: each.rank), options))
+    alike = list(_one_per_meaning(sorted(named.values(), key=lambda each: each.rank), options))
     chosen: list[Named] = []
     for each in sorted(alike, key=lambda one: one.rank):
         twin = next((other for other in chosen if other.key == each.key), None)
@@ -498,7 +498,7 @@ def activities_of(
     return chosen
 
 
-def one_per_meaning(activities: Sequence[Named], options: MergeOptions) -> Iterator[Named]:
+def _one_per_meaning(activities: Sequence[Named], options: MergeOptions) -> Iterator[Named]:
     """Merge activities of one category whose names an encoder holds to be alike, into the one that stands first."""
     if options.encoder is None or not activities:
         yield from activities
@@ -515,13 +515,13 @@ def one_per_meaning(activities: Sequence[Named], options: MergeOptions) -> Itera
     yield from (activities[number] for number in kept)
 
 
-def row_of(iso: str, each: Named, sources: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def _row_of(iso: str, each: Named, sources: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """Write an activity, with the first place that names it."""
     first = each.mentions[0]
     page = sources[first["page_id"]]
     others = sorted({mention["name"] for mention in each.mentions} - {each.name})
     return {
-        **named_row(iso, each.category, each.name),
+        **_named_row(iso, each.category, each.name),
         "also": others,
         "quote": first["quote"],
         "page_id": first["page_id"],
@@ -532,13 +532,13 @@ def row_of(iso: str, each: Named, sources: dict[str, dict[str, Any]]) -> dict[st
     }
 
 
-def fixed_row(iso: str, category: str, name: str) -> dict[str, Any]:
+def _fixed_row(iso: str, category: str, name: str) -> dict[str, Any]:
     """Write an activity that every country has."""
     nowhere = dict.fromkeys(("quote", "page_id", "url", "title", "revision"))
-    return {**named_row(iso, category, name), "also": [], **nowhere, "mentions": 0}
+    return {**_named_row(iso, category, name), "also": [], **nowhere, "mentions": 0}
 
 
-def named_row(iso: str, category: str, name: str) -> dict[str, Any]:
+def _named_row(iso: str, category: str, name: str) -> dict[str, Any]:
     """Write what an activity is."""
     slug = "-".join(folded(name).split())
     activity_id = f"{iso.lower()}-{category}-{slug}"
@@ -546,6 +546,6 @@ def named_row(iso: str, category: str, name: str) -> dict[str, Any]:
         "activity_id": activity_id,
         "country": iso,
         "category": category,
-        "form": form_of(category),
+        "form": _form_of(category),
         "activity": name,
     }

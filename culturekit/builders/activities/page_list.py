@@ -89,13 +89,13 @@ class WikiReply(msgspec.Struct, frozen=True):
     error: WikiError = WikiError()
 
 
-def html_charset(raw: bytes) -> str:
+def _html_charset(raw: bytes) -> str:
     """Give what letters a page of HTML says that it is written in; empty where it says nothing."""
     said = DECLARES.search(raw[:DECLARED_WITHIN])
     return "" if said is None else said[1].decode("ascii", "replace")
 
 
-def decoded(raw: bytes, charset: str, *, where: str) -> str:
+def _decoded(raw: bytes, charset: str, *, where: str) -> str:
     """Read the text of a page by its mark, by what it is said to be written in, or as UTF-8."""
     wanted = "utf-8-sig" if raw.startswith(codecs.BOM_UTF8) or not charset else charset
     try:
@@ -114,7 +114,7 @@ def decoded(raw: bytes, charset: str, *, where: str) -> str:
         ) from error
 
 
-def read_as(kind: str, text: str, title: str | None, revision: str | None, *, where: str) -> tuple[Page, str | None]:
+def _read_as(kind: str, text: str, title: str | None, revision: str | None, *, where: str) -> tuple[Page, str | None]:
     """Read a page by the kind of its file, and say its revision."""
     match kind:
         case kind if kind in HTML:
@@ -152,7 +152,7 @@ def read_html(html: str, *, where: str) -> Page:
     found: list[tuple[str, list[str]]] = [(LEAD, [])]
     for node in [] if tree.body is None else tree.body.traverse(include_text=False):
         text = " ".join(node.text(separator=" ").split()) if node.tag in HEADINGS | BLOCKS else ""
-        if not text or inside_block(node):
+        if not text or _inside_block(node):
             continue
         if node.tag == "h1" and not title:
             title = text
@@ -161,10 +161,10 @@ def read_html(html: str, *, where: str) -> Page:
             found.append((heading, []))
         else:
             found[-1][1].append(text)
-    return page_of(title, found, where=where)
+    return _page_of(title, found, where=where)
 
 
-def inside_block(node: Any) -> bool:  # noqa: ANN401 - a node of selectolax
+def _inside_block(node: Any) -> bool:  # noqa: ANN401 - a node of selectolax
     """Tell whether the text of a node was read with one that it stands in."""
     above = node.parent
     while above is not None:
@@ -184,17 +184,17 @@ def read_wikitext(title: str, wikitext: str, *, where: str) -> Page:
         headings = section.filter_headings(recursive=False)
         heading = headings[0].title.strip_code().strip() if headings else LEAD
         for gone in [*headings, *section.filter_comments(), *section.filter_tags(matches=lambda tag: tag.tag == "ref")]:
-            drop(section, gone)
+            _drop(section, gone)
         for link in section.filter_wikilinks(matches=lambda link: FILE_LINK.match(str(link.title)) is not None):
-            drop(section, link)
+            _drop(section, link)
         for template in section.filter_templates():
-            drop(section, template)
+            _drop(section, template)
         text = section.strip_code(normalize=True, collapse=True)
         found.append((heading, [" ".join(line.split()) for line in text.splitlines() if line.strip(" \t*#:;|-{}")]))
-    return page_of(title, found, where=where)
+    return _page_of(title, found, where=where)
 
 
-def drop(section: Any, node: Any) -> None:  # noqa: ANN401 - nodes of mwparserfromhell
+def _drop(section: Any, node: Any) -> None:  # noqa: ANN401 - nodes of mwparserfromhell
     """Take a node out, unless it went with one that it stood in."""
     try:
         section.remove(node)
@@ -202,13 +202,13 @@ def drop(section: Any, node: Any) -> None:  # noqa: ANN401 - nodes of mwparserfr
         return
 
 
-def page_of(title: str, found: list[tuple[str, list[str]]], *, where: str) -> Page:
+def _page_of(title: str, found: list[tuple[str, list[str]]], *, where: str) -> Page:
     """Put a page together; sections without text are left out, long ones divided."""
     sections = tuple(
         (strip_hidden(heading), part)
         for heading, lines in found
         if heading.casefold() not in ENDS
-        for part in divided([strip_hidden(line) for line in lines])
+        for part in _divided([strip_hidden(line) for line in lines])
     )
     if not sections:
         raise UsageError(
@@ -217,7 +217,7 @@ def page_of(title: str, found: list[tuple[str, list[str]]], *, where: str) -> Pa
     return Page(strip_hidden(title), sections)
 
 
-def divided(lines: list[str]) -> Iterator[str]:
+def _divided(lines: list[str]) -> Iterator[str]:
     """Join lines to texts that a model can be shown at once."""
     part: list[str] = []
     for line in filter(None, lines):
@@ -321,7 +321,7 @@ def pages_stage(given: PagesRead, options: PageOptions = NO_OPTIONS) -> Stage:
         "read-pages",
         2,
         lambda work: read_pages(work, given.pages, options),
-        {**roles_of(given), **(files_of(given.pages) if listed else {}), **country_files()},
+        {**roles_of(given), **(_files_of(given.pages) if listed else {}), **country_files()},
         {"wikipedia": options.wikipedia} if any(page.file is None for page in listed) else {},
         packages=("mwparserfromhell", "polars", "selectolax"),
     )
@@ -335,7 +335,7 @@ def read_list(path: Path) -> tuple[ListedPage, ...]:
     return validate(read_yaml(path), PageList).pages
 
 
-def files_of(path: Path) -> dict[str, Path]:
+def _files_of(path: Path) -> dict[str, Path]:
     """Name the saved pages as inputs."""
     files = [path.parent / page.file for page in read_list(path) if page.file is not None]
     missing = [str(file) for file in files if not file.is_file()]
@@ -352,7 +352,7 @@ def read_pages(work: Work, path: Path, options: PageOptions) -> Outcome:
     found: dict[tuple[str, int], dict[str, Any]] = {}
     for page in listed:
         country(page.country)
-        for row in sections_of(page, path.parent, fetching):
+        for row in _sections_of(page, path.parent, fetching):
             first = found.setdefault((row["page_id"], row["number"]), row)
             first["categories"] = list(dict.fromkeys((*first["categories"], *row["categories"])))
             if {**row, "categories": first["categories"]} != first:
@@ -364,20 +364,20 @@ def read_pages(work: Work, path: Path, options: PageOptions) -> Outcome:
     return Outcome({"listed": len(listed), "pages": table.height}, {}, {"fetched": fetching.fetched})
 
 
-def sections_of(page: ListedPage, folder: Path, fetching: "Fetching") -> Iterator[dict[str, Any]]:
+def _sections_of(page: ListedPage, folder: Path, fetching: "Fetching") -> Iterator[dict[str, Any]]:
     """Read one page, from its file or from afar."""
     if page.file is not None:
         place = folder / page.file
         if place.stat().st_size > LARGEST_PAGE:
             raise UsageError("a page is too large", where=str(place), expected=f"up to {LARGEST_PAGE:,} bytes")
         raw, kind, url, where = place.read_bytes(), place.suffix, page.url, str(place)
-        text = decoded(raw, html_charset(raw) if kind in HTML else "", where=where)
+        text = _decoded(raw, _html_charset(raw) if kind in HTML else "", where=where)
     else:
         found = fetching.page(page)
         text, url, where = found.text, found.url, found.url
-        kind = kind_of(page)
-    read, revision = read_as(kind, text, page.title, page.revision, where=where)
-    wanted = wanted_sections(page, read, where)
+        kind = _kind_of(page)
+    read, revision = _read_as(kind, text, page.title, page.revision, where=where)
+    wanted = _wanted_sections(page, read, where)
     sha256 = digest_bytes(text.encode())
     for number, (section, body) in enumerate(read.sections, start=1):
         if section.casefold() in wanted:
@@ -396,12 +396,12 @@ def sections_of(page: ListedPage, folder: Path, fetching: "Fetching") -> Iterato
             }
 
 
-def kind_of(page: ListedPage) -> str:
+def _kind_of(page: ListedPage) -> str:
     """Give the kind of a page that is fetched."""
     return ".json" if page.source == "wikipedia" else ".html"
 
 
-def wanted_sections(page: ListedPage, read: Page, where: str) -> set[str]:
+def _wanted_sections(page: ListedPage, read: Page, where: str) -> set[str]:
     """Give the headings that are read, all where none is named; one that does not stand there is refused."""
     there = {section.casefold(): section for section, _ in read.sections}
     missing = [name for name in page.sections if name.casefold() not in there]
@@ -447,7 +447,7 @@ class Fetching:
             )
         check_contact(self.options.contact)
         text = self.text(url) if page.source == "cultural-atlas" else self.answer(url)
-        read_as(kind_of(page), text, page.title, page.revision, where=url)  # what cannot be read is not kept
+        _read_as(_kind_of(page), text, page.title, page.revision, where=url)  # what cannot be read is not kept
         fetched = FetchedPage(url, text, digest_bytes(text.encode()))
         self.kept.keep([url], fetched)
         self.fetched += 1
@@ -463,13 +463,13 @@ class Fetching:
 
     def answer(self, url: str) -> str:
         """Ask the Action API."""
-        return decoded(self.source(url).page(url, kinds=("json",)).body, "", where=url)
+        return _decoded(self.source(url).page(url, kinds=("json",)).body, "", where=url)
 
     def text(self, url: str) -> str:
         """Fetch a page that robots may read."""
         self.check_robots(url)
         reply = self.source(url).page(url, kinds=("html",), check=self.check_robots)
-        return decoded(reply.body, reply.charset or html_charset(reply.body), where=url)
+        return _decoded(reply.body, reply.charset or _html_charset(reply.body), where=url)
 
     def check_robots(self, url: str) -> None:
         """Refuse a page that robots may not read, and ask its site as slowly as it asks to be asked."""

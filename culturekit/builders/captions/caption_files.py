@@ -96,7 +96,7 @@ def _drops_beside(objects: Path | None) -> dict[str, Path]:
     return {"no-objects": beside} if beside.is_file() or not objects.exists() else {}
 
 
-def asked_of_captions(
+def _asked_of_captions(
     stage: Stage,
     given: "TranslateReads | ObjectsReads",
     spec: str | None,
@@ -151,7 +151,7 @@ def count_captions(work: Work, given: CaptionsToCount) -> Outcome:
     )
     write_table(work.out, CAPTION_STATS, table)
     counts = {"captions": captions.height} | {name: int(captions[name].sum()) for name in ("words", "objects")}
-    return finished(work, counts, left_out, "captions.stats")
+    return _finished(work, counts, left_out, "captions.stats")
 
 
 def counted(path: Path | None) -> pl.DataFrame:
@@ -164,7 +164,7 @@ def counted(path: Path | None) -> pl.DataFrame:
     return pl.concat([found, none.select(pl.col("key").alias("id"), objects=pl.lit(0, pl.UInt32))])
 
 
-def finished(
+def _finished(
     work: Work,
     counts: dict[str, int],
     left_out: Sequence[Dropped],
@@ -269,7 +269,7 @@ def objects_stage(given: ObjectsReads, options: ObjectsOptions = SURE, llm: LlmO
         {"task": OBJECTS_OF, "threshold": options.threshold, "columns": asdict(given.columns), **decided},
         packages=("msgspec", "polars"),
     )
-    return asked_of_captions(stage, given, spec, "captions_objects", object_request, llm)
+    return _asked_of_captions(stage, given, spec, "captions_objects", _object_request, llm)
 
 
 LIST_OBJECTS = AskingCommand(
@@ -290,7 +290,7 @@ def list_objects(
         asked = AskedRows(OBJECTS_OF, client, llm, lambda row: str(row["id"]))
     of_items: dict[str, dict[str, Found]] = {}
     left_out: list[Dropped] = []
-    for one in found_in(work, given, options, asked):
+    for one in _found_in(work, given, options, asked):
         if one.reason:
             left_out.append((f"{one.item}/{one.text}" if one.text else one.item, one.reason, None))
             continue
@@ -305,25 +305,25 @@ def list_objects(
     ]
     write_table(work.out, OBJECTS, pl.DataFrame(rows, schema=OBJECTS.schema))
     left_out += [(item, NO_OBJECT, None) for item, own in of_items.items() if not own]
-    return finished(work, {"items": len(of_items), "objects": len(rows)}, left_out, OBJECTS_OF, asked)
+    return _finished(work, {"items": len(of_items), "objects": len(rows)}, left_out, OBJECTS_OF, asked)
 
 
-def found_in(
+def _found_in(
     work: Work, given: ObjectsReads, options: ObjectsOptions, asked: AskedRows[Mapping[str, Any]] | None
 ) -> Iterator[Found]:
     """Find objects in the source that there is."""
     if given.table is not None:
-        return in_table(given.table, options.threshold)
+        return _in_table(given.table, options.threshold)
     if given.judgments is not None:
-        return in_judgments(given.judgments)
+        return _in_judgments(given.judgments)
     if given.images is not None and given.labels is not None and options.detector is not None:
-        return in_images(work, given.images, given.labels, options.detector, options.threshold)
+        return _in_images(work, given.images, given.labels, options.detector, options.threshold)
     if given.captions is None or asked is None:
         raise UsageError("nobody looks", expected="--detector SPEC for images, --llm SPEC for captions")
-    return in_captions(work, *read_captions(given.captions, given.columns), asked)
+    return _in_captions(work, *read_captions(given.captions, given.columns), asked)
 
 
-def in_table(path: Path, threshold: float) -> Iterator[Found]:
+def _in_table(path: Path, threshold: float) -> Iterator[Found]:
     """Read objects that are given; an empty text is an item without any."""
     table = opened(path)
     if not {"item", "text"} <= set(table.columns):
@@ -338,7 +338,7 @@ def in_table(path: Path, threshold: float) -> Iterator[Found]:
             yield Found(item, text, probability, UNSURE)
 
 
-def in_judgments(path: Path) -> Iterator[Found]:
+def _in_judgments(path: Path) -> Iterator[Found]:
     """Read what a vision model said that it sees."""
     said = read_table(path, JUDGMENTS).filter(task="extract")
     judges = said["judge"].unique().sort().to_list()
@@ -352,7 +352,7 @@ def in_judgments(path: Path) -> Iterator[Found]:
         yield Found(image, item) if outcome in ANSWERED else Found(image, reason=outcome)
 
 
-def in_images(work: Work, path: Path, labels: Path, spec: str, threshold: float) -> Iterator[Found]:
+def _in_images(work: Work, path: Path, labels: Path, spec: str, threshold: float) -> Iterator[Found]:
     """Look at pictures with a detector; what it saw in some of them outlives a kill."""
     detector, images = DETECTORS.make(spec), prompted_images(path, None)
     lines = labels.read_text(encoding="utf-8").splitlines()
@@ -384,18 +384,18 @@ def seen_by(detector: OwlDetector, row: Mapping[str, Any], root: Path, labels: S
     return [round(float(one), DIGITS) for one in detector.probabilities(picture.pixels, labels)]
 
 
-def in_captions(
+def _in_captions(
     work: Work, captions: pl.DataFrame, empty: Sequence[Dropped], asked: AskedRows[Mapping[str, Any]]
 ) -> Iterator[Found]:
     """Have a model name what captions name."""
     for key, reason, _ in empty:
         yield Found(key, reason=reason)
-    for row, value in asked.ask(work, list(captions.iter_rows(named=True)), object_request, unit="captions"):
+    for row, value in asked.ask(work, list(captions.iter_rows(named=True)), _object_request, unit="captions"):
         assert isinstance(value, NamedObjects)
         yield from (Found(row["id"], name) for name in (*value.objects, None))
 
 
-def object_request(row: Mapping[str, Any]) -> Request:
+def _object_request(row: Mapping[str, Any]) -> Request:
     """Ask what objects a caption names."""
     asked = row_id(row["id"])
     data = {"id": asked, "caption": row["text"]}
@@ -467,12 +467,12 @@ def sample_captions(work: Work, path: Path, options: SampleOptions) -> Outcome:
     place = pl.int_range(pl.len()).over("category")
     drawn = captions[order.tolist()].filter(place < pl.col("category").replace_strict(wanted)).sort(CAPTIONS.key)
     write_table(work.out, CAPTIONS, drawn)
-    write_table(work.out, PROMPTS, prompts_of(drawn))
+    write_table(work.out, PROMPTS, _prompts_of(drawn))
     categories = {name: {"captions": count, "drawn": wanted[name]} for name, count in sizes.items()}
     return Outcome({"captions": drawn.height, "prompts": drawn.height}, {}, {"categories": categories})
 
 
-def prompts_of(captions: pl.DataFrame) -> pl.DataFrame:
+def _prompts_of(captions: pl.DataFrame) -> pl.DataFrame:
     """Ask for a picture of each caption, in its own words."""
     countries = {culture: country_code(culture) for culture in captions["culture"].unique()}
     return captions.select(
@@ -552,8 +552,8 @@ def translate_stage(given: TranslateReads, options: TranslateOptions = TO_ENGLIS
         {"task": TRANSLATE, "language": language, "columns": asdict(given.columns)},
         packages=("msgspec", "polars"),
     )
-    request = partial(translation_request, language=language)
-    return asked_of_captions(stage, given, spec, "captions_translate", request, llm)
+    request = partial(_translation_request, language=language)
+    return _asked_of_captions(stage, given, spec, "captions_translate", request, llm)
 
 
 TRANSLATE_CAPTIONS = AskingCommand(
@@ -561,7 +561,7 @@ TRANSLATE_CAPTIONS = AskingCommand(
 )
 
 
-def translation_request(row: Mapping[str, Any], language: str) -> Request:
+def _translation_request(row: Mapping[str, Any], language: str) -> Request:
     """Ask for the translation of a caption."""
     asked = row_id(row["id"])
     data = {"id": asked, "caption": row["text"], "language": language}
@@ -581,10 +581,10 @@ def translate_captions(
     rows = list(captions.iter_rows(named=True))
     asked: AskedRows[Mapping[str, Any]] | None = None
     if client is None:
-        said = given_translations(given, {row["id"] for row in rows})
+        said = _given_translations(given, {row["id"] for row in rows})
     else:
         asked = AskedRows(TRANSLATE, client, llm, lambda row: str(row["id"]))
-        came = asked.ask(work, rows, lambda row: translation_request(row, language), unit="captions")
+        came = asked.ask(work, rows, lambda row: _translation_request(row, language), unit="captions")
         said = {row["id"]: value.translation for row, value in came if isinstance(value, Translation)}
     translator, found = GIVEN if client is None else client.model, []
     for row in rows:
@@ -601,10 +601,10 @@ def translate_captions(
     lacking = f"{len(rows) - len(found):,} of {len(rows):,} captions have no translation"
     findings = {"findings": [lacking]} if len(found) < len(rows) else {}
     counts = {"captions": len(rows), "translations": len(found)}
-    return finished(work, counts, left_out, TRANSLATE, asked, **findings)
+    return _finished(work, counts, left_out, TRANSLATE, asked, **findings)
 
 
-def given_translations(given: TranslateReads, known: set[str]) -> dict[str, str]:
+def _given_translations(given: TranslateReads, known: set[str]) -> dict[str, str]:
     """Read the translations of a table; one of a caption that is not there is refused."""
     if given.table is None:
         raise UsageError("nobody translates", expected="--llm SPEC, or --table TABLE with translations")

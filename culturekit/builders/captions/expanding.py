@@ -231,7 +231,7 @@ def expand_stage(given: CultureRead, options: ExpandOptions, llm: LlmOptions = D
 
     def plan(out: Path, _: object) -> AskPlan:
         answered = sum(one.answered for one in read_spending(journal_for(out)))
-        left = expansion_requests(given.culture, options, answered=answered)
+        left = _expansion_requests(given.culture, options, answered=answered)
         return plan_to_ask(client, "questions, if no caption is dropped", left, out, llm)
 
     stage = Stage(
@@ -351,7 +351,7 @@ class Growth:
         """Read an answer: what is no caption says why, and what may be one is still open."""
         for position, each in enumerate(value.captions, start=1):
             text = LABEL.sub("", " ".join(strip_hidden(each.caption).split())).strip('"“”')
-            outcome = caption_problem(text)
+            outcome = _caption_problem(text)
             if not outcome and each.category not in self.culture.categories:
                 outcome = "not a category that was asked for"
             if not outcome and position > SAMPLED:
@@ -387,7 +387,7 @@ class Growth:
                 yield place | {"stage": EXPAND, "reason": row["outcome"], "detail": detail}
 
 
-def caption_problem(text: str) -> str:
+def _caption_problem(text: str) -> str:
     """Say why a text is no caption; empty where it may be one."""
     if TALK.search(text):
         return "talk about captions"
@@ -396,7 +396,7 @@ def caption_problem(text: str) -> str:
     return "too long" if len(text) > MOST_LETTERS else ""
 
 
-def expansion_requests(path: Path, options: ExpandOptions, *, answered: int = 0) -> Iterator[Request]:
+def _expansion_requests(path: Path, options: ExpandOptions, *, answered: int = 0) -> Iterator[Request]:
     """Give as many questions as are left if no caption is dropped; which captions they will show nobody knows yet."""
     culture, instructions = load_culture(path), wording("captions_expand")
     shown = tuple({"text": seed.caption, "category": seed.category} for seed in culture.seeds[:SAMPLED])

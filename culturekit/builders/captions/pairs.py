@@ -94,12 +94,12 @@ def select_pairs(values: pl.DataFrame, options: SelectOptions) -> pl.DataFrame:
         values: the VALUES of one scoring.
         options: how many to keep, and by what.
     """
-    terms = terms_of(values)
+    terms = _terms_of(values)
     found = [C3Alignment(*cells) for cells in terms.drop("item").fill_null(float("nan")).iter_rows()]
     return pl.concat([ranked(strategy, terms, found, options) for strategy in dict.fromkeys(options.strategies)])
 
 
-def terms_of(values: pl.DataFrame) -> pl.DataFrame:
+def _terms_of(values: pl.DataFrame) -> pl.DataFrame:
     """Give a row for each item, by its name, with text, image and object; null is a term that it lacks."""
     rows = values.filter(pl.col("metric").is_in([f"c3_{term}" for term in TERMS["c3"]]))
     scorings = rows.select("model", "benchmark", "params").unique().height
@@ -192,7 +192,7 @@ def export_pairs_stage(given: PairFiles, options: PairOptions) -> Stage:
     As a folder of images or as shards.
     """
     check_options(options)
-    run = partial(export_pairs, given=given, options=options)
+    run = partial(_export_pairs, given=given, options=options)
     return Stage("pairs", "export-pairs", 1, run, roles_of(given), kept(options))
 
 
@@ -203,15 +203,15 @@ EXPORT = StageCommand(
 )
 
 
-def export_pairs(work: Work, given: PairFiles, options: PairOptions) -> Outcome:
+def _export_pairs(work: Work, given: PairFiles, options: PairOptions) -> Outcome:
     """Write the pairs that a strategy keeps, best first, and list every file with its hash."""
-    pairs, without = licensed(paired(given, options), options)
+    pairs, without = _licensed(_paired(given, options), options)
     work.progress.begin(len(pairs) * len(options.forms), "pairs")
     rows: list[dict[str, Any]] = []
     for form in dict.fromkeys(options.forms):
         folder = work.out / form
         folder.mkdir(exist_ok=True)
-        writing = in_folder if form == "imagefolder" else in_shards
+        writing = _in_folder if form == "imagefolder" else _in_shards
         for row in writing(folder, given.images.parent, pairs, options):
             rows.append({**{name: row[name] for name in OF_ITEM}, "form": form, "path": row["path"]})
             work.progress.advance(1)
@@ -221,14 +221,14 @@ def export_pairs(work: Work, given: PairFiles, options: PairOptions) -> Outcome:
     return Outcome(counts, told) if options.unlicensed == "leave-out" else Outcome({**counts, **told})
 
 
-def paired(given: PairFiles, options: PairOptions) -> list[dict[str, Any]]:
+def _paired(given: PairFiles, options: PairOptions) -> list[dict[str, Any]]:
     """Find caption, picture and rights of each item that is kept, best first."""
     kept = read_table(given.selected, SELECTED).filter(pl.col("kept") & (pl.col("strategy") == options.strategy))
     if kept.is_empty():
         raise UsageError(f"nothing was kept by {options.strategy}", where=str(given.selected))
     captions = texts_of([given.captions], TextColumns()).texts
     images = read_table(given.images, IMAGES).filter(status="ok").select("image_id", "path", "sha256")
-    rights = pl.DataFrame(schema=RIGHTS.schema) if given.rights is None else rights_in(given.rights)
+    rights = pl.DataFrame(schema=RIGHTS.schema) if given.rights is None else _rights_in(given.rights)
     rows = kept.select("item", "rank").join(images, left_on="item", right_on="image_id", how="left")
     rows = rows.join(rights, left_on="item", right_on="image_id", how="left").sort("rank")
     pairs = [{**row, "text": captions.get(row["item"])} for row in rows.iter_rows(named=True)]
@@ -242,7 +242,7 @@ def paired(given: PairFiles, options: PairOptions) -> list[dict[str, Any]]:
     return pairs
 
 
-def rights_in(path: Path) -> pl.DataFrame:
+def _rights_in(path: Path) -> pl.DataFrame:
     """Read who may do what with an image; a word left empty is none."""
     table = opened(path)
     lacking = [name for name in RIGHTS.columns if name not in table.columns]
@@ -256,7 +256,7 @@ def rights_in(path: Path) -> pl.DataFrame:
     return table
 
 
-def licensed(pairs: Sequence[dict[str, Any]], options: PairOptions) -> tuple[list[dict[str, Any]], int]:
+def _licensed(pairs: Sequence[dict[str, Any]], options: PairOptions) -> tuple[list[dict[str, Any]], int]:
     """Refuse, leave out or include the pairs without a licence, and count them."""
     without = [pair["item"] for pair in pairs if not pair["licence"]]
     if without and (options.unlicensed == "refuse" or (options.unlicensed != "include" and len(without) == len(pairs))):
@@ -268,20 +268,20 @@ def licensed(pairs: Sequence[dict[str, Any]], options: PairOptions) -> tuple[lis
     return [pair for pair in pairs if pair["licence"] or options.unlicensed == "include"], len(without)
 
 
-def in_folder(
+def _in_folder(
     folder: Path, root: Path, pairs: Sequence[dict[str, Any]], options: PairOptions
 ) -> Iterator[dict[str, Any]]:
     """Write pictures under their rank, and the list that `datasets` reads."""
     lines = []
     for pair in pairs:
-        content, name = picture_of(pair, root)
+        content, name = _picture_of(pair, root)
         write_atomically(folder / name, content)
         lines.append(json.dumps({"file_name": name, **told(pair)}, ensure_ascii=False) + "\n")
         yield {**pair, "path": f"{folder.name}/{name}"}
     write_atomically(folder / METADATA, "".join(lines).encode())
 
 
-def in_shards(
+def _in_shards(
     folder: Path, root: Path, pairs: Sequence[dict[str, Any]], options: PairOptions
 ) -> Iterator[dict[str, Any]]:
     """Write shards: a picture, its caption and what is known of it, one after another, with no time or owner."""
@@ -289,7 +289,7 @@ def in_shards(
         path = folder / f"pairs-{number:05d}.tar"
         with whole_file(path) as file, tarfile.open(fileobj=file, mode="w", format=tarfile.USTAR_FORMAT) as shard:
             for pair in pairs[start : start + options.per_shard]:
-                content, name = picture_of(pair, root)
+                content, name = _picture_of(pair, root)
                 key, told_of = name.partition(".")[0], json.dumps(told(pair), ensure_ascii=False).encode()
                 for member, held in ((name, content), (f"{key}.json", told_of), (f"{key}.txt", pair["text"].encode())):
                     entry = tarfile.TarInfo(member)
@@ -303,7 +303,7 @@ def told(pair: dict[str, Any]) -> dict[str, Any]:
     return {name: pair[name] for name in OF_ITEM}
 
 
-def picture_of(pair: dict[str, Any], root: Path) -> tuple[bytes, str]:
+def _picture_of(pair: dict[str, Any], root: Path) -> tuple[bytes, str]:
     """Read the file of a pair, as its table has it, and name it by its rank and by what it is."""
     content = read_bytes_inside(root, pair["path"])
     found = content.reason if isinstance(content, NoPicture) else digest_bytes(content)

@@ -285,14 +285,14 @@ def propose_descriptors(
 
     for row, value in asked.ask(work, rows, request, unit="dimensions"):
         assert isinstance(value, ProposedDescriptors)
-        found += proposed_rows(row, client.model, value, at_most=options.at_most)
+        found += _proposed_rows(row, client.model, value, at_most=options.at_most)
     table = pl.DataFrame(found, schema=PROPOSED_DESCRIPTORS.schema)
     write_table(work.out, PROPOSED_DESCRIPTORS, table)
     outcomes = dict(table.group_by("outcome").len().sort("outcome").iter_rows())
     return asked.outcome(work, {"dimensions": len(rows), "proposals": table.height}, proposals=outcomes)
 
 
-def proposed_rows(
+def _proposed_rows(
     row: ActivityDimension, proposer: str, value: ProposedDescriptors, *, at_most: int
 ) -> Iterator[dict[str, Any]]:
     """Write each proposal of a reply with what came of it: proposed, or why not."""

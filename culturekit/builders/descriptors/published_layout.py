@@ -63,7 +63,7 @@ def import_stage(given: PublishedRead, options: ImportOptions = PUBLISHED) -> St
         "descriptors",
         "import-descriptors",
         1,
-        lambda work: import_descriptors(work, given, options.proposer),
+        lambda work: _import_descriptors(work, given, options.proposer),
         {**roles_of(given), **country_files()},
         {"proposer": options.proposer},
         packages=("polars",),
@@ -73,23 +73,23 @@ def import_stage(given: PublishedRead, options: ImportOptions = PUBLISHED) -> St
 IMPORT = StageCommand(import_stage, "--files iran.json --files nepal.json --out descriptors")
 
 
-def import_descriptors(work: Work, given: PublishedRead, proposer: str) -> Outcome:
+def _import_descriptors(work: Work, given: PublishedRead, proposer: str) -> Outcome:
     """Read the files; an activity that no prompt asks for is dropped, and counted with its descriptors."""
     published, differing = read_published(given.files.places)
     if given.prompts is None:
         write_table(work.out, PROMPTS, _prompts_of(published))
     prompts = read_table(given.prompts or work.out / "prompts.parquet", PROMPTS)
     ids = {
-        activity_key(row["country"] or "", row["concept"] or "", row.get("activity") or ""): row["prompt_id"]
+        _activity_key(row["country"] or "", row["concept"] or "", row.get("activity") or ""): row["prompt_id"]
         for row in prompts.iter_rows(named=True)
     }
-    found = descriptors_of(published, ids, proposer)
+    found = _descriptors_of(published, ids, proposer)
     activities = published.unique(["country", "category", "activity"], maintain_order=True)
     lost = [
         {"key": f"{row['country']}/{row['activity']}", "concept": row["category"], "stage": "descriptors.import"}
         | {"reason": "no prompt asks for it", "detail": row["file"]}
         for row in activities.iter_rows(named=True)
-        if activity_key(row["country"], row["category"], row["activity"]) not in ids
+        if _activity_key(row["country"], row["category"], row["activity"]) not in ids
     ]
     if found.is_empty():
         raise UsageError(
@@ -110,7 +110,7 @@ def _prompts_of(published: pl.DataFrame) -> pl.DataFrame:
     """Write a prompt for each activity of the files."""
     rows: dict[str, dict[str, Any]] = {}
     for row in published.iter_rows(named=True):
-        iso, category, activity = activity_key(row["country"], row["category"], row["activity"])
+        iso, category, activity = _activity_key(row["country"], row["category"], row["activity"])
         prompt_id = "-".join((iso.lower(), *category.split(), *activity.split()))
         prompt = activity_prompt(prompt_id, iso, row["category"], spelled_out(row["activity"]))
         rows.setdefault(prompt_id, {**prompt, "activity": row["activity"]})
@@ -143,7 +143,7 @@ def export_stage(given: DescriptorsRead) -> Stage:
         "published",
         "export-descriptors",
         1,
-        lambda work: export_descriptors(work, given, published),
+        lambda work: _export_descriptors(work, given, published),
         inputs | ({} if published is None else {"published": published}) | country_files(),
         packages=("polars",),
     )
@@ -154,7 +154,7 @@ EXPORT = StageCommand(
 )
 
 
-def export_descriptors(work: Work, given: DescriptorsRead, published: Path | None) -> Outcome:
+def _export_descriptors(work: Work, given: DescriptorsRead, published: Path | None) -> Outcome:
     """Write the files."""
     prompts = read_table(given.prompts, PROMPTS).filter(pl.col("country").is_not_null())
     if "activity" not in prompts.columns:
@@ -167,7 +167,7 @@ def export_descriptors(work: Work, given: DescriptorsRead, published: Path | Non
             where=str(given.prompts),
             found=", ".join(strange[:5]),
         )
-    files = written_files(
+    files = _written_files(
         descriptors, prompts, None if published is None else read_table(published, PUBLISHED_DESCRIPTORS)
     )
     for file, text in files.items():
@@ -201,21 +201,21 @@ def read_published(files: Sequence[Path]) -> tuple[pl.DataFrame, list[str]]:
     rows: list[dict[str, Any]] = []
     differing = []
     for path in files:
-        iso = country_of(path.stem).iso
+        iso = _country_of(path.stem).iso
         try:
             text = path.read_bytes().decode("utf-8")
-            layout = json.loads(text, object_pairs_hook=each_key_once)
+            layout = json.loads(text, object_pairs_hook=_each_key_once)
         except (ValueError, RecursionError) as error:
             problems.append(Problem(f"not JSON with each key once ({error})", str(path)))
             continue
-        found = list(problems_of(layout))
+        found = list(_problems_of(layout))
         problems += [Problem(problem, str(path)) for problem in found]
         if found:
             continue
-        way = way_of(text, layout)
+        way = _way_of(text, layout)
         if way is None:
             differing.append(path.name)
-        rows += rows_of(layout, path.name, iso, way or LaidOut())
+        rows += _rows_of(layout, path.name, iso, way or LaidOut())
     if problems:
         raise ConfigError(problems)
     names = [path.name for path in files]
@@ -224,7 +224,7 @@ def read_published(files: Sequence[Path]) -> tuple[pl.DataFrame, list[str]]:
     return pl.DataFrame(rows, schema=PUBLISHED_DESCRIPTORS.schema), differing
 
 
-def each_key_once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+def _each_key_once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     """Refuse an object that has a key twice: the first would be lost."""
     found: dict[str, Any] = {}
     for key, value in pairs:
@@ -234,7 +234,7 @@ def each_key_once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def problems_of(layout: object) -> Iterator[str]:
+def _problems_of(layout: object) -> Iterator[str]:
     """Say where a file departs from the layout."""
     if not isinstance(layout, dict):
         yield "expected categories, each with its activities"
@@ -252,10 +252,10 @@ def problems_of(layout: object) -> Iterator[str]:
             if len(set(names)) < len(names):
                 yield f"{place}: setting and background are one dimension, and stand there twice"
             for dimension, descriptors in dimensions.items():
-                yield from problems_in(f"{place}.{dimension}", descriptors)
+                yield from _problems_in(f"{place}.{dimension}", descriptors)
 
 
-def problems_in(place: str, descriptors: object) -> Iterator[str]:
+def _problems_in(place: str, descriptors: object) -> Iterator[str]:
     """Say what is wrong with the descriptors of one dimension."""
     if not isinstance(descriptors, list):
         yield f"{place}: expected a list of descriptors"
@@ -271,13 +271,13 @@ def problems_in(place: str, descriptors: object) -> Iterator[str]:
             yield f"{place}[{number}]: the token is empty"
 
 
-def way_of(text: str, layout: Layout) -> LaidOut | None:
+def _way_of(text: str, layout: Layout) -> LaidOut | None:
     """Find how a file was written; None where it is none of the ways that are known."""
     ways = (LaidOut(indent, plain, line) for indent in INDENTS for plain in (False, True) for line in (False, True))
     return next((way for way in ways if way.write(layout) == text), None)
 
 
-def rows_of(layout: Layout, file: str, iso: str, way: LaidOut) -> Iterator[dict[str, Any]]:
+def _rows_of(layout: Layout, file: str, iso: str, way: LaidOut) -> Iterator[dict[str, Any]]:
     """Write the rows of a file, in its order."""
     number = 0
     nothing: list[Mapping[str, str | None]] = [dict.fromkeys(KEYS)]
@@ -290,11 +290,13 @@ def rows_of(layout: Layout, file: str, iso: str, way: LaidOut) -> Iterator[dict[
                     number += 1
 
 
-def descriptors_of(published: pl.DataFrame, prompts: Mapping[tuple[str, str, str], str], proposer: str) -> pl.DataFrame:
+def _descriptors_of(
+    published: pl.DataFrame, prompts: Mapping[tuple[str, str, str], str], proposer: str
+) -> pl.DataFrame:
     """Give the descriptors of rows whose country, category and activity have a prompt, each token once."""
     found: dict[tuple[str, str, str], dict[str, Any]] = {}
     for row in published.drop_nulls("token").iter_rows(named=True):
-        prompt_id = prompts.get(activity_key(row["country"], row["category"], row["activity"]))
+        prompt_id = prompts.get(_activity_key(row["country"], row["category"], row["activity"]))
         if prompt_id is not None:
             dimension = dimension_name(row["dimension"])
             about = {"prompt_id": prompt_id, "dimension": dimension, "proposers": [proposer]}
@@ -302,31 +304,31 @@ def descriptors_of(published: pl.DataFrame, prompts: Mapping[tuple[str, str, str
     return pl.DataFrame(list(found.values()), schema=DESCRIPTORS.schema)
 
 
-def activity_key(iso: str, category: str, activity: str) -> tuple[str, str, str]:
+def _activity_key(iso: str, category: str, activity: str) -> tuple[str, str, str]:
     """Identify an activity by country, category and name, however they are written."""
     return iso, folded(category.replace("_", " ")), folded(activity.replace("_", " "))
 
 
-def written_files(descriptors: pl.DataFrame, prompts: pl.DataFrame, published: pl.DataFrame | None) -> dict[str, str]:
+def _written_files(descriptors: pl.DataFrame, prompts: pl.DataFrame, published: pl.DataFrame | None) -> dict[str, str]:
     """Write the files: as those that were read, where there are some, in their order and form; names and texts.
 
     A descriptor that was taken away is left out, a new one stands last in its list; an activity without a prompt is not
     written.
     """
     known = {row["prompt_id"]: row for row in prompts.iter_rows(named=True)}
-    places = {activity_key(row["country"], row["concept"] or "", row["activity"]): key for key, row in known.items()}
+    places = {_activity_key(row["country"], row["concept"] or "", row["activity"]): key for key, row in known.items()}
     now = {(row["prompt_id"], row["dimension"], row["token"]): row for row in descriptors.iter_rows(named=True)}
     files = Files()
     given: set[tuple[str, str, str]] = set()
     for row in [] if published is None else published.sort(PUBLISHED_DESCRIPTORS.key).iter_rows(named=True):
-        prompt_id = places.get(activity_key(row["country"], row["category"], row["activity"]))
+        prompt_id = places.get(_activity_key(row["country"], row["category"], row["activity"]))
         if prompt_id is not None:
             listed = files.listed(prompt_id, row)
             key = prompt_id, dimension_name(row["dimension"]), row["token"]
             if key in now:
                 listed.append({name: (row if key in given else now[key])[name] for name in KEYS})
                 given.add(key)
-    for key in sorted(now.keys() - given, key=lambda each: (each[0], place_in_order(each[1]), each[2])):
+    for key in sorted(now.keys() - given, key=lambda each: (each[0], _place_in_order(each[1]), each[2])):
         files.listed(key[0], {**known[key[0]], "dimension": key[1]}).append({name: now[key][name] for name in KEYS})
     return files.texts()
 
@@ -361,12 +363,12 @@ class Files:
         return {file: self.ways[file].write(layout) for file, layout in self.layouts.items()}
 
 
-def place_in_order(dimension: str) -> int:
+def _place_in_order(dimension: str) -> int:
     """Give the place of a dimension in a published file."""
     return ORDER.index(dimension) if dimension in ORDER else len(ORDER)
 
 
-def country_of(stem: str) -> Country:
+def _country_of(stem: str) -> Country:
     """Find the country that a file is named after."""
     words = folded(stem.replace("_", " ").replace("-", " ")).removesuffix(" descriptors")
     known = countries().get(country_code(words) or "")

@@ -111,7 +111,7 @@ def candidate(row: Mapping[str, Any]) -> Candidate:
     return Candidate(row["token"], row["style"], row["necessity"], (row["proposer"],), row["position"])
 
 
-def candidates_of(proposals: Sequence[Mapping[str, Any]]) -> list[Candidate]:
+def _candidates_of(proposals: Sequence[Mapping[str, Any]]) -> list[Candidate]:
     """Join equal phrases, and put those first that more proposers name, then those that were named earlier."""
     found: dict[str, Candidate] = {}
     for row in proposals:
@@ -204,9 +204,9 @@ class ProposalReads:
     def cells(self, at_most: int) -> list[Cell]:
         """Gather what is chosen from; before all of it is there, as much as it can be."""
         if all(path.is_file() for path in (self.prompts, *self.proposals.places)):
-            return cells_of(self.prompts, self.proposals.places)
+            return _cells_of(self.prompts, self.proposals.places)
         activities = activities_of(self.prompts, grid=self.grid, per_category=self.per_category)
-        return cells_ahead(list(dimensions_of(activities)), proposers=len(self.proposals.places), at_most=at_most)
+        return _cells_ahead(list(dimensions_of(activities)), proposers=len(self.proposals.places), at_most=at_most)
 
 
 def refine_stage(given: ProposalReads, options: RefineOptions, llm: LlmOptions = DEFAULTS) -> Stage:
@@ -218,7 +218,7 @@ def refine_stage(given: ProposalReads, options: RefineOptions, llm: LlmOptions =
     def requests(instructions: str) -> Iterator[Request]:
         for cell in given.cells(options.at_most):
             if cell.candidates:
-                yield refinement_request(cell, at_most=options.at_most, instructions=instructions)
+                yield _refinement_request(cell, at_most=options.at_most, instructions=instructions)
 
     return asking_each(
         "refine-descriptors",
@@ -243,7 +243,7 @@ REFINE_DESCRIPTORS = AskingCommand(
 )
 
 
-def refinement_request(cell: Cell, *, at_most: int, instructions: str) -> Request:
+def _refinement_request(cell: Cell, *, at_most: int, instructions: str) -> Request:
     """Ask which candidates of a dimension stay."""
     candidates = [
         {
@@ -265,7 +265,7 @@ def refinement_request(cell: Cell, *, at_most: int, instructions: str) -> Reques
     )
 
 
-def cells_of(prompts: Path, proposals: Sequence[Path]) -> list[Cell]:
+def _cells_of(prompts: Path, proposals: Sequence[Path]) -> list[Cell]:
     """Gather the candidates of each dimension."""
     rows = {(row.prompt_id, row.dimension): row for row in dimensions_of(activities_of(prompts))}
     tables = [read_table(path, PROPOSED_DESCRIPTORS) for path in proposals]
@@ -281,12 +281,12 @@ def cells_of(prompts: Path, proposals: Sequence[Path]) -> list[Cell]:
     for key, group in every.partition_by("prompt_id", "dimension", as_dict=True, maintain_order=True).items():
         proposed = list(group.filter(outcome=PROPOSED).iter_rows(named=True))
         rejected = list(group.filter(pl.col("outcome") != PROPOSED).iter_rows(named=True))
-        numbered = {str(number): each for number, each in enumerate(candidates_of(proposed), start=1)}
+        numbered = {str(number): each for number, each in enumerate(_candidates_of(proposed), start=1)}
         cells.append(Cell(rows[str(key[0]), str(key[1])], numbered, rejected))
     return sorted(cells, key=lambda cell: (cell.row.prompt_id, DIMENSIONS.index(cell.row.dimension)))
 
 
-def cells_ahead(rows: Sequence[ActivityDimension], *, proposers: int, at_most: int) -> list[Cell]:
+def _cells_ahead(rows: Sequence[ActivityDimension], *, proposers: int, at_most: int) -> list[Cell]:
     """Give cells as large as they can become, for a plan before anything was proposed."""
     usual = [
         Candidate(f"seated around low table {n}", "traditional", "optional", ("",), n)
@@ -304,11 +304,11 @@ def refine_descriptors(
     llm: LlmOptions = DEFAULTS,
 ) -> Outcome:
     """Ask a model which proposals stay; write the descriptors, and what became of every proposal."""
-    cells, instructions = cells_of(prompts, proposals), wording("descriptors_refine")
+    cells, instructions = _cells_of(prompts, proposals), wording("descriptors_refine")
     asked: AskedRows[Cell] = AskedRows(REFINE, client, llm, lambda cell: cell.row.key)
 
     def request(cell: Cell) -> Request:
-        return refinement_request(cell, at_most=options.at_most, instructions=instructions)
+        return _refinement_request(cell, at_most=options.at_most, instructions=instructions)
 
     open_cells = [cell for cell in cells if cell.candidates]
     for cell, value in asked.ask(work, open_cells, request, unit="dimensions"):

@@ -148,7 +148,7 @@ class DescribedScenes(AskedImages[str]):
         """Give a row for each phrase, and one without where there is none."""
         value = answered.value
         phrases = value.phrases if isinstance(value, Descriptors) else ()
-        return [Verdict("extract", phrase, question, choice=problem(answered)) for phrase in phrases or ("",)]
+        return [Verdict("extract", phrase, question, choice=_problem(answered)) for phrase in phrases or ("",)]
 
 
 @dataclass
@@ -182,7 +182,7 @@ class RatedScenes(CountryScenes):
     def verdicts(self, row: dict[str, Any], question: str, answered: Answered) -> Sequence[Verdict]:
         """Give the rating."""
         if not isinstance(answered.value, Rating):
-            return [Verdict("likert", question, choice=problem(answered))]
+            return [Verdict("likert", question, choice=_problem(answered))]
         return [Verdict("likert", question, value=answered.value.number, choice=answered.value.answer)]
 
 
@@ -208,10 +208,10 @@ class StereotypedScenes(CountryScenes):
     def verdicts(self, row: dict[str, Any], question: str, answered: Answered) -> Sequence[Verdict]:
         """Give the probability."""
         verdict = weighed("stereotype", question, answered, of="yes-no")
-        return [verdict if answered.value is not None else verdict._replace(choice=problem(answered))]
+        return [verdict if answered.value is not None else verdict._replace(choice=_problem(answered))]
 
 
-def problem(answered: Answered) -> str | None:
+def _problem(answered: Answered) -> str | None:
     """Say why there is no answer, where there is none."""
     return answered.detail or None if answered.value is None else None
 
@@ -276,7 +276,7 @@ def _scene_stage(
         options.judge,
         images=lambda: prompted_images(given.images, options.per_prompt),
         asked=lambda model, _: scenes_of(given, model),
-        options={"wording": wording_digest_of(given), "per_prompt": options.per_prompt, **more},
+        options={"wording": _wording_digest_of(given), "per_prompt": options.per_prompt, **more},
         llm=llm,
         name=name,
         usual=lambda: _questions_of_one(given),
@@ -317,7 +317,7 @@ def _questions_of_one(given: SceneReads) -> list[Request]:
     return [asked.request(picture, row, question) for question in asked.questions(row)]
 
 
-def wording_digest_of(given: SceneReads) -> str:
+def _wording_digest_of(given: SceneReads) -> str:
     """Hash what is asked besides data."""
     if isinstance(given, StereotypeReads):
         return vqa_digest()

@@ -86,7 +86,7 @@ Share = Annotated[float, Field(ge=0, le=1)]
 EVERY: tuple[Strategy, ...] = ("random", "labse", "clip", "objects", "no-objects", "c3")
 
 
-def known_culture(name: str) -> str:
+def _known_culture(name: str) -> str:
     """Accept a file of a culture, or a shipped one."""
     culture_file(name)
     return name
@@ -242,7 +242,7 @@ class C3(AskingRecipe):
     """How well models draw what is hard about a culture, and which captioned pictures would teach them."""
 
     recipe: Literal["c3"]
-    culture: Annotated[str, AfterValidator(known_culture)] = "chinese"
+    culture: Annotated[str, AfterValidator(_known_culture)] = "chinese"
     captions: Captions
     images: ImagePlan = ImagePlan()
     judge: Annotated[
@@ -318,14 +318,14 @@ VQASCORE, PRESENCE = "vqascore", "object_presence"
 
 def wire(recipe: C3, run: Run) -> None:
     """Add the stages of a run."""
-    wire_captions(recipe, run)
+    _wire_captions(recipe, run)
     for model in recipe.models:
         images = model_images(run, model, recipe.images, seed=recipe.seed, prompts=lambda _: recipe.captions.sample)
-        wire_model(recipe, run, model.name, images)
+        _wire_model(recipe, run, model.name, images)
     if recipe.pairs is not None:
-        wire_pairs(recipe, run, recipe.pairs)
+        _wire_pairs(recipe, run, recipe.pairs)
     if recipe.finetune is not None:
-        wire_finetune(recipe, run, recipe.finetune)
+        _wire_finetune(recipe, run, recipe.finetune)
     reads = QuestionReads(
         Numbered(run.tables(roles.IMAGES)), Numbered(run.tables(roles.VQASCORE)), prompts=run.table(roles.PROMPTS)
     )
@@ -337,11 +337,11 @@ def wire(recipe: C3, run: Run) -> None:
         how = ComparisonOptions(target="population" if many else "these", seed=recipe.seed)
         run.add(compare(CompareReads(ValueTables([run.values_of(roles.FAITHFULNESS)])), how), folders.COMPARED)
     if recipe.people is not None:
-        wire_ratings(recipe, run, recipe.people)
+        _wire_ratings(recipe, run, recipe.people)
     add_sections_report(run, C3_PAGE)
 
 
-def wire_captions(recipe: C3, run: Run) -> None:
+def _wire_captions(recipe: C3, run: Run) -> None:
     """Expand the seeds of a culture, or take captions in; draw the sample; count words and objects of each set."""
     wanted = recipe.captions
     if wanted.proposer is not None:
@@ -365,7 +365,7 @@ def wire_captions(recipe: C3, run: Run) -> None:
             run.add(caption_stats_stage(CaptionsToCount(counted, objects)), folders.STATS, variant=part)
 
 
-def wire_model(recipe: C3, run: Run, model: str, images: Path) -> None:
+def _wire_model(recipe: C3, run: Run, model: str, images: Path) -> None:
     """Have the images of a model judged, and aligned with their captions."""
     prompts = run.table(roles.PROMPTS)
     judging = vqascore_stage(
@@ -373,10 +373,10 @@ def wire_model(recipe: C3, run: Run, model: str, images: Path) -> None:
     )
     run.add(judging, roles.VQASCORE, model, plan=asked(recipe.images_of(model)))
     captions = run.add(captioned_images_stage(images, prompts), folders.CAPTIONED, model)
-    align(recipe, run, model, images, captions)
+    _align(recipe, run, model, images, captions)
 
 
-def wire_finetune(recipe: C3, run: Run, wanted: Finetune) -> None:
+def _wire_finetune(recipe: C3, run: Run, wanted: Finetune) -> None:
     """Train a model on the pairs that a strategy chose, and have it draw the same captions once more."""
     backend = next(model.backend for model in recipe.models if model.name == wanted.model)
     given = FinetuneReads(run.folder(folders.EXPORTED, variant=wanted.strategy))
@@ -386,12 +386,12 @@ def wire_finetune(recipe: C3, run: Run, wanted: Finetune) -> None:
         prompts, recipe.images, backend=backend, model=wanted.name, seed=recipe.seed, adapter=adapter
     )
     images = run.add(drawing, roles.IMAGES, wanted.name, plan=makes(lambda _: recipe.captions.sample))
-    wire_model(recipe, run, wanted.name, images)
+    _wire_model(recipe, run, wanted.name, images)
 
 
-def align(recipe: C3, run: Run, name: str, images: Path, captions: Path, *, source: str = "") -> Path:
+def _align(recipe: C3, run: Run, name: str, images: Path, captions: Path, *, source: str = "") -> Path:
     """Score how images, and the objects in them, fit captions; and these their originals, in the column `source`."""
-    objects = run.add(objects_stage(*seen_by(recipe, run, name, images)), folders.OBJECTS, name)
+    objects = run.add(objects_stage(*_seen_by(recipe, run, name, images)), folders.OBJECTS, name)
     texts, pictures = recipe.encoders.text, recipe.encoders.image
 
     def embedded(variant: str, source: EmbedSource, encoder: str) -> VectorFolder:
@@ -411,7 +411,7 @@ def align(recipe: C3, run: Run, name: str, images: Path, captions: Path, *, sour
     return run.values_of(folders.ALIGNED, name)
 
 
-def seen_by(recipe: C3, run: Run, name: str, images: Path) -> tuple[ObjectsReads, ObjectsOptions]:
+def _seen_by(recipe: C3, run: Run, name: str, images: Path) -> tuple[ObjectsReads, ObjectsOptions]:
     """Say who lists the objects in images: a detector, or a vision model, which is asked by another stage."""
     wanted = recipe.objects
     if wanted.detector is not None and wanted.labels is not None:
@@ -424,15 +424,15 @@ def seen_by(recipe: C3, run: Run, name: str, images: Path) -> tuple[ObjectsReads
     ), ObjectsOptions()
 
 
-def wire_pairs(recipe: C3, run: Run, wanted: Pairs) -> None:
+def _wire_pairs(recipe: C3, run: Run, wanted: Pairs) -> None:
     """Translate the captions of pictures, align the pairs, keep the best by each strategy, and write these."""
     images, captions, rights = (
-        wanted.given() if wanted.simulated is None else simulated_pairs(recipe, run, wanted.simulated)
+        wanted.given() if wanted.simulated is None else _simulated_pairs(recipe, run, wanted.simulated)
     )
     llm = bought(run, recipe.llm, folders.TRANSLATED)
     translating = translate_stage(TranslateReads(captions), TranslateOptions(wanted.translator), llm)
     translated = run.add(translating, folders.TRANSLATED, plan=asked(wanted.count))
-    values = align(recipe, run, PAIRS, images, translated, source="source")
+    values = _align(recipe, run, PAIRS, images, translated, source="source")
     options = SelectOptions(wanted.keep, wanted.strategies, wanted.missing, recipe.seed)
     selected = run.add(select_stage(SelectReads(values), options), folders.SELECTED)
     if wanted.simulated is not None:
@@ -459,7 +459,7 @@ def wire_pairs(recipe: C3, run: Run, wanted: Pairs) -> None:
         run.add(meta(MetaReads(ValueTables([ranked]), answers), pearson), folders.PEARSON)
 
 
-def simulated_pairs(recipe: C3, run: Run, wanted: SimulatedPairs) -> tuple[Path, Path, Path]:
+def _simulated_pairs(recipe: C3, run: Run, wanted: SimulatedPairs) -> tuple[Path, Path, Path]:
     """Let the web of the simulated world have pictures with captions, and say under which licence."""
     prompts = run.add(collection_prompts_stage(wanted.country), folders.COLLECTION_PROMPTS)
     plan = ImagePlan(slots=wanted.each)
@@ -472,7 +472,7 @@ def simulated_pairs(recipe: C3, run: Run, wanted: SimulatedPairs) -> tuple[Path,
     return images, captions, run.table(folders.ALT_TEXTS, file="rights.parquet")
 
 
-def wire_ratings(recipe: C3, run: Run, wanted: People) -> None:
+def _wire_ratings(recipe: C3, run: Run, wanted: People) -> None:
     """Let people rate images of some captions, and put the judge right."""
     images, prompts = list(run.by_model(roles.IMAGES).values()), run.table(roles.PROMPTS)
     sample = run.add(rated_sample_stage(images, prompts, count=wanted.prompts, seed=recipe.seed), roles.RATED_SAMPLE)

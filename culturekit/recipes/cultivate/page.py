@@ -84,7 +84,7 @@ def gaps(run: RunFolders) -> Section | None:
     return Section("gaps", "Do some parts of the world get less?", lead, grids)
 
 
-def by_group(run: RunFolders, ahead: pl.DataFrame) -> Section:
+def _by_group(run: RunFolders, ahead: pl.DataFrame) -> Section:
     """Show each model on each group of countries, as the paper's first table does."""
     groups = ahead.drop_nulls("group")["group"].unique().sort().to_list()
     rows = tuple(
@@ -104,7 +104,7 @@ def followed(run: RunFolders) -> Section | None:
     """Show how metrics, raters and people follow people's ratings."""
     if not run.has(roles.META):
         return None
-    table = together(run, "human_correlation")
+    table = _together(run, "human_correlation")
     groups = table["group"].drop_nulls().unique().sort(descending=True).to_list()
     table = with_params(table, of_metric="metric", by="params.by", of="params.of", criterion="with.criterion",
                         other="with.params.of", method="method")  # fmt: skip
@@ -115,7 +115,7 @@ def followed(run: RunFolders) -> Section | None:
         lines = [(METRICS[metric], with_rating.filter(of_metric=metric)) for metric in MAIN]
         lines += [(f"{rater}, {scale} 1–5", with_rating.filter(by=rater, of=scale)) for rater in raters]
         lines.append(("human – human", table.filter(by="one person", of=rating, other=rating)))
-        rows = tuple((Cell(name), *correlations(part, groups)) for name, part in lines)
+        rows = tuple((Cell(name), *_correlations(part, groups)) for name, part in lines)
         columns = ("metric", *groups, "overall", "Kendall, overall")
         grids.append(Grid(f"Spearman correlation with people's rating {rating}", columns, rows))
     return Section(
@@ -124,21 +124,21 @@ def followed(run: RunFolders) -> Section | None:
     )  # fmt: skip
 
 
-def together(run: RunFolders, metric: str) -> pl.DataFrame:
+def _together(run: RunFolders, metric: str) -> pl.DataFrame:
     """Read correlations over all models together, last, or of the one model that there is."""
     models = [ALL, *(run.models if len(run.models) == 1 else ())]
     table = run.needed(roles.META, SCORES).filter(pl.col("model").is_in(models), metric=metric)
     return table.sort(pl.col("model") == ALL, maintain_order=True)
 
 
-def correlations(part: pl.DataFrame, groups: Sequence[str]) -> Iterator[Cell]:
+def _correlations(part: pl.DataFrame, groups: Sequence[str]) -> Iterator[Cell]:
     """Give the correlation in each group and overall."""
     for group in (*groups, None):
         yield looked_up(part, group=group, method="spearman")
     yield looked_up(part, group=None, method="kendall")
 
 
-def by_dimension(run: RunFolders, countries: Sequence[str]) -> Section:
+def _by_dimension(run: RunFolders, countries: Sequence[str]) -> Section:
     """Show ALIGN by country and dimension."""
     table = with_params(run.needed(folders.BREAKDOWN, SCORES), dimension="dimension").filter(metric="align")
     columns = [(dimension, {"dimension": dimension}) for dimension in DIMENSIONS]
@@ -152,7 +152,7 @@ def by_dimension(run: RunFolders, countries: Sequence[str]) -> Section:
     return Section("dimensions", "Countries and dimensions", "ALIGN by dimension, as judged, each prompt alike.", grids)
 
 
-def categories(run: RunFolders) -> Section:
+def _categories(run: RunFolders) -> Section:
     """Show which categories are among the best and the worst of countries, and FAITH of each by model."""
     table = run.needed(folders.BREAKDOWN, SCORES).filter(metric="faith")
     best, worst = Counter[str](), Counter[str]()
@@ -175,17 +175,17 @@ def categories(run: RunFolders) -> Section:
     )  # fmt: skip
 
 
-def matrix(run: RunFolders) -> Section | None:
+def _matrix(run: RunFolders) -> Section | None:
     """Draw how metrics follow each other."""
     if not run.has(roles.META):
         return None
-    table = together(run, "metric_correlation")
+    table = _together(run, "metric_correlation")
     table = with_params(table, a="metric", a_by="params.by", a_of="params.of", b="with.metric", b_by="with.params.by",
                         b_of="with.params.of", method="method")  # fmt: skip
     table = table.filter(pl.col("group").is_null(), method="spearman")
     found: dict[tuple[str, str], float] = {}
     for row in table.filter(pl.col("a") != "empty", pl.col("b") != "empty").iter_rows(named=True):
-        pair = tuple(series_name(row, side) for side in ("a", "b"))
+        pair = tuple(_series_name(row, side) for side in ("a", "b"))
         found[pair[0], pair[1]] = found[pair[1], pair[0]] = row["value"]
     names = [name for name in dict.fromkeys(name for pair in found for name in pair) if "one person" not in name]
     rows = tuple((Cell(a), *(Cell("1") if a == b else number(found.get((a, b))) for b in names)) for a in names)
@@ -194,7 +194,7 @@ def matrix(run: RunFolders) -> Section | None:
     return Section("matrix", "How the metrics relate", lead, (grid,), matrix_picture(names, found))
 
 
-def series_name(row: Mapping[str, Any], side: str) -> str:
+def _series_name(row: Mapping[str, Any], side: str) -> str:
     """Name one of two series."""
     metric = str(row[side])
     return METRICS.get(metric, metric) if row[f"{side}_by"] is None else f"{row[f'{side}_of']} by {row[f'{side}_by']}"
@@ -229,7 +229,7 @@ def descriptors(run: RunFolders) -> Section:
     return Section("descriptors", "Descriptors at the ends", "Over all models, as judged.", tuple(grids))
 
 
-def accuracy(run: RunFolders) -> Section | None:
+def _accuracy(run: RunFolders) -> Section | None:
     """Show which share of descriptors people find relevant."""
     path = run.table(folders.MARKS, file="scores.parquet")
     if not run.has(folders.MARKS) or not path.is_file():
@@ -263,21 +263,21 @@ TITLE = "How well do these models know social activities?"
 STATED = ("ahead", "judged-…", "corrected-gaps", "breakdown", "meta")
 
 
-def cultivate_page(run: RunFolders) -> SectionPage:
+def _cultivate_page(run: RunFolders) -> SectionPage:
     """Collect everything the page shows."""
     ahead = run.needed(folders.AHEAD, SCORES)
-    corrected, true = corrected_scores(run), run.read(folders.AHEAD_TRUTH, SCORES)
+    corrected, true = _corrected_scores(run), run.read(folders.AHEAD_TRUTH, SCORES)
     truth = None if true is None else true.with_columns(labels=pl.lit("truth"))
     countries = ahead.drop_nulls("country")["country"].unique().sort().to_list()
     sections = [
-        headline(run, ahead, corrected, truth), gaps(run), by_group(run, ahead), followed(run),
-        by_dimension(run, countries), categories(run), matrix(run), descriptors(run), accuracy(run), ablations(),
+        headline(run, ahead, corrected, truth), gaps(run), _by_group(run, ahead), followed(run),
+        _by_dimension(run, countries), _categories(run), _matrix(run), descriptors(run), _accuracy(run), ablations(),
     ]  # fmt: skip
     sentences = verdict(corrected, truth, tuple(run.models))
-    return section_page(run, TITLE, map(name_of, countries), sentences, not_corrected(run), sections, STATED)
+    return section_page(run, TITLE, map(name_of, countries), sentences, _not_corrected(run), sections, STATED)
 
 
-def corrected_scores(run: RunFolders) -> pl.DataFrame | None:
+def _corrected_scores(run: RunFolders) -> pl.DataFrame | None:
     """Read what people put right, of all metrics."""
     variants = run.variants(folders.JUDGED_BY)
     tables = [run.needed(folders.JUDGED_BY, SCORES, variant=name) for name in variants]
@@ -298,7 +298,7 @@ def verdict(corrected: pl.DataFrame | None, truth: pl.DataFrame | None, models: 
         yield f"{ranked('In truth ALIGN ranks', true)}."
 
 
-def not_corrected(run: RunFolders) -> Iterator[str]:
+def _not_corrected(run: RunFolders) -> Iterator[str]:
     """Say why there are no gaps, what of people's answers did not count, and which scores they did not put right."""
     if not run.has(roles.GAPS):
         yield "Gaps are left out: all countries are of one group of the scheme, or of none."
@@ -309,4 +309,4 @@ def not_corrected(run: RunFolders) -> Iterator[str]:
         yield "EXAG, and with it FAITH, is put right by people's rating of it, of which 1 to 5 stand for 0 to 1."
 
 
-CULTIVATE_PAGE = SectionReport("scene-report", 8, cultivate_page, (folders.AHEAD_TRUTH,))
+CULTIVATE_PAGE = SectionReport("scene-report", 8, _cultivate_page, (folders.AHEAD_TRUTH,))

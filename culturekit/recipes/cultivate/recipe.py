@@ -110,7 +110,7 @@ AUTHORS: Mapping[str, object] = {
 times for a reply that can be read, this engine once more, telling what was wrong."""
 
 
-def every_country() -> tuple[str, ...]:
+def _every_country() -> tuple[str, ...]:
     """Name the countries of the paper."""
     return tuple(sorted(iso for iso, each in countries().items() if "cultivate" in each.groups))
 
@@ -127,7 +127,7 @@ class Ground(StrictModel):
         Field(description="List of pages, as `activities read` takes it. [pages about the simulated world]"),
     ] = None
     contact: Annotated[str, rules_of(PageOptions, "contact")] = ""
-    countries: Annotated[tuple[str, ...], AfterValidator(not_empty)] = Field(default_factory=every_country)
+    countries: Annotated[tuple[str, ...], AfterValidator(not_empty)] = Field(default_factory=_every_country)
     per_category: Annotated[int, rules_of(MergeOptions, "per_category")] = MergeOptions().per_category
     encoder: Annotated[
         EncoderSpec | None,
@@ -151,7 +151,7 @@ class Ground(StrictModel):
         return {**AUTHORS, **given} if isinstance(given, dict) and given.get("preset") == "authors" else given
 
 
-def known_scheme(name: str) -> str:
+def _known_scheme(name: str) -> str:
     """Accept a scheme that groups countries."""
     country_groups(name)
     return name
@@ -161,7 +161,7 @@ VQASCORE = "vqascore:"
 """How a scorer of candidates begins that is a vision model's probability of yes."""
 
 
-def scorer_of_candidates(spec: str) -> str:
+def _scorer_of_candidates(spec: str) -> str:
     """Accept a quality scorer, or `vqascore:` and who looks."""
     if spec.startswith(VQASCORE):
         CLIENTS.check(spec.removeprefix(VQASCORE))
@@ -186,7 +186,7 @@ class RealImages(StrictModel):
 
     backend: BackendSpec
     per_prompt: Annotated[int, Field(ge=1, le=255)] = 10
-    scorer: Annotated[str, AfterValidator(scorer_of_candidates)]
+    scorer: Annotated[str, AfterValidator(_scorer_of_candidates)]
     at_least: Annotated[float, rules_of(ChooseOptions, "at_least")] = 0.0
     keep: Annotated[int, rules_of(ChooseOptions, "keep")] = 5
 
@@ -261,7 +261,7 @@ class Cultivate(AskingRecipe):
     encoder: Annotated[EncoderSpec, Field(description="Who turns phrases into vectors, as a SPEC.")]
     scores: Scores = Scores()
     people: People | None = None
-    scheme: Annotated[str, AfterValidator(known_scheme), Field(description="Scheme that groups countries.")] = (
+    scheme: Annotated[str, AfterValidator(_known_scheme), Field(description="Scheme that groups countries.")] = (
         "cultivate"
     )
 
@@ -322,20 +322,20 @@ class Cultivate(AskingRecipe):
 
 def wire(recipe: Cultivate, run: Run) -> None:
     """Add the stages of a run."""
-    wire_tables(recipe, run)
+    _wire_tables(recipe, run)
     for model in recipe.models:
         model_images(run, model, recipe.images, seed=recipe.seed, prompts=lambda _: recipe.prompts)
-    wire_real(recipe, run)
+    _wire_real(recipe, run)
     everybody = (*run.models, REAL_IMAGES)
     for name in everybody:
-        wire_judges(recipe, run, name)
-    wire_scores(recipe, run, everybody)
+        _wire_judges(recipe, run, name)
+    _wire_scores(recipe, run, everybody)
     if recipe.people is not None:
-        wire_people(recipe, run)
+        _wire_people(recipe, run)
     add_sections_report(run, CULTIVATE_PAGE)
 
 
-def wire_tables(recipe: Cultivate, run: Run) -> None:
+def _wire_tables(recipe: Cultivate, run: Run) -> None:
     """Make prompts, descriptors and stereotypes, or take them in."""
     if recipe.ground is not None:
         wire_ground(run, recipe.ground, recipe.llm)
@@ -380,7 +380,7 @@ def read_stage(run: Run, ground: Ground) -> Stage:
     return replace(stage, inputs={"pages": folder, **country_files()})
 
 
-def wire_real(recipe: Cultivate, run: Run) -> None:
+def _wire_real(recipe: Cultivate, run: Run) -> None:
     """Gather candidates for real images, score how well they show their prompts, and keep the best."""
     wanted, prompts = recipe.real, run.table(roles.PROMPTS)
     model = Model(name=REAL_IMAGES, backend=wanted.backend)
@@ -405,7 +405,7 @@ def images_of(run: Run, model: str) -> Path:
     return run.table(roles.REAL) if model == REAL_IMAGES else run.table(roles.IMAGES, model)
 
 
-def wire_judges(recipe: Cultivate, run: Run, model: str) -> None:
+def _wire_judges(recipe: Cultivate, run: Run, model: str) -> None:
     """Have the images of a model described, searched for stereotypes and rated; and write down the truth."""
     count = recipe.images_of(model)
     images, prompts, stereotypes = (
@@ -430,9 +430,9 @@ def wire_judges(recipe: Cultivate, run: Run, model: str) -> None:
         run.add(scene_truth_stage(images, prompts, stereotypes), folders.TRUTH, model)
 
 
-def wire_scores(recipe: Cultivate, run: Run, everybody: tuple[str, ...]) -> None:
+def _wire_scores(recipe: Cultivate, run: Run, everybody: tuple[str, ...]) -> None:
     """Compare what was said of images, and what they truly show, with what they should show."""
-    found, true = (by_folder(run, role, everybody) for role in (folders.EXTRACTED, folders.TRUTH))
+    found, true = (_by_folder(run, role, everybody) for role in (folders.EXTRACTED, folders.TRUTH))
     texts = (run.table(folders.DESCRIPTORS), *found.values(), *(true.values() if recipe.truthful else ()))
     run.add(embed_stage(EmbedSource(texts=texts), EmbedOptions(recipe.encoder)), folders.PHRASES)
     options = AheadOptions(
@@ -447,7 +447,7 @@ def wire_scores(recipe: Cultivate, run: Run, everybody: tuple[str, ...]) -> None
         phrases=PhraseVectors(run.folder(folders.PHRASES)),
         options=options,
     )
-    stereotyped = Numbered(by_folder(run, folders.STEREOTYPED, everybody))
+    stereotyped = Numbered(_by_folder(run, folders.STEREOTYPED, everybody))
     run.add(scoring(extracted=Numbered(found), stereotypes=stereotyped), folders.AHEAD)
     if recipe.truthful:
         like = None if options.quantile is None else run.table(folders.AHEAD)
@@ -469,12 +469,12 @@ CORRECTED = {**MARKED, "exag": "exag"}
 """The question of the form, or what follows from it, that puts a metric right."""
 
 
-def by_folder(run: Run, role: Role, models: Iterable[str]) -> Mapping[str, Path]:
+def _by_folder(run: Run, role: Role, models: Iterable[str]) -> Mapping[str, Path]:
     """Name the tables of a role by folder, those of real images among them."""
     return {role.folder(model): run.table(role, model) for model in models}
 
 
-def wire_people(recipe: Cultivate, run: Run) -> None:
+def _wire_people(recipe: Cultivate, run: Run) -> None:
     """Hand out forms, import answers, hold metrics against them, and put the judge right."""
     wanted, prompts, descriptors = recipe.people, run.table(roles.PROMPTS), run.table(folders.DESCRIPTORS)
     if wanted is None:
@@ -482,7 +482,7 @@ def wire_people(recipe: Cultivate, run: Run) -> None:
     images = list(run.tables(roles.IMAGES).values())
     drawn = rated_sample_stage(images, prompts, count=wanted.prompts, seed=recipe.seed, each=wanted.images)
     sample = run.add(drawn, roles.RATED_SAMPLE)
-    extracted = list(by_folder(run, folders.EXTRACTED, run.models).values())
+    extracted = list(_by_folder(run, folders.EXTRACTED, run.models).values())
     items = run.add(scene_items_stage(sample, prompts, descriptors, extracted), folders.ITEMS)
     forms = ExportFiles(images, prompts, items=items)
     export = ExportOptions(Quotas(wanted.in_region, 0))
@@ -501,7 +501,7 @@ def wire_people(recipe: Cultivate, run: Run) -> None:
         folders.MARKS,
     )
     corrected(recipe, run, marks, sample)
-    follow(recipe, run, marks)
+    _follow(recipe, run, marks)
 
 
 def corrected(recipe: Cultivate, run: Run, marks: Path, sample: Path) -> None:
@@ -523,7 +523,7 @@ def corrected(recipe: Cultivate, run: Run, marks: Path, sample: Path) -> None:
         run.add(gaps_of_scores_stage(tables, truth, recipe.scheme), folders.CORRECTED_GAPS)
 
 
-def follow(recipe: Cultivate, run: Run, marks: Path) -> None:
+def _follow(recipe: Cultivate, run: Run, marks: Path) -> None:
     """Hold metrics and raters against people, and against each other."""
     if recipe.people is None:
         return

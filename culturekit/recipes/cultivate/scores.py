@@ -358,31 +358,31 @@ def score_ahead(tables: AheadInput, *, options: AheadOptions) -> AheadScores:
     Raises:
         UsageError: a table does not conform, an option breaks its rule, or a phrase has no vector.
     """
-    check_ahead(options, has_stereotypes=tables.stereotypes is not None)
+    _check_ahead(options, has_stereotypes=tables.stereotypes is not None)
     left_out: Counter[str] = Counter()
     images = pictured(tables.images, tables.prompts, left_out)
     found = described_images(
         images, tables.descriptors, tables.extracted, has=options.extractor_dimensions, left_out=left_out
     )
     cells = compare_images(found, tables.vectors, tables.ids)
-    tau = options.threshold if options.quantile is None else tau_of_real(cells, found.images, options)
+    tau = options.threshold if options.quantile is None else _tau_of_real(cells, found.images, options)
     per_image = image_scores(cells.counted(tau), options.aggregate)
-    params = params_by_metric(tau, found.judge, options)
+    params = _params_by_metric(tau, found.judge, options)
     exaggerations = pl.DataFrame(schema=EXAGGERATIONS.schema)
     if tables.stereotypes is not None:
         real = options.real or ""
         excess = excess_of_images(images, tables.stereotypes, real=real, reduce=options.reduce, left_out=left_out)
-        per_image, exaggerations = with_faith(per_image, excess.per_image), excess.per_candidate
+        per_image, exaggerations = _with_faith(per_image, excess.per_image), excess.per_candidate
         params["exag"] = {"reduce": options.reduce, "scorer": excess.scorer}
         params["faith"] = {**params["align"], **params["exag"]}
     countries = tables.prompts.select("prompt_id", "country")
-    items = pl.concat([image_items(per_image, images), prompt_items(variety_of_prompts(cells, tau), countries)])
+    items = pl.concat([_image_items(per_image, images), _prompt_items(variety_of_prompts(cells, tau), countries)])
     groups = country_groups(options.scheme, options.groups)
     climb = Climb(params, PER_PROMPT, groups, options.scheme, options.benchmark, options.confidence, options.target)
     return AheadScores(climbed(items, climb, left_out), descriptor_matches(cells, tau), exaggerations, tau)
 
 
-def check_ahead(options: AheadOptions, *, has_stereotypes: bool) -> None:
+def _check_ahead(options: AheadOptions, *, has_stereotypes: bool) -> None:
     """Refuse options that break their rules, before any work is done."""
     check_tau(options.threshold)
     check_choices(options)
@@ -392,7 +392,7 @@ def check_ahead(options: AheadOptions, *, has_stereotypes: bool) -> None:
         raise argument_error("real", f"the model whose images are real, because {wants[0]} compares with them", None)
 
 
-def tau_of_real(cells: Cells, images: pl.DataFrame, options: AheadOptions) -> float:
+def _tau_of_real(cells: Cells, images: pl.DataFrame, options: AheadOptions) -> float:
     """Find the threshold from the real images."""
     best = cells.best_of(images.filter(model=options.real))
     if len(best) == 0:
@@ -403,7 +403,7 @@ def tau_of_real(cells: Cells, images: pl.DataFrame, options: AheadOptions) -> fl
     return calibrate_tau(best, quantile=0.75 if options.quantile is None else options.quantile)
 
 
-def params_by_metric(tau: float, extractor: str, options: AheadOptions) -> dict[str, dict[str, object]]:
+def _params_by_metric(tau: float, extractor: str, options: AheadOptions) -> dict[str, dict[str, object]]:
     """Say how each score is computed."""
     matched: dict[str, object] = {"tau": tau, "extractor": extractor}
     if options.encoder:
@@ -422,26 +422,26 @@ def image_scores(counted: pl.DataFrame, aggregate: Aggregate) -> pl.DataFrame:
     return counted.group_by("image_id", maintain_order=True).agg(align=align, hal=hal, empty=(n_pred == 0).mean())
 
 
-def with_faith(per_image: pl.DataFrame, exag: pl.DataFrame) -> pl.DataFrame:
+def _with_faith(per_image: pl.DataFrame, exag: pl.DataFrame) -> pl.DataFrame:
     """Add EXAG and FAITH; an image that lacks one of the three scores has no FAITH."""
     joined = per_image.join(exag, on="image_id", how="full", coalesce=True)
     parts = [joined[name].fill_null(np.nan).to_numpy() for name in ("align", "hal", "exag")]
     return joined.with_columns(faith=pl.Series(np.asarray(faithfulness(*parts))).fill_nan(None))
 
 
-def image_items(per_image: pl.DataFrame, images: pl.DataFrame) -> pl.DataFrame:
+def _image_items(per_image: pl.DataFrame, images: pl.DataFrame) -> pl.DataFrame:
     """Give the scores of images one below the other, where there are any."""
     joined = per_image.join(images, on="image_id", how="inner")
-    return long_form(joined, per_image.drop("image_id").columns, item="image_id")
+    return _long_form(joined, per_image.drop("image_id").columns, item="image_id")
 
 
-def prompt_items(variety: pl.DataFrame, countries: pl.DataFrame) -> pl.DataFrame:
+def _prompt_items(variety: pl.DataFrame, countries: pl.DataFrame) -> pl.DataFrame:
     """Give the scores of prompts one below the other, where there are any."""
     joined = variety.join(countries, on="prompt_id", how="inner").with_columns(repeat=pl.lit(None, pl.UInt16))
-    return long_form(joined, list(PER_PROMPT), item="prompt_id")
+    return _long_form(joined, list(PER_PROMPT), item="prompt_id")
 
 
-def long_form(frame: pl.DataFrame, metrics: list[str], *, item: str) -> pl.DataFrame:
+def _long_form(frame: pl.DataFrame, metrics: list[str], *, item: str) -> pl.DataFrame:
     """Write one row per metric and item; a score that is missing has no row."""
     named = frame.with_columns(item=pl.col(item))
     index = ["model", "prompt_id", "country", "item", "repeat"]

@@ -37,7 +37,7 @@ def test_strategies_are_best_where_no_interval_reaches_theirs(
     told = table.with_columns(
         pl.col("params").str.json_path_match(f"$.{name}").alias(name) for name in ("criterion", "labels")
     )
-    monkeypatch.setattr(page, "scores_of", lambda run, role, *names: told if role == folders.WORTH else None)
+    monkeypatch.setattr(page, "_scores_of", lambda run, role, *names: told if role == folders.WORTH else None)
     lines = list(page.verdict(RunFolders(Path(), ("a",), ())))
     assert [line.endswith(said) for line in lines[-2:]] == [True, True]
     assert lines[-1].startswith("In truth")
