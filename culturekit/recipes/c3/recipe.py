@@ -76,12 +76,12 @@ from culturekit.recipes.steps.index_stages import embed_stage
 from culturekit.recipes.steps.judge_stage import vqascore_stage
 from culturekit.report.report_stage import add_sections_report, sections_headline
 from culturekit.scores.c3 import C3Options, C3Reads, c3
-from culturekit.scores.compare import CompareReads, ComparisonOptions, compare
-from culturekit.scores.faithfulness import QuestionOptions, QuestionReads, questions
+from culturekit.scores.compare import ComparisonOptions, compare
+from culturekit.scores.faithfulness import questions
 from culturekit.scores.inputs import ValueTables, VectorFolder
-from culturekit.scores.judged import JudgedOptions, JudgedReads, judged
-from culturekit.scores.meta import MetaOptions, MetaReads, meta
-from culturekit.scores.ratings import RatingOptions, RatingReads, ratings
+from culturekit.scores.judged import JudgedOptions, judged
+from culturekit.scores.meta import MetaOptions, meta
+from culturekit.scores.ratings import ratings
 
 # What a recipe of the kind `c3` says, key by key.
 
@@ -327,16 +327,14 @@ def wire(recipe: C3, run: Run) -> None:
         wire_pairs(recipe, run, recipe.pairs)
     if recipe.finetune is not None:
         wire_finetune(recipe, run, recipe.finetune)
-    reads = QuestionReads(
-        Numbered(run.tables(roles.IMAGES)), Numbered(run.tables(roles.VQASCORE)), prompts=run.table(roles.PROMPTS)
-    )
-    run.add(questions(reads, QuestionOptions()), roles.FAITHFULNESS)
+    made, probabilities = Numbered(run.tables(roles.IMAGES)), Numbered(run.tables(roles.VQASCORE))
+    run.add(questions.stage(made, probabilities, prompts=run.table(roles.PROMPTS)), roles.FAITHFULNESS)
     if recipe.truthful:
         run.add(image_truth_stage(list(run.by_model(roles.IMAGES).values()), run.table(roles.PROMPTS)), own.TRUTH)
     if recipe.finetune is not None:
         many = recipe.captions.sample >= FEWEST_PROMPTS
         how = ComparisonOptions(target="population" if many else "these", seed=recipe.seed)
-        run.add(compare(CompareReads(ValueTables([run.values_of(roles.FAITHFULNESS)])), how), own.COMPARED)
+        run.add(compare.stage(ValueTables([run.values_of(roles.FAITHFULNESS)]), options=how), own.COMPARED)
     if recipe.people is not None:
         wire_ratings(recipe, run, recipe.people)
     add_sections_report(run, C3_PAGE)
@@ -454,7 +452,7 @@ def wire_pairs(recipe: C3, run: Run, wanted: Pairs) -> None:
     if answers is not None:
         ranked = run.add(ranked_values_stage(selected), own.RANKED)
         pearson = MetaOptions(methods=("pearson",), people_only=True, resamples=people.resamples, seed=recipe.seed)
-        run.add(meta(MetaReads(ValueTables([ranked]), answers), pearson), own.PEARSON)
+        run.add(meta.stage(ValueTables([ranked]), answers, options=pearson), own.PEARSON)
 
 
 def simulated_pairs(recipe: C3, run: Run, made: SimulatedPairs) -> tuple[Path, Path, Path]:
@@ -476,11 +474,10 @@ def wire_ratings(recipe: C3, run: Run, wanted: People) -> None:
     forms = ExportFiles(images, prompts, sample=sample)
     answers = rated(recipe, run, wanted, own.OF_MODELS, forms, truth, wanted.image_answers)
     if answers is not None:
-        about = RatingReads(answers, Numbered(run.tables(roles.IMAGES)), prompts)
-        run.add(ratings(about, RatingOptions()), own.RATINGS)
-        reads = JudgedReads(ValueTables([run.values_of(roles.FAITHFULNESS)]), answers, Files([sample]))
+        run.add(ratings.stage(answers, Numbered(run.tables(roles.IMAGES)), prompts), own.RATINGS)
+        values = ValueTables([run.values_of(roles.FAITHFULNESS)])
         how = JudgedOptions(PRESENCE, None, None, 1.0, 5.0, (VQASCORE,), by="in-region")
-        run.add(judged(reads, how), own.JUDGED)
+        run.add(judged.stage(values, answers, Files([sample]), options=how), own.JUDGED)
 
 
 def rated(

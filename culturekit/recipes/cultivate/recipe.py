@@ -106,8 +106,8 @@ from culturekit.scores.family import Confidence
 from culturekit.scores.gaps import GapOptions, gaps
 from culturekit.scores.image_levels import country_groups
 from culturekit.scores.inputs import ValueTables
-from culturekit.scores.judged import JudgedOptions, JudgedReads, judged
-from culturekit.scores.meta import ALL, MetaOptions, MetaReads, meta
+from culturekit.scores.judged import JudgedOptions, judged
+from culturekit.scores.meta import ALL, MetaOptions, meta
 
 # The ground of a `cultivate` run: from pages about countries to prompts, descriptors and stereotypes.
 
@@ -410,8 +410,8 @@ def corrected(recipe: Cultivate, run: Run, marks: Path, sample: Path) -> None:
         options = JudgedOptions(
             criterion, None, None, low, high, (metric,), "countries", confidence=recipe.scores.confidence
         )
-        run.add(judged(JudgedReads(ValueTables([values]), marks, Files([sample])), options), own.JUDGED_BY,
-                variant=metric)  # fmt: skip
+        stage = judged.stage(ValueTables([values]), marks, Files([sample]), options=options)
+        run.add(stage, own.JUDGED_BY, variant=metric)
     if recipe.has_groups:
         tables = {metric: run.table(own.JUDGED_BY, variant=metric) for metric in CORRECTED}
         truth = run.table(own.AHEAD_TRUTH) if recipe.truthful else None
@@ -441,7 +441,7 @@ def follow(recipe: Cultivate, run: Run, marks: Path) -> None:
         resamples=asked.resamples, seed=recipe.seed,
     )  # fmt: skip
     values = ValueTables([run.values_of(own.AHEAD), raters])
-    run.add(meta(MetaReads(values, rated, human=ValueTables([others])), how), roles.META)
+    run.add(meta.stage(values, rated, ValueTables([others]), options=how), roles.META)
 
 
 # The `cultivate` recipe as stages: from pages about activities to the report, one folder each.
