@@ -1,6 +1,6 @@
 """A family of scores is declared by one function: what it reads, its options, the scores, and the metrics they have."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, is_dataclass
 from functools import partial, wraps
 from importlib import import_module
@@ -120,10 +120,8 @@ def scores(
     """
 
     def declare(function: Callable[..., Scored | Outcome]) -> Scores[Any]:
-        taken = dict(signature(function).parameters)
-        works = taken.pop("work", None) is not None
-        shown = Signature(list(taken.values()), return_annotation=Stage)
-        whole = get_type_hints(function)["return"] is Outcome
+        taken = [one for one in signature(function).parameters.values() if one.name != "work"]
+        shown = Signature(taken, return_annotation=Stage)
 
         @wraps(function)
         def stage(*inputs: Any, **options: Any) -> Stage:  # noqa: ANN401 - each has its own type
@@ -133,33 +131,34 @@ def scores(
             for each in fields:
                 _check(each, given[each.name])
             given |= (settle(**given) if settle else None) or {}
-
-            def run(work: Work) -> Outcome:
-                calling: Callable[[], Any] = partial(function, *[work] * works, **given)
-                outcome: Outcome = calling() if whole else write_scored(work, scored_in(work, calling))
-                return outcome
-
-            made = Stage(
-                folder,
-                kind or f"score-{name}",
-                version,
-                run,
-                roles_among({one: given[one] for one in read}),
-                _kept({one: value for one, value in given.items() if one not in read}, seeds.values()),
-                {role: _seed(given, one) for role, one in seeds.items()},
-                packages=packages,
-            )
+            read = {one.name: given[one.name] for one in taken if one.kind is Parameter.POSITIONAL_OR_KEYWORD}
+            settings = _flat({name: value for name, value in given.items() if name not in read})
+            drawn = {role: settings.pop(option) for role, option in seeds.items()}
+            run = _run_of(function, given)
+            inputs_of = roles_among(read)
+            made = Stage(folder, kind or f"score-{name}", version, run, inputs_of, settings, drawn, packages=packages)
             return amend(made, given) if amend else made
 
         stage.__signature__ = shown  # type: ignore[attr-defined]
         stage.__annotations__ = {one: kind for one, kind in function.__annotations__.items() if one != "work"}
         fields = list(declared(stage))
-        read = [one for one, parameter in taken.items() if parameter.kind is Parameter.POSITIONAL_OR_KEYWORD]
         if function.__module__.startswith("culturekit."):  # those of other packages are held to what they declare
             register(*metrics)
         return Scores(stage, example, workers, engine, metrics=metrics)
 
     return declare
+
+
+def _run_of(function: Callable[..., Any], given: Mapping[str, Any]) -> Callable[[Work], Outcome]:
+    """Call a function when there is work to do; where it gives scores, these are written."""
+    works, gives = "work" in signature(function).parameters, get_type_hints(function)["return"]
+
+    def run(work: Work) -> Outcome:
+        calling: Callable[[], Any] = partial(function, *[work] * works, **given)
+        outcome: Outcome = calling() if gives is Outcome else write_scored(work, scored_in(work, calling))
+        return outcome
+
+    return run
 
 
 def _check(each: Declared, value: object) -> None:
@@ -170,16 +169,10 @@ def _check(each: Declared, value: object) -> None:
         check_stated([(each, value)])
 
 
-def _kept(options: Mapping[str, Any], seeds: Iterable[str]) -> dict[str, Any]:
-    """Give options as a manifest keeps them, without seeds."""
+def _flat(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Give options as a manifest keeps them: the fields of `options` as options themselves."""
     plain = {name: asdict(value) if is_dataclass(value) else value for name, value in options.items()}  # type: ignore[arg-type]
-    flat = {**{name: value for name, value in plain.items() if name != "options"}, **plain.get("options", {})}
-    return {name: value for name, value in flat.items() if name not in seeds}
-
-
-def _seed(given: Mapping[str, Any], name: str) -> int:
-    """Find a seed among what is given, or in its options."""
-    return int(given[name] if name in given else getattr(given["options"], name))
+    return {**{name: value for name, value in plain.items() if name != "options"}, **plain.get("options", {})}
 
 
 def described(names: str) -> tuple[Metric, ...]:

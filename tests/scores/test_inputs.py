@@ -9,8 +9,8 @@ from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.core.inputs import Files
 from culturekit.core.schemas import MATCHES
 from culturekit.core.tables import write_table
-from culturekit.scores.inputs import asked, tables_of_matches
-from culturekit.scores.routes import RouteOptions, RouteReads, routes
+from culturekit.scores.inputs import asked, read_matches, tables_of_matches
+from culturekit.scores.routes import routes
 from culturekit.scores.stability import named_tables
 
 
@@ -19,7 +19,7 @@ def test_a_file_is_not_compared_with_itself(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="a ranking is compared with itself; expected another file on each side"):
         named_tables([f"clip={here}", f"siglip={again}"])
     with pytest.raises(UsageError, match="a route is compared with itself"):
-        routes(RouteReads(Files([here]), Files([tmp_path / "other.parquet", again])), RouteOptions())
+        routes.stage(Files([here]), Files([tmp_path / "other.parquet", again]))
 
 
 @pytest.mark.parametrize("content", [b"", b"prompt_id,text\np,x\n"])
@@ -45,7 +45,7 @@ def test_matches_with_the_name_of_a_country_among_codes_are_refused(
     tmp_path: Path, tables: tuple[tuple[str, ...], ...]
 ) -> None:
     files = Files([matches(tmp_path / str(number), *places) for number, places in enumerate(tables)])
-    for read in (lambda: tables_of_matches(files.places), lambda: files.together(MATCHES)):
+    for read in (lambda: tables_of_matches(files.places), lambda: read_matches(files)):
         with pytest.raises(UsageError, match=r"codes for others.*(FR, found 'France'|KR, found 'South K)"):
             read()
 
@@ -53,7 +53,7 @@ def test_matches_with_the_name_of_a_country_among_codes_are_refused(
 def test_a_country_on_two_continents_is_refused(tmp_path: Path) -> None:
     one, other = (matches(tmp_path / name, "FR", "IT") for name in ("one", "other"))
     pl.read_parquet(other).with_columns(continent=pl.lit("Asia")).write_parquet(other)
-    for read in (lambda: tables_of_matches([one, other]), lambda: Files([one, other]).together(MATCHES)):
+    for read in (lambda: tables_of_matches([one, other]), lambda: read_matches(Files([one, other]))):
         with pytest.raises(UsageError, match="one continent for 'FR', found 'Asia' and 'Europe'"):
             read()
 

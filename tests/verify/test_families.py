@@ -10,8 +10,8 @@ from culturekit.core.inputs import Files
 from culturekit.core.schemas import ANNOTATIONS
 from culturekit.core.stage import Stage
 from culturekit.core.tables import write_table
-from culturekit.scores.agreement import AgreementOptions, AgreementReads, agreement
-from culturekit.scores.compare import CompareReads, ComparisonOptions, compare
+from culturekit.scores.agreement import AgreementOptions, agreement
+from culturekit.scores.compare import ComparisonOptions, compare
 from culturekit.scores.distribution import distribution
 from culturekit.scores.family import Correction
 from culturekit.scores.inputs import ValueTables
@@ -35,7 +35,7 @@ def verdicts(answer: Verification) -> set[str]:
 def test_differences_of_models(small_run: Path, tmp_path: Path, paired: bool, correction: Correction) -> None:
     options = ComparisonOptions(paired=paired, target="these", correction=correction)
     folder = made(
-        compare(CompareReads(ValueTables([small_run / "scores/values.parquet"])), options), tmp_path / "compared"
+        compare.stage(ValueTables([small_run / "scores/values.parquet"]), options=options), tmp_path / "compared"
     )
     answer = verify_run(folder)
     assert answer.exit_code == 0
@@ -66,7 +66,7 @@ def test_the_order_of_models_by_two_instruments(small_run: Path, tmp_path: Path)
 def test_agreement_of_annotators(tmp_path: Path) -> None:
     people = annotations({f"image-{number}": number / 8 for number in range(40)})
     path = write_table(tmp_path, ANNOTATIONS, people)
-    folder = made(agreement(AgreementReads(path), AgreementOptions(resamples=99)), tmp_path / "agreement")
+    folder = made(agreement.stage(path, options=AgreementOptions(resamples=99)), tmp_path / "agreement")
     answer = verify_run(folder)
     assert (answer.exit_code, verdicts(answer)) == (0, {"verified"})
     change_table(folder / "scores.parquet", lambda t: t.with_columns(value=pl.col("value") * 0.99))

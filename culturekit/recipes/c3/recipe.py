@@ -74,12 +74,12 @@ from culturekit.recipes.c3.world import (
 from culturekit.recipes.parts import SCENES, all_scenes, asked, bought, imported_answers, model_images
 from culturekit.recipes.planning import asks, makes
 from culturekit.report.report_stage import add_sections_report, sections_headline
-from culturekit.scores.compare import CompareReads, ComparisonOptions, compare
-from culturekit.scores.faithfulness import QuestionOptions, QuestionReads, questions
+from culturekit.scores.compare import ComparisonOptions, compare
+from culturekit.scores.faithfulness import questions
 from culturekit.scores.inputs import ValueTables, VectorFolder
-from culturekit.scores.judged import JudgedOptions, JudgedReads, judged
-from culturekit.scores.meta import MetaOptions, MetaReads, meta
-from culturekit.scores.ratings import RatingOptions, RatingReads, ratings
+from culturekit.scores.judged import JudgedOptions, judged
+from culturekit.scores.meta import MetaOptions, meta
+from culturekit.scores.ratings import ratings
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
@@ -326,16 +326,14 @@ def wire(recipe: C3, run: Run) -> None:
         _wire_pairs(recipe, run, recipe.pairs)
     if recipe.finetune is not None:
         _wire_finetune(recipe, run, recipe.finetune)
-    reads = QuestionReads(
-        Numbered(run.tables(roles.IMAGES)), Numbered(run.tables(roles.VQASCORE)), prompts=run.table(roles.PROMPTS)
-    )
-    run.add(questions(reads, QuestionOptions()), roles.FAITHFULNESS)
+    every, probabilities = Numbered(run.tables(roles.IMAGES)), Numbered(run.tables(roles.VQASCORE))
+    run.add(questions.stage(every, probabilities, prompts=run.table(roles.PROMPTS)), roles.FAITHFULNESS)
     if recipe.truthful:
         run.add(image_truth_stage(list(run.by_model(roles.IMAGES).values()), run.table(roles.PROMPTS)), folders.TRUTH)
     if recipe.finetune is not None:
         many = recipe.captions.sample >= FEWEST_PROMPTS
         how = ComparisonOptions(target="population" if many else "these", seed=recipe.seed)
-        run.add(compare(CompareReads(ValueTables([run.values_of(roles.FAITHFULNESS)])), how), folders.COMPARED)
+        run.add(compare.stage(ValueTables([run.values_of(roles.FAITHFULNESS)]), options=how), folders.COMPARED)
     if recipe.people is not None:
         _wire_ratings(recipe, run, recipe.people)
     add_sections_report(run, C3_PAGE)
@@ -456,7 +454,7 @@ def _wire_pairs(recipe: C3, run: Run, wanted: Pairs) -> None:
     if answers is not None:
         ranked = run.add(ranked_values_stage(selected), folders.RANKED)
         pearson = MetaOptions(methods=("pearson",), people_only=True, resamples=people.resamples, seed=recipe.seed)
-        run.add(meta(MetaReads(ValueTables([ranked]), answers), pearson), folders.PEARSON)
+        run.add(meta.stage(ValueTables([ranked]), answers, options=pearson), folders.PEARSON)
 
 
 def _simulated_pairs(recipe: C3, run: Run, wanted: SimulatedPairs) -> tuple[Path, Path, Path]:
@@ -480,11 +478,10 @@ def _wire_ratings(recipe: C3, run: Run, wanted: People) -> None:
     forms = ExportFiles(images, prompts, sample=sample)
     answers = rated(recipe, run, wanted, folders.OF_MODELS, forms, truth, wanted.image_answers)
     if answers is not None:
-        about = RatingReads(answers, Numbered(run.tables(roles.IMAGES)), prompts)
-        run.add(ratings(about, RatingOptions()), folders.RATINGS)
-        reads = JudgedReads(ValueTables([run.values_of(roles.FAITHFULNESS)]), answers, Files([sample]))
+        run.add(ratings.stage(answers, Numbered(run.tables(roles.IMAGES)), prompts), folders.RATINGS)
+        values = ValueTables([run.values_of(roles.FAITHFULNESS)])
         how = JudgedOptions(PRESENCE, None, None, 1.0, 5.0, (VQASCORE,), by="in-region")
-        run.add(judged(reads, how), folders.JUDGED)
+        run.add(judged.stage(values, answers, Files([sample]), options=how), folders.JUDGED)
 
 
 def rated(

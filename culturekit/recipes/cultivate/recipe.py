@@ -100,8 +100,8 @@ from culturekit.scores.family import Confidence
 from culturekit.scores.gaps import GapOptions, gaps
 from culturekit.scores.image_levels import country_groups
 from culturekit.scores.inputs import ValueTables
-from culturekit.scores.judged import JudgedOptions, JudgedReads, judged
-from culturekit.scores.meta import ALL, MetaOptions, MetaReads, meta
+from culturekit.scores.judged import JudgedOptions, judged
+from culturekit.scores.meta import ALL, MetaOptions, meta
 
 AUTHORS: Mapping[str, object] = {
     name: specs if name == "proposers" else specs[0] for name, specs in published_models("cultivate").items()
@@ -515,8 +515,8 @@ def corrected(recipe: Cultivate, run: Run, marks: Path, sample: Path) -> None:
         options = JudgedOptions(
             criterion, None, None, low, high, (metric,), "countries", confidence=recipe.scores.confidence
         )
-        run.add(judged(JudgedReads(ValueTables([values]), marks, Files([sample])), options), folders.JUDGED_BY,
-                variant=metric)  # fmt: skip
+        stage = judged.stage(ValueTables([values]), marks, Files([sample]), options=options)
+        run.add(stage, folders.JUDGED_BY, variant=metric)
     if recipe.has_groups:
         tables = {metric: run.table(folders.JUDGED_BY, variant=metric) for metric in CORRECTED}
         truth = run.table(folders.AHEAD_TRUTH) if recipe.truthful else None
@@ -546,7 +546,7 @@ def _follow(recipe: Cultivate, run: Run, marks: Path) -> None:
         resamples=asked.resamples, seed=recipe.seed,
     )  # fmt: skip
     values = ValueTables([run.values_of(folders.AHEAD), raters])
-    run.add(meta(MetaReads(values, rated, human=ValueTables([others])), how), roles.META)
+    run.add(meta.stage(values, rated, ValueTables([others]), options=how), roles.META)
 
 
 CULTIVATE = RecipeKind(Cultivate, wire, sections_headline(CULTIVATE_PAGE), CULTIVATE_PAGE)
