@@ -74,10 +74,10 @@ ACTIVITY = {"activity": pl.String()}
 
 def activity_prompt(prompt_id: str, iso: str, category: str, activity: str) -> dict[str, Any]:
     """Write the prompt of an activity."""
-    place, said = country(iso), spelled_out(activity)
+    place, name = country(iso), spelled_out(activity)
     return {
         "prompt_id": prompt_id,
-        "text": TEMPLATE.format(activity=said, country=place.in_a_sentence),
+        "text": TEMPLATE.format(activity=name, country=place.in_a_sentence),
         "negative_text": None,
         "benchmark": "cultivate",
         "kind": "activity",
@@ -87,7 +87,7 @@ def activity_prompt(prompt_id: str, iso: str, category: str, activity: str) -> d
         "artifact_id": None,
         "language": "en",
         "template_id": "cultivate-photo",
-        "activity": said,
+        "activity": name,
     }
 
 
@@ -204,7 +204,7 @@ def _pieces_of(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _joins(character: str) -> bool:
-    """Tell whether a character may become one with the letter before it: a mark, or the rest of a Hangul syllable."""
+    """Return whether a character may become one with the letter before it: a mark, or the rest of a Hangul syllable."""
     return unicodedata.category(character)[0] == "M" or "\u1160" <= character <= "\u11ff"
 
 
@@ -284,7 +284,7 @@ class Section:
             }
 
     def problem(self, each: FoundActivity) -> str:
-        """Say why an activity is not taken; empty where it is."""
+        """Explain why an activity is not taken; empty where it is."""
         if each.category not in self.row["categories"]:
             return "not a category that was asked for"
         if not folded(each.name) or len(each.name.split()) > MOST_WORDS or len(each.name) > MOST_LETTERS:
@@ -453,8 +453,8 @@ def merge_activities(work: Work, mentions: Path, pages: Path, options: MergeOpti
     drops: list[tuple[str, str, str, str | None]] = []
     findings = []
     for iso in isos:
-        own = list(found.filter(country=iso).iter_rows(named=True))
-        activities = activities_of(own, country(iso), options, drops)
+        of_country = list(found.filter(country=iso).iter_rows(named=True))
+        activities = activities_of(of_country, country(iso), options, drops)
         rows += [_row_of(iso, each, sources) for each in activities]
         rows += [_fixed_row(iso, category, name) for category, names in FIXED.items() for name in names]
         counts = Counter(each.category for each in activities)

@@ -91,8 +91,8 @@ class WikiReply(msgspec.Struct, frozen=True):
 
 def _html_charset(raw: bytes) -> str:
     """Give what letters a page of HTML says that it is written in; empty where it says nothing."""
-    said = DECLARES.search(raw[:DECLARED_WITHIN])
-    return "" if said is None else said[1].decode("ascii", "replace")
+    declared = DECLARES.search(raw[:DECLARED_WITHIN])
+    return "" if declared is None else declared[1].decode("ascii", "replace")
 
 
 def _decoded(raw: bytes, charset: str, *, where: str) -> str:
@@ -130,8 +130,10 @@ def _read_as(kind: str, text: str, title: str | None, revision: str | None, *, w
             if parsed is None and why.code in MISSING:
                 raise UsageError("the Action API knows no such page", where=where, found=title or "")
             if parsed is None:
-                said = f"{why.code} {why.info}"[:300]
-                raise UpstreamUnavailable("the Action API gave no page", where=where, found=said, hint="Try it later.")
+                reason = f"{why.code} {why.info}"[:300]
+                raise UpstreamUnavailable(
+                    "the Action API gave no page", where=where, found=reason, hint="Try it later."
+                )
             revision = revision if parsed.revid is None else str(parsed.revid)
             return read_wikitext(parsed.title, parsed.wikitext, where=where), revision
     raise UsageError("a saved page of an unknown kind", where=where, expected=".html, .wikitext or .json", found=kind)
@@ -165,7 +167,7 @@ def read_html(html: str, *, where: str) -> Page:
 
 
 def _inside_block(node: Any) -> bool:  # noqa: ANN401 - a node of selectolax
-    """Tell whether the text of a node was read with one that it stands in."""
+    """Return whether the text of a node was read with one that it stands in."""
     above = node.parent
     while above is not None:
         if above.tag in BLOCKS:
@@ -258,7 +260,7 @@ class ListedPage(StrictModel):
 
     @model_validator(mode="after")
     def found_somewhere(self) -> "ListedPage":
-        """Refuse a page that is nowhere."""
+        """Reject a page that is nowhere."""
         if self.file is None and not (self.title if self.source == "wikipedia" else self.url):
             raise ValueError(
                 "a page has a file, or what it is fetched by: a title (wikipedia) or a url (cultural-atlas)"
@@ -356,8 +358,10 @@ def read_pages(work: Work, path: Path, options: PageOptions) -> Outcome:
             first = found.setdefault((row["page_id"], row["number"]), row)
             first["categories"] = list(dict.fromkeys((*first["categories"], *row["categories"])))
             if {**row, "categories": first["categories"]} != first:
-                told = [f"{name} {first[name]!r} and {row[name]!r}" for name in row if row[name] != first[name]]
-                raise UsageError("a page is listed twice, and not as the same", where=str(path), found=", ".join(told))
+                differing = [f"{name} {first[name]!r} and {row[name]!r}" for name in row if row[name] != first[name]]
+                raise UsageError(
+                    "a page is listed twice, and not as the same", where=str(path), found=", ".join(differing)
+                )
         work.progress.advance(1)
     table = pl.DataFrame(list(found.values()), schema=PAGES.schema)
     write_table(work.out, PAGES, table)
@@ -472,7 +476,7 @@ class Fetching:
         return _decoded(reply.body, reply.charset or _html_charset(reply.body), where=url)
 
     def check_robots(self, url: str) -> None:
-        """Refuse a page that robots may not read, and ask its site as slowly as it asks to be asked."""
+        """Reject a page that robots may not read, and ask its site as slowly as it asks to be asked."""
         rules, source = self.rules(url), self.source(url)
         if not rules.can_fetch(AGENT, url):
             raise UpstreamUnavailable(

@@ -294,17 +294,17 @@ def list_objects(
         if one.reason:
             left_out.append((f"{one.item}/{one.text}" if one.text else one.item, one.reason, None))
             continue
-        own = of_items.setdefault(one.item, {})
+        of_item = of_items.setdefault(one.item, {})
         text = " ".join(strip_hidden(one.text or "").split())
         if folded(text):
-            own.setdefault(folded(text), one._replace(text=text))
+            of_item.setdefault(folded(text), one._replace(text=text))
     rows = [
         {"id": f"{item}#{number}", "item": item, "text": one.text, "probability": one.probability}
-        for item, own in of_items.items()
-        for number, one in enumerate(own.values(), start=1)
+        for item, of_item in of_items.items()
+        for number, one in enumerate(of_item.values(), start=1)
     ]
     write_table(work.out, OBJECTS, pl.DataFrame(rows, schema=OBJECTS.schema))
-    left_out += [(item, NO_OBJECT, None) for item, own in of_items.items() if not own]
+    left_out += [(item, NO_OBJECT, None) for item, of_item in of_items.items() if not of_item]
     return _finished(work, {"items": len(of_items), "objects": len(rows)}, left_out, OBJECTS_OF, asked)
 
 
@@ -340,15 +340,15 @@ def _in_table(path: Path, threshold: float) -> Iterator[Found]:
 
 def _in_judgments(path: Path) -> Iterator[Found]:
     """Read what a vision model said that it sees."""
-    said = read_table(path, JUDGMENTS).filter(task="extract")
-    judges = said["judge"].unique().sort().to_list()
+    extracted = read_table(path, JUDGMENTS).filter(task="extract")
+    judges = extracted["judge"].unique().sort().to_list()
     if not judges:
         hint = f"{path.with_name('drops.parquet')} has the reason of each image."
         raise UsageError("no image was looked at, so no objects are known", where=str(path), hint=hint)
     if len(judges) != 1:
         expected = "what one judge said in `judge extract`"
         raise UsageError("objects are of one judge", where=str(path), expected=expected, found=", ".join(judges))
-    for image, item, outcome in said.select("image_id", "item", "outcome").iter_rows():
+    for image, item, outcome in extracted.select("image_id", "item", "outcome").iter_rows():
         yield Found(image, item) if outcome in ANSWERED else Found(image, reason=outcome)
 
 
@@ -581,15 +581,15 @@ def translate_captions(
     rows = list(captions.iter_rows(named=True))
     asked: AskedRows[Mapping[str, Any]] | None = None
     if client is None:
-        said = _given_translations(given, {row["id"] for row in rows})
+        found_texts = _given_translations(given, {row["id"] for row in rows})
     else:
         asked = AskedRows(TRANSLATE, client, llm, lambda row: str(row["id"]))
         came = asked.ask(work, rows, lambda row: _translation_request(row, language), unit="captions")
-        said = {row["id"]: value.translation for row, value in came if isinstance(value, Translation)}
+        found_texts = {row["id"]: value.translation for row, value in came if isinstance(value, Translation)}
     translator, found = GIVEN if client is None else client.model, []
     for row in rows:
-        text = " ".join(strip_hidden(said.get(row["id"]) or "").split())
-        problem = "" if text else EMPTY if row["id"] in said else MISSING
+        text = " ".join(strip_hidden(found_texts.get(row["id"]) or "").split())
+        problem = "" if text else EMPTY if row["id"] in found_texts else MISSING
         if text and folded(text) == folded(row["text"]):
             problem = SAME
         if not problem:
@@ -609,11 +609,11 @@ def _given_translations(given: TranslateReads, known: set[str]) -> dict[str, str
     if given.table is None:
         raise UsageError("nobody translates", expected="--llm SPEC, or --table TABLE with translations")
     found = texts_of((given.table,), given.columns)
-    said = {**found.texts, **{key: "" for key, _, _ in found.left_out}}
-    strange = sorted(set(said) - known)
+    texts = {**found.texts, **{key: "" for key, _, _ in found.left_out}}
+    strange = sorted(set(texts) - known)
     if strange:
         raise UsageError(
             f"{len(strange)} translations are of captions that are not there",
             where=str(given.table), found=", ".join(strange[:5]), expected=f"ids of {given.captions}",
         )  # fmt: skip
-    return said
+    return texts

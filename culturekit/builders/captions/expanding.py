@@ -65,7 +65,7 @@ class CaptionCulture(StrictModel):
 
     @model_validator(mode="after")
     def belong_together(self) -> "CaptionCulture":
-        """Refuse seeds that are the same, or of no category."""
+        """Reject seeds that are the same, or of no category."""
         for seed in self.seeds:
             if seed.category not in self.categories:
                 raise ValueError(f"{seed.category!r} is no category{closest(seed.category, list(self.categories))}")
@@ -79,9 +79,9 @@ class CaptionCulture(StrictModel):
         return "-".join(folded(self.culture).split())
 
 
-def culture_file(said: str) -> Path:
+def culture_file(name: str) -> Path:
     """Find the file of a culture: one of the user's, or the shipped one of that name."""
-    return found_or_shipped(said, FOLDER, "culture")
+    return found_or_shipped(name, FOLDER, "culture")
 
 
 def load_culture(path: Path) -> CaptionCulture:
@@ -312,7 +312,7 @@ class Growth:
 
     @property
     def ended(self) -> str:
-        """Say why no more are asked for; empty where more are."""
+        """Explain why no more are asked for; empty where more are."""
         spent = f"{self.asked:,} questions in {self.round:,} rounds"
         if len(self.captions) == self.options.captions:
             return f"{len(self.captions):,} captions after {spent}"
@@ -372,9 +372,9 @@ class Growth:
     def keep(self, text: str, category: str, *, proposer: str | None) -> str:
         """Add a caption; give its id."""
         known = {"text": text, "category": category, "culture": self.culture.culture, "language": self.culture.language}
-        own = f"{self.culture.slug}-{len(self.captions) + 1:05d}"
-        self.captions.append({"id": own, **known, "round": self.round, "proposer": proposer})
-        return own
+        caption_id = f"{self.culture.slug}-{len(self.captions) + 1:05d}"
+        self.captions.append({"id": caption_id, **known, "round": self.round, "proposer": proposer})
+        return caption_id
 
     def drops(self) -> Iterator[dict[str, Any]]:
         """Give the reason of each proposal that is not kept, with the earlier caption that it is most like."""
@@ -388,7 +388,7 @@ class Growth:
 
 
 def _caption_problem(text: str) -> str:
-    """Say why a text is no caption; empty where it may be one."""
+    """Explain why a text is no caption; empty where it may be one."""
     if TALK.search(text):
         return "talk about captions"
     if sum(map(str.isalnum, text)) < LEAST_LETTERS:

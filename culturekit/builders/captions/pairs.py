@@ -216,9 +216,9 @@ def _export_pairs(work: Work, given: PairFiles, options: PairOptions) -> Outcome
             rows.append({**{name: row[name] for name in OF_ITEM}, "form": form, "path": row["path"]})
             work.progress.advance(1)
     write_table(work.out, EXPORTED, pl.DataFrame(rows, schema=EXPORTED.schema))
-    told = {UNLICENSED: without} if without else {}
+    unlicensed = {UNLICENSED: without} if without else {}
     counts = {"exported": len(rows), "pairs": len(pairs)}
-    return Outcome(counts, told) if options.unlicensed == "leave-out" else Outcome({**counts, **told})
+    return Outcome(counts, unlicensed) if options.unlicensed == "leave-out" else Outcome({**counts, **unlicensed})
 
 
 def _paired(given: PairFiles, options: PairOptions) -> list[dict[str, Any]]:
@@ -276,7 +276,7 @@ def _in_folder(
     for pair in pairs:
         content, name = _picture_of(pair, root)
         write_atomically(folder / name, content)
-        lines.append(json.dumps({"file_name": name, **told(pair)}, ensure_ascii=False) + "\n")
+        lines.append(json.dumps({"file_name": name, **_metadata(pair)}, ensure_ascii=False) + "\n")
         yield {**pair, "path": f"{folder.name}/{name}"}
     write_atomically(folder / METADATA, "".join(lines).encode())
 
@@ -290,15 +290,15 @@ def _in_shards(
         with whole_file(path) as file, tarfile.open(fileobj=file, mode="w", format=tarfile.USTAR_FORMAT) as shard:
             for pair in pairs[start : start + options.per_shard]:
                 content, name = _picture_of(pair, root)
-                key, told_of = name.partition(".")[0], json.dumps(told(pair), ensure_ascii=False).encode()
-                for member, held in ((name, content), (f"{key}.json", told_of), (f"{key}.txt", pair["text"].encode())):
+                key, metadata = name.partition(".")[0], json.dumps(_metadata(pair), ensure_ascii=False).encode()
+                for member, held in ((name, content), (f"{key}.json", metadata), (f"{key}.txt", pair["text"].encode())):
                     entry = tarfile.TarInfo(member)
                     entry.size = len(held)
                     shard.addfile(entry, io.BytesIO(held))
                 yield {**pair, "path": f"{folder.name}/{path.name}/{name}"}
 
 
-def told(pair: dict[str, Any]) -> dict[str, Any]:
+def _metadata(pair: dict[str, Any]) -> dict[str, Any]:
     """Say of a pair what goes with it."""
     return {name: pair[name] for name in OF_ITEM}
 

@@ -74,8 +74,8 @@ def activities_of(path: Path, *, grid: Sequence[str] = (), per_category: int = P
     prompts = read_table(path, PROMPTS).filter(pl.col("country").is_not_null(), language=ENGLISH)
     if prompts.is_empty():
         raise UsageError("no English prompt names a country", where=str(path), expected="prompts of activities")
-    said = pl.coalesce("activity", "text") if "activity" in prompts.columns else pl.col("text")
-    return prompts.select("prompt_id", "concept", "country", activity=said).sort("prompt_id")
+    text = pl.coalesce("activity", "text") if "activity" in prompts.columns else pl.col("text")
+    return prompts.select("prompt_id", "concept", "country", activity=text).sort("prompt_id")
 
 
 def whole_grid(isos: Sequence[str], *, per_category: int = PER_CATEGORY) -> pl.DataFrame:
@@ -127,11 +127,11 @@ class Descriptor:
 
 def read_descriptor(token: str, style: str, necessity: str) -> Descriptor:
     """Read a descriptor; a style or a necessity that is none is read as the one that claims least."""
-    said = [part for part in BETWEEN_STYLES.split(style.strip().casefold()) if part]
-    known = [part for part in said if part in STYLES]
+    parts = [part for part in BETWEEN_STYLES.split(style.strip().casefold()) if part]
+    known = [part for part in parts if part in STYLES]
     needed = necessity.strip().casefold()
     notes = []
-    if not known or len(known) < len(said):
+    if not known or len(known) < len(parts):
         notes.append(f"style {style[:40]!r}")
     if needed not in NECESSITIES:
         notes.append(f"necessity {necessity[:40]!r}")
@@ -150,7 +150,7 @@ def joined_styles(*styles: str) -> str:
 
 
 def token_problem(token: str) -> str:
-    """Say why a text is no descriptor; empty where it is one."""
+    """Explain why a text is no descriptor; empty where it is one."""
     if not any(letter.isalpha() for letter in token):
         return "nothing said"
     if len(token.split()) > MOST_WORDS:

@@ -225,7 +225,7 @@ def read_published(files: Sequence[Path]) -> tuple[pl.DataFrame, list[str]]:
 
 
 def _each_key_once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """Refuse an object that has a key twice: the first would be lost."""
+    """Reject an object that has a key twice: the first would be lost."""
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:

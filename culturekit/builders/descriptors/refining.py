@@ -148,13 +148,13 @@ class Cell:
             if number is not None:
                 self.fates.setdefault(number, (left.reason, None))
 
-    def known(self, said: str) -> Number | None:
+    def known(self, named: str) -> Number | None:
         """Find the candidate that a reply names, by its number or its own words; what is none is invented."""
-        if said in self.candidates:
-            return said
-        same = [n for n, each in self.candidates.items() if normalise_phrase(each.token) == normalise_phrase(said)]
+        if named in self.candidates:
+            return named
+        same = [n for n, each in self.candidates.items() if normalise_phrase(each.token) == normalise_phrase(named)]
         if not same:
-            self.invented.append(said)
+            self.invented.append(named)
         return same[0] if same else None
 
     def descriptors(self) -> Iterator[dict[str, Any]]:
@@ -173,8 +173,8 @@ class Cell:
         fates = [(each, *self.fates.get(number, (untold, None))) for number, each in self.candidates.items()]
         fates += [(candidate(row), row["outcome"], None) for row in self.rejected]
         fates += [
-            (Candidate(said[:400], "neutral", "optional", (), 0), INVENTED, None)
-            for said in dict.fromkeys(self.invented)
+            (Candidate(named[:400], "neutral", "optional", (), 0), INVENTED, None)
+            for named in dict.fromkeys(self.invented)
         ]
         for place, (each, fate, into) in enumerate(fates, start=1):
             kept_as = None if into is None else self.candidates[into].token
@@ -320,9 +320,9 @@ def refine_descriptors(
         if cell.answered and not any(fate == KEPT for fate, _ in cell.fates.values()):
             asked.drop(cell, NONE_LEFT)
     write_table(work.out, DESCRIPTORS, pl.DataFrame(kept, schema=DESCRIPTORS.schema))
-    told = pl.DataFrame(trail, schema=DESCRIPTOR_TRAIL.schema)
-    write_table(work.out, DESCRIPTOR_TRAIL, told)
-    fates = dict(told.group_by("outcome").len().sort("outcome").iter_rows())
+    table = pl.DataFrame(trail, schema=DESCRIPTOR_TRAIL.schema)
+    write_table(work.out, DESCRIPTOR_TRAIL, table)
+    fates = dict(table.group_by("outcome").len().sort("outcome").iter_rows())
     return asked.outcome(work, {"dimensions": len(cells), "descriptors": len(kept)}, candidates=fates)
 
 
@@ -405,7 +405,7 @@ def name_stereotypes(
 
     for (iso, _), value in asked.ask(work, [(iso, "") for iso in isos], request, unit="countries"):
         assert isinstance(value, Stereotypes)
-        tokens = (read_descriptor(said, "neutral", "optional").token for said in value.stereotypes)
+        tokens = (read_descriptor(named, "neutral", "optional").token for named in value.stereotypes)
         for token, why in sifted(tokens, problem=token_problem, key=normalise_phrase, at_most=options.at_most):
             if why:
                 asked.drop((iso, token[:80]), why)

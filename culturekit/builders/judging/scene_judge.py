@@ -58,15 +58,15 @@ class Descriptors(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     descriptors: Annotated[str, msgspec.Meta(max_length=600)]
 
     def __post_init__(self) -> None:
-        """Refuse prose."""
+        """Reject prose."""
         if any(len(phrase.split()) > LONGEST_PHRASE for phrase in self.phrases):
             raise ValueError(f"a phrase has at most {LONGEST_PHRASE} words")
 
     @property
     def phrases(self) -> tuple[str, ...]:
         """Give the phrases, each once, without what nobody sees."""
-        said = (normalise_phrase(strip_hidden(part).strip(" .")) for part in self.descriptors.split(","))
-        return tuple(dict.fromkeys(phrase for phrase in said if phrase not in NOTHING))[:MOST_PHRASES]
+        phrases = (normalise_phrase(strip_hidden(part).strip(" .")) for part in self.descriptors.split(","))
+        return tuple(dict.fromkeys(phrase for phrase in phrases if phrase not in NOTHING))[:MOST_PHRASES]
 
 
 class Rating(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -100,7 +100,7 @@ class ExtractReads:
     ] = DIMENSIONS
 
     def __post_init__(self) -> None:
-        """Refuse what is no dimension."""
+        """Reject what is no dimension."""
         strange = sorted(set(self.dimensions) - set(DIMENSIONS))
         if strange or not self.dimensions:
             raise UsageError("this is no dimension", expected=", ".join(DIMENSIONS), found=", ".join(strange) or "none")
@@ -212,7 +212,7 @@ class StereotypedScenes(CountryScenes):
 
 
 def _problem(answered: Answered) -> str | None:
-    """Say why there is no answer, where there is none."""
+    """Explain why there is no answer, where there is none."""
     return answered.detail or None if answered.value is None else None
 
 

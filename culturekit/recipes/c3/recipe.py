@@ -112,7 +112,7 @@ class Captions(StrictModel):
 
     @model_validator(mode="after")
     def one_source(self) -> Self:
-        """Make sure that captions come from one place."""
+        """Check that captions come from one place."""
         if (self.proposer is None) == (self.file is None):
             raise ValueError("captions are expanded (captions.proposer) or given (captions.file); give one of them")
         return self
@@ -129,7 +129,7 @@ class Objects(StrictModel):
 
     @model_validator(mode="after")
     def detector_has_labels(self) -> Self:
-        """Refuse a detector that does not know what to look for."""
+        """Reject a detector that does not know what to look for."""
         if (self.detector is None) != (self.labels is None):
             raise ValueError("objects.detector looks for what objects.labels lists; give both or neither")
         return self
@@ -184,7 +184,7 @@ class Pairs(StrictModel):
 
     @model_validator(mode="after")
     def one_source(self) -> Self:
-        """Make sure that pairs come from one place."""
+        """Check that pairs come from one place."""
         if (self.simulated is None) == (self.images is None) or (self.images is None) != (self.captions is None):
             raise ValueError("pairs are pairs.simulated, or pairs.images with pairs.captions; give one of them")
         return self
@@ -232,7 +232,7 @@ class People(StrictModel):
 
     @model_validator(mode="after")
     def one_source(self) -> Self:
-        """Make sure that answers come from one place."""
+        """Check that answers come from one place."""
         if self.simulated is not None and (self.image_answers or self.pair_answers):
             raise ValueError("people has both simulated people and files of answers; give one of them")
         return self
@@ -272,7 +272,7 @@ class C3(AskingRecipe):
 
     @model_validator(mode="after")
     def enough_of_each(self) -> Self:
-        """Refuse to draw, rate or keep more than there will be."""
+        """Reject to draw, rate or keep more than there will be."""
         wanted = []
         if self.captions.file is None:
             wanted.append(("captions.sample", self.captions.sample, self.captions.count, "captions"))
@@ -289,7 +289,7 @@ class C3(AskingRecipe):
 
     @model_validator(mode="after")
     def trains_one_of_its_models(self) -> Self:
-        """Refuse a training of what is no model of the recipe, or on what it does not export."""
+        """Reject a training of what is no model of the recipe, or on what it does not export."""
         if (wanted := self.finetune) is None:
             return self
         trained = next((model for model in self.models if model.name == wanted.model), None)
@@ -303,7 +303,7 @@ class C3(AskingRecipe):
 
     @model_validator(mode="after")
     def names_and_truth(self) -> Self:
-        """Refuse a model that is called as pairs are, and simulated people who could not know what is true."""
+        """Reject a model that is called as pairs are, and simulated people who could not know what is true."""
         if PAIRS in self.evaluated:
             raise ValueError(f"no model can be called {PAIRS}: folders call pairs of captions and pictures so")
         simulated = self.people is not None and self.people.simulated is not None

@@ -54,17 +54,17 @@ class Described:
 def pictured(images: pl.DataFrame, prompts: pl.DataFrame, left_out: Counter[str]) -> pl.DataFrame:
     """Give the images that were made, with model, prompt, repeat and country."""
     table, asked = checked(images, IMAGES), checked(prompts, PROMPTS)
-    made = table.filter(status="ok")
-    left_out["images not made"] += table.height - made.height
-    known = made.select("image_id", "model", "prompt_id", "repeat").join(
+    drawn = table.filter(status="ok")
+    left_out["images not made"] += table.height - drawn.height
+    known = drawn.select("image_id", "model", "prompt_id", "repeat").join(
         asked.select("prompt_id", "country"), on="prompt_id", how="inner"
     )
-    left_out["images of no known prompt"] += made.height - known.height
+    left_out["images of no known prompt"] += drawn.height - known.height
     if known.is_empty():
         raise UsageError(
             "there is no image to score",
             expected="images that were made (status ok), of prompts in the table of prompts",
-            found=f"{made.height:,} made of {table.height:,}, {asked.height:,} prompts such as "
+            found=f"{drawn.height:,} made of {table.height:,}, {asked.height:,} prompts such as "
             f"{asked['prompt_id'][0] if asked.height else 'none'!r}",
         )
     return known.sort("image_id")
@@ -107,18 +107,18 @@ def described_images(
     """
     rows, judge = _judged(extracted, EXTRACT)
     failed = rows.filter(~pl.col("outcome").is_in(ANSWERED))["image_id"].unique()
-    told = images.filter(pl.col("image_id").is_in(rows["image_id"].implode()))
-    answered = told.filter(~pl.col("image_id").is_in(failed.implode()))
-    left_out["images not described"] += images.height - told.height
-    left_out["images the extractor failed on"] += told.height - answered.height
-    said = _phrases_said(rows.join(answered, on="image_id", how="semi"))
+    described = images.filter(pl.col("image_id").is_in(rows["image_id"].implode()))
+    answered = described.filter(~pl.col("image_id").is_in(failed.implode()))
+    left_out["images not described"] += images.height - described.height
+    left_out["images the extractor failed on"] += described.height - answered.height
+    phrases = _phrases_said(rows.join(answered, on="image_id", how="semi"))
     references = _phrases_asked(descriptors, answered)
-    seen = {*DIMENSIONS, *said["dimension"]} if has is None else {dimension_name(name) for name in has}
-    _check_dimensions(references, said, seen, stated=has is not None)
+    seen = {*DIMENSIONS, *phrases["dimension"]} if has is None else {dimension_name(name) for name in has}
+    _check_dimensions(references, phrases, seen, stated=has is not None)
     references = _without_unseen(references, seen, left_out)
     scored = answered.join(references, on="prompt_id", how="semi").sort("image_id")
     left_out["images of prompts without descriptors"] += answered.height - scored.height
-    placed = said.join(scored.select("image_id", "prompt_id"), on="image_id", how="inner")
+    placed = phrases.join(scored.select("image_id", "prompt_id"), on="image_id", how="inner")
     compared = placed.join(references, on=["prompt_id", "dimension"], how="semi")
     left_out["predictions in a dimension without references"] += placed.height - compared.height
     predictions = compared.select("image_id", "dimension", "phrase").sort("image_id", "dimension", "phrase")
@@ -143,10 +143,10 @@ def _phrases_asked(descriptors: pl.DataFrame, images: pl.DataFrame) -> pl.DataFr
     return normalised(named(asked.select("prompt_id", "dimension", "token")), "token").unique()
 
 
-def _check_dimensions(references: pl.DataFrame, said: pl.DataFrame, seen: Set[str], *, stated: bool) -> None:
-    """Refuse references and predictions that do not speak of the same dimensions: one side would be lost unnoticed."""
+def _check_dimensions(references: pl.DataFrame, phrases: pl.DataFrame, seen: Set[str], *, stated: bool) -> None:
+    """Reject references and predictions that do not speak of the same dimensions: one side would be lost unnoticed."""
     asked = set(references["dimension"])
-    unasked = sorted((set(said["dimension"]) & seen) - asked) if asked else []
+    unasked = sorted((set(phrases["dimension"]) & seen) - asked) if asked else []
     unseen = [] if stated else sorted(asked - seen - NOT_EXTRACTED)
     if not unasked and not unseen:
         return
@@ -233,12 +233,12 @@ def excess_of_images(
             if scores.height
             else f"{rows.height:,} scores of other images",
         )
-    made = scores.filter(pl.col("model") != real)
-    compared = made.join(usual, on=["country", "phrase"], how="inner")
-    left_out["stereotype scores without real images to compare"] += made.height - compared.height
+    drawn = scores.filter(pl.col("model") != real)
+    compared = drawn.join(usual, on=["country", "phrase"], how="inner")
+    left_out["stereotype scores without real images to compare"] += drawn.height - compared.height
     per_image = list(_complete_images(compared, usual, reduce))
     answer = pl.concat(per_image) if per_image else pl.DataFrame(schema=PER_IMAGE)
-    incomplete = made["image_id"].n_unique() - answer.height
+    incomplete = drawn["image_id"].n_unique() - answer.height
     left_out["images without a score of every stereotype"] += silent.height + incomplete
     return Excess(answer, per_candidate(compared.join(answer, on="image_id", how="semi")), scorer)
 
@@ -359,7 +359,7 @@ def _places_of_phrases(phrases: Sequence[str], ids: Sequence[str], *, vectors: i
 
 
 def _check_directions(vectors: NDArray[np.floating], phrases: Sequence[str]) -> None:
-    """Refuse a vector that has no direction, naming its phrase."""
+    """Reject a vector that has no direction, naming its phrase."""
     bad = np.flatnonzero(~(np.isfinite(vectors).all(axis=1) & vectors.any(axis=1)))
     if len(bad):
         raise UsageError(
@@ -429,7 +429,7 @@ def _references_met(cells: Cells, tau: float) -> pl.DataFrame:
     columns: dict[str, list[Any]] = {name: [] for name in DESCRIPTOR_MATCHES.schema}
     for images in _image_sets(cells):
         n, k = images.best.shape
-        said = images.best[np.isfinite(images.best).all(axis=1)]
+        answered = images.best[np.isfinite(images.best).all(axis=1)]
         columns["model"] += [images.model] * k
         columns["prompt_id"] += [images.prompt_id] * k
         columns["dimension"] += [images.dimension] * k
@@ -437,7 +437,7 @@ def _references_met(cells: Cells, tau: float) -> pl.DataFrame:
         columns["token"] += phrases[images.prompt_id, images.dimension]
         columns["images"] += [n] * k
         columns["covered"] += ((images.best >= tau).sum(axis=0) / n).tolist()
-        columns["similarity"] += said.mean(axis=0).tolist() if len(said) else [None] * k
+        columns["similarity"] += answered.mean(axis=0).tolist() if len(answered) else [None] * k
     return pl.DataFrame(columns, schema=DESCRIPTOR_MATCHES.schema)
 
 

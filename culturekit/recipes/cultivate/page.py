@@ -299,7 +299,7 @@ def verdict(corrected: pl.DataFrame | None, truth: pl.DataFrame | None, models: 
 
 
 def _not_corrected(run: RunFolders) -> Iterator[str]:
-    """Say why there are no gaps, what of people's answers did not count, and which scores they did not put right."""
+    """Explain why there are no gaps, which answers of people did not count, and which scores they did not correct."""
     if not run.has(roles.GAPS):
         yield "Gaps are left out: all countries are of one group of the scheme, or of none."
     yield from not_put_right(run, folders.MARKS, {"": "People's marks"})

@@ -192,7 +192,7 @@ class RealImages(StrictModel):
 
     @model_validator(mode="after")
     def chosen_of_more(self) -> Self:
-        """Refuse to keep more than there are: then the scorer would choose nothing."""
+        """Reject to keep more than there are: then the scorer would choose nothing."""
         if self.keep > self.per_prompt:
             raise ValueError(f"keep: no more than per_prompt, which is {self.per_prompt}; found {self.keep}")
         return self
@@ -210,7 +210,7 @@ class Scores(StrictModel):
 
     @model_validator(mode="after")
     def one_threshold(self) -> Self:
-        """Refuse two thresholds."""
+        """Reject two thresholds."""
         if self.tau is not None and self.quantile is not None:
             raise ValueError("scores.tau states the threshold and scores.quantile finds it; give one of them")
         return self
@@ -237,7 +237,7 @@ class People(StrictModel):
 
     @model_validator(mode="after")
     def one_source(self) -> Self:
-        """Make sure that answers come from one place."""
+        """Check that answers come from one place."""
         if self.files and self.simulated is not None:
             raise ValueError("people has both simulated people and files of answers; give one of them")
         return self
@@ -292,14 +292,14 @@ class Cultivate(AskingRecipe):
 
     @model_validator(mode="after")
     def one_ground(self) -> Self:
-        """Make sure that prompts and descriptors come from one place."""
+        """Check that prompts and descriptors come from one place."""
         if (self.tables is None) == (self.ground is None):
             raise ValueError("prompts and descriptors are made (ground) or given (tables); give one of them")
         return self
 
     @model_validator(mode="after")
     def names_stand_for_one_thing(self) -> Self:
-        """Refuse names of models that tables use for something else, and who is named twice."""
+        """Reject names of models that tables use for something else, and who is named twice."""
         taken = sorted({model.name for model in self.models} & {ALL, REAL_IMAGES})
         if taken:
             raise ValueError(f"no model can be called {taken[0]}: tables call all models, and real images, so")
@@ -311,7 +311,7 @@ class Cultivate(AskingRecipe):
 
     @model_validator(mode="after")
     def people_know_the_truth(self) -> Self:
-        """Refuse simulated people who could not know what is shown."""
+        """Reject simulated people who could not know what is shown."""
         if self.people is not None and self.people.simulated is not None and not self.truthful:
             raise ValueError(f"simulated people know only what {SCENES} drew; real images need people.files")
         return self

@@ -228,7 +228,7 @@ class AheadOptions:
     benchmark: str = "cultivate"
 
     def __post_init__(self) -> None:
-        """Refuse two thresholds."""
+        """Reject two thresholds."""
         if self.tau is not None and self.quantile is not None:
             raise UsageError("--tau states the threshold and --quantile finds it", hint="Give one of the two.")
 
@@ -383,7 +383,7 @@ def score_ahead(tables: AheadInput, *, options: AheadOptions) -> AheadScores:
 
 
 def _check_ahead(options: AheadOptions, *, has_stereotypes: bool) -> None:
-    """Refuse options that break their rules, before any work is done."""
+    """Reject options that break their rules, before any work is done."""
     check_tau(options.threshold)
     check_choices(options)
     reasons = {"stereotypes": has_stereotypes, "quantile": options.quantile is not None}

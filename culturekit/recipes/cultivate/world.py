@@ -233,7 +233,7 @@ def marks_by_person(
 
 
 def _names_any(tokens: set[str], phrase: str) -> bool:
-    """Tell whether a phrase names one of some things, perhaps in a few more words."""
+    """Return whether a phrase names one of some things, perhaps in a few more words."""
     words = _spaced(phrase)
     return any(_spaced(token) in words for token in tokens)
 

@@ -46,19 +46,24 @@ class World:
         )
 
     def stored(self, folder: Path, *, stereotypes: bool = True) -> dict[str, Any]:
-        """Write the tables and vectors, and give them as the stage takes them."""
+        """Write the tables, of real images and of others apart, and the vectors; give them as the stage takes them."""
         tables = self.tables(stereotypes=stereotypes)
-        (folder / "phrases").mkdir(parents=True)
-        save_vectors(folder / "phrases", np.asarray(tables.vectors), tables.ids)
         judgments = [tables.extracted] if tables.stereotypes is None else [tables.extracted, tables.stereotypes]
-        judged = Numbered((write_table(folder, JUDGMENTS, pl.concat(judgments)),))
+        real = pl.col("image_id").str.starts_with("real")
+        images, judged = [], []
+        for name, chosen in (("made", ~real), ("real", real)):
+            (folder / name).mkdir(parents=True)
+            images.append(write_table(folder / name, IMAGES, tables.images.filter(chosen)))
+            judged.append(write_table(folder / name, JUDGMENTS, pl.concat(judgments).filter(chosen)))
+        (folder / "phrases").mkdir()
+        save_vectors(folder / "phrases", np.asarray(tables.vectors), tables.ids)
         return {
-            "images": Numbered((write_table(folder, IMAGES, tables.images),)),
+            "images": Numbered(images),
             "prompts": write_table(folder, PROMPTS, tables.prompts),
             "descriptors": write_table(folder, DESCRIPTORS, tables.descriptors),
-            "extracted": judged,
+            "extracted": Numbered(judged),
             "phrases": PhraseVectors(folder / "phrases"),
-            **({"stereotypes": judged} if stereotypes else {}),
+            **({"stereotypes": Numbered(judged)} if stereotypes else {}),
         }
 
     def shuffled(self, seed: int) -> "World":
