@@ -25,7 +25,6 @@ from culturekit.builders.judging.image_judge import vqa_request
 from culturekit.builders.judging.scene_judge import Descriptors
 from culturekit.builders.judging.simulated_people import SimulatedPeople
 from culturekit.builders.simulated import simulated_model
-from culturekit.builders.simulated.form_answers import scene_answers
 from culturekit.builders.simulated.simulated_model import SimulatedModel, make
 from culturekit.core.registry import parse_spec
 from culturekit.core.schemas import (
@@ -45,18 +44,11 @@ from culturekit.index.embedding.embed_stage import embed_stage
 from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
 from culturekit.llm.client import Image, Request
 from culturekit.people.rated_sample import rated_sample
+from culturekit.recipes.cultivate.breakdown import gaps_in, grouped_values_stage
+from culturekit.recipes.cultivate.marks import SCALE, extracted_phrases, scene_items_stage, write_marks
 from culturekit.recipes.cultivate.recipe import CORRECTED
-from culturekit.recipes.cultivate.scene_stages import (
-    SCALE,
-    answers_of,
-    candidates,
-    gaps_in,
-    grouped_values_stage,
-    said_of,
-    scene_items_stage,
-    write_marks,
-)
-from culturekit.scores.ahead import AheadInput, AheadOptions, PhraseVectors, score_ahead
+from culturekit.recipes.cultivate.scores import AheadInput, AheadOptions, PhraseVectors, score_ahead
+from culturekit.recipes.cultivate.world import marks_by_person, stereotypes_by_country, truth_rows
 from culturekit.scores.image_levels import country_groups
 from culturekit.scores.judged import JudgedOptions, score_judged
 
@@ -162,7 +154,7 @@ def judged_rows(
 def people_say(items: pl.DataFrame, truth: pl.DataFrame, values: pl.DataFrame, seed: int) -> pl.DataFrame:
     """Let people fill in the form about each item."""
     shown: dict[str, list[tuple[str, str]]] = defaultdict(list)
-    for image, dimension, token in answers_of(truth).select("image_id", "dimension", "item").iter_rows():
+    for image, dimension, token in extracted_phrases(truth).select("image_id", "dimension", "item").iter_rows():
         shown[image].append((dimension, token))
     own = values.filter(pl.col("metric").is_in(["faith", "hal", "exag"]))
     scores = {(metric, item): value for metric, item, value in own.select("metric", "item", "value").iter_rows()}
@@ -173,7 +165,7 @@ def people_say(items: pl.DataFrame, truth: pl.DataFrame, values: pl.DataFrame, s
         key = {"item_id": item, "kind": "item", "options": orjson.dumps({"descriptors": offered})}
         for number in range(PER_PERSON):
             person = f"{row['country']}-{number}"
-            told = scene_answers(person, key, shown=shown, scores=scores, about=about, how=PEOPLE, seed=seed)
+            told = marks_by_person(person, key, shown=shown, scores=scores, about=about, how=PEOPLE, seed=seed)
             place = (item, person, row["country"], True, "cultivate")
             rows += [
                 (*place, name, float(str(told[name])), told[name], None, 9.0, []) for name in ("faith", "hal", "exag")
@@ -206,12 +198,12 @@ def run_in(root: Path, seed: int) -> list[Told]:
     write_table(make_dir(root / "prompts"), PROMPTS, prompts)
     descriptors = references(prompts, seed)
     write_table(make_dir(root / "descriptors"), DESCRIPTORS, descriptors)
-    images, said, true, known = [], [], [], candidates(None)
+    images, said, true, known = [], [], [], stereotypes_by_country(None)
     for image, scene in scenes(prompts, seed, range(SLOTS)):
         images.append(image)
         country = image["prompt_id"][:2]
         said += list(judged_rows(judge, image, scene, known[country]))
-        true += list(said_of(image, known[country]))
+        true += list(truth_rows(image, known[country]))
     table = images_table(images)
     judgments, truth = (pl.DataFrame(rows, schema=JUDGMENTS.schema, orient="row") for rows in (said, true))
     for kind, rows in (("said", judgments), ("true", truth)):
@@ -244,9 +236,9 @@ def run_in(root: Path, seed: int) -> list[Told]:
 @cache
 def many() -> tuple[pl.DataFrame, pl.DataFrame]:
     """Draw many images of each prompt and model, and say what they truly show: what models show in every run."""
-    known = candidates(None)
+    known = stereotypes_by_country(None)
     drawn = [image for image, _ in scenes(prompts_table(), SEED - 1, range(MANY)) if image["model"] != "real"]
-    rows = [row for image in drawn for row in said_of(image, known[image["prompt_id"][:2]])]
+    rows = [row for image in drawn for row in truth_rows(image, known[image["prompt_id"][:2]])]
     return images_table(drawn), pl.DataFrame(rows, schema=JUDGMENTS.schema, orient="row")
 
 

@@ -25,10 +25,10 @@ from culturekit.core.schemas import VALUES as VALUES_TABLE
 from culturekit.generation.simulated.scenes.scenes_backend import Options as Dials
 from culturekit.generation.simulated.scenes.scenes_backend import all_named, scene_of, spoken, world
 from culturekit.llm.client import Image
+from culturekit.recipes.c3.pairs import worth_of
 from culturekit.recipes.c3.recipe import EVERY
-from culturekit.recipes.c3.stages import worth_of
-from culturekit.recipes.c3.world_stages import alt_text, pair_truth, ratings_of
-from culturekit.scores.c3 import C3Options, score_c3
+from culturekit.recipes.c3.scores import score_c3
+from culturekit.recipes.c3.world import alt_text, pair_truth, ratings_of
 from culturekit.scores.inputs import LabelledVectors
 
 WORLDS, EACH, KEPT, RATERS = 100, 56, 0.2, 3
@@ -86,7 +86,7 @@ def aligned(pairs: list[Pair]) -> pl.DataFrame:
                       for item, text in zip(items, told, strict=True)]), items,
         ),
     }  # fmt: skip
-    return score_c3(vectors, options=C3Options()).scored.values
+    return score_c3(vectors).scored.values
 
 
 def one_world(seed: int) -> tuple[tuple[str, ...], tuple[str, ...], int, int, dict[str, float]]:

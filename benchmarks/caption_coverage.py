@@ -30,7 +30,7 @@ from culturekit.generation.simulated.scenes.scenes_backend import Scene, named_i
 from culturekit.llm.client import Image
 from culturekit.people.rated_sample import rated_sample
 from culturekit.recipes.c3.recipe import C3, PRESENCE, VQASCORE
-from culturekit.recipes.c3.world_stages import image_truth, ratings_of
+from culturekit.recipes.c3.world import image_truth, ratings_of
 from culturekit.scores.judged import JudgedOptions, score_judged
 
 RUNS, SEED, MANY, COUNTRY = 200, 20261124, 4000, "CN"

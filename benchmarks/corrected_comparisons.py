@@ -25,7 +25,7 @@ from simulated_worlds import WORLDS, draw_images, matches_of, shares_of_models
 from culturekit.core.schemas import SCORES
 from culturekit.metrics import vendi_batches
 from culturekit.metrics.diversity.kernel_diversity import STANDARD_KERNELS
-from culturekit.scores.compare import RankOptions, score_ranks
+from culturekit.scores.compare import score_ranks
 
 KERNEL = "country"
 CLEAR, UNCLEAR = "1 x 400", "1 x 400, accuracy .6"
@@ -93,7 +93,7 @@ def ranked(answers: Found) -> tuple[pl.DataFrame, pl.DataFrame]:
          "ci_high": one.high, "n": 150, "unit": "share", "params": params}
         for place, one in enumerate(answers)
     ]  # fmt: skip
-    found = score_ranks(pl.DataFrame(rows, schema=SCORES.schema), options=RankOptions()).scores
+    found = score_ranks(pl.DataFrame(rows, schema=SCORES.schema)).scores
     return found.filter(metric="model_difference"), found.filter(metric="model_rank").sort("model")
 
 

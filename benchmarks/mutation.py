@@ -76,7 +76,7 @@ AREAS = {
             "culturekit/metrics/statistics": ("tests/metrics/statistics",),
             "culturekit/metrics": ("tests/scores", "tests/metrics/test_metrics_public.py"),
         },
-        ("tests/scores", "tests/families"),
+        ("tests/scores", "tests/families", "tests/recipes/c3/test_scores.py", "tests/recipes/cultivate/test_scores.py"),
         apart="culturekit/metrics/corrected",
     ),
     "corrected": Area(

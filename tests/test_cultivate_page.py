@@ -10,7 +10,7 @@ import pytest
 from culturekit.config.load import find_recipe, load_any_recipe
 from culturekit.core.engines import LocalEngine
 from culturekit.core.run import run_stage
-from culturekit.recipes.cultivate.scene_stages import simulated_pages_stage
+from culturekit.recipes.cultivate.world import simulated_pages_stage
 from tests.command_line import culturekit
 from tests.typed_pages import ROOT, typed
 

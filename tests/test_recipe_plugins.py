@@ -209,7 +209,7 @@ def test_what_is_wrong_is_said_with_its_line(stated: str, said: str, folder: Pat
 
 def test_a_package_may_be_named_by_its_module(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(EXAMPLES / "geodiv")
-    use_plugins({"metric.geodiv": "geodiv.family:GEODIV"})
+    use_plugins({"metric.geodiv": "geodiv.family:geodiv"})
     assert "geodiv_entropy" in all_metrics()
     use_plugins({})
     assert "geodiv_entropy" not in all_metrics()

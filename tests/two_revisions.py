@@ -21,9 +21,12 @@ VARIES = {"run.json"}  # What may differ between two runs of the same bytes
 
 SURFACE = """
 import json, typer.main
-from culturekit import errors
+try:
+    from culturekit.core import errors
+except ImportError:
+    from culturekit import errors
 from culturekit.cli.app import app
-from culturekit.scores.catalog import CATALOG
+from culturekit.metrics import CATALOG
 from culturekit.core.schemas import TABLES
 
 def walk(command, path):

@@ -18,21 +18,21 @@ def group(path: str, commands: Mapping[str, CommandAt | str], *, help: str) -> t
 activities = group(
     "activities",
     {
-        "read": "recipes.cultivate.activity_stages:READ",
-        "extract": "recipes.cultivate.activity_stages:EXTRACT_ACTIVITIES",
-        "merge": "recipes.cultivate.activity_stages:MERGE",
-        "prompts": "recipes.cultivate.activity_stages:PROMPTS",
+        "read": "builders.activities.page_list:READ",
+        "extract": "builders.activities.extracting:EXTRACT_ACTIVITIES",
+        "merge": "builders.activities.extracting:MERGE",
+        "prompts": "builders.activities.extracting:PROMPTS_OF",
     },
     help="Activities of countries, from pages, and their prompts.",
 )
 captions = group(
     "captions",
     {
-        "expand": "recipes.c3.stages:EXPAND_CAPTIONS",
-        "sample": "recipes.c3.stages:SAMPLE",
-        "stats": "recipes.c3.stages:STATS",
-        "translate": "recipes.c3.stages:TRANSLATE_CAPTIONS",
-        "objects": "recipes.c3.stages:LIST_OBJECTS",
+        "expand": "builders.captions.expanding:EXPAND_CAPTIONS",
+        "sample": "builders.captions.caption_files:SAMPLE",
+        "stats": "builders.captions.caption_files:STATS",
+        "translate": "builders.captions.caption_files:TRANSLATE_CAPTIONS",
+        "objects": "builders.captions.caption_files:LIST_OBJECTS",
     },
     help="Captions of a culture: expanded, sampled, translated.",
 )
@@ -54,11 +54,11 @@ cspace = group(
 descriptors = group(
     "descriptors",
     {
-        "propose": "recipes.cultivate.descriptor_stages:PROPOSE_DESCRIPTORS",
-        "refine": "recipes.cultivate.descriptor_stages:REFINE_DESCRIPTORS",
-        "stereotypes": "recipes.cultivate.descriptor_stages:STEREOTYPES",
-        "import": "recipes.cultivate.descriptor_stages:IMPORT",
-        "export": "recipes.cultivate.descriptor_stages:EXPORT",
+        "propose": "builders.descriptors.proposing:PROPOSE_DESCRIPTORS",
+        "refine": "builders.descriptors.refining:REFINE_DESCRIPTORS",
+        "stereotypes": "builders.descriptors.refining:NAME_STEREOTYPES",
+        "import": "builders.descriptors.published_layout:IMPORT",
+        "export": "builders.descriptors.published_layout:EXPORT",
     },
     help="What pictures of activities should show, and overdo.",
 )

@@ -5,7 +5,8 @@ from functools import partial
 import typer
 
 from culturekit.cli.lazy import CommandAt, lazy_group
-from culturekit.scores.listing import FAMILIES, family_named, outside_names
+from culturekit.scores.catalog import FAMILIES
+from culturekit.scores.listing import family_named, outside_names
 
 
 def outside() -> dict[str, CommandAt]:

@@ -1,4 +1,4 @@
-"""The command of a stage: its options, their help and their bounds are those that its dataclasses declare."""
+"""The command of a stage: its options, their help and their bounds are those that its function declares."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, replace
@@ -16,11 +16,10 @@ from culturekit.cli.stages import run_one
 from culturekit.core.declared import (
     SEVERAL,
     Declared,
-    dataclasses_of,
     declared,
     declared_as,
     is_group,
-    options_in,
+    options_among,
     options_of,
 )
 from culturekit.core.errors import UsageError
@@ -42,28 +41,28 @@ FLAGS: Flags = {
 
 def command_function(declaration: StageCommand) -> Callable[..., None]:
     """Make the function behind a command: inputs, the folder to write, options, and the flags of all stages."""
-    kinds = dataclasses_of(declaration)
+    taken = list(declared(declaration.stage))
     first, last = telling(declaration), fresh(declaration)
     flags = last | {name: flag for name, flag in FLAGS.items() if getattr(declaration, name, True)}
 
     def command(out: Path, **typed: Any) -> None:  # noqa: ANN401 - each option has its own type
-        check_looked_at(options_in(*kinds), typed)
+        check_looked_at(options_among(taken), typed)
         told, flagged = ({name: typed.pop(name) for name in names} for names in (first, flags))
         told.pop("prices", None)  # used while it was read
-        stage = declaration.stage(*(built(kind, typed) for kind in kinds))
+        stage = built(declaration.stage, typed)
         if told.get("plan") or told.get("pilot"):
             tell(stage, out, pilot=told.get("pilot"), wait=flagged["wait"], as_json=flagged["as_json"])
         else:
             run_one(stage, out, **flagged)
 
-    asked = [kind for kind in kinds if issubclass(kind, LlmOptions)]
-    parameters = [parameter(each) for each in in_order(options_in(*(kind for kind in kinds if kind not in asked)))]
+    asked = [each for each in taken if isinstance(each.kind, type) and issubclass(each.kind, LlmOptions)]
+    parameters = [parameter(each) for each in in_order(options_among(each for each in taken if each not in asked))]
     ordered = [
         *(each for each in parameters if each.default is Parameter.empty),
         Parameter("out", Parameter.KEYWORD_ONLY, annotation=Out),
         *(each for each in parameters if each.default is not Parameter.empty),
         *parameters_of(first),
-        *map(parameter, options_in(*asked)),
+        *map(parameter, options_among(asked)),
         *parameters_of(flags),
     ]
     command.__signature__ = Signature(ordered)  # type: ignore[attr-defined]
@@ -192,8 +191,8 @@ def is_handle(each: Declared) -> bool:
     return read is None and isinstance(each.kind, type) and issubclass(each.kind, Input)
 
 
-def built(kind: Any, typed: Mapping[str, Any], default: Any = MISSING) -> Any:  # noqa: ANN401 - any dataclass
-    """Make a dataclass of what was typed; what was not is as in its default."""
+def built(kind: Any, typed: Mapping[str, Any], default: Any = MISSING) -> Any:  # noqa: ANN401 - whatever is called
+    """Call a dataclass, or a function, with what was typed; what was not is as in its default."""
     found: dict[str, Any] = {}
     for each in declared(kind):
         if is_group(each):

@@ -1,7 +1,7 @@
-"""What the fields of a dataclass declare: types, bounds and help, said once for commands, recipes and manifests."""
+"""What fields and parameters declare: types, bounds and help, said once for commands, recipes and manifests."""
 
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass
 from inspect import Parameter, signature
 from types import NoneType, UnionType
@@ -68,12 +68,17 @@ BOUNDS: dict[str, tuple[Callable[[Any, Any], bool], str]] = {
 }
 
 
-def declared(cls: type) -> Iterator[Declared]:
-    """Give the fields of a dataclass in their order."""
-    hints = get_type_hints(cls, include_extras=True)
-    for each in fields(cls):
-        default = each.default if each.default_factory is MISSING else each.default_factory()
-        yield declared_as(each.name, hints[each.name], default)
+def declared(thing: Callable[..., Any]) -> Iterator[Declared]:
+    """Give the fields of a dataclass, or the parameters of a function, in their order."""
+    hints = get_type_hints(thing, include_extras=True)
+    if is_dataclass(thing):
+        for each in fields(thing):
+            default = each.default if each.default_factory is MISSING else each.default_factory()
+            yield declared_as(each.name, hints[each.name], default)
+        return
+    for one in signature(thing).parameters.values():
+        if one.kind is not Parameter.VAR_KEYWORD:
+            yield declared_as(one.name, hints[one.name], MISSING if one.default is Parameter.empty else one.default)
 
 
 def declared_as(name: str, kind: Any, default: Any = MISSING) -> Declared:  # noqa: ANN401 - any type, any value
@@ -88,23 +93,39 @@ def declared_as(name: str, kind: Any, default: Any = MISSING) -> Declared:  # no
     return Declared(name, known[0], NoneType in kinds, default, told, typed)
 
 
-def rules_of(cls: type, name: str) -> FieldInfo:
+def rules_of(thing: Callable[..., Any] | StageCommand, name: str) -> FieldInfo:
     """Give bounds and help of an option, for a key of a recipe that says the same."""
-    (found,) = (each.field_info for each in declared(cls) if each.name == name)
+    stated = declared(thing.stage if isinstance(thing, StageCommand) else thing)
+    (found,) = (each.field_info for each in stated if each.name == name)
     if found is None:
-        raise TypeError(f"{cls.__name__}.{name} declares nothing")
+        raise TypeError(f"{thing}.{name} declares nothing")
     return found
 
 
-def dataclasses_of(command: StageCommand) -> list[type]:
-    """Give the dataclasses that a stage takes: of what it reads, and of options where there are some."""
-    hints = get_type_hints(command.stage)
-    return [hints[each.name] for each in signature(command.stage).parameters.values() if each.kind in POSITIONAL]
+def inputs_of(stage: Callable[..., Any]) -> list[Declared]:
+    """Give what a stage reads: its positional parameters, or the fields of a dataclass that is the first of them."""
+    parameters = list(declared(stage))
+    if is_group(parameters[0]):
+        return list(declared(parameters[0].kind))
+    kinds = signature(stage).parameters
+    return [each for each in parameters if kinds[each.name].kind in POSITIONAL]
 
 
-def options_in(*kinds: Any) -> Iterator[Declared]:  # noqa: ANN401 - any dataclass
-    """Give the fields that are options; those of a dataclass within another stand in its place."""
-    for each in (each for kind in kinds for each in declared(kind)):
+def settings_of(stage: Callable[..., Any]) -> list[Declared]:
+    """Give the parameters of a stage that are no inputs; one that is a dataclass stands for its fields."""
+    parameters = list(declared(stage))
+    read = {parameters[0].name} if is_group(parameters[0]) else {each.name for each in inputs_of(stage)}
+    return [each for each in parameters if each.name not in read]
+
+
+def options_in(*things: Callable[..., Any]) -> Iterator[Declared]:
+    """Give what fields or parameters are options; those of a dataclass stand in the place of one that holds it."""
+    return options_among(each for thing in things for each in declared(thing))
+
+
+def options_among(stated: Iterable[Declared]) -> Iterator[Declared]:
+    """Give those that are options, and the options of those that hold a dataclass of them."""
+    for each in stated:
         if is_group(each):
             yield from options_of(each)
         elif each.help:
@@ -124,8 +145,13 @@ def is_group(each: Declared) -> bool:
 
 def check_options(options: object) -> None:
     """Refuse options that break a rule which their fields declare."""
-    check_choices(options)
-    for each, value in stated(options):
+    check_stated(stated(options))
+
+
+def check_stated(stated: Iterable[tuple[Declared, Any]]) -> None:
+    """Refuse values that break a rule which is declared of them."""
+    for each, value in stated:
+        check_word(each, value)
         for name, bound in each.bounds.items():
             if not BOUNDS[name][0](value, bound):
                 rules = " and ".join(f"{BOUNDS[rule][1]} {limit:g}" for rule, limit in each.bounds.items())
@@ -135,11 +161,16 @@ def check_options(options: object) -> None:
 def check_choices(options: object) -> None:
     """Refuse a word that is none of those which a field takes, also one of several."""
     for each, value in stated(options):
-        several = get_origin(each.kind) in SEVERAL
-        kind = get_args(each.kind)[0] if several else each.kind
-        if get_origin(kind) is Literal:
-            for word in value if several else (value,):
-                check_choice(each.name, word, get_args(kind))
+        check_word(each, value)
+
+
+def check_word(each: Declared, value: Any) -> None:  # noqa: ANN401 - any value
+    """Refuse a word that is none of those which it takes, also one of several."""
+    several = get_origin(each.kind) in SEVERAL
+    kind = get_args(each.kind)[0] if several else each.kind
+    if get_origin(kind) is Literal:
+        for word in value if several else (value,):
+            check_choice(each.name, word, get_args(kind))
 
 
 def stated(options: object) -> Iterator[tuple[Declared, Any]]:

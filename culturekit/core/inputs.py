@@ -76,17 +76,19 @@ class Numbered(Files):
 
 def roles_of(given: object) -> dict[str, Path]:
     """Name every file that a stage reads: the fields of a dataclass of handles, paths, and paths that are not given."""
+    return roles_among({each.name: getattr(given, each.name) for each in fields(given)})  # type: ignore[arg-type]
+
+
+def roles_among(given: Mapping[str, object]) -> dict[str, Path]:
+    """Name every file among values by its role: those of handles, and paths."""
     found: dict[str, Path] = {}
-    for each in fields(given):  # type: ignore[arg-type]
-        value = getattr(given, each.name)
+    for name, value in given.items():
         for one in value if isinstance(value, tuple) else (value,):
             if isinstance(one, Input):
-                files = one.files(each.name)
+                files = one.files(name)
                 if any(found.get(role, path) != path for role, path in files.items()):
-                    raise UsageError(
-                        f"two inputs would be known as one: {each.name}", hint="Give each a name of its own."
-                    )
+                    raise UsageError(f"two inputs would be known as one: {name}", hint="Give each a name of its own.")
                 found |= files
         if isinstance(value, Path):
-            found[each.name] = value
+            found[name] = value
     return found

@@ -1,9 +1,10 @@
 """Whether images show what their prompts ask for, how real and how unlike they look: looked at, and scored."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -33,11 +34,20 @@ from culturekit.llm.answers import LlmOptions
 from culturekit.people.answers import served_answers
 from culturekit.people.stages import ANSWERS_FILE, import_stage
 from culturekit.recipes.planning import Prompts, asks, makes, unknown
-from culturekit.scores.faithfulness import QuestionOptions, QuestionReads, faithfulness
+from culturekit.scores.faithfulness import QuestionOptions, faithfulness
 from culturekit.scores.image_levels import MeanOptions
 from culturekit.scores.inputs import ImageTables, PairFolders, ProbabilityFolders, VectorFolder, VectorFolders
-from culturekit.scores.realism import RealismReads, realism
-from culturekit.scores.spread import PairOptions, PairReads, SpreadOptions, SpreadReads, pairs, spread
+from culturekit.scores.realism import realism
+from culturekit.scores.spread import SpreadOptions, pairs, spread
+
+SCENES = "simulated-scenes"
+"""The backend whose images come with what they show."""
+
+
+def all_scenes(backends: Iterable[str]) -> bool:
+    """Tell whether all images are simulated scenes, so that it is known what they show."""
+    return all(parse_spec(backend).name == SCENES for backend in backends)
+
 
 # How stages of a run buy answers and images, where several share a budget; the images that a model makes.
 
@@ -123,7 +133,8 @@ def faithfulness_scores(looks: FaithfulnessLooks, means: MeanOptions) -> None:
         run.add(graphs_stage(GraphReads(run.table(roles.PROMPTS)), options, llm), roles.QUESTIONS, plan=slot)
     for model in run.models:
         look_at(looks, model)
-    run.add(faithfulness(what_was_said(run), QuestionOptions(wanted.denominator, means)), roles.FAITHFULNESS)
+    scored = faithfulness.stage(**what_was_said(run), options=QuestionOptions(wanted.denominator, means))
+    run.add(scored, roles.FAITHFULNESS)
 
 
 def look_at(looks: FaithfulnessLooks, model: str) -> None:
@@ -143,7 +154,7 @@ def look_at(looks: FaithfulnessLooks, model: str) -> None:
         run.add(stage, roles.SCORER, model, str(number))
 
 
-def what_was_said(run: Run) -> QuestionReads:
+def what_was_said(run: Run) -> dict[str, Any]:
     """Name what was said of the images of all models; the quality of each is a scorer beside the others."""
     judgments: dict[str, Path] = {}
     quality: dict[str, Path] = {}
@@ -155,13 +166,13 @@ def what_was_said(run: Run) -> QuestionReads:
         )
         for variant in run.variants(roles.SCORER, model):
             quality[roles.SCORER.folder(model, variant)] = run.table(roles.SCORER, model, variant)
-    return QuestionReads(
-        Numbered(run.tables(roles.IMAGES)),
-        Numbered(judgments),
-        run.table(roles.QUESTIONS) if run.has(roles.QUESTIONS) else None,
-        Numbered(quality),
-        run.table(roles.PROMPTS),
-    )
+    return {
+        "images": Numbered(run.tables(roles.IMAGES)),
+        "judgments": Numbered(judgments),
+        "questions": run.table(roles.QUESTIONS) if run.has(roles.QUESTIONS) else None,
+        "quality": Numbered(quality),
+        "prompts": run.table(roles.PROMPTS),
+    }
 
 
 FOLDER = "folder:"
@@ -176,16 +187,18 @@ def looks_scored(run: Run, wanted: Realism, options: SpreadOptions, *, seed: int
         if wanted.classes is not None:
             run.add(embed_stage(EmbedSource(table), EmbedOptions(features_of(wanted.classes))), roles.CLASSES, name)
         if wanted.lpips is not None:
-            run.add(pairs(PairReads(table), PairOptions(lpips_of(wanted.lpips), options.size)), roles.PAIRS, name)
+            measured = pairs.stage(table, measure=lpips_of(wanted.lpips), size=options.size)
+            run.add(measured, roles.PAIRS, name)
     images, prompts = ImageTables(run.tables(roles.IMAGES)), run.table(roles.PROMPTS)
     vectors = VectorFolders(run.tables(roles.VECTORS))
-    reads = RealismReads(
+    beside_real = realism.stage(
         VectorFolder(run.folder(roles.VECTORS, roles.REAL_IMAGES)), vectors, images, real, prompts,
         ProbabilityFolders(probabilities(run, wanted)),
+        options=wanted.scoring(seed=seed, confidence=options.confidence),
     )  # fmt: skip
-    run.add(realism(reads, wanted.scoring(seed=seed, confidence=options.confidence)), roles.REALISM)
-    looks = SpreadReads(images, vectors, PairFolders(run.tables(roles.PAIRS)), prompts)
-    run.add(spread(looks, options), roles.SPREAD)
+    run.add(beside_real, roles.REALISM)
+    distances = PairFolders(run.tables(roles.PAIRS))
+    run.add(spread.stage(images, vectors, distances, prompts, options=options), roles.SPREAD)
 
 
 def real_images(run: Run, wanted: Realism) -> Path:

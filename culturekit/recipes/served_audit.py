@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -38,7 +39,7 @@ from culturekit.people.tasks import Quotas
 from culturekit.report.report_stage import folders_of
 from culturekit.report.run_folders import HEADLINE_KERNEL, RunFolders
 from culturekit.report.shots import shown_by
-from culturekit.scores.audited import ToAuditOptions, ToAuditReads, draw_audit_sample
+from culturekit.scores.audited import draw_audit_sample
 from culturekit.scores.corrected import Correction, QvsOptions, score_corrected
 
 logger = logging.getLogger(__name__)
@@ -123,9 +124,9 @@ def audit_desk(root: Path, size: AuditSize, *, engine: Engine, progress: Progres
 def draw(run: RunFolders, size: AuditSize, *, seed: int, engine: Engine, progress: Progress) -> None:
     """Draw images of all models, and make their form."""
     matches, images = list(run.tables(roles.MATCHES).values()), list(run.tables(roles.IMAGES).values())
-    options = ToAuditOptions(seed=seed) if size.images is None else ToAuditOptions(size.images, seed=seed)
     sample, form = run.folder(roles.AUDITED_SAMPLE), run.folder(roles.TO_AUDIT)
-    stage = draw_audit_sample(ToAuditReads(Files(matches)), options)
+    drawing = partial(draw_audit_sample.stage, Files(matches), seed=seed)
+    stage = drawing() if size.images is None else drawing(images=size.images)
     run_stage(stage, sample, engine=engine, progress=progress, replace=True)
     quotas = Quotas() if size.people is None else Quotas(size.people)
     files = ExportFiles(

@@ -238,3 +238,16 @@ def render_sections(data: SectionPage, links: Mapping[str, str] = MappingProxyTy
 def ranked(who: str, first: Sequence[str]) -> str:
     """Say who comes first, or between whom nothing is decided."""
     return f"{who} {listed(first)} first{', whose intervals overlap' if len(first) > 1 else ''}"
+
+
+def leaders(
+    table: pl.DataFrame | None, labels: str, models: Sequence[str], metric: str = "align"
+) -> tuple[list[str], int]:
+    """Name the models that a metric ranks first, with those whose intervals reach the best one's; count all ranked."""
+    if table is None:
+        return [], 0
+    whole = table.filter(pl.col("country").is_null(), pl.col("group").is_null(), metric=metric, labels=labels)
+    ranking = whole.filter(pl.col("model").is_in(list(models))).sort("value", descending=True)
+    lowest = ranking["ci_low"].fill_null(ranking["value"])[:1]
+    near = ranking.filter(pl.col("ci_high").fill_null(pl.col("value")) >= lowest)
+    return near["model"].to_list(), ranking.height

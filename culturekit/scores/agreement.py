@@ -5,6 +5,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,14 +14,12 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic import Field
 
-from culturekit.core.declared import check_choices, kept
+from culturekit.core.declared import check_choices
 from culturekit.core.defaults import CONFIDENCE, RESAMPLES
 from culturekit.core.errors import NothingScored
-from culturekit.core.inputs import Numbered, roles_of
+from culturekit.core.inputs import Numbered
 from culturekit.core.schemas import JUDGMENTS
-from culturekit.core.stage import Stage
 from culturekit.core.stage_command import Seed, Typed
-from culturekit.core.work import Work
 from culturekit.metrics.arguments import check_count
 from culturekit.metrics.statistics.chance_corrected import (
     MOST_CHOICES,
@@ -41,11 +40,12 @@ from culturekit.metrics.statistics.chance_corrected import (
 from culturekit.metrics.statistics.correlations import FEWEST_CLUSTERS, Statistic, bootstrap
 from culturekit.metrics.statistics.intervals import Drawn, Interval
 from culturekit.metrics.statistics.pools import pool_divergence
+from culturekit.scores.catalog import CORRECTION, UNBOUNDED, Metric, describe
 from culturekit.scores.compare import Found, correct_families
-from culturekit.scores.family import Confidence, Correction, Family, described, family_stage
+from culturekit.scores.family import Confidence, Correction, scores
 from culturekit.scores.form_answers import read_answers
 from culturekit.scores.image_collections import own_generator
-from culturekit.scores.rating_pools import PoolRatings, PoolsBy, judge_rows, pooled_ratings
+from culturekit.scores.rating_pools import ANSWERS_READ, NEVER_MERGED, PoolRatings, PoolsBy, judge_rows, pooled_ratings
 from culturekit.scores.score_rows import Row, Scored, scored, statistic_row, value_rows, with_reason
 
 PEOPLE = "people"
@@ -54,14 +54,119 @@ PEOPLE = "people"
 FEW_ITEMS = f"fewer than {FEWEST_CLUSTERS} items with two answers, or no scatter"
 
 
-@dataclass(frozen=True, slots=True)
-class AgreementReads:
-    """Answers of people, and verdicts of judge models."""
+_coefficient = partial(describe, low=-1.0, unit="coefficient")
 
-    annotations: Annotated[Path, Field(description="What people answered.")]
-    judgments: Annotated[
-        Numbered, Field(description="Verdicts of judge models to hold against people; repeatable.")
-    ] = Numbered()
+
+def _agreement(name: str, title: str, formula: str, *, paper: str, low: float, pitfalls: tuple[str, ...]) -> Metric:
+    """Describe a measure of agreement; more of it is better, whatever is agreed on."""
+    return _coefficient(
+        name, title, formula, paper=paper, low=low, inputs=(ANSWERS_READ,), pitfalls=(*NEVER_MERGED, *pitfalls),
+        direction="higher",
+    )  # fmt: skip
+
+
+POOL_DIFFERENCE = _coefficient(
+    "pool_difference",
+    "Difference of two pools of annotators",
+    "mean over items judged by both of (mean of pool a - mean of pool b); for a choice, of the shares that chose it",
+    paper="paired permutation test: Fisher 1935",
+    inputs=(ANSWERS_READ,),
+    pitfalls=(
+        "Only items that both pools judged enter; params.left_out counts the others.",
+        "Pools that differ in region may differ in how they were recruited as well.",
+        CORRECTION,
+    ),
+    low=-UNBOUNDED,
+    high=UNBOUNDED,
+    unit="difference",
+)
+
+POOL_CORRELATION = _coefficient(
+    "pool_correlation",
+    "Correlation of two pools of annotators",
+    "Spearman's rho of the item means of two pools",
+    paper="Spearman 1904; Efron 1987",
+    inputs=(ANSWERS_READ,),
+    pitfalls=("Few annotators per item make it low, even where the pools agree: their means are noisy.",),
+    direction="higher",
+)
+
+ALPHA = _agreement(
+    "krippendorff_alpha",
+    "Krippendorff's alpha",
+    "1 - observed / expected disagreement; by sameness, rank or squared distance (params.level)",
+    paper="Krippendorff 2004, Content Analysis",
+    pitfalls=(
+        "It is low where nearly all answers are the same, however much annotators agree: read pairwise_agreement "
+        "beside it. Below 0 there is less agreement than chance would give.",
+    ),
+    low=-1.0,
+)
+
+COHEN = _agreement(
+    "cohen_kappa",
+    "Cohen's kappa",
+    "(observed - expected agreement) / (1 - expected), of two annotators on the items both answered",
+    paper="Cohen 1960",
+    pitfalls=("Only where a pool has two annotators. Answers count as same or not, whatever their distance.",),
+    low=-1.0,
+)
+
+FLEISS = _agreement(
+    "fleiss_kappa",
+    "Fleiss' kappa",
+    "(P - Pe) / (1 - Pe): P the mean over items of the share of agreeing pairs, Pe the sum of squared shares of "
+    "answers",
+    paper="Fleiss 1971",
+    pitfalls=(
+        "Items may have different numbers of annotators; each item counts the same.",
+        "Answers count as same or not: for ratings on a scale krippendorff_alpha with level ordinal says more.",
+    ),
+    low=-1.0,
+)
+
+PAIRWISE = _agreement(
+    "pairwise_agreement",
+    "Pairwise agreement",
+    "mean over items of the share of pairs of annotators with the same answer",
+    paper="Hall et al. 2024, Towards Geographic Inclusion in the Evaluation of Text-to-Image Models",
+    pitfalls=("It is not corrected for chance: two annotators who guess between two answers agree half the time.",),
+    low=0.0,
+)
+
+UNANIMOUS = _agreement(
+    "unanimous_agreement",
+    "Unanimous agreement",
+    "share of items on which all annotators gave the same answer",
+    paper=PAIRWISE.paper,
+    pitfalls=("It falls with the number of annotators; compare items with equally many.",),
+    low=0.0,
+)
+
+JUDGE_BIAS = _coefficient(
+    "judge_bias",
+    "Bias of a judge model",
+    "mean over items of (the judge's verdict - the mean of the pool's annotators)",
+    paper="paired t interval",
+    inputs=(ANSWERS_READ, "judgments: image_id, prompt_id, judge, task, item, value"),
+    pitfalls=(
+        *NEVER_MERGED,
+        "A bias near 0 is compatible with a judge that is wrong about every item: read judge_agreement beside it.",
+        "It holds for the kind of items judged here, and for no others.",
+    ),
+    low=-UNBOUNDED,
+    high=UNBOUNDED,
+    unit="difference",
+)
+
+JUDGE_AGREEMENT = _agreement(
+    "judge_agreement",
+    "Agreement of a judge model with people",
+    "Krippendorff's alpha of the judge's verdicts and the pool's item means, as two annotators",
+    paper=ALPHA.paper,
+    pitfalls=("People's means are compared, so it exceeds the agreement of the judge with a single person.",),
+    low=-1.0,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,30 +185,25 @@ class AgreementOptions:
     seed: Seed = 0
 
 
-def agreement(given: AgreementReads, options: AgreementOptions, *, name: str = "scores") -> Stage:
+@scores(
+    "agreement", ALPHA, COHEN, FLEISS, JUDGE_AGREEMENT, JUDGE_BIAS, PAIRWISE, POOL_CORRELATION, POOL_DIFFERENCE,
+    UNANIMOUS, version=4, example="--annotations annotations/annotations.parquet --out agreement",
+    seeds={"resampling": "seed"},
+)  # fmt: skip
+def agreement(
+    annotations: Annotated[Path, Field(description="What people answered.")],
+    judgments: Annotated[
+        Numbered, Field(description="Verdicts of judge models to hold against people; repeatable.")
+    ] = Numbered(),
+    *,
+    options: AgreementOptions = AgreementOptions(),
+) -> Scored:
     """Score the agreement of annotators within each pool.
 
     And the divergence between pools.
     """
-
-    def score(_: Work) -> Scored:
-        verdicts = given.judgments.together(JUDGMENTS) if given.judgments else None
-        return score_agreement(read_answers(given.annotations), verdicts, options=options)
-
-    seeds = {"resampling": options.seed}
-    return family_stage(
-        "agreement", roles_of(given), kept(options, but=("seed",)), score, seeds=seeds, version=4, name=name
-    )
-
-
-AGREEMENT = Family(
-    agreement,
-    metrics=described(
-        "cohen_kappa fleiss_kappa judge_agreement judge_bias krippendorff_alpha "
-        "pairwise_agreement pool_correlation pool_difference unanimous_agreement"
-    ),
-    example="--annotations annotations/annotations.parquet --out agreement",
-)
+    verdicts = judgments.together(JUDGMENTS) if judgments else None
+    return score_agreement(read_answers(annotations), verdicts, options=options)
 
 
 def score_agreement(

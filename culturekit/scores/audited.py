@@ -5,18 +5,18 @@ images of each concept, are shares of all images.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 from pydantic import Field
 
-from culturekit.core.declared import kept
 from culturekit.core.defaults import CONFIDENCE
 from culturekit.core.errors import UsageError
-from culturekit.core.inputs import Files, roles_of
+from culturekit.core.inputs import Files
 from culturekit.core.schemas import AUDIT_SAMPLE, MATCHES
 from culturekit.core.stage import Stage
 from culturekit.core.stage_command import Seed, Typed
@@ -27,8 +27,9 @@ from culturekit.metrics.corrected.audit_sampling import Per, audit_sample
 from culturekit.metrics.corrected.audited_counts import AuditedShare, audited_rate, audited_share
 from culturekit.metrics.diversity.kernel_diversity import Weights
 from culturekit.metrics.statistics.intervals import Interval
+from culturekit.scores.catalog import describe
 from culturekit.scores.corrected import answers_about_others, checked_answers
-from culturekit.scores.family import Confidence, Family, described, family_stage
+from culturekit.scores.family import Confidence, scores
 from culturekit.scores.form_answers import Refusals
 from culturekit.scores.inputs import tables_of_matches
 from culturekit.scores.qvs import ONCE, answers_of, samples_of
@@ -45,15 +46,41 @@ REFUSED = "levels of models and concepts without a figure: "
 """How the reasons begin for which an audit says nothing of a level."""
 
 
-@dataclass(frozen=True, slots=True)
-class AuditedReads:
-    """What images were mapped to, and what people say that some of them show."""
+_WILSON = "Wilson 1927; limits over concepts: Zou and Donner 2008"
 
-    matches: Annotated[Files, Field(description="Table that `index map` wrote."), ONCE]
-    audits: Annotated[Files, Field(description="What people say that some of the images show."), ONCE]
-    sample: Annotated[
-        Files, Field(description="What `score audit-sample` drew: answers about other images are then refused.")
-    ] = Files()
+_share = partial(describe, inputs=("matches", "audits"))
+"""Describe a share of images; concepts are weighed by their images."""
+
+MAPPING_ACCURACY = _share(
+    "mapping_accuracy",
+    "How often the mapping is right",
+    "share of audited images whose nearest artifact is, at params.level, what people saw; one that shows nothing is "
+    "never right; concepts weighed by their images",
+    paper=_WILSON,
+    pitfalls=(
+        "It speaks of this model's images: another model's may be easier, or harder.",
+        "An accurate mapping can rank models wrongly, where it errs towards few countries.",
+    ),
+    direction="higher",
+)
+
+SHARE_WITHOUT_CULTURE = _share(
+    "share_without_culture",
+    "Share of images without culture",
+    "share of audited images in which people saw no artifact of any culture; concepts weighed by their images",
+    paper=_WILSON,
+    pitfalls=("People recognise what they know: nothing recognised is not nothing shown.",),
+    direction="lower",
+)
+
+SHOWN_SHARE = _share(
+    "shown_share",
+    "Share of images that show a country",
+    "mean of (said - w mapped) over audited images + w share of all images mapped to it, w = clip(cov / var, 0, 1); "
+    "concepts weighed by their images",
+    paper="Angelopoulos, Duchi and Zrnic 2023 (PPI++)",
+    pitfalls=("Each country is estimated by itself: the shares need not add up to 1.",),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,28 +95,25 @@ class AuditedOptions:
     benchmark: str = "cube"
 
 
-def audited(given: AuditedReads, options: AuditedOptions, *, name: str = "audited") -> Stage:
+@scores(
+    "audited", MAPPING_ACCURACY, SHARE_WITHOUT_CULTURE, SHOWN_SHARE, version=5, folder="audited",
+    example="--matches matches/matches.parquet --audits audits.parquet --out audited",
+)  # fmt: skip
+def audited(
+    matches: Annotated[Files, Field(description="Table that `index map` wrote."), ONCE],
+    audits: Annotated[Files, Field(description="What people say that some of the images show."), ONCE],
+    sample: Annotated[
+        Files, Field(description="What `score audit-sample` drew: answers about other images are then refused.")
+    ] = Files(),
+    *,
+    options: AuditedOptions = AuditedOptions(),
+) -> Scored:
     """Say how often the mapping is right, by people.
 
     What share of images shows no culture, and what share shows each country.
     """
-
-    def score(_: Work) -> Scored:
-        return score_audited(matches_of(given), answers_of(given.audits), samples_of(given.sample), options=options)
-
-    return family_stage("audited", roles_of(given), kept(options), score, version=5, name=name)
-
-
-AUDITED = Family(
-    audited,
-    metrics=described("mapping_accuracy share_without_culture shown_share"),
-    example="--matches matches/matches.parquet --audits audits.parquet --out audited",
-)
-
-
-def matches_of(given: AuditedReads) -> pl.DataFrame:
-    """Read all matches."""
-    return pl.concat(tables_of_matches(given.matches.places))
+    mapped = pl.concat(tables_of_matches(matches.places))
+    return score_audited(mapped, answers_of(audits), samples_of(sample), options=options)
 
 
 def score_audited(
@@ -200,39 +224,32 @@ def votes(part: pl.DataFrame, labels: pl.Series) -> NDArray[np.float64]:
 # From matches to the images that people should look at, so that their answers correct the diversity.
 
 
-@dataclass(frozen=True, slots=True)
-class ToAuditReads:
-    """What images were mapped to."""
+def _without_concepts(stage: Stage, given: Mapping[str, Any]) -> Stage:
+    """Leave out `per` where it says `concept`: a sample of each concept is known without it."""
+    known = {name: value for name, value in stage.options.items() if (name, value) != ("per", "concept")}
+    return replace(stage, options=known)
 
-    matches: Annotated[Files, Field(description="Table that `index map` wrote; repeatable.")]
 
-
-@dataclass(frozen=True, slots=True)
-class ToAuditOptions:
-    """How many images are drawn."""
-
+@scores(
+    "audit-sample", kind="audit-sample", version=3, folder="audit-sample", packages=("numpy", "polars"),
+    example="--matches matches/matches.parquet --n 150 --out to-audit", seeds={"sample": "seed"},
+    amend=_without_concepts,
+)  # fmt: skip
+def draw_audit_sample(
+    work: Work,
+    matches: Annotated[Files, Field(description="Table that `index map` wrote; repeatable.")],
+    *,
     images: Annotated[
         int, Field(ge=10, description="Images to draw of each model; each of its concepts gets 30 or more."), Typed("n")
-    ] = 150
+    ] = 150,
     per: Annotated[
         Per, Field(description="Of what so many are drawn: of a model in all, or of each concept of a model.")
-    ] = "model"
-    seed: Seed = 0
-
-
-def draw_audit_sample(given: ToAuditReads, options: ToAuditOptions, *, name: str = "audit-sample") -> Stage:
+    ] = "model",
+    seed: Seed = 0,
+) -> Outcome:
     """Draw the images whose audit corrects the diversity.
 
     Spread evenly over what they were mapped to.
     """
-
-    def run(work: Work) -> Outcome:
-        rng = np.random.default_rng(options.seed)
-        sample = audit_sample(given.matches.together(MATCHES), n=options.images, rng=rng, per=options.per)
-        return table_outcome(work, AUDIT_SAMPLE, sample)
-
-    but = ("seed", "per") if options.per == "concept" else ("seed",)  # a sample of each concept is known without it
-    return Stage(name, "audit-sample", 3, run, roles_of(given), kept(options, but=but), {"sample": options.seed})
-
-
-TO_AUDIT = Family(draw_audit_sample, metrics=(), example="--matches matches/matches.parquet --n 150 --out to-audit")
+    sample = audit_sample(matches.together(MATCHES), n=images, rng=np.random.default_rng(seed), per=per)
+    return table_outcome(work, AUDIT_SAMPLE, sample)

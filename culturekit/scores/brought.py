@@ -6,7 +6,7 @@ from dataclasses import MISSING, replace
 from functools import wraps
 from typing import Any
 
-from culturekit.core.declared import dataclasses_of, declared, is_group
+from culturekit.core.declared import declared, is_group
 from culturekit.core.plugins import Broken, Plugin, broken_by, hold, shown
 from culturekit.core.schemas import SCORES
 from culturekit.core.stage import Stage
@@ -22,12 +22,11 @@ ROUNDING = 1e-9
 def held_family(family: Family, plugin: Plugin) -> Family:
     """Hold a family to what families are; its errors are those of its package."""
     with broken_by(plugin, "what it reads"), plugin.blamed(passing=(Broken,)):
-        for kind in dataclasses_of(family):
-            for each in declared(kind):
-                said = each.help or each.default is not MISSING or is_group(each)
-                hold(
-                    bool(said), "Annotated[..., Field(description=...)] of each", f"{kind.__name__}.{each.name} without"
-                )
+        taken = [(family.stage.__name__, each) for each in declared(family.stage)]
+        within = [(one.kind.__name__, each) for _, one in taken if is_group(one) for each in declared(one.kind)]
+        for where, each in [*within, *taken]:
+            said = each.help or each.default is not MISSING or is_group(each)
+            hold(bool(said), "Annotated[..., Field(description=...)] of each", f"{where}.{each.name} without")
 
     @wraps(family.stage)
     def stage(*given: Any, **named: Any) -> Stage:  # noqa: ANN401 - what it reads, and its options

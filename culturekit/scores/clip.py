@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -10,11 +11,9 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
-from culturekit.core.declared import check_choices, kept
+from culturekit.core.declared import check_choices
 from culturekit.core.errors import NothingScored, UsageError, argument_error
-from culturekit.core.inputs import roles_of
 from culturekit.core.schemas import YES_BY_SCORE
-from culturekit.core.stage import Stage
 from culturekit.core.stage_command import Typed
 from culturekit.core.tables import write_table
 from culturekit.core.work import Work
@@ -27,7 +26,8 @@ from culturekit.metrics.realism.clip_scores import (
     yes_by_score,
 )
 from culturekit.metrics.statistics.intervals import Target
-from culturekit.scores.family import Family, answers_in, described, family_stage
+from culturekit.scores.catalog import describe
+from culturekit.scores.family import answers_in, scores
 from culturekit.scores.form_answers import bucket_row, yes_or_no
 from culturekit.scores.image_levels import MeanOptions, Rows, cells_of, mean_rows, placed, target_of
 from culturekit.scores.inputs import LabelledVectors, VectorFolder, images_with_prompts, one_identity
@@ -62,23 +62,111 @@ def thresholds_of(texts: Sequence[str]) -> dict[str, float]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class ClipReads:
-    """Vectors of images and of texts from one encoder, and what is known of the images."""
+_INCLUSION = "Hall et al. 2024, Towards Geographic Inclusion in the Evaluation of Text-to-Image Models"
 
-    vectors: Annotated[VectorFolder, Field(description="Folder of vectors of images, ids their image ids.")]
-    texts: Annotated[VectorFolder, Field(description="Folder of vectors of texts, by the same encoder.")]
-    images: Annotated[Path, Field(description="Table of the images.")]
-    prompts: Annotated[
-        Path | None,
-        Field(description="Prompts of the images, where their table lacks country or object."),
-        Typed(after="of"),
-    ] = None
-    annotations: Annotated[
-        Path | None,
-        Field(description="Answers of people about the images; adds how often they said yes, by score."),
-        Typed(after="percentile"),
-    ] = None
+_DIG_IN = (
+    "Hall et al. 2023, DIG In: Evaluating Disparities in Image Generations with Indicators for Geographic Diversity"
+)
+
+_HESSEL = "Hessel et al. 2021, CLIPScore: A Reference-free Evaluation Metric for Image Captioning"
+
+_TEXT_INPUTS = (
+    "two folders of vectors of one image-text encoder: images, and texts",
+    "images: image_id, model, prompt_id, concept, country",
+)
+
+_CLIP_INTERVAL = (
+    "The interval is t over prompts under the target population, which needs 20 prompts, and over images within "
+    "prompts under these.",
+)
+
+_of_texts = partial(
+    describe,
+    inputs=_TEXT_INPUTS,
+    direction="higher",
+    licence="that of the encoder named in params.encoder (CLIP: MIT)",
+)
+"""Describe a metric on cosines of images and texts."""
+
+CLIP_SCORE = _of_texts(
+    "clip_score",
+    "CLIPScore of prompts",
+    "mean over images of max(100 cos(image, prompt), 0), each pair clamped by itself",
+    paper=_HESSEL,
+    pitfalls=(
+        "The paper's scale is 2.5, most code's 100; params.scale says which. Values of two encoders cannot be "
+        "compared.",
+        "Encoders saw English captions of Western pictures, and read names of places as stereotypes of them.",
+        *_CLIP_INTERVAL,
+    ),
+    high=100.0,
+    unit="points",
+)
+
+REGION_CLIP_SCORE = _of_texts(
+    "region_clip_score",
+    "Region-CLIPScore",
+    "mean over images of max(cos(image, name of the region or country), 0)",
+    paper=_INCLUSION,
+    pitfalls=(
+        "It follows people's view of a region poorly, worst for South-East Asia, and favours stereotypes over real "
+        "photographs: the paper advises against it. More of it is not better.",
+        *_CLIP_INTERVAL,
+    ),
+    direction="neither",
+    unit="cosine",
+)
+
+REGION_RECOGNISED = _of_texts(
+    "region_recognised",
+    "Regions recognised",
+    "share of images whose cosine with the name of their own region or country is above those with all others "
+    "(params.among)",
+    paper=_INCLUSION,
+    pitfalls=(
+        "An encoder recognises clichés more readily than everyday images: hold it against people who live there.",
+        "It falls with the number of regions to choose from. The interval is that of object_presence.",
+    ),
+)
+
+OBJECT_CLIP_SCORE = _of_texts(
+    "object_clip_score",
+    "Object-CLIPScore",
+    "mean over images of max(cos(image, name of the object), 0)",
+    paper=_INCLUSION,
+    pitfalls=(
+        "Above a threshold it says no more: an image with a higher score shows the object no better. Read "
+        "object_presence.",
+        *_CLIP_INTERVAL,
+    ),
+    unit="cosine",
+)
+
+OBJECT_PRESENCE = _of_texts(
+    "object_presence",
+    "Objects shown",
+    "share of images with cos(image, name of the object) >= params.threshold",
+    paper=_INCLUSION,
+    pitfalls=(
+        "The threshold belongs to the encoder and the kind of images: 0.21 for real images of GeoDE and for DM, 0.25 "
+        "for LDM 2.1. For others find it from answers of people: yes_by_score.parquet.",
+        "The interval is Wilson's at the effective number of images; otherwise as that of object_clip_score.",
+    ),
+)
+
+OBJECT_CONSISTENCY = _of_texts(
+    "object_consistency",
+    "Consistency of objects",
+    "mean over objects of the 10th percentile of cos(image, name of the object)",
+    paper=_DIG_IN,
+    pitfalls=(
+        "It asks about the worst images, so a few failures per object decide it.",
+        "The interval takes images as independent and speaks about other images of these objects; objects with fewer "
+        "than 50 images leave it open.",
+        "Objects differ in what cosine they can reach: compare sets with the same objects.",
+    ),
+    unit="cosine",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,37 +197,50 @@ class ClipOptions:
     means: MeanOptions = MeanOptions(benchmark="clip")
 
 
-def clip(given: ClipReads, options: ClipOptions, *, name: str = "scores") -> Stage:
+def _identity(vectors: VectorFolder, texts: VectorFolder) -> dict[str, Any]:
+    return one_identity(vectors.folder, texts.folder)
+
+
+def _settled(vectors: VectorFolder, texts: VectorFolder, options: ClipOptions, **_: object) -> dict[str, object]:
+    """Say who embeds; a recipe does before there are vectors."""
+    encoder = options.encoder or _identity(vectors, texts)
+    return {"options": replace(options, encoder=encoder, means=options.means.known())}
+
+
+@scores(
+    "clip", CLIP_SCORE, OBJECT_CLIP_SCORE, OBJECT_CONSISTENCY, OBJECT_PRESENCE, REGION_CLIP_SCORE, REGION_RECOGNISED,
+    version=3, settle=_settled,
+    example="--vectors vectors --texts prompt-vectors --images images/images.parquet --out scores",
+)  # fmt: skip
+def clip(
+    work: Work,
+    vectors: Annotated[VectorFolder, Field(description="Folder of vectors of images, ids their image ids.")],
+    texts: Annotated[VectorFolder, Field(description="Folder of vectors of texts, by the same encoder.")],
+    images: Annotated[Path, Field(description="Table of the images.")],
+    prompts: Annotated[
+        Path | None,
+        Field(description="Prompts of the images, where their table lacks country or object."),
+        Typed(after="of"),
+    ] = None,
+    annotations: Annotated[
+        Path | None,
+        Field(description="Answers of people about the images; adds how often they said yes, by score."),
+        Typed(after="percentile"),
+    ] = None,
+    *,
+    options: ClipOptions = ClipOptions(),
+) -> Scored:
     """Score images against their prompts, regions or objects.
 
     CLIPScore, objects shown, consistency.
     """
-
-    def identity() -> dict[str, Any]:
-        return one_identity(given.vectors.folder, given.texts.folder)
-
-    # A recipe says who embeds before there are vectors.
-    options = replace(options, encoder=options.encoder or identity(), means=options.means.known())
-
-    def score(work: Work) -> Scored:
-        images = images_with_prompts(given.images, given.prompts, work.scratch)
-        people = None if given.annotations is None else answers_in(work, given.annotations, options.criterion)
-        made = replace(options, encoder=identity())
-        answer = score_clip(given.vectors.vectors(), given.texts.vectors(), images, people, options=made)
-        if people is not None:
-            write_table(work.out, YES_BY_SCORE, answer.curve)
-        return answer.scored
-
-    return family_stage("clip", roles_of(given), kept(options), score, version=3, name=name)
-
-
-CLIP = Family(
-    clip,
-    metrics=described(
-        "clip_score object_clip_score object_consistency object_presence region_clip_score region_recognised"
-    ),
-    example="--vectors vectors --texts prompt-vectors --images images/images.parquet --out scores",
-)
+    table = images_with_prompts(images, prompts, work.scratch)
+    people = None if annotations is None else answers_in(work, annotations, options.criterion)
+    made = replace(options, encoder=_identity(vectors, texts))
+    answer = score_clip(vectors.vectors(), texts.vectors(), table, people, options=made)
+    if people is not None:
+        write_table(work.out, YES_BY_SCORE, answer.curve)
+    return answer.scored
 
 
 @dataclass(frozen=True, slots=True)

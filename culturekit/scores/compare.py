@@ -10,13 +10,12 @@ import msgspec
 import polars as pl
 from pydantic import Field
 
-from culturekit.core.declared import check_choices, kept
+from culturekit.core.declared import check_choices
 from culturekit.core.defaults import CONFIDENCE, PERMUTATIONS
 from culturekit.core.digests import canonical_json
 from culturekit.core.errors import NothingScored, UsageError, argument_error
-from culturekit.core.inputs import Numbered, roles_of
+from culturekit.core.inputs import Numbered
 from culturekit.core.schemas import SCORES, VALUES
-from culturekit.core.stage import Stage
 from culturekit.core.stage_command import Seed
 from culturekit.core.tables import read_table
 from culturekit.core.work import Outcome, Work
@@ -26,7 +25,8 @@ from culturekit.metrics.arguments import check_count
 from culturekit.metrics.statistics import comparisons
 from culturekit.metrics.statistics.comparisons import Comparison, compare_over_countries, corrected
 from culturekit.metrics.statistics.intervals import Interval, Target
-from culturekit.scores.family import Confidence, Correction, Family, described, family_stage, scored_in, write_scored
+from culturekit.scores.catalog import CORRECTION, UNBOUNDED, VALUES_READ, describe
+from culturekit.scores.family import Confidence, Correction, scored_in, scores, write_scored
 from culturekit.scores.image_collections import COUNTS, PLACE, known_values, own_generator, parsed
 from culturekit.scores.inputs import AnyValues
 from culturekit.scores.provenance import noted, traits_in
@@ -35,15 +35,43 @@ from culturekit.scores.score_rows import Row, Scored, check_ranges, scored, stat
 NO_SCATTER = "too few prompts, or values of a prompt, to say how much they scatter"
 
 
-@dataclass(frozen=True, slots=True)
-class CompareReads:
-    """Values behind scores, and the images of the models: what else two models differ in."""
+MODEL_DIFFERENCE = describe(
+    "model_difference",
+    "Difference of two models",
+    "mean over common prompts of (a's mean on the prompt - b's); over several countries, of the countries' means; "
+    "p by sign flips of the prompts' differences",
+    paper="paired permutation test: Fisher 1935; Holm 1979; Benjamini and Hochberg 1995",
+    inputs=(VALUES_READ,),
+    pitfalls=(
+        "params.metric and params.of say which score is compared; its own direction says which sign is good.",
+        "Only common prompts enter. params.left_out counts the others; where it is large, the two models answered "
+        "different questions.",
+        "With k common prompts no p value can be below 2/2^k: five prompts never show a difference at 0.05. "
+        "target=these asks about other images of these prompts instead.",
+        CORRECTION,
+    ),
+    low=-UNBOUNDED,
+    high=UNBOUNDED,
+    unit="difference",
+)
 
-    values: AnyValues
-    images: Annotated[
-        Numbered,
-        Field(description="Images of the models, repeatable: differences then say what else differs, such as sizes."),
-    ] = Numbered()
+MODEL_RANK = describe(
+    "model_rank",
+    "Rank of a model",
+    "1 + models with a higher value; from 1 + models surely above it to models - models surely below it, where surely "
+    "is a corrected p value of their difference below 1 - confidence",
+    paper="Holm 1979; limits of differences: Zou and Donner 2008; ranks: Mohamad, Goeman and van Zwet 2022",
+    inputs=("scores whose labels are corrected, with intervals",),
+    pitfalls=(
+        "All ranks of a score hold the truth together, as often as the intervals of the scores do.",
+        "Models whose ranks overlap cannot be told apart with these audits; more labels may tell them apart.",
+        "Audits that share the errors of their raters are not independent, and no difference knows of that.",
+    ),
+    low=1.0,
+    high=UNBOUNDED,
+    direction="lower",
+    unit="rank",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,34 +91,39 @@ class ComparisonOptions:
     seed: Seed = 0
 
 
-def compare(given: CompareReads, options: ComparisonOptions, *, name: str = "scores") -> Stage:
+def _settled(options: ComparisonOptions, **_: object) -> dict[str, object]:
+    """Refuse options that break their rules, and ignore what only counts."""
+    check_comparison(options)
+    others = (one for one in options.ignore if one not in COUNTS)
+    return {"options": replace(options, ignore=(*COUNTS, *others))}
+
+
+@scores(
+    "compare", MODEL_DIFFERENCE, example="--values scores/values.parquet --out compared",
+    seeds={"permutations": "seed"}, settle=_settled,
+)  # fmt: skip
+def compare(
+    work: Work,
+    values: AnyValues,
+    images: Annotated[
+        Numbered,
+        Field(description="Images of the models, repeatable: differences then say what else differs, such as sizes."),
+    ] = Numbered(),
+    *,
+    options: ComparisonOptions = ComparisonOptions(),
+) -> Outcome:
     """Compare every two models, paired by prompt.
 
     On every score that both have.
     """
-    check_comparison(options)
-    known = replace(options, ignore=(*COUNTS, *(one for one in options.ignore if one not in COUNTS)))
-
-    def run(work: Work) -> Outcome:
-        check_mapped_alike(given.values.places)
-        found = scored_in(work, lambda: score_comparisons(given.values.table(), options=known))
-        if not given.images:
-            return write_scored(work, found)
-        traits = traits_in(given.images.places)
-        check_models(traits, found.scores["params"])
-        scores = found.scores.with_columns(params=with_what_differs(found.scores["params"], traits))
-        return noted(write_scored(work, replace(found, scores=scores)), traits)
-
-    seeds = {"permutations": options.seed}
-    packages = ("numpy", "polars", "scipy")
-    return Stage(name, "score-compare", 1, run, roles_of(given), kept(known, but=("seed",)), seeds, packages=packages)
-
-
-COMPARE = Family(
-    compare,
-    metrics=described("model_difference"),
-    example="--values scores/values.parquet --out compared",
-)
+    check_mapped_alike(values.places)
+    found = scored_in(work, lambda: score_comparisons(values.table(), options=options))
+    if not images:
+        return write_scored(work, found)
+    traits = traits_in(images.places)
+    check_models(traits, found.scores["params"])
+    table = found.scores.with_columns(params=with_what_differs(found.scores["params"], traits))
+    return noted(write_scored(work, replace(found, scores=table)), traits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,9 +196,9 @@ def with_all_countries(known: pl.DataFrame) -> Iterator[pl.DataFrame]:
     """Part values by score, and once more without countries where there are several and none of them is "all"."""
     for score in known.partition_by("metric", *PLACE, "params", maintain_order=True):
         yield score.with_columns(stratum=pl.lit(""))
-    for scores in known.partition_by("metric", "benchmark", "concept", "group", "params", maintain_order=True):
-        if scores["country"].null_count() == 0 and scores["country"].n_unique() > 1:
-            yield scores.with_columns(
+    for table in known.partition_by("metric", "benchmark", "concept", "group", "params", maintain_order=True):
+        if table["country"].null_count() == 0 and table["country"].n_unique() > 1:
+            yield table.with_columns(
                 unit_id=pl.concat_str("country", "unit_id", separator="\n"),
                 stratum=pl.col("country"),
                 country=pl.lit(None, pl.String),
@@ -294,42 +327,25 @@ OF_EACH_AUDIT = (
 """Parameters of corrected scores that say something of one model's audit; without them the scores are the same."""
 
 
-@dataclass(frozen=True, slots=True)
-class RankReads:
-    """Scores of models, of which those count that an audit corrected."""
-
-    scores: Annotated[Numbered, Field(description="Table of scores with corrected ones; repeat it for more than one.")]
-
-
-@dataclass(frozen=True, slots=True)
-class RankOptions:
-    """How the many comparisons behind ranks are corrected."""
-
-    correction: Correction = "holm"
-
-
-def ranks(given: RankReads, options: RankOptions, *, name: str = "ranks") -> Stage:
+@scores(
+    "ranks", MODEL_DIFFERENCE, MODEL_RANK, version=2, folder="ranks",
+    example="--scores scores/scores.parquet --out ranks",
+)  # fmt: skip
+def ranks(
+    scores: Annotated[Numbered, Field(description="Table of scores with corrected ones; repeat it for more than one.")],
+    *,
+    correction: Correction = "holm",
+) -> Scored:
     """Rank models by corrected diversity, as far as it carries.
 
     Every two models are compared, and each has the ranks that it may have.
     """
-
-    def score(_: Work) -> Scored:
-        check_mapped_alike(given.scores.places)
-        tables = [read_table(path, SCORES).select(list(SCORES.schema)) for path in given.scores.places]
-        return score_ranks(pl.concat(tables), options=options)
-
-    return family_stage("ranks", roles_of(given), kept(options), score, version=2, name=name)
+    check_mapped_alike(scores.places)
+    tables = [read_table(path, SCORES).select(list(SCORES.schema)) for path in scores.places]
+    return score_ranks(pl.concat(tables), correction=correction)
 
 
-RANKS = Family(
-    ranks,
-    metrics=described("model_difference model_rank"),
-    example="--scores scores/scores.parquet --out ranks",
-)
-
-
-def score_ranks(scores: pl.DataFrame, *, options: RankOptions) -> Scored:
+def score_ranks(scores: pl.DataFrame, *, correction: str = "holm") -> Scored:
     """Compare and rank the models of each corrected score.
 
     P values are corrected over all pairs of models and all concepts of a score. Models that are not surely apart
@@ -337,7 +353,7 @@ def score_ranks(scores: pl.DataFrame, *, options: RankOptions) -> Scored:
 
     Args:
         scores: conforms to SCORES; rows whose labels are not corrected, or that have no interval, are not looked at.
-        options: how p values are corrected.
+        correction: how p values are corrected.
 
     Raises:
         NothingScored: no two models have the same corrected score.
@@ -354,9 +370,9 @@ def score_ranks(scores: pl.DataFrame, *, options: RankOptions) -> Scored:
             expected="two models with one score whose labels are corrected, with intervals",
             found=f"{scores.height} scores of {scores['model'].n_unique()} models",
         ).counting({})  # a run of one model lacks nothing
-    differences = correct_families("model_difference", found, options.correction, "")
-    surely = {id(one): p for one, p, _ in in_families(found, options.correction)}
-    ranked = [row for rows, pairs in groups for row in rank_rows(rows, pairs, surely, options)]
+    differences = correct_families("model_difference", found, correction, "")
+    surely = {id(one): p for one, p, _ in in_families(found, correction)}
+    ranked = [row for rows, pairs in groups for row in rank_rows(rows, pairs, surely, correction)]
     return scored([*differences, *ranked])
 
 
@@ -416,7 +432,7 @@ def difference_of(first: Interval, second: Interval, *, confidence: float) -> tu
 
 
 def rank_rows(
-    rows: Sequence[dict[str, Any]], pairs: Sequence[Found], surely: dict[int, float], options: RankOptions
+    rows: Sequence[dict[str, Any]], pairs: Sequence[Found], surely: dict[int, float], correction: str
 ) -> Iterator[Row]:
     """Rank the models of one score: first is the most diverse."""
     above: dict[str, int] = dict.fromkeys((row["model"] for row in rows), 0)
@@ -431,7 +447,7 @@ def rank_rows(
     for row in rows:
         rank = 1 + sum(other["value"] > row["value"] for other in rows)
         low, high = 1 + above[row["model"]], len(rows) - below[row["model"]]
-        params = {"metric": row["metric"], "of": row["of"], "models": len(rows), "correction": options.correction}
+        params = {"metric": row["metric"], "of": row["of"], "models": len(rows), "correction": correction}
         params |= marks_of(*rows)
         answer = Interval(float(rank), float(low), float(high), row["n"], "these")
         place = {name: row[name] for name in PLACE}

@@ -1,47 +1,41 @@
 """From matches to the shares of what images show."""
 
-from dataclasses import dataclass
 from typing import Annotated
 
 import polars as pl
 from pydantic import Field
 
 from culturekit.core.errors import NothingScored
-from culturekit.core.inputs import Files, roles_of
+from culturekit.core.inputs import Files
 from culturekit.core.schemas import DISTRIBUTIONS, MATCHES
-from culturekit.core.stage import Stage
 from culturekit.core.tables import table_outcome
 from culturekit.core.work import Outcome, Work
 from culturekit.metrics.diversity import label_diversity as label_shares
 from culturekit.metrics.diversity.label_diversity import share_limits
 from culturekit.metrics.diversity.labels import LEVELS, spell
-from culturekit.scores.family import Family
+from culturekit.scores.family import scores
 from culturekit.scores.image_collections import nearest_of
 
 
-@dataclass(frozen=True, slots=True)
-class DistributionReads:
-    """What images were mapped to."""
-
-    matches: Annotated[Files, Field(description="Table that `index map` wrote; repeat it for more models.")]
-
-
-def distribution(given: DistributionReads, *, name: str = "distributions") -> Stage:
+@scores(
+    "distribution",
+    kind="distribution",
+    folder="distributions",
+    example="--matches matches/matches.parquet --out shares",
+    packages=("numpy", "polars"),
+)
+def distribution(
+    work: Work,
+    matches: Annotated[Files, Field(description="Table that `index map` wrote; repeat it for more models.")],
+) -> Outcome:
     """Count what images show, by model and concept.
 
     The share of each continent, country and artifact.
     """
-
-    def count(work: Work) -> Outcome:
-        table = label_distributions(given.matches.together(MATCHES))
-        if table.is_empty() and not work.in_run:
-            raise NothingScored("no image has a nearest match", expected="matches of rank 1", found="none")
-        return table_outcome(work, DISTRIBUTIONS, table)
-
-    return Stage(name, "distribution", 1, count, roles_of(given), packages=("numpy", "polars"))
-
-
-DISTRIBUTION = Family(distribution, metrics=(), example="--matches matches/matches.parquet --out shares")
+    table = label_distributions(matches.together(MATCHES))
+    if table.is_empty() and not work.in_run:
+        raise NothingScored("no image has a nearest match", expected="matches of rank 1", found="none")
+    return table_outcome(work, DISTRIBUTIONS, table)
 
 
 def label_distributions(matches: pl.DataFrame) -> pl.DataFrame:

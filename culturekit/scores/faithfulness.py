@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -12,26 +12,26 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from culturekit.core.choices import ANSWERED
-from culturekit.core.declared import check_choices, kept
+from culturekit.core.declared import check_choices
 from culturekit.core.digests import read_manifest
 from culturekit.core.errors import NothingScored, UsageError
-from culturekit.core.inputs import Numbered, roles_of
+from culturekit.core.inputs import Numbered
 from culturekit.core.schemas import ANSWER_COUNTS, JUDGMENTS, QUALITY, QUESTION_RATES, QUESTIONS
-from culturekit.core.stage import Stage
 from culturekit.core.stage_command import Typed
 from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.metrics.questions import Denominator, dsg_score
 from culturekit.metrics.statistics.intervals import Target
-from culturekit.scores.family import Family, described, family_stage, scored_in, write_scored
-from culturekit.scores.image_collections import checked
+from culturekit.scores.catalog import describe
+from culturekit.scores.family import scored_in, scores, write_scored
+from culturekit.scores.image_collections import MEAN_QUALITY, checked
 from culturekit.scores.image_levels import MeanOptions, Rows, mean_rows, placed, target_of
 from culturekit.scores.inputs import AnyImages, images_with_prompts
 from culturekit.scores.score_rows import Scored, scored
 
 # What judges answered about images: read, put into a matrix, and counted beside the scores.
 
-DSG, VQASCORE = "dsg", "vqascore"
+DSG, VQA = "dsg", "vqascore"
 """The tasks of the judgments: answers to a prompt's questions, and the probability of yes."""
 
 NOT_YES_OR_NO = "neither yes nor no"
@@ -167,36 +167,51 @@ class QuestionInput:
     quality: pl.DataFrame | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class QuestionReads:
-    """Images and what was said of them; at least one of judgments and quality."""
+_INTERVAL = (
+    "The interval is t over prompts under the target population, which needs 20 prompts, and over images within "
+    "prompts under these. It does not speak about other judges, and how wrong the judge is stands in no interval."
+)
 
-    images: AnyImages
-    judgments: Annotated[Numbered, Field(description="Judgments of the tasks dsg and vqascore; repeatable.")] = (
-        Numbered()
-    )
-    questions: Annotated[
-        Path | None, Field(description="Questions of each prompt and their parents, for the task dsg.")
-    ] = None
-    quality: Annotated[Numbered, Field(description="Quality of the images; repeatable.")] = Numbered()
-    prompts: Annotated[
-        Path | None, Field(description="Prompts of the images, where their tables lack country or concept.")
-    ] = None
+DSG_SCORE = describe(
+    "dsg",
+    "Davidsonian scene graph score",
+    "mean over images of (questions answered yes whose parents were all answered yes) / (all questions, or "
+    "under params.denominator valid those whose parents were all answered yes)",
+    paper="Cho et al. 2024, Davidsonian Scene Graph: Improving Reliability in Fine-grained Evaluation for T2I "
+    "Generation",
+    inputs=(
+        "judgments, task dsg: image_id, judge, item (the question), choice (yes or no), outcome",
+        "questions: prompt_id, question_id, parents",
+        "images: image_id, model, prompt_id",
+    ),
+    pitfalls=(
+        "Two models stand behind it, one that wrote the questions and one that answered them. A judge that does not "
+        "know a dish or a garment answers no, and the picture is blamed.",
+        "A question whose parent was answered no counts 0, by the parent's own answer: what hangs below a missing "
+        "object is lost with it. The valid denominator asks only how well the rest is shown, and rewards leaving much "
+        "out.",
+        "An image with an unanswered question has no score; the manifest counts them.",
+        _INTERVAL,
+    ),
+    direction="higher",
+    licence="that of the judge named in params.judge",
+)
 
-    def __post_init__(self) -> None:
-        """Refuse images of which nothing was said."""
-        if not self.judgments and not self.quality:
-            raise UsageError("there is nothing to score", expected="--judgments or --quality")
-
-    def tables(self, scratch: Path) -> QuestionInput:
-        """Read all."""
-        tables = [images_with_prompts(path, self.prompts, scratch) for path in self.images.places]
-        return QuestionInput(
-            images=pl.concat(tables, how="diagonal"),
-            judgments=self.judgments.together(JUDGMENTS) if self.judgments else None,
-            questions=None if self.questions is None else read_table(self.questions, QUESTIONS),
-            quality=self.quality.together(QUALITY) if self.quality else None,
-        )
+VQASCORE = describe(
+    "vqascore",
+    "VQAScore",
+    'mean over images of P("Yes" | image, "Does this figure show {text}?")',
+    paper="Lin et al. 2024, Evaluating Text-to-Visual Generation with Image-to-Text Generation",
+    inputs=("judgments, task vqascore: image_id, judge, value, outcome", "images: image_id, model, prompt_id"),
+    pitfalls=(
+        'P("Yes") is a model\'s confidence, not the share of people who would say yes; two judges are on two scales.',
+        "What the probability is a share of matters: of yes and no alone it is larger than of the whole vocabulary.",
+        _INTERVAL,
+    ),
+    direction="higher",
+    unit="probability",
+    licence=DSG_SCORE.licence,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,25 +226,90 @@ class QuestionOptions:
     means: MeanOptions = MeanOptions(benchmark="questions")
 
 
-def questions(given: QuestionReads, options: QuestionOptions, *, name: str = "scores") -> Stage:
+_Judgments: TypeAlias = Annotated[Numbered, Field(description="Judgments of the tasks dsg and vqascore; repeatable.")]
+_Questions: TypeAlias = Annotated[
+    Path | None, Field(description="Questions of each prompt and their parents, for the task dsg.")
+]
+_Quality: TypeAlias = Annotated[Numbered, Field(description="Quality of the images; repeatable.")]
+_Prompts: TypeAlias = Annotated[
+    Path | None, Field(description="Prompts of the images, where their tables lack country or concept.")
+]
+
+
+def _settled(judgments: Numbered, quality: Numbered, options: QuestionOptions, **_: object) -> dict[str, object]:
+    """Refuse images of which nothing was said."""
+    if not judgments and not quality:
+        raise UsageError("there is nothing to score", expected="--judgments or --quality")
+    return {"options": replace(options, means=options.means.known())}
+
+
+@scores(
+    "questions", DSG_SCORE, MEAN_QUALITY, VQASCORE, version=2, settle=_settled,
+    example="--images images/images.parquet --judgments judgments/judgments.parquet --questions questions.parquet "
+    "--out scores",
+)  # fmt: skip
+def questions(
+    work: Work,
+    images: AnyImages,
+    judgments: _Judgments = Numbered(),
+    questions: _Questions = None,
+    quality: _Quality = Numbered(),
+    prompts: _Prompts = None,
+    *,
+    options: QuestionOptions = QuestionOptions(),
+) -> Scored:
     """Score images by answers to questions, VQAScore and quality.
 
     Answers make DSG; VQAScore is the probability of yes.
     """
-    known = replace(options, means=options.means.known())
-
-    def score(work: Work) -> Scored:
-        return score_questions(given.tables(work.scratch), options=known)
-
-    return family_stage("questions", roles_of(given), kept(known), score, version=2, name=name)
+    data = tables_of(images, judgments, questions, prompts, work.scratch)
+    rated = quality.together(QUALITY) if quality else None
+    return score_questions(replace(data, quality=rated), options=options)
 
 
-ASKED = Family(
-    questions,
-    metrics=described("dsg quality vqascore"),
-    example="--images images/images.parquet --judgments judgments/judgments.parquet --questions questions.parquet "
-    "--out scores",
-)
+@scores(
+    "faithfulness", DSG_SCORE, MEAN_QUALITY, VQASCORE, version=2, settle=_settled, folder="faithfulness", example=""
+)  # fmt: skip
+def faithfulness(
+    work: Work,
+    images: AnyImages,
+    judgments: _Judgments = Numbered(),
+    questions: _Questions = None,
+    quality: _Quality = Numbered(),
+    prompts: _Prompts = None,
+    *,
+    options: QuestionOptions = QuestionOptions(),
+) -> Outcome:
+    """Score all models of a run together.
+
+    Beside the scores stands how judgments ended and how each question was answered; a scorer of quality is named with
+    the encoder that it compares by.
+    """
+    data = tables_of(images, judgments, questions, prompts, work.scratch)
+    missing = [name for name in ("concept", "country") if name not in data.images.columns]
+    made = data.images.with_columns(pl.lit(None, pl.String).alias(name) for name in missing)
+    data = replace(data, images=made, quality=labelled_quality(quality.places) if quality else None)
+    outcome = write_scored(work, scored_in(work, lambda: score_questions(data, options=options)))
+    tables = {}
+    if data.judgments is not None:
+        tables[ANSWER_COUNTS] = answer_counts(made, data.judgments)
+        if data.questions is not None:
+            tables[QUESTION_RATES] = question_rates(made, data.judgments, data.questions)
+    for table, rows in tables.items():
+        write_table(work.out, table, rows)
+    counts = {table.name: rows.height for table, rows in tables.items()}
+    return replace(outcome, counts={**outcome.counts, **counts})
+
+
+def tables_of(
+    images: Numbered, judgments: Numbered, questions: Path | None, prompts: Path | None, scratch: Path
+) -> QuestionInput:
+    """Read images and what judges said of them."""
+    return QuestionInput(
+        images=pl.concat([images_with_prompts(path, prompts, scratch) for path in images.places], how="diagonal"),
+        judgments=judgments.together(JUDGMENTS) if judgments else None,
+        questions=None if questions is None else read_table(questions, QUESTIONS),
+    )
 
 
 def score_questions(given: QuestionInput, *, options: QuestionOptions) -> Scored:
@@ -256,7 +336,7 @@ def score_questions(given: QuestionInput, *, options: QuestionOptions) -> Scored
     if not any(rows for rows, _ in parts):
         raise NothingScored.because(
             "there is nothing to score", left_out,
-            expected=f"judgments of the tasks {DSG} or {VQASCORE}, or quality, of images in the table of images",
+            expected=f"judgments of the tasks {DSG} or {VQA}, or quality, of images in the table of images",
         )  # fmt: skip
     rows = [row for rows, _ in parts for row in rows]
     return scored(rows, [value for _, values in parts for value in values], left_out=left_out)
@@ -320,7 +400,7 @@ def vqa_rows(
     images: pl.DataFrame, judgments: pl.DataFrame, options: QuestionOptions, left_out: Counter[str]
 ) -> list[Rows]:
     """Average P("Yes"), judge by judge; several questions about an image are averaged first."""
-    rows = judgments.filter(task=VQASCORE)
+    rows = judgments.filter(task=VQA)
     wrong = rows.filter((pl.col("value") < 0) | (pl.col("value") > 1) | pl.col("value").is_nan())
     if wrong.height:
         row = wrong.sort("image_id").row(0, named=True)
@@ -338,7 +418,7 @@ def vqa_rows(
         # One question that failed leaves the image out: a mean over the others would be of another set of questions.
         value = pl.when(usable.all()).then(pl.col("value").mean()).alias("value")
         means = own.group_by("image_id", maintain_order=True).agg(value)
-        answers.append(rows_of(images, means, VQASCORE, {"judge": judge}, options, left_out))
+        answers.append(rows_of(images, means, VQA, {"judge": judge}, options, left_out))
     return answers
 
 
@@ -371,40 +451,6 @@ def rows_of(
         return [], []
     target: Target = target_of(own, options.means)
     return mean_rows(own, metric, options.means, params, target=target)
-
-
-def faithfulness(given: QuestionReads, options: QuestionOptions, *, name: str = "faithfulness") -> Stage:
-    """Score all models together; files stand under the names of the folders they are from."""
-    known = replace(options, means=options.means.known())
-    return Stage(
-        name,
-        "score-faithfulness",
-        2,
-        lambda work: score(work, given, known),
-        roles_of(given),
-        kept(known),
-        packages=("numpy", "polars", "scipy"),
-    )
-
-
-def score(work: Work, given: QuestionReads, options: QuestionOptions) -> Outcome:
-    """Read, score, and count beside the scores how judgments ended and how each question was answered."""
-    tables = given.tables(work.scratch)
-    missing = [name for name in ("concept", "country") if name not in tables.images.columns]
-    images = tables.images.with_columns(pl.lit(None, pl.String).alias(name) for name in missing)
-    quality = labelled_quality(given.quality.places) if given.quality else None
-    data = replace(tables, images=images, quality=quality)
-    scored = write_scored(work, scored_in(work, lambda: score_questions(data, options=options)))
-    counts = dict(scored.counts)
-    if data.judgments is not None:
-        table = answer_counts(images, data.judgments)
-        write_table(work.out, ANSWER_COUNTS, table)
-        counts["answer_counts"] = table.height
-    if data.judgments is not None and data.questions is not None:
-        rates = question_rates(images, data.judgments, data.questions)
-        write_table(work.out, QUESTION_RATES, rates)
-        counts["question_rates"] = rates.height
-    return Outcome(counts, scored.drops, scored.notes)
 
 
 def labelled_quality(paths: Sequence[Path]) -> pl.DataFrame:

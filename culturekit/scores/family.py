@@ -1,21 +1,41 @@
-"""What a family of scores declares: its metrics, the stage that scores them, and options that are said once."""
+"""A family of scores is declared by one function: what it reads, its options, the scores, and the metrics they have."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, is_dataclass
+from functools import partial, wraps
+from importlib import import_module
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from pkgutil import iter_modules
+from types import MappingProxyType
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Concatenate,
+    Generic,
+    Literal,
+    ParamSpec,
+    Protocol,
+    TypeAlias,
+    get_type_hints,
+    overload,
+)
 
 import polars as pl
 from pydantic import Field
 
+from culturekit.core.declared import Declared, check_options, check_stated, declared, is_group
 from culturekit.core.errors import NothingScored
+from culturekit.core.inputs import roles_among
 from culturekit.core.schemas import SCORES, VALUES
 from culturekit.core.stage import Stage
 from culturekit.core.stage_command import StageCommand
 from culturekit.core.tables import write_table
 from culturekit.core.work import MARKED, Outcome, Work
 from culturekit.metrics.corrected.audit_gates import MARKS
-from culturekit.scores.catalog import CATALOG, Metric
+from culturekit.scores import catalog
+from culturekit.scores.catalog import Metric, register
 from culturekit.scores.form_answers import read_answers
 from culturekit.scores.rating_pools import careful_answers, of_criterion
 from culturekit.scores.score_rows import Scored, scored
@@ -43,9 +63,125 @@ class Family(StageCommand):
     check: str = ""
 
 
+P = ParamSpec("P")
+
+
+class Scores(Family, Generic[P]):
+    """A family that one function declares: what the function takes is what the stage and the command take."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        stage: Callable[P, Stage]
+
+
+class _Declaring(Protocol):
+    """Makes a family of a function; what the stage works in, where the function takes it, is no option."""
+
+    @overload
+    def __call__(self, function: Callable[Concatenate[Work, P], Scored | Outcome], /) -> Scores[P]: ...
+    @overload
+    def __call__(self, function: Callable[P, Scored | Outcome], /) -> Scores[P]: ...
+
+
+def scores(
+    name: str,
+    *metrics: Metric,
+    example: str,
+    version: int = 1,
+    kind: str = "",
+    folder: str = "scores",
+    seeds: Mapping[str, str] = MappingProxyType({}),
+    packages: tuple[str, ...] = ("numpy", "polars", "scipy"),
+    settle: Callable[..., Mapping[str, Any] | None] | None = None,
+    amend: Callable[[Stage, Mapping[str, Any]], Stage] | None = None,
+    workers: bool = False,
+    engine: bool = False,
+) -> _Declaring:
+    """Declare a family of scores by the function that makes them.
+
+    Its positional parameters are inputs, the keyword-only ones options. Those with a description are options of the
+    command, whose help is the docstring; all are kept in the manifest, except seeds. The fields of the parameter
+    `options`, a dataclass, are kept as options themselves. A parameter `work` is what the stage works in.
+
+    Args:
+        name: of the command, and of the kind of the stage after `score-`.
+        metrics: that it writes.
+        example: what follows the command in an example that works.
+        version: of the stage.
+        kind: of the stage, where it is another.
+        folder: the name of the stage outside a run.
+        seeds: the options that are seeds, by what the manifest calls them.
+        packages: whose versions the manifest tells.
+        settle: is given everything when the stage is made, may refuse it, and may say what takes its place.
+        amend: changes the stage that was made of everything given.
+        workers: whether the work is divided among processes.
+        engine: whether these may be those of a cluster.
+    """
+
+    def declare(function: Callable[..., Scored | Outcome]) -> Scores[Any]:
+        taken = [one for one in signature(function).parameters.values() if one.name != "work"]
+        shown = Signature(taken, return_annotation=Stage)
+
+        @wraps(function)
+        def stage(*inputs: Any, **options: Any) -> Stage:  # noqa: ANN401 - each has its own type
+            bound = shown.bind(*inputs, **options)
+            bound.apply_defaults()
+            given = bound.arguments
+            for each in fields:
+                _check(each, given[each.name])
+            given |= (settle(**given) if settle else None) or {}
+            read = {one.name: given[one.name] for one in taken if one.kind is Parameter.POSITIONAL_OR_KEYWORD}
+            settings = _flat({name: value for name, value in given.items() if name not in read})
+            drawn = {role: settings.pop(option) for role, option in seeds.items()}
+            run = _run_of(function, given)
+            inputs_of = roles_among(read)
+            made = Stage(folder, kind or f"score-{name}", version, run, inputs_of, settings, drawn, packages=packages)
+            return amend(made, given) if amend else made
+
+        stage.__signature__ = shown  # type: ignore[attr-defined]
+        stage.__annotations__ = {one: kind for one, kind in function.__annotations__.items() if one != "work"}
+        fields = list(declared(stage))
+        if function.__module__.startswith("culturekit."):  # those of other packages are held to what they declare
+            register(*metrics)
+        return Scores(stage, example, workers, engine, metrics=metrics)
+
+    return declare
+
+
+def _run_of(function: Callable[..., Any], given: Mapping[str, Any]) -> Callable[[Work], Outcome]:
+    """Call a function when there is work to do; where it gives scores, these are written."""
+    works, gives = "work" in signature(function).parameters, get_type_hints(function)["return"]
+
+    def run(work: Work) -> Outcome:
+        calling: Callable[[], Any] = partial(function, *[work] * works, **given)
+        outcome: Outcome = calling() if gives is Outcome else write_scored(work, scored_in(work, calling))
+        return outcome
+
+    return run
+
+
+def _check(each: Declared, value: object) -> None:
+    """Refuse a value that breaks a rule of its parameter, or of a field where it holds options."""
+    if is_group(each):
+        check_options(value)
+    elif value is not None:
+        check_stated([(each, value)])
+
+
+def _flat(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Give options as a manifest keeps them: the fields of `options` as options themselves."""
+    plain = {name: asdict(value) if is_dataclass(value) else value for name, value in options.items()}  # type: ignore[arg-type]
+    return {**{name: value for name, value in plain.items() if name != "options"}, **plain.get("options", {})}
+
+
 def described(names: str) -> tuple[Metric, ...]:
-    """Give the descriptions of metrics of ours, by their names with spaces between."""
-    return tuple(CATALOG[name] for name in names.split())
+    """Give the descriptions of metrics of ours that do not stand beside their family yet."""
+    modules = [import_module(f"{catalog.__name__}.{one.name}") for one in iter_modules(catalog.__path__)]
+    known = {one.name: one for module in modules for one in vars(module).values() if isinstance(one, Metric)}
+    found = tuple(known[name] for name in names.split())
+    register(*found)
+    return found
 
 
 # A stage that scores one family of metrics: tables in, scores and the values behind them out.

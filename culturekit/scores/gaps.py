@@ -8,16 +8,15 @@ from typing import Annotated, Any, Literal, TypeAlias
 import polars as pl
 from pydantic import Field
 
-from culturekit.core.declared import check_options, kept
+from culturekit.core.declared import check_options
 from culturekit.core.defaults import CONFIDENCE
 from culturekit.core.errors import NothingScored
-from culturekit.core.inputs import roles_of
-from culturekit.core.stage import Stage
 from culturekit.core.stage_command import Seed
 from culturekit.metrics.statistics.comparisons import Comparison, compare, group_gap
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, Target
+from culturekit.scores.catalog import CORRECTION, UNBOUNDED, VALUES_READ, describe
 from culturekit.scores.compare import Found, correct_families
-from culturekit.scores.family import Confidence, Correction, Family, described, family_stage
+from culturekit.scores.family import Confidence, Correction, scores
 from culturekit.scores.image_collections import known_values, own_generator, parsed
 from culturekit.scores.image_levels import GroupsGiven, country_groups
 from culturekit.scores.inputs import AnyValues
@@ -31,11 +30,24 @@ GROUP_COLUMN = "group"
 NO_SCATTER = "a country with one prompt, or a prompt with one value, does not say how much it scatters"
 
 
-@dataclass(frozen=True, slots=True)
-class GapReads:
-    """What gaps are scored from."""
-
-    values: AnyValues
+GROUP_GAP = describe(
+    "group_gap",
+    "Gap between groups",
+    "mean of group a - mean of group b; a group's mean is over its countries, of their means over prompts, of their "
+    "means over images; t interval stratified by country",
+    paper="CULTIVate, section 4 (Global North and South); Welch 1947; Holm 1979",
+    inputs=(VALUES_READ, "a scheme: country -> group"),
+    pitfalls=(
+        "params.scheme is part of the number: schemes put countries into different groups, and leave some out.",
+        "The countries are held fixed. The gap speaks about the countries named in params and says nothing of others "
+        "in the same group.",
+        "params.target says whether it speaks about other prompts of these countries, or about these prompts only.",
+        CORRECTION,
+    ),
+    low=-UNBOUNDED,
+    high=UNBOUNDED,
+    unit="difference",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,27 +76,21 @@ class GapOptions:
         return {} if self.scheme == GROUP_COLUMN and self.groups is None else country_groups(self.scheme, self.groups)
 
 
-def gaps(given: GapReads, options: GapOptions, *, name: str = "scores") -> Stage:
+def _with_sides(options: GapOptions, **_: object) -> dict[str, object]:
+    """Keep the groups in the manifest, not the name of their file."""
+    return {"options": replace(options, groups=options.sides)}
+
+
+@scores(
+    "gaps", GROUP_GAP, example="--values scores/values.parquet --scheme cultivate --out gaps",
+    seeds={"permutations": "seed"}, settle=_with_sides,
+)  # fmt: skip
+def gaps(values: AnyValues, *, options: GapOptions) -> Scored:
     """Score the gaps between groups, stratified by country.
 
     On every score of every model.
     """
-    known = replace(options, groups=options.sides)  # a manifest keeps the groups, not the name of their file
-    return family_stage(
-        "gaps",
-        roles_of(given),
-        kept(known, but=("seed",)),
-        lambda _: score_gaps(given.values.table(), options=known),
-        seeds={"permutations": options.seed},
-        name=name,
-    )
-
-
-GAPS = Family(
-    gaps,
-    metrics=described("group_gap"),
-    example="--values scores/values.parquet --scheme cultivate --out gaps",
-)
+    return score_gaps(values.table(), options=options)
 
 
 def score_gaps(values: pl.DataFrame, *, options: GapOptions) -> Scored:
@@ -135,9 +141,9 @@ def with_all_concepts(inside: pl.DataFrame) -> Iterator[pl.DataFrame]:
     """Part values by score of a model, and once more over all concepts where there are several."""
     key = ("metric", "model", "benchmark", "params")
     yield from inside.partition_by(*key, "concept", maintain_order=True)
-    for scores in inside.partition_by(*key, maintain_order=True):
-        if scores["concept"].null_count() == 0 and scores["concept"].n_unique() > 1:
-            yield scores.with_columns(concept=pl.lit(None, pl.String))
+    for table in inside.partition_by(*key, maintain_order=True):
+        if table["concept"].null_count() == 0 and table["concept"].n_unique() > 1:
+            yield table.with_columns(concept=pl.lit(None, pl.String))
 
 
 def one_gap(score: pl.DataFrame, a: str, b: str, options: GapOptions) -> Found:

@@ -29,7 +29,7 @@ from culturekit.metrics.diversity.kernel_diversity import Weights, check_weights
 from culturekit.metrics.diversity.label_spectra import effective_numbers
 from culturekit.metrics.diversity.labels import LEVELS, LabelClasses, Missing, code_labels, combined
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, Interval, Target, half_width, interval, simple_mean
-from culturekit.scores.catalog.metric import scale_of
+from culturekit.scores.catalog import describe, scale_of
 from culturekit.scores.score_rows import (
     Repeats,
     Row,
@@ -40,6 +40,25 @@ from culturekit.scores.score_rows import (
     statistic_row,
     value_rows,
 )
+
+MEAN_QUALITY = describe(
+    "quality",
+    "Quality",
+    "mean of s(x), over the images of a repeat, then repeats, then prompts",
+    paper="Kannen et al. 2024, Beyond Aesthetics: Cultural Competence in Text-to-Image Models (CUBE), section 5",
+    inputs=("matches: image_id, model, concept, prompt_id, repeat", "quality: image_id, scorer, value"),
+    pitfalls=(
+        "The scale is the scorer's own: HPS-v2 lies near 0.2 to 0.35 and is no probability, PickScore near 20. Values "
+        "of two scorers cannot be compared.",
+        "Scorers judge looks, and prefer what they were trained on; none of them knows whether a picture is right "
+        "about a culture.",
+    ),
+    low=float("-inf"),
+    high=float("inf"),
+    direction="higher",
+    licence="that of the scorer named in params.scorer",
+)
+
 
 LABEL_KINDS = {"truth": "truth", "vlm": "tagged"}
 """What labels are called, by the method that gave them; all others are `mapped`."""

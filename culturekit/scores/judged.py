@@ -9,17 +9,15 @@ from typing import Annotated, Literal, TypeAlias
 import polars as pl
 from pydantic import Field
 
-from culturekit.core.declared import check_options, kept
 from culturekit.core.defaults import CONFIDENCE
 from culturekit.core.errors import NothingScored, UsageError, argument_error
-from culturekit.core.inputs import Files, roles_of
-from culturekit.core.stage import Stage
+from culturekit.core.inputs import Files
 from culturekit.core.stage_command import Typed
-from culturekit.core.work import Work
 from culturekit.metrics.corrected.audit_gates import Design
 from culturekit.metrics.corrected.judged_means import MOST_GRADES, judged_mean, marked_items, marks_of_answers
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, Interval
-from culturekit.scores.family import Confidence, Family, described, family_stage
+from culturekit.scores.faithfulness import DSG_SCORE, VQASCORE
+from culturekit.scores.family import Confidence, scores
 from culturekit.scores.form_answers import (
     Ends,
     Refusals,
@@ -46,17 +44,6 @@ ROUNDING = 1e-9
 
 NOT_MEANS = ("vs", "qvs")
 """Metrics whose values are not of items that people could be asked about; `score qvs` corrects them itself."""
-
-
-@dataclass(frozen=True, slots=True)
-class JudgedReads:
-    """Values that a judge gave, and what people answered about some of the same items."""
-
-    values: AnyValues
-    annotations: Annotated[Path, Field(description="What people answered about some of the same items.")]
-    sample: Annotated[
-        Files, Field(description="What was drawn for people: answers about other items are then refused.")
-    ] = Files()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,27 +91,28 @@ class JudgedOptions:
             raise argument_error("choice", "without lowest and highest: words are no ratings", self.choice)
 
 
-def judged(given: JudgedReads, options: JudgedOptions, *, name: str = "judged") -> Stage:
+# Means of other families' values are put right too; these are described there.
+@scores(
+    "judged", DSG_SCORE, VQASCORE, version=5, folder="judged",
+    example="--values scores/values.parquet --annotations annotations.parquet --criterion faithfulness "
+    "--lowest 1 --highest 5 --out judged",
+)  # fmt: skip
+def judged(
+    values: AnyValues,
+    annotations: Annotated[Path, Field(description="What people answered about some of the same items.")],
+    sample: Annotated[
+        Files, Field(description="What was drawn for people: answers about other items are then refused.")
+    ] = Files(),
+    *,
+    options: JudgedOptions,
+) -> Scored:
     """Put means of what a judge says right by people.
 
     They answered about a random part of the same items.
     """
-    check_options(options)
-
-    def score(_: Work) -> Scored:
-        check_offered(given.annotations, options.criterion, options.choice, options.ends)
-        people = read_answers(given.annotations, stated=options.ends), samples_of(given.sample)
-        return score_judged(given.values.table(), *people, options=options)
-
-    return family_stage("judged", roles_of(given), kept(options), score, version=5, name=name)
-
-
-JUDGED = Family(
-    judged,
-    metrics=described("align dsg exag faith hal vqascore"),
-    example="--values scores/values.parquet --annotations annotations.parquet --criterion faithfulness "
-    "--lowest 1 --highest 5 --out judged",
-)
+    check_offered(annotations, options.criterion, options.choice, options.ends)
+    people = read_answers(annotations, stated=options.ends)
+    return score_judged(values.table(), people, samples_of(sample), options=options)
 
 
 def score_judged(

@@ -6,45 +6,13 @@ from typing import TYPE_CHECKING
 
 from culturekit.core.errors import UsageError
 from culturekit.core.registry import Entry, Registry
+from culturekit.scores.catalog import CATALOG, FAMILIES, Metric
 
 if TYPE_CHECKING:
-    from culturekit.scores.catalog import Metric
     from culturekit.scores.family import Family
 
 
 logger = logging.getLogger(__name__)
-
-FAMILIES = {
-    "qvs": "culturekit.scores.qvs:QVS",
-    "ahead": "culturekit.scores.ahead:AHEAD",
-    "c3": "culturekit.scores.c3:C3",
-    "compare": "culturekit.scores.compare:COMPARE",
-    "stability": "culturekit.scores.stability:STABILITY",
-    "routes": "culturekit.scores.routes:ROUTES",
-    "gaps": "culturekit.scores.gaps:GAPS",
-    "meta": "culturekit.scores.meta:META",
-    "agreement": "culturekit.scores.agreement:AGREEMENT",
-    "audit-sample": "culturekit.scores.audited:TO_AUDIT",
-    "audited": "culturekit.scores.audited:AUDITED",
-    "judged": "culturekit.scores.judged:JUDGED",
-    "distribution": "culturekit.scores.distribution:DISTRIBUTION",
-    "task1": "culturekit.scores.task1:TASK_1",
-    "task2": "culturekit.scores.task2:TASK_2",
-    "survey": "culturekit.scores.survey:SURVEY",
-    "tones": "culturekit.scores.tones:TONES",
-    "dialects": "culturekit.scores.dialects:DIALECTS",
-    "neutral": "culturekit.scores.neutral:NEUTRAL",
-    "question-pairs": "culturekit.scores.question_pairs:QUESTION_PAIRS",
-    "ranks": "culturekit.scores.compare:RANKS",
-    "ratings": "culturekit.scores.ratings:RATINGS",
-    "realism": "culturekit.scores.realism:REALISM",
-    "clip": "culturekit.scores.clip:CLIP",
-    "questions": "culturekit.scores.faithfulness:ASKED",
-    "pairs": "culturekit.scores.spread:PAIRS",
-    "spread": "culturekit.scores.spread:SPREAD",
-    "within": "culturekit.scores.within:WITHIN",
-}
-"""The families by the names of their commands, in the order of the help."""
 
 KNOWN: "Registry[Family]" = Registry(
     "metric", [Entry(name, place, "") for name, place in FAMILIES.items()], point="metric",
@@ -69,13 +37,12 @@ def family_named(name: str) -> "Family":
     if plugin is None:
         return family
     from culturekit.scores.brought import held_family
-    from culturekit.scores.catalog import CATALOG
 
     refuse_taken(name, family, CATALOG)
     return held_family(family, plugin)
 
 
-def refuse_taken(name: str, family: "Family", known: "Mapping[str, Metric]") -> None:
+def refuse_taken(name: str, family: "Family", known: Mapping[str, Metric]) -> None:
     """Refuse a family with a metric that has the name of another."""
     taken = sorted(metric.name for metric in family.metrics if metric.name in known)
     if taken:
@@ -83,10 +50,8 @@ def refuse_taken(name: str, family: "Family", known: "Mapping[str, Metric]") -> 
         raise UsageError("two metrics have one name", where=where, found=", ".join(taken), expected="a name of its own")
 
 
-def all_metrics() -> "Mapping[str, Metric]":
+def all_metrics() -> Mapping[str, Metric]:
     """Describe every metric by its name, those of other packages included; a package that is wrong is left out."""
-    from culturekit.scores.catalog import CATALOG
-
     found = dict(CATALOG)
     for name in outside_names():
         try:

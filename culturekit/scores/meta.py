@@ -3,17 +3,17 @@
 import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
 import polars as pl
 from pydantic import Field
 
-from culturekit.core.declared import check_choices, kept
+from culturekit.core.declared import check_choices
 from culturekit.core.defaults import CONFIDENCE, RESAMPLES
 from culturekit.core.errors import NothingScored, UsageError, argument_error
-from culturekit.core.inputs import Numbered, roles_of
+from culturekit.core.inputs import Numbered
 from culturekit.core.schemas import PROMPTS, QUALITY, VALUES
 from culturekit.core.stage import Stage
 from culturekit.core.stage_command import Seed, Typed
@@ -26,12 +26,13 @@ from culturekit.metrics.statistics.correlations import (
     as_correlation,
     correlate,
 )
-from culturekit.scores.family import Confidence, Family, described, family_stage
+from culturekit.scores.catalog import VALUES_READ, describe
+from culturekit.scores.family import Confidence, scores
 from culturekit.scores.form_answers import read_answers
 from culturekit.scores.image_collections import Series, items_of, known_values, metric_series, own_generator
 from culturekit.scores.image_levels import GroupsGiven, country_groups
 from culturekit.scores.inputs import ValueTables, tables_of_matches
-from culturekit.scores.rating_pools import PoolsBy, automatic_values, pooled_ratings
+from culturekit.scores.rating_pools import ANSWERS_READ, NEVER_MERGED, PoolsBy, automatic_values, pooled_ratings
 from culturekit.scores.score_rows import Row, Scored, scored, statistic_row, with_reason
 
 ALL = "all"
@@ -45,50 +46,37 @@ LATER = ("choices", "people_only", "level")
 """Options that came later: a stage that does without them is the stage it was."""
 
 
-@dataclass(frozen=True, slots=True)
-class MetaReads:
-    """Values of metrics, what people said of the same items, and tables of single images that become values."""
+HUMAN_CORRELATION = describe(
+    "human_correlation",
+    "Correlation of a metric with people",
+    "Spearman's rho, Kendall's tau-b or Pearson's r (params.method) of a metric and the mean rating, over items; BCa "
+    "limits, prompts resampled whole",
+    paper="Spearman 1904; Kendall 1945; Efron 1987",
+    inputs=(VALUES_READ, ANSWERS_READ),
+    pitfalls=(
+        *NEVER_MERGED,
+        "It cannot exceed what the people agree on among themselves: read it beside krippendorff_alpha.",
+        "Over all models together, models that differ in everything lift it. Read the row of each model too.",
+        "A metric for which lower is better follows people when the coefficient is negative.",
+        "With fewer than ten prompts there is no interval, and params.no_interval says so.",
+    ),
+    low=-1.0,
+    unit="coefficient",
+)
 
-    values: Annotated[ValueTables, Field(description="Table of values of metrics; repeat it for more than one.")] = (
-        ValueTables()
-    )
-    annotations: Annotated[Path | None, Field(description="What people answered about the same items.")] = None
-    human: Annotated[ValueTables, Field(description="Table of values that are ratings by people; repeatable.")] = (
-        ValueTables()
-    )
-    quality: Annotated[Numbered, Field(description="Scores of single images to hold against people; repeatable.")] = (
-        Numbered()
-    )
-    matches: Annotated[
-        Numbered,
-        Field(description="What images were mapped to: similarity, margins, the country asked for; repeatable."),
-    ] = Numbered()
-    prompts: Annotated[
-        Path | None, Field(description="What images were asked for; with --matches."), Typed(needs="matches")
-    ] = None
-
-    def __post_init__(self) -> None:
-        """Refuse files of which nothing can be correlated."""
-        if not self.values and not self.matches:
-            raise UsageError("there is nothing to hold against people", expected="--values, or --matches and --quality")
-        if self.automatic and self.annotations is None:
-            raise UsageError("quality and matches are held against annotations", expected="--annotations")
-        if self.automatic and not self.matches:
-            raise UsageError("the model of an image stands in its match", expected="--matches, one table per model")
-
-    @property
-    def automatic(self) -> bool:
-        """Whether there are tables of single images, which become values."""
-        return bool(self.quality or self.matches)
-
-    def values_of(self, items: Sequence[str]) -> pl.DataFrame:
-        """Read what the tables of single images say of some."""
-        return automatic_values(
-            [read_table(path, QUALITY) for path in self.quality.places],
-            tables_of_matches(self.matches.places),
-            None if self.prompts is None else read_table(self.prompts, PROMPTS),
-            items=items,
-        )
+METRIC_CORRELATION = describe(
+    "metric_correlation",
+    "Correlation of two metrics",
+    "as human_correlation, of two metrics on the same items",
+    paper=HUMAN_CORRELATION.paper,
+    inputs=(VALUES_READ,),
+    pitfalls=(
+        "Two metrics from one encoder share its errors, and agree about them.",
+        *HUMAN_CORRELATION.pitfalls[2:],
+    ),
+    low=-1.0,
+    unit="coefficient",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,39 +113,74 @@ class MetaOptions:
         return country_groups(self.scheme, self.groups) if self.scheme or self.groups else {}
 
 
-def meta(given: MetaReads, options: MetaOptions, *, name: str = "scores") -> Stage:
+def _settled(
+    values: ValueTables, annotations: Path | None, quality: Numbered, matches: Numbered, prompts: Path | None,
+    options: MetaOptions, **_: object,
+) -> dict[str, object]:  # fmt: skip
+    """Refuse files of which nothing can be correlated, and write alike options that mean the same."""
+    automatic = bool(quality or matches)
+    if not values and not matches:
+        raise UsageError("there is nothing to hold against people", expected="--values, or --matches and --quality")
+    if automatic and annotations is None:
+        raise UsageError("quality and matches are held against annotations", expected="--annotations")
+    if automatic and not matches:
+        raise UsageError("the model of an image stands in its match", expected="--matches, one table per model")
+    methods, choices = tuple(dict.fromkeys(options.methods)), tuple(sorted(set(options.choices)))
+    known = replace(options, methods=methods, choices=choices, groups=options.sides)
+    return {"options": known, "prompts": prompts if automatic else None}
+
+
+def _without_later(stage: Stage, _: object) -> Stage:
+    """Leave out options that came later and say nothing: a stage that does without them is the stage it was."""
+    usual = asdict(MetaOptions())
+    said = {name: value for name, value in stage.options.items() if name not in LATER or value != usual[name]}
+    return replace(stage, options=said)
+
+
+@scores(
+    "meta", HUMAN_CORRELATION, METRIC_CORRELATION, version=3, seeds={"bootstrap": "seed"}, settle=_settled,
+    amend=_without_later,
+    example="--values scores/values.parquet --annotations annotations/annotations.parquet --out meta",
+)  # fmt: skip
+def meta(
+    values: Annotated[
+        ValueTables, Field(description="Table of values of metrics; repeat it for more than one.")
+    ] = ValueTables(),
+    annotations: Annotated[Path | None, Field(description="What people answered about the same items.")] = None,
+    human: Annotated[
+        ValueTables, Field(description="Table of values that are ratings by people; repeatable.")
+    ] = ValueTables(),
+    quality: Annotated[
+        Numbered, Field(description="Scores of single images to hold against people; repeatable.")
+    ] = Numbered(),
+    matches: Annotated[
+        Numbered,
+        Field(description="What images were mapped to: similarity, margins, the country asked for; repeatable."),
+    ] = Numbered(),
+    prompts: Annotated[
+        Path | None, Field(description="What images were asked for; with --matches."), Typed(needs="matches")
+    ] = None,
+    *,
+    options: MetaOptions = MetaOptions(),
+) -> Scored:
     """Correlate metrics with ratings by people.
 
     Pool by pool, and metrics with each other.
     """
-    methods, choices = tuple(dict.fromkeys(options.methods)), tuple(sorted(set(options.choices)))
-    known = replace(options, methods=methods, choices=choices, groups=options.sides)
-    read = given if given.automatic else replace(given, prompts=None)
-    usual, stated = kept(MetaOptions()), kept(known, but=("seed",))
-    settings = {key: value for key, value in stated.items() if key not in LATER or value != usual[key]}
-    seeds = {"bootstrap": options.seed}
-    return family_stage(
-        "meta", roles_of(read), settings, lambda _: score(read, known), seeds=seeds, version=3, name=name
-    )
-
-
-META = Family(
-    meta,
-    metrics=described("human_correlation metric_correlation"),
-    example="--values scores/values.parquet --annotations annotations/annotations.parquet --out meta",
-)
-
-
-def score(given: MetaReads, options: MetaOptions) -> Scored:
-    """Read and correlate; what becomes a value here is written beside the scores."""
-    people = None if given.annotations is None else read_answers(given.annotations)
-    items = [] if people is None else people["item_id"].unique().to_list()
-    own = given.values_of(items) if given.automatic else None
-    parts = [*([given.values.table()] if given.values else []), *([] if own is None else [own])]
+    people = None if annotations is None else read_answers(annotations)
+    parts, own = [values.table()] if values else [], None
+    if quality or matches:  # what tables of single images say becomes values, written beside the scores
+        own = automatic_values(
+            [read_table(path, QUALITY) for path in quality.places],
+            tables_of_matches(matches.places),
+            None if prompts is None else read_table(prompts, PROMPTS),
+            items=[] if people is None else people["item_id"].unique().to_list(),
+        )
+        parts.append(own)
     answer = score_meta(
         pl.concat(parts).unique(VALUES.key, keep="first", maintain_order=True).sort(VALUES.key),
         annotations=people,
-        human=given.human.table() if given.human else None,
+        human=human.table() if human else None,
         options=options,
     )
     return answer if own is None else Scored(answer.scores, own, answer.left_out)

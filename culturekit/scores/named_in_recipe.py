@@ -1,13 +1,13 @@
 """A family that a recipe names: its options are checked, and what it reads is found by the names of its fields."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError, create_model
 
-from culturekit.core.declared import Declared, dataclasses_of, declared, is_group, options_in
+from culturekit.core.declared import Declared, declared, inputs_of, is_group, options_among, settings_of
 from culturekit.core.errors import UsageError
 from culturekit.core.inputs import Files
 from culturekit.core.stage import Stage
@@ -25,8 +25,7 @@ def check_named(name: str, stated: Mapping[str, Any]) -> None:
         UsageError: there is no such family, it reads what runs do not make, or an option breaks its rule.
     """
     family = family_named(name)
-    read = dataclasses_of(family)[0]
-    reads = [each for each in declared(read) if each.help]
+    reads = [each for each in inputs_of(family.stage) if each.help]
     lacking = [each.name for each in reads if each.default is MISSING and each.name not in TABLES_OF_A_RUN]
     if not family.metrics or lacking or not any(each.name in TABLES_OF_A_RUN for each in reads):
         raise UsageError(
@@ -35,7 +34,7 @@ def check_named(name: str, stated: Mapping[str, Any]) -> None:
             hint=f"Run it by itself: culturekit score {name}",
         )  # fmt: skip
     try:
-        read(**read_from(name, read, {key: {"model": Path("model")} for key in TABLES_OF_A_RUN}))
+        as_inputs(family.stage, read_from(name, reads, {key: {"model": Path("model")} for key in TABLES_OF_A_RUN}))
     except UsageError as error:
         raise UsageError(
             f"{name} cannot be scored in a recipe: {error}", hint=f"Run it by itself: culturekit score {name}"
@@ -43,20 +42,32 @@ def check_named(name: str, stated: Mapping[str, Any]) -> None:
     options_of(family, stated)
 
 
-def options_of(family: Family, stated: Mapping[str, Any]) -> list[Any]:
+def options_of(family: Family, stated: Mapping[str, Any]) -> dict[str, Any]:
     """Make the options of a family of what a recipe states."""
-    classes = dataclasses_of(family)[1:]
-    known = sorted(each.name for each in options_in(*classes))
+    known = sorted(each.name for each in options_among(settings_of(family.stage)))
     strange = sorted(set(stated) - set(known))
     if strange:
         raise UsageError(
             "there is no such option", found=", ".join(strange), expected=" or ".join(dict.fromkeys(known)) or "none"
         )
     try:
-        return [options_made(cls, stated) for cls in classes]
+        return settings_made(family.stage, stated)
     except ValidationError as error:
         problems = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
         raise UsageError("an option is wrong", found=problems) from error
+
+
+def settings_made(stage: Callable[..., Any], stated: Mapping[str, Any]) -> dict[str, Any]:
+    """Make what a stage takes besides its inputs of what is stated."""
+    settings = settings_of(stage)
+    groups = {each.name: options_made(each.kind, stated, each.default) for each in settings if is_group(each)}
+    names = [each.name for each in settings if each.help and each.name in stated and each.name not in groups]
+    hints = get_type_hints(stage, include_extras=True)
+    kinds: dict[str, Any] = {name: (hints[name], ...) for name in names}
+    made = create_model(stage.__name__, __config__={"arbitrary_types_allowed": True}, **kinds)(
+        **{name: stated[name] for name in names}
+    )
+    return {**{name: getattr(made, name) for name in names}, **groups}
 
 
 def options_made(cls: Any, stated: Mapping[str, Any], default: Any = MISSING) -> Any:  # noqa: ANN401 - any dataclass
@@ -65,6 +76,12 @@ def options_made(cls: Any, stated: Mapping[str, Any], default: Any = MISSING) ->
     groups = {each.name: options_made(each.kind, stated, each.default) for each in declared(cls) if is_group(each)}
     made = TypeAdapter(cls).validate_python({**given, **groups})
     return made if default is MISSING else replace(default, **{name: getattr(made, name) for name in given}, **groups)
+
+
+def as_inputs(stage: Callable[..., Any], inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Give inputs as a stage takes them: each by its name, or in the dataclass that is the first thing it takes."""
+    first = next(declared(stage))
+    return {first.name: first.kind(**inputs)} if is_group(first) else dict(inputs)
 
 
 def bound_stage(name: str, stated: Mapping[str, Any], tables: Mapping[str, Mapping[str, Path]], *, seed: int) -> Stage:
@@ -76,16 +93,15 @@ def bound_stage(name: str, stated: Mapping[str, Any], tables: Mapping[str, Mappi
         tables: the files of each of TABLES_OF_A_RUN, by role.
         seed: of the recipe.
     """
-    family = family_named(name)
-    reads, *classes = dataclasses_of(family)
-    seeded = any(each.name == "seed" for cls in classes for each in declared(cls))
-    options = options_of(family, {**({"seed": seed} if seeded else {}), **stated})
-    return family.stage(reads(**read_from(name, reads, tables)), *options)
+    stage = family_named(name).stage
+    seeded = any(each.name == "seed" for each in options_among(settings_of(stage)))
+    options = options_of(family_named(name), {**({"seed": seed} if seeded else {}), **stated})
+    return stage(**as_inputs(stage, read_from(name, inputs_of(stage), tables)), **options)
 
 
-def read_from(name: str, reads: type, tables: Mapping[str, Mapping[str, Path]]) -> dict[str, object]:
-    """Give what a family reads of a run, by the names of its fields."""
-    return {each.name: value_of(name, each, tables[each.name]) for each in declared(reads) if tables.get(each.name)}
+def read_from(name: str, reads: Iterable[Declared], tables: Mapping[str, Mapping[str, Path]]) -> dict[str, object]:
+    """Give what a family reads of a run, by the names of its inputs."""
+    return {each.name: value_of(name, each, tables[each.name]) for each in reads if tables.get(each.name)}
 
 
 def value_of(name: str, each: Declared, files: Mapping[str, Path]) -> object:

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from culturekit.core.declared import kept
 from culturekit.core.errors import UsageError
-from culturekit.core.inputs import Files, roles_of
+from culturekit.core.inputs import Files
 from culturekit.core.layouts import prompts_table
 from culturekit.core.schemas import AUDIT_SAMPLE, AUDITS, IMAGES, MATCHES, PROMPTS, QUALITY
 from culturekit.core.stage import Stage
@@ -23,6 +23,7 @@ from culturekit.core.work import Outcome, Work
 from culturekit.metrics.corrected.audit_gates import drawing_of
 from culturekit.metrics.diversity.kernel_diversity import Weights
 from culturekit.metrics.diversity.label_diversity import bounds_of_codes
+from culturekit.scores.catalog import describe
 from culturekit.scores.corrected import (
     NO_CORRECTION,
     Correction,
@@ -31,8 +32,9 @@ from culturekit.scores.corrected import (
     kernel_params,
     score_corrected,
 )
-from culturekit.scores.family import Family, described, scored_in, write_scored
+from culturekit.scores.family import scored_in, scores, write_scored
 from culturekit.scores.image_collections import (
+    MEAN_QUALITY,
     Answer,
     ImageCollection,
     answer_rows,
@@ -183,120 +185,178 @@ ASSUMED = (
 ONCE = Typed(once=True)
 
 
-@dataclass(frozen=True, slots=True)
-class QvsReads:
-    """What images show, and what is known of them.
+_MAPPING_PITFALLS = (
+    "Labels come from a mapping of images to artifacts, and the mapping errs. A score of mapped labels is called "
+    "mapped diversity; only a score adjusted by a human audit is called corrected. A worse encoder can raise the "
+    "mapped diversity of a model that always shows the same. params.labels says which labels were used.",
+    "VS/N depends on N: compare values of the same size only. The headline is size 8, as in the paper.",
+    "A percentile bootstrap over images is broken for VS: resampling makes duplicates, duplicates lower diversity, "
+    "and the interval lies below the truth. The intervals here are t intervals over repeats, stratified by prompt, "
+    "and speak about these prompts.",
+)
 
-    `truth` is what simulated models drew. `limits` are matches of pictures that show nothing or everything: floor and
-    ceiling, of which only the diversity is scored.
-    """
+VS = describe(
+    "vs",
+    "Mapped diversity (Vendi score over batch size)",
+    "VS/N with N = 8; VS = (sum of L_i^q)^(1/(1-q)), at q = 1 exp(-sum of L_i ln L_i), L_i the eigenvalues of "
+    "K/N, k(i,j) = w1*[same continent] + w2*[same country] + w3*[same artifact]",
+    paper=MEAN_QUALITY.paper,
+    inputs=("matches: image_id, model, concept, prompt_id, repeat, slot, rank, artifact, country, continent, method",),
+    pitfalls=(
+        *_MAPPING_PITFALLS,
+        "A picture that shows no culture has no label; under missing=distinct it is unlike every other and counts "
+        "as diverse.",
+    ),
+    direction="higher",
+)
 
-    matches: Annotated[Files, Field(description="Table that `index map` wrote."), ONCE]
-    quality: Annotated[Files, Field(description="Quality of the images; without it only VS is scored."), ONCE] = Files()
+QVS = describe(
+    "qvs",
+    "Quality-weighted mapped diversity",
+    "qVS = mean of s(x) * VS/N, per batch of N = 8, then averaged like vs",
+    paper=MEAN_QUALITY.paper,
+    inputs=(*VS.inputs, "quality: image_id, scorer, value"),
+    pitfalls=(
+        *_MAPPING_PITFALLS,
+        "It is a product: a dull model with handsome pictures and a diverse model with poor ones can tie. Read it "
+        "beside quality and vs.",
+        "It inherits the scale of the scorer: with HPS-v2 it cannot come near 1, with PickScore it lies above.",
+    ),
+    low=float("-inf"),
+    high=float("inf"),
+    direction="higher",
+    licence=MEAN_QUALITY.licence,
+)
+
+_BOUNDS_PITFALLS = (
+    *_MAPPING_PITFALLS,
+    "The bounds know nothing of the images that are missing; they say how far these could move the score, not how far "
+    "they do. They hold no sampling error of their own: the interval beside each is that of its mean over prompts.",
+    "With several levels of labels the lowest value is the lowest among repeats of what a batch shows; with one level "
+    "nothing lower is possible. The highest is exact for every kernel.",
+)
+
+VS_BEST = describe(
+    "vs_best",
+    "Mapped diversity if every unknown image were unlike all others",
+    "VS/N of each batch with its unknown images as labels of their own; params: unknown of images",
+    paper=MEAN_QUALITY.paper,
+    inputs=("matches: as for vs, abstained", "images: image_id, model, prompt_id, concept, repeat, slot, status"),
+    pitfalls=_BOUNDS_PITFALLS,
+)
+
+VS_WORST = describe(
+    "vs_worst",
+    "Mapped diversity if every unknown image showed what lowers it most",
+    "least VS/N of each batch with its unknown images as repeats of one it shows; params: unknown of images",
+    paper=MEAN_QUALITY.paper,
+    inputs=VS_BEST.inputs,
+    pitfalls=_BOUNDS_PITFALLS,
+)
+
+
+def _settled(audits: Files, sample: Files, correction: Correction, **_: object) -> None:
+    """Refuse what nothing looks at without the answers of people."""
+    idle = {"sample": sample, "pool": correction.pool, "design": correction.design != "drawn"}
+    if not audits and any(idle.values()):
+        raise UsageError(
+            "nothing is corrected where nobody answered", expected="audits, the answers of people",
+            found=f"{', '.join(name for name, value in idle.items() if value)} without audits",
+        )  # fmt: skip
+
+
+def _with_audits(stage: Stage, given: Mapping[str, Any]) -> Stage:
+    """Keep how scores are corrected, where they are; scores of even draws are known without their design."""
+    options = {name: value for name, value in stage.options.items() if name != "correction"}
+    if not given["audits"]:
+        return replace(stage, options=options, seeds={})
+    correction: Correction = given["correction"]
+    known = kept(correction, but=("design",) if correction.design == "drawn" else ())
+    return replace(stage, version=WITH_AUDITS, options={**options, **known}, seeds={"correction": correction.seed})
+
+
+@scores(
+    "qvs", MEAN_QUALITY, QVS, VS, VS_BEST, VS_WORST, version=9, settle=_settled, amend=_with_audits,
+    example="--matches matches/matches.parquet --out scores",
+)  # fmt: skip
+def qvs(
+    work: Work,
+    matches: Annotated[Files, Field(description="Table that `index map` wrote."), ONCE],
+    quality: Annotated[Files, Field(description="Quality of the images; without it only VS is scored."), ONCE] = (
+        Files()
+    ),
     audits: Annotated[
         Files, Field(description="What people say that some of the images show; adds corrected diversity."), ONCE
-    ] = Files()
+    ] = Files(),
     sample: Annotated[
         Files,
         Field(
             description="What `score audit-sample` drew: answers about other images or to another drawing, and parts "
             "without answers, are then refused. Repeatable."
         ),
-    ] = Files()
+    ] = Files(),
     images: Annotated[
         Files,
         Field(description="All images asked for; those without a match, and abstained ones, then give bounds."),
         ONCE,
-    ] = Files()
-    truth: Files = Files()
-    limits: Files = Files()
+    ] = Files(),
+    truth: Files = Files(),
+    limits: Files = Files(),
     prompts: Annotated[
         Path | None,
         Field(description="Table of the prompts, for --within country."),
         Typed(after="within", needs="within=country"),
-    ] = None
-
-
-def qvs(
-    given: QvsReads, correction: Correction = NO_CORRECTION, options: QvsOptions = QvsOptions(), *, name: str = "scores"
-) -> Stage:
+    ] = None,
+    *,
+    correction: Correction = NO_CORRECTION,
+    options: QvsOptions = QvsOptions(),
+) -> Outcome:
     """Score cultural diversity: quality, VS and qVS.
 
     Mapped and, with audits, corrected, over the five kernels.
     """
-    idle = {"sample": given.sample, "pool": correction.pool, "design": correction.design != "drawn"}
-    if not given.audits and any(idle.values()):
-        raise UsageError(
-            "nothing is corrected where nobody answered", expected="audits, the answers of people",
-            found=f"{', '.join(name for name, value in idle.items() if value)} without audits",
-        )  # fmt: skip
-    settings, seeds = kept(options), {}
-    if given.audits:
-        but = ("design",) if correction.design == "drawn" else ()  # scores of even draws are known without it
-        settings, seeds = {**settings, **kept(correction, but=but)}, {"correction": correction.seed}
-    return Stage(
-        name,
-        "score-qvs",
-        WITH_AUDITS if given.audits else 9,  # limits lie where scores can since 9 and 17
-        lambda work: score(work, given, correction, options),
-        roles_of(given),
-        settings,
-        seeds,
-        packages=("numpy", "polars", "scipy"),
-    )
-
-
-QVS = Family(
-    qvs,
-    metrics=described("quality qvs vs vs_best vs_worst"),
-    example="--matches matches/matches.parquet --out scores",
-)
-
-
-def score(work: Work, given: QvsReads, correction: Correction, options: QvsOptions) -> Outcome:
-    """Score every table of matches together with the quality of its images.
-
-    In truth a culture-free image shows none of the artifacts, and all such images are alike in that.
-    """
-    quality = given.quality.together(QUALITY) if given.quality else None
-    prompts = None if given.prompts is None else read_table(prompts_table(given.prompts, work.scratch), PROMPTS)
-    countries = None if prompts is None else countries_of(prompts)
-    mapped, truth, limits = (tables_of_matches(files.places) for files in (given.matches, given.truth, given.limits))
+    # `truth` is what simulated models drew: there a culture-free image shows none of the artifacts, and all such
+    # images are alike in that. `limits` are matches of pictures that show nothing or everything: floor and ceiling,
+    # of which only the diversity is scored.
+    rated = quality.together(QUALITY) if quality else None
+    named = None if prompts is None else read_table(prompts_table(prompts, work.scratch), PROMPTS)
+    countries = None if named is None else countries_of(named)
+    mapped, drawn, ends = (tables_of_matches(files.places) for files in (matches, truth, limits))
     none_alike = replace(options, missing="equal")
-    tables = [(table, quality, options) for table in mapped]
-    tables += [(table, quality, none_alike) for table in truth]
-    tables += [(table, None, options) for table in limits]
+    tables = [(table, rated, options) for table in mapped]
+    tables += [(table, rated, none_alike) for table in drawn]
+    tables += [(table, None, options) for table in ends]
     work.progress.begin(len(tables), "tables of matches")
     several = len({concept for table, *_ in tables for concept in table["concept"].unique()}) > 1
-    found, left_out = [], Counter(without_quality(mapped, quality))
+    found, left_out = [], Counter(without_quality(mapped, rated))
     for table, judged, how in tables:
         found.append(score_qvs(table, judged, options=how, countries=countries))
         left_out.update(found[-1].left_out)
         if several and table.height:  # also of a model that has images of one concept only: the others have more
             found.append(score_qvs(over_all_prompts(table), judged, options=how, countries=countries))
         work.progress.advance(1)
-    if prompts is not None and options.within == "country":
-        left_out.update(images_of_no_country(pl.concat(mapped), prompts))
-    images = [read_table(path, IMAGES) for path in given.images.places]
-    if images:
-        found.append(score_bounds(pl.concat(mapped), pl.concat(map(with_concepts, images)), options=options))
-    if given.audits:
-        people = answers_of(given.audits), samples_of(given.sample)
+    if named is not None and options.within == "country":
+        left_out.update(images_of_no_country(pl.concat(mapped), named))
+    asked = [read_table(path, IMAGES) for path in images.places]
+    if asked:
+        found.append(score_bounds(pl.concat(mapped), pl.concat(map(with_concepts, asked)), options=options))
+    if audits:
         found.append(
             score_corrected(
-                pl.concat(mapped), people[0], quality, options=options, correction=correction, sample=people[1]
+                pl.concat(mapped), answers_of(audits), rated, options=options, correction=correction,
+                sample=samples_of(sample),
             )
-        )
+        )  # fmt: skip
         left_out.update(found[-1].left_out)
     scores, values = pl.concat([each.scores for each in found]), pl.concat([each.values for each in found])
     answer = Scored(scores, values, dict(sorted(left_out.items())))
     outcome = write_scored(work, scored_in(work, lambda: answer))
-    if given.audits:
+    if audits:
         caveat = " ".join(
             [ASSUMED.format(images_audited(found[-1].scores)), str(outcome.notes.get("caveat", ""))]
         ).rstrip()
         outcome = replace(outcome, notes={**outcome.notes, "caveat": caveat})
-    return noted(outcome, traits_by_model(images))
+    return noted(outcome, traits_by_model(asked))
 
 
 def images_audited(scores: pl.DataFrame) -> str:

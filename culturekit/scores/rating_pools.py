@@ -17,6 +17,15 @@ from culturekit.metrics.statistics.pools import JudgeCalibration, calibrate_judg
 from culturekit.scores.image_collections import checked, own_generator
 from culturekit.scores.score_rows import Row, statistic_row, with_reason
 
+ANSWERS_READ = "annotations: item_id, annotator, annotator_region, in_region, scheme, criterion, value, choice, flags"
+"""What is said of `inputs` by metrics of answers."""
+
+NEVER_MERGED = (
+    "It belongs to one pool of annotators (params.pool). Pools are never merged: people of two regions see different "
+    "things in one picture, and their mean is the view of neither.",
+)
+"""A pitfall of every score of a pool."""
+
 # People's answers that count: those of who read along. Every score of answers begins here.
 
 ATTENTION = "attention-failed"

@@ -1,24 +1,24 @@
 """From human ratings and choices to tables per group, criterion and pool."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import polars as pl
 from pydantic import Field
 
-from culturekit.core.declared import kept
 from culturekit.core.defaults import CONFIDENCE
 from culturekit.core.errors import NothingScored, UsageError, check_choice
-from culturekit.core.inputs import Numbered, roles_of
+from culturekit.core.inputs import Numbered
 from culturekit.core.schemas import IMAGES
 from culturekit.core.stage import Stage
 from culturekit.core.stage_command import Typed
 from culturekit.core.work import Work
 from culturekit.metrics.linguistic.human_tables import item_scores, likert_table
-from culturekit.scores.family import Confidence, Family, described, family_stage
+from culturekit.scores.catalog import describe
+from culturekit.scores.family import Confidence, scores
 from culturekit.scores.form_answers import Ends, check_ends, check_on_scale, read_answers
 from culturekit.scores.image_collections import Place, mean_rows, plain_row, prompted_images
 from culturekit.scores.inputs import asked
@@ -29,17 +29,66 @@ NO_MODEL = "items"
 """What stands in the column model where nothing says which model made an item."""
 
 
-@dataclass(frozen=True, slots=True)
-class RatingReads:
-    """Answers of people, and what they are about."""
+_PAPER = "Linguistic and Cultural Biases in Text-to-Image Generative Models (Cheung, Couture and Zhou 2023)"
+_INPUTS = (
+    "annotations: item_id, annotator, annotator_region, scheme, criterion, value, choice",
+    "images: image_id, path, prompt_id, model",
+    "prompts: prompt_id, group, and the columns that pair prompts",
+)
+_BY_PROMPT = (
+    "The interval is t over prompts where there are at least 20, and speaks about other prompts; with fewer it holds "
+    "the prompts fixed and is t over the images of each (params.target)."
+)
 
-    annotations: Annotated[Path, Field(description="What people answered.")]
-    images: Annotated[Numbered, Field(description="Table of the images rated: the model of each; repeatable.")] = (
-        Numbered()
-    )
-    prompts: Annotated[Path | None, Field(description="Their prompts: the group of each."), Typed(needs="images")] = (
-        None
-    )
+RATING_MEAN = describe(
+    "rating_mean",
+    "Mean human rating",
+    "mean over prompts, of their items' mean, of the mean of an item's annotators in one pool (params.pool), per "
+    "criterion (params.criterion); where each prompt has as many items it is the mean over items",
+    paper=f"{_PAPER}, equation 4 and table 4",
+    inputs=_INPUTS,
+    pitfalls=(
+        "Pools are never merged. rating_sd is the deviation over items; rating_within, that of annotators of one "
+        "item, stands apart.",
+        "Which direction is better, the criterion says.",
+        _BY_PROMPT,
+    ),
+    low=float("-inf"),
+    high=float("inf"),
+    unit="rating",
+)
+
+RATING_SD = describe(
+    "rating_sd",
+    "Deviation of human ratings over items",
+    "sample standard deviation (ddof = 1) over items of the mean of their annotators in one pool",
+    paper=f"{_PAPER}, equation 4 and table 4",
+    inputs=RATING_MEAN.inputs,
+    pitfalls=("It says how far items lie apart, not how certain their mean is.",),
+    high=float("inf"),
+    unit="rating",
+)
+
+RATING_WITHIN = describe(
+    "rating_within",
+    "Deviation of human ratings within items",
+    "mean over items with two annotators or more of the sample standard deviation of their ratings in one pool",
+    paper=f"{_PAPER}, section 3.4.1 (it has one annotator per picture, and so none of these)",
+    inputs=RATING_MEAN.inputs,
+    pitfalls=("It mixes what annotators disagree on with how they use the scale.",),
+    high=float("inf"),
+    unit="rating",
+)
+
+CHOICE_RATE = describe(
+    "choice_rate",
+    "Share of an answer among human choices",
+    "mean over prompts, of their items' mean, of the share of an item's annotators in one pool that choose "
+    "params.choice",
+    paper=f"{_PAPER}, section 3.1.2 (images correct)",
+    inputs=_INPUTS,
+    pitfalls=("Pools are never merged.", _BY_PROMPT),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,29 +114,38 @@ class RatingOptions:
         return self.lowest, self.highest
 
 
-def ratings(given: RatingReads, options: RatingOptions, *, name: str = "scores") -> Stage:
+def _without_scale(stage: Stage, given: Mapping[str, Any]) -> Stage:
+    """Leave out a scale that nobody stated: finished scores are known without it."""
+    unstated = ("lowest", "highest") if given["options"].lowest is None else ()
+    return replace(stage, options={name: value for name, value in stage.options.items() if name not in unstated})
+
+
+@scores(
+    "ratings", CHOICE_RATE, RATING_MEAN, RATING_SD, RATING_WITHIN, version=3, amend=_without_scale,
+    example="--annotations annotations/annotations.parquet --out scores",
+)  # fmt: skip
+def ratings(
+    work: Work,
+    annotations: Annotated[Path, Field(description="What people answered.")],
+    images: Annotated[
+        Numbered, Field(description="Table of the images rated: the model of each; repeatable.")
+    ] = Numbered(),
+    prompts: Annotated[Path | None, Field(description="Their prompts: the group of each."), Typed(needs="images")] = (
+        None
+    ),
+    *,
+    options: RatingOptions = RatingOptions(),
+) -> Scored:
     """Score human ratings and choices.
 
     Means with deviations over items, per pool, criterion and group.
     """
-
-    def score(work: Work) -> Scored:
-        return score_ratings(
-            read_answers(given.annotations, stated=options.ends),
-            given.images.together(IMAGES) if given.images else None,
-            None if given.prompts is None else asked(given.prompts, work.scratch),
-            options=options,
-        )
-
-    unstated = ("lowest", "highest") if options.lowest is None else ()  # finished scores are known without them
-    return family_stage("ratings", roles_of(given), kept(options, but=unstated), score, version=3, name=name)
-
-
-RATINGS = Family(
-    ratings,
-    metrics=described("choice_rate rating_mean rating_sd rating_within"),
-    example="--annotations annotations/annotations.parquet --out scores",
-)
+    return score_ratings(
+        read_answers(annotations, stated=options.ends),
+        images.together(IMAGES) if images else None,
+        None if prompts is None else asked(prompts, work.scratch),
+        options=options,
+    )
 
 
 def score_ratings(

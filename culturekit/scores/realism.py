@@ -4,6 +4,7 @@ import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,10 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic import Field
 
-from culturekit.core.declared import kept
 from culturekit.core.errors import NothingScored, UsageError
-from culturekit.core.inputs import roles_of
-from culturekit.core.stage import Stage
 from culturekit.core.stage_command import Seed, Typed
 from culturekit.core.work import Work
 from culturekit.metrics.realism.features import (
@@ -37,7 +35,8 @@ from culturekit.metrics.realism.manifolds import (
 )
 from culturekit.metrics.realism.set_distances import frechet_distance, kernel_distance_interval, split_scores
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, Interval, Target
-from culturekit.scores.family import Family, described, family_stage
+from culturekit.scores.catalog import UNBOUNDED, describe
+from culturekit.scores.family import scores
 from culturekit.scores.image_collections import Equal, balanced_references, equal_images, own_generator
 from culturekit.scores.image_levels import LEVELS, MeanOptions, Rows, cells_of, placed, prompts_of, target_of
 from culturekit.scores.inputs import (
@@ -315,66 +314,209 @@ BEYOND = "generated images beyond as many as every model has"
 NO_INCEPTION_INTERVAL = "its bias depends on n, and its splits are not independent samples of prompts"
 
 
-@dataclass(frozen=True, slots=True)
-class RealismReads:
-    """Vectors of real and of generated images, and what is known of these."""
+_VECTORS = (
+    "two folders of vectors of one extractor: real and generated images",
+    "images: image_id, model, prompt_id, and concept and country for levels",
+)
 
-    real: Annotated[VectorFolder, Field(description="Folder of vectors of real images.")]
+_COMMON = (
+    "The extractor decides. Features of Inception, CLIP and DINOv2 give different numbers and different rankings; "
+    "params.encoder says which it was, and only scores of one encoder compare.",
+    "Real images are no neutral ground: what the reference set lacks counts as unreal. params.n_real and "
+    "params.references say what was compared with.",
+)
+
+_ON_FAKES = (
+    "The interval holds the real images fixed. Under the target population it speaks about other prompts and needs 20 "
+    "of them; under these, about other images of these prompts.",
+)
+
+_SIZE = (
+    "It depends on how many images there are on both sides (params.n_real, params.n_fake), and on k: compare equal "
+    "numbers only.",
+)
+
+_PR_PAPER = "Kynkäänniemi et al. 2019, Improved Precision and Recall Metric for Assessing Generative Models"
+
+_PRDC_PAPER = "Naeem et al. 2020, Reliable Fidelity and Diversity Metrics for Generative Models"
+
+_EXTRACTOR = "that of the extractor named in params.encoder"
+
+_share = partial(describe, inputs=_VECTORS, direction="higher", licence=_EXTRACTOR)
+"""Describe one of the four numbers of PRDC."""
+
+PRECISION = _share(
+    "prdc_precision",
+    "Precision",
+    "share of generated images y with |y - x| < r(x) for some real x; r(x) is the distance from x to its k-th nearest "
+    "real neighbour",
+    paper=_PR_PAPER,
+    pitfalls=(
+        "One real outlier has a large neighbourhood, and whatever falls into it counts as real: read prdc_density "
+        "beside it.",
+        "r shrinks as real images are added: compare equal params.n_real only.",
+        *_ON_FAKES,
+        *_COMMON,
+    ),
+)
+
+DENSITY = _share(
+    "prdc_density",
+    "Density",
+    "mean over generated images of the number of real neighbourhoods that each lies in, over k",
+    paper=_PRDC_PAPER,
+    pitfalls=(
+        "It is no share and may exceed 1: many images of the same common picture raise it.",
+        *_ON_FAKES,
+        *_COMMON,
+    ),
+    high=UNBOUNDED,
+    unit="ratio",
+)
+
+RECALL = _share(
+    "prdc_recall",
+    "Recall",
+    "share of real images x with |x - y| < r(y) for some generated y; r(y) is the distance from y to its k-th nearest "
+    "generated neighbour",
+    paper=_PR_PAPER,
+    pitfalls=(
+        "Scattered generated images have large neighbourhoods, so nonsense can have high recall: prdc_coverage cannot "
+        "be raised that way.",
+        *_SIZE,
+        "The interval speaks about other real images like these, with the generated ones held fixed. How recall "
+        "varies with the generated images it does not say: resampling them makes copies, and copies have radius zero.",
+        *_COMMON,
+    ),
+)
+
+COVERAGE = _share(
+    "prdc_coverage",
+    "Coverage of real images",
+    "share of real images x with |x - y| < r(x) for some generated y",
+    paper=_PRDC_PAPER,
+    pitfalls=(
+        "It is not the mean cosine that some call coverage.",
+        *_SIZE,
+        "The interval is a jackknife over prompts (target population) or images (these), the real images fixed. It is "
+        "too wide rather than too narrow. A bootstrap would lie below the truth, since copies cover nothing new.",
+        *_COMMON,
+    ),
+)
+
+FRECHET = describe(
+    "frechet_distance",
+    "Fréchet distance (FID on Inception features)",
+    "|mu_a - mu_b|^2 + tr(S_a) + tr(S_b) - 2 tr((S_a S_b)^(1/2)), covariances with ddof = 1",
+    paper="Heusel et al. 2017, GANs Trained by a Two Time-Scale Update Rule Converge to a Local Nash Equilibrium",
+    inputs=_VECTORS,
+    pitfalls=(
+        "It is biased upwards, by more the fewer images there are and the wider the features: compare equal "
+        "params.n_fake and params.n_real only. With fewer images than dimensions most of the number is bias.",
+        "There is no interval: the bias depends on n, and the images of a bootstrap resample, of which a third are "
+        "missing and others doubled, have more of it. kernel_distance has no bias and has an interval.",
+        "FID is the name for pool3 features of one Inception network after one way of resizing; with others this is a "
+        "Fréchet distance, and another number.",
+        *_COMMON,
+    ),
+    high=UNBOUNDED,
+    direction="lower",
+    unit="squared distance",
+    licence=_EXTRACTOR,
+)
+
+KERNEL = describe(
+    "kernel_distance",
+    "Kernel distance (KID on Inception features)",
+    "unbiased MMD^2 of the whole sets with k(x, y) = (x.y / dim + 1)^3",
+    paper="Bińkowski et al. 2018, Demystifying MMD GANs",
+    inputs=_VECTORS,
+    pitfalls=(
+        "Unbiased, it can be a little below 0. Some tables print it times 1,000.",
+        "Code that averages over random subsets of 1,000 gives the same number with more noise; its spread over "
+        "subsets is no standard error of the score.",
+        "The interval is a jackknife over prompts (params.target population) or images, on both sides. Near 0 it is "
+        "too wide rather than too narrow.",
+        *_COMMON,
+    ),
+    low=-UNBOUNDED,
+    high=UNBOUNDED,
+    direction="lower",
+    unit="squared distance",
+    licence=_EXTRACTOR,
+)
+
+INCEPTION = describe(
+    "inception_score",
+    "Inception score",
+    "mean over splits of exp(mean over images of KL(p(y|x) || p(y))); p(y) the mean of the split",
+    paper="Salimans et al. 2016, Improved Techniques for Training GANs",
+    inputs=("a folder of class probabilities, ids being image ids", "images: image_id, model"),
+    pitfalls=(
+        "Classes are those of ImageNet: dishes, garments and buildings that it has no class for are scored by what "
+        "they are mistaken for.",
+        "It grows with the images per split; ten splits of 5,000 are customary. There is no interval: the values "
+        "beside the score are its splits, whose standard deviation (ddof = 0) papers print behind a plus-minus sign.",
+        "Splits are runs of images in order of their ids. Where ids follow prompts or objects, each split has few of "
+        "them, and the score is too low.",
+        "It never looks at real images.",
+    ),
+    low=1.0,
+    high=UNBOUNDED,
+    direction="higher",
+    unit="effective classes",
+    licence="that of the classifier named in params.encoder",
+)
+
+
+@scores(
+    "realism", FRECHET, INCEPTION, KERNEL, COVERAGE, DENSITY, PRECISION, RECALL, version=4,
+    example="--real real --fake vectors --images images/images.parquet --out scores",
+    seeds={"references": "seed"},
+    settle=lambda options, **_: {"options": replace(options, means=options.means.known())},
+)  # fmt: skip
+def realism(
+    work: Work,
+    real: Annotated[VectorFolder, Field(description="Folder of vectors of real images.")],
     fake: Annotated[
         VectorFolders, Field(description="Folder of vectors of generated images, ids their image ids; repeatable.")
-    ]
+    ],
     images: Annotated[
         ImageTables,
         Field(description="Table of generated images: model, prompt, country, object; repeatable. [one model]"),
-    ] = ImageTables()
+    ] = ImageTables(),
     references: Annotated[
         Path | None, Field(description="Table of the real images; --by needs it."), Typed(needs="by balanced")
-    ] = None
+    ] = None,
     prompts: Annotated[
         Path | None,
         Field(description="Prompts of the images, where their table lacks country or object."),
         Typed(needs="images references"),
-    ] = None
+    ] = None,
     probs: Annotated[
         ProbabilityFolders,
         Field(description="Folder of class probabilities, as vectors; adds the inception score; repeatable."),
-    ] = ProbabilityFolders()
-
-
-def realism(given: RealismReads, options: RealismOptions, *, name: str = "scores") -> Stage:
+    ] = ProbabilityFolders(),
+    *,
+    options: RealismOptions = RealismOptions(),
+) -> Scored:
     """Score images by how they lie among real ones.
 
     Precision, recall, density, coverage, Fréchet and kernel distance, and the inception score.
     """
-    options = replace(options, means=options.means.known())
-
-    def score(work: Work) -> Scored:
-        folders = [given.real.folder, *given.fake.places]
-        encoder = one_identity_of_all(folders)
-        check_extractor(encoder, where=", ".join(map(str, folders)))
-        fake = given.fake.vectors(work.scratch)
-        assert fake is not None
-        images, real = given.images, given.references
-        data = RealismInput(
-            real=given.real.vectors(),
-            fake=fake,
-            images=images.table(given.prompts, work.scratch) if images else None,
-            references=None if real is None else images_with_prompts(real, given.prompts, work.scratch),
-            probs=given.probs.vectors(work.scratch),
-        )
-        return score_realism(data, options=replace(options, encoder=encoder, classifier=given.probs.encoder))
-
-    settings, seeds = kept(options, but=("seed",)), {"references": options.seed}
-    return family_stage("realism", roles_of(given), settings, score, version=4, seeds=seeds, name=name)
-
-
-REALISM = Family(
-    realism,
-    metrics=described(
-        "frechet_distance inception_score kernel_distance prdc_coverage prdc_density prdc_precision prdc_recall"
-    ),
-    example="--real real --fake vectors --images images/images.parquet --out scores",
-)
+    folders = [real.folder, *fake.places]
+    encoder = one_identity_of_all(folders)
+    check_extractor(encoder, where=", ".join(map(str, folders)))
+    vectors = fake.vectors(work.scratch)
+    assert vectors is not None
+    data = RealismInput(
+        real=real.vectors(),
+        fake=vectors,
+        images=images.table(prompts, work.scratch) if images else None,
+        references=None if references is None else images_with_prompts(references, prompts, work.scratch),
+        probs=probs.vectors(work.scratch),
+    )
+    return score_realism(data, options=replace(options, encoder=encoder, classifier=probs.encoder))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,33 +1,32 @@
 """From two tables of matches of the same images to both routes' scores side by side, and how far the routes agree."""
 
 import math
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated
 
 import polars as pl
 from pydantic import Field
 
-from culturekit.core.declared import kept
-from culturekit.core.errors import NothingScored
-from culturekit.core.inputs import Files, roles_of
+from culturekit.core.errors import NothingScored, UsageError
+from culturekit.core.inputs import Files
 from culturekit.core.schemas import DISAGREEMENTS, JUDGMENTS, MATCHES, QUALITY, SCORES, VALUES
-from culturekit.core.stage import Stage
 from culturekit.core.stage_command import Typed
 from culturekit.core.tables import write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.metrics.diversity.kernel_diversity import STANDARD_KERNELS
-from culturekit.metrics.diversity.labels import LEVELS
+from culturekit.metrics.diversity.labels import LEVELS, spell
 from culturekit.metrics.statistics.chance_corrected import equal_share, kappa_interval
 from culturekit.metrics.statistics.intervals import Interval
+from culturekit.scores.catalog import describe
 from culturekit.scores.corrected import Kernels, QvsOptions, Within, weights_of
-from culturekit.scores.family import Family, described, scored_in, write_scored
-from culturekit.scores.image_collections import params_without
+from culturekit.scores.family import scored_in, scores, write_scored
+from culturekit.scores.image_collections import checked, nearest_of, params_without
 from culturekit.scores.inputs import check_apart, check_countries
-from culturekit.scores.qvs import over_all_prompts, score_qvs, without_quality
-from culturekit.scores.route_labels import Route, common_images, counted, read_route, side_by_side
+from culturekit.scores.qvs import QVS, VS, over_all_prompts, score_qvs, without_quality
 from culturekit.scores.score_rows import Row, Scored, scored, statistic_row, with_reason
-from culturekit.scores.stability import score_stability
+from culturekit.scores.stability import RANKING_STABILITY, score_stability
 
 NO_SCATTER = "a single batch, or batches that all agree alike: nothing says how much the routes' agreement scatters"
 ONE_LABEL = "both routes give one and the same label to every image: chance alone would agree"
@@ -35,17 +34,169 @@ UNSCORED = "common images without a label by one of the routes: no diversity is 
 NOTHING_COMMON = "no image for which both routes name a label of this level"
 
 
-@dataclass(frozen=True, slots=True)
-class RouteReads:
-    """What two routes say of the same images; the judgments are those of the judge behind one of them."""
+# What two routes say of the same images: the nearest artifact and a model's tag, side by side.
 
-    a: Annotated[Files, Field(description="Matches of one route, as `index map` writes; one table or several.")]
-    b: Annotated[Files, Field(description="Matches of the other route, as `tag` writes; one table or several.")]
-    judgments: Annotated[
-        Files,
-        Field(description="Judgments beside the tags: they tell what shows nothing from what got no answer."),
-    ] = Files()
-    quality: Annotated[Files, Field(description="Quality of the images; with it qVS is scored.")] = Files()
+NONE_SHOWN = "(none shown)"
+"""The label, on every level, of images of which a judge says that they show no artifact: they are alike in that."""
+
+SAID = ("named", "abstained", "none shown", "no answer")
+"""What a route says of an image: a label; a label it is not sure of, or none; that nothing is shown; nothing at all."""
+
+READ = ("ok", "repaired")
+"""Outcomes of judgments whose reply could be read."""
+
+PLACE = ("model", "prompt_id", "concept", "repeat", "slot")
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """What one route says of images.
+
+    Attributes:
+        name: its method, such as `nearest` or `vlm`.
+        images: the nearest match of each image, and the column `said`, one of SAID.
+    """
+
+    name: str
+    images: pl.DataFrame
+
+    @property
+    def labelled(self) -> pl.DataFrame:
+        """The images that have a label to be scored by; where none is shown, that is the label."""
+        none = pl.col("said") == "none shown"
+        labels = [pl.when(none).then(pl.lit(NONE_SHOWN)).otherwise(pl.col(level)).alias(level) for level in LEVELS]
+        return self.images.with_columns(labels).drop_nulls("artifact")
+
+
+def read_route(matches: pl.DataFrame, judgments: pl.DataFrame | None, *, name: str) -> Route:
+    """Read one route: its matches, and what the judge said, where there was one.
+
+    Only judgments tell an image that is said to show nothing from one about which there is no answer; without them
+    an image without a label counts as one about which nothing is known.
+
+    Raises:
+        UsageError: a table does not conform, or the route has several methods.
+    """
+    nearest = nearest_of(matches)
+    methods = nearest["method"].unique().sort().to_list()
+    if len(methods) > 1:
+        raise UsageError(f"route {name} has several methods", expected="one", found=", ".join(methods))
+    unlabelled = pl.col("artifact").is_null()
+    said = (
+        pl.when(unlabelled & (pl.col("choice") == "no"))
+        .then(pl.lit("none shown"))
+        .when(unlabelled & pl.col("choice").is_null())
+        .then(pl.lit("no answer"))
+        .when(pl.col("abstained") | unlabelled)
+        .then(pl.lit("abstained"))
+        .otherwise(pl.lit("named"))
+    )
+    told = nearest.join(choices(judgments), on="image_id", how="left").with_columns(said=said).drop("choice")
+    return Route(methods[0] if methods else name, told.sort("image_id"))
+
+
+def choices(judgments: pl.DataFrame | None) -> pl.DataFrame:
+    """Give what the judge chose for each image, where its reply could be read."""
+    if judgments is None:
+        return pl.DataFrame(schema={"image_id": pl.String, "choice": pl.String})
+    read = checked(judgments, JUDGMENTS).filter(pl.col("outcome").is_in(READ))
+    one = read.select("image_id", "choice").drop_nulls("choice")
+    if one["image_id"].is_duplicated().any():
+        raise UsageError("judgments say several things of one image", hint="Give the judgments of this route only.")
+    return one
+
+
+def common_images(a: Route, b: Route) -> pl.DataFrame:
+    """Put what two routes say of the images that both have side by side.
+
+    Returns:
+        image_id, model, prompt_id, concept, repeat, slot, and for both `said_` and the three labels, such as
+        `country_a`, in the order of the images.
+
+    Raises:
+        UsageError: the routes say different things of where an image stands.
+    """
+    columns = ["image_id", *LEVELS, "said"]
+    joined = a.images.select(*PLACE, *columns).join(
+        b.images.select(*columns, **{f"{name}_other": name for name in PLACE}), on="image_id", suffix="_b"
+    )
+    apart = joined.filter(pl.any_horizontal(pl.col(name).ne_missing(pl.col(f"{name}_other")) for name in PLACE))
+    if apart.height:
+        raise UsageError(
+            f"{apart.height} images stand elsewhere in the two tables",
+            where=f"image {apart['image_id'][0]!r}",
+            expected="the same model, prompt, concept, repeat and slot in both",
+            hint="Map and tag the same table of images, with the same prompts.",
+        )
+    named = {name: f"{name}_a" for name in (*LEVELS, "said")}
+    return joined.rename(named).drop([f"{name}_other" for name in PLACE]).sort("image_id")
+
+
+def side_by_side(common: pl.DataFrame, level: str) -> pl.DataFrame:
+    """Take the images for which both routes name a label of a level, spelled alike: `a`, `b` and `batch`.
+
+    `label_a` and `label_b` are spelled as they came.
+    """
+    both = common.filter((pl.col("said_a") == "named") & (pl.col("said_b") == "named"))
+    known = both.drop_nulls([f"{level}_a", f"{level}_b"])
+    repeat = pl.col("repeat").cast(pl.String)
+    batch = pl.when(pl.col("prompt_id").is_null() | pl.col("repeat").is_null()).then(pl.col("image_id"))
+    return known.select(
+        pl.col(f"{level}_a").alias("label_a"),
+        pl.col(f"{level}_b").alias("label_b"),
+        spelled(known[f"{level}_a"]).alias("a"),
+        spelled(known[f"{level}_b"]).alias("b"),
+        batch.otherwise(pl.concat_str("prompt_id", repeat, separator="\n")).alias("batch"),
+    )
+
+
+def spelled(labels: pl.Series) -> pl.Series:
+    """Write labels without differences of case, spaces and composition."""
+    spellings = {label: spell(label) for label in labels.unique()}
+    return labels.replace_strict(spellings, return_dtype=pl.String) if spellings else labels.cast(pl.String)
+
+
+def counted(common: pl.DataFrame) -> Mapping[str, int]:
+    """Count what each route says of common images, such as `abstained_a`."""
+    found = {side: Counter(common[f"said_{side}"].to_list()) for side in ("a", "b")}
+    return {f"{said.replace(' ', '_')}_{side}": found[side][said] for side in ("a", "b") for said in SAID}
+
+
+# The scores of two routes, side by side.
+
+_ROUTES = ("matches: image_id, model, concept, rank, continent, country, artifact, abstained, of two routes",)
+
+_ROUTE_PITFALLS = (
+    "Two routes that agree can be wrong in the same way: agreement is no accuracy. Only an audit by people tells.",
+    "n are the images for which both routes name a label of the level; params count those of which a route abstained, "
+    "said that nothing is shown, or got no answer, and the images that both routes have (common).",
+)
+
+ROUTE_AGREEMENT = describe(
+    "route_agreement",
+    "Agreement of two routes",
+    "share of images to which two routes (params.between) give the same label of params.level; Wilson's interval for "
+    "as many independent images as scatter like the batches",
+    paper="Wilson 1927; Cameron, Gelbach and Miller 2011",
+    inputs=_ROUTES,
+    pitfalls=(*_ROUTE_PITFALLS, "Where a model shows mostly one country, routes agree by chance: read route_kappa."),
+    low=0.0,
+    direction="higher",
+    unit="share",
+)
+
+ROUTE_KAPPA = describe(
+    "route_kappa",
+    "Agreement of two routes beyond chance",
+    "Cohen's kappa of the labels of params.level by two routes (params.between); t interval from the jackknife over "
+    "batches",
+    paper="Cohen 1960; Efron and Stein 1981",
+    inputs=_ROUTES,
+    pitfalls=(*_ROUTE_PITFALLS, "It is low where nearly all labels are the same: read route_agreement beside it."),
+    direction="higher",
+    low=-1.0,
+    unit="coefficient",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,42 +214,46 @@ class RouteOptions(QvsOptions):
     within: Within = "none"
 
 
-def routes(given: RouteReads, options: RouteOptions, *, name: str = "routes") -> Stage:
+@scores(
+    "routes", QVS, RANKING_STABILITY, ROUTE_AGREEMENT, ROUTE_KAPPA, VS, version=3, folder="routes",
+    example="--a matches/matches.parquet --b tags/matches.parquet --judgments tags/judgments.parquet --out routes",
+    settle=lambda a, b, **_: check_apart("a route", [*a.places, *b.places]),
+)  # fmt: skip
+def routes(
+    work: Work,
+    a: Annotated[Files, Field(description="Matches of one route, as `index map` writes; one table or several.")],
+    b: Annotated[Files, Field(description="Matches of the other route, as `tag` writes; one table or several.")],
+    judgments: Annotated[
+        Files,
+        Field(description="Judgments beside the tags: they tell what shows nothing from what got no answer."),
+    ] = Files(),
+    quality: Annotated[Files, Field(description="Quality of the images; with it qVS is scored.")] = Files(),
+    *,
+    options: RouteOptions = RouteOptions(),
+) -> Outcome:
     """Score two routes on the images that both know.
 
     Side by side, and how far they agree image by image.
     """
-    check_apart("a route", [*given.a.places, *given.b.places])
+    parted = pl.DataFrame(schema=DISAGREEMENTS.schema)
 
-    def run(work: Work) -> Outcome:
-        parted = pl.DataFrame(schema=DISAGREEMENTS.schema)
+    def score() -> Scored:
+        nonlocal parted
+        one, other = a.together(MATCHES), b.together(MATCHES)
+        check_countries(one, other, where=[*a.places, *b.places])
+        found = score_routes(
+            one,
+            other,
+            quality=quality.together(QUALITY) if quality else None,
+            judgments=judgments.together(JUDGMENTS) if judgments else None,
+            options=options,
+        )
+        parted = found.disagreements
+        return found.scored
 
-        def score() -> Scored:
-            nonlocal parted
-            a, b = given.a.together(MATCHES), given.b.together(MATCHES)
-            check_countries(a, b, where=[*given.a.places, *given.b.places])
-            found = score_routes(
-                a,
-                b,
-                quality=given.quality.together(QUALITY) if given.quality else None,
-                judgments=given.judgments.together(JUDGMENTS) if given.judgments else None,
-                options=options,
-            )
-            parted = found.disagreements
-            return found.scored
-
-        outcome = write_scored(work, scored_in(work, score))
-        write_table(work.out, DISAGREEMENTS, parted)
-        return replace(outcome, counts={**outcome.counts, "disagreements": parted.height})
-
-    return Stage(name, "score-routes", 3, run, roles_of(given), kept(options), packages=("numpy", "polars", "scipy"))
-
-
-ROUTES = Family(
-    routes,
-    metrics=described("qvs ranking_stability route_agreement route_kappa vs"),
-    example="--a matches/matches.parquet --b tags/matches.parquet --judgments tags/judgments.parquet --out routes",
-)
+    outcome = write_scored(work, scored_in(work, score))
+    write_table(work.out, DISAGREEMENTS, parted)
+    return replace(outcome, counts={**outcome.counts, "disagreements": parted.height})
 
 
 @dataclass(frozen=True, slots=True)

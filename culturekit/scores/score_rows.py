@@ -186,9 +186,10 @@ ROUNDING = 1e-6
 
 def check_ranges(table: pl.DataFrame) -> None:
     """Refuse a number that its metric cannot be; metrics of other packages are held to theirs elsewhere."""
+    known = [CATALOG[name] for name in table["metric"].unique() if name in CATALOG]
     low, high = (
-        pl.col("metric").replace_strict(bounds, default=None, return_dtype=pl.Float64)
-        for bounds in ({n: each.low for n, each in CATALOG.items()}, {n: each.high for n, each in CATALOG.items()})
+        pl.col("metric").replace_strict(ends, default=None, return_dtype=pl.Float64)
+        for ends in ({each.name: each.low for each in known}, {each.name: each.high for each in known})
     )
     beyond = (pl.col("value") < low - ROUNDING) | (pl.col("value") > high + ROUNDING)
     outside = table.filter(pl.col("value").is_finite(), beyond)

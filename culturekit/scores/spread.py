@@ -12,21 +12,22 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
-from culturekit.core.declared import check_options, kept
+from culturekit.core.declared import check_options
 from culturekit.core.defaults import BATCH_SIZE, CONFIDENCE
 from culturekit.core.digests import digest_file
 from culturekit.core.errors import UsageError
-from culturekit.core.inputs import roles_of
 from culturekit.core.registry import parse_spec
 from culturekit.core.spec_state import check_ready, spec_state
 from culturekit.core.stage import Stage
 from culturekit.core.table import check_slots
-from culturekit.core.work import Work
+from culturekit.core.work import Outcome, Work
 from culturekit.index.spread.picture_spread import PAIR_MEASURES, measure_spread
 from culturekit.metrics.diversity.kernel_diversity import mean_cosine
 from culturekit.metrics.realism.features import licence_of
 from culturekit.metrics.statistics.intervals import Target
-from culturekit.scores.family import Family, described, family_stage
+from culturekit.scores.catalog import describe
+from culturekit.scores.family import scores
+from culturekit.scores.image_collections import MEAN_QUALITY
 from culturekit.scores.image_levels import MeanOptions, placed
 from culturekit.scores.inputs import ImageTables, LabelledVectors, PairFolders, VectorFolders
 from culturekit.scores.score_rows import (
@@ -47,64 +48,77 @@ INCOMPLETE = "images of an incomplete batch"
 Size = Annotated[int, Field(ge=2, description="Images per batch, as of VS.")]
 
 
-@dataclass(frozen=True, slots=True)
-class PairReads:
-    """Whose pictures are compared."""
+_SPREAD_INPUTS = ("images: image_id, model, prompt_id, repeat, slot, concept",)
 
-    images: Annotated[Path, Field(description="Images table: model, prompt, repeat, slot.")]
+_SPREAD_PITFALLS = (
+    "It knows what images look like, not what they show: eight dishes of one country photographed in eight ways are "
+    "varied to it, eight countries drawn in one style are not. Read it beside vs.",
+    "Noise looks unlike noise: images that show nothing can be the most varied of all.",
+)
+
+MEAN_COSINE = describe(
+    "mean_cosine",
+    "Mean cosine within a batch (called coverage on CUBE's slides)",
+    "(1/N^2) sum over all i, j of cos(x_i, x_j), the diagonal included, per batch of N = 8, averaged like vs",
+    paper=MEAN_QUALITY.paper,
+    inputs=(*_SPREAD_INPUTS, "a folder of vectors of the images"),
+    pitfalls=(
+        "It has nothing to do with the coverage of PRDC (prdc_coverage). Low values mean varied images.",
+        "The diagonal adds 1/N: compare values of the same batch size only. Encoders differ in how near to 1 all "
+        "cosines lie: compare values of one encoder only.",
+        *_SPREAD_PITFALLS,
+    ),
+    direction="lower",
+    unit="cosine",
+    licence="that of the encoder named in params.encoder",
+)
+
+MEAN_LPIPS = describe(
+    "mean_lpips",
+    "Mean LPIPS within a batch",
+    "mean over the N(N-1)/2 pairs of a batch of N = 8 of LPIPS(x_i, x_j), averaged like vs",
+    paper="Zhang et al. 2018, The Unreasonable Effectiveness of Deep Features as a Perceptual Metric",
+    inputs=(*_SPREAD_INPUTS, "pair_distances: measure, model, prompt_id, repeat, batch, distance"),
+    pitfalls=(
+        "Networks (AlexNet, VGG-16, SqueezeNet) and the size of the pictures give different numbers: params.measure "
+        "says which, and only scores of one measure compare.",
+        *_SPREAD_PITFALLS,
+    ),
+    high=float("inf"),
+    direction="higher",
+    unit="distance",
+    licence="that of the weights named in params.measure (published heads: BSD-2-Clause)",
+)
 
 
-@dataclass(frozen=True, slots=True)
-class PairOptions:
-    """Who compares them, and how many make a batch."""
+def _with_weights(stage: Stage, given: Mapping[str, Any]) -> Stage:
+    """Make what stands behind the SPEC part of the stage, and look for it before the first stage of a run."""
+    measure = given["measure"]
+    PAIR_MEASURES.check(measure)
+    backbone = parse_spec(measure).options.get("backbone", "")
+    beside = {"backbone": digest_file(Path(backbone))} if backbone and Path(backbone).is_file() else {}
+    options = {**stage.options, **spec_state(PAIR_MEASURES, measure), **beside}
+    return replace(stage, options=options, before=partial(check_ready, PAIR_MEASURES, measure))
 
+
+@scores(
+    "pairs", kind="pair-distances", folder="pairs", packages=("numpy", "pillow", "polars"), amend=_with_weights,
+    example="--images images/images.parquet --measure lpips:lpips.safetensors --out pairs", workers=True, engine=True,
+)  # fmt: skip
+def pairs(
+    work: Work,
+    images: Annotated[Path, Field(description="Images table: model, prompt, repeat, slot.")],
+    *,
     measure: Annotated[
         str, Field(description="Who measures, as a SPEC: lpips:FILE, or lpips:HEADS?backbone=FILE (safetensors).")
-    ]
-    size: Size = BATCH_SIZE
-
-
-def pairs(given: PairReads, options: PairOptions, *, name: str = "pairs") -> Stage:
+    ],
+    size: Size = BATCH_SIZE,
+) -> Outcome:
     """Measure how far apart every two pictures of a batch are.
 
     The mean over the batch is what `score spread` takes.
     """
-    PAIR_MEASURES.check(options.measure)
-    backbone = parse_spec(options.measure).options.get("backbone", "")
-    beside = {"backbone": digest_file(Path(backbone))} if backbone and Path(backbone).is_file() else {}
-    return Stage(
-        name,
-        "pair-distances",
-        1,
-        lambda work: measure_spread(work, given.images, options.measure, size=options.size),
-        roles_of(given),
-        {**kept(options), **spec_state(PAIR_MEASURES, options.measure), **beside},
-        packages=("numpy", "pillow", "polars"),
-        before=partial(check_ready, PAIR_MEASURES, options.measure),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class SpreadReads:
-    """What the spread of images is scored from; vectors, distances, or both."""
-
-    images: Annotated[ImageTables, Field(description="Images table: model, prompt, repeat, slot; repeatable.")]
-    vectors: Annotated[
-        VectorFolders, Field(description="Folder of vectors of these images; adds the mean cosine; repeatable.")
-    ] = VectorFolders()
-    distances: Annotated[
-        PairFolders, Field(description="Folder that `score pairs` wrote; adds mean LPIPS; repeatable.")
-    ] = PairFolders()
-    prompts: Annotated[Path | None, Field(description="Prompts of the images, where their table lacks the object.")] = (
-        None
-    )
-
-    def __post_init__(self) -> None:
-        """Refuse files of which nothing can be scored."""
-        if not self.vectors and not self.distances:
-            raise UsageError(
-                "nothing says how unlike the images are", expected="a folder of vectors, or one of distances of pairs"
-            )
+    return measure_spread(work, images, measure, size=size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,39 +135,49 @@ class SpreadOptions:
     benchmark: str = "spread"
 
 
-def spread(given: SpreadReads, options: SpreadOptions, *, name: str = "scores") -> Stage:
+def _something(vectors: VectorFolders, distances: PairFolders, **_: object) -> None:
+    """Refuse files of which nothing can be scored."""
+    if not vectors and not distances:
+        raise UsageError(
+            "nothing says how unlike the images are", expected="a folder of vectors, or one of distances of pairs"
+        )
+
+
+@scores(
+    "spread", MEAN_COSINE, MEAN_LPIPS, version=2, settle=_something,
+    example="--images images/images.parquet --vectors vectors --distances pairs --out scores",
+    # finished folders are known by these two as well
+    amend=lambda stage, _: replace(stage, options={**stage.options, "encoder": {}, "measures": {}}),
+)  # fmt: skip
+def spread(
+    work: Work,
+    images: Annotated[ImageTables, Field(description="Images table: model, prompt, repeat, slot; repeatable.")],
+    vectors: Annotated[
+        VectorFolders, Field(description="Folder of vectors of these images; adds the mean cosine; repeatable.")
+    ] = VectorFolders(),
+    distances: Annotated[
+        PairFolders, Field(description="Folder that `score pairs` wrote; adds mean LPIPS; repeatable.")
+    ] = PairFolders(),
+    prompts: Annotated[Path | None, Field(description="Prompts of the images, where their table lacks the object.")] = (
+        None
+    ),
+    *,
+    options: SpreadOptions = SpreadOptions(),
+) -> Scored:
     """Score how unlike the images of a batch look.
 
     Mean cosine and mean LPIPS, to be read beside VS.
     """
+    distances.check_images(images)
+    return score_spread(
+        images.table(prompts, work.scratch),
+        vectors.vectors(work.scratch),
+        distances.table(),
+        options=options,
+        encoder=vectors.encoder,
+        measures=distances.measures,
+    )
 
-    def score(work: Work) -> Scored:
-        given.distances.check_images(given.images)
-        return score_spread(
-            given.images.table(given.prompts, work.scratch),
-            given.vectors.vectors(work.scratch),
-            given.distances.table(),
-            options=options,
-            encoder=given.vectors.encoder,
-            measures=given.distances.measures,
-        )
-
-    known = {**kept(options), "encoder": {}, "measures": {}}  # finished folders are known by these two as well
-    return family_stage("spread", roles_of(given), known, score, version=2, name=name)
-
-
-PAIRS = Family(
-    pairs,
-    metrics=(),
-    example="--images images/images.parquet --measure lpips:lpips.safetensors --out pairs",
-    workers=True,
-    engine=True,
-)
-SPREAD = Family(
-    spread,
-    metrics=described("mean_cosine mean_lpips"),
-    example="--images images/images.parquet --vectors vectors --distances pairs --out scores",
-)
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 

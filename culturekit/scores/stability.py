@@ -4,7 +4,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,13 +13,13 @@ from pydantic import Field
 from scipy import stats
 
 from culturekit.core.errors import UsageError
-from culturekit.core.inputs import Files, roles_of
+from culturekit.core.inputs import Files
 from culturekit.core.schemas import SCORES
-from culturekit.core.stage import Stage
 from culturekit.core.stage_command import Typed
 from culturekit.core.tables import read_table
 from culturekit.metrics.statistics.intervals import Interval
-from culturekit.scores.family import Family, described, family_stage
+from culturekit.scores.catalog import describe
+from culturekit.scores.family import scores
 from culturekit.scores.image_collections import COUNTS, PLACE, checked, params_without, parsed
 from culturekit.scores.inputs import check_apart
 from culturekit.scores.score_rows import Row, Scored, check_ranges, scored, statistic_row
@@ -49,38 +49,41 @@ def named_tables(texts: Sequence[str]) -> Files:
     return Files({name: Path(path) for name, _, path in named})
 
 
-@dataclass(frozen=True, slots=True)
-class StabilityReads:
-    """The scores by each instrument, such as an encoder and a channel; their role is its name."""
+RANKING_STABILITY = describe(
+    "ranking_stability",
+    "Stability of a ranking of models",
+    "Kendall's tau-b of the models' values of params.metric by two instruments (params.between): encoders or channels "
+    "that mapped the same images",
+    paper="Kendall 1945",
+    inputs=("scores: metric, model, benchmark, concept, country, group, params, value",),
+    pitfalls=(
+        "Below 0.8 (params.stable is false) the order of the models depends on the encoder: tell no order.",
+        "With few models tau has few values: of four models a single exchange makes it 0.67. It has no interval.",
+        "Two encoders trained on the same pictures can agree in the same error.",
+    ),
+    low=-1.0,
+    direction="higher",
+    unit="coefficient",
+)
 
+
+@scores(
+    "stability", RANKING_STABILITY, version=3,
+    example="--scores clip=scores/scores.parquet --scores siglip=others/scores.parquet --out stability",
+    amend=lambda stage, _: replace(stage, options={"instruments": sorted(stage.inputs)}),
+)  # fmt: skip
+def stability(
     scores: Annotated[
         Files,
         Field(description="NAME=FILE: a table of scores under the name of what mapped the images; at least two."),
         Typed(gather=named_tables),
-    ]
-
-
-def stability(given: StabilityReads, *, name: str = "scores") -> Stage:
+    ],
+) -> Scored:
     """Correlate rankings of models by encoders or channels.
 
     Every two of them; below .8 a ranking is not stable.
     """
-    tables = roles_of(given)
-    return family_stage(
-        "stability",
-        tables,
-        {"instruments": sorted(tables)},
-        lambda _: score_stability({key: read_table(path, SCORES) for key, path in sorted(tables.items())}),
-        version=3,
-        name=name,
-    )
-
-
-STABILITY = Family(
-    stability,
-    metrics=described("ranking_stability"),
-    example="--scores clip=scores/scores.parquet --scores siglip=others/scores.parquet --out stability",
-)
+    return score_stability({name: read_table(path, SCORES) for name, path in sorted(scores.files("scores").items())})
 
 
 def score_stability(scores: Mapping[str, pl.DataFrame]) -> Scored:

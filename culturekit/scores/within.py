@@ -10,35 +10,28 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
-from culturekit.core.declared import kept
 from culturekit.core.errors import NothingScored
-from culturekit.core.inputs import Files, roles_of
+from culturekit.core.inputs import Files
 from culturekit.core.layouts import prompts_table
 from culturekit.core.schemas import MATCHES, PROMPTS
-from culturekit.core.stage import Stage
 from culturekit.core.tables import read_table
 from culturekit.core.work import Work
 from culturekit.metrics.diversity.kernel_diversity import Weights, kernel_name
 from culturekit.metrics.statistics.intervals import Mean, Target, by_prompt, mean_of_these
 from culturekit.scores.corrected import QvsOptions, Within, collection_answers
-from culturekit.scores.family import Family, described, family_stage
+from culturekit.scores.family import scores
 from culturekit.scores.image_collections import Answer, answer_rows, image_collections, images_of_no_country
-from culturekit.scores.qvs import ARTIFACT
+from culturekit.scores.qvs import ARTIFACT, VS
 from culturekit.scores.score_rows import Row, Scored, equal_means, no_interval, scored, statistic_row
 
 NO_IMAGES = "countries of prompts without an image of the model"
 NO_BATCH = "countries of which no repeat of a prompt has a full batch"
 
+FIXED = ("kernels", "target", "within")
+"""Options that are what they are."""
+
 Countries = Mapping[str, str]
 """Prompt -> the country that it names."""
-
-
-@dataclass(frozen=True, slots=True)
-class WithinReads:
-    """What images of prompts that name a country show."""
-
-    matches: Annotated[Files, Field(description="Table that `index map` wrote; repeatable.")]
-    prompts: Annotated[Path, Field(description="Table of the prompts: which country each names.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,26 +43,25 @@ class WithinOptions(QvsOptions):
     within: Within = "country"
 
 
-def within(given: WithinReads, options: WithinOptions, *, name: str = "scores") -> Stage:
+@scores(
+    "within", VS, version=2, example="--matches matches/matches.parquet --prompts prompts/prompts.parquet --out scores",
+    amend=lambda stage, _: replace(
+        stage, options={one: value for one, value in stage.options.items() if one not in FIXED}
+    ),
+)  # fmt: skip
+def within(
+    work: Work,
+    matches: Annotated[Files, Field(description="Table that `index map` wrote; repeatable.")],
+    prompts: Annotated[Path, Field(description="Table of the prompts: which country each names.")],
+    *,
+    options: WithinOptions = WithinOptions(),
+) -> Scored:
     """Score diversity within each country that prompts name.
 
     By artifact, and its mean over the countries.
     """
-
-    def score(work: Work) -> Scored:
-        prompts = read_table(prompts_table(given.prompts, work.scratch), PROMPTS)
-        return score_within(given.matches.together(MATCHES), prompts, options=options)
-
-    return family_stage(
-        "within", roles_of(given), kept(options, but=("kernels", "target", "within")), score, version=2, name=name
-    )
-
-
-WITHIN = Family(
-    within,
-    metrics=described("vs"),
-    example="--matches matches/matches.parquet --prompts prompts/prompts.parquet --out scores",
-)
+    table = read_table(prompts_table(prompts, work.scratch), PROMPTS)
+    return score_within(matches.together(MATCHES), table, options=options)
 
 
 def score_within(matches: pl.DataFrame, prompts: pl.DataFrame, *, options: QvsOptions) -> Scored:

@@ -13,7 +13,7 @@ import logging
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,7 +27,7 @@ from culturekit.config.kinds import wired
 from culturekit.config.load import load_any_recipe
 from culturekit.config.recipe import EVALUATING
 from culturekit.core.atomic import remove_strays
-from culturekit.core.declared import dataclasses_of, declared
+from culturekit.core.declared import Declared, declared, inputs_of, is_group, settings_of
 from culturekit.core.digests import JOURNAL, MANIFEST, InputRecord, Manifest, canonical_json, read_manifest
 from culturekit.core.errors import CultureKitError, MissingDependency, UsageError
 from culturekit.core.inputs import Files
@@ -48,9 +48,10 @@ from culturekit.kg.concepts import Concept, load_concept
 from culturekit.llm.journal import go_on_as, last_run
 from culturekit.people.stages import import_stage
 from culturekit.recipes.run_recipe import report_of
+from culturekit.scores.catalog import FAMILIES
 from culturekit.scores.inputs import NamedVectors, PairFolders, VectorFolder, VectorFolders
-from culturekit.scores.listing import FAMILIES, family_named, outside_names
-from culturekit.scores.named_in_recipe import options_made
+from culturekit.scores.listing import family_named, outside_names
+from culturekit.scores.named_in_recipe import as_inputs, settings_made
 from culturekit.verify.chain import (
     Finding,
     FinishedStage,
@@ -458,15 +459,14 @@ def _by_hand(finished: FinishedStage) -> Stage | None:
     seeds = dict(zip(["seed"], manifest.seeds.values(), strict=False))
     for command in _commands(manifest.stage):
         try:
-            reads, *kinds = dataclasses_of(command)
             given = {**seeds, **manifest.options}
             if isinstance(concepts := manifest.options.get("concepts"), dict):
                 given["roots"] = [_concept(name, each) for name, each in concepts.items()]
             if isinstance(command, AskingCommand):
                 _, mode = last_run(finished.folder / JOURNAL)
-                given |= {**_judge_of(kinds, given), "batch": mode == "batch", "go_on": True}
-            options = (options_made(kind, given) for kind in kinds)
-            stage = command.stage(reads(**_reads(reads, finished.places)), *options)
+                given |= {**_judge_of(settings_of(command.stage), given), "batch": mode == "batch", "go_on": True}
+            read = as_inputs(command.stage, _reads(inputs_of(command.stage), finished.places))
+            stage = command.stage(**read, **settings_made(command.stage, given))
             if stage.kind != manifest.stage:
                 continue
             inputs = {role: manifest.inputs[role] for role in stage.inputs}
@@ -500,22 +500,23 @@ def _concept(name: str, stated: Mapping[str, Any]) -> Concept:
     return load_concept(name).model_copy(update={"countries": tuple(stated["countries"])})
 
 
-def _judge_of(kinds: Sequence[type], given: Mapping[str, Any]) -> dict[str, str]:
+def _judge_of(settings: Iterable[Declared], given: Mapping[str, Any]) -> dict[str, str]:
     """Give the field of options that says who is asked, from how a manifest names that."""
     judge = given.get("judge")
     if isinstance(judge, dict):
         rest = {name: str(value) for name, value in judge.items() if name not in {"provider", "endpoint", "model"}}
         judge = str(Spec(str(judge["provider"]), str(judge["model"]), rest))
-    free = [each.name for kind in kinds for each in declared(kind) if each.kind is str and each.name not in given]
+    fields = [each for one in settings if is_group(one) for each in declared(one.kind)]
+    free = [each.name for each in fields if each.kind is str and each.name not in given]
     return {name: str(judge) for name in ["judge" if "judge" in given else "", *free[:1]] if name and judge}
 
 
-def _reads(reads: type, places: Mapping[str, Path]) -> dict[str, object]:
-    """Fill the fields of what a stage reads with the files of a manifest, by their roles."""
+def _reads(reads: Sequence[Declared], places: Mapping[str, Path]) -> dict[str, object]:
+    """Give what a stage reads of the files of a manifest, by their roles."""
     found: dict[str, object] = {}
-    names = "|".join(each.name for each in declared(reads))
+    names = "|".join(each.name for each in reads)
     others = {role: place for role, place in places.items() if not re.fullmatch(rf"({names})(-.+)?", role)}
-    for each in declared(reads):
+    for each in reads:
         mine = {role: place for role, place in places.items() if re.fullmatch(rf"{each.name}(-.+)?", role)}
         kind = each.kind if isinstance(each.kind, type) else Path
         if issubclass(kind, VectorFolders | VectorFolder | NamedVectors):

@@ -10,33 +10,19 @@ import pytest
 
 from culturekit.core.digests import Manifest
 from culturekit.core.errors import IntegrityError
-from culturekit.core.schemas import DESCRIPTOR_MATCHES, DESCRIPTORS, EXAGGERATIONS, IMAGES, JUDGMENTS, PROMPTS, SCORES
-from culturekit.core.tables import read_table, write_table
+from culturekit.core.schemas import DESCRIPTOR_MATCHES, EXAGGERATIONS, SCORES
+from culturekit.core.tables import read_table
 from culturekit.index.embedding.embedding_encoders import load_vectors, save_vectors
 from tests.command_line import culturekit
-from tests.scores.ahead_world import World, world
+from tests.recipes.cultivate.ahead_world import world
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The tables of a small world, images and judgments in two files each."""
-    root, drawn = tmp_path_factory.mktemp("ahead"), world()
-    save_world(root, drawn)
+    root = tmp_path_factory.mktemp("ahead")
+    world().stored(root)
     return root
-
-
-def save_world(root: Path, drawn: World) -> None:
-    tables = drawn.tables()
-    real = pl.col("image_id").str.starts_with("real")
-    for name, chosen in (("made", ~real), ("real", real)):
-        (root / name).mkdir()
-        write_table(root / name, IMAGES, tables.images.filter(chosen))
-        assert tables.stereotypes is not None
-        write_table(root / name, JUDGMENTS, pl.concat([tables.extracted, tables.stereotypes]).filter(chosen))
-    write_table(root, PROMPTS, tables.prompts)
-    write_table(root, DESCRIPTORS, tables.descriptors)
-    (root / "phrases").mkdir()
-    save_vectors(root / "phrases", np.asarray(drawn.vectors), drawn.ids)
 
 
 def arguments(*models: str, phrases: Path | str = "phrases") -> Sequence[str | Path]:

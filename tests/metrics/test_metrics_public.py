@@ -5,6 +5,7 @@ import math
 import re
 import subprocess
 import sys
+from importlib.util import resolve_name
 from pathlib import Path
 
 import pytest
@@ -12,13 +13,14 @@ import pytest
 from culturekit import metrics
 from culturekit.core.schemas import SCORES
 from culturekit.scores.catalog import CATALOG, FAMILIES
+from culturekit.scores.listing import family_named
 from culturekit.scores.score_rows import scored
 
 HERE = Path(__file__).parent
 
 
 def test_every_public_name_is_mentioned_in_a_test() -> None:
-    paths = [path for folder in (HERE, HERE.parent / "families") for path in sorted(folder.rglob("test_*.py"))]
+    paths = [path for folder in (HERE, HERE.parent / "scores") for path in sorted(folder.rglob("test_*.py"))]
     texts = "\n".join(path.read_text() for path in paths if path.name != Path(__file__).name)
     unmentioned = [name for name in metrics.__all__ if not re.search(rf"\b{name}\b", texts)]
     assert unmentioned == []
@@ -34,12 +36,12 @@ def test_every_public_name_loads_and_is_listed() -> None:
 def test_the_stub_says_where_each_name_is() -> None:
     stub = Path(metrics.__file__).with_suffix(".pyi").read_text()
     found = {
-        alias.asname: str(node.module).removeprefix("culturekit.metrics.")
+        alias.asname: str(node.module)
         for node in ast.walk(ast.parse(stub))
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
-    assert found == metrics.MODULES
+    assert found == {name: resolve_name(f".{module}", metrics.__name__) for name, module in metrics.MODULES.items()}
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
@@ -72,5 +74,6 @@ def test_what_is_on_the_scale_of_its_scorer_says_no_range(metric: str) -> None:
 
 
 def test_no_two_metrics_share_a_name() -> None:
-    names = [metric.name for family in FAMILIES for metric in family]
-    assert len(names) == len(set(names)) == len(metrics.CATALOG)
+    described = {metric for name in FAMILIES for metric in family_named(name).metrics}
+    assert {metric.name: metric for metric in described} == dict(metrics.CATALOG)
+    assert len(described) == len(metrics.CATALOG)

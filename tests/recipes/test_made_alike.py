@@ -6,7 +6,7 @@ import polars as pl
 from culturekit.core.inputs import Numbered
 from culturekit.core.schemas import IMAGES, VALUES
 from culturekit.core.tables import write_table
-from culturekit.scores.compare import CompareReads, ComparisonOptions, compare
+from culturekit.scores.compare import ComparisonOptions, compare
 from culturekit.scores.inputs import ValueTables
 from culturekit.scores.provenance import traits_by_model
 from tests.conftest import stage_here
@@ -38,7 +38,7 @@ def test_a_difference_says_what_else_differs_and_the_manifest_says_it_in_words(t
     options = ComparisonOptions(target="these", resamples=99)
     apart = {}
     for name, tables in (("told", images), ("plain", [])):
-        stage = compare(CompareReads(ValueTables([values]), Numbered(tables)), options)
+        stage = compare.stage(ValueTables([values]), Numbered(tables), options=options)
         run = stage_here(stage, tmp_path / name)
         params = pl.read_parquet(tmp_path / name / "scores.parquet")["params"].to_list()
         apart[name] = {(about["a"], about["b"]): about.get("differ_in") for about in map(json.loads, params)}

@@ -9,10 +9,10 @@ from culturekit.core.inputs import Files
 from culturekit.core.run import run_stage
 from culturekit.core.schemas import MATCHES
 from culturekit.core.tables import write_table
-from culturekit.scores.compare import CompareReads, ComparisonOptions, compare
+from culturekit.scores.compare import ComparisonOptions, compare
 from culturekit.scores.corrected import QvsOptions
 from culturekit.scores.inputs import ValueTables
-from culturekit.scores.qvs import QvsReads, qvs
+from culturekit.scores.qvs import qvs
 from culturekit.verify.verify_run import verify_run
 from tests.conftest import HeardProgress, HereEngine
 from tests.scores.test_routes import NEAREST
@@ -27,13 +27,13 @@ def test_it_has_a_score_over_all_prompts_and_is_compared_on_those_it_has(tmp_pat
         folder.mkdir()
         paths[f"matches-{model}"] = write_table(folder, MATCHES, images.sort(MATCHES.key))
     engine, progress = HereEngine(), HeardProgress()
-    run_stage(qvs(QvsReads(Files(paths)), options=OPTIONS), tmp_path / "scores", engine=engine, progress=progress)
+    run_stage(qvs.stage(Files(paths), options=OPTIONS), tmp_path / "scores", engine=engine, progress=progress)
     scores = pl.read_parquet(tmp_path / "scores/scores.parquet").filter(metric="vs")
     whole = scores.filter(pl.col("concept").is_null())
     assert sorted(whole["model"]) == ["a", "b"]
     assert dict(whole.select("model", "n").iter_rows()) == {"a": 64, "b": 32}
-    given = CompareReads(ValueTables([tmp_path / "scores/values.parquet"]))
-    compared = compare(given, ComparisonOptions(target="these"))
+    values = ValueTables([tmp_path / "scores/values.parquet"])
+    compared = compare.stage(values, options=ComparisonOptions(target="these"))
     run_stage(compared, tmp_path / "comparison", engine=engine, progress=progress)
     over_all = pl.read_parquet(tmp_path / "comparison/scores.parquet").filter(pl.col("concept").is_null())
     params = json.loads(over_all["params"][0])

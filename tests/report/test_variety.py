@@ -10,7 +10,7 @@ from culturekit.core import schemas
 from culturekit.core.inputs import Files
 from culturekit.report.realism import Cell, VarietyColumn, disagreements, ranks, significant, within_in, words
 from culturekit.report.run_folders import RunFolders
-from culturekit.scores.within import WithinOptions, WithinReads, within
+from culturekit.scores.within import WithinOptions, within
 from tests.conftest import stage_here
 from tests.scores.test_within import PROMPTS, matches
 
@@ -55,10 +55,10 @@ def test_diversity_within_countries_is_that_of_the_main_order(main: float, other
     PROMPTS.with_columns(pl.lit("x").cast(dtype).alias(name) for name, dtype in empty.items()).write_parquet(
         tmp_path / "prompts.parquet"
     )
-    given = WithinReads(Files([tmp_path / "matches.parquet"]), tmp_path / "prompts.parquet")
+    given = Files([tmp_path / "matches.parquet"]), tmp_path / "prompts.parquet"
     shown = []
     for name, orders in {"alone": (), "both": (other,)}.items():
-        stage = within(given, WithinOptions(q=main, other_orders=orders, size=4))
+        stage = within.stage(*given, options=WithinOptions(q=main, other_orders=orders, size=4))
         stage_here(stage, tmp_path / name / "within")
         found = within_in(RunFolders(tmp_path / name, ["a"], ["within"]), ["a"])
         assert found is not None

@@ -13,7 +13,7 @@ from culturekit.core.inputs import Files
 from culturekit.core.schemas import AUDITS, MATCHES
 from culturekit.core.tables import write_table
 from culturekit.metrics import audit_sample
-from culturekit.scores.audited import AuditedOptions, AuditedReads, audited, score_audited
+from culturekit.scores.audited import audited, score_audited
 from culturekit.verify.verify_run import verify_run
 from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, mapped_with_error, matches_of
 from tests.verify.test_families import made, verdicts
@@ -113,8 +113,8 @@ def test_shares_made_by_hand_are_made_again_from_their_manifest(tmp_path: Path) 
     for name, table, schema in (("matches", matches, MATCHES), ("audits", pl.concat([audits, again]), AUDITS)):
         (tmp_path / name).mkdir()
         write_table(tmp_path / name, schema, table)
-    given = AuditedReads(Files([tmp_path / "matches/matches.parquet"]), Files([tmp_path / "audits/audits.parquet"]))
-    folder = made(audited(given, AuditedOptions()), tmp_path / "audited")
+    given = Files([tmp_path / "matches/matches.parquet"]), Files([tmp_path / "audits/audits.parquet"])
+    folder = made(audited.stage(*given), tmp_path / "audited")
     answer = verify_run(folder)
     assert [str(finding) for finding in answer.findings] == []
     assert verdicts(answer) == {"verified"}

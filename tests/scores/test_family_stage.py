@@ -12,7 +12,7 @@ from culturekit.core.roles import Role
 from culturekit.core.run import Run, run_stage
 from culturekit.core.schemas import ANNOTATIONS, MATCHES, SCORES, TASK1, TASK2
 from culturekit.core.tables import read_table, write_table
-from culturekit.scores.c3 import C3Options, score_c3
+from culturekit.recipes.c3.scores import score_c3
 from culturekit.scores.family import family_stage
 from culturekit.scores.inputs import LabelledVectors
 from culturekit.scores.ratings import RatingOptions, score_ratings
@@ -26,7 +26,7 @@ NOBODY: dict[str, Callable[[], Scored]] = {
     "no rows": lambda: scored([], left_out={"images not described": 45}),
     "task1": lambda: score_task1(pl.DataFrame(schema=TASK1.schema), options=Task1Options()),
     "task2": lambda: score_task2(pl.DataFrame(schema=TASK2.schema), options=Task2Options()),
-    "c3": lambda: score_c3({"target": LabelledVectors(np.ones((1, 4), np.float32), ["a"])}, options=C3Options()).scored,
+    "c3": lambda: score_c3({"target": LabelledVectors(np.ones((1, 4), np.float32), ["a"])}).scored,
     "ratings": lambda: score_ratings(pl.DataFrame(schema=ANNOTATIONS.schema), options=RatingOptions()),
 }
 

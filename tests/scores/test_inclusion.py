@@ -17,7 +17,7 @@ from culturekit.metrics import (
     task2_agreement,
     triplet_agreement,
 )
-from culturekit.scores.survey import SurveyOptions, score_survey
+from culturekit.scores.survey import score_survey
 from culturekit.scores.task1 import RealFeatures, Task1Options, score_task1
 from culturekit.scores.task2 import Task2Options, score_task2
 from tests.metrics.inclusion.task_worlds import drawn_task1, drawn_task2
@@ -165,7 +165,7 @@ def test_task1_needs_no_features_and_says_what_the_manifold_needs() -> None:
 
 def test_the_survey_has_kappas_for_all_codes_and_shares_for_those_kept() -> None:
     table = codes(VOTES)
-    answer = score_survey(table, options=SurveyOptions())
+    answer = score_survey(table)
     scores = conforming(answer)
     themes = survey_themes(table)
     kappas = {row["code"]: row["value"] for row in unpacked(scores, "theme_kappa")}

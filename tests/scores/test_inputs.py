@@ -10,7 +10,7 @@ from culturekit.core.inputs import Files
 from culturekit.core.schemas import MATCHES
 from culturekit.core.tables import write_table
 from culturekit.scores.inputs import asked, tables_of_matches
-from culturekit.scores.routes import RouteOptions, RouteReads, routes
+from culturekit.scores.routes import routes
 from culturekit.scores.stability import named_tables
 
 
@@ -19,7 +19,7 @@ def test_a_file_is_not_compared_with_itself(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="a ranking is compared with itself; expected another file on each side"):
         named_tables([f"clip={here}", f"siglip={again}"])
     with pytest.raises(UsageError, match="a route is compared with itself"):
-        routes(RouteReads(Files([here]), Files([tmp_path / "other.parquet", again])), RouteOptions())
+        routes.stage(Files([here]), Files([tmp_path / "other.parquet", again]))
 
 
 @pytest.mark.parametrize("content", [b"", b"prompt_id,text\np,x\n"])

@@ -16,7 +16,7 @@ from culturekit.core.schemas import ANNOTATIONS, AUDIT_SAMPLE, VALUES
 from culturekit.core.tables import write_table
 from culturekit.metrics.corrected.judged_means import marked_items
 from culturekit.scores.inputs import ValueTables
-from culturekit.scores.judged import JudgedOptions, JudgedReads, judged, score_judged
+from culturekit.scores.judged import JudgedOptions, judged, score_judged
 from culturekit.verify.verify_run import verify_run
 from tests.scores.value_tables import as_values
 from tests.verify.test_families import made, verdicts
@@ -317,12 +317,12 @@ def test_scores_made_by_hand_are_made_again_from_their_manifest(
         write_table(tmp_path / name, schema, table)
     (tmp_path / "sample").mkdir()
     write_table(tmp_path / "sample", AUDIT_SAMPLE, one.sample)
-    given = JudgedReads(
+    given = (
         ValueTables([tmp_path / "values/values.parquet"]),
         tmp_path / "people/annotations.parquet",
         Files([tmp_path / "sample/audit_sample.parquet"] if sampled else []),
     )
-    folder = made(judged(given, replace(PLAIN, alike=alike)), tmp_path / "judged")
+    folder = made(judged.stage(*given, options=replace(PLAIN, alike=alike)), tmp_path / "judged")
     answer = verify_run(folder)
     assert [str(finding) for finding in answer.findings] == []
     assert verdicts(answer) == {"verified"}

@@ -13,7 +13,7 @@ from culturekit.core.table import Table
 from culturekit.core.tables import write_table
 from culturekit.metrics.corrected.audit_gates import marks_of
 from culturekit.scores.corrected import NO_CORRECTION, Correction, QvsOptions
-from culturekit.scores.qvs import QvsReads, qvs
+from culturekit.scores.qvs import qvs
 from culturekit.verify.chain import Ledger
 from tests.conftest import stage_here
 from tests.effort import THOROUGH
@@ -118,8 +118,8 @@ class World:
         self, options: QvsOptions, correction: Correction = NO_CORRECTION, prompts: Path | None = None, **more: Path
     ) -> Ledger:
         files = {role: Files([path]) for role, path in more.items()}
-        given = QvsReads(Files([self.root / "matches/matches.parquet"]), **files, prompts=prompts)
-        stage = qvs(given, correction, options)
+        matches = Files([self.root / "matches/matches.parquet"])
+        stage = qvs.stage(matches, **files, prompts=prompts, correction=correction, options=options)
         stage_here(stage, self.root / "scores")
         return scored_again(self.root / "scores")
 

@@ -14,13 +14,12 @@ from culturekit.core.schemas import SCORES
 from culturekit.core.tables import write_table
 from culturekit.metrics import audit_sample, vendi_corrected
 from culturekit.metrics.statistics.intervals import Interval
-from culturekit.scores.compare import RankOptions, RankReads, difference_of, ranks, score_ranks
+from culturekit.scores.compare import difference_of, ranks, score_ranks
 from culturekit.verify.verify_run import verify_run
 from tests.command_line import culturekit
 from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, mapped_with_error, matches_of
 from tests.verify.test_families import made, verdicts
 
-OPTIONS = RankOptions()
 Z = 1.959964
 
 
@@ -35,7 +34,7 @@ def score_rows(answers: Sequence[tuple[float, float, float]], *, kernel: str = "
 
 
 def ranks_of(scores: pl.DataFrame) -> dict[str, tuple[float, float, float]]:
-    found = score_ranks(scores, options=OPTIONS).scores.filter(metric="model_rank")
+    found = score_ranks(scores).scores.filter(metric="model_rank")
     return {row["model"]: (row["value"], row["ci_low"], row["ci_high"]) for row in found.iter_rows(named=True)}
 
 
@@ -80,9 +79,9 @@ def test_other_kernels_and_mapped_scores_are_not_mixed_in() -> None:
     both = pl.concat([score_rows([(0.5, 0.4, 0.6), (0.6, 0.5, 0.7)]), mapped])
     assert ranks_of(both) == {"m0": (2, 1, 2), "m1": (1, 1, 2)}
     with pytest.raises(UsageError, match="nothing can be ranked"):
-        score_ranks(mapped, options=OPTIONS)
+        score_ranks(mapped)
     with pytest.raises(UsageError, match="twice"):
-        score_ranks(pl.concat([both, both]), options=OPTIONS)
+        score_ranks(pl.concat([both, both]))
 
 
 def test_equal_models_raise_false_alarms_as_seldom_as_stated_and_ranks_hold_the_truth() -> None:
@@ -120,7 +119,7 @@ def test_same_truth_and_unequal_mappings_raise_at_most_5_percent_false_alarms() 
             audits = audits_of({image: shown[image] for image in drawn})
             answer = vendi_corrected(matches, audits, weights=(0.0, 1.0, 0.0), rng=rng)
             answers.append((answer.value, answer.low, answer.high))
-        found = score_ranks(score_rows(answers), options=OPTIONS).scores.filter(metric="model_difference")
+        found = score_ranks(score_rows(answers)).scores.filter(metric="model_difference")
         p = [json.loads(params)["p_corrected"] for params in found["params"]]
         alarms += min(p) < 0.05
     assert alarms <= 1, f"{alarms} of {runs} runs"
@@ -133,7 +132,7 @@ def ranked(tmp_path: Path) -> Path:
     """Rank three models of a finished table of scores."""
     (tmp_path / "scores").mkdir()
     table = write_table(tmp_path / "scores", SCORES, score_rows(SCORES_SEEN))
-    return made(ranks(RankReads(Numbered([table])), OPTIONS), tmp_path / "ranks")
+    return made(ranks.stage(Numbered([table])), tmp_path / "ranks")
 
 
 def test_every_difference_and_rank_is_recomputed(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from culturekit.cli.trace_command import trail_lines
 from culturekit.core.inputs import Files
 from culturekit.core.schemas import AUDITS, MATCHES
 from culturekit.core.tables import read_table, write_table
-from culturekit.scores.corrected import Correction, QvsOptions
-from culturekit.scores.qvs import QvsReads, qvs
+from culturekit.scores.corrected import Correction
+from culturekit.scores.qvs import qvs
 from culturekit.trail.walk_back import find_score, walk_back
 from tests.verify.test_families import made
 
@@ -40,8 +40,8 @@ def test_a_corrected_score_leads_to_answers_weights_and_images(
     path = small_run / "matches-broad/matches.parquet"
     nearest = read_table(path, MATCHES).filter(pl.col("rank") == 1)
     audits = answers(nearest, tmp_path / "answers")
-    given = QvsReads(Files([path]), audits=Files([audits]))
-    folder = made(qvs(given, Correction(required=False), QvsOptions()), tmp_path / "scores")
+    stage = qvs.stage(Files([path]), audits=Files([audits]), correction=Correction(required=False))
+    folder = made(stage, tmp_path / "scores")
     corrected = {
         "metric": "vs", "model": "broad", "concept": "art", "country": None, "group": None, "value": 0.5, "n": 24,
         "ci_low": 0.4, "ci_high": 0.6, "params": f'{{"labels":"corrected","weights":{weights}}}',

@@ -15,7 +15,7 @@ from culturekit.core.schemas import MATCHES
 from culturekit.core.tables import read_table, save_parquet
 from culturekit.report.report_stage import folders_of
 from culturekit.scores.corrected import QvsOptions
-from culturekit.scores.qvs import QvsReads, qvs
+from culturekit.scores.qvs import qvs
 from culturekit.trail import evidence
 from culturekit.trail.walk_back import find_score, walk_back, walk_images
 from tests.conftest import stage_here
@@ -166,8 +166,8 @@ def test_a_cell_of_the_country_table_is_walked(small_run: Path, tmp_path: Path) 
     table.with_columns(
         country=pl.when(pl.col("kind") == "underspecified").then(pl.lit("JP")).otherwise("country")
     ).write_parquet(prompts)
-    given = QvsReads(Files([small_run / "matches-broad/matches.parquet"]), prompts=prompts)
-    stage = qvs(given, options=QvsOptions(within="country"))
+    matches = Files([small_run / "matches-broad/matches.parquet"])
+    stage = qvs.stage(matches, prompts=prompts, options=QvsOptions(within="country"))
     stage_here(stage, tmp_path / "scores")
     trail = walk_back(*find_score(f"{tmp_path}/scores?metric=vs&model=broad&concept=art&country=JP"))
     assert (trail.score["country"], trail.behind.images, trail.behind.prompts) == ("JP", 24, 1)

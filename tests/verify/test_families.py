@@ -10,12 +10,12 @@ from culturekit.core.inputs import Files
 from culturekit.core.schemas import ANNOTATIONS
 from culturekit.core.stage import Stage
 from culturekit.core.tables import write_table
-from culturekit.scores.agreement import AgreementOptions, AgreementReads, agreement
-from culturekit.scores.compare import CompareReads, ComparisonOptions, compare
-from culturekit.scores.distribution import DistributionReads, distribution
+from culturekit.scores.agreement import AgreementOptions, agreement
+from culturekit.scores.compare import ComparisonOptions, compare
+from culturekit.scores.distribution import distribution
 from culturekit.scores.family import Correction
 from culturekit.scores.inputs import ValueTables
-from culturekit.scores.stability import StabilityReads, stability
+from culturekit.scores.stability import stability
 from culturekit.verify.verify_run import Verification, verify_run
 from tests.conftest import stage_here
 from tests.scores.value_tables import annotations
@@ -35,7 +35,7 @@ def verdicts(answer: Verification) -> set[str]:
 def test_differences_of_models(small_run: Path, tmp_path: Path, paired: bool, correction: Correction) -> None:
     options = ComparisonOptions(paired=paired, target="these", correction=correction)
     folder = made(
-        compare(CompareReads(ValueTables([small_run / "scores/values.parquet"])), options), tmp_path / "compared"
+        compare.stage(ValueTables([small_run / "scores/values.parquet"]), options=options), tmp_path / "compared"
     )
     answer = verify_run(folder)
     assert answer.exit_code == 0
@@ -54,7 +54,7 @@ def test_the_order_of_models_by_two_instruments(small_run: Path, tmp_path: Path)
     other = tmp_path / "other/scores.parquet"
     shaken = np.random.default_rng(2).random(pl.read_parquet(table).height)
     pl.read_parquet(table).with_columns(value=pl.Series(shaken)).write_parquet(other)
-    folder = made(stability(StabilityReads(Files({"one": table, "two": other}))), tmp_path / "stability")
+    folder = made(stability.stage(Files({"one": table, "two": other})), tmp_path / "stability")
     answer = verify_run(folder)
     assert answer.exit_code == 0
     assert verdicts(answer) == {"verified"}
@@ -66,7 +66,7 @@ def test_the_order_of_models_by_two_instruments(small_run: Path, tmp_path: Path)
 def test_agreement_of_annotators(tmp_path: Path) -> None:
     people = annotations({f"image-{number}": number / 8 for number in range(40)})
     path = write_table(tmp_path, ANNOTATIONS, people)
-    folder = made(agreement(AgreementReads(path), AgreementOptions(resamples=99)), tmp_path / "agreement")
+    folder = made(agreement.stage(path, options=AgreementOptions(resamples=99)), tmp_path / "agreement")
     answer = verify_run(folder)
     assert (answer.exit_code, verdicts(answer)) == (0, {"verified"})
     change_table(folder / "scores.parquet", lambda t: t.with_columns(value=pl.col("value") * 0.99))
@@ -75,9 +75,7 @@ def test_agreement_of_annotators(tmp_path: Path) -> None:
 
 
 def test_distributions_of_labels(small_run: Path, tmp_path: Path) -> None:
-    folder = made(
-        distribution(DistributionReads(Files([small_run / "matches-broad/matches.parquet"]))), tmp_path / "shares"
-    )
+    folder = made(distribution.stage(Files([small_run / "matches-broad/matches.parquet"])), tmp_path / "shares")
     assert read_json(folder / "manifest.json")["stage"] == "distribution"
     answer = verify_run(folder)
     assert answer.exit_code == 0

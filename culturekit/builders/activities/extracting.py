@@ -7,7 +7,8 @@ characters make no difference. Case, punctuation and everything else do.
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,15 +18,20 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.builders.asked_rows import AskedRows, bounded, row_id, sifted, wording
+from culturekit.builders.asking import asking_each
 from culturekit.builders.country_names import folded, without_accents
+from culturekit.core.inputs import roles_of
 from culturekit.core.schemas import ACTIVITIES, MENTIONS, PAGES, PROMPTS
-from culturekit.core.stage_command import Typed
+from culturekit.core.stage import Stage
+from culturekit.core.stage_command import AskingCommand, StageCommand, Typed
 from culturekit.core.tables import read_table, write_drops, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.index.embedding.embedding_encoders import text_encoder_of
-from culturekit.kg.countries import Country, country
+from culturekit.index.encoder import ENCODERS
+from culturekit.kg.countries import Country, country, country_files
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient, Request
+from culturekit.llm.models import quoted
 from culturekit.llm.reading.reply_codes import ParseFailure
 from culturekit.llm.untrusted.hidden_characters import JOINERS, TAKEN_OUT
 from culturekit.llm.untrusted.untrusted import LongText, strip_hidden
@@ -49,7 +55,7 @@ SHORT = {"home": "eating at home", "restaurant": "eating at a restaurant"}
 SHORT |= {"indoor": "an indoor concert", "outdoor": "an outdoor concert"}
 
 
-def form_of(category: str) -> str:
+def _form_of(category: str) -> str:
     """Say how the activities of a category come about."""
     if category in LOOKED_FOR:
         return "multi-variant"
@@ -68,10 +74,10 @@ ACTIVITY = {"activity": pl.String()}
 
 def activity_prompt(prompt_id: str, iso: str, category: str, activity: str) -> dict[str, Any]:
     """Write the prompt of an activity."""
-    place, said = country(iso), spelled_out(activity)
+    place, name = country(iso), spelled_out(activity)
     return {
         "prompt_id": prompt_id,
-        "text": TEMPLATE.format(activity=said, country=place.in_a_sentence),
+        "text": TEMPLATE.format(activity=name, country=place.in_a_sentence),
         "negative_text": None,
         "benchmark": "cultivate",
         "kind": "activity",
@@ -81,18 +87,40 @@ def activity_prompt(prompt_id: str, iso: str, category: str, activity: str) -> d
         "artifact_id": None,
         "language": "en",
         "template_id": "cultivate-photo",
-        "activity": said,
+        "activity": name,
     }
+
+
+@dataclass(frozen=True, slots=True)
+class ActivitiesRead:
+    """Activities of countries."""
+
+    activities: Annotated[Path, Field(description="Table that `activities merge` wrote.")]
+
+
+def activity_prompts_stage(given: ActivitiesRead) -> Stage:
+    """Write a prompt for each activity in its country."""
+    return Stage(
+        "prompts",
+        "activity-prompts",
+        1,
+        lambda work: prompt_activities(work, given.activities),
+        {**roles_of(given), **country_files()},
+        {"template": TEMPLATE},
+        packages=("polars",),
+    )
+
+
+PROMPTS_OF = StageCommand(activity_prompts_stage, "--activities activities/activities.parquet --out prompts")
 
 
 def prompt_activities(work: Work, activities: Path) -> Outcome:
     """Write the prompts of all activities."""
-
-    def prompts() -> Iterator[dict[str, Any]]:
-        for row in read_table(activities, ACTIVITIES).iter_rows(named=True):
-            yield activity_prompt(row["activity_id"], row["country"], row["category"], row["activity"])
-
-    table = pl.DataFrame(list(prompts()), schema={**PROMPTS.schema, **ACTIVITY})
+    rows = [
+        activity_prompt(row["activity_id"], row["country"], row["category"], row["activity"])
+        for row in read_table(activities, ACTIVITIES).iter_rows(named=True)
+    ]
+    table = pl.DataFrame(rows, schema={**PROMPTS.schema, **ACTIVITY})
     write_table(work.out, PROMPTS, table)
     return Outcome({"prompts": table.height, "countries": table["country"].n_unique()})
 
@@ -134,14 +162,14 @@ class Form:
 
     def __init__(self, source: str) -> None:
         """Bring the source to its form."""
-        pieces = list(pieces_of(source))
+        pieces = list(_pieces_of(source))
         self.text = "".join(piece for piece, _, _ in pieces)
         self.starts = [start for piece, start, _ in pieces for _ in piece]
         self.ends = [end for piece, _, end in pieces for _ in piece]
 
     def find(self, quote: str) -> Quote | None:
         """Find a quote; it may not begin or end within a letter and its marks."""
-        wanted = "".join(piece for piece, _, _ in pieces_of(quote)).strip(" ")
+        wanted = "".join(piece for piece, _, _ in _pieces_of(quote)).strip(" ")
         at = self.text.find(wanted)
         while at >= 0:
             last = at + len(wanted) - 1
@@ -153,13 +181,13 @@ class Form:
         return None
 
 
-def pieces_of(text: str) -> Iterator[tuple[str, int, int]]:
+def _pieces_of(text: str) -> Iterator[tuple[str, int, int]]:
     """Cut a text into letters with their marks, each composed, and single spaces; each with its place."""
     start, end, cluster, space = 0, 0, "", False
     for at, character in enumerate(text):
         if character in JOINERS or TAKEN_OUT.match(character):
             continue
-        if cluster and joins(character):
+        if cluster and _joins(character):
             cluster, end = cluster + character, at + 1
             continue
         if cluster:
@@ -175,8 +203,8 @@ def pieces_of(text: str) -> Iterator[tuple[str, int, int]]:
         yield unicodedata.normalize("NFC", cluster), start, end
 
 
-def joins(character: str) -> bool:
-    """Tell whether a character may become one with the letter before it: a mark, or the rest of a Hangul syllable."""
+def _joins(character: str) -> bool:
+    """Return whether a character may become one with the letter before it: a mark, or the rest of a Hangul syllable."""
     return unicodedata.category(character)[0] == "M" or "\u1160" <= character <= "\u11ff"
 
 
@@ -258,7 +286,7 @@ class Section:
             }
 
     def problem(self, each: FoundActivity) -> str:
-        """Say why an activity is not taken; empty where it is."""
+        """Explain why an activity is not taken; empty where it is."""
         if each.category not in self.row["categories"]:
             return "not a category that was asked for"
         if not folded(each.name) or len(each.name.split()) > MOST_WORDS or len(each.name) > MOST_LETTERS:
@@ -266,7 +294,39 @@ class Section:
         return "the quote is not in the text" if find_quote(self.row["text"], each.quote) is None else ""
 
 
-def extraction_requests(pages: Path, instructions: str) -> Iterator[Request]:
+@dataclass(frozen=True, slots=True)
+class SectionsRead:
+    """Pages as sections."""
+
+    pages: Annotated[Path, Field(description="Table that `activities read` wrote.")]
+
+
+def extract_activities_stage(given: SectionsRead, options: ExtractOptions, llm: LlmOptions = DEFAULTS) -> Stage:
+    """Have a model find activities on pages.
+
+    What it quotes must stand there.
+    """
+    return asking_each(
+        "extract-activities",
+        given,
+        options.reader,
+        task=EXTRACT,
+        words="activities_extract",
+        unit="sections",
+        requests=partial(_extraction_requests, given.pages),
+        run=lambda work, client: extract_activities(work, given.pages, client, llm),
+        llm=llm,
+        name="mentions",
+        version=3,
+    )
+
+
+EXTRACT_ACTIVITIES = AskingCommand(
+    extract_activities_stage, f"--pages sources/pages.parquet --llm {quoted('text')} --out mentions --budget 20"
+)
+
+
+def _extraction_requests(pages: Path, instructions: str) -> Iterator[Request]:
     """Give the question about each section."""
     for row in read_table(pages, PAGES).sort(PAGES.key).iter_rows(named=True):
         yield Section(row).request(instructions)
@@ -291,35 +351,9 @@ def extract_activities(work: Work, pages: Path, client: Client | FreeClient, llm
 # Mentions become the activities of each country: near-duplicates are merged, and none is in two categories.
 
 GENERIC = {
-    "a",
-    "an",
-    "and",
-    "at",
-    "by",
-    "during",
-    "folk",
-    "for",
-    "in",
-    "national",
-    "of",
-    "on",
-    "the",
-    "traditional",
-    "with",
-}
-GENERIC |= {
-    "ceremony",
-    "celebration",
-    "custom",
-    "dance",
-    "dancing",
-    "day",
-    "festival",
-    "game",
-    "greeting",
-    "holiday",
-    "ritual",
-}
+    "a", "an", "and", "at", "by", "during", "folk", "for", "in", "national", "of", "on", "the", "traditional", "with",
+    "ceremony", "celebration", "custom", "dance", "dancing", "day", "festival", "game", "greeting", "holiday", "ritual",
+}  # fmt: skip
 """Words that do not tell two activities of one category apart."""
 
 
@@ -347,6 +381,39 @@ class MergeOptions:
         Field(ge=-1, le=1, description="Cosine from which two names mean the same; it belongs to the encoder."),
         Typed(needs="encoder"),
     ] = 0.85
+
+
+@dataclass(frozen=True, slots=True)
+class MentionsRead:
+    """What was found on pages, and the pages."""
+
+    mentions: Annotated[Path, Field(description="Table that `activities extract` wrote.")]
+    pages: Annotated[Path, Field(description="Table that `activities read` wrote.")]
+
+
+MERGED = MergeOptions()
+
+
+def merge_activities_stage(given: MentionsRead, options: MergeOptions = MERGED) -> Stage:
+    """Merge what says the same, and choose by country.
+
+    Each country keeps 36 activities in nine categories.
+    """
+    decided = {} if options.encoder is None else ENCODERS.decided_by(options.encoder)
+    return Stage(
+        "activities",
+        "merge-activities",
+        1,
+        lambda work: merge_activities(work, given.mentions, given.pages, options),
+        {**roles_of(given), **country_files()},
+        {**asdict(options), **decided},
+        packages=("numpy", "polars"),
+    )
+
+
+MERGE = StageCommand(
+    merge_activities_stage, "--mentions mentions/mentions.parquet --pages sources/pages.parquet --out activities"
+)
 
 
 def name_key(name: str, place: Country) -> frozenset[str]:
@@ -388,10 +455,10 @@ def merge_activities(work: Work, mentions: Path, pages: Path, options: MergeOpti
     drops: list[tuple[str, str, str, str | None]] = []
     findings = []
     for iso in isos:
-        own = list(found.filter(country=iso).iter_rows(named=True))
-        activities = activities_of(own, country(iso), options, drops)
-        rows += [row_of(iso, each, sources) for each in activities]
-        rows += [fixed_row(iso, category, name) for category, names in FIXED.items() for name in names]
+        of_country = list(found.filter(country=iso).iter_rows(named=True))
+        activities = activities_of(of_country, country(iso), options, drops)
+        rows += [_row_of(iso, each, sources) for each in activities]
+        rows += [_fixed_row(iso, category, name) for category, names in FIXED.items() for name in names]
         counts = Counter(each.category for each in activities)
         findings += [
             f"{iso} {category}: {counts[category]} of {options.per_category}"
@@ -418,7 +485,7 @@ def activities_of(
             drops.append((f"{place.iso}/{mention['name']}", mention["category"], "no name of its own", None))
             continue
         named.setdefault((mention["category"], key), Named(mention["category"], key)).mentions.append(mention)
-    alike = list(one_per_meaning(sorted(named.values(), key=lambda each: each.rank), options))
+    alike = list(_one_per_meaning(sorted(named.values(), key=lambda each: each.rank), options))
     chosen: list[Named] = []
     for each in sorted(alike, key=lambda one: one.rank):
         twin = next((other for other in chosen if other.key == each.key), None)
@@ -433,7 +500,7 @@ def activities_of(
     return chosen
 
 
-def one_per_meaning(activities: Sequence[Named], options: MergeOptions) -> Iterator[Named]:
+def _one_per_meaning(activities: Sequence[Named], options: MergeOptions) -> Iterator[Named]:
     """Merge activities of one category whose names an encoder holds to be alike, into the one that stands first."""
     if options.encoder is None or not activities:
         yield from activities
@@ -450,13 +517,13 @@ def one_per_meaning(activities: Sequence[Named], options: MergeOptions) -> Itera
     yield from (activities[number] for number in kept)
 
 
-def row_of(iso: str, each: Named, sources: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def _row_of(iso: str, each: Named, sources: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """Write an activity, with the first place that names it."""
     first = each.mentions[0]
     page = sources[first["page_id"]]
     others = sorted({mention["name"] for mention in each.mentions} - {each.name})
     return {
-        **named_row(iso, each.category, each.name),
+        **_named_row(iso, each.category, each.name),
         "also": others,
         "quote": first["quote"],
         "page_id": first["page_id"],
@@ -467,13 +534,13 @@ def row_of(iso: str, each: Named, sources: dict[str, dict[str, Any]]) -> dict[st
     }
 
 
-def fixed_row(iso: str, category: str, name: str) -> dict[str, Any]:
+def _fixed_row(iso: str, category: str, name: str) -> dict[str, Any]:
     """Write an activity that every country has."""
     nowhere = dict.fromkeys(("quote", "page_id", "url", "title", "revision"))
-    return {**named_row(iso, category, name), "also": [], **nowhere, "mentions": 0}
+    return {**_named_row(iso, category, name), "also": [], **nowhere, "mentions": 0}
 
 
-def named_row(iso: str, category: str, name: str) -> dict[str, Any]:
+def _named_row(iso: str, category: str, name: str) -> dict[str, Any]:
     """Write what an activity is."""
     slug = "-".join(folded(name).split())
     activity_id = f"{iso.lower()}-{category}-{slug}"
@@ -481,6 +548,6 @@ def named_row(iso: str, category: str, name: str) -> dict[str, Any]:
         "activity_id": activity_id,
         "country": iso,
         "category": category,
-        "form": form_of(category),
+        "form": _form_of(category),
         "activity": name,
     }

@@ -18,12 +18,15 @@ from pydantic import AfterValidator, Field, model_validator
 from culturekit.builders.activities.extracting import LOOKED_FOR
 from culturekit.core.digests import digest, digest_bytes
 from culturekit.core.errors import UpstreamUnavailable, UsageError
+from culturekit.core.inputs import roles_of
 from culturekit.core.registry import needing
 from culturekit.core.schemas import PAGES
+from culturekit.core.stage import Stage
+from culturekit.core.stage_command import StageCommand
 from culturekit.core.tables import write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.core.yaml_source import StrictModel, not_empty, read_yaml, validate
-from culturekit.kg.countries import country
+from culturekit.kg.countries import country, country_files
 from culturekit.kg.polite_source import KeptAnswers, Pace, PoliteSource, check_contact
 from culturekit.llm.untrusted.untrusted import strip_hidden
 
@@ -85,13 +88,13 @@ class WikiReply(msgspec.Struct, frozen=True):
     error: WikiError = WikiError()
 
 
-def html_charset(raw: bytes) -> str:
+def _html_charset(raw: bytes) -> str:
     """Give what letters a page of HTML says that it is written in; empty where it says nothing."""
-    said = DECLARES.search(raw[:DECLARED_WITHIN])
-    return "" if said is None else said[1].decode("ascii", "replace")
+    declared = DECLARES.search(raw[:DECLARED_WITHIN])
+    return "" if declared is None else declared[1].decode("ascii", "replace")
 
 
-def decoded(raw: bytes, charset: str, *, where: str) -> str:
+def _decoded(raw: bytes, charset: str, *, where: str) -> str:
     """Read the text of a page by its mark, by what it is said to be written in, or as UTF-8."""
     wanted = "utf-8-sig" if raw.startswith(codecs.BOM_UTF8) or not charset else charset
     try:
@@ -110,7 +113,7 @@ def decoded(raw: bytes, charset: str, *, where: str) -> str:
         ) from error
 
 
-def read_as(kind: str, text: str, title: str | None, revision: str | None, *, where: str) -> tuple[Page, str | None]:
+def _read_as(kind: str, text: str, title: str | None, revision: str | None, *, where: str) -> tuple[Page, str | None]:
     """Read a page by the kind of its file, and say its revision."""
     match kind:
         case kind if kind in HTML:
@@ -126,8 +129,10 @@ def read_as(kind: str, text: str, title: str | None, revision: str | None, *, wh
             if parsed is None and why.code in MISSING:
                 raise UsageError("the Action API knows no such page", where=where, found=title or "")
             if parsed is None:
-                said = f"{why.code} {why.info}"[:300]
-                raise UpstreamUnavailable("the Action API gave no page", where=where, found=said, hint="Try it later.")
+                reason = f"{why.code} {why.info}"[:300]
+                raise UpstreamUnavailable(
+                    "the Action API gave no page", where=where, found=reason, hint="Try it later."
+                )
             revision = revision if parsed.revid is None else str(parsed.revid)
             return read_wikitext(parsed.title, parsed.wikitext, where=where), revision
     raise UsageError("a saved page of an unknown kind", where=where, expected=".html, .wikitext or .json", found=kind)
@@ -148,7 +153,7 @@ def read_html(html: str, *, where: str) -> Page:
     found: list[tuple[str, list[str]]] = [(LEAD, [])]
     for node in [] if tree.body is None else tree.body.traverse(include_text=False):
         text = " ".join(node.text(separator=" ").split()) if node.tag in HEADINGS | BLOCKS else ""
-        if not text or inside_block(node):
+        if not text or _inside_block(node):
             continue
         if node.tag == "h1" and not title:
             title = text
@@ -157,11 +162,11 @@ def read_html(html: str, *, where: str) -> Page:
             found.append((heading, []))
         else:
             found[-1][1].append(text)
-    return page_of(title, found, where=where)
+    return _page_of(title, found, where=where)
 
 
-def inside_block(node: Any) -> bool:  # noqa: ANN401 - a node of selectolax
-    """Tell whether the text of a node was read with one that it stands in."""
+def _inside_block(node: Any) -> bool:  # noqa: ANN401 - a node of selectolax
+    """Return whether the text of a node was read with one that it stands in."""
     above = node.parent
     while above is not None:
         if above.tag in BLOCKS:
@@ -180,17 +185,17 @@ def read_wikitext(title: str, wikitext: str, *, where: str) -> Page:
         headings = section.filter_headings(recursive=False)
         heading = headings[0].title.strip_code().strip() if headings else LEAD
         for gone in [*headings, *section.filter_comments(), *section.filter_tags(matches=lambda tag: tag.tag == "ref")]:
-            drop(section, gone)
+            _drop(section, gone)
         for link in section.filter_wikilinks(matches=lambda link: FILE_LINK.match(str(link.title)) is not None):
-            drop(section, link)
+            _drop(section, link)
         for template in section.filter_templates():
-            drop(section, template)
+            _drop(section, template)
         text = section.strip_code(normalize=True, collapse=True)
         found.append((heading, [" ".join(line.split()) for line in text.splitlines() if line.strip(" \t*#:;|-{}")]))
-    return page_of(title, found, where=where)
+    return _page_of(title, found, where=where)
 
 
-def drop(section: Any, node: Any) -> None:  # noqa: ANN401 - nodes of mwparserfromhell
+def _drop(section: Any, node: Any) -> None:  # noqa: ANN401 - nodes of mwparserfromhell
     """Take a node out, unless it went with one that it stood in."""
     try:
         section.remove(node)
@@ -198,13 +203,13 @@ def drop(section: Any, node: Any) -> None:  # noqa: ANN401 - nodes of mwparserfr
         return
 
 
-def page_of(title: str, found: list[tuple[str, list[str]]], *, where: str) -> Page:
+def _page_of(title: str, found: list[tuple[str, list[str]]], *, where: str) -> Page:
     """Put a page together; sections without text are left out, long ones divided."""
     sections = tuple(
         (strip_hidden(heading), part)
         for heading, lines in found
         if heading.casefold() not in ENDS
-        for part in divided([strip_hidden(line) for line in lines])
+        for part in _divided([strip_hidden(line) for line in lines])
     )
     if not sections:
         raise UsageError(
@@ -213,7 +218,7 @@ def page_of(title: str, found: list[tuple[str, list[str]]], *, where: str) -> Pa
     return Page(strip_hidden(title), sections)
 
 
-def divided(lines: list[str]) -> Iterator[str]:
+def _divided(lines: list[str]) -> Iterator[str]:
     """Join lines to texts that a model can be shown at once."""
     part: list[str] = []
     for line in filter(None, lines):
@@ -254,7 +259,7 @@ class ListedPage(StrictModel):
 
     @model_validator(mode="after")
     def found_somewhere(self) -> "ListedPage":
-        """Refuse a page that is nowhere."""
+        """Reject a page that is nowhere."""
         if self.file is None and not (self.title if self.source == "wikipedia" else self.url):
             raise ValueError(
                 "a page has a file, or what it is fetched by: a title (wikipedia) or a url (cultural-atlas)"
@@ -291,12 +296,47 @@ class FetchedPage(msgspec.Struct, frozen=True):
     sha256: str
 
 
+@dataclass(frozen=True, slots=True)
+class PagesRead:
+    """A list of pages about countries."""
+
+    pages: Annotated[
+        Path,
+        Field(
+            description="YAML, `pages:`, each with source, country, and file, url or title; see docs/descriptors.md."
+        ),
+    ]
+
+
+NO_OPTIONS = PageOptions()
+
+
+def pages_stage(given: PagesRead, options: PageOptions = NO_OPTIONS) -> Stage:
+    """Read pages about countries into sections.
+
+    Those without a file are fetched politely, where that is asked for.
+    """
+    listed = read_list(given.pages) if given.pages.is_file() else ()
+    return Stage(
+        "sources",
+        "read-pages",
+        2,
+        lambda work: read_pages(work, given.pages, options),
+        {**roles_of(given), **(_files_of(given.pages) if listed else {}), **country_files()},
+        {"wikipedia": options.wikipedia} if any(page.file is None for page in listed) else {},
+        packages=("mwparserfromhell", "polars", "selectolax"),
+    )
+
+
+READ = StageCommand(pages_stage, "--pages pages.yaml --out sources")
+
+
 def read_list(path: Path) -> tuple[ListedPage, ...]:
     """Read the list; every mistake is said at once."""
     return validate(read_yaml(path), PageList).pages
 
 
-def files_of(path: Path) -> dict[str, Path]:
+def _files_of(path: Path) -> dict[str, Path]:
     """Name the saved pages as inputs."""
     files = [path.parent / page.file for page in read_list(path) if page.file is not None]
     missing = [str(file) for file in files if not file.is_file()]
@@ -313,32 +353,34 @@ def read_pages(work: Work, path: Path, options: PageOptions) -> Outcome:
     found: dict[tuple[str, int], dict[str, Any]] = {}
     for page in listed:
         country(page.country)
-        for row in sections_of(page, path.parent, fetching):
+        for row in _sections_of(page, path.parent, fetching):
             first = found.setdefault((row["page_id"], row["number"]), row)
             first["categories"] = list(dict.fromkeys((*first["categories"], *row["categories"])))
             if {**row, "categories": first["categories"]} != first:
-                told = [f"{name} {first[name]!r} and {row[name]!r}" for name in row if row[name] != first[name]]
-                raise UsageError("a page is listed twice, and not as the same", where=str(path), found=", ".join(told))
+                differing = [f"{name} {first[name]!r} and {row[name]!r}" for name in row if row[name] != first[name]]
+                raise UsageError(
+                    "a page is listed twice, and not as the same", where=str(path), found=", ".join(differing)
+                )
         work.progress.advance(1)
     table = pl.DataFrame(list(found.values()), schema=PAGES.schema)
     write_table(work.out, PAGES, table)
     return Outcome({"listed": len(listed), "pages": table.height}, {}, {"fetched": fetching.fetched})
 
 
-def sections_of(page: ListedPage, folder: Path, fetching: "Fetching") -> Iterator[dict[str, Any]]:
+def _sections_of(page: ListedPage, folder: Path, fetching: "Fetching") -> Iterator[dict[str, Any]]:
     """Read one page, from its file or from afar."""
     if page.file is not None:
         place = folder / page.file
         if place.stat().st_size > LARGEST_PAGE:
             raise UsageError("a page is too large", where=str(place), expected=f"up to {LARGEST_PAGE:,} bytes")
         raw, kind, url, where = place.read_bytes(), place.suffix, page.url, str(place)
-        text = decoded(raw, html_charset(raw) if kind in HTML else "", where=where)
+        text = _decoded(raw, _html_charset(raw) if kind in HTML else "", where=where)
     else:
         found = fetching.page(page)
         text, url, where = found.text, found.url, found.url
-        kind = kind_of(page)
-    read, revision = read_as(kind, text, page.title, page.revision, where=where)
-    wanted = wanted_sections(page, read, where)
+        kind = _kind_of(page)
+    read, revision = _read_as(kind, text, page.title, page.revision, where=where)
+    wanted = _wanted_sections(page, read, where)
     sha256 = digest_bytes(text.encode())
     for number, (section, body) in enumerate(read.sections, start=1):
         if section.casefold() in wanted:
@@ -357,12 +399,12 @@ def sections_of(page: ListedPage, folder: Path, fetching: "Fetching") -> Iterato
             }
 
 
-def kind_of(page: ListedPage) -> str:
+def _kind_of(page: ListedPage) -> str:
     """Give the kind of a page that is fetched."""
     return ".json" if page.source == "wikipedia" else ".html"
 
 
-def wanted_sections(page: ListedPage, read: Page, where: str) -> set[str]:
+def _wanted_sections(page: ListedPage, read: Page, where: str) -> set[str]:
     """Give the headings that are read, all where none is named; one that does not stand there is refused."""
     there = {section.casefold(): section for section, _ in read.sections}
     missing = [name for name in page.sections if name.casefold() not in there]
@@ -408,7 +450,7 @@ class Fetching:
             )
         check_contact(self.options.contact)
         text = self.text(url) if page.source == "cultural-atlas" else self.answer(url)
-        read_as(kind_of(page), text, page.title, page.revision, where=url)  # what cannot be read is not kept
+        _read_as(_kind_of(page), text, page.title, page.revision, where=url)  # what cannot be read is not kept
         fetched = FetchedPage(url, text, digest_bytes(text.encode()))
         self.kept.keep([url], fetched)
         self.fetched += 1
@@ -424,16 +466,16 @@ class Fetching:
 
     def answer(self, url: str) -> str:
         """Ask the Action API."""
-        return decoded(self.source(url).page(url, kinds=("json",)).body, "", where=url)
+        return _decoded(self.source(url).page(url, kinds=("json",)).body, "", where=url)
 
     def text(self, url: str) -> str:
         """Fetch a page that robots may read."""
         self.check_robots(url)
         reply = self.source(url).page(url, kinds=("html",), check=self.check_robots)
-        return decoded(reply.body, reply.charset or html_charset(reply.body), where=url)
+        return _decoded(reply.body, reply.charset or _html_charset(reply.body), where=url)
 
     def check_robots(self, url: str) -> None:
-        """Refuse a page that robots may not read, and ask its site as slowly as it asks to be asked."""
+        """Reject a page that robots may not read, and ask its site as slowly as it asks to be asked."""
         rules, source = self.rules(url), self.source(url)
         if not rules.can_fetch(AGENT, url):
             raise UpstreamUnavailable(

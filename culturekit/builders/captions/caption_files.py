@@ -1,8 +1,9 @@
 """Captions from files of any usual kind, and how many, how long and how full of objects they are."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeAlias
 
@@ -11,7 +12,8 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
-from culturekit.builders.asked_rows import AskedRows, row_id, wording
+from culturekit.builders.asked_rows import AskedRows, row_id, wording, wording_digest
+from culturekit.builders.asking import AskPlan, asking_stage, plan_to_ask, priced_ahead
 from culturekit.builders.country_names import country_code, folded
 from culturekit.builders.filtering.cspace_filter import shares
 from culturekit.builders.shown_images import prompted_images
@@ -19,16 +21,22 @@ from culturekit.core.atomic import write_atomically
 from culturekit.core.choices import ANSWERED
 from culturekit.core.digests import digest
 from culturekit.core.errors import UsageError
+from culturekit.core.inputs import roles_of
 from culturekit.core.pictures.picture_files import NoPicture
 from culturekit.core.pictures.picture_reading import read_inside
 from culturekit.core.schemas import CAPTION_STATS, CAPTIONS, DROPS, JUDGMENTS, OBJECTS, PROMPTS, TRANSLATIONS
-from culturekit.core.stage_command import Seed, Typed
+from culturekit.core.spec_state import spec_state
+from culturekit.core.stage import Stage
+from culturekit.core.stage_command import AskingCommand, Seed, StageCommand, Typed
 from culturekit.core.tables import read_table, write_drops, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.index.embedding.embed_table import USUAL, TextColumns, chosen, opened, texts_of
 from culturekit.index.models.object_detector import DETECTORS, OwlDetector
+from culturekit.kg.countries import country_files
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient, Request
+from culturekit.llm.clients.clients import CLIENTS
+from culturekit.llm.models import quoted
 from culturekit.llm.untrusted.untrusted import strip_hidden
 
 NO_OBJECT = "no object"
@@ -59,6 +67,55 @@ class CaptionsToCount:
         Path | None, Field(description="Table that `captions objects` wrote about these captions. [none are counted]")
     ] = None
     columns: TextColumns = USUAL
+
+
+def caption_stats_stage(given: CaptionsToCount) -> Stage:
+    """Count captions, their words and objects, by error.
+
+    It takes any file of captions.
+    """
+    return Stage(
+        "stats",
+        "caption-stats",
+        1,
+        lambda work: count_captions(work, given),
+        {**roles_of(given), **_drops_beside(given.objects)},
+        {"columns": asdict(given.columns)},
+        packages=("msgspec", "polars"),
+    )
+
+
+STATS = StageCommand(caption_stats_stage, "--captions captions/captions.parquet --out stats")
+
+
+def _drops_beside(objects: Path | None) -> dict[str, Path]:
+    """Name the list of captions without objects, where there is one, or where a stage is still to write both."""
+    if objects is None:
+        return {}
+    beside = objects.parent / f"{DROPS.name}.parquet"
+    return {"no-objects": beside} if beside.is_file() or not objects.exists() else {}
+
+
+def _asked_of_captions(
+    stage: Stage,
+    given: "TranslateReads | ObjectsReads",
+    spec: str | None,
+    words: str,
+    request: Callable[[Mapping[str, Any]], Request],
+    llm: LlmOptions,
+) -> Stage:
+    """Give a stage that asks a model about each caption; without a model it is as it was."""
+    if spec is None or given.captions is None:
+        return stage
+    path, columns, client = given.captions, given.columns, CLIENTS.make(spec)
+
+    def plan(out: Path, _: object) -> AskPlan:
+        captions, _ = read_captions(path, columns)
+        return plan_to_ask(client, "captions", map(request, captions.iter_rows(named=True)), out, llm)
+
+    stage = replace(stage, options={**stage.options, "wording": wording_digest(words)})
+    asking = asking_stage(stage, spec, client, unit="captions", plan=plan, go_on=llm.go_on)
+    return priced_ahead(asking, client, lambda: [request({"id": "usual", "text": USUAL_CAPTION})], llm=llm)
 
 
 def read_captions(path: Path, columns: TextColumns) -> tuple[pl.DataFrame, list[Dropped]]:
@@ -94,7 +151,7 @@ def count_captions(work: Work, given: CaptionsToCount) -> Outcome:
     )
     write_table(work.out, CAPTION_STATS, table)
     counts = {"captions": captions.height} | {name: int(captions[name].sum()) for name in ("words", "objects")}
-    return finished(work, counts, left_out, "captions.stats")
+    return _finished(work, counts, left_out, "captions.stats")
 
 
 def counted(path: Path | None) -> pl.DataFrame:
@@ -107,7 +164,7 @@ def counted(path: Path | None) -> pl.DataFrame:
     return pl.concat([found, none.select(pl.col("key").alias("id"), objects=pl.lit(0, pl.UInt32))])
 
 
-def finished(
+def _finished(
     work: Work,
     counts: dict[str, int],
     left_out: Sequence[Dropped],
@@ -192,6 +249,34 @@ class ObjectsOptions:
     ] = 0.5
 
 
+SURE = ObjectsOptions()
+
+
+def objects_stage(given: ObjectsReads, options: ObjectsOptions = SURE, llm: LlmOptions = DEFAULTS) -> Stage:
+    """List the objects of pictures or captions.
+
+    `score c3` and `captions stats` take them.
+    """
+    spec, detector = options.lister, options.detector
+    client = None if spec is None else CLIENTS.make(spec)
+    decided = {} if detector is None else {"detector": detector, **spec_state(DETECTORS, detector)}
+    stage = Stage(
+        "objects",
+        "list-objects",
+        1,
+        lambda work: list_objects(work, given, options, client, llm),
+        roles_of(given),
+        {"task": OBJECTS_OF, "threshold": options.threshold, "columns": asdict(given.columns), **decided},
+        packages=("msgspec", "polars"),
+    )
+    return _asked_of_captions(stage, given, spec, "captions_objects", _object_request, llm)
+
+
+LIST_OBJECTS = AskingCommand(
+    objects_stage, "--images images/images.parquet --detector owl:owlv2 --labels things.txt --out objects"
+)
+
+
 def list_objects(
     work: Work,
     given: ObjectsReads,
@@ -205,40 +290,40 @@ def list_objects(
         asked = AskedRows(OBJECTS_OF, client, llm, lambda row: str(row["id"]))
     of_items: dict[str, dict[str, Found]] = {}
     left_out: list[Dropped] = []
-    for one in found_in(work, given, options, asked):
+    for one in _found_in(work, given, options, asked):
         if one.reason:
             left_out.append((f"{one.item}/{one.text}" if one.text else one.item, one.reason, None))
             continue
-        own = of_items.setdefault(one.item, {})
+        of_item = of_items.setdefault(one.item, {})
         text = " ".join(strip_hidden(one.text or "").split())
         if folded(text):
-            own.setdefault(folded(text), one._replace(text=text))
+            of_item.setdefault(folded(text), one._replace(text=text))
     rows = [
         {"id": f"{item}#{number}", "item": item, "text": one.text, "probability": one.probability}
-        for item, own in of_items.items()
-        for number, one in enumerate(own.values(), start=1)
+        for item, of_item in of_items.items()
+        for number, one in enumerate(of_item.values(), start=1)
     ]
     write_table(work.out, OBJECTS, pl.DataFrame(rows, schema=OBJECTS.schema))
-    left_out += [(item, NO_OBJECT, None) for item, own in of_items.items() if not own]
-    return finished(work, {"items": len(of_items), "objects": len(rows)}, left_out, OBJECTS_OF, asked)
+    left_out += [(item, NO_OBJECT, None) for item, of_item in of_items.items() if not of_item]
+    return _finished(work, {"items": len(of_items), "objects": len(rows)}, left_out, OBJECTS_OF, asked)
 
 
-def found_in(
+def _found_in(
     work: Work, given: ObjectsReads, options: ObjectsOptions, asked: AskedRows[Mapping[str, Any]] | None
 ) -> Iterator[Found]:
     """Find objects in the source that there is."""
     if given.table is not None:
-        return in_table(given.table, options.threshold)
+        return _in_table(given.table, options.threshold)
     if given.judgments is not None:
-        return in_judgments(given.judgments)
+        return _in_judgments(given.judgments)
     if given.images is not None and given.labels is not None and options.detector is not None:
-        return in_images(work, given.images, given.labels, options.detector, options.threshold)
+        return _in_images(work, given.images, given.labels, options.detector, options.threshold)
     if given.captions is None or asked is None:
         raise UsageError("nobody looks", expected="--detector SPEC for images, --llm SPEC for captions")
-    return in_captions(work, *read_captions(given.captions, given.columns), asked)
+    return _in_captions(work, *read_captions(given.captions, given.columns), asked)
 
 
-def in_table(path: Path, threshold: float) -> Iterator[Found]:
+def _in_table(path: Path, threshold: float) -> Iterator[Found]:
     """Read objects that are given; an empty text is an item without any."""
     table = opened(path)
     if not {"item", "text"} <= set(table.columns):
@@ -253,21 +338,21 @@ def in_table(path: Path, threshold: float) -> Iterator[Found]:
             yield Found(item, text, probability, UNSURE)
 
 
-def in_judgments(path: Path) -> Iterator[Found]:
+def _in_judgments(path: Path) -> Iterator[Found]:
     """Read what a vision model said that it sees."""
-    said = read_table(path, JUDGMENTS).filter(task="extract")
-    judges = said["judge"].unique().sort().to_list()
+    extracted = read_table(path, JUDGMENTS).filter(task="extract")
+    judges = extracted["judge"].unique().sort().to_list()
     if not judges:
         hint = f"{path.with_name('drops.parquet')} has the reason of each image."
         raise UsageError("no image was looked at, so no objects are known", where=str(path), hint=hint)
     if len(judges) != 1:
         expected = "what one judge said in `judge extract`"
         raise UsageError("objects are of one judge", where=str(path), expected=expected, found=", ".join(judges))
-    for image, item, outcome in said.select("image_id", "item", "outcome").iter_rows():
+    for image, item, outcome in extracted.select("image_id", "item", "outcome").iter_rows():
         yield Found(image, item) if outcome in ANSWERED else Found(image, reason=outcome)
 
 
-def in_images(work: Work, path: Path, labels: Path, spec: str, threshold: float) -> Iterator[Found]:
+def _in_images(work: Work, path: Path, labels: Path, spec: str, threshold: float) -> Iterator[Found]:
     """Look at pictures with a detector; what it saw in some of them outlives a kill."""
     detector, images = DETECTORS.make(spec), prompted_images(path, None)
     lines = labels.read_text(encoding="utf-8").splitlines()
@@ -299,18 +384,18 @@ def seen_by(detector: OwlDetector, row: Mapping[str, Any], root: Path, labels: S
     return [round(float(one), DIGITS) for one in detector.probabilities(picture.pixels, labels)]
 
 
-def in_captions(
+def _in_captions(
     work: Work, captions: pl.DataFrame, empty: Sequence[Dropped], asked: AskedRows[Mapping[str, Any]]
 ) -> Iterator[Found]:
     """Have a model name what captions name."""
     for key, reason, _ in empty:
         yield Found(key, reason=reason)
-    for row, value in asked.ask(work, list(captions.iter_rows(named=True)), object_request, unit="captions"):
+    for row, value in asked.ask(work, list(captions.iter_rows(named=True)), _object_request, unit="captions"):
         assert isinstance(value, NamedObjects)
         yield from (Found(row["id"], name) for name in (*value.objects, None))
 
 
-def object_request(row: Mapping[str, Any]) -> Request:
+def _object_request(row: Mapping[str, Any]) -> Request:
     """Ask what objects a caption names."""
     asked = row_id(row["id"])
     data = {"id": asked, "caption": row["text"]}
@@ -338,6 +423,36 @@ class SampleOptions:
     seed: Seed = 0
 
 
+@dataclass(frozen=True, slots=True)
+class CaptionsRead:
+    """Captions with categories of error."""
+
+    captions: Annotated[Path, Field(description="Table that `captions expand` wrote.")]
+
+
+SAMPLED = SampleOptions()
+
+
+def sample_stage(given: CaptionsRead, options: SampleOptions = SAMPLED) -> Stage:
+    """Draw captions by category of error, and write prompts.
+
+    Each category has its share; each caption gets a prompt.
+    """
+    return Stage(
+        "sample",
+        "sample-captions",
+        1,
+        lambda work: sample_captions(work, given.captions, options),
+        {**roles_of(given), **country_files()},
+        {"size": options.size},
+        {"seed": options.seed},
+        packages=("numpy", "polars"),
+    )
+
+
+SAMPLE = StageCommand(sample_stage, "--captions captions/captions.parquet --out sample")
+
+
 def sample_captions(work: Work, path: Path, options: SampleOptions) -> Outcome:
     """Draw captions of each category, and write a prompt for each."""
     captions = read_table(path, CAPTIONS).sort(CAPTIONS.key)
@@ -352,12 +467,12 @@ def sample_captions(work: Work, path: Path, options: SampleOptions) -> Outcome:
     place = pl.int_range(pl.len()).over("category")
     drawn = captions[order.tolist()].filter(place < pl.col("category").replace_strict(wanted)).sort(CAPTIONS.key)
     write_table(work.out, CAPTIONS, drawn)
-    write_table(work.out, PROMPTS, prompts_of(drawn))
+    write_table(work.out, PROMPTS, _prompts_of(drawn))
     categories = {name: {"captions": count, "drawn": wanted[name]} for name, count in sizes.items()}
     return Outcome({"captions": drawn.height, "prompts": drawn.height}, {}, {"categories": categories})
 
 
-def prompts_of(captions: pl.DataFrame) -> pl.DataFrame:
+def _prompts_of(captions: pl.DataFrame) -> pl.DataFrame:
     """Ask for a picture of each caption, in its own words."""
     countries = {culture: country_code(culture) for culture in captions["culture"].unique()}
     return captions.select(
@@ -418,7 +533,35 @@ class TranslateOptions:
     ] = "en"
 
 
-def translation_request(row: Mapping[str, Any], language: str) -> Request:
+TO_ENGLISH = TranslateOptions()
+
+
+def translate_stage(given: TranslateReads, options: TranslateOptions = TO_ENGLISH, llm: LlmOptions = DEFAULTS) -> Stage:
+    """Translate captions by a model, or take translations.
+
+    What is no translation says why.
+    """
+    spec, language = options.translator, options.language
+    client = None if spec is None else CLIENTS.make(spec)
+    stage = Stage(
+        "translations",
+        "translate-captions",
+        1,
+        lambda work: translate_captions(work, given, language, client, llm),
+        roles_of(given),
+        {"task": TRANSLATE, "language": language, "columns": asdict(given.columns)},
+        packages=("msgspec", "polars"),
+    )
+    request = partial(_translation_request, language=language)
+    return _asked_of_captions(stage, given, spec, "captions_translate", request, llm)
+
+
+TRANSLATE_CAPTIONS = AskingCommand(
+    translate_stage, f"--captions alt-texts.csv --llm {quoted('text-small')} --out translations --budget 20"
+)
+
+
+def _translation_request(row: Mapping[str, Any], language: str) -> Request:
     """Ask for the translation of a caption."""
     asked = row_id(row["id"])
     data = {"id": asked, "caption": row["text"], "language": language}
@@ -438,15 +581,15 @@ def translate_captions(
     rows = list(captions.iter_rows(named=True))
     asked: AskedRows[Mapping[str, Any]] | None = None
     if client is None:
-        said = given_translations(given, {row["id"] for row in rows})
+        found_texts = _given_translations(given, {row["id"] for row in rows})
     else:
         asked = AskedRows(TRANSLATE, client, llm, lambda row: str(row["id"]))
-        came = asked.ask(work, rows, lambda row: translation_request(row, language), unit="captions")
-        said = {row["id"]: value.translation for row, value in came if isinstance(value, Translation)}
+        came = asked.ask(work, rows, lambda row: _translation_request(row, language), unit="captions")
+        found_texts = {row["id"]: value.translation for row, value in came if isinstance(value, Translation)}
     translator, found = GIVEN if client is None else client.model, []
     for row in rows:
-        text = " ".join(strip_hidden(said.get(row["id"]) or "").split())
-        problem = "" if text else EMPTY if row["id"] in said else MISSING
+        text = " ".join(strip_hidden(found_texts.get(row["id"]) or "").split())
+        problem = "" if text else EMPTY if row["id"] in found_texts else MISSING
         if text and folded(text) == folded(row["text"]):
             problem = SAME
         if not problem:
@@ -458,19 +601,19 @@ def translate_captions(
     lacking = f"{len(rows) - len(found):,} of {len(rows):,} captions have no translation"
     findings = {"findings": [lacking]} if len(found) < len(rows) else {}
     counts = {"captions": len(rows), "translations": len(found)}
-    return finished(work, counts, left_out, TRANSLATE, asked, **findings)
+    return _finished(work, counts, left_out, TRANSLATE, asked, **findings)
 
 
-def given_translations(given: TranslateReads, known: set[str]) -> dict[str, str]:
+def _given_translations(given: TranslateReads, known: set[str]) -> dict[str, str]:
     """Read the translations of a table; one of a caption that is not there is refused."""
     if given.table is None:
         raise UsageError("nobody translates", expected="--llm SPEC, or --table TABLE with translations")
     found = texts_of((given.table,), given.columns)
-    said = {**found.texts, **{key: "" for key, _, _ in found.left_out}}
-    strange = sorted(set(said) - known)
+    texts = {**found.texts, **{key: "" for key, _, _ in found.left_out}}
+    strange = sorted(set(texts) - known)
     if strange:
         raise UsageError(
             f"{len(strange)} translations are of captions that are not there",
             where=str(given.table), found=", ".join(strange[:5]), expected=f"ids of {given.captions}",
         )  # fmt: skip
-    return said
+    return texts

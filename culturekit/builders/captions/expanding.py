@@ -16,19 +16,27 @@ import numpy as np
 import polars as pl
 from pydantic import AfterValidator, Field, model_validator
 
-from culturekit.builders.asked_rows import AskedRows, bounded, row_id, wording
+from culturekit.builders.asked_rows import AskedRows, bounded, row_id, wording, wording_digest
+from culturekit.builders.asking import AskPlan, asking_stage, plan_to_ask
 from culturekit.builders.country_names import folded
+from culturekit.core.declared import kept
 from culturekit.core.errors import UsageError
+from culturekit.core.inputs import roles_of
 from culturekit.core.package_data import found_or_shipped
 from culturekit.core.schemas import CAPTION_PROPOSALS, CAPTIONS
-from culturekit.core.stage_command import Seed, Typed
+from culturekit.core.spec_state import spec_state
+from culturekit.core.stage import Stage
+from culturekit.core.stage_command import AskingCommand, Seed, Typed
 from culturekit.core.tables import write_table
 from culturekit.core.work import QUARANTINED, Outcome, Work
 from culturekit.core.yaml_source import StrictModel, closest, load_model, not_empty
 from culturekit.index.embedding.embedding_encoders import encoding_pool, text_encoder_of
-from culturekit.index.encoder import Vectors
+from culturekit.index.encoder import ENCODERS, Vectors
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient, Request
+from culturekit.llm.clients.clients import CLIENTS
+from culturekit.llm.ledger import journal_for, read_spending
+from culturekit.llm.models import quoted
 from culturekit.llm.untrusted.untrusted import strip_hidden
 
 # A culture that captions are about: its seed captions and categories of error, from YAML.
@@ -57,7 +65,7 @@ class CaptionCulture(StrictModel):
 
     @model_validator(mode="after")
     def belong_together(self) -> "CaptionCulture":
-        """Refuse seeds that are the same, or of no category."""
+        """Reject seeds that are the same, or of no category."""
         for seed in self.seeds:
             if seed.category not in self.categories:
                 raise ValueError(f"{seed.category!r} is no category{closest(seed.category, list(self.categories))}")
@@ -71,9 +79,9 @@ class CaptionCulture(StrictModel):
         return "-".join(folded(self.culture).split())
 
 
-def culture_file(said: str) -> Path:
+def culture_file(name: str) -> Path:
     """Find the file of a culture: one of the user's, or the shipped one of that name."""
-    return found_or_shipped(said, FOLDER, "culture")
+    return found_or_shipped(name, FOLDER, "culture")
 
 
 def load_culture(path: Path) -> CaptionCulture:
@@ -206,6 +214,53 @@ class ExpandOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class CultureRead:
+    """A culture that captions are written for."""
+
+    culture: Annotated[
+        Path,
+        Field(description="YAML file with culture, language, categories and seeds; or a shipped one: chinese."),
+        Typed(read=culture_file),
+    ]
+
+
+def expand_stage(given: CultureRead, options: ExpandOptions, llm: LlmOptions = DEFAULTS) -> Stage:
+    """Have a model write captions like those there are.
+
+    In rounds, until there are enough or it says nothing new.
+    """
+    client = CLIENTS.make(options.proposer)
+
+    def plan(out: Path, _: object) -> AskPlan:
+        answered = sum(one.answered for one in read_spending(journal_for(out)))
+        left = _expansion_requests(given.culture, options, answered=answered)
+        return plan_to_ask(client, "questions, if no caption is dropped", left, out, llm)
+
+    stage = Stage(
+        "captions",
+        "expand-captions",
+        2,
+        lambda work: expand_captions(work, given.culture, client, options, llm),
+        roles_of(given),
+        {
+            "task": EXPAND,
+            "wording": wording_digest("captions_expand"),
+            **kept(options, but=("proposer", "seed")),
+            **({} if options.encoder is None else spec_state(ENCODERS, options.encoder)),
+        },
+        {"seed": options.seed},
+        packages=("msgspec", "numpy", "polars"),
+    )
+    return asking_stage(stage, options.proposer, client, unit="questions", plan=plan, ahead=True, go_on=llm.go_on)
+
+
+EXPAND_CAPTIONS = AskingCommand(
+    expand_stage,
+    f"--culture chinese --llm {quoted('text')} --encoder sentence:LaBSE --out captions --budget 20",
+)
+
+
+@dataclass(frozen=True, slots=True)
 class Question:
     """A question of a round, with the earlier captions that it shows."""
 
@@ -259,7 +314,7 @@ class Growth:
 
     @property
     def ended(self) -> str:
-        """Say why no more are asked for; empty where more are."""
+        """Explain why no more are asked for; empty where more are."""
         spent = f"{self.asked:,} questions in {self.round:,} rounds"
         if len(self.captions) == self.options.captions:
             return f"{len(self.captions):,} captions after {spent}"
@@ -298,7 +353,7 @@ class Growth:
         """Read an answer: what is no caption says why, and what may be one is still open."""
         for position, each in enumerate(value.captions, start=1):
             text = LABEL.sub("", " ".join(strip_hidden(each.caption).split())).strip('"“”')
-            outcome = caption_problem(text)
+            outcome = _caption_problem(text)
             if not outcome and each.category not in self.culture.categories:
                 outcome = "not a category that was asked for"
             if not outcome and position > SAMPLED:
@@ -319,9 +374,9 @@ class Growth:
     def keep(self, text: str, category: str, *, proposer: str | None) -> str:
         """Add a caption; give its id."""
         known = {"text": text, "category": category, "culture": self.culture.culture, "language": self.culture.language}
-        own = f"{self.culture.slug}-{len(self.captions) + 1:05d}"
-        self.captions.append({"id": own, **known, "round": self.round, "proposer": proposer})
-        return own
+        caption_id = f"{self.culture.slug}-{len(self.captions) + 1:05d}"
+        self.captions.append({"id": caption_id, **known, "round": self.round, "proposer": proposer})
+        return caption_id
 
     def drops(self) -> Iterator[dict[str, Any]]:
         """Give the reason of each proposal that is not kept, with the earlier caption that it is most like."""
@@ -334,8 +389,8 @@ class Growth:
                 yield place | {"stage": EXPAND, "reason": row["outcome"], "detail": detail}
 
 
-def caption_problem(text: str) -> str:
-    """Say why a text is no caption; empty where it may be one."""
+def _caption_problem(text: str) -> str:
+    """Explain why a text is no caption; empty where it may be one."""
     if TALK.search(text):
         return "talk about captions"
     if sum(map(str.isalnum, text)) < LEAST_LETTERS:
@@ -343,7 +398,7 @@ def caption_problem(text: str) -> str:
     return "too long" if len(text) > MOST_LETTERS else ""
 
 
-def expansion_requests(path: Path, options: ExpandOptions, *, answered: int = 0) -> Iterator[Request]:
+def _expansion_requests(path: Path, options: ExpandOptions, *, answered: int = 0) -> Iterator[Request]:
     """Give as many questions as are left if no caption is dropped; which captions they will show nobody knows yet."""
     culture, instructions = load_culture(path), wording("captions_expand")
     shown = tuple({"text": seed.caption, "category": seed.category} for seed in culture.seeds[:SAMPLED])

@@ -6,6 +6,7 @@ import tarfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -14,12 +15,15 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.core.atomic import whole_file, write_atomically
+from culturekit.core.declared import check_options, kept
 from culturekit.core.digests import digest_bytes
 from culturekit.core.errors import IntegrityError, UsageError
+from culturekit.core.inputs import roles_of
 from culturekit.core.pictures.picture_files import NoPicture, read_bytes_inside
 from culturekit.core.pictures.picture_formats import format_of
-from culturekit.core.schemas import EXPORTED, IMAGES, RIGHTS, SELECTED
-from culturekit.core.stage_command import Seed, Typed
+from culturekit.core.schemas import EXPORTED, IMAGES, RIGHTS, SELECTED, VALUES
+from culturekit.core.stage import Stage
+from culturekit.core.stage_command import Seed, StageCommand, Typed
 from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.index.embedding.embed_table import TextColumns, opened, texts_of
@@ -57,6 +61,32 @@ class SelectOptions:
     seed: Seed = 0
 
 
+@dataclass(frozen=True, slots=True)
+class SelectReads:
+    """What is chosen from."""
+
+    values: Annotated[Path, Field(description="Values that `score c3` wrote beside its scores.")]
+
+
+def select_stage(given: SelectReads, options: SelectOptions) -> Stage:
+    """Keep the best pairs of captions and images.
+
+    By one strategy or several; it says why the others are left out.
+    """
+    check_options(options)
+
+    def select(work: Work) -> Outcome:
+        selected = select_pairs(read_table(given.values, VALUES), options)
+        write_table(work.out, SELECTED, selected)
+        return counted(selected, options)
+
+    decided = kept(options, but=("seed",))
+    return Stage("selected", "select", 1, select, roles_of(given), decided, {"draws": options.seed})
+
+
+SELECT = StageCommand(select_stage, "--values scores/values.parquet --keep 500 --strategies c3,random --out selected")
+
+
 def select_pairs(values: pl.DataFrame, options: SelectOptions) -> pl.DataFrame:
     """Rank the items of `score c3` by each strategy, and keep the best; chance ranks every item.
 
@@ -64,12 +94,12 @@ def select_pairs(values: pl.DataFrame, options: SelectOptions) -> pl.DataFrame:
         values: the VALUES of one scoring.
         options: how many to keep, and by what.
     """
-    terms = terms_of(values)
+    terms = _terms_of(values)
     found = [C3Alignment(*cells) for cells in terms.drop("item").fill_null(float("nan")).iter_rows()]
     return pl.concat([ranked(strategy, terms, found, options) for strategy in dict.fromkeys(options.strategies)])
 
 
-def terms_of(values: pl.DataFrame) -> pl.DataFrame:
+def _terms_of(values: pl.DataFrame) -> pl.DataFrame:
     """Give a row for each item, by its name, with text, image and object; null is a term that it lacks."""
     rows = values.filter(pl.col("metric").is_in([f"c3_{term}" for term in TERMS["c3"]]))
     scorings = rows.select("model", "benchmark", "params").unique().height
@@ -156,32 +186,49 @@ class PairOptions:
     ] = 1000
 
 
-def export_pairs(work: Work, given: PairFiles, options: PairOptions) -> Outcome:
+def export_pairs_stage(given: PairFiles, options: PairOptions) -> Stage:
+    """Write the pairs that a strategy keeps, with their licences.
+
+    As a folder of images or as shards.
+    """
+    check_options(options)
+    run = partial(_export_pairs, given=given, options=options)
+    return Stage("pairs", "export-pairs", 1, run, roles_of(given), kept(options))
+
+
+EXPORT = StageCommand(
+    export_pairs_stage,
+    "--selected selected/selected.parquet --captions translations/translations.parquet --images images/images.parquet "
+    "--rights rights.csv --format webdataset --out pairs",
+)
+
+
+def _export_pairs(work: Work, given: PairFiles, options: PairOptions) -> Outcome:
     """Write the pairs that a strategy keeps, best first, and list every file with its hash."""
-    pairs, without = licensed(paired(given, options), options)
+    pairs, without = _licensed(_paired(given, options), options)
     work.progress.begin(len(pairs) * len(options.forms), "pairs")
     rows: list[dict[str, Any]] = []
     for form in dict.fromkeys(options.forms):
         folder = work.out / form
         folder.mkdir(exist_ok=True)
-        writing = in_folder if form == "imagefolder" else in_shards
+        writing = _in_folder if form == "imagefolder" else _in_shards
         for row in writing(folder, given.images.parent, pairs, options):
             rows.append({**{name: row[name] for name in OF_ITEM}, "form": form, "path": row["path"]})
             work.progress.advance(1)
     write_table(work.out, EXPORTED, pl.DataFrame(rows, schema=EXPORTED.schema))
-    told = {UNLICENSED: without} if without else {}
+    unlicensed = {UNLICENSED: without} if without else {}
     counts = {"exported": len(rows), "pairs": len(pairs)}
-    return Outcome(counts, told) if options.unlicensed == "leave-out" else Outcome({**counts, **told})
+    return Outcome(counts, unlicensed) if options.unlicensed == "leave-out" else Outcome({**counts, **unlicensed})
 
 
-def paired(given: PairFiles, options: PairOptions) -> list[dict[str, Any]]:
+def _paired(given: PairFiles, options: PairOptions) -> list[dict[str, Any]]:
     """Find caption, picture and rights of each item that is kept, best first."""
     kept = read_table(given.selected, SELECTED).filter(pl.col("kept") & (pl.col("strategy") == options.strategy))
     if kept.is_empty():
         raise UsageError(f"nothing was kept by {options.strategy}", where=str(given.selected))
     captions = texts_of([given.captions], TextColumns()).texts
     images = read_table(given.images, IMAGES).filter(status="ok").select("image_id", "path", "sha256")
-    rights = pl.DataFrame(schema=RIGHTS.schema) if given.rights is None else rights_in(given.rights)
+    rights = pl.DataFrame(schema=RIGHTS.schema) if given.rights is None else _rights_in(given.rights)
     rows = kept.select("item", "rank").join(images, left_on="item", right_on="image_id", how="left")
     rows = rows.join(rights, left_on="item", right_on="image_id", how="left").sort("rank")
     pairs = [{**row, "text": captions.get(row["item"])} for row in rows.iter_rows(named=True)]
@@ -195,7 +242,7 @@ def paired(given: PairFiles, options: PairOptions) -> list[dict[str, Any]]:
     return pairs
 
 
-def rights_in(path: Path) -> pl.DataFrame:
+def _rights_in(path: Path) -> pl.DataFrame:
     """Read who may do what with an image; a word left empty is none."""
     table = opened(path)
     lacking = [name for name in RIGHTS.columns if name not in table.columns]
@@ -209,7 +256,7 @@ def rights_in(path: Path) -> pl.DataFrame:
     return table
 
 
-def licensed(pairs: Sequence[dict[str, Any]], options: PairOptions) -> tuple[list[dict[str, Any]], int]:
+def _licensed(pairs: Sequence[dict[str, Any]], options: PairOptions) -> tuple[list[dict[str, Any]], int]:
     """Refuse, leave out or include the pairs without a licence, and count them."""
     without = [pair["item"] for pair in pairs if not pair["licence"]]
     if without and (options.unlicensed == "refuse" or (options.unlicensed != "include" and len(without) == len(pairs))):
@@ -221,20 +268,20 @@ def licensed(pairs: Sequence[dict[str, Any]], options: PairOptions) -> tuple[lis
     return [pair for pair in pairs if pair["licence"] or options.unlicensed == "include"], len(without)
 
 
-def in_folder(
+def _in_folder(
     folder: Path, root: Path, pairs: Sequence[dict[str, Any]], options: PairOptions
 ) -> Iterator[dict[str, Any]]:
     """Write pictures under their rank, and the list that `datasets` reads."""
     lines = []
     for pair in pairs:
-        content, name = picture_of(pair, root)
+        content, name = _picture_of(pair, root)
         write_atomically(folder / name, content)
-        lines.append(json.dumps({"file_name": name, **told(pair)}, ensure_ascii=False) + "\n")
+        lines.append(json.dumps({"file_name": name, **_metadata(pair)}, ensure_ascii=False) + "\n")
         yield {**pair, "path": f"{folder.name}/{name}"}
     write_atomically(folder / METADATA, "".join(lines).encode())
 
 
-def in_shards(
+def _in_shards(
     folder: Path, root: Path, pairs: Sequence[dict[str, Any]], options: PairOptions
 ) -> Iterator[dict[str, Any]]:
     """Write shards: a picture, its caption and what is known of it, one after another, with no time or owner."""
@@ -242,21 +289,21 @@ def in_shards(
         path = folder / f"pairs-{number:05d}.tar"
         with whole_file(path) as file, tarfile.open(fileobj=file, mode="w", format=tarfile.USTAR_FORMAT) as shard:
             for pair in pairs[start : start + options.per_shard]:
-                content, name = picture_of(pair, root)
-                key, told_of = name.partition(".")[0], json.dumps(told(pair), ensure_ascii=False).encode()
-                for member, held in ((name, content), (f"{key}.json", told_of), (f"{key}.txt", pair["text"].encode())):
+                content, name = _picture_of(pair, root)
+                key, metadata = name.partition(".")[0], json.dumps(_metadata(pair), ensure_ascii=False).encode()
+                for member, held in ((name, content), (f"{key}.json", metadata), (f"{key}.txt", pair["text"].encode())):
                     entry = tarfile.TarInfo(member)
                     entry.size = len(held)
                     shard.addfile(entry, io.BytesIO(held))
                 yield {**pair, "path": f"{folder.name}/{path.name}/{name}"}
 
 
-def told(pair: dict[str, Any]) -> dict[str, Any]:
+def _metadata(pair: dict[str, Any]) -> dict[str, Any]:
     """Say of a pair what goes with it."""
     return {name: pair[name] for name in OF_ITEM}
 
 
-def picture_of(pair: dict[str, Any], root: Path) -> tuple[bytes, str]:
+def _picture_of(pair: dict[str, Any], root: Path) -> tuple[bytes, str]:
     """Read the file of a pair, as its table has it, and name it by its rank and by what it is."""
     content = read_bytes_inside(root, pair["path"])
     found = content.reason if isinstance(content, NoPicture) else digest_bytes(content)

@@ -13,14 +13,17 @@ from pydantic import Field
 
 from culturekit.builders.activities.extracting import FIXED, LOOKED_FOR, PER_CATEGORY
 from culturekit.builders.asked_rows import AskedRows, bounded, row_id, sifted, wording
+from culturekit.builders.asking import asking_each
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import PROMPTS, PROPOSED_DESCRIPTORS
-from culturekit.core.stage_command import Typed
+from culturekit.core.stage import Stage
+from culturekit.core.stage_command import AskingCommand, Typed
 from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.kg.countries import country
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient, Request
+from culturekit.llm.models import quoted
 from culturekit.llm.untrusted.untrusted import strip_hidden
 from culturekit.metrics.ahead.matching import DIMENSIONS, normalise_phrase
 
@@ -71,8 +74,8 @@ def activities_of(path: Path, *, grid: Sequence[str] = (), per_category: int = P
     prompts = read_table(path, PROMPTS).filter(pl.col("country").is_not_null(), language=ENGLISH)
     if prompts.is_empty():
         raise UsageError("no English prompt names a country", where=str(path), expected="prompts of activities")
-    said = pl.coalesce("activity", "text") if "activity" in prompts.columns else pl.col("text")
-    return prompts.select("prompt_id", "concept", "country", activity=said).sort("prompt_id")
+    text = pl.coalesce("activity", "text") if "activity" in prompts.columns else pl.col("text")
+    return prompts.select("prompt_id", "concept", "country", activity=text).sort("prompt_id")
 
 
 def whole_grid(isos: Sequence[str], *, per_category: int = PER_CATEGORY) -> pl.DataFrame:
@@ -124,11 +127,11 @@ class Descriptor:
 
 def read_descriptor(token: str, style: str, necessity: str) -> Descriptor:
     """Read a descriptor; a style or a necessity that is none is read as the one that claims least."""
-    said = [part for part in BETWEEN_STYLES.split(style.strip().casefold()) if part]
-    known = [part for part in said if part in STYLES]
+    parts = [part for part in BETWEEN_STYLES.split(style.strip().casefold()) if part]
+    known = [part for part in parts if part in STYLES]
     needed = necessity.strip().casefold()
     notes = []
-    if not known or len(known) < len(said):
+    if not known or len(known) < len(parts):
         notes.append(f"style {style[:40]!r}")
     if needed not in NECESSITIES:
         notes.append(f"necessity {necessity[:40]!r}")
@@ -147,7 +150,7 @@ def joined_styles(*styles: str) -> str:
 
 
 def token_problem(token: str) -> str:
-    """Say why a text is no descriptor; empty where it is one."""
+    """Explain why a text is no descriptor; empty where it is one."""
     if not any(letter.isalpha() for letter in token):
         return "nothing said"
     if len(token.split()) > MOST_WORDS:
@@ -207,6 +210,54 @@ class ProposeOptions:
     at_most: Annotated[int, Field(ge=1, le=50, description="Descriptors of a dimension.")] = 10
 
 
+@dataclass(frozen=True, slots=True)
+class PromptsRead:
+    """Prompts of activities.
+
+    Before they are there, a plan takes the whole `grid` of some countries for them, with `per_category` activities.
+    """
+
+    prompts: Annotated[Path, Field(description="Prompts table; those in English that name a country are asked about.")]
+    grid: tuple[str, ...] = ()
+    per_category: int = PER_CATEGORY
+
+    def activities(self) -> pl.DataFrame:
+        """Read them."""
+        return activities_of(self.prompts, grid=self.grid, per_category=self.per_category)
+
+
+def propose_stage(given: PromptsRead, options: ProposeOptions, llm: LlmOptions = DEFAULTS) -> Stage:
+    """Have a model propose what pictures of activities show.
+
+    It goes dimension by dimension.
+    """
+
+    def requests(instructions: str) -> Iterator[Request]:
+        for row in dimensions_of(given.activities()):
+            yield proposal_request(row, at_most=options.at_most, instructions=instructions)
+
+    return asking_each(
+        "propose-descriptors",
+        given,
+        options.proposer,
+        task=PROPOSE,
+        words="descriptors_propose",
+        unit="dimensions of prompts",
+        requests=requests,
+        run=lambda work, client: propose_descriptors(work, given.prompts, client, options, llm),
+        llm=llm,
+        name="proposals",
+        version=3,
+        ahead=bool(given.grid),
+        options={"at_most": options.at_most},
+    )
+
+
+PROPOSE_DESCRIPTORS = AskingCommand(
+    propose_stage, f"--prompts prompts/prompts.parquet --llm {quoted('text')} --out proposals --budget 20"
+)
+
+
 def proposal_request(row: ActivityDimension, *, at_most: int, instructions: str) -> Request:
     """Ask for the descriptors of a dimension."""
     return Request(
@@ -234,14 +285,14 @@ def propose_descriptors(
 
     for row, value in asked.ask(work, rows, request, unit="dimensions"):
         assert isinstance(value, ProposedDescriptors)
-        found += proposed_rows(row, client.model, value, at_most=options.at_most)
+        found += _proposed_rows(row, client.model, value, at_most=options.at_most)
     table = pl.DataFrame(found, schema=PROPOSED_DESCRIPTORS.schema)
     write_table(work.out, PROPOSED_DESCRIPTORS, table)
     outcomes = dict(table.group_by("outcome").len().sort("outcome").iter_rows())
     return asked.outcome(work, {"dimensions": len(rows), "proposals": table.height}, proposals=outcomes)
 
 
-def proposed_rows(
+def _proposed_rows(
     row: ActivityDimension, proposer: str, value: ProposedDescriptors, *, at_most: int
 ) -> Iterator[dict[str, Any]]:
     """Write each proposal of a reply with what came of it: proposed, or why not."""

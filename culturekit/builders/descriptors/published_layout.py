@@ -7,14 +7,22 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import polars as pl
+from pydantic import Field
 
+from culturekit.builders.activities.extracting import ACTIVITY, activity_prompt, spelled_out
 from culturekit.builders.country_names import country_code, folded
+from culturekit.core.atomic import write_atomically
 from culturekit.core.errors import ConfigError, Problem, UsageError
-from culturekit.core.schemas import DESCRIPTORS, PUBLISHED_DESCRIPTORS
-from culturekit.kg.countries import Country, countries
+from culturekit.core.inputs import Numbered, roles_of
+from culturekit.core.schemas import DESCRIPTORS, PROMPTS, PUBLISHED_DESCRIPTORS
+from culturekit.core.stage import Stage
+from culturekit.core.stage_command import StageCommand
+from culturekit.core.tables import read_table, write_drops, write_table
+from culturekit.core.work import Outcome, Work
+from culturekit.kg.countries import Country, countries, country_files
 from culturekit.metrics.ahead.matching import DIMENSIONS, NOT_EXTRACTED, dimension_name
 
 Layout: TypeAlias = dict[str, dict[str, dict[str, list[dict[str, str]]]]]
@@ -23,6 +31,151 @@ ORDER = (*DIMENSIONS, *sorted(NOT_EXTRACTED))
 PUBLISHED_NAMES = {"background": "setting"}
 KEYS = ("token", "style", "necessity")
 INDENTS = (1, 2, 4, None, 3, 8)
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedRead:
+    """Files in the published layout, one a country."""
+
+    files: Annotated[Numbered, Field(description="JSON file named after its country, such as iran.json.")]
+    prompts: Annotated[
+        Path | None,
+        Field(description="Prompts that the activities are matched with. [prompts are written for all of them]"),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True)
+class ImportOptions:
+    """What is said of descriptors that are read."""
+
+    proposer: Annotated[str, Field(description="Name of whoever proposed them.")] = "published"
+
+
+PUBLISHED = ImportOptions()
+
+
+def import_stage(given: PublishedRead, options: ImportOptions = PUBLISHED) -> Stage:
+    """Read descriptors in the layout they were published in.
+
+    `export` writes them again byte for byte.
+    """
+    return Stage(
+        "descriptors",
+        "import-descriptors",
+        1,
+        lambda work: _import_descriptors(work, given, options.proposer),
+        {**roles_of(given), **country_files()},
+        {"proposer": options.proposer},
+        packages=("polars",),
+    )
+
+
+IMPORT = StageCommand(import_stage, "--files iran.json --files nepal.json --out descriptors")
+
+
+def _import_descriptors(work: Work, given: PublishedRead, proposer: str) -> Outcome:
+    """Read the files; an activity that no prompt asks for is dropped, and counted with its descriptors."""
+    published, differing = read_published(given.files.places)
+    if given.prompts is None:
+        write_table(work.out, PROMPTS, _prompts_of(published))
+    prompts = read_table(given.prompts or work.out / "prompts.parquet", PROMPTS)
+    ids = {
+        _activity_key(row["country"] or "", row["concept"] or "", row.get("activity") or ""): row["prompt_id"]
+        for row in prompts.iter_rows(named=True)
+    }
+    found = _descriptors_of(published, ids, proposer)
+    activities = published.unique(["country", "category", "activity"], maintain_order=True)
+    lost = [
+        {"key": f"{row['country']}/{row['activity']}", "concept": row["category"], "stage": "descriptors.import"}
+        | {"reason": "no prompt asks for it", "detail": row["file"]}
+        for row in activities.iter_rows(named=True)
+        if _activity_key(row["country"], row["category"], row["activity"]) not in ids
+    ]
+    if found.is_empty():
+        raise UsageError(
+            "no descriptor of these files belongs to a prompt",
+            where=str(given.prompts or given.files.places[0]),
+            expected="prompts with the country, the concept (category) and the activity of the files",
+            found=", ".join(row["key"] for row in lost[:5]),
+        )
+    write_table(work.out, DESCRIPTORS, found)
+    write_table(work.out, PUBLISHED_DESCRIPTORS, published)
+    drops = write_drops(work.out, lost)
+    findings = [f"{name} is written in a way that `export` cannot repeat byte for byte" for name in differing]
+    counts = {"descriptors": found.height, "activities": activities.height, "prompts": found["prompt_id"].n_unique()}
+    return Outcome(counts, drops, {"findings": findings} if findings else {})
+
+
+def _prompts_of(published: pl.DataFrame) -> pl.DataFrame:
+    """Write a prompt for each activity of the files."""
+    rows: dict[str, dict[str, Any]] = {}
+    for row in published.iter_rows(named=True):
+        iso, category, activity = _activity_key(row["country"], row["category"], row["activity"])
+        prompt_id = "-".join((iso.lower(), *category.split(), *activity.split()))
+        prompt = activity_prompt(prompt_id, iso, row["category"], spelled_out(row["activity"]))
+        rows.setdefault(prompt_id, {**prompt, "activity": row["activity"]})
+    return pl.DataFrame(list(rows.values()), schema={**PROMPTS.schema, **ACTIVITY})
+
+
+@dataclass(frozen=True, slots=True)
+class DescriptorsRead:
+    """Descriptors, their prompts, and the files that some were read from."""
+
+    descriptors: Annotated[Path, Field(description="Descriptors table.")]
+    prompts: Annotated[Path, Field(description="Their prompts, with the activity of each.")]
+    published: Annotated[
+        Path | None,
+        Field(
+            description="Table of the files they were read from, whose order and form are kept. [beside descriptors]"
+        ),
+    ] = None
+
+
+def export_stage(given: DescriptorsRead) -> Stage:
+    """Write descriptors in the layout they were published in.
+
+    One JSON file a country.
+    """
+    beside = given.descriptors.parent / f"{PUBLISHED_DESCRIPTORS.name}.parquet"
+    published = given.published or (beside if beside.is_file() else None)
+    inputs = {"descriptors": given.descriptors, "prompts": given.prompts}
+    return Stage(
+        "published",
+        "export-descriptors",
+        1,
+        lambda work: _export_descriptors(work, given, published),
+        inputs | ({} if published is None else {"published": published}) | country_files(),
+        packages=("polars",),
+    )
+
+
+EXPORT = StageCommand(
+    export_stage, "--descriptors descriptors/descriptors.parquet --prompts prompts/prompts.parquet --out published"
+)
+
+
+def _export_descriptors(work: Work, given: DescriptorsRead, published: Path | None) -> Outcome:
+    """Write the files."""
+    prompts = read_table(given.prompts, PROMPTS).filter(pl.col("country").is_not_null())
+    if "activity" not in prompts.columns:
+        raise UsageError("these prompts name no activity", where=str(given.prompts), expected="a column `activity`")
+    descriptors = read_table(given.descriptors, DESCRIPTORS)
+    strange = sorted(set(descriptors["prompt_id"]) - set(prompts["prompt_id"]))
+    if strange:
+        raise UsageError(
+            f"{len(strange)} prompts of the descriptors are not among the prompts",
+            where=str(given.prompts),
+            found=", ".join(strange[:5]),
+        )
+    files = _written_files(
+        descriptors, prompts, None if published is None else read_table(published, PUBLISHED_DESCRIPTORS)
+    )
+    for file, text in files.items():
+        write_atomically(work.out / file, text.encode())
+    return Outcome({"files": len(files), "descriptors": descriptors.height})
+
+
+# The layout itself: how files are written, read into rows, and written again.
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,21 +201,21 @@ def read_published(files: Sequence[Path]) -> tuple[pl.DataFrame, list[str]]:
     rows: list[dict[str, Any]] = []
     differing = []
     for path in files:
-        iso = country_of(path.stem).iso
+        iso = _country_of(path.stem).iso
         try:
             text = path.read_bytes().decode("utf-8")
-            layout = json.loads(text, object_pairs_hook=each_key_once)
+            layout = json.loads(text, object_pairs_hook=_each_key_once)
         except (ValueError, RecursionError) as error:
             problems.append(Problem(f"not JSON with each key once ({error})", str(path)))
             continue
-        found = list(problems_of(layout))
+        found = list(_problems_of(layout))
         problems += [Problem(problem, str(path)) for problem in found]
         if found:
             continue
-        way = way_of(text, layout)
+        way = _way_of(text, layout)
         if way is None:
             differing.append(path.name)
-        rows += rows_of(layout, path.name, iso, way or LaidOut())
+        rows += _rows_of(layout, path.name, iso, way or LaidOut())
     if problems:
         raise ConfigError(problems)
     names = [path.name for path in files]
@@ -71,8 +224,8 @@ def read_published(files: Sequence[Path]) -> tuple[pl.DataFrame, list[str]]:
     return pl.DataFrame(rows, schema=PUBLISHED_DESCRIPTORS.schema), differing
 
 
-def each_key_once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """Refuse an object that has a key twice: the first would be lost."""
+def _each_key_once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Reject an object that has a key twice: the first would be lost."""
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
@@ -81,7 +234,7 @@ def each_key_once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def problems_of(layout: object) -> Iterator[str]:
+def _problems_of(layout: object) -> Iterator[str]:
     """Say where a file departs from the layout."""
     if not isinstance(layout, dict):
         yield "expected categories, each with its activities"
@@ -99,10 +252,10 @@ def problems_of(layout: object) -> Iterator[str]:
             if len(set(names)) < len(names):
                 yield f"{place}: setting and background are one dimension, and stand there twice"
             for dimension, descriptors in dimensions.items():
-                yield from problems_in(f"{place}.{dimension}", descriptors)
+                yield from _problems_in(f"{place}.{dimension}", descriptors)
 
 
-def problems_in(place: str, descriptors: object) -> Iterator[str]:
+def _problems_in(place: str, descriptors: object) -> Iterator[str]:
     """Say what is wrong with the descriptors of one dimension."""
     if not isinstance(descriptors, list):
         yield f"{place}: expected a list of descriptors"
@@ -118,13 +271,13 @@ def problems_in(place: str, descriptors: object) -> Iterator[str]:
             yield f"{place}[{number}]: the token is empty"
 
 
-def way_of(text: str, layout: Layout) -> LaidOut | None:
+def _way_of(text: str, layout: Layout) -> LaidOut | None:
     """Find how a file was written; None where it is none of the ways that are known."""
     ways = (LaidOut(indent, plain, line) for indent in INDENTS for plain in (False, True) for line in (False, True))
     return next((way for way in ways if way.write(layout) == text), None)
 
 
-def rows_of(layout: Layout, file: str, iso: str, way: LaidOut) -> Iterator[dict[str, Any]]:
+def _rows_of(layout: Layout, file: str, iso: str, way: LaidOut) -> Iterator[dict[str, Any]]:
     """Write the rows of a file, in its order."""
     number = 0
     nothing: list[Mapping[str, str | None]] = [dict.fromkeys(KEYS)]
@@ -137,11 +290,13 @@ def rows_of(layout: Layout, file: str, iso: str, way: LaidOut) -> Iterator[dict[
                     number += 1
 
 
-def descriptors_of(published: pl.DataFrame, prompts: Mapping[tuple[str, str, str], str], proposer: str) -> pl.DataFrame:
+def _descriptors_of(
+    published: pl.DataFrame, prompts: Mapping[tuple[str, str, str], str], proposer: str
+) -> pl.DataFrame:
     """Give the descriptors of rows whose country, category and activity have a prompt, each token once."""
     found: dict[tuple[str, str, str], dict[str, Any]] = {}
     for row in published.drop_nulls("token").iter_rows(named=True):
-        prompt_id = prompts.get(place_of(row["country"], row["category"], row["activity"]))
+        prompt_id = prompts.get(_activity_key(row["country"], row["category"], row["activity"]))
         if prompt_id is not None:
             dimension = dimension_name(row["dimension"])
             about = {"prompt_id": prompt_id, "dimension": dimension, "proposers": [proposer]}
@@ -149,31 +304,31 @@ def descriptors_of(published: pl.DataFrame, prompts: Mapping[tuple[str, str, str
     return pl.DataFrame(list(found.values()), schema=DESCRIPTORS.schema)
 
 
-def place_of(iso: str, category: str, activity: str) -> tuple[str, str, str]:
-    """Give the place of an activity, however it is written."""
+def _activity_key(iso: str, category: str, activity: str) -> tuple[str, str, str]:
+    """Identify an activity by country, category and name, however they are written."""
     return iso, folded(category.replace("_", " ")), folded(activity.replace("_", " "))
 
 
-def written_files(descriptors: pl.DataFrame, prompts: pl.DataFrame, published: pl.DataFrame | None) -> dict[str, str]:
+def _written_files(descriptors: pl.DataFrame, prompts: pl.DataFrame, published: pl.DataFrame | None) -> dict[str, str]:
     """Write the files: as those that were read, where there are some, in their order and form; names and texts.
 
     A descriptor that was taken away is left out, a new one stands last in its list; an activity without a prompt is not
     written.
     """
     known = {row["prompt_id"]: row for row in prompts.iter_rows(named=True)}
-    places = {place_of(row["country"], row["concept"] or "", row["activity"]): key for key, row in known.items()}
+    places = {_activity_key(row["country"], row["concept"] or "", row["activity"]): key for key, row in known.items()}
     now = {(row["prompt_id"], row["dimension"], row["token"]): row for row in descriptors.iter_rows(named=True)}
     files = Files()
     given: set[tuple[str, str, str]] = set()
     for row in [] if published is None else published.sort(PUBLISHED_DESCRIPTORS.key).iter_rows(named=True):
-        prompt_id = places.get(place_of(row["country"], row["category"], row["activity"]))
+        prompt_id = places.get(_activity_key(row["country"], row["category"], row["activity"]))
         if prompt_id is not None:
             listed = files.listed(prompt_id, row)
             key = prompt_id, dimension_name(row["dimension"]), row["token"]
             if key in now:
                 listed.append({name: (row if key in given else now[key])[name] for name in KEYS})
                 given.add(key)
-    for key in sorted(now.keys() - given, key=lambda each: (each[0], place_in_order(each[1]), each[2])):
+    for key in sorted(now.keys() - given, key=lambda each: (each[0], _place_in_order(each[1]), each[2])):
         files.listed(key[0], {**known[key[0]], "dimension": key[1]}).append({name: now[key][name] for name in KEYS})
     return files.texts()
 
@@ -208,12 +363,12 @@ class Files:
         return {file: self.ways[file].write(layout) for file, layout in self.layouts.items()}
 
 
-def place_in_order(dimension: str) -> int:
+def _place_in_order(dimension: str) -> int:
     """Give the place of a dimension in a published file."""
     return ORDER.index(dimension) if dimension in ORDER else len(ORDER)
 
 
-def country_of(stem: str) -> Country:
+def _country_of(stem: str) -> Country:
     """Find the country that a file is named after."""
     words = folded(stem.replace("_", " ").replace("-", " ")).removesuffix(" descriptors")
     known = countries().get(country_code(words) or "")

@@ -12,10 +12,13 @@ import msgspec
 import polars as pl
 from pydantic import Field
 
+from culturekit.builders.activities.extracting import PER_CATEGORY
 from culturekit.builders.asked_rows import AskedRows, bounded, row_id, sifted, wording
+from culturekit.builders.asking import asking_each
 from culturekit.builders.descriptors.proposing import (
     PROPOSED,
     ActivityDimension,
+    PromptsRead,
     activities_of,
     countries_of,
     dimensions_of,
@@ -24,13 +27,16 @@ from culturekit.builders.descriptors.proposing import (
     token_problem,
 )
 from culturekit.core.errors import UsageError
+from culturekit.core.inputs import Numbered
 from culturekit.core.schemas import DESCRIPTOR_TRAIL, DESCRIPTORS, PROPOSED_DESCRIPTORS, STEREOTYPES
-from culturekit.core.stage_command import Typed
+from culturekit.core.stage import Stage
+from culturekit.core.stage_command import AskingCommand, Typed
 from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.kg.countries import country
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient, Request
+from culturekit.llm.models import quoted
 from culturekit.metrics.ahead.matching import DIMENSIONS, normalise_phrase
 
 REFINE = "descriptors.refine"
@@ -105,7 +111,7 @@ def candidate(row: Mapping[str, Any]) -> Candidate:
     return Candidate(row["token"], row["style"], row["necessity"], (row["proposer"],), row["position"])
 
 
-def candidates_of(proposals: Sequence[Mapping[str, Any]]) -> list[Candidate]:
+def _candidates_of(proposals: Sequence[Mapping[str, Any]]) -> list[Candidate]:
     """Join equal phrases, and put those first that more proposers name, then those that were named earlier."""
     found: dict[str, Candidate] = {}
     for row in proposals:
@@ -142,13 +148,13 @@ class Cell:
             if number is not None:
                 self.fates.setdefault(number, (left.reason, None))
 
-    def known(self, said: str) -> Number | None:
+    def known(self, named: str) -> Number | None:
         """Find the candidate that a reply names, by its number or its own words; what is none is invented."""
-        if said in self.candidates:
-            return said
-        same = [n for n, each in self.candidates.items() if normalise_phrase(each.token) == normalise_phrase(said)]
+        if named in self.candidates:
+            return named
+        same = [n for n, each in self.candidates.items() if normalise_phrase(each.token) == normalise_phrase(named)]
         if not same:
-            self.invented.append(said)
+            self.invented.append(named)
         return same[0] if same else None
 
     def descriptors(self) -> Iterator[dict[str, Any]]:
@@ -167,8 +173,8 @@ class Cell:
         fates = [(each, *self.fates.get(number, (untold, None))) for number, each in self.candidates.items()]
         fates += [(candidate(row), row["outcome"], None) for row in self.rejected]
         fates += [
-            (Candidate(said[:400], "neutral", "optional", (), 0), INVENTED, None)
-            for said in dict.fromkeys(self.invented)
+            (Candidate(named[:400], "neutral", "optional", (), 0), INVENTED, None)
+            for named in dict.fromkeys(self.invented)
         ]
         for place, (each, fate, into) in enumerate(fates, start=1):
             kept_as = None if into is None else self.candidates[into].token
@@ -186,7 +192,58 @@ class Cell:
         }
 
 
-def refinement_request(cell: Cell, *, at_most: int, instructions: str) -> Request:
+@dataclass(frozen=True, slots=True)
+class ProposalReads:
+    """Prompts of activities, and what was proposed for them; `grid` and `per_category` as in `PromptsRead`."""
+
+    prompts: Annotated[Path, Field(description="Prompts table that was proposed for.")]
+    proposals: Annotated[Numbered, Field(description="Table that `descriptors propose` wrote; one for each proposer.")]
+    grid: tuple[str, ...] = ()
+    per_category: int = PER_CATEGORY
+
+    def cells(self, at_most: int) -> list[Cell]:
+        """Gather what is chosen from; before all of it is there, as much as it can be."""
+        if all(path.is_file() for path in (self.prompts, *self.proposals.places)):
+            return _cells_of(self.prompts, self.proposals.places)
+        activities = activities_of(self.prompts, grid=self.grid, per_category=self.per_category)
+        return _cells_ahead(list(dimensions_of(activities)), proposers=len(self.proposals.places), at_most=at_most)
+
+
+def refine_stage(given: ProposalReads, options: RefineOptions, llm: LlmOptions = DEFAULTS) -> Stage:
+    """Have a model choose among proposals, and merge them.
+
+    What says the same is merged; it can add nothing.
+    """
+
+    def requests(instructions: str) -> Iterator[Request]:
+        for cell in given.cells(options.at_most):
+            if cell.candidates:
+                yield _refinement_request(cell, at_most=options.at_most, instructions=instructions)
+
+    return asking_each(
+        "refine-descriptors",
+        given,
+        options.refiner,
+        task=REFINE,
+        words="descriptors_refine",
+        unit="dimensions of prompts",
+        requests=requests,
+        run=lambda work, client: refine_descriptors(work, given.prompts, given.proposals.places, client, options, llm),
+        llm=llm,
+        name="descriptors",
+        ahead=bool(given.grid),
+        options={"at_most": options.at_most},
+    )
+
+
+REFINE_DESCRIPTORS = AskingCommand(
+    refine_stage,
+    "--prompts prompts/prompts.parquet --proposals proposals/proposed_descriptors.parquet "
+    f"--llm {quoted('text')} --out descriptors --budget 20",
+)
+
+
+def _refinement_request(cell: Cell, *, at_most: int, instructions: str) -> Request:
     """Ask which candidates of a dimension stay."""
     candidates = [
         {
@@ -208,7 +265,7 @@ def refinement_request(cell: Cell, *, at_most: int, instructions: str) -> Reques
     )
 
 
-def cells_of(prompts: Path, proposals: Sequence[Path]) -> list[Cell]:
+def _cells_of(prompts: Path, proposals: Sequence[Path]) -> list[Cell]:
     """Gather the candidates of each dimension."""
     rows = {(row.prompt_id, row.dimension): row for row in dimensions_of(activities_of(prompts))}
     tables = [read_table(path, PROPOSED_DESCRIPTORS) for path in proposals]
@@ -224,12 +281,12 @@ def cells_of(prompts: Path, proposals: Sequence[Path]) -> list[Cell]:
     for key, group in every.partition_by("prompt_id", "dimension", as_dict=True, maintain_order=True).items():
         proposed = list(group.filter(outcome=PROPOSED).iter_rows(named=True))
         rejected = list(group.filter(pl.col("outcome") != PROPOSED).iter_rows(named=True))
-        numbered = {str(number): each for number, each in enumerate(candidates_of(proposed), start=1)}
+        numbered = {str(number): each for number, each in enumerate(_candidates_of(proposed), start=1)}
         cells.append(Cell(rows[str(key[0]), str(key[1])], numbered, rejected))
     return sorted(cells, key=lambda cell: (cell.row.prompt_id, DIMENSIONS.index(cell.row.dimension)))
 
 
-def cells_ahead(rows: Sequence[ActivityDimension], *, proposers: int, at_most: int) -> list[Cell]:
+def _cells_ahead(rows: Sequence[ActivityDimension], *, proposers: int, at_most: int) -> list[Cell]:
     """Give cells as large as they can become, for a plan before anything was proposed."""
     usual = [
         Candidate(f"seated around low table {n}", "traditional", "optional", ("",), n)
@@ -247,11 +304,11 @@ def refine_descriptors(
     llm: LlmOptions = DEFAULTS,
 ) -> Outcome:
     """Ask a model which proposals stay; write the descriptors, and what became of every proposal."""
-    cells, instructions = cells_of(prompts, proposals), wording("descriptors_refine")
+    cells, instructions = _cells_of(prompts, proposals), wording("descriptors_refine")
     asked: AskedRows[Cell] = AskedRows(REFINE, client, llm, lambda cell: cell.row.key)
 
     def request(cell: Cell) -> Request:
-        return refinement_request(cell, at_most=options.at_most, instructions=instructions)
+        return _refinement_request(cell, at_most=options.at_most, instructions=instructions)
 
     open_cells = [cell for cell in cells if cell.candidates]
     for cell, value in asked.ask(work, open_cells, request, unit="dimensions"):
@@ -263,9 +320,9 @@ def refine_descriptors(
         if cell.answered and not any(fate == KEPT for fate, _ in cell.fates.values()):
             asked.drop(cell, NONE_LEFT)
     write_table(work.out, DESCRIPTORS, pl.DataFrame(kept, schema=DESCRIPTORS.schema))
-    told = pl.DataFrame(trail, schema=DESCRIPTOR_TRAIL.schema)
-    write_table(work.out, DESCRIPTOR_TRAIL, told)
-    fates = dict(told.group_by("outcome").len().sort("outcome").iter_rows())
+    table = pl.DataFrame(trail, schema=DESCRIPTOR_TRAIL.schema)
+    write_table(work.out, DESCRIPTOR_TRAIL, table)
+    fates = dict(table.group_by("outcome").len().sort("outcome").iter_rows())
     return asked.outcome(work, {"dimensions": len(cells), "descriptors": len(kept)}, candidates=fates)
 
 
@@ -295,6 +352,35 @@ class StereotypeOptions:
     at_most: Annotated[int, Field(ge=1, le=100, description="Stereotypes of a country.")] = 15
 
 
+def stereotypes_stage(given: PromptsRead, options: StereotypeOptions, llm: LlmOptions = DEFAULTS) -> Stage:
+    """Have a model name what pictures of each country overdo."""
+
+    def requests(instructions: str) -> Iterator[Request]:
+        for iso in countries_of(given.activities()):
+            yield stereotype_request(iso, at_most=options.at_most, instructions=instructions)
+
+    return asking_each(
+        "name-stereotypes",
+        given,
+        options.proposer,
+        task=STEREOTYPE,
+        words="stereotypes_propose",
+        unit="countries",
+        requests=requests,
+        run=lambda work, client: name_stereotypes(work, given.prompts, client, options, llm),
+        llm=llm,
+        name="stereotypes",
+        version=3,
+        ahead=bool(given.grid),
+        options={"at_most": options.at_most},
+    )
+
+
+NAME_STEREOTYPES = AskingCommand(
+    stereotypes_stage, f"--prompts prompts/prompts.parquet --llm {quoted('text')} --out stereotypes"
+)
+
+
 def stereotype_request(iso: str, *, at_most: int, instructions: str) -> Request:
     """Ask for the stereotypes of a country."""
     name = country(iso).name
@@ -319,7 +405,7 @@ def name_stereotypes(
 
     for (iso, _), value in asked.ask(work, [(iso, "") for iso in isos], request, unit="countries"):
         assert isinstance(value, Stereotypes)
-        tokens = (read_descriptor(said, "neutral", "optional").token for said in value.stereotypes)
+        tokens = (read_descriptor(named, "neutral", "optional").token for named in value.stereotypes)
         for token, why in sifted(tokens, problem=token_problem, key=normalise_phrase, at_most=options.at_most):
             if why:
                 asked.drop((iso, token[:80]), why)

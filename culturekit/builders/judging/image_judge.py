@@ -5,7 +5,7 @@ The latter is VQAScore. There is one row per image and question, whatever came o
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -26,10 +26,12 @@ from culturekit.builders.shown_images import (
 from culturekit.core.atomic import write_atomically
 from culturekit.core.digests import digest_bytes
 from culturekit.core.errors import UsageError
+from culturekit.core.inputs import roles_of
 from culturekit.core.pictures.picture_files import NoPicture, read_bytes_inside
 from culturekit.core.roles import REAL_IMAGES
 from culturekit.core.schemas import IMAGES, JUDGMENTS, PROMPTS, QUALITY
-from culturekit.core.stage_command import Typed
+from culturekit.core.stage import Stage
+from culturekit.core.stage_command import StageCommand, Typed
 from culturekit.core.tables import read_table, write_drops, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.core.yaml_source import StrictModel, load_model
@@ -338,6 +340,28 @@ class ChooseOptions:
     ] = 10
     at_least: Annotated[float, Field(description="Score that an image must reach.")] = 0.0
     keep: Annotated[int, Field(ge=1, description="Images of each prompt that are kept: the best.")] = 5
+
+
+def choose_stage(given: ChooseReads, options: ChooseOptions) -> Stage:
+    """Keep the real images that show each prompt best.
+
+    The others are listed with the reason.
+    """
+    return Stage(
+        "real",
+        "choose-references",
+        1,
+        lambda work: choose_references(work, given, options),
+        roles_of(given),
+        asdict(options),
+        packages=("polars",),
+    )
+
+
+CHOOSE = StageCommand(
+    choose_stage,
+    "--images candidates/images.parquet --prompts prompts/prompts.parquet --scores quality/quality.parquet --out real",
+)
 
 
 def choose_references(work: Work, given: ChooseReads, options: ChooseOptions) -> Outcome:

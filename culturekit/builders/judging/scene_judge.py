@@ -6,13 +6,14 @@ Every question leaves a row, whatever came of it, with the reply as it came; wit
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 import polars as pl
 from pydantic import Field
 
 from culturekit.builders.asked_rows import wording, wording_digest
+from culturekit.builders.asking import NO_OPTIONS, asking_images, usual_picture
 from culturekit.builders.judging.image_judge import judge_name, vqa_digest, vqa_request, weighed
 from culturekit.builders.shown_images import (
     ID_LETTERS,
@@ -22,13 +23,17 @@ from culturekit.builders.shown_images import (
     ShownImages,
     Verdict,
     WhoLooks,
+    prompted_images,
 )
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import PROMPTS, STEREOTYPES
-from culturekit.core.stage_command import Typed
+from culturekit.core.stage import Stage
+from culturekit.core.stage_command import AskingCommand, Typed
 from culturekit.core.tables import read_table
 from culturekit.kg.countries import countries
+from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Image, Request
+from culturekit.llm.models import quoted
 from culturekit.llm.rows import Answered
 from culturekit.llm.untrusted.untrusted import strip_hidden
 from culturekit.metrics.ahead.matching import DIMENSIONS, normalise_phrase
@@ -53,15 +58,15 @@ class Descriptors(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     descriptors: Annotated[str, msgspec.Meta(max_length=600)]
 
     def __post_init__(self) -> None:
-        """Refuse prose."""
+        """Reject prose."""
         if any(len(phrase.split()) > LONGEST_PHRASE for phrase in self.phrases):
             raise ValueError(f"a phrase has at most {LONGEST_PHRASE} words")
 
     @property
     def phrases(self) -> tuple[str, ...]:
         """Give the phrases, each once, without what nobody sees."""
-        said = (normalise_phrase(strip_hidden(part).strip(" .")) for part in self.descriptors.split(","))
-        return tuple(dict.fromkeys(phrase for phrase in said if phrase not in NOTHING))[:MOST_PHRASES]
+        phrases = (normalise_phrase(strip_hidden(part).strip(" .")) for part in self.descriptors.split(","))
+        return tuple(dict.fromkeys(phrase for phrase in phrases if phrase not in NOTHING))[:MOST_PHRASES]
 
 
 class Rating(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -95,7 +100,7 @@ class ExtractReads:
     ] = DIMENSIONS
 
     def __post_init__(self) -> None:
-        """Refuse what is no dimension."""
+        """Reject what is no dimension."""
         strange = sorted(set(self.dimensions) - set(DIMENSIONS))
         if strange or not self.dimensions:
             raise UsageError("this is no dimension", expected=", ".join(DIMENSIONS), found=", ".join(strange) or "none")
@@ -116,6 +121,9 @@ class StereotypeReads:
     images: ImagesToShow
     prompts: Annotated[Path, Field(description="Prompts the images were asked for by, with the country of each.")]
     stereotypes: Annotated[Path, Field(description="Table of stereotypes: country and token.")]
+
+
+SceneReads: TypeAlias = ExtractReads | RateReads | StereotypeReads
 
 
 @dataclass
@@ -140,7 +148,7 @@ class DescribedScenes(AskedImages[str]):
         """Give a row for each phrase, and one without where there is none."""
         value = answered.value
         phrases = value.phrases if isinstance(value, Descriptors) else ()
-        return [Verdict("extract", phrase, question, choice=problem(answered)) for phrase in phrases or ("",)]
+        return [Verdict("extract", phrase, question, choice=_problem(answered)) for phrase in phrases or ("",)]
 
 
 @dataclass
@@ -174,7 +182,7 @@ class RatedScenes(CountryScenes):
     def verdicts(self, row: dict[str, Any], question: str, answered: Answered) -> Sequence[Verdict]:
         """Give the rating."""
         if not isinstance(answered.value, Rating):
-            return [Verdict("likert", question, choice=problem(answered))]
+            return [Verdict("likert", question, choice=_problem(answered))]
         return [Verdict("likert", question, value=answered.value.number, choice=answered.value.answer)]
 
 
@@ -200,15 +208,82 @@ class StereotypedScenes(CountryScenes):
     def verdicts(self, row: dict[str, Any], question: str, answered: Answered) -> Sequence[Verdict]:
         """Give the probability."""
         verdict = weighed("stereotype", question, answered, of="yes-no")
-        return [verdict if answered.value is not None else verdict._replace(choice=problem(answered))]
+        return [verdict if answered.value is not None else verdict._replace(choice=_problem(answered))]
 
 
-def problem(answered: Answered) -> str | None:
-    """Say why there is no answer, where there is none."""
+def _problem(answered: Answered) -> str | None:
+    """Explain why there is no answer, where there is none."""
     return answered.detail or None if answered.value is None else None
 
 
-def scenes_of(given: ExtractReads | RateReads | StereotypeReads, judge: str) -> AskedImages[str]:
+# The stages that ask: commands of their own, and parts of recipes.
+
+
+def extract_stage(given: ExtractReads, options: SceneOptions, llm: LlmOptions = DEFAULTS) -> Stage:
+    """Ask a vision model what each image shows, in phrases.
+
+    They are sorted by dimension; `score ahead` compares them.
+    """
+    dimensions = {} if given.dimensions == DIMENSIONS else {"dimensions": list(given.dimensions)}
+    return _scene_stage("judge-extract", given, options, llm, name="extracted", more=dimensions)
+
+
+def likert_stage(given: RateReads, options: SceneOptions, llm: LlmOptions = DEFAULTS) -> Stage:
+    """Ask a vision model to rate each image from 1 to 5.
+
+    It rates alignment, hallucination and exaggeration.
+    """
+    return _scene_stage("judge-likert", given, options, llm, name="likert")
+
+
+def stereotype_scores_stage(given: StereotypeReads, options: SceneOptions, llm: LlmOptions = DEFAULTS) -> Stage:
+    """Ask whether each image shows what its country overdoes.
+
+    The score is the probability of yes (EXAG).
+    """
+    return _scene_stage("judge-stereotypes", given, options, llm, name="stereotyped")
+
+
+EXTRACT = AskingCommand(
+    extract_stage, f"--images images/images.parquet --llm {quoted('vision')} --out extracted --budget 20"
+)
+RATE = AskingCommand(
+    likert_stage,
+    f"--images images/images.parquet --prompts prompts/prompts.parquet --llm {quoted('vision')} --out likert "
+    "--budget 20",
+)
+SCORE_STEREOTYPES = AskingCommand(
+    stereotype_scores_stage,
+    "--images images/images.parquet --prompts prompts/prompts.parquet --stereotypes stereotypes/stereotypes.parquet "
+    f"--llm {quoted('weighing')} --out stereotyped --budget 20",
+)
+
+
+def _scene_stage(
+    kind: str,
+    given: SceneReads,
+    options: SceneOptions,
+    llm: LlmOptions,
+    *,
+    name: str,
+    more: Mapping[str, object] = NO_OPTIONS,
+) -> Stage:
+    """Make the stage of one kind of question."""
+    return asking_images(
+        kind,
+        1,
+        given,
+        options.judge,
+        images=lambda: prompted_images(given.images, options.per_prompt),
+        asked=lambda model, _: scenes_of(given, model),
+        options={"wording": _wording_digest_of(given), "per_prompt": options.per_prompt, **more},
+        llm=llm,
+        name=name,
+        usual=lambda: _questions_of_one(given),
+    )
+
+
+def scenes_of(given: SceneReads, judge: str) -> AskedImages[str]:
     """Prepare what is asked of images, by what there is to read."""
     shown = ShownImages(given.images.parent, "judge")
     if isinstance(given, ExtractReads):
@@ -227,8 +302,23 @@ def scenes_of(given: ExtractReads | RateReads | StereotypeReads, judge: str) -> 
     return StereotypedScenes(shown, judge_name(judge, "yes-no"), prompts=known, tokens=dict(table.iter_rows()))
 
 
-def wording_digest_of(given: ExtractReads | RateReads | StereotypeReads) -> str:
-    """Hash what is said besides data."""
+def _questions_of_one(given: SceneReads) -> list[Request]:
+    """Give the requests about one image of a usual prompt, for a plan before there are any."""
+    row, shown = {"prompt_id": "usual"}, ShownImages(Path(), "judge")
+    prompts = {"usual": ("A photorealistic photo of a usual custom in the United States.", "US")}
+    asked: AskedImages[str]
+    if isinstance(given, ExtractReads):
+        asked = DescribedScenes(shown, "", dimensions=given.dimensions)
+    elif isinstance(given, RateReads):
+        asked = RatedScenes(shown, "", prompts=prompts)
+    else:
+        asked = StereotypedScenes(shown, "", prompts=prompts, tokens={"US": ("a usual stereotype",) * MOST_STEREOTYPES})
+    picture = usual_picture()
+    return [asked.request(picture, row, question) for question in asked.questions(row)]
+
+
+def _wording_digest_of(given: SceneReads) -> str:
+    """Hash what is asked besides data."""
     if isinstance(given, StereotypeReads):
         return vqa_digest()
     return wording_digest("likert" if isinstance(given, RateReads) else "descriptor_extract")

@@ -18,8 +18,7 @@ from culturekit.core.schemas import (
     SELECTED,
 )
 from culturekit.core.tables import read_table
-from culturekit.recipes.c3 import roles as own
-from culturekit.recipes.cultivate.page import leaders
+from culturekit.recipes.c3 import roles as folders
 from culturekit.report.provenance import not_put_right
 from culturekit.report.report_stage import SectionReport
 from culturekit.report.run_folders import RunFolders, listed
@@ -28,6 +27,7 @@ from culturekit.report.sections import (
     Grid,
     Section,
     SectionPage,
+    leaders,
     looked_up,
     number,
     ranked,
@@ -56,39 +56,39 @@ METRIC, RATING, RELEVANCE, ABOVE = "vqascore", "rating_mean", "relevance", 3
 EXAMPLES, STEPS = 8, (1, 2, 3, 4, 5)
 
 
-def caption_page(run: RunFolders) -> SectionPage:
+def _c3_page(run: RunFolders) -> SectionPage:
     """Collect everything the page shows."""
-    culture = run.needed(own.CAPTIONS, CAPTIONS)["culture"][0]
-    found = [models(run), learnt(run), benchmark(run), strategies(run), followed(run), criteria(run), histogram(run),
-             expansion(run), exported(run)]  # fmt: skip
-    caveats = not_put_right(run, own.JUDGED, {"": "Corrections"})
+    culture = run.needed(folders.CAPTIONS, CAPTIONS)["culture"][0]
+    found = [models(run), learnt(run), _benchmark(run), strategies(run), _followed(run), criteria(run), _histogram(run),
+             _expansion(run), _exported(run)]  # fmt: skip
+    caveats = not_put_right(run, folders.JUDGED, {"": "Corrections"})
     return section_page(run, TITLE, (f"{culture} captions",), verdict(run), caveats, found, STATED)
 
 
-def scores_of(run: RunFolders, role: roles.Role, *names: str) -> pl.DataFrame | None:
+def _scores_of(run: RunFolders, role: roles.Role, *names: str) -> pl.DataFrame | None:
     """Read the scores of a stage, with some parameters as columns; None for a run without it."""
     table = run.read(role, SCORES)
     return None if table is None else with_params(table, *names)
 
 
-def truth_of(run: RunFolders) -> pl.DataFrame | None:
+def _truth_of(run: RunFolders) -> pl.DataFrame | None:
     """Read what models truly deserve."""
-    return scores_of(run, own.TRUTH, "criterion", "labels")
+    return _scores_of(run, folders.TRUTH, "criterion", "labels")
 
 
 def verdict(run: RunFolders) -> Iterator[str]:
     """Say who comes first as judged, as corrected and in truth, and which strategy keeps the best pairs."""
-    corrected, models = scores_of(run, own.JUDGED, "labels"), tuple(run.models)
+    corrected, models = _scores_of(run, folders.JUDGED, "labels"), tuple(run.models)
     naive, of_judged = leaders(corrected, "judged", models, METRIC)
     right, of_corrected = leaders(corrected, "corrected", models, METRIC)
     if min(of_judged, of_corrected) < len(models):
         yield f"People did not put right {len(models) - of_corrected} of {len(models)} models."
     else:
-        true, of_true = leaders(truth_of(run), "truth", models, METRIC)
+        true, of_true = leaders(_truth_of(run), "truth", models, METRIC)
         yield f"{ranked('The judge alone ranks', naive)}; {ranked('put right by people, it ranks', right)}."
         if of_true:
             yield f"{ranked('In truth VQAScore ranks', true)}."
-    worth = scores_of(run, own.WORTH, "criterion", "labels")
+    worth = _scores_of(run, folders.WORTH, "criterion", "labels")
     if worth is None:
         return
     strategies = worth["model"].unique(maintain_order=True).to_list()
@@ -101,11 +101,11 @@ def verdict(run: RunFolders) -> Iterator[str]:
 
 def models(run: RunFolders) -> Section:
     """Put judged, corrected and true scores side by side, and the alignments of images with their captions."""
-    corrected, truth = scores_of(run, own.JUDGED, "labels"), truth_of(run)
-    alone = scores_of(run, roles.FAITHFULNESS)
+    corrected, truth = _scores_of(run, folders.JUDGED, "labels"), _truth_of(run)
+    alone = _scores_of(run, roles.FAITHFULNESS)
     rows = []
     for model in run.models:
-        aligned = run.needed(own.ALIGNED, SCORES, model)
+        aligned = run.needed(folders.ALIGNED, SCORES, model)
         everywhere: dict[str, Any] = dict.fromkeys(("country", "concept", "group")) | {"model": model, "metric": METRIC}
         rows.append((
             Cell(model), looked_up(alone, **everywhere), looked_up(corrected, labels="corrected", **everywhere),
@@ -123,10 +123,10 @@ def models(run: RunFolders) -> Section:
 
 def learnt(run: RunFolders) -> Section | None:
     """Show what a model draws of the same captions before and after it was trained on pairs, and what it learnt."""
-    for before in run.models_with(own.FINETUNED):
-        after, training = run.models[-1], run.manifest(own.FINETUNED, before)
-        alone, corrected = scores_of(run, roles.FAITHFULNESS), scores_of(run, own.JUDGED, "labels")
-        aligned = pl.concat([run.needed(own.ALIGNED, SCORES, model) for model in (before, after)])
+    for before in run.models_with(folders.FINETUNED):
+        after, training = run.models[-1], run.manifest(folders.FINETUNED, before)
+        alone, corrected = _scores_of(run, roles.FAITHFULNESS), _scores_of(run, folders.JUDGED, "labels")
+        aligned = pl.concat([run.needed(folders.ALIGNED, SCORES, model) for model in (before, after)])
         nowhere: dict[str, Any] = dict.fromkeys(("country", "concept", "group"))
         kinds: list[tuple[str, pl.DataFrame | None, dict[str, Any]]] = [
             ("VQAScore as judged", alone, {"metric": METRIC}),
@@ -137,13 +137,13 @@ def learnt(run: RunFolders) -> Section | None:
             (Cell(name), *(looked_up(table, model=model, **which, **nowhere) for model in (before, after)))
             for name, table, which in kinds
         )
-        compared = scores_of(run, own.COMPARED, "p_corrected")
+        compared = _scores_of(run, folders.COMPARED, "p_corrected")
         pair, sign = (f"{before} - {after}", -1) if before < after else (f"{after} - {before}", 1)
         row = row_of(compared, model=pair, **nowhere)
         ends = [] if row is None else sorted(sign * row[name] for name in ("ci_low", "ci_high"))
         change = Cell("–") if row is None else number(sign * row["value"], *ends)
         probes = training.notes["loss"]
-        told = (
+        training_grid = (
             (Cell("VQAScore, after less before, caption by caption"), change),
             (Cell("loss on pairs of the training, with the same noise, before"), number(probes["before"])),
             (Cell("the same, after"), number(probes["after"])),
@@ -152,14 +152,16 @@ def learnt(run: RunFolders) -> Section | None:
         )
         return Section(
             "finetune", f"{before} before, {after} after the fine-tune", "The same captions, with the same seeds.",
-            (Grid("Scores", ("score", before, after), scored), Grid("What was learnt", ("", "value"), told)),
+            (Grid("Scores", ("score", before, after), scored), Grid("What was learnt", ("", "value"), training_grid)),
         )  # fmt: skip
     return None
 
 
-def benchmark(run: RunFolders) -> Section:
+def _benchmark(run: RunFolders) -> Section:
     """Count captions, words and objects of each set, and of each category of the sample."""
-    tables = {name: read_table(run.table(own.STATS, variant=name), CAPTION_STATS) for name in run.variants(own.STATS)}
+    tables = {
+        name: read_table(run.table(folders.STATS, variant=name), CAPTION_STATS) for name in run.variants(folders.STATS)
+    }
     rows = [(name, row) for name, table in tables.items() for row in table.filter(category="all").to_dicts()]
     parts = [(row["category"], row) for row in tables["sample"].filter(pl.col("category") != "all").to_dicts()]
     columns = ("captions", "words each", "objects each")
@@ -167,21 +169,21 @@ def benchmark(run: RunFolders) -> Section:
         Grid(caption, (head, *columns), tuple(
             (Cell(name), Cell(f"{row['captions']:,}"), Cell(f"{row['words']:.2f}"),
              Cell("–" if row["objects"] is None else f"{row['objects']:.2f}"))
-            for name, row in said
+            for name, row in counted
         ))
-        for caption, head, said in (("Sets of captions", "set", rows), ("The sample", "category of error", parts))
+        for caption, head, counted in (("Sets of captions", "set", rows), ("The sample", "category of error", parts))
     )  # fmt: skip
     return Section("captions", "The captions", "The more words and objects, the harder to draw.", grids)
 
 
 def strategies(run: RunFolders) -> Section | None:
     """Show what the pairs that each strategy keeps are worth: as people rate them, and in truth."""
-    worth = scores_of(run, own.WORTH, "criterion", "labels")
+    worth = _scores_of(run, folders.WORTH, "criterion", "labels")
     if worth is None:
         return None
-    names = list(dict.fromkeys(run.needed(own.SELECTED, SELECTED)["strategy"]))
+    names = list(dict.fromkeys(run.needed(folders.SELECTED, SELECTED)["strategy"]))
     grids = tuple(
-        Grid(caption, ("strategy", *map(spaced, PAIR_CRITERIA)), tuple(
+        Grid(caption, ("strategy", *map(_spaced, PAIR_CRITERIA)), tuple(
             (Cell(NAMES.get(name, name)), *(looked_up(worth, model=name, criterion=criterion, labels=labels)
                                             for criterion in PAIR_CRITERIA))
             for name in names
@@ -194,27 +196,27 @@ def strategies(run: RunFolders) -> Section | None:
     return Section("strategies", "Which pairs are worth training on?", lead, grids)
 
 
-def spaced(name: str) -> str:
+def _spaced(name: str) -> str:
     """Write the name of a criterion in words."""
     return name.replace("_", " ")
 
 
-def followed(run: RunFolders) -> Section | None:
+def _followed(run: RunFolders) -> Section | None:
     """Show how what strategies rank by follows people's ratings."""
-    table = scores_of(run, own.PEARSON, "params.strategy", "with.criterion", "method")
+    table = _scores_of(run, folders.PEARSON, "params.strategy", "with.criterion", "method")
     if table is None:
         return None
     table = table.filter(metric="human_correlation", model="captions").rename(
         {"params.strategy": "strategy", "with.criterion": "criterion"}
     )
     rows = []
-    for name in dict.fromkeys(run.needed(own.SELECTED, SELECTED)["strategy"]):
+    for name in dict.fromkeys(run.needed(folders.SELECTED, SELECTED)["strategy"]):
         found = [row_of(table, strategy=name, criterion=criterion) for criterion in PAIR_CRITERIA]
         cells = [Cell("–") if row is None else number(row["value"], row["ci_low"], row["ci_high"]) for row in found]
         known = [row["value"] for row in found if row is not None and row["value"] is not None]
         rows.append((Cell(NAMES.get(name, name)), *cells, number(fmean(known) if known else None)))
     grid = Grid(
-        "Pearson correlation with people's ratings", ("ranked by", *map(spaced, PAIR_CRITERIA), "all"), tuple(rows)
+        "Pearson correlation with people's ratings", ("ranked by", *map(_spaced, PAIR_CRITERIA), "all"), tuple(rows)
     )
     lead = "Over the pairs that people rated; the last column is the mean of the six, as in the paper."
     return Section("pearson", "Do alignments follow people?", lead, (grid,))
@@ -222,12 +224,12 @@ def followed(run: RunFolders) -> Section | None:
 
 def criteria(run: RunFolders) -> Section | None:
     """Show people's ratings of images by criterion and model, and what images deserve where that is known."""
-    table, truth = scores_of(run, own.RATINGS, "criterion"), truth_of(run)
+    table, truth = _scores_of(run, folders.RATINGS, "criterion"), _truth_of(run)
     if table is None:
         return None
     kinds = [("Mean ratings by people", table)] + ([] if truth is None else [("What images deserve", truth)])
     grids = tuple(
-        Grid(caption, ("model", *map(spaced, IMAGE_CRITERIA)), tuple(
+        Grid(caption, ("model", *map(_spaced, IMAGE_CRITERIA)), tuple(
             (Cell(model), *(looked_up(part, metric="rating_mean", model=model, criterion=criterion, group=None)
                             for criterion in IMAGE_CRITERIA))
             for model in run.models
@@ -237,18 +239,18 @@ def criteria(run: RunFolders) -> Section | None:
     return Section("criteria", "Six criteria", "From 1 to 5, with 95 % intervals.", grids)
 
 
-def histogram(run: RunFolders) -> Section | None:
+def _histogram(run: RunFolders) -> Section | None:
     """Show how often people gave each rating."""
-    if not run.has(own.IMPORTED, own.OF_MODELS):
+    if not run.has(folders.IMPORTED, folders.OF_MODELS):
         return None
-    path = run.table(own.IMPORTED, own.OF_MODELS)
-    about = read_table(run.table(own.IMPORTED, own.OF_MODELS, file="rated_items.parquet"), RATED_ITEMS)
-    said = careful_answers(read_table(path, ANNOTATIONS)).drop_nulls("value")
-    rated = said.join(about.select("item_id", "model"), on="item_id")
+    path = run.table(folders.IMPORTED, folders.OF_MODELS)
+    about = read_table(run.table(folders.IMPORTED, folders.OF_MODELS, file="rated_items.parquet"), RATED_ITEMS)
+    answers = careful_answers(read_table(path, ANNOTATIONS)).drop_nulls("value")
+    rated = answers.join(about.select("item_id", "model"), on="item_id")
     rows = []
     for model in run.models:
-        own_ratings = rated.filter(model=model)["value"]
-        shares = [int((own_ratings == step).sum()) / max(1, len(own_ratings)) for step in STEPS]
+        ratings = rated.filter(model=model)["value"]
+        shares = [int((ratings == step).sum()) / max(1, len(ratings)) for step in STEPS]
         above = sum(share for step, share in zip(STEPS, shares, strict=True) if step >= ABOVE)
         rows.append((Cell(model), *(Cell(f"{share:.1%}", "", share) for share in (*shares, above))))
     columns = ("model", *map(str, STEPS), f"{ABOVE} and more")
@@ -256,14 +258,14 @@ def histogram(run: RunFolders) -> Section | None:
                    (Grid("Ratings of images", columns, tuple(rows)),))  # fmt: skip
 
 
-def expansion(run: RunFolders) -> Section | None:
+def _expansion(run: RunFolders) -> Section | None:
     """Show what became of proposals, and which were dropped for an earlier caption."""
-    path = run.table(own.CAPTIONS, file="caption_proposals.parquet")
+    path = run.table(folders.CAPTIONS, file="caption_proposals.parquet")
     if not path.is_file():
         return None
-    proposals, manifest = read_table(path, CAPTION_PROPOSALS), run.manifest(own.CAPTIONS)
+    proposals, manifest = read_table(path, CAPTION_PROPOSALS), run.manifest(folders.CAPTIONS)
     counts = proposals["outcome"].value_counts().sort("count", "outcome", descending=[True, False])
-    texts = dict(run.needed(own.CAPTIONS, CAPTIONS).select("id", "text").iter_rows())
+    texts = dict(run.needed(folders.CAPTIONS, CAPTIONS).select("id", "text").iter_rows())
     twice = proposals.drop_nulls("nearest").sort("similarity", "round", "request", "position", descending=True)
     dropped = twice.filter(pl.col("outcome") != "kept").head(EXAMPLES)
     grids = (
@@ -277,14 +279,14 @@ def expansion(run: RunFolders) -> Section | None:
     return Section("expansion", "How the captions grew", f"{manifest.notes.get('ended', '')}.", grids)
 
 
-def exported(run: RunFolders) -> Section | None:
+def _exported(run: RunFolders) -> Section | None:
     """Show how many pairs each strategy exports, under which licences, and what a fine-tune learnt from them."""
-    variants = run.variants(own.EXPORTED)
+    variants = run.variants(folders.EXPORTED)
     if not variants:
         return None
     rows = []
     for name in variants:
-        table = read_table(run.table(own.EXPORTED, variant=name, file="exported.parquet"), EXPORTED)
+        table = read_table(run.table(folders.EXPORTED, variant=name, file="exported.parquet"), EXPORTED)
         for licence, part in table.group_by("licence", maintain_order=True):
             sources = ", ".join(sorted(set(part["source"].drop_nulls())))
             rows.append((Cell(NAMES.get(name, name)), Cell(licence[0] or "none"), Cell(sources or "–"),
@@ -293,4 +295,4 @@ def exported(run: RunFolders) -> Section | None:
     return Section("exports", "What goes out", "With the licence and the source of each pair.", (grid,))
 
 
-C3_PAGE = SectionReport("caption-report", 7, caption_page, (own.TRUTH, own.PAIR_TRUTH))
+C3_PAGE = SectionReport("caption-report", 7, _c3_page, (folders.TRUTH, folders.PAIR_TRUTH))

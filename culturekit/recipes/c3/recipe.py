@@ -1,4 +1,4 @@
-"""The `c3` recipe as stages: captions grow, models draw them, strategies choose pairs, people rate both."""
+"""The `c3` recipe: its keys, and its stages: captions grow, models draw them, strategies choose pairs, people rate."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -8,18 +8,31 @@ import polars as pl
 from pydantic import AfterValidator, Field, model_validator
 
 from culturekit.builders.captions.caption_files import (
+    CaptionsRead,
     CaptionsToCount,
     ObjectsOptions,
     ObjectsReads,
     SampleOptions,
     TranslateOptions,
     TranslateReads,
+    caption_stats_stage,
+    objects_stage,
+    sample_stage,
+    translate_stage,
 )
-from culturekit.builders.captions.expanding import ExpandOptions, culture_file
-from culturekit.builders.captions.pairs import PairFiles, PairOptions, SelectOptions, Strategy
+from culturekit.builders.captions.expanding import CultureRead, ExpandOptions, culture_file, expand_stage
+from culturekit.builders.captions.pairs import (
+    PairFiles,
+    PairOptions,
+    SelectOptions,
+    SelectReads,
+    Strategy,
+    export_pairs_stage,
+    select_stage,
+)
 from culturekit.builders.judging.image_judge import WeighOptions, WeighReads
 from culturekit.builders.judging.judge_stages import vqascore_stage
-from culturekit.builders.judging.scene_judge import ExtractReads, SceneOptions
+from culturekit.builders.judging.scene_judge import ExtractReads, SceneOptions, extract_stage
 from culturekit.builders.judging.simulated_people import SimulatedPeople
 from culturekit.builders.space.space_stages import table_stage
 from culturekit.config.checks import existing_table
@@ -47,52 +60,37 @@ from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS
 from culturekit.people.export import ExportOptions
 from culturekit.people.stages import ExportFiles, export_stage, rated_sample_stage
 from culturekit.people.tasks import Quotas
-from culturekit.recipes.c3 import roles as own
+from culturekit.recipes.c3 import roles as folders
 from culturekit.recipes.c3.page import C3_PAGE
+from culturekit.recipes.c3.pairs import captioned_images_stage, pair_items_stage, ranked_values_stage, worth_stage
 from culturekit.recipes.c3.roles import PAIRS
-from culturekit.recipes.c3.stages import (
-    CaptionsRead,
-    CultureRead,
-    SelectReads,
-    caption_stats_stage,
-    captioned_images_stage,
-    expand_stage,
-    export_pairs_stage,
-    objects_stage,
-    pair_items_stage,
-    ranked_values_stage,
-    sample_stage,
-    select_stage,
-    translate_stage,
-    worth_stage,
-)
-from culturekit.recipes.c3.world_stages import (
+from culturekit.recipes.c3.scores import C3Options, c3
+from culturekit.recipes.c3.world import (
     alt_texts_stage,
     collection_prompts_stage,
     image_truth_stage,
     pair_truth_stage,
     simulated_ratings_stage,
 )
-from culturekit.recipes.cultivate.scene_stages import extract_stage
-from culturekit.recipes.parts import asked, bought, imported_answers, model_images
+from culturekit.recipes.parts import SCENES, all_scenes, asked, bought, imported_answers, model_images
 from culturekit.recipes.planning import asks, makes
 from culturekit.report.report_stage import add_sections_report, sections_headline
-from culturekit.scores.c3 import C3Options, C3Reads, c3
-from culturekit.scores.compare import CompareReads, ComparisonOptions, compare
-from culturekit.scores.faithfulness import QuestionOptions, QuestionReads, questions
+from culturekit.scores.compare import ComparisonOptions, compare
+from culturekit.scores.faithfulness import questions
 from culturekit.scores.inputs import ValueTables, VectorFolder
-from culturekit.scores.judged import JudgedOptions, JudgedReads, judged
-from culturekit.scores.meta import MetaOptions, MetaReads, meta
-from culturekit.scores.ratings import RatingOptions, RatingReads, ratings
-
-# What a recipe of the kind `c3` says, key by key.
+from culturekit.scores.judged import JudgedOptions, judged
+from culturekit.scores.meta import MetaOptions, meta
+from culturekit.scores.ratings import ratings
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
-SCENES = "simulated-scenes"
-"""The backend whose scenes come with what they show."""
-
 EVERY: tuple[Strategy, ...] = ("random", "labse", "clip", "objects", "no-objects", "c3")
+
+
+def _known_culture(name: str) -> str:
+    """Accept a file of a culture, or a shipped one."""
+    culture_file(name)
+    return name
 
 
 class Captions(StrictModel):
@@ -115,7 +113,7 @@ class Captions(StrictModel):
 
     @model_validator(mode="after")
     def one_source(self) -> Self:
-        """Make sure that captions come from one place."""
+        """Check that captions come from one place."""
         if (self.proposer is None) == (self.file is None):
             raise ValueError("captions are expanded (captions.proposer) or given (captions.file); give one of them")
         return self
@@ -132,7 +130,7 @@ class Objects(StrictModel):
 
     @model_validator(mode="after")
     def detector_has_labels(self) -> Self:
-        """Refuse a detector that does not know what to look for."""
+        """Reject a detector that does not know what to look for."""
         if (self.detector is None) != (self.labels is None):
             raise ValueError("objects.detector looks for what objects.labels lists; give both or neither")
         return self
@@ -187,7 +185,7 @@ class Pairs(StrictModel):
 
     @model_validator(mode="after")
     def one_source(self) -> Self:
-        """Make sure that pairs come from one place."""
+        """Check that pairs come from one place."""
         if (self.simulated is None) == (self.images is None) or (self.images is None) != (self.captions is None):
             raise ValueError("pairs are pairs.simulated, or pairs.images with pairs.captions; give one of them")
         return self
@@ -235,7 +233,7 @@ class People(StrictModel):
 
     @model_validator(mode="after")
     def one_source(self) -> Self:
-        """Make sure that answers come from one place."""
+        """Check that answers come from one place."""
         if self.simulated is not None and (self.image_answers or self.pair_answers):
             raise ValueError("people has both simulated people and files of answers; give one of them")
         return self
@@ -245,7 +243,7 @@ class C3(AskingRecipe):
     """How well models draw what is hard about a culture, and which captioned pictures would teach them."""
 
     recipe: Literal["c3"]
-    culture: Annotated[str, AfterValidator(lambda said: str(culture_file(said)) and said)] = "chinese"
+    culture: Annotated[str, AfterValidator(_known_culture)] = "chinese"
     captions: Captions
     images: ImagePlan = ImagePlan()
     judge: Annotated[
@@ -271,11 +269,11 @@ class C3(AskingRecipe):
     @property
     def truthful(self) -> bool:
         """Whether it is known what all images truly show."""
-        return all(parse_spec(model.backend).name == SCENES for model in self.models)
+        return all_scenes(model.backend for model in self.models)
 
     @model_validator(mode="after")
     def enough_of_each(self) -> Self:
-        """Refuse to draw, rate or keep more than there will be."""
+        """Reject to draw, rate or keep more than there will be."""
         wanted = []
         if self.captions.file is None:
             wanted.append(("captions.sample", self.captions.sample, self.captions.count, "captions"))
@@ -292,7 +290,7 @@ class C3(AskingRecipe):
 
     @model_validator(mode="after")
     def trains_one_of_its_models(self) -> Self:
-        """Refuse a training of what is no model of the recipe, or on what it does not export."""
+        """Reject a training of what is no model of the recipe, or on what it does not export."""
         if (wanted := self.finetune) is None:
             return self
         trained = next((model for model in self.models if model.name == wanted.model), None)
@@ -306,7 +304,7 @@ class C3(AskingRecipe):
 
     @model_validator(mode="after")
     def names_and_truth(self) -> Self:
-        """Refuse a model that is called as pairs are, and simulated people who could not know what is true."""
+        """Reject a model that is called as pairs are, and simulated people who could not know what is true."""
         if PAIRS in self.evaluated:
             raise ValueError(f"no model can be called {PAIRS}: folders call pairs of captions and pictures so")
         simulated = self.people is not None and self.people.simulated is not None
@@ -321,30 +319,28 @@ VQASCORE, PRESENCE = "vqascore", "object_presence"
 
 def wire(recipe: C3, run: Run) -> None:
     """Add the stages of a run."""
-    wire_captions(recipe, run)
+    _wire_captions(recipe, run)
     for model in recipe.models:
         images = model_images(run, model, recipe.images, seed=recipe.seed, prompts=lambda _: recipe.captions.sample)
-        wire_model(recipe, run, model.name, images)
+        _wire_model(recipe, run, model.name, images)
     if recipe.pairs is not None:
-        wire_pairs(recipe, run, recipe.pairs)
+        _wire_pairs(recipe, run, recipe.pairs)
     if recipe.finetune is not None:
-        wire_finetune(recipe, run, recipe.finetune)
-    reads = QuestionReads(
-        Numbered(run.tables(roles.IMAGES)), Numbered(run.tables(roles.VQASCORE)), prompts=run.table(roles.PROMPTS)
-    )
-    run.add(questions(reads, QuestionOptions()), roles.FAITHFULNESS)
+        _wire_finetune(recipe, run, recipe.finetune)
+    every, probabilities = Numbered(run.tables(roles.IMAGES)), Numbered(run.tables(roles.VQASCORE))
+    run.add(questions.stage(every, probabilities, prompts=run.table(roles.PROMPTS)), roles.FAITHFULNESS)
     if recipe.truthful:
-        run.add(image_truth_stage(list(run.by_model(roles.IMAGES).values()), run.table(roles.PROMPTS)), own.TRUTH)
+        run.add(image_truth_stage(list(run.by_model(roles.IMAGES).values()), run.table(roles.PROMPTS)), folders.TRUTH)
     if recipe.finetune is not None:
         many = recipe.captions.sample >= FEWEST_PROMPTS
         how = ComparisonOptions(target="population" if many else "these", seed=recipe.seed)
-        run.add(compare(CompareReads(ValueTables([run.values_of(roles.FAITHFULNESS)])), how), own.COMPARED)
+        run.add(compare.stage(ValueTables([run.values_of(roles.FAITHFULNESS)]), options=how), folders.COMPARED)
     if recipe.people is not None:
-        wire_ratings(recipe, run, recipe.people)
+        _wire_ratings(recipe, run, recipe.people)
     add_sections_report(run, C3_PAGE)
 
 
-def wire_captions(recipe: C3, run: Run) -> None:
+def _wire_captions(recipe: C3, run: Run) -> None:
     """Expand the seeds of a culture, or take captions in; draw the sample; count words and objects of each set."""
     wanted = recipe.captions
     if wanted.proposer is not None:
@@ -352,149 +348,153 @@ def wire_captions(recipe: C3, run: Run) -> None:
                                 recipe.seed)  # fmt: skip
         given = CultureRead(culture_file(recipe.culture))
         captions = run.add(
-            expand_stage(given, options, bought(run, recipe.llm, own.CAPTIONS)), own.CAPTIONS, plan=asks()
+            expand_stage(given, options, bought(run, recipe.llm, folders.CAPTIONS)), folders.CAPTIONS, plan=asks()
         )
     else:
-        captions = run.add(table_stage(Path(str(wanted.file)), CAPTIONS), own.CAPTIONS)
+        captions = run.add(table_stage(Path(str(wanted.file)), CAPTIONS), folders.CAPTIONS)
     run.add(sample_stage(CaptionsRead(captions), SampleOptions(wanted.sample, recipe.seed)), roles.PROMPTS)
     sample = run.table(roles.PROMPTS, file="captions.parquet")
     sets = {"expanded": captions, **{name: Path(file) for name, file in wanted.beside.items()}}
     for name, file in sets.items():
-        llm = bought(run, recipe.llm, own.NAMED_OBJECTS, variant=name)
+        llm = bought(run, recipe.llm, folders.NAMED_OBJECTS, variant=name)
         listed = objects_stage(ObjectsReads(captions=file), ObjectsOptions(recipe.objects.lister), llm)
         plan = asked(wanted.count if file == captions else None)
-        objects = run.add(listed, own.NAMED_OBJECTS, variant=name, plan=plan)
+        objects = run.add(listed, folders.NAMED_OBJECTS, variant=name, plan=plan)
         for part, counted in {name: file, **({"sample": sample} if file == captions else {})}.items():
-            run.add(caption_stats_stage(CaptionsToCount(counted, objects)), own.STATS, variant=part)
+            run.add(caption_stats_stage(CaptionsToCount(counted, objects)), folders.STATS, variant=part)
 
 
-def wire_model(recipe: C3, run: Run, model: str, images: Path) -> None:
+def _wire_model(recipe: C3, run: Run, model: str, images: Path) -> None:
     """Have the images of a model judged, and aligned with their captions."""
     prompts = run.table(roles.PROMPTS)
     judging = vqascore_stage(
         WeighReads(images, prompts), WeighOptions(recipe.judge), bought(run, recipe.llm, roles.VQASCORE, model)
     )
     run.add(judging, roles.VQASCORE, model, plan=asked(recipe.images_of(model)))
-    captions = run.add(captioned_images_stage(images, prompts), own.CAPTIONED, model)
-    align(recipe, run, model, images, captions)
+    captions = run.add(captioned_images_stage(images, prompts), folders.CAPTIONED, model)
+    _align(recipe, run, model, images, captions)
 
 
-def wire_finetune(recipe: C3, run: Run, wanted: Finetune) -> None:
+def _wire_finetune(recipe: C3, run: Run, wanted: Finetune) -> None:
     """Train a model on the pairs that a strategy chose, and have it draw the same captions once more."""
     backend = next(model.backend for model in recipe.models if model.name == wanted.model)
-    given = FinetuneReads(run.folder(own.EXPORTED, variant=wanted.strategy))
-    run.add(finetune_stage(given, wanted.options(backend, recipe.seed)), own.FINETUNED, wanted.model)
-    prompts, adapter = run.table(roles.PROMPTS), run.folder(own.FINETUNED, wanted.model)
+    given = FinetuneReads(run.folder(folders.EXPORTED, variant=wanted.strategy))
+    run.add(finetune_stage(given, wanted.options(backend, recipe.seed)), folders.FINETUNED, wanted.model)
+    prompts, adapter = run.table(roles.PROMPTS), run.folder(folders.FINETUNED, wanted.model)
     drawing = generate_stage(
         prompts, recipe.images, backend=backend, model=wanted.name, seed=recipe.seed, adapter=adapter
     )
     images = run.add(drawing, roles.IMAGES, wanted.name, plan=makes(lambda _: recipe.captions.sample))
-    wire_model(recipe, run, wanted.name, images)
+    _wire_model(recipe, run, wanted.name, images)
 
 
-def align(recipe: C3, run: Run, name: str, images: Path, captions: Path, *, source: str = "") -> Path:
+def _align(recipe: C3, run: Run, name: str, images: Path, captions: Path, *, source: str = "") -> Path:
     """Score how images, and the objects in them, fit captions; and these their originals, in the column `source`."""
-    objects = run.add(objects_stage(*seen_by(recipe, run, name, images)), own.OBJECTS, name)
+    objects = run.add(objects_stage(*_seen_by(recipe, run, name, images)), folders.OBJECTS, name)
     texts, pictures = recipe.encoders.text, recipe.encoders.image
 
     def embedded(variant: str, source: EmbedSource, encoder: str) -> VectorFolder:
-        return VectorFolder(run.add(embed_stage(source, EmbedOptions(encoder)), own.VECTORS, name, variant))
+        return VectorFolder(run.add(embed_stage(source, EmbedOptions(encoder)), folders.VECTORS, name, variant))
 
-    told = EmbedSource(texts=(captions,))
+    translated = EmbedSource(texts=(captions,))
     original = EmbedSource(texts=(captions,), columns=TextColumns("id", source))
-    given = C3Reads(
+    scoring = c3.stage(
         source=embedded("source", original, texts) if source else None,
-        target=embedded("target", told, texts),
+        target=embedded("target", translated, texts),
         objects=embedded("objects", EmbedSource(texts=(objects,), required=False), texts),
         image=embedded("image", EmbedSource(images=images), pictures),
-        image_target=embedded("image-target", told, pictures),
+        image_target=embedded("image-target", translated, pictures),
+        options=C3Options(model="captions" if name == PAIRS else name),
     )
-    run.add(c3(given, C3Options(model="captions" if name == PAIRS else name)), own.ALIGNED, name)
-    return run.values_of(own.ALIGNED, name)
+    run.add(scoring, folders.ALIGNED, name)
+    return run.values_of(folders.ALIGNED, name)
 
 
-def seen_by(recipe: C3, run: Run, name: str, images: Path) -> tuple[ObjectsReads, ObjectsOptions]:
+def _seen_by(recipe: C3, run: Run, name: str, images: Path) -> tuple[ObjectsReads, ObjectsOptions]:
     """Say who lists the objects in images: a detector, or a vision model, which is asked by another stage."""
-    looking = recipe.objects
-    if looking.detector is not None and looking.labels is not None:
-        reads = ObjectsReads(images=images, labels=Path(looking.labels))
-        return reads, ObjectsOptions(None, looking.detector, looking.threshold)
-    llm = bought(run, recipe.llm, own.SEEN, name)
-    stage = extract_stage(ExtractReads(images, looking.dimensions), SceneOptions(looking.lister), llm)
+    wanted = recipe.objects
+    if wanted.detector is not None and wanted.labels is not None:
+        reads = ObjectsReads(images=images, labels=Path(wanted.labels))
+        return reads, ObjectsOptions(None, wanted.detector, wanted.threshold)
+    llm = bought(run, recipe.llm, folders.SEEN, name)
+    stage = extract_stage(ExtractReads(images, wanted.dimensions), SceneOptions(wanted.lister), llm)
     return ObjectsReads(
-        judgments=run.add(stage, own.SEEN, name, plan=asked(recipe.images_of(name), each=len(looking.dimensions)))
+        judgments=run.add(stage, folders.SEEN, name, plan=asked(recipe.images_of(name), each=len(wanted.dimensions)))
     ), ObjectsOptions()
 
 
-def wire_pairs(recipe: C3, run: Run, wanted: Pairs) -> None:
+def _wire_pairs(recipe: C3, run: Run, wanted: Pairs) -> None:
     """Translate the captions of pictures, align the pairs, keep the best by each strategy, and write these."""
     images, captions, rights = (
-        wanted.given() if wanted.simulated is None else simulated_pairs(recipe, run, wanted.simulated)
+        wanted.given() if wanted.simulated is None else _simulated_pairs(recipe, run, wanted.simulated)
     )
-    llm = bought(run, recipe.llm, own.TRANSLATED)
+    llm = bought(run, recipe.llm, folders.TRANSLATED)
     translating = translate_stage(TranslateReads(captions), TranslateOptions(wanted.translator), llm)
-    translated = run.add(translating, own.TRANSLATED, plan=asked(wanted.count))
-    values = align(recipe, run, PAIRS, images, translated, source="source")
+    translated = run.add(translating, folders.TRANSLATED, plan=asked(wanted.count))
+    values = _align(recipe, run, PAIRS, images, translated, source="source")
     options = SelectOptions(wanted.keep, wanted.strategies, wanted.missing, recipe.seed)
-    selected = run.add(select_stage(SelectReads(values), options), own.SELECTED)
+    selected = run.add(select_stage(SelectReads(values), options), folders.SELECTED)
     if wanted.simulated is not None:
-        run.add(pair_truth_stage(images, translated), own.PAIR_TRUTH)
+        run.add(pair_truth_stage(images, translated), folders.PAIR_TRUTH)
     given = PairFiles(selected, translated, images, rights)
     for strategy in wanted.strategies:
         how = PairOptions(strategy, wanted.forms, wanted.unlicensed)
-        run.add(export_pairs_stage(given, how), own.EXPORTED, variant=strategy)
+        run.add(export_pairs_stage(given, how), folders.EXPORTED, variant=strategy)
     if recipe.people is None:
-        run.add(worth_stage(selected, None, run.values_of(own.PAIR_TRUTH)), own.WORTH) if wanted.simulated else None
+        run.add(
+            worth_stage(selected, None, run.values_of(folders.PAIR_TRUTH)), folders.WORTH
+        ) if wanted.simulated else None
         return
     people = recipe.people
-    items = run.add(pair_items_stage(images, translated, count=people.pairs, seed=recipe.seed), own.PAIR_ITEMS)
-    truth = run.values_of(own.PAIR_TRUTH) if wanted.simulated is not None else None
+    items = run.add(pair_items_stage(images, translated, count=people.pairs, seed=recipe.seed), folders.PAIR_ITEMS)
+    truth = run.values_of(folders.PAIR_TRUTH) if wanted.simulated is not None else None
     answers = rated(recipe, run, people, PAIRS, ExportFiles([images], items=items), truth, people.pair_answers)
     if answers is None and truth is None:
         return
-    run.add(worth_stage(selected, answers, truth), own.WORTH)
+    run.add(worth_stage(selected, answers, truth), folders.WORTH)
     if answers is not None:
-        ranked = run.add(ranked_values_stage(selected), own.RANKED)
+        ranked = run.add(ranked_values_stage(selected), folders.RANKED)
         pearson = MetaOptions(methods=("pearson",), people_only=True, resamples=people.resamples, seed=recipe.seed)
-        run.add(meta(MetaReads(ValueTables([ranked]), answers), pearson), own.PEARSON)
+        run.add(meta.stage(ValueTables([ranked]), answers, options=pearson), folders.PEARSON)
 
 
-def simulated_pairs(recipe: C3, run: Run, made: SimulatedPairs) -> tuple[Path, Path, Path]:
+def _simulated_pairs(recipe: C3, run: Run, wanted: SimulatedPairs) -> tuple[Path, Path, Path]:
     """Let the web of the simulated world have pictures with captions, and say under which licence."""
-    prompts = run.add(collection_prompts_stage(made.country), own.COLLECTION_PROMPTS)
-    plan, llm = ImagePlan(slots=made.each), LlmOptions(go_on=recipe.llm.go_on)
-    drawing = generate_stage(prompts, plan, backend=made.backend, model=own.WEB, seed=recipe.seed, llm=llm)
-    images = run.add(drawing, own.COLLECTION)
-    captions = run.add(alt_texts_stage(images, names=made.names, wrong=made.wrong, seed=recipe.seed), own.ALT_TEXTS)
-    return images, captions, run.table(own.ALT_TEXTS, file="rights.parquet")
+    prompts = run.add(collection_prompts_stage(wanted.country), folders.COLLECTION_PROMPTS)
+    plan, llm = ImagePlan(slots=wanted.each), LlmOptions(go_on=recipe.llm.go_on)
+    drawing = generate_stage(prompts, plan, backend=wanted.backend, model=folders.WEB, seed=recipe.seed, llm=llm)
+    images = run.add(drawing, folders.COLLECTION)
+    captions = run.add(
+        alt_texts_stage(images, names=wanted.names, wrong=wanted.wrong, seed=recipe.seed), folders.ALT_TEXTS
+    )
+    return images, captions, run.table(folders.ALT_TEXTS, file="rights.parquet")
 
 
-def wire_ratings(recipe: C3, run: Run, wanted: People) -> None:
+def _wire_ratings(recipe: C3, run: Run, wanted: People) -> None:
     """Let people rate images of some captions, and put the judge right."""
     images, prompts = list(run.by_model(roles.IMAGES).values()), run.table(roles.PROMPTS)
     sample = run.add(rated_sample_stage(images, prompts, count=wanted.prompts, seed=recipe.seed), roles.RATED_SAMPLE)
-    truth = run.values_of(own.TRUTH) if recipe.truthful else None
+    truth = run.values_of(folders.TRUTH) if recipe.truthful else None
     forms = ExportFiles(images, prompts, sample=sample)
-    answers = rated(recipe, run, wanted, own.OF_MODELS, forms, truth, wanted.image_answers)
+    answers = rated(recipe, run, wanted, folders.OF_MODELS, forms, truth, wanted.image_answers)
     if answers is not None:
-        about = RatingReads(answers, Numbered(run.tables(roles.IMAGES)), prompts)
-        run.add(ratings(about, RatingOptions()), own.RATINGS)
-        reads = JudgedReads(ValueTables([run.values_of(roles.FAITHFULNESS)]), answers, Files([sample]))
+        run.add(ratings.stage(answers, Numbered(run.tables(roles.IMAGES)), prompts), folders.RATINGS)
+        values = ValueTables([run.values_of(roles.FAITHFULNESS)])
         how = JudgedOptions(PRESENCE, None, None, 1.0, 5.0, (VQASCORE,), by="in-region")
-        run.add(judged(reads, how), own.JUDGED)
+        run.add(judged.stage(values, answers, Files([sample]), options=how), folders.JUDGED)
 
 
 def rated(
-    recipe: C3, run: Run, wanted: People, what: str, files: ExportFiles, truth: Path | None, said: Sequence[str]
+    recipe: C3, run: Run, wanted: People, what: str, files: ExportFiles, truth: Path | None, given: Sequence[str]
 ) -> Path | None:
     """Hand out the forms of what is to be rated, and import the answers; None where there are none yet."""
     scheme = "c3_captions" if what == PAIRS else "c3_images"
     options = ExportOptions(Quotas(wanted.raters, 0))
-    project = run.add(export_stage(files, scheme, options, shortlist=SHORTLIST, seed=recipe.seed), own.FORMS, what)
+    project = run.add(export_stage(files, scheme, options, shortlist=SHORTLIST, seed=recipe.seed), folders.FORMS, what)
     people = None
     if wanted.simulated is not None and truth is not None:
         people = simulated_ratings_stage(project, truth, wanted.simulated, seed=recipe.seed)
-    return imported_answers(run, project, said, people, answers=own.ANSWERS, imported=own.IMPORTED, model=what)
+    return imported_answers(run, project, given, people, answers=folders.ANSWERS, imported=folders.IMPORTED, model=what)
 
 
 C3_KIND = RecipeKind(C3, wire, sections_headline(C3_PAGE), C3_PAGE)

@@ -78,21 +78,21 @@ from culturekit.release.card_stage import card_stage
 from culturekit.report.headline import headline_lines
 from culturekit.report.report_stage import report_stage
 from culturekit.report.run_folders import RunFolders
-from culturekit.scores.audited import AuditedOptions, AuditedReads, audited
-from culturekit.scores.compare import CompareReads, ComparisonOptions, RankOptions, RankReads, compare, ranks
+from culturekit.scores.audited import AuditedOptions, audited
+from culturekit.scores.compare import ComparisonOptions, compare, ranks
 from culturekit.scores.corrected import PAIRS_ORDER, Correction, QvsOptions
-from culturekit.scores.distribution import DistributionReads, distribution
-from culturekit.scores.gaps import GapOptions, GapReads, gaps
+from culturekit.scores.distribution import distribution
+from culturekit.scores.gaps import GapOptions, gaps
 from culturekit.scores.image_levels import MeanOptions
 from culturekit.scores.inputs import ValueTables
-from culturekit.scores.judged import JudgedReads, judged
-from culturekit.scores.meta import MetaOptions, MetaReads, meta
+from culturekit.scores.judged import judged
+from culturekit.scores.meta import MetaOptions, meta
 from culturekit.scores.named_in_recipe import bound_stage
-from culturekit.scores.qvs import QvsReads, qvs
-from culturekit.scores.routes import RouteOptions, RouteReads, routes
+from culturekit.scores.qvs import qvs
+from culturekit.scores.routes import RouteOptions, routes
 from culturekit.scores.spread import SpreadOptions
-from culturekit.scores.stability import StabilityReads, stability
-from culturekit.scores.within import WithinOptions, WithinReads, within
+from culturekit.scores.stability import stability
+from culturekit.scores.within import WithinOptions, within
 
 # Pictures of artifacts and of models: the index, what each model shows, and other ways to look at the same images.
 
@@ -212,8 +212,8 @@ def wire_instruments(recipe: Recipe, run: Run) -> None:
         indexed(run, roles.INDEX_BY, IndexOptions(one.encoder, one.channel), one.name)
         for model in run.models:
             mapped(recipe, run, run.table(roles.IMAGES, model), roles.MATCHES_BY, model, one.name)
-        matches = QvsReads(Files(run.tables(roles.MATCHES_BY, one.name)))
-        run.add(qvs(matches, options=recipe.scoring), roles.SCORES_BY, variant=one.name)
+        stage = qvs.stage(Files(run.tables(roles.MATCHES_BY, one.name)), options=recipe.scoring)
+        run.add(stage, roles.SCORES_BY, variant=one.name)
 
 
 def wire_tags(recipe: Recipe, run: Run) -> None:
@@ -245,26 +245,28 @@ LEVELS = (("concept",), ("country",))
 def wire_diversity(recipe: Recipe, run: Run) -> None:
     """Count what is shown, score the models, and compare every two."""
     matches, images, audit = run.tables(roles.MATCHES), run.tables(roles.IMAGES), recipe.audit or Audit()
-    run.add(distribution(DistributionReads(Files(tuple(matches.values())))), roles.SHOWN)
-    given = QvsReads(
-        Files(matches),
+    run.add(distribution.stage(Files(tuple(matches.values()))), roles.SHOWN)
+    mapped, sample = Files(matches), Files([Path(audit.sample)] if audit.sample else ())
+    audits = Files({"audits": Path(audit.file)} if audit.file else run.tables(roles.AUDIT))
+    scored = qvs.stage(
+        mapped,
         Files(run.tables(roles.QUALITY)),
-        Files({"audits": Path(audit.file)} if audit.file else run.tables(roles.AUDIT)),
-        Files([Path(audit.sample)] if audit.sample else ()),
+        audits,
+        sample,
         Files(images),
         truth=Files(run.tables(roles.TRUTH)),
         limits=Files(limits(run)),
+        correction=Correction(audit.pool, recipe.seed, required=False, design=audit.design),
+        options=with_corrected_order(recipe),
     )
-    correction = Correction(audit.pool, recipe.seed, required=False, design=audit.design)
-    run.add(qvs(given, correction, with_corrected_order(recipe)), roles.SCORES)
+    run.add(scored, roles.SCORES)
     alike = run.models_with(roles.TRUTH) == tuple(run.models)
     compared(recipe, run, roles.SCORES, roles.COMPARISON, [] if alike else list(images.values()))
-    if given.audits:
+    if audits:
         options = AuditedOptions(audit.pool, audit.design, recipe.scores.confidence)
-        looked_at = AuditedReads(given.matches, given.audits, given.sample)
-        run.add(audited(looked_at, options), roles.AUDITED)
-    if given.audits and len(recipe.models) > 1:
-        run.add(ranks(RankReads(Numbered([run.table(roles.SCORES)])), RankOptions()), roles.RANKS)
+        run.add(audited.stage(mapped, audits, sample, options=options), roles.AUDITED)
+    if audits and len(recipe.models) > 1:
+        run.add(ranks.stage(Numbered([run.table(roles.SCORES)])), roles.RANKS)
 
 
 def limits(run: Run) -> dict[str, Path]:
@@ -289,7 +291,7 @@ def compared(recipe: Recipe, run: Run, scored: Role, role: Role, images: Sequenc
         return
     target: Target = "these" if recipe.asks_few else "population"
     options = ComparisonOptions(target=target, confidence=recipe.scores.confidence, seed=recipe.seed)
-    run.add(compare(CompareReads(ValueTables([run.values_of(scored)]), Numbered(images)), options), role)
+    run.add(compare.stage(ValueTables([run.values_of(scored)]), Numbered(images), options=options), role)
 
 
 def wire_faithfulness(recipe: Recipe, run: Run) -> None:
@@ -323,22 +325,23 @@ def ratings(run: Run, asked: Annotations, *, seed: int) -> Path | None:
 
 def held_against_people(run: Run, asked: Annotations, rated: Path, *, seed: int) -> None:
     """Hold metrics of single images against ratings, and put what judges say right by the answers of people."""
-    given = MetaReads(
+    options = MetaOptions(
+        asked.choices, people_only=True, by=asked.pools, confidence=asked.confidence, resamples=asked.resamples,
+        seed=seed,
+    )  # fmt: skip
+    followed = meta.stage(
         ValueTables([run.values_of(roles.FAITHFULNESS)] if run.has(roles.FAITHFULNESS) else []),
         rated,
         quality=Numbered(list(run.tables(roles.QUALITY).values())),
         matches=Numbered(list(run.tables(roles.MATCHES).values())),
         prompts=run.table(roles.PROMPTS),
+        options=options,
     )
-    options = MetaOptions(
-        asked.choices, people_only=True, by=asked.pools, confidence=asked.confidence, resamples=asked.resamples,
-        seed=seed,
-    )  # fmt: skip
-    run.add(meta(given, options), roles.META)
+    run.add(followed, roles.META)
     if asked.judged is not None:
         drawn = Files([run.table(roles.RATED_SAMPLE)] if asked.project is None and run.has(roles.RATED_SAMPLE) else [])
-        people = JudgedReads(ValueTables([run.values_of(roles.FAITHFULNESS)]), rated, drawn)
-        run.add(judged(people, asked.judged), roles.JUDGED)
+        said = ValueTables([run.values_of(roles.FAITHFULNESS)])
+        run.add(judged.stage(said, rated, drawn, options=asked.judged), roles.JUDGED)
 
 
 def imported_before(asked: Annotations) -> AggregateFiles:
@@ -382,15 +385,14 @@ def wire_routes(recipe: Recipe, run: Run) -> None:
         "quality": run.by_model(roles.QUALITY),
     }
     given = {side: Files({f"{side}-{model}": path for model, path in own.items()}) for side, own in files.items()}
-    run.add(routes(RouteReads(**given), RouteOptions(**asdict(recipe.scoring))), roles.ROUTES)
+    run.add(routes.stage(**given, options=RouteOptions(**asdict(recipe.scoring))), roles.ROUTES)
 
 
 def wire_stability(recipe: Recipe, run: Run) -> None:
     """Compare the rankings of all instruments, where there are several."""
     if recipe.instruments:
         others = {one.name: run.table(roles.SCORES_BY, variant=one.name) for one in recipe.instruments}
-        ranked = StabilityReads(Files({MAIN: run.table(roles.SCORES), **others}))
-        run.add(stability(ranked), roles.STABILITY)
+        run.add(stability.stage(Files({MAIN: run.table(roles.SCORES), **others})), roles.STABILITY)
 
 
 def wire_realism(recipe: Recipe, run: Run) -> None:
@@ -406,8 +408,8 @@ def wire_within(recipe: Recipe, run: Run) -> None:
         return
     made = run.by_model(roles.WITHIN_MATCHES) or run.by_model(roles.MATCHES)
     matches = {roles.MATCHES.folder(model): path for model, path in made.items()}
-    given = WithinReads(Files(matches), run.table(roles.PROMPTS))
-    run.add(within(given, WithinOptions(**asdict(recipe.scores))), roles.WITHIN)
+    options = WithinOptions(**asdict(recipe.scores))
+    run.add(within.stage(Files(matches), run.table(roles.PROMPTS), options=options), roles.WITHIN)
 
 
 def wire_gaps(recipe: Recipe, run: Run) -> None:
@@ -416,7 +418,7 @@ def wire_gaps(recipe: Recipe, run: Run) -> None:
         return
     groups = None if wanted.file is None else Path(wanted.file)
     options = GapOptions(wanted.scheme, groups, confidence=recipe.scores.confidence, seed=recipe.seed)
-    run.add(gaps(GapReads(ValueTables([run.values_of(roles.WITHIN)])), options), roles.GAPS)
+    run.add(gaps.stage(ValueTables([run.values_of(roles.WITHIN)]), options=options), roles.GAPS)
 
 
 # The `cube` recipe as stages: from the dump to the report, one folder each.

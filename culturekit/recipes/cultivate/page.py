@@ -1,4 +1,4 @@
-"""Pages of sections, such as that of a `cultivate` run: what they say in short, the stages behind them."""
+"""The page of a `cultivate` run: every table of the paper as a section; scores are looked up."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +10,7 @@ from culturekit.core import roles
 from culturekit.core.schemas import DESCRIPTOR_MATCHES, EXAGGERATIONS, SCORES
 from culturekit.core.tables import read_table
 from culturekit.metrics.ahead.matching import DIMENSIONS, PUBLISHED_TAUS
-from culturekit.recipes.cultivate import roles as scene_roles
+from culturekit.recipes.cultivate import roles as folders
 from culturekit.report.provenance import not_put_right
 from culturekit.report.report_stage import SectionReport
 from culturekit.report.run_folders import RunFolders
@@ -19,6 +19,7 @@ from culturekit.report.sections import (
     Grid,
     Section,
     SectionPage,
+    leaders,
     looked_up,
     matrix_picture,
     name_of,
@@ -30,16 +31,8 @@ from culturekit.report.sections import (
 )
 from culturekit.scores.meta import ALL
 
-# How metrics follow each other, drawn as a matrix of tints.
-
-
-# Tables of the page about activities as data: cells, tables, sections, and scores looked up for them.
-
 METRICS = {"align": "ALIGN", "hal": "HAL", "exag": "EXAG", "faith": "FAITH", "ddiv": "DDIV", "sdiv": "SDIV"}
-
-
-# The sections of the page about activities: every table of the paper; scores are looked up.
-
+MAIN = ("align", "hal", "exag", "faith")
 LABELS = {"judged": "judged", "corrected": "corrected by people", "truth": "true"}
 TOP, ENDS = 8, 3
 
@@ -56,7 +49,7 @@ def headline(
             for label, table in there
         ))
         for model in run.models
-        for metric in ("align", "hal", "exag", "faith")
+        for metric in MAIN
     )  # fmt: skip
     columns = ("model", "metric", *(LABELS[label] for label, _ in there))
     return Section(
@@ -64,15 +57,15 @@ def headline(
         "ALIGN is the share of what should be shown that is shown, HAL the share of what is shown that nothing asks "
         "for (less is better), EXAG how much more stereotypical images are than real ones (less is better).",
         (Grid("Scores over all countries, each country alike, with "
-              f"{run.confidence(scene_roles.AHEAD)} intervals", columns, rows),),
+              f"{run.confidence(folders.AHEAD)} intervals", columns, rows),),
     )  # fmt: skip
 
 
 def gaps(run: RunFolders) -> Section | None:
     """Show gaps between groups of countries."""
-    if not run.has(scene_roles.CORRECTED_GAPS):
+    if not run.has(folders.CORRECTED_GAPS):
         return None
-    table = run.needed(scene_roles.CORRECTED_GAPS, SCORES)
+    table = run.needed(folders.CORRECTED_GAPS, SCORES)
     if table.is_empty():
         return None
     table = with_params(table, of_metric="metric", labels="labels")
@@ -83,7 +76,7 @@ def gaps(run: RunFolders) -> Section | None:
             (Cell(model), Cell(METRICS[metric]),
              *(looked_up(table, group=pair, model=model, of_metric=metric, labels=label) for label in kinds))
             for model in run.models
-            for metric in ("align", "hal", "exag", "faith")
+            for metric in MAIN
         ))
         for pair in table["group"].unique().sort()
     )  # fmt: skip
@@ -91,7 +84,7 @@ def gaps(run: RunFolders) -> Section | None:
     return Section("gaps", "Do some parts of the world get less?", lead, grids)
 
 
-def by_group(run: RunFolders, ahead: pl.DataFrame) -> Section:
+def _by_group(run: RunFolders, ahead: pl.DataFrame) -> Section:
     """Show each model on each group of countries, as the paper's first table does."""
     groups = ahead.drop_nulls("group")["group"].unique().sort().to_list()
     rows = tuple(
@@ -111,19 +104,18 @@ def followed(run: RunFolders) -> Section | None:
     """Show how metrics, raters and people follow people's ratings."""
     if not run.has(roles.META):
         return None
-    table = together(run, "human_correlation")
+    table = _together(run, "human_correlation")
     groups = table["group"].drop_nulls().unique().sort(descending=True).to_list()
     table = with_params(table, of_metric="metric", by="params.by", of="params.of", criterion="with.criterion",
                         other="with.params.of", method="method")  # fmt: skip
     grids = []
-    for rating, own in (("faith", "alignment"), ("hal", "hallucination"), ("exag", "exaggeration")):
-        told = table.filter(pl.col("criterion") == rating)
-        raters = told.filter(of=own)["by"].unique().sort().to_list()
-        lines = [(METRICS[metric], told.filter(of_metric=metric)) for metric in ("align", "hal", "exag", "faith")]
-        lines += [(f"{rater}, {own} 1–5", told.filter(by=rater, of=own)) for rater in raters]
-        others = table.filter(by="one person", of=rating, other=rating)
-        lines.append(("human – human", others))
-        rows = tuple((Cell(name), *correlations(part, groups)) for name, part in lines)
+    for rating, scale in (("faith", "alignment"), ("hal", "hallucination"), ("exag", "exaggeration")):
+        with_rating = table.filter(criterion=rating)
+        raters = with_rating.filter(of=scale)["by"].unique().sort().to_list()
+        lines = [(METRICS[metric], with_rating.filter(of_metric=metric)) for metric in MAIN]
+        lines += [(f"{rater}, {scale} 1–5", with_rating.filter(by=rater, of=scale)) for rater in raters]
+        lines.append(("human – human", table.filter(by="one person", of=rating, other=rating)))
+        rows = tuple((Cell(name), *_correlations(part, groups)) for name, part in lines)
         columns = ("metric", *groups, "overall", "Kendall, overall")
         grids.append(Grid(f"Spearman correlation with people's rating {rating}", columns, rows))
     return Section(
@@ -132,41 +124,41 @@ def followed(run: RunFolders) -> Section | None:
     )  # fmt: skip
 
 
-def together(run: RunFolders, metric: str) -> pl.DataFrame:
+def _together(run: RunFolders, metric: str) -> pl.DataFrame:
     """Read correlations over all models together, last, or of the one model that there is."""
     models = [ALL, *(run.models if len(run.models) == 1 else ())]
     table = run.needed(roles.META, SCORES).filter(pl.col("model").is_in(models), metric=metric)
     return table.sort(pl.col("model") == ALL, maintain_order=True)
 
 
-def correlations(part: pl.DataFrame, groups: Sequence[str]) -> Iterator[Cell]:
+def _correlations(part: pl.DataFrame, groups: Sequence[str]) -> Iterator[Cell]:
     """Give the correlation in each group and overall."""
     for group in (*groups, None):
         yield looked_up(part, group=group, method="spearman")
     yield looked_up(part, group=None, method="kendall")
 
 
-def by_dimension(run: RunFolders, places: Sequence[str]) -> Section:
+def _by_dimension(run: RunFolders, countries: Sequence[str]) -> Section:
     """Show ALIGN by country and dimension."""
-    table = with_params(run.needed(scene_roles.BREAKDOWN, SCORES), dimension="dimension").filter(metric="align")
+    table = with_params(run.needed(folders.BREAKDOWN, SCORES), dimension="dimension").filter(metric="align")
     columns = [(dimension, {"dimension": dimension}) for dimension in DIMENSIONS]
     grids = tuple(
         score_grid(
             "All models" if model == ALL else model, "country", columns,
-            [(name_of(place), {"model": model, "country": place}, table) for place in places], shaded=True,
+            [(name_of(iso), {"model": model, "country": iso}, table) for iso in countries], shaded=True,
         )
         for model in (ALL, *run.models)
     )  # fmt: skip
     return Section("dimensions", "Countries and dimensions", "ALIGN by dimension, as judged, each prompt alike.", grids)
 
 
-def categories(run: RunFolders) -> Section:
+def _categories(run: RunFolders) -> Section:
     """Show which categories are among the best and the worst of countries, and FAITH of each by model."""
-    table = run.needed(scene_roles.BREAKDOWN, SCORES).filter(metric="faith")
+    table = run.needed(folders.BREAKDOWN, SCORES).filter(metric="faith")
     best, worst = Counter[str](), Counter[str]()
     by_country = table.filter(pl.col("country").is_not_null(), model=ALL).sort("value", "concept", descending=True)
-    for own in by_country.partition_by("country", maintain_order=True):
-        names = own["concept"].to_list()
+    for part in by_country.partition_by("country", maintain_order=True):
+        names = part["concept"].to_list()
         best.update(names[:ENDS])
         worst.update(names[-ENDS:])
     known = table.filter(pl.col("country").is_null())
@@ -183,17 +175,17 @@ def categories(run: RunFolders) -> Section:
     )  # fmt: skip
 
 
-def matrix(run: RunFolders) -> Section | None:
+def _matrix(run: RunFolders) -> Section | None:
     """Draw how metrics follow each other."""
     if not run.has(roles.META):
         return None
-    table = together(run, "metric_correlation")
+    table = _together(run, "metric_correlation")
     table = with_params(table, a="metric", a_by="params.by", a_of="params.of", b="with.metric", b_by="with.params.by",
                         b_of="with.params.of", method="method")  # fmt: skip
     table = table.filter(pl.col("group").is_null(), method="spearman")
     found: dict[tuple[str, str], float] = {}
     for row in table.filter(pl.col("a") != "empty", pl.col("b") != "empty").iter_rows(named=True):
-        pair = tuple(series_name(row, side) for side in ("a", "b"))
+        pair = tuple(_series_name(row, side) for side in ("a", "b"))
         found[pair[0], pair[1]] = found[pair[1], pair[0]] = row["value"]
     names = [name for name in dict.fromkeys(name for pair in found for name in pair) if "one person" not in name]
     rows = tuple((Cell(a), *(Cell("1") if a == b else number(found.get((a, b))) for b in names)) for a in names)
@@ -202,7 +194,7 @@ def matrix(run: RunFolders) -> Section | None:
     return Section("matrix", "How the metrics relate", lead, (grid,), matrix_picture(names, found))
 
 
-def series_name(row: Mapping[str, Any], side: str) -> str:
+def _series_name(row: Mapping[str, Any], side: str) -> str:
     """Name one of two series."""
     metric = str(row[side])
     return METRICS.get(metric, metric) if row[f"{side}_by"] is None else f"{row[f'{side}_of']} by {row[f'{side}_by']}"
@@ -210,7 +202,7 @@ def series_name(row: Mapping[str, Any], side: str) -> str:
 
 def descriptors(run: RunFolders) -> Section:
     """Show what is hallucinated and exaggerated most and least."""
-    met = read_table(run.table(scene_roles.AHEAD, file="descriptor_matches.parquet"), DESCRIPTOR_MATCHES)
+    met = read_table(run.table(folders.AHEAD, file="descriptor_matches.parquet"), DESCRIPTOR_MATCHES)
     wrong = met.filter(pl.col("model").is_in(list(run.models)), pl.col("side") == "predicted", pl.col("covered") == 0)
     often = (
         wrong.group_by("token", "dimension")
@@ -227,7 +219,7 @@ def descriptors(run: RunFolders) -> Section:
         Grid(f"Asked for: the {TOP} shown most", ("phrase", "dimension", "share of images"),
              tuple((Cell(t), Cell(d), number(v)) for t, d, v in shown.tail(TOP).reverse().iter_rows())),
     ]  # fmt: skip
-    path = run.table(scene_roles.AHEAD, file="exaggerations.parquet")
+    path = run.table(folders.AHEAD, file="exaggerations.parquet")
     if path.is_file():
         over = read_table(path, EXAGGERATIONS).group_by("country", "token").agg(pl.col("excess").sort().mean())
         ordered = over.sort("excess", "country", "token", descending=[True, False, False])
@@ -237,10 +229,10 @@ def descriptors(run: RunFolders) -> Section:
     return Section("descriptors", "Descriptors at the ends", "Over all models, as judged.", tuple(grids))
 
 
-def accuracy(run: RunFolders) -> Section | None:
+def _accuracy(run: RunFolders) -> Section | None:
     """Show which share of descriptors people find relevant."""
-    path = run.table(scene_roles.MARKS, file="scores.parquet")
-    if not run.has(scene_roles.MARKS) or not path.is_file():
+    path = run.table(folders.MARKS, file="scores.parquet")
+    if not run.has(folders.MARKS) or not path.is_file():
         return None
     table = read_table(path, SCORES).sort("country", nulls_last=True)
     rows = tuple(
@@ -271,38 +263,25 @@ TITLE = "How well do these models know social activities?"
 STATED = ("ahead", "judged-…", "corrected-gaps", "breakdown", "meta")
 
 
-def scene_page(run: RunFolders) -> SectionPage:
+def _cultivate_page(run: RunFolders) -> SectionPage:
     """Collect everything the page shows."""
-    ahead = run.needed(scene_roles.AHEAD, SCORES)
-    corrected, true = corrected_scores(run), run.read(scene_roles.AHEAD_TRUTH, SCORES)
+    ahead = run.needed(folders.AHEAD, SCORES)
+    corrected, true = _corrected_scores(run), run.read(folders.AHEAD_TRUTH, SCORES)
     truth = None if true is None else true.with_columns(labels=pl.lit("truth"))
-    places = ahead.drop_nulls("country")["country"].unique().sort().to_list()
+    countries = ahead.drop_nulls("country")["country"].unique().sort().to_list()
     sections = [
-        headline(run, ahead, corrected, truth), gaps(run), by_group(run, ahead), followed(run),
-        by_dimension(run, places), categories(run), matrix(run), descriptors(run), accuracy(run), ablations(),
+        headline(run, ahead, corrected, truth), gaps(run), _by_group(run, ahead), followed(run),
+        _by_dimension(run, countries), _categories(run), _matrix(run), descriptors(run), _accuracy(run), ablations(),
     ]  # fmt: skip
-    said = verdict(corrected, truth, tuple(run.models))
-    return section_page(run, TITLE, map(name_of, places), said, not_corrected(run), sections, STATED)
+    sentences = verdict(corrected, truth, tuple(run.models))
+    return section_page(run, TITLE, map(name_of, countries), sentences, _not_corrected(run), sections, STATED)
 
 
-def corrected_scores(run: RunFolders) -> pl.DataFrame | None:
+def _corrected_scores(run: RunFolders) -> pl.DataFrame | None:
     """Read what people put right, of all metrics."""
-    variants = run.variants(scene_roles.JUDGED_BY)
-    tables = [run.needed(scene_roles.JUDGED_BY, SCORES, variant=name) for name in variants]
+    variants = run.variants(folders.JUDGED_BY)
+    tables = [run.needed(folders.JUDGED_BY, SCORES, variant=name) for name in variants]
     return with_params(pl.concat(tables), "labels") if tables else None
-
-
-def leaders(
-    table: pl.DataFrame | None, labels: str, models: Sequence[str], metric: str = "align"
-) -> tuple[list[str], int]:
-    """Name the models that a metric ranks first, with those whose intervals reach the best one's, and count all."""
-    if table is None:
-        return [], 0
-    own = table.filter(pl.col("country").is_null(), pl.col("group").is_null(), metric=metric, labels=labels)
-    own = own.filter(pl.col("model").is_in(list(models)))
-    best = own.sort("value", descending=True)
-    near = best.filter(pl.col("ci_high").fill_null(pl.col("value")) >= best["ci_low"].fill_null(best["value"])[:1])
-    return near["model"].to_list(), own.height
 
 
 def verdict(corrected: pl.DataFrame | None, truth: pl.DataFrame | None, models: Sequence[str]) -> Iterator[str]:
@@ -319,15 +298,15 @@ def verdict(corrected: pl.DataFrame | None, truth: pl.DataFrame | None, models: 
         yield f"{ranked('In truth ALIGN ranks', true)}."
 
 
-def not_corrected(run: RunFolders) -> Iterator[str]:
-    """Say why there are no gaps, what of people's answers did not count, and which scores they did not put right."""
+def _not_corrected(run: RunFolders) -> Iterator[str]:
+    """Explain why there are no gaps, which answers of people did not count, and which scores they did not correct."""
     if not run.has(roles.GAPS):
         yield "Gaps are left out: all countries are of one group of the scheme, or of none."
-    yield from not_put_right(run, scene_roles.MARKS, {"": "People's marks"})
-    variants = run.variants(scene_roles.JUDGED_BY)
-    yield from not_put_right(run, scene_roles.JUDGED_BY, {name: name.upper() for name in variants})
+    yield from not_put_right(run, folders.MARKS, {"": "People's marks"})
+    variants = run.variants(folders.JUDGED_BY)
+    yield from not_put_right(run, folders.JUDGED_BY, {name: name.upper() for name in variants})
     if variants:
         yield "EXAG, and with it FAITH, is put right by people's rating of it, of which 1 to 5 stand for 0 to 1."
 
 
-CULTIVATE_PAGE = SectionReport("scene-report", 8, scene_page, (scene_roles.AHEAD_TRUTH,))
+CULTIVATE_PAGE = SectionReport("scene-report", 8, _cultivate_page, (folders.AHEAD_TRUTH,))

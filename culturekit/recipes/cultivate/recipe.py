@@ -1,4 +1,4 @@
-"""What a recipe of the kind `cultivate` says, key by key."""
+"""The `cultivate` recipe: its keys, and its stages from pages about activities to the report."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -9,11 +9,28 @@ from typing import Annotated, Any, Literal, Self
 import polars as pl
 from pydantic import AfterValidator, Field, model_validator
 
-from culturekit.builders.activities.extracting import FIXED, LOOKED_FOR, ExtractOptions, MergeOptions
-from culturekit.builders.activities.page_list import PageOptions
-from culturekit.builders.descriptors.proposing import ProposeOptions
-from culturekit.builders.descriptors.refining import RefineOptions, StereotypeOptions
-from culturekit.builders.judging.image_judge import ChooseOptions, ChooseReads, WeighOptions, WeighReads
+from culturekit.builders.activities.extracting import (
+    FIXED,
+    LOOKED_FOR,
+    ActivitiesRead,
+    ExtractOptions,
+    MentionsRead,
+    MergeOptions,
+    SectionsRead,
+    activity_prompts_stage,
+    extract_activities_stage,
+    merge_activities_stage,
+)
+from culturekit.builders.activities.page_list import PageOptions, PagesRead, pages_stage
+from culturekit.builders.descriptors.proposing import PromptsRead, ProposeOptions, propose_stage
+from culturekit.builders.descriptors.refining import (
+    ProposalReads,
+    RefineOptions,
+    StereotypeOptions,
+    refine_stage,
+    stereotypes_stage,
+)
+from culturekit.builders.judging.image_judge import ChooseOptions, ChooseReads, WeighOptions, WeighReads, choose_stage
 from culturekit.builders.judging.judge_stages import QualityReads, quality_stage, vqascore_stage
 from culturekit.builders.judging.scene_judge import LIKERT as SCALES
 from culturekit.builders.judging.scene_judge import (
@@ -22,6 +39,9 @@ from culturekit.builders.judging.scene_judge import (
     RateReads,
     SceneOptions,
     StereotypeReads,
+    extract_stage,
+    likert_stage,
+    stereotype_scores_stage,
 )
 from culturekit.builders.judging.simulated_people import SimulatedPeople
 from culturekit.builders.space.space_stages import table_stage
@@ -41,7 +61,6 @@ from culturekit.core import roles
 from culturekit.core.declared import rules_of
 from culturekit.core.defaults import CONFIDENCE, RESAMPLES, SHORTLIST
 from culturekit.core.inputs import Files, Numbered
-from culturekit.core.registry import parse_spec
 from culturekit.core.roles import REAL_IMAGES, Role
 from culturekit.core.run import Run
 from culturekit.core.schemas import DESCRIPTORS, PROMPTS, STEREOTYPES
@@ -62,55 +81,28 @@ from culturekit.people.aggregate import AggregateOptions
 from culturekit.people.export import ExportOptions
 from culturekit.people.stages import AggregateFiles, ExportFiles, aggregate_stage, export_stage, rated_sample_stage
 from culturekit.people.tasks import Quotas
-from culturekit.recipes.cultivate import roles as own
-from culturekit.recipes.cultivate.activity_stages import (
-    ActivitiesRead,
-    MentionsRead,
-    PagesRead,
-    SectionsRead,
-    activity_prompts_stage,
-    merge_stage,
-    pages_stage,
-)
-from culturekit.recipes.cultivate.activity_stages import extract_stage as extract_activities_stage
-from culturekit.recipes.cultivate.descriptor_stages import (
-    PromptsRead,
-    ProposalReads,
-    propose_stage,
-    refine_stage,
-    stereotypes_stage,
-)
-from culturekit.recipes.cultivate.page import CULTIVATE_PAGE
-from culturekit.recipes.cultivate.scene_stages import (
+from culturekit.recipes.cultivate import roles as folders
+from culturekit.recipes.cultivate.breakdown import breakdown_stage, gaps_of_scores_stage, grouped_values_stage
+from culturekit.recipes.cultivate.marks import (
     MARKED,
     SCALE,
-    breakdown_stage,
-    choose_stage,
-    extract_stage,
-    gaps_of_scores_stage,
-    grouped_values_stage,
-    likert_stage,
     marks_stage,
     others_stage,
     raters_stage,
     scene_items_stage,
-    scene_truth_stage,
-    simulated_marks_stage,
-    simulated_pages_stage,
-    stereotype_scores_stage,
 )
-from culturekit.recipes.parts import asked, bought, imported_answers, model_images
+from culturekit.recipes.cultivate.page import CULTIVATE_PAGE
+from culturekit.recipes.cultivate.scores import AheadOptions, PhraseVectors, ahead
+from culturekit.recipes.cultivate.world import scene_truth_stage, simulated_marks_stage, simulated_pages_stage
+from culturekit.recipes.parts import SCENES, all_scenes, asked, bought, imported_answers, model_images
 from culturekit.recipes.planning import asks
 from culturekit.report.report_stage import add_sections_report, sections_headline
-from culturekit.scores.ahead import AheadOptions, AheadReads, PhraseVectors, ahead
 from culturekit.scores.family import Confidence
-from culturekit.scores.gaps import GapOptions, GapReads, gaps
+from culturekit.scores.gaps import GapOptions, gaps
 from culturekit.scores.image_levels import country_groups
 from culturekit.scores.inputs import ValueTables
-from culturekit.scores.judged import JudgedOptions, JudgedReads, judged
-from culturekit.scores.meta import ALL, MetaOptions, MetaReads, meta
-
-# The ground of a `cultivate` run: from pages about countries to prompts, descriptors and stereotypes.
+from culturekit.scores.judged import JudgedOptions, judged
+from culturekit.scores.meta import ALL, MetaOptions, meta
 
 AUTHORS: Mapping[str, object] = {
     name: specs if name == "proposers" else specs[0] for name, specs in published_models("cultivate").items()
@@ -118,11 +110,8 @@ AUTHORS: Mapping[str, object] = {
 """The models of the published code, at its temperatures; the paper says 0.2 for proposers. That code asks up to three
 times for a reply that can be read, this engine once more, telling what was wrong."""
 
-PAGES, SOURCES, MENTIONS = Role("pages"), Role("sources", "pages"), Role("mentions", "mentions")
-ACTIVITIES, PROPOSALS = Role("activities", "activities"), Role("proposals-{variant}", "proposed_descriptors")
 
-
-def every_country() -> tuple[str, ...]:
+def _every_country() -> tuple[str, ...]:
     """Name the countries of the paper."""
     return tuple(sorted(iso for iso, each in countries().items() if "cultivate" in each.groups))
 
@@ -139,7 +128,7 @@ class Ground(StrictModel):
         Field(description="List of pages, as `activities read` takes it. [pages about the simulated world]"),
     ] = None
     contact: Annotated[str, rules_of(PageOptions, "contact")] = ""
-    countries: Annotated[tuple[str, ...], AfterValidator(not_empty)] = Field(default_factory=every_country)
+    countries: Annotated[tuple[str, ...], AfterValidator(not_empty)] = Field(default_factory=_every_country)
     per_category: Annotated[int, rules_of(MergeOptions, "per_category")] = MergeOptions().per_category
     encoder: Annotated[
         EncoderSpec | None,
@@ -163,38 +152,7 @@ class Ground(StrictModel):
         return {**AUTHORS, **given} if isinstance(given, dict) and given.get("preset") == "authors" else given
 
 
-def wire_ground(run: Run, ground: Ground, llm: Llm, *, descriptors: Role, stereotypes: Role) -> None:
-    """Add the stages from pages to prompts, descriptors and stereotypes; each can be planned before the others ran."""
-    sources = run.add(read_stage(run, ground), SOURCES)
-    reading = extract_activities_stage(SectionsRead(sources), ExtractOptions(ground.reader), bought(run, llm, MENTIONS))
-    mentions = run.add(reading, MENTIONS, plan=asks())
-    merging = MergeOptions(ground.countries, ground.per_category, ground.encoder)
-    activities = run.add(merge_stage(MentionsRead(mentions, sources), merging), ACTIVITIES)
-    prompts = run.add(activity_prompts_stage(ActivitiesRead(activities)), roles.PROMPTS)
-    given = PromptsRead(prompts, ground.countries, ground.per_category)
-    proposals = []
-    for number, proposer in enumerate(ground.proposers, start=1):
-        options = ProposeOptions(proposer, ground.at_most)
-        stage = propose_stage(given, options, bought(run, llm, PROPOSALS, variant=str(number)))
-        proposals.append(run.add(stage, PROPOSALS, variant=str(number), plan=asks()))
-    chosen = ProposalReads(prompts, Numbered(tuple(proposals)), ground.countries, ground.per_category)
-    refining = refine_stage(chosen, RefineOptions(ground.refiner, ground.at_most), bought(run, llm, descriptors))
-    run.add(refining, descriptors, plan=asks())
-    naming = stereotypes_stage(given, StereotypeOptions(ground.stereotypes), bought(run, llm, stereotypes))
-    run.add(naming, stereotypes, plan=asks())
-
-
-def read_stage(run: Run, ground: Ground) -> Stage:
-    """Give the stage that reads pages; those about the simulated world are written by one before it."""
-    if ground.pages is not None:
-        return pages_stage(PagesRead(Path(ground.pages)), PageOptions(contact=ground.contact))
-    run.add(simulated_pages_stage(ground.countries), PAGES)
-    folder = run.folder(PAGES)
-    stage = pages_stage(PagesRead(folder / "pages.yaml"))
-    return replace(stage, inputs={"pages": folder, **country_files()})
-
-
-def known_scheme(name: str) -> str:
+def _known_scheme(name: str) -> str:
     """Accept a scheme that groups countries."""
     country_groups(name)
     return name
@@ -204,7 +162,7 @@ VQASCORE = "vqascore:"
 """How a scorer of candidates begins that is a vision model's probability of yes."""
 
 
-def scorer_of_candidates(spec: str) -> str:
+def _scorer_of_candidates(spec: str) -> str:
     """Accept a quality scorer, or `vqascore:` and who looks."""
     if spec.startswith(VQASCORE):
         CLIENTS.check(spec.removeprefix(VQASCORE))
@@ -229,13 +187,13 @@ class RealImages(StrictModel):
 
     backend: BackendSpec
     per_prompt: Annotated[int, Field(ge=1, le=255)] = 10
-    scorer: Annotated[str, AfterValidator(scorer_of_candidates)]
+    scorer: Annotated[str, AfterValidator(_scorer_of_candidates)]
     at_least: Annotated[float, rules_of(ChooseOptions, "at_least")] = 0.0
     keep: Annotated[int, rules_of(ChooseOptions, "keep")] = 5
 
     @model_validator(mode="after")
     def chosen_of_more(self) -> Self:
-        """Refuse to keep more than there are: then the scorer would choose nothing."""
+        """Reject to keep more than there are: then the scorer would choose nothing."""
         if self.keep > self.per_prompt:
             raise ValueError(f"keep: no more than per_prompt, which is {self.per_prompt}; found {self.keep}")
         return self
@@ -253,7 +211,7 @@ class Scores(StrictModel):
 
     @model_validator(mode="after")
     def one_threshold(self) -> Self:
-        """Refuse two thresholds."""
+        """Reject two thresholds."""
         if self.tau is not None and self.quantile is not None:
             raise ValueError("scores.tau states the threshold and scores.quantile finds it; give one of them")
         return self
@@ -280,7 +238,7 @@ class People(StrictModel):
 
     @model_validator(mode="after")
     def one_source(self) -> Self:
-        """Make sure that answers come from one place."""
+        """Check that answers come from one place."""
         if self.files and self.simulated is not None:
             raise ValueError("people has both simulated people and files of answers; give one of them")
         return self
@@ -304,15 +262,14 @@ class Cultivate(AskingRecipe):
     encoder: Annotated[EncoderSpec, Field(description="Who turns phrases into vectors, as a SPEC.")]
     scores: Scores = Scores()
     people: People | None = None
-    scheme: Annotated[str, AfterValidator(known_scheme), Field(description="Scheme that groups countries.")] = (
+    scheme: Annotated[str, AfterValidator(_known_scheme), Field(description="Scheme that groups countries.")] = (
         "cultivate"
     )
 
     @property
     def truthful(self) -> bool:
         """Whether it is known what all images truly show."""
-        backends = [self.real.backend, *(model.backend for model in self.models)]
-        return all(parse_spec(spec).name == SCENES for spec in backends)
+        return all_scenes([self.real.backend, *(model.backend for model in self.models)])
 
     @property
     def has_groups(self) -> bool:
@@ -336,14 +293,14 @@ class Cultivate(AskingRecipe):
 
     @model_validator(mode="after")
     def one_ground(self) -> Self:
-        """Make sure that prompts and descriptors come from one place."""
+        """Check that prompts and descriptors come from one place."""
         if (self.tables is None) == (self.ground is None):
             raise ValueError("prompts and descriptors are made (ground) or given (tables); give one of them")
         return self
 
     @model_validator(mode="after")
     def names_stand_for_one_thing(self) -> Self:
-        """Refuse names of models that tables use for something else, and who is named twice."""
+        """Reject names of models that tables use for something else, and who is named twice."""
         taken = sorted({model.name for model in self.models} & {ALL, REAL_IMAGES})
         if taken:
             raise ValueError(f"no model can be called {taken[0]}: tables call all models, and real images, so")
@@ -355,71 +312,219 @@ class Cultivate(AskingRecipe):
 
     @model_validator(mode="after")
     def people_know_the_truth(self) -> Self:
-        """Refuse simulated people who could not know what is shown."""
+        """Reject simulated people who could not know what is shown."""
         if self.people is not None and self.people.simulated is not None and not self.truthful:
             raise ValueError(f"simulated people know only what {SCENES} drew; real images need people.files")
         return self
 
 
-SCENES = "simulated-scenes"
-"""The backend whose scenes come with what they show."""
+# The stages of a run.
 
 
-# People in a `cultivate` run: forms out, answers in, scores put right, and metrics held against ratings.
+def wire(recipe: Cultivate, run: Run) -> None:
+    """Add the stages of a run."""
+    _wire_tables(recipe, run)
+    for model in recipe.models:
+        model_images(run, model, recipe.images, seed=recipe.seed, prompts=lambda _: recipe.prompts)
+    _wire_real(recipe, run)
+    everybody = (*run.models, REAL_IMAGES)
+    for name in everybody:
+        _wire_judges(recipe, run, name)
+    _wire_scores(recipe, run, everybody)
+    if recipe.people is not None:
+        _wire_people(recipe, run)
+    add_sections_report(run, CULTIVATE_PAGE)
+
+
+def _wire_tables(recipe: Cultivate, run: Run) -> None:
+    """Make prompts, descriptors and stereotypes, or take them in."""
+    if recipe.ground is not None:
+        wire_ground(run, recipe.ground, recipe.llm)
+    elif recipe.tables is not None:
+        run.add(table_stage(Path(recipe.tables.prompts), PROMPTS), roles.PROMPTS)
+        run.add(table_stage(Path(recipe.tables.descriptors), DESCRIPTORS), folders.DESCRIPTORS)
+        run.add(table_stage(Path(recipe.tables.stereotypes), STEREOTYPES), folders.STEREOTYPES)
+
+
+def wire_ground(run: Run, ground: Ground, llm: Llm) -> None:
+    """Add the stages from pages to prompts, descriptors and stereotypes; each can be planned before the others ran."""
+    sources = run.add(read_stage(run, ground), folders.SOURCES)
+    reading = extract_activities_stage(
+        SectionsRead(sources), ExtractOptions(ground.reader), bought(run, llm, folders.MENTIONS)
+    )
+    mentions = run.add(reading, folders.MENTIONS, plan=asks())
+    merging = MergeOptions(ground.countries, ground.per_category, ground.encoder)
+    activities = run.add(merge_activities_stage(MentionsRead(mentions, sources), merging), folders.ACTIVITIES)
+    prompts = run.add(activity_prompts_stage(ActivitiesRead(activities)), roles.PROMPTS)
+    given = PromptsRead(prompts, ground.countries, ground.per_category)
+    proposals = []
+    for number, proposer in enumerate(ground.proposers, start=1):
+        options = ProposeOptions(proposer, ground.at_most)
+        stage = propose_stage(given, options, bought(run, llm, folders.PROPOSALS, variant=str(number)))
+        proposals.append(run.add(stage, folders.PROPOSALS, variant=str(number), plan=asks()))
+    chosen = ProposalReads(prompts, Numbered(tuple(proposals)), ground.countries, ground.per_category)
+    refining = refine_stage(
+        chosen, RefineOptions(ground.refiner, ground.at_most), bought(run, llm, folders.DESCRIPTORS)
+    )
+    run.add(refining, folders.DESCRIPTORS, plan=asks())
+    naming = stereotypes_stage(given, StereotypeOptions(ground.stereotypes), bought(run, llm, folders.STEREOTYPES))
+    run.add(naming, folders.STEREOTYPES, plan=asks())
+
+
+def read_stage(run: Run, ground: Ground) -> Stage:
+    """Give the stage that reads pages; those about the simulated world are written by one before it."""
+    if ground.pages is not None:
+        return pages_stage(PagesRead(Path(ground.pages)), PageOptions(contact=ground.contact))
+    run.add(simulated_pages_stage(ground.countries), folders.PAGES)
+    folder = run.folder(folders.PAGES)
+    stage = pages_stage(PagesRead(folder / "pages.yaml"))
+    return replace(stage, inputs={"pages": folder, **country_files()})
+
+
+def _wire_real(recipe: Cultivate, run: Run) -> None:
+    """Gather candidates for real images, score how well they show their prompts, and keep the best."""
+    wanted, prompts = recipe.real, run.table(roles.PROMPTS)
+    model = Model(name=REAL_IMAGES, backend=wanted.backend)
+    images = model_images(run, model, ImagePlan(slots=wanted.per_prompt), folders.CANDIDATES, seed=recipe.seed,
+                          prompts=lambda _: recipe.prompts)  # fmt: skip
+    if wanted.scorer.startswith(VQASCORE):
+        options = WeighOptions(wanted.scorer.removeprefix(VQASCORE))
+        stage = vqascore_stage(WeighReads(images, prompts), options, bought(run, recipe.llm, folders.CANDIDATE_SCORES))
+        scores = (
+            run.add(stage, folders.CANDIDATE_SCORES, plan=asked(recipe.prompts * wanted.per_prompt))
+            / "judgments.parquet"
+        )
+    else:
+        stage = quality_stage(QualityReads(images, prompts), QualityOptions(wanted.scorer))
+        scores = run.add(stage, folders.CANDIDATE_SCORES) / "quality.parquet"
+    chosen = ChooseOptions(wanted.per_prompt, wanted.at_least, wanted.keep)
+    run.add(choose_stage(ChooseReads(images, prompts, scores), chosen), roles.REAL)
+
+
+def images_of(run: Run, model: str) -> Path:
+    """Name the images of a model, or the real ones."""
+    return run.table(roles.REAL) if model == REAL_IMAGES else run.table(roles.IMAGES, model)
+
+
+def _wire_judges(recipe: Cultivate, run: Run, model: str) -> None:
+    """Have the images of a model described, searched for stereotypes and rated; and write down the truth."""
+    count = recipe.images_of(model)
+    images, prompts, stereotypes = (
+        images_of(run, model),
+        run.table(roles.PROMPTS),
+        run.table(folders.STEREOTYPES),
+    )
+    extract = extract_stage(
+        ExtractReads(images), SceneOptions(recipe.extractor), bought(run, recipe.llm, folders.EXTRACTED, model)
+    )
+    run.add(extract, folders.EXTRACTED, model, plan=asked(count, each=len(DIMENSIONS)))
+    stereotyped = stereotype_scores_stage(
+        StereotypeReads(images, prompts, stereotypes), SceneOptions(recipe.scorer),
+        bought(run, recipe.llm, folders.STEREOTYPED, model),
+    )  # fmt: skip
+    run.add(stereotyped, folders.STEREOTYPED, model, plan=asked(count, each=MOST_STEREOTYPES))
+    for number, rater in enumerate(recipe.raters if model != REAL_IMAGES else (), start=1):
+        llm = bought(run, recipe.llm, folders.LIKERT, model, str(number))
+        stage = likert_stage(RateReads(images, prompts), SceneOptions(rater), llm)
+        run.add(stage, folders.LIKERT, model, str(number), plan=asked(count, each=len(SCALES)))
+    if recipe.truthful:
+        run.add(scene_truth_stage(images, prompts, stereotypes), folders.TRUTH, model)
+
+
+def _wire_scores(recipe: Cultivate, run: Run, everybody: tuple[str, ...]) -> None:
+    """Compare what was said of images, and what they truly show, with what they should show."""
+    found, true = (_by_folder(run, role, everybody) for role in (folders.EXTRACTED, folders.TRUTH))
+    texts = (run.table(folders.DESCRIPTORS), *found.values(), *(true.values() if recipe.truthful else ()))
+    run.add(embed_stage(EmbedSource(texts=texts), EmbedOptions(recipe.encoder)), folders.PHRASES)
+    options = AheadOptions(
+        REAL_IMAGES, recipe.scores.tau, recipe.scores.quantile, recipe.scores.aggregate, recipe.scores.reduce,
+        recipe.scores.target, recipe.scheme, encoder=recipe.encoder, confidence=recipe.scores.confidence,
+    )  # fmt: skip
+    scoring = partial(
+        ahead.stage,
+        Numbered({f"images-{model}": images_of(run, model) for model in everybody}),
+        run.table(roles.PROMPTS),
+        run.table(folders.DESCRIPTORS),
+        phrases=PhraseVectors(run.folder(folders.PHRASES)),
+        options=options,
+    )
+    stereotyped = Numbered(_by_folder(run, folders.STEREOTYPED, everybody))
+    run.add(scoring(extracted=Numbered(found), stereotypes=stereotyped), folders.AHEAD)
+    if recipe.truthful:
+        like = None if options.quantile is None else run.table(folders.AHEAD)
+        exact = scoring(extracted=Numbered(true), stereotypes=Numbered(true), like=like)
+        run.add(exact, folders.AHEAD_TRUTH)
+    matches = run.table(folders.AHEAD, file="descriptor_matches.parquet")
+    run.add(
+        breakdown_stage(run.values_of(folders.AHEAD), matches, run.table(roles.PROMPTS), run.models),
+        folders.BREAKDOWN,
+    )
+    if recipe.has_groups:
+        how = GapOptions(recipe.scheme, confidence=recipe.scores.confidence, seed=recipe.seed)
+        run.add(gaps.stage(ValueTables([run.values_of(folders.AHEAD)]), options=how), roles.GAPS)
+
+
+# People: forms out, answers in, scores corrected, and metrics held against ratings.
 
 CORRECTED = {**MARKED, "exag": "exag"}
 """The question of the form, or what follows from it, that puts a metric right."""
 
 
-def by_folder(run: Run, role: Role, models: Iterable[str]) -> Mapping[str, Path]:
+def _by_folder(run: Run, role: Role, models: Iterable[str]) -> Mapping[str, Path]:
     """Name the tables of a role by folder, those of real images among them."""
     return {role.folder(model): run.table(role, model) for model in models}
 
 
-def wire_people(recipe: Cultivate, run: Run) -> None:
+def _wire_people(recipe: Cultivate, run: Run) -> None:
     """Hand out forms, import answers, hold metrics against them, and put the judge right."""
-    wanted, prompts, descriptors = recipe.people, run.table(roles.PROMPTS), run.table(own.DESCRIPTORS)
+    wanted, prompts, descriptors = recipe.people, run.table(roles.PROMPTS), run.table(folders.DESCRIPTORS)
     if wanted is None:
         return
     images = list(run.tables(roles.IMAGES).values())
     drawn = rated_sample_stage(images, prompts, count=wanted.prompts, seed=recipe.seed, each=wanted.images)
     sample = run.add(drawn, roles.RATED_SAMPLE)
-    said = list(by_folder(run, own.EXTRACTED, run.models).values())
-    items = run.add(scene_items_stage(sample, prompts, descriptors, said), own.ITEMS)
+    extracted = list(_by_folder(run, folders.EXTRACTED, run.models).values())
+    items = run.add(scene_items_stage(sample, prompts, descriptors, extracted), folders.ITEMS)
     forms = ExportFiles(images, prompts, items=items)
     export = ExportOptions(Quotas(wanted.in_region, 0))
     project = run.add(export_stage(forms, "cultivate", export, shortlist=SHORTLIST, seed=recipe.seed), roles.TO_RATE)
     people = None
     if wanted.simulated is not None:
-        truth = [run.table(own.TRUTH, model) for model in run.models]
-        shown = run.values_of(own.AHEAD_TRUTH)
+        truth = [run.table(folders.TRUTH, model) for model in run.models]
+        shown = run.values_of(folders.AHEAD_TRUTH)
         people = simulated_marks_stage(project, items, truth, shown, wanted.simulated, seed=recipe.seed)
     given, simulated = wanted.files, roles.SIMULATED_ANSWERS
     answers = imported_answers(run, project, given, people, answers=simulated, imported=roles.IMPORTED)
     if answers is None:
         return
-    marks = run.add(marks_stage(answers, items, descriptors, run.folder(own.PHRASES), run.table(own.AHEAD)), own.MARKS)
+    marks = run.add(
+        marks_stage(answers, items, descriptors, run.folder(folders.PHRASES), run.table(folders.AHEAD)),
+        folders.MARKS,
+    )
     corrected(recipe, run, marks, sample)
-    follow(recipe, run, marks)
+    _follow(recipe, run, marks)
 
 
 def corrected(recipe: Cultivate, run: Run, marks: Path, sample: Path) -> None:
     """Put scores and gaps right by what people marked."""
-    values = run.add(grouped_values_stage(run.values_of(own.AHEAD), recipe.scheme, tuple(CORRECTED)), own.BY_GROUP)
+    values = run.add(
+        grouped_values_stage(run.values_of(folders.AHEAD), recipe.scheme, tuple(CORRECTED)),
+        folders.BY_GROUP,
+    )
     for metric, criterion in CORRECTED.items():
         low, high = SCALE if criterion == metric else (None, None)
         options = JudgedOptions(
             criterion, None, None, low, high, (metric,), "countries", confidence=recipe.scores.confidence
         )
-        run.add(judged(JudgedReads(ValueTables([values]), marks, Files([sample])), options), own.JUDGED_BY,
-                variant=metric)  # fmt: skip
+        stage = judged.stage(ValueTables([values]), marks, Files([sample]), options=options)
+        run.add(stage, folders.JUDGED_BY, variant=metric)
     if recipe.has_groups:
-        tables = {metric: run.table(own.JUDGED_BY, variant=metric) for metric in CORRECTED}
-        truth = run.table(own.AHEAD_TRUTH) if recipe.truthful else None
-        run.add(gaps_of_scores_stage(tables, truth, recipe.scheme), own.CORRECTED_GAPS)
+        tables = {metric: run.table(folders.JUDGED_BY, variant=metric) for metric in CORRECTED}
+        truth = run.table(folders.AHEAD_TRUTH) if recipe.truthful else None
+        run.add(gaps_of_scores_stage(tables, truth, recipe.scheme), folders.CORRECTED_GAPS)
 
 
-def follow(recipe: Cultivate, run: Run, marks: Path) -> None:
+def _follow(recipe: Cultivate, run: Run, marks: Path) -> None:
     """Hold metrics and raters against people, and against each other."""
     if recipe.people is None:
         return
@@ -431,119 +536,18 @@ def follow(recipe: Cultivate, run: Run, marks: Path) -> None:
     rated = run.add(aggregate_stage(files, options), roles.RATINGS)
     images, prompts = list(run.tables(roles.IMAGES).values()), run.table(roles.PROMPTS)
     likert = {
-        own.LIKERT.folder(model, variant): run.table(own.LIKERT, model, variant)
+        folders.LIKERT.folder(model, variant): run.table(folders.LIKERT, model, variant)
         for model in run.models
-        for variant in run.variants(own.LIKERT, model)
+        for variant in run.variants(folders.LIKERT, model)
     }
-    raters = run.add(raters_stage(likert, images, prompts, marks), own.RATERS)
-    others = run.add(others_stage(images, prompts, marks), own.OTHERS)
+    raters = run.add(raters_stage(likert, images, prompts, marks), folders.RATERS)
+    others = run.add(others_stage(images, prompts, marks), folders.OTHERS)
     how = MetaOptions(
         by="in-region", scheme=recipe.scheme, methods=("spearman", "kendall"), confidence=asked.confidence,
         resamples=asked.resamples, seed=recipe.seed,
     )  # fmt: skip
-    values = ValueTables([run.values_of(own.AHEAD), raters])
-    run.add(meta(MetaReads(values, rated, human=ValueTables([others])), how), roles.META)
+    values = ValueTables([run.values_of(folders.AHEAD), raters])
+    run.add(meta.stage(values, rated, ValueTables([others]), options=how), roles.META)
 
 
-# The `cultivate` recipe as stages: from pages about activities to the report, one folder each.
-
-
-def cultivate(recipe: Cultivate, run: Run) -> None:
-    """Add the stages of a run."""
-    wire_tables(recipe, run)
-    for model in recipe.models:
-        model_images(run, model, recipe.images, seed=recipe.seed, prompts=lambda _: recipe.prompts)
-    wire_real(recipe, run)
-    everybody = (*run.models, REAL_IMAGES)
-    for name in everybody:
-        wire_judges(recipe, run, name)
-    wire_scores(recipe, run, everybody)
-    if recipe.people is not None:
-        wire_people(recipe, run)
-    add_sections_report(run, CULTIVATE_PAGE)
-
-
-def wire_tables(recipe: Cultivate, run: Run) -> None:
-    """Make prompts, descriptors and stereotypes, or take them in."""
-    if recipe.ground is not None:
-        wire_ground(run, recipe.ground, recipe.llm, descriptors=own.DESCRIPTORS, stereotypes=own.STEREOTYPES)
-    elif recipe.tables is not None:
-        run.add(table_stage(Path(recipe.tables.prompts), PROMPTS), roles.PROMPTS)
-        run.add(table_stage(Path(recipe.tables.descriptors), DESCRIPTORS), own.DESCRIPTORS)
-        run.add(table_stage(Path(recipe.tables.stereotypes), STEREOTYPES), own.STEREOTYPES)
-
-
-def wire_real(recipe: Cultivate, run: Run) -> None:
-    """Gather candidates for real images, score how well they show their prompts, and keep the best."""
-    wanted, prompts = recipe.real, run.table(roles.PROMPTS)
-    model = Model(name=REAL_IMAGES, backend=wanted.backend)
-    images = model_images(run, model, ImagePlan(slots=wanted.per_prompt), own.CANDIDATES, seed=recipe.seed,
-                          prompts=lambda _: recipe.prompts)  # fmt: skip
-    if wanted.scorer.startswith(VQASCORE):
-        options = WeighOptions(wanted.scorer.removeprefix(VQASCORE))
-        stage = vqascore_stage(WeighReads(images, prompts), options, bought(run, recipe.llm, own.CANDIDATE_SCORES))
-        scores = (
-            run.add(stage, own.CANDIDATE_SCORES, plan=asked(recipe.prompts * wanted.per_prompt)) / "judgments.parquet"
-        )
-    else:
-        stage = quality_stage(QualityReads(images, prompts), QualityOptions(wanted.scorer))
-        scores = run.add(stage, own.CANDIDATE_SCORES) / "quality.parquet"
-    chosen = ChooseOptions(wanted.per_prompt, wanted.at_least, wanted.keep)
-    run.add(choose_stage(ChooseReads(images, prompts, scores), chosen), roles.REAL)
-
-
-def images_of(run: Run, model: str) -> Path:
-    """Name the images of a model, or the real ones."""
-    return run.table(roles.REAL) if model == REAL_IMAGES else run.table(roles.IMAGES, model)
-
-
-def wire_judges(recipe: Cultivate, run: Run, model: str) -> None:
-    """Have the images of a model described, searched for stereotypes and rated; and write down the truth."""
-    count = recipe.images_of(model)
-    images, prompts, stereotypes = images_of(run, model), run.table(roles.PROMPTS), run.table(own.STEREOTYPES)
-    extract = extract_stage(
-        ExtractReads(images), SceneOptions(recipe.extractor), bought(run, recipe.llm, own.EXTRACTED, model)
-    )
-    run.add(extract, own.EXTRACTED, model, plan=asked(count, each=len(DIMENSIONS)))
-    stereotyped = stereotype_scores_stage(
-        StereotypeReads(images, prompts, stereotypes), SceneOptions(recipe.scorer),
-        bought(run, recipe.llm, own.STEREOTYPED, model),
-    )  # fmt: skip
-    run.add(stereotyped, own.STEREOTYPED, model, plan=asked(count, each=MOST_STEREOTYPES))
-    for number, rater in enumerate(recipe.raters if model != REAL_IMAGES else (), start=1):
-        llm = bought(run, recipe.llm, own.LIKERT, model, str(number))
-        stage = likert_stage(RateReads(images, prompts), SceneOptions(rater), llm)
-        run.add(stage, own.LIKERT, model, str(number), plan=asked(count, each=len(SCALES)))
-    if recipe.truthful:
-        run.add(scene_truth_stage(images, prompts, stereotypes), own.TRUTH, model)
-
-
-def wire_scores(recipe: Cultivate, run: Run, everybody: tuple[str, ...]) -> None:
-    """Compare what was said of images, and what they truly show, with what they should show."""
-    said, true = (by_folder(run, role, everybody) for role in (own.EXTRACTED, own.TRUTH))
-    texts = (run.table(own.DESCRIPTORS), *said.values(), *(true.values() if recipe.truthful else ()))
-    run.add(embed_stage(EmbedSource(texts=texts), EmbedOptions(recipe.encoder)), own.PHRASES)
-    options = AheadOptions(
-        REAL_IMAGES, recipe.scores.tau, recipe.scores.quantile, recipe.scores.aggregate, recipe.scores.reduce,
-        recipe.scores.target, recipe.scheme, encoder=recipe.encoder, confidence=recipe.scores.confidence,
-    )  # fmt: skip
-    reads = partial(
-        AheadReads,
-        Numbered({f"images-{model}": images_of(run, model) for model in everybody}),
-        run.table(roles.PROMPTS),
-        run.table(own.DESCRIPTORS),
-        phrases=PhraseVectors(run.folder(own.PHRASES)),
-    )
-    stereotyped = Numbered(by_folder(run, own.STEREOTYPED, everybody))
-    run.add(ahead(reads(extracted=Numbered(said), stereotypes=stereotyped), options), own.AHEAD)
-    if recipe.truthful:
-        exact = reads(extracted=Numbered(true), stereotypes=Numbered(true))
-        run.add(ahead(exact, options, like=None if options.quantile is None else run.table(own.AHEAD)), own.AHEAD_TRUTH)
-    matches = run.table(own.AHEAD, file="descriptor_matches.parquet")
-    run.add(breakdown_stage(run.values_of(own.AHEAD), matches, run.table(roles.PROMPTS), run.models), own.BREAKDOWN)
-    if recipe.has_groups:
-        how = GapOptions(recipe.scheme, confidence=recipe.scores.confidence, seed=recipe.seed)
-        run.add(gaps(GapReads(ValueTables([run.values_of(own.AHEAD)])), how), roles.GAPS)
-
-
-CULTIVATE = RecipeKind(Cultivate, cultivate, sections_headline(CULTIVATE_PAGE), CULTIVATE_PAGE)
+CULTIVATE = RecipeKind(Cultivate, wire, sections_headline(CULTIVATE_PAGE), CULTIVATE_PAGE)

@@ -2,6 +2,8 @@
 
 from culturekit.core.roles import Role
 
+PAGES, SOURCES, MENTIONS = Role("pages"), Role("sources", "pages"), Role("mentions", "mentions")
+ACTIVITIES, PROPOSALS = Role("activities", "activities"), Role("proposals-{variant}", "proposed_descriptors")
 DESCRIPTORS, STEREOTYPES = Role("descriptors", "descriptors"), Role("stereotypes", "stereotypes")
 CANDIDATES, CANDIDATE_SCORES = Role("real-candidates", "images"), Role("real-scores")
 EXTRACTED, STEREOTYPED = Role("extracted-{model}", "judgments"), Role("stereotyped-{model}", "judgments")

@@ -10,7 +10,6 @@ from culturekit.core import roles
 from culturekit.core.roles import REAL_IMAGES
 from culturekit.core.schemas import PROMPTS, SCORES, YES_BY_SCORE
 from culturekit.core.tables import read_table
-from culturekit.recipes.cultivate.page import leaders
 from culturekit.recipes.inclusion import roles as own
 from culturekit.report.provenance import not_put_right
 from culturekit.report.report_stage import SectionReport
@@ -22,6 +21,7 @@ from culturekit.report.sections import (
     Sources,
     Where,
     grid,
+    leaders,
     looked_up,
     ranked,
     row_of,

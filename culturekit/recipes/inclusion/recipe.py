@@ -56,13 +56,13 @@ from culturekit.recipes.inclusion.stages import (
 from culturekit.recipes.parts import imported_answers, model_images
 from culturekit.recipes.planning import works
 from culturekit.report.report_stage import add_sections_report, sections_headline
-from culturekit.scores.clip import ClipOptions, ClipReads, clip
+from culturekit.scores.clip import ClipOptions, clip
 from culturekit.scores.image_levels import OF_PROMPTS, MeanOptions
 from culturekit.scores.inputs import Extractor as NamedExtractor
 from culturekit.scores.inputs import ImageTables, NamedVectors, ValueTables, VectorFolder, VectorFolders
-from culturekit.scores.judged import JudgedOptions, JudgedReads, judged
-from culturekit.scores.realism import RealismMeans, RealismOptions, RealismReads, realism
-from culturekit.scores.stability import StabilityReads, stability
+from culturekit.scores.judged import JudgedOptions, judged
+from culturekit.scores.realism import RealismMeans, RealismOptions, realism
+from culturekit.scores.stability import stability
 from culturekit.scores.task1 import Task1Options, Task1Reads, task1
 from culturekit.scores.task2 import Task2Options, Task2Reads, task2
 
@@ -239,7 +239,7 @@ def wire(recipe: Inclusion, run: Run) -> None:
         wire_extractor(recipe, run, extractor.name, extractor.encoder)
     if len(recipe.extractors) > 1:
         tables = {one.name: run.table(own.REALISM, variant=one.name) for one in recipe.extractors}
-        run.add(stability(StabilityReads(Files(tables))), own.EXTRACTORS)
+        run.add(stability.stage(Files(tables)), own.EXTRACTORS)
     if recipe.published is not None:
         run.add(task2(Task2Reads(Path(recipe.published)), Task2Options(least=0)), own.PUBLISHED)
     said = None if recipe.people is None else wire_people(recipe, run, recipe.people)
@@ -292,13 +292,13 @@ def wire_extractor(recipe: Inclusion, run: Run, extractor: str, encoder: str) ->
         for table, folder in zip(tables, ("", "-plain"), strict=False):
             run.add(embed_stage(EmbedSource(table), EmbedOptions(encoder)), own.VECTORS, name, f"{extractor}{folder}")
     vectors = {name: run.folder(own.VECTORS, name, extractor) for name in run.models}
-    reads = RealismReads(
-        VectorFolder(run.folder(own.VECTORS, REAL_IMAGES, extractor)), VectorFolders(vectors),
-        ImageTables(run.by_model(roles.IMAGES)), run.table(roles.REAL), run.table(roles.PROMPTS),
-    )  # fmt: skip
     means = RealismMeans(by=LEVELS, scheme=OF_PROMPTS, benchmark=BENCHMARK)
     options = RealismOptions(k=recipe.k, means=means, per_cell=recipe.per_cell, balanced=True, seed=recipe.seed)
-    run.add(realism(reads, options), own.REALISM, variant=extractor)
+    stage = realism.stage(
+        VectorFolder(run.folder(own.VECTORS, REAL_IMAGES, extractor)), VectorFolders(vectors),
+        ImageTables(run.by_model(roles.IMAGES)), run.table(roles.REAL), run.table(roles.PROMPTS), options=options,
+    )  # fmt: skip
+    run.add(stage, own.REALISM, variant=extractor)
 
 
 def wire_names(recipe: Inclusion, run: Run, said: Path | None) -> None:
@@ -317,7 +317,7 @@ def wire_names(recipe: Inclusion, run: Run, said: Path | None) -> None:
             means = MeanOptions(by=LEVELS[:1], scheme=OF_PROMPTS, benchmark=BENCHMARK)
             told = {"spec": encoder}
             how = ClipOptions(texts, thresholds, criterion=criterion, encoder=told, means=means, width=width)  # type: ignore[arg-type]
-            run.add(clip(ClipReads(vectors, names, tables[0], prompts, said), how), role, name)
+            run.add(clip.stage(vectors, names, tables[0], prompts, said, options=how), role, name)
 
 
 def wire_people(recipe: Inclusion, run: Run, wanted: Seen) -> Path | None:
@@ -381,7 +381,7 @@ def wire_corrected(recipe: Inclusion, run: Run, said: Path, wanted: Seen) -> Non
     ):
         values = ValueTables([run.values_of(role, name) for name in run.models])
         how = JudgedOptions(criterion, TASK2_SCHEME, metrics=(metric,), by="in-region")
-        run.add(judged(JudgedReads(values, said, sample), how), own.JUDGED, variant=variant)
+        run.add(judged.stage(values, said, sample, options=how), own.JUDGED, variant=variant)
     if recipe.truthful and wanted.simulated is not None:
         images = ImageTables(run.by_model(roles.IMAGES))
         run.add(object_truth_stage(images, Files([run.table(roles.PROMPTS)]), wanted.simulated), own.TRUTH)

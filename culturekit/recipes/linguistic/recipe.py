@@ -57,10 +57,10 @@ from culturekit.scores.dialects import DialectReads as DialectScoreReads
 from culturekit.scores.dialects import dialects
 from culturekit.scores.family import Confidence
 from culturekit.scores.inputs import NamedVectors, ValueTables
-from culturekit.scores.judged import JudgedOptions, JudgedReads, judged
+from culturekit.scores.judged import JudgedOptions, judged
 from culturekit.scores.neutral import NeutralOptions, NeutralReads, neutral
 from culturekit.scores.question_pairs import QuestionPairOptions, QuestionPairReads, question_pairs
-from culturekit.scores.ratings import RatingOptions, RatingReads, ratings
+from culturekit.scores.ratings import RatingOptions, ratings
 from culturekit.scores.tones import ToneOptions, ToneReads, tones
 
 # What a recipe of the kind `linguistic` says, key by key.
@@ -335,16 +335,16 @@ def wire_specific(recipe: Linguistic, run: Run, people: Path | None) -> None:
         vectors = NamedVectors(run.table(own.VECTORS, model, "images"))
         reads = QuestionPairReads(Numbered([images]), prompts, vectors, NamedVectors(told))
         run.add(question_pairs(reads, options), own.QUESTIONS, model)
-    scoring = partial(ratings, options=RatingOptions(PLACE_FORM, recipe.confidence))
+    scoring = partial(ratings.stage, options=RatingOptions(PLACE_FORM, recipe.confidence))
     if people is not None:
-        run.add(scoring(RatingReads(people, images_of(run), prompts)), own.RATINGS)
+        run.add(scoring(people, images_of(run), prompts), own.RATINGS)
         values = ValueTables([run.values_of(own.QUESTIONS, model) for model in run.models])
         how = JudgedOptions("current_date", None, None, 1.0, 5.0, ("question_share",), by="region",
                             confidence=recipe.confidence)  # fmt: skip
         sample = Files([run.table(own.DRAWN, variant=PLACES)])
-        run.add(judged(JudgedReads(values, people, sample), how), own.JUDGED)
+        run.add(judged.stage(values, people, sample, options=how), own.JUDGED)
     if recipe.truthful:
-        run.add(scoring(RatingReads(run.table(own.KNOWN), images_of(run), prompts)), own.TRUE_RATINGS)
+        run.add(scoring(run.table(own.KNOWN), images_of(run), prompts), own.TRUE_RATINGS)
 
 
 LINGUISTIC = RecipeKind(Linguistic, wire, sections_headline(LINGUISTIC_PAGE), LINGUISTIC_PAGE)

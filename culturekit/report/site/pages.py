@@ -40,7 +40,7 @@ from culturekit.report.shots import (
     tiles,
 )
 from culturekit.report.write import environment
-from culturekit.scores.catalog.metric import Metric, scale_of
+from culturekit.scores.catalog import Metric, scale_of
 from culturekit.scores.listing import all_metrics
 from culturekit.trail.evidence import ArtifactEvidence, EvidenceTables
 from culturekit.version import VERSION

@@ -1,6 +1,6 @@
 """The metrics of geographic inclusion: what people of three regions see in images, and what distances say of it."""
 
-from culturekit.scores.catalog.metric import describe
+from culturekit.scores.catalog import describe
 
 PAPER = "Towards Geographic Inclusion in the Evaluation of Text-to-Image Models (Hall et al. 2024)"
 
@@ -125,33 +125,3 @@ APPEAL_IN_MANIFOLD = describe(
         INTERVAL,
     ),
 )
-
-THEME_SHARE = describe(
-    "theme_share",
-    "Responses that mention a theme",
-    "share of responses to a survey, by location of the respondent, in which most coders see params.code",
-    paper=f"{PAPER}, section 2.3 and figure 9",
-    inputs=("survey_codes: response_id, location, topic, coder, code, present",),
-    pitfalls=(
-        "Codes on which coders agree with a Fleiss' kappa below params.least are left out and counted.",
-        "Surveys have few respondents; the interval is Wilson's over responses, and it is wide.",
-    ),
-)
-
-THEME_KAPPA = describe(
-    "theme_kappa",
-    "Agreement of coders on a theme",
-    "Fleiss' kappa of the coders over all responses",
-    paper=f"{PAPER}, section 2.3 and table 3",
-    inputs=("survey_codes: response_id, location, topic, coder, code, present",),
-    pitfalls=("A theme that no response has, or all have, has no kappa.",),
-    low=-1.0,
-    direction="higher",
-    unit="coefficient",
-)
-
-INCLUSION = (
-    APPEAL_IN_MANIFOLD, APPEAL_WITH_SIMILARITY, CLOSER_CHOICE_RATE, IN_REGION_RATE, LOCATION_AGREEMENT,
-    LOCATION_KAPPA, LOCATION_UNANIMITY, OBJECT_SEEN, THEME_KAPPA, THEME_SHARE,
-)  # fmt: skip
-"""In alphabetical order."""

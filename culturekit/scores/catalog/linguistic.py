@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from culturekit.scores.catalog.metric import Metric, describe
+from culturekit.scores.catalog import Metric, describe
 
 PAPER = "Linguistic and Cultural Biases in Text-to-Image Generative Models (Cheung, Couture and Zhou 2023)"
 
@@ -185,45 +185,6 @@ QUESTION_SHARE = describe(
     licence=CLIP,
 )
 
-RATING_MEAN = describe(
-    "rating_mean",
-    "Mean human rating",
-    "mean over prompts, of their items' mean, of the mean of an item's annotators in one pool (params.pool), per "
-    "criterion (params.criterion); where each prompt has as many items it is the mean over items",
-    paper=f"{PAPER}, equation 4 and table 4",
-    inputs=(ANNOTATIONS, IMAGES, PROMPTS),
-    pitfalls=(
-        "Pools are never merged. rating_sd is the deviation over items; rating_within, that of annotators of one "
-        "item, stands apart.",
-        "Which direction is better, the criterion says.",
-        BY_PROMPT,
-    ),
-    low=float("-inf"),
-    high=float("inf"),
-    unit="rating",
-)
-
-RATING_SD = describe(
-    "rating_sd",
-    "Deviation of human ratings over items",
-    "sample standard deviation (ddof = 1) over items of the mean of their annotators in one pool",
-    paper=f"{PAPER}, equation 4 and table 4",
-    inputs=RATING_MEAN.inputs,
-    pitfalls=("It says how far items lie apart, not how certain their mean is.",),
-    high=float("inf"),
-    unit="rating",
-)
-
-RATING_WITHIN = describe(
-    "rating_within",
-    "Deviation of human ratings within items",
-    "mean over items with two annotators or more of the sample standard deviation of their ratings in one pool",
-    paper=f"{PAPER}, section 3.4.1 (it has one annotator per picture, and so none of these)",
-    inputs=RATING_MEAN.inputs,
-    pitfalls=("It mixes what annotators disagree on with how they use the scale.",),
-    high=float("inf"),
-    unit="rating",
-)
 
 QUESTION_SD = describe(
     "question_sd",
@@ -260,19 +221,10 @@ NEUTRAL_MAD_OF_MEANS = of_means(
     "mean absolute deviation over groups of the mean neutral similarity",
 )
 
-CHOICE_RATE = describe(
-    "choice_rate",
-    "Share of an answer among human choices",
-    "mean over prompts, of their items' mean, of the share of an item's annotators in one pool that choose "
-    "params.choice",
-    paper=f"{PAPER}, section 3.1.2 (images correct)",
-    inputs=(ANNOTATIONS, IMAGES, PROMPTS),
-    pitfalls=("Pools are never merged.", BY_PROMPT),
-)
 
 LINGUISTIC = (
-    CHOICE_RATE, DIALECT_GAP, DIALECT_SCORE, MEAN_TONE, NEUTRAL_MAD, NEUTRAL_MAD_OF_MEANS, NEUTRAL_SIMILARITY,
-    NEUTRAL_STD, NEUTRAL_STD_OF_MEANS, QUESTION_SD, QUESTION_SHARE, RATING_MEAN, RATING_SD, RATING_WITHIN, TONE_MAD,
+    DIALECT_GAP, DIALECT_SCORE, MEAN_TONE, NEUTRAL_MAD, NEUTRAL_MAD_OF_MEANS, NEUTRAL_SIMILARITY,
+    NEUTRAL_STD, NEUTRAL_STD_OF_MEANS, QUESTION_SD, QUESTION_SHARE, TONE_MAD,
     TONE_SHARE, TONE_STD,
 )  # fmt: skip
 """In alphabetical order."""

@@ -5,22 +5,21 @@ mapping answers: which artifact, country or continent an image shows.
 """
 
 import math
-from dataclasses import dataclass, replace
-from typing import Annotated, Literal
+from dataclasses import replace
+from typing import Annotated, Literal, TypeAlias
 
 import polars as pl
 from pydantic import Field
 
-from culturekit.core.declared import kept
 from culturekit.core.defaults import CONFIDENCE
-from culturekit.core.inputs import Files, roles_of
+from culturekit.core.inputs import Files
 from culturekit.core.schemas import MATCHES
-from culturekit.core.stage import Stage
-from culturekit.core.work import Work
 from culturekit.metrics.statistics.intervals import interval
 from culturekit.scores.catalog import Metric
-from culturekit.scores.family import Confidence, Family, family_stage
+from culturekit.scores.family import Confidence, scores
 from culturekit.scores.score_rows import Row, Scored, scored, statistic_row, value_rows
+
+Level: TypeAlias = Literal["artifact_id", "country", "continent"]
 
 ENTROPY = Metric(
     name="geodiv_entropy",
@@ -37,55 +36,37 @@ ENTROPY = Metric(
 CELL = ["model", "concept", "prompt_id", "repeat"]
 
 
-@dataclass(frozen=True, slots=True)
-class GeodivReads:
-    """What images were mapped to."""
-
-    matches: Annotated[Files, Field(description="Table of matches; repeat it for more than one.")]
-
-
-@dataclass(frozen=True, slots=True)
-class GeodivOptions:
-    """Which labels are counted, and how sure to be."""
-
-    level: Annotated[
-        Literal["artifact_id", "country", "continent"], Field(description="Column of matches that says what is shown.")
-    ] = "country"
-    confidence: Confidence = CONFIDENCE
-
-
-def geodiv(given: GeodivReads, options: GeodivOptions, *, name: str = "scores") -> Stage:
+@scores("geodiv", ENTROPY, example="--matches matches/matches.parquet --out geodiv")
+def geodiv(
+    matches: Annotated[Files, Field(description="Table of matches; repeat it for more than one.")],
+    *,
+    level: Annotated[Level, Field(description="Column of matches that says what is shown.")] = "country",
+    confidence: Confidence = CONFIDENCE,
+) -> Scored:
     """Score how evenly the images of a prompt spread over what they could show."""
-
-    def score(_: Work) -> Scored:
-        return score_geodiv(given.matches.together(MATCHES), options)
-
-    return family_stage("geodiv", roles_of(given), kept(options), score, name=name)
+    return score_geodiv(matches.together(MATCHES), level=level, confidence=confidence)
 
 
-def score_geodiv(matches: pl.DataFrame, options: GeodivOptions) -> Scored:
+def score_geodiv(matches: pl.DataFrame, *, level: Level = "country", confidence: float = CONFIDENCE) -> Scored:
     """Score every model on each concept; the values are the evenness of each repeat of a prompt."""
     nearest = matches.filter(rank=1)
-    seen = nearest.filter(~pl.col("abstained")).drop_nulls([*CELL, options.level])
+    seen = nearest.filter(~pl.col("abstained")).drop_nulls([*CELL, level])
     even = (
-        seen.group_by(*CELL, options.level).len().sort(*CELL, options.level).group_by(CELL)
+        seen.group_by(*CELL, level).len().sort(*CELL, level).group_by(CELL)
         .agg(value=pl.col("len").entropy(), images=pl.col("len").sum()).sort(CELL)
     )  # fmt: skip
     rows: list[Row] = []
     values: list[pl.DataFrame] = []
     for (model, concept), cells in even.group_by("model", "concept", maintain_order=True):
-        labels = max(2, seen.filter(concept=concept)[options.level].n_unique())
+        labels = max(2, seen.filter(concept=concept)[level].n_unique())
         cells = cells.with_columns(pl.col("value").abs() / math.log(labels), item=pl.format("{}/{}", *CELL[2:]))
         answer = interval(
             cells["value"].to_numpy(), prompts=cells["prompt_id"].to_list(), repeats=cells["repeat"].to_list(),
-            confidence=options.confidence,
+            confidence=confidence,
         )  # fmt: skip
         place = {"metric": ENTROPY.name, "model": str(model), "benchmark": "geodiv", "concept": str(concept)}
-        params = {"level": options.level, "labels": labels}
+        params = {"level": level, "labels": labels}
         answer = replace(answer, n=int(cells["images"].sum()))
         rows.append(statistic_row(**place, answer=answer, params=params, unit=ENTROPY.unit))
         values.append(value_rows(place, params, cells.select("item", "prompt_id", "repeat", "value")))
     return scored(rows, values, left_out={"images that show nothing for sure": nearest.height - seen.height})
-
-
-GEODIV = Family(geodiv, metrics=(ENTROPY,), example="--matches matches/matches.parquet --out geodiv")

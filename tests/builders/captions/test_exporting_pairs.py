@@ -10,13 +10,19 @@ from typing import Any
 
 import pytest
 
-from culturekit.builders.captions.pairs import PairFiles, PairOptions, SelectOptions
+from culturekit.builders.captions.pairs import (
+    PairFiles,
+    PairOptions,
+    SelectOptions,
+    SelectReads,
+    export_pairs_stage,
+    select_stage,
+)
 from culturekit.core.digests import digest_file
 from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.core.run import StageRun
 from culturekit.core.schemas import EXPORTED
 from culturekit.core.tables import read_table
-from culturekit.recipes.c3.stages import SelectReads, export_pairs_stage, select_stage
 from culturekit.verify.verify_run import verify_run
 from tests.builders.captions.pair_worlds import Terms, done, images_of, rights_of, texts_of, values_of
 

@@ -9,14 +9,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from culturekit.builders.captions.pairs import SelectOptions, Strategy, select_pairs
+from culturekit.builders.captions.pairs import SelectOptions, SelectReads, Strategy, select_pairs, select_stage
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import SELECTED, VALUES
 from culturekit.core.tables import read_table
-from culturekit.recipes.c3.stages import SelectReads, select_stage
-from culturekit.scores.c3 import C3Options, score_c3
+from culturekit.recipes.c3.scores import C3Options, score_c3
 from tests.builders.captions.pair_worlds import Terms, done, values_of
-from tests.scores.test_c3 import drawn
+from tests.recipes.c3.test_scores import drawn
 
 SOME: Terms = {
     "a": (0.9, 0.1, 0.2), "b": (0.5, 0.5, 0.5), "c": (0.1, 0.9, None), "d": (None, None, None),

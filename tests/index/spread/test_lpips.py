@@ -18,7 +18,7 @@ from culturekit.core.torch_places import mend_torchvision
 from culturekit.index.spread.lpips_measure import LpipsMeasure, make
 from culturekit.index.weights.weight_conversion import convert_weights
 from culturekit.scores.inputs import ImageTables, PairFolders
-from culturekit.scores.spread import PairOptions, PairReads, SpreadOptions, SpreadReads, pairs, spread
+from culturekit.scores.spread import SpreadOptions, pairs, spread
 from tests.conftest import HeardProgress
 from tests.index.spread.test_picture_spread import drawn
 
@@ -168,13 +168,13 @@ def test_the_stage_gives_the_same_bytes_for_any_number_of_workers(tmp_path: Path
     images = drawn(tmp_path / "images", 18, slots=2)
     tables = {}
     for workers in (1, 3):
-        stage = pairs(PairReads(images), PairOptions(f"lpips:{weights}?side=32&device=cpu", size=2))
+        stage = pairs.stage(images, measure=f"lpips:{weights}?side=32&device=cpu", size=2)
         with LocalEngine(workers) as engine:
             run_stage(stage, tmp_path / f"pairs-{workers}", engine=engine, progress=HeardProgress())
         tables[workers] = (tmp_path / f"pairs-{workers}/pair_distances.parquet").read_bytes()
     assert tables[1] == tables[3]
-    given = SpreadReads(ImageTables([images]), distances=PairFolders([tmp_path / "pairs-1"]))
-    answer = spread(given, SpreadOptions(size=2))
+    distances = PairFolders([tmp_path / "pairs-1"])
+    answer = spread.stage(ImageTables([images]), distances=distances, options=SpreadOptions(size=2))
     with LocalEngine(1) as engine:
         run_stage(answer, tmp_path / "scores", engine=engine, progress=HeardProgress())
     row = pl.read_parquet(tmp_path / "scores/scores.parquet").row(0, named=True)

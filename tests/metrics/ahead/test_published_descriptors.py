@@ -13,8 +13,8 @@ import pytest
 
 from culturekit.core.schemas import DESCRIPTORS, IMAGES, JUDGMENTS, PROMPTS
 from culturekit.metrics import align, hallucination, semantic_diversity
-from culturekit.scores.ahead import AheadInput, AheadOptions, score_ahead
-from tests.scores.ahead_world import image_row, judgment_row
+from culturekit.recipes.cultivate.scores import AheadInput, AheadOptions, score_ahead
+from tests.recipes.cultivate.ahead_world import image_row, judgment_row
 
 TAU = 0.52
 FIVE = ("setting", "objects", "attire", "interaction", "spatial")

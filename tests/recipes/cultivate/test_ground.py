@@ -9,7 +9,6 @@ from pydantic import ValidationError
 from culturekit.config.recipe_parts import Llm
 from culturekit.core.engines import LocalEngine
 from culturekit.core.errors import UsageError
-from culturekit.core.roles import Role
 from culturekit.core.run import Run, run_stage
 from culturekit.core.schemas import ACTIVITIES, DESCRIPTOR_TRAIL, DESCRIPTORS, PROMPTS, STEREOTYPES
 from culturekit.core.stage import ToPlan
@@ -18,7 +17,6 @@ from culturekit.core.tables import read_table
 from culturekit.recipes.cultivate.recipe import AUTHORS, Ground, wire_ground
 from culturekit.recipes.planning import asks
 
-KEPT, OVERDONE = Role("descriptors", "descriptors"), Role("stereotypes", "stereotypes")
 SIMULATED = {
     "reader": "simulated",
     "proposers": ["simulated:a?omits=0.2&invents=0.1", "simulated:b?omits=0.3&invents=0.1&rewords=0.3"],
@@ -29,7 +27,7 @@ SIMULATED = {
 
 def wired(folder: Path, ground: Ground) -> Run:
     run = Run(folder, ())
-    wire_ground(run, ground, Llm(), descriptors=KEPT, stereotypes=OVERDONE)
+    wire_ground(run, ground, Llm())
     return run
 
 

@@ -13,7 +13,7 @@ from culturekit.core.schemas import DESCRIPTORS, PROMPTS, STEREOTYPES
 from culturekit.core.tables import write_table
 from culturekit.recipes.cultivate.recipe import Cultivate
 from tests.conftest import stages_of
-from tests.recipes.steps.marked_scenes import PROMPT
+from tests.recipes.cultivate.marked_scenes import PROMPT
 
 
 def cultivate(*stated: str) -> AnyRecipe:

@@ -12,7 +12,7 @@ import pytest
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import SCORES, SELECTION, VALUES
 from culturekit.metrics import CATALOG, alignment_c3, interval
-from culturekit.scores.c3 import ROLES, C3Options, C3Scores, score_c3
+from culturekit.recipes.c3.scores import ROLES, C3Options, C3Scores, score_c3
 from culturekit.scores.inputs import LabelledVectors
 
 WIDTHS = {"source": 6, "target": 6, "objects": 6, "image": 4, "image_target": 4}

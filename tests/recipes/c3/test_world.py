@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 
 from culturekit.generation.simulated.scenes.scenes_backend import LANGUAGE, all_named, named_in, spoken, understood
-from culturekit.recipes.c3.world_stages import alt_text, image_truth, pair_truth, ratings_of
-from tests.recipes.steps.caption_pairs import PEOPLE, pair_world
+from culturekit.recipes.c3.world import alt_text, image_truth, pair_truth, ratings_of
+from tests.recipes.c3.caption_pairs import PEOPLE, pair_world
 
 SCENE = {
     "country": "CN",

@@ -1,4 +1,4 @@
-"""What the page of captions says first: nobody is best whose interval another reaches."""
+"""What the page of `c3` says first: nobody is best whose interval another reaches."""
 
 from pathlib import Path
 
@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 
 from culturekit.core.schemas import SCORES
-from culturekit.recipes.c3 import page as captions
-from culturekit.recipes.c3 import roles as caption_roles
+from culturekit.recipes.c3 import page
+from culturekit.recipes.c3 import roles as folders
 from culturekit.report.run_folders import RunFolders
 
 
@@ -37,7 +37,7 @@ def test_strategies_are_best_where_no_interval_reaches_theirs(
     told = table.with_columns(
         pl.col("params").str.json_path_match(f"$.{name}").alias(name) for name in ("criterion", "labels")
     )
-    monkeypatch.setattr(captions, "scores_of", lambda run, role, *names: told if role == caption_roles.WORTH else None)
-    lines = list(captions.verdict(RunFolders(Path(), ("a",), ())))
+    monkeypatch.setattr(page, "_scores_of", lambda run, role, *names: told if role == folders.WORTH else None)
+    lines = list(page.verdict(RunFolders(Path(), ("a",), ())))
     assert [line.endswith(said) for line in lines[-2:]] == [True, True]
     assert lines[-1].startswith("In truth")

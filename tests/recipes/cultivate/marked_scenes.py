@@ -4,16 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import polars as pl
-
 from culturekit.core.schemas import ANNOTATIONS, AUDIT_SAMPLE, DESCRIPTORS, JUDGMENTS, PROMPTS, SCORES
-from culturekit.core.stage import Stage
-from culturekit.core.table import Table
-from culturekit.core.tables import write_table
 from culturekit.index.embedding.embed_stage import embed_stage
 from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
-from culturekit.recipes.cultivate.scene_stages import marks_stage, scene_items_stage
-from tests.conftest import stage_here
+from culturekit.recipes.cultivate.marks import marks_stage, scene_items_stage
+from tests.recipes.built import built, scores_row, stored
 
 Rows: TypeAlias = list[dict[str, Any]]
 
@@ -21,23 +16,6 @@ REFERENCES = {"objects": ("samovar", "hand drums"), "attire": ("silk sari",)}
 EXTRACTED = {"objects": ("a samovar", "gondola"), "attire": ("beret",)}
 OFFERED = ("beret", "gondola", "hand drums", "samovar", "silk sari")
 PROMPT = {"benchmark": "cultivate", "kind": "activity", "language": "en", "template_id": "t", "concept": "games"}
-
-
-def made(stage: Stage, folder: Path) -> Path:
-    """Run a stage into a folder."""
-    return stage_here(stage, folder).folder
-
-
-def saved(folder: Path, table: Table, rows: Sequence[Mapping[str, Any]]) -> Path:
-    """Write rows as a table in a folder of its own."""
-    folder.mkdir(parents=True)
-    return write_table(folder, table, pl.DataFrame(list(rows), schema=table.schema))
-
-
-def scores_row(metric: str, **said: Any) -> dict[str, Any]:
-    """Give a row of scores."""
-    return {"metric": metric, "model": "m", "benchmark": "cultivate", "params": "{}", "value": 0.5, "n": 9,
-            "unit": "share", **said}  # fmt: skip
 
 
 def answered(ticks: Mapping[str, Sequence[Any]], *, flags: Sequence[str] = ()) -> list[dict[str, Any]]:
@@ -70,26 +48,26 @@ def marked(
     references: Mapping[str, Sequence[str]] = REFERENCES, change: Callable[[Rows], Rows] = list,
 ) -> Path:  # fmt: skip
     """List what is to be marked, have it marked, and score the marks; give the folder of the marks."""
-    prompts = saved(root / "prompts", PROMPTS, [
+    prompts = stored(root / "prompts", PROMPTS, [
         {"prompt_id": f"p-{iso}", "text": "A photo of wrestling.", "country": iso, **PROMPT} for iso in ("IR", "FR")
     ])  # fmt: skip
-    descriptors = saved(root / "descriptors", DESCRIPTORS, [
+    descriptors = stored(root / "descriptors", DESCRIPTORS, [
         {"prompt_id": f"p-{iso}", "dimension": kind, "token": token, "style": "neutral", "necessity": "optional",
          "proposers": ["a"]}
         for iso in ("IR", "FR") for kind, tokens in references.items() for token in tokens
     ])  # fmt: skip
-    extracted = saved(root / "extracted", JUDGMENTS, [
+    extracted = stored(root / "extracted", JUDGMENTS, [
         {"image_id": f"i-{iso}", "prompt_id": f"p-{iso}", "judge": "j", "task": "extract", "item": token,
          "dimension": kind, "raw": "", "outcome": "ok"}
         for iso in ("IR", "FR") for kind, tokens in EXTRACTED.items() for token in tokens
     ])  # fmt: skip
-    sample = saved(root / "sample", AUDIT_SAMPLE, [
+    sample = stored(root / "sample", AUDIT_SAMPLE, [
         {"image_id": f"i-{iso}", "model": "m", "prompt_id": f"p-{iso}", "stratum": iso, "chance": 1.0,
          "concept": "games"}
         for iso in ("IR", "FR")
     ])  # fmt: skip
-    scores = saved(root / "ahead", SCORES, [scores_row("align", params=f'{{"tau":0.52,"aggregate":"{aggregate}"}}')])
-    items = made(scene_items_stage(sample, prompts, descriptors, [extracted]), root / "items") / "scene_items.parquet"
-    phrases = made(embed_stage(EmbedSource(texts=(descriptors, extracted)), EmbedOptions("letters")), root / "phrases")
-    annotations = saved(root / "answers", ANNOTATIONS, change(answered(ticks, flags=flags)))
-    return made(marks_stage(annotations, items, descriptors, phrases, scores), root / "marks")
+    scores = stored(root / "ahead", SCORES, [scores_row("align", params=f'{{"tau":0.52,"aggregate":"{aggregate}"}}')])
+    items = built(scene_items_stage(sample, prompts, descriptors, [extracted]), root / "items") / "scene_items.parquet"
+    phrases = built(embed_stage(EmbedSource(texts=(descriptors, extracted)), EmbedOptions("letters")), root / "phrases")
+    annotations = stored(root / "answers", ANNOTATIONS, change(answered(ticks, flags=flags)))
+    return built(marks_stage(annotations, items, descriptors, phrases, scores), root / "marks")

@@ -9,8 +9,9 @@ from culturekit.core.digests import read_manifest
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import ANNOTATIONS, SCENE_ITEMS, SCORES, VALUES
 from culturekit.core.tables import read_table
-from culturekit.recipes.cultivate.scene_stages import gaps_of_scores_stage, grouped_values_stage
-from tests.recipes.steps.marked_scenes import OFFERED, Rows, blank, made, marked, saved, scores_row
+from culturekit.recipes.cultivate.breakdown import gaps_of_scores_stage, grouped_values_stage
+from tests.recipes.built import built, scores_row, stored
+from tests.recipes.cultivate.marked_scenes import OFFERED, Rows, blank, marked
 
 ALL: dict[str, Sequence[Any]] = {"shown": [("samovar", "gondola")] * 3, "relevant": [("samovar", "hand drums")] * 3}
 
@@ -153,11 +154,11 @@ def test_what_the_extractor_is_not_asked_for_is_no_part_of_marks_either(tmp_path
 
 def test_values_stand_under_groups_of_countries_too(tmp_path: Path) -> None:
     row = {"metric": "align", "model": "m", "benchmark": "b", "params": "{}", "item": "i", "value": 0.5}
-    values = saved(tmp_path / "values", VALUES, [
+    values = stored(tmp_path / "values", VALUES, [
         {**row, "country": "IR", "prompt_id": "p"}, {**row, "country": "SE", "item": "j", "prompt_id": "q"},
         {**row, "metric": "faith", "country": "FR", "item": "k", "prompt_id": "r"},
     ])  # fmt: skip
-    folder = made(grouped_values_stage(values, "cultivate", ["align"]), tmp_path / "by-group")
+    folder = built(grouped_values_stage(values, "cultivate", ["align"]), tmp_path / "by-group")
     found = read_table(folder / "values.parquet", VALUES).select("item", "country", "group").sort("item", "country")
     assert found.rows() == [("i", None, "GS"), ("i", "IR", None), ("j", "SE", None)]
 
@@ -169,24 +170,24 @@ def gap_rows(root: Path) -> pl.DataFrame:
         ("GN", '{"labels":"corrected","pool":"in"}', 0.6, 0.5, 0.7),
         ("GS", '{"labels":"corrected","pool":"in"}', 0.6, None, None),
     ]  # fmt: skip
-    judged = saved(root / "judged", SCORES, [
+    judged = stored(root / "judged", SCORES, [
         scores_row("align", group=group, params=params, value=value, ci_low=low, ci_high=high)
         for group, params, value, low, high in pair
     ])  # fmt: skip
-    truth = saved(root / "truth", SCORES, [
+    truth = stored(root / "truth", SCORES, [
         *(scores_row("align", group=group, value=0.5) for group in ("GN", "GS")), scores_row("sdiv", group="GN"),
         scores_row("sdiv", group="GS"),
     ])  # fmt: skip
-    folder = made(gaps_of_scores_stage({"align": judged}, truth, "cultivate"), root / "gaps")
+    folder = built(gaps_of_scores_stage({"align": judged}, truth, "cultivate"), root / "gaps")
     return read_table(folder / "scores.parquet", SCORES)
 
 
 def test_each_pair_of_groups_has_a_gap(tmp_path: Path) -> None:
-    judged = saved(tmp_path / "judged", SCORES, [
+    judged = stored(tmp_path / "judged", SCORES, [
         scores_row("align", group=group, value=value)
         for group, value in (("Europe", 0.5), ("Asia", 0.75), ("Oceania", 0.25))
     ])  # fmt: skip
-    folder = made(gaps_of_scores_stage({"align": judged}, None, "un-m49-region"), tmp_path / "gaps")
+    folder = built(gaps_of_scores_stage({"align": judged}, None, "un-m49-region"), tmp_path / "gaps")
     found = read_table(folder / "scores.parquet", SCORES).sort("group")
     assert found.select("group", "value").rows() == [
         ("Asia - Europe", 0.25), ("Asia - Oceania", 0.5), ("Europe - Oceania", 0.25),

@@ -2,6 +2,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+import yaml
 
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import JUDGMENTS, PROMPTS, STEREOTYPES
@@ -10,7 +11,7 @@ from culturekit.core.work import Work
 from culturekit.generation.picture_store import Maker
 from culturekit.generation.runner import ImagePlan, generate
 from culturekit.generation.simulated.scenes.scenes_backend import DIMENSIONS, world
-from culturekit.recipes.cultivate.scene_stages import scene_truth_stage
+from culturekit.recipes.cultivate.world import PAGES, scene_truth_stage, write_pages
 
 TOLD = {"benchmark": "cultivate", "kind": "activity", "language": "en", "template_id": "t"}
 
@@ -68,3 +69,25 @@ def test_images_without_truth_are_refused(work: Work, prompts: Path) -> None:
     table.write_parquet(images)
     with pytest.raises(UsageError, match="do not come with the truth"):
         scene_truth_stage(images, prompts).run(work)
+
+
+def test_every_activity_that_is_extracted_stands_on_a_page_of_its_category(tmp_path: Path) -> None:
+    assert write_pages(tmp_path, ["US", "IR"]) == 6
+    listed = yaml.safe_load((tmp_path / PAGES).read_text())["pages"]
+    for iso in ("US", "IR"):
+        pages = [page for page in listed if page["country"] == iso]
+        assert sorted(category for page in pages for category in page["categories"]) == [
+            "celebrations", "dances", "games", "greetings", "religious",
+        ]  # fmt: skip
+        for page in pages:
+            text = (tmp_path / page["file"]).read_text().replace("&#x27;", "'")
+            for category in page["categories"]:
+                counts = [text.count(name) for name in world().categories[category].activities]
+                assert min(counts) >= 1
+                assert max(counts) >= 2, "some are named twice"
+    assert "the United States" in (tmp_path / "US-games.wikitext").read_text()
+
+
+def test_a_country_of_another_world_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="has no SE; expected some of US, ES"):
+        write_pages(tmp_path, ["IR", "SE"])

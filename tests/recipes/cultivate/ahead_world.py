@@ -1,13 +1,17 @@
 """A small world of activities: prompts of three countries, two models and real images, descriptors and vectors."""
 
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from culturekit.core.inputs import Numbered
 from culturekit.core.schemas import DESCRIPTORS, IMAGES, JUDGMENTS, PROMPTS
-from culturekit.scores.ahead import AheadInput
+from culturekit.core.tables import write_table
+from culturekit.index.embedding.embedding_encoders import save_vectors
+from culturekit.recipes.cultivate.scores import AheadInput, PhraseVectors
 
 DIMENSIONS = ("attire", "background", "objects")
 COUNTRIES = {"p0": "FR", "p1": "FR", "p2": "IN", "p3": "NG", "p4": "NG"}
@@ -38,6 +42,27 @@ class World:
             ids=self.ids,
             stereotypes=pl.DataFrame(self.stereotypes, schema=JUDGMENTS.schema) if stereotypes else None,
         )
+
+    def stored(self, folder: Path, *, stereotypes: bool = True) -> dict[str, Any]:
+        """Write the tables, of real images and of others apart, and the vectors; give them as the stage takes them."""
+        tables = self.tables(stereotypes=stereotypes)
+        judgments = [tables.extracted] if tables.stereotypes is None else [tables.extracted, tables.stereotypes]
+        real = pl.col("image_id").str.starts_with("real")
+        images, judged = [], []
+        for name, chosen in (("made", ~real), ("real", real)):
+            (folder / name).mkdir(parents=True)
+            images.append(write_table(folder / name, IMAGES, tables.images.filter(chosen)))
+            judged.append(write_table(folder / name, JUDGMENTS, pl.concat(judgments).filter(chosen)))
+        (folder / "phrases").mkdir()
+        save_vectors(folder / "phrases", np.asarray(tables.vectors), tables.ids)
+        return {
+            "images": Numbered(images),
+            "prompts": write_table(folder, PROMPTS, tables.prompts),
+            "descriptors": write_table(folder, DESCRIPTORS, tables.descriptors),
+            "extracted": Numbered(judged),
+            "phrases": PhraseVectors(folder / "phrases"),
+            **({"stereotypes": Numbered(judged)} if stereotypes else {}),
+        }
 
     def shuffled(self, seed: int) -> "World":
         """Bring the rows of all tables into another order."""

@@ -65,7 +65,7 @@ def rungs(
         strata.setdefault(prompt["country"][0] or "", []).append(prompt["value"].to_numpy())
     if not strata:
         return
-    average = partial(mean_over, target=target, confidence=confidence, prompt_items=prompt_items)
+    average = partial(_mean_over, target=target, confidence=confidence, prompt_items=prompt_items)
     stated = {country: prompts for country, prompts in strata.items() if country}
     yield Rung(None, None, average(list((stated or strata).values())))
     for country, prompts in stated.items():
@@ -75,7 +75,7 @@ def rungs(
         yield Rung(None, group, average(members))
 
 
-def mean_over(
+def _mean_over(
     countries: Sequence[Sequence[NDArray[np.float64]]], *, target: Target, confidence: float, prompt_items: bool
 ) -> Interval:
     """Average the values of images over prompts, then over countries, with the interval where the numbers allow it."""
@@ -150,7 +150,7 @@ def climbed(items: pl.DataFrame, climb: Climb, left_out: Counter[str]) -> Scored
             apart["item"].n_unique()
         )
     parts = placed.sort("metric", "model").partition_by("metric", "model", maintain_order=True)
-    target = climb.target or target_for(placed)
+    target = climb.target or _target_for(placed)
     rows = [row for part in parts for row in score_rows(part, climb, target)]
     scores = pl.DataFrame(rows, schema=SCORES.schema, orient="row")
     named = scores.filter(pl.col("group").is_null())
@@ -159,7 +159,7 @@ def climbed(items: pl.DataFrame, climb: Climb, left_out: Counter[str]) -> Scored
     return scored(rows, values, left_out=left_out)
 
 
-def target_for(items: pl.DataFrame) -> Target:
+def _target_for(items: pl.DataFrame) -> Target:
     """Decide what intervals speak about, once for all: params that differ would keep scores from being compared."""
     prompts = items.group_by("model").agg(pl.col("prompt_id").n_unique())["prompt_id"].to_list()
     return "population" if prompts and min(prompts) >= FEWEST_PROMPTS else "these"
@@ -171,12 +171,12 @@ def score_rows(items: pl.DataFrame, climb: Climb, target: Target) -> Iterator[Ro
     prompt_items = metric in climb.per_prompt
     for rung in rungs(items, climb.groups, target=target, confidence=climb.confidence, prompt_items=prompt_items):
         yield statistic_row(
-            metric, model=model, benchmark=climb.benchmark, answer=rung.answer, params=params_of(rung, climb, metric),
+            metric, model=model, benchmark=climb.benchmark, answer=rung.answer, params=_params_of(rung, climb, metric),
             concept=None, country=rung.country, group=rung.group,
         )  # fmt: skip
 
 
-def params_of(rung: Rung, climb: Climb, metric: str) -> dict[str, object]:
+def _params_of(rung: Rung, climb: Climb, metric: str) -> dict[str, object]:
     """Say how a score was computed, and whether its interval speaks about these prompts or their population."""
     scheme = {} if rung.group is None else {"scheme": climb.scheme}
     return {**climb.params[metric], **scheme, "target": rung.answer.target}

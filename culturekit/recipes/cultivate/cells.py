@@ -54,23 +54,23 @@ class Described:
 def pictured(images: pl.DataFrame, prompts: pl.DataFrame, left_out: Counter[str]) -> pl.DataFrame:
     """Give the images that were made, with model, prompt, repeat and country."""
     table, asked = checked(images, IMAGES), checked(prompts, PROMPTS)
-    made = table.filter(status="ok")
-    left_out["images not made"] += table.height - made.height
-    known = made.select("image_id", "model", "prompt_id", "repeat").join(
+    drawn = table.filter(status="ok")
+    left_out["images not made"] += table.height - drawn.height
+    known = drawn.select("image_id", "model", "prompt_id", "repeat").join(
         asked.select("prompt_id", "country"), on="prompt_id", how="inner"
     )
-    left_out["images of no known prompt"] += made.height - known.height
+    left_out["images of no known prompt"] += drawn.height - known.height
     if known.is_empty():
         raise UsageError(
             "there is no image to score",
             expected="images that were made (status ok), of prompts in the table of prompts",
-            found=f"{made.height:,} made of {table.height:,}, {asked.height:,} prompts such as "
+            found=f"{drawn.height:,} made of {table.height:,}, {asked.height:,} prompts such as "
             f"{asked['prompt_id'][0] if asked.height else 'none'!r}",
         )
     return known.sort("image_id")
 
 
-def judged(judgments: pl.DataFrame, task: str) -> tuple[pl.DataFrame, str]:
+def _judged(judgments: pl.DataFrame, task: str) -> tuple[pl.DataFrame, str]:
     """Give the judgments of one task, with the only judge that made them."""
     rows = checked(judgments, JUDGMENTS).filter(task=task)
     judges = rows["judge"].unique().sort().to_list()
@@ -105,27 +105,27 @@ def described_images(
             occurs among the judgments.
         left_out: counts to add to.
     """
-    rows, judge = judged(extracted, EXTRACT)
+    rows, judge = _judged(extracted, EXTRACT)
     failed = rows.filter(~pl.col("outcome").is_in(ANSWERED))["image_id"].unique()
-    told = images.filter(pl.col("image_id").is_in(rows["image_id"].implode()))
-    answered = told.filter(~pl.col("image_id").is_in(failed.implode()))
-    left_out["images not described"] += images.height - told.height
-    left_out["images the extractor failed on"] += told.height - answered.height
-    said = phrases_said(rows.join(answered, on="image_id", how="semi"))
-    references = phrases_asked(descriptors, answered)
-    seen = {*DIMENSIONS, *said["dimension"]} if has is None else {dimension_name(name) for name in has}
-    check_dimensions(references, said, seen, stated=has is not None)
-    references = without_unseen(references, seen, left_out)
+    described = images.filter(pl.col("image_id").is_in(rows["image_id"].implode()))
+    answered = described.filter(~pl.col("image_id").is_in(failed.implode()))
+    left_out["images not described"] += images.height - described.height
+    left_out["images the extractor failed on"] += described.height - answered.height
+    phrases = _phrases_said(rows.join(answered, on="image_id", how="semi"))
+    references = _phrases_asked(descriptors, answered)
+    seen = {*DIMENSIONS, *phrases["dimension"]} if has is None else {dimension_name(name) for name in has}
+    _check_dimensions(references, phrases, seen, stated=has is not None)
+    references = _without_unseen(references, seen, left_out)
     scored = answered.join(references, on="prompt_id", how="semi").sort("image_id")
     left_out["images of prompts without descriptors"] += answered.height - scored.height
-    placed = said.join(scored.select("image_id", "prompt_id"), on="image_id", how="inner")
+    placed = phrases.join(scored.select("image_id", "prompt_id"), on="image_id", how="inner")
     compared = placed.join(references, on=["prompt_id", "dimension"], how="semi")
     left_out["predictions in a dimension without references"] += placed.height - compared.height
     predictions = compared.select("image_id", "dimension", "phrase").sort("image_id", "dimension", "phrase")
     return Described(scored, references, predictions, judge, left_out)
 
 
-def phrases_said(rows: pl.DataFrame) -> pl.DataFrame:
+def _phrases_said(rows: pl.DataFrame) -> pl.DataFrame:
     """Give image_id, dimension and normalised phrase of extracted tokens, each once."""
     tokens = rows.filter(pl.col("item") != "")
     if tokens["dimension"].null_count():
@@ -137,16 +137,16 @@ def phrases_said(rows: pl.DataFrame) -> pl.DataFrame:
     return normalised(named(tokens.select("image_id", "dimension", "item")), "item").unique()
 
 
-def phrases_asked(descriptors: pl.DataFrame, images: pl.DataFrame) -> pl.DataFrame:
+def _phrases_asked(descriptors: pl.DataFrame, images: pl.DataFrame) -> pl.DataFrame:
     """Give prompt_id, dimension and normalised phrase of the references of some images' prompts, each once."""
     asked = checked(descriptors, DESCRIPTORS).join(images, on="prompt_id", how="semi")
     return normalised(named(asked.select("prompt_id", "dimension", "token")), "token").unique()
 
 
-def check_dimensions(references: pl.DataFrame, said: pl.DataFrame, seen: Set[str], *, stated: bool) -> None:
-    """Refuse references and predictions that do not speak of the same dimensions: one side would be lost unnoticed."""
+def _check_dimensions(references: pl.DataFrame, phrases: pl.DataFrame, seen: Set[str], *, stated: bool) -> None:
+    """Reject references and predictions that do not speak of the same dimensions: one side would be lost unnoticed."""
     asked = set(references["dimension"])
-    unasked = sorted((set(said["dimension"]) & seen) - asked) if asked else []
+    unasked = sorted((set(phrases["dimension"]) & seen) - asked) if asked else []
     unseen = [] if stated else sorted(asked - seen - NOT_EXTRACTED)
     if not unasked and not unseen:
         return
@@ -160,7 +160,7 @@ def check_dimensions(references: pl.DataFrame, said: pl.DataFrame, seen: Set[str
     )
 
 
-def without_unseen(references: pl.DataFrame, seen: Set[str], left_out: Counter[str]) -> pl.DataFrame:
+def _without_unseen(references: pl.DataFrame, seen: Set[str], left_out: Counter[str]) -> pl.DataFrame:
     """Leave out and count the references in dimensions that the extractor does not have, such as `people`."""
     unseen = references.filter(~pl.col("dimension").is_in(seen))
     for dimension, count in unseen.group_by("dimension").len().sort("dimension").iter_rows():
@@ -210,7 +210,7 @@ def excess_of_images(
         reduce: the mean over candidates, or the worst.
         left_out: counts to add to.
     """
-    rows, scorer = judged(judgments, STEREOTYPE)
+    rows, scorer = _judged(judgments, STEREOTYPE)
     placed_images = images.filter(pl.col("country").is_not_null()).select("image_id", "model", "country")
     asked = placed_images.join(rows, on="image_id", how="semi")
     left_out["images not asked about stereotypes"] += placed_images.height - asked.height
@@ -233,17 +233,17 @@ def excess_of_images(
             if scores.height
             else f"{rows.height:,} scores of other images",
         )
-    made = scores.filter(pl.col("model") != real)
-    compared = made.join(usual, on=["country", "phrase"], how="inner")
-    left_out["stereotype scores without real images to compare"] += made.height - compared.height
-    per_image = list(complete_images(compared, usual, reduce))
+    drawn = scores.filter(pl.col("model") != real)
+    compared = drawn.join(usual, on=["country", "phrase"], how="inner")
+    left_out["stereotype scores without real images to compare"] += drawn.height - compared.height
+    per_image = list(_complete_images(compared, usual, reduce))
     answer = pl.concat(per_image) if per_image else pl.DataFrame(schema=PER_IMAGE)
-    incomplete = made["image_id"].n_unique() - answer.height
+    incomplete = drawn["image_id"].n_unique() - answer.height
     left_out["images without a score of every stereotype"] += silent.height + incomplete
     return Excess(answer, per_candidate(compared.join(answer, on="image_id", how="semi")), scorer)
 
 
-def complete_images(compared: pl.DataFrame, usual: pl.DataFrame, reduce: Reduce) -> Iterator[pl.DataFrame]:
+def _complete_images(compared: pl.DataFrame, usual: pl.DataFrame, reduce: Reduce) -> Iterator[pl.DataFrame]:
     """Give `exag` of the images that have a score of every candidate of their country, country by country."""
     for candidates in usual.partition_by("country", maintain_order=True):
         scores = compared.filter(country=candidates["country"][0])
@@ -308,8 +308,8 @@ def compare_images(found: Described, vectors: NDArray[np.floating], ids: Sequenc
         UsageError: a phrase has no vector.
     """
     phrases = pl.concat([found.references["phrase"], found.predictions["phrase"]]).unique().sort().to_list()
-    known = np.asarray(vectors[places_of_phrases(phrases, ids, vectors=len(vectors))])
-    check_directions(known, phrases)
+    known = np.asarray(vectors[_places_of_phrases(phrases, ids, vectors=len(vectors))])
+    _check_directions(known, phrases)
     rows = {phrase: row for row, phrase in enumerate(phrases)}
     groups = found.references.group_by("prompt_id", "dimension", maintain_order=True).agg(n_ref=pl.len())
     groups = groups.with_row_index("group")
@@ -340,7 +340,7 @@ def compare_images(found: Described, vectors: NDArray[np.floating], ids: Sequenc
     )
 
 
-def places_of_phrases(phrases: Sequence[str], ids: Sequence[str], *, vectors: int) -> list[int]:
+def _places_of_phrases(phrases: Sequence[str], ids: Sequence[str], *, vectors: int) -> list[int]:
     """Find the vector of each phrase: an id that is the phrase letter by letter, or else the first that becomes it."""
     if len(ids) != vectors:
         raise UsageError("vectors and ids do not belong together", found=f"{vectors} vectors, {len(ids)} ids")
@@ -358,8 +358,8 @@ def places_of_phrases(phrases: Sequence[str], ids: Sequence[str], *, vectors: in
     return [rows[phrase] for phrase in phrases]
 
 
-def check_directions(vectors: NDArray[np.floating], phrases: Sequence[str]) -> None:
-    """Refuse a vector that has no direction, naming its phrase."""
+def _check_directions(vectors: NDArray[np.floating], phrases: Sequence[str]) -> None:
+    """Reject a vector that has no direction, naming its phrase."""
     bad = np.flatnonzero(~(np.isfinite(vectors).all(axis=1) & vectors.any(axis=1)))
     if len(bad):
         raise UsageError(
@@ -386,7 +386,7 @@ class ImageSet:
     best: NDArray[np.float64]
 
 
-def image_sets(cells: Cells) -> Iterator[ImageSet]:
+def _image_sets(cells: Cells) -> Iterator[ImageSet]:
     """Part the cells by model, prompt and dimension; they stand in that order, so each part is one block."""
     sets = cells.frame.group_by("model", "prompt_id", "dimension", maintain_order=True).agg(
         pl.len(), pl.col("n_ref").first()
@@ -401,7 +401,7 @@ def image_sets(cells: Cells) -> Iterator[ImageSet]:
 def variety_of_prompts(cells: Cells, tau: float) -> pl.DataFrame:
     """Give model, prompt_id, images, ddiv and sdiv of every prompt; NaN where there are fewer than two images."""
     rows: dict[tuple[str, str], list[tuple[int, float, float]]] = {}
-    for images in image_sets(cells):
+    for images in _image_sets(cells):
         n, counts = len(images.best), (images.best >= tau).sum(axis=0)
         rows.setdefault((images.model, images.prompt_id), []).append((n, evenness(counts), gain(counts, images=n)))
     answer = [
@@ -414,11 +414,11 @@ def variety_of_prompts(cells: Cells, tau: float) -> pl.DataFrame:
 
 def descriptor_matches(cells: Cells, tau: float) -> pl.DataFrame:
     """Say of every descriptor how well it was met; conforms to DESCRIPTOR_MATCHES."""
-    parts = [references_met(cells, tau), predictions_met(cells, tau)]
+    parts = [_references_met(cells, tau), _predictions_met(cells, tau)]
     return pl.concat(parts).sort(DESCRIPTOR_MATCHES.key)
 
 
-def references_met(cells: Cells, tau: float) -> pl.DataFrame:
+def _references_met(cells: Cells, tau: float) -> pl.DataFrame:
     """Say of every reference which share of images shows it, and how similar what they show is on average."""
     phrases = {
         (prompt_id, dimension): names
@@ -427,9 +427,9 @@ def references_met(cells: Cells, tau: float) -> pl.DataFrame:
         .iter_rows()
     }
     columns: dict[str, list[Any]] = {name: [] for name in DESCRIPTOR_MATCHES.schema}
-    for images in image_sets(cells):
+    for images in _image_sets(cells):
         n, k = images.best.shape
-        said = images.best[np.isfinite(images.best).all(axis=1)]
+        answered = images.best[np.isfinite(images.best).all(axis=1)]
         columns["model"] += [images.model] * k
         columns["prompt_id"] += [images.prompt_id] * k
         columns["dimension"] += [images.dimension] * k
@@ -437,11 +437,11 @@ def references_met(cells: Cells, tau: float) -> pl.DataFrame:
         columns["token"] += phrases[images.prompt_id, images.dimension]
         columns["images"] += [n] * k
         columns["covered"] += ((images.best >= tau).sum(axis=0) / n).tolist()
-        columns["similarity"] += said.mean(axis=0).tolist() if len(said) else [None] * k
+        columns["similarity"] += answered.mean(axis=0).tolist() if len(answered) else [None] * k
     return pl.DataFrame(columns, schema=DESCRIPTOR_MATCHES.schema)
 
 
-def predictions_met(cells: Cells, tau: float) -> pl.DataFrame:
+def _predictions_met(cells: Cells, tau: float) -> pl.DataFrame:
     """Say of every predicted phrase how many images have it, and whether a reference asks for it."""
     places = cells.frame.select("model", "prompt_id", "dimension").with_row_index("cell")
     found = cells.predictions.with_columns(similarity=pl.Series(cells.best.of_prediction))

@@ -9,7 +9,7 @@ from scipy import stats
 
 from culturekit.metrics import interval
 from culturekit.metrics.statistics.intervals import Target, mean_of_means, simple_mean
-from culturekit.scores.ladder import Rung, rungs
+from culturekit.recipes.cultivate.ladder import Rung, rungs
 
 
 def items(places: dict[str, str | None], *, images: int = 4, seed: int = 0) -> pl.DataFrame:

@@ -1,9 +1,9 @@
-"""The stages of a simulated `c3` world: pictures with captions of the web, what is true of them, who rates them."""
+"""The simulated world of `c3`: pictures of the web with captions, what they deserve, and people who rate them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 import polars as pl
@@ -30,33 +30,31 @@ from culturekit.kg.countries import country as known_country
 from culturekit.people.rated_sample import Answering
 from culturekit.people.scheme import Scheme
 from culturekit.people.stages import filled_in_stage
-from culturekit.recipes.c3.stages import RATING, means_of
+from culturekit.recipes.c3.pairs import RATING, means_of
 from culturekit.scores.family import write_scored
 
 TRUTH, COLLECTION, LICENCE = "truth", "collection", "CC0-1.0"
-CRAFT = 0.75
-"""How well simulated pictures and translations are made, whatever they show and say: nothing in them differs."""
-
-OVERDONE = 0.5
-"""How much of its cultural appropriateness a picture full of stereotypes loses."""
+CRAFT = 0.75  # of every simulated picture and translation: nothing in how they are done differs
+OVERDONE = 0.5  # the share of its cultural appropriateness that a picture full of stereotypes loses
 
 
 def collection_prompts_stage(country: str) -> Stage:
     """Write a prompt for each activity of the simulated world in a country: what pictures of it on the web are of."""
 
     def run(work: Work) -> Outcome:
-        place = known_country(country).in_a_sentence
+        where, about = (
+            known_country(country).in_a_sentence,
+            dict.fromkeys(("benchmark", "kind", "template_id"), COLLECTION),
+        )
         rows = [
-            {"prompt_id": f"{COLLECTION}-{number:03}", "text": f"A photo of {activity} in {place}.", "language": "en",
-             "benchmark": COLLECTION, "kind": COLLECTION, "template_id": COLLECTION, "concept": category,
-             "country": country}
+            {**about, "prompt_id": f"{COLLECTION}-{number:03}", "text": f"A photo of {activity} in {where}.",
+             "language": "en", "concept": category, "country": country}
             for number, (activity, category) in enumerate(world().activities)
         ]  # fmt: skip
         return table_outcome(work, PROMPTS, pl.DataFrame(rows, schema=PROMPTS.schema))
 
-    return Stage(
-        "collection-prompts", "collection-prompts", 1, run, {"world": shipped(VOCABULARY)}, {"country": country}
-    )
+    world_file = {"world": shipped(VOCABULARY)}
+    return Stage("collection-prompts", "collection-prompts", 1, run, world_file, {"country": country})
 
 
 def alt_texts_stage(images: Path, *, names: float, wrong: float, seed: int) -> Stage:
@@ -67,7 +65,7 @@ def alt_texts_stage(images: Path, *, names: float, wrong: float, seed: int) -> S
     """
 
     def run(work: Work) -> Outcome:
-        scenes = scenes_of([images])
+        scenes = _scenes_of([images])
         rows = [
             (image, spoken(alt_text(scene, image, names=names, wrong=wrong, seed=seed)), COLLECTION, scene["country"],
              LANGUAGE, 0, None)
@@ -78,50 +76,43 @@ def alt_texts_stage(images: Path, *, names: float, wrong: float, seed: int) -> S
         write_table(work.out, RIGHTS, pl.DataFrame(rights, schema=RIGHTS.schema, orient="row"))
         return Outcome({"captions": len(rows), "rights": len(rights)})
 
-    return Stage(
-        "alt-texts",
-        "simulated-alt-texts",
-        1,
-        run,
-        {"images": images},
-        {"names": names, "wrong": wrong},
-        {"texts": seed},
-    )
+    options = {"names": names, "wrong": wrong}
+    return Stage("alt-texts", "simulated-alt-texts", 1, run, {"images": images}, options, {"texts": seed})
 
 
 def alt_text(scene: Mapping[str, Any], image: str, *, names: float, wrong: float, seed: int) -> str:
     """Name some of what a picture shows, and some that it does not."""
     rng = person_draws(image, "alt text", seed=seed)
-    elsewhere = sorted(token for own in world().countries for token in everything_of(own))
+    elsewhere = sorted(token for country in world().countries for token in _everything_of(country))
     faulty = rng.uniform(0, min(1.0, 2 * wrong))
-    said = []
-    for token in sorted(shown_in(scene)):
+    tokens = []
+    for token in sorted(_shown_in(scene)):
         drawn, slips, other = rng.random(3)
         if drawn < names:
-            said.append(elsewhere[int(other * len(elsewhere))] if slips < faulty else token)
-    return f"A photo of {', '.join(dict.fromkeys(said)) or 'something'}"
+            tokens.append(elsewhere[int(other * len(elsewhere))] if slips < faulty else token)
+    return f"A photo of {', '.join(dict.fromkeys(tokens)) or 'something'}"
 
 
-def everything_of(country: str) -> frozenset[str]:
+def _everything_of(country: str) -> frozenset[str]:
     """Give all things that a country alone shows."""
     return all_named({dimension: world().countries[country].of_dimension(dimension) for dimension in named_in("")})
 
 
-def scenes_of(images: Sequence[Path]) -> list[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
+def _scenes_of(images: Sequence[Path]) -> list[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
     """Give each picture that was made: its id, its row, and the scene that it truly shows."""
     tables = [read_table(path, IMAGES).filter(status="ok").drop_nulls("truth_scene") for path in images]
     rows = [row for table in tables for row in table.sort("image_id").iter_rows(named=True)]
     return [(row["image_id"], row, msgspec.json.decode(row["truth_scene"])) for row in rows]
 
 
-def shown_in(scene: Mapping[str, Any]) -> frozenset[str]:
+def _shown_in(scene: Mapping[str, Any]) -> frozenset[str]:
     """Give everything that a scene shows, stereotypes apart."""
     return frozenset(token for tokens in scene["shown"].values() for token in tokens)
 
 
 def image_truth(prompt: str, scene: Mapping[str, Any]) -> dict[str, float]:
-    """Say what a picture of a caption deserves in each criterion, from 0 to 1, and `presence` once more, unrated."""
-    asked, shown = all_named(named_in(prompt)), shown_in(scene)
+    """Give what a picture of a caption deserves in each criterion, from 0 to 1."""
+    asked, shown = all_named(named_in(prompt)), _shown_in(scene)
     presence = len(asked & shown) / len(asked) if asked else 0.0
     overdone = min(1.0, sum(scene["stereotypes"].values()) / 2)
     return {
@@ -135,22 +126,23 @@ def image_truth(prompt: str, scene: Mapping[str, Any]) -> dict[str, float]:
 
 
 def pair_truth(source: str, translation: str, scene: Mapping[str, Any]) -> dict[str, float]:
-    """Say what a translated caption of a picture deserves in each criterion, from 0 to 1.
+    """Give what a translated caption of a picture deserves in each criterion, from 0 to 1.
 
     `relevance` is the true alignment of the pair: how far what is said and what is shown are the same.
     """
-    said, told, shown = all_named(named_in(understood(source))), all_named(named_in(translation)), shown_in(scene)
+    original, named = all_named(named_in(understood(source))), all_named(named_in(translation))
+    shown = _shown_in(scene)
     return {
-        "adequacy": dice(said, told),
+        "adequacy": dice(original, named),
         "fluency": CRAFT,
         "consistency": CRAFT,
-        "relevance": dice(told, shown),
-        "context": len(told & shown) / len(shown) if shown else 0.0,
-        "cultural_appropriateness": 1 - foreign_share(told, scene["country"]),
+        "relevance": dice(named, shown),
+        "context": len(named & shown) / len(shown) if shown else 0.0,
+        "cultural_appropriateness": 1 - foreign_share(named, scene["country"]),
     }
 
 
-Truths = Iterator[tuple[str, str, str | None, Mapping[str, float]]]
+Truths: TypeAlias = Iterator[tuple[str, str, str | None, Mapping[str, float]]]
 """Model, item, prompt, and what the item deserves in each criterion."""
 
 
@@ -159,11 +151,11 @@ def image_truth_stage(images: Sequence[Path], prompts: Path) -> Stage:
 
     def truths() -> Truths:
         texts = dict(read_table(prompts, PROMPTS).select("prompt_id", "text").iter_rows())
-        for image, row, scene in scenes_of(images):
+        for image, row, scene in _scenes_of(images):
             yield row["model"], image, row["prompt_id"], image_truth(texts[row["prompt_id"]], scene)
 
     inputs = {"prompts": prompts, **roles("images", list(images))}
-    return truth_stage("truth", inputs, truths, judged={"vqascore": "object_presence"})
+    return _truth_stage("truth", inputs, truths, judged={"vqascore": "object_presence"})
 
 
 def pair_truth_stage(images: Path, translations: Path) -> Stage:
@@ -171,14 +163,16 @@ def pair_truth_stage(images: Path, translations: Path) -> Stage:
 
     def truths() -> Truths:
         texts = {row["id"]: row for row in read_table(translations, TRANSLATIONS).iter_rows(named=True)}
-        for image, _, scene in scenes_of([images]):
+        for image, _, scene in _scenes_of([images]):
             if image in texts:
                 yield TRUTH, image, None, pair_truth(texts[image]["source"], texts[image]["text"], scene)
 
-    return truth_stage("pair-truth", {"images": images, "translations": translations}, truths, judged={})
+    return _truth_stage("pair-truth", {"images": images, "translations": translations}, truths, judged={})
 
 
-def truth_stage(name: str, inputs: Mapping[str, Path], truths: Any, *, judged: Mapping[str, str]) -> Stage:  # noqa: ANN401
+def _truth_stage(
+    name: str, inputs: Mapping[str, Path], truths: Callable[[], Truths], *, judged: Mapping[str, str]
+) -> Stage:
     """Write ratings that are deserved, on the scale from 1 to 5, and metrics as a judge without errors gives them."""
 
     def run(work: Work) -> Outcome:
@@ -197,7 +191,7 @@ def truth_stage(name: str, inputs: Mapping[str, Path], truths: Any, *, judged: M
 
 
 def simulated_ratings_stage(project: Path, truth: Path, how: SimulatedPeople, *, seed: int) -> Stage:
-    """Let simulated people rate, who know what each item deserves, in all criteria of a form from 1 to 5."""
+    """Let simulated people, who know what each item deserves, rate all criteria of a form from 1 to 5."""
 
     def answering(scheme: Scheme) -> Answering:
         values = read_table(truth, VALUES).with_columns(criterion=pl.col("params").str.json_path_match("$.criterion"))
@@ -220,12 +214,12 @@ def ratings_of(
     seed: int,
 ) -> Mapping[str, str]:
     """Rate one item as one person would: what lies between two steps of the scale is rated as either."""
-    own = person_draws(person, row["item_id"], "again" if row["kind"] != "item" else "first", seed=seed)
+    draws = person_draws(person, row["item_id"], "again" if row["kind"] != "item" else "first", seed=seed)
     if is_careless(person, how, seed=seed):
-        return {criterion: str(own.integers(1, 6)) for criterion in criteria}
+        return {criterion: str(draws.integers(1, 6)) for criterion in criteria}
     return {
         criterion: step(
-            deserved.get((row["item_id"], criterion), 3.0) + own.uniform(-0.5, 0.5) + own.normal(0, how.scatter)
+            deserved.get((row["item_id"], criterion), 3.0) + draws.uniform(-0.5, 0.5) + draws.normal(0, how.scatter)
         )
         for criterion in criteria
     }

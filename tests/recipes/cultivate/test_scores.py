@@ -14,7 +14,6 @@ import polars as pl
 import pytest
 
 from culturekit.core.errors import NothingScored, UsageError
-from culturekit.core.inputs import Numbered
 from culturekit.core.schemas import DESCRIPTOR_MATCHES, EXAGGERATIONS, SCORES, VALUES
 from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import Work
@@ -30,8 +29,12 @@ from culturekit.metrics import (
     semantic_diversity,
 )
 from culturekit.metrics.ahead.matching import DEFAULT_TAU
-from culturekit.scores.ahead import AheadOptions, AheadReads, AheadScores, PhraseVectors, ahead, how_scored, score_ahead
-from tests.scores.ahead_world import DIMENSIONS, World, image_row, judgment_row, world
+from culturekit.recipes.cultivate.scores import AheadOptions, AheadScores, ahead, how_scored, score_ahead
+from culturekit.scores.compare import ComparisonOptions, score_comparisons
+from culturekit.scores.gaps import GapOptions, score_gaps
+from culturekit.scores.score_rows import Scored
+from tests.recipes.cultivate.ahead_world import DIMENSIONS, World, image_row, judgment_row, world
+from tests.scores.value_tables import params_of
 
 OPTIONS = AheadOptions(real="real", groups={"FR": "GN", "IN": "GS", "NG": "GS"}, scheme="cultivate")
 
@@ -250,30 +253,25 @@ def test_tau_can_be_found_from_real_images() -> None:
     assert json.loads(value(answer, "align", "ann")["params"])["tau"] == answer.tau
 
 
-def test_the_threshold_of_other_scores_can_be_taken_over(
-    tmp_path: Path, work: Work, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_threshold_of_other_scores_can_be_taken_over(tmp_path: Path, work: Work) -> None:
     found = scored(world(seed=8), replace(OPTIONS, quantile=0.75))
     like = write_table(tmp_path, SCORES, found.scored.scores)
     assert how_scored(like) == (found.tau, "dimension")
     assert found.tau != DEFAULT_TAU
-    reads = AheadReads(Numbered(), like, like, Numbered(), PhraseVectors(tmp_path))
-    stage = ahead(reads, replace(OPTIONS, quantile=0.75, encoder="e"), like=like)
+    given = world(seed=9).stored(tmp_path / "world")
+    stage = ahead.stage(**given, options=replace(OPTIONS, quantile=0.75, encoder="e"), like=like)
     assert stage.inputs["like"] == like
     assert (stage.options["tau"], stage.options["quantile"]) == (None, None)
-    monkeypatch.setattr(AheadReads, "tables", lambda *_: world(seed=9).tables())
     stage.run(work)
     assert how_scored(work.out / "scores.parquet") == (found.tau, "dimension")
 
 
-def test_without_described_real_images_a_run_goes_on_and_a_command_refuses(
-    tmp_path: Path, work: Work, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_described_real_images_a_run_goes_on_and_a_command_refuses(tmp_path: Path, work: Work) -> None:
     like = write_table(tmp_path, SCORES, pl.DataFrame(schema=SCORES.schema))
-    reads = AheadReads(Numbered(), like, like, Numbered(), PhraseVectors(tmp_path))
-    monkeypatch.setattr(AheadReads, "tables", lambda *_: world().tables(stereotypes=False))
-    nobody = ahead(reads, replace(OPTIONS, real="nobody", quantile=0.5))
-    for stage, why in (nobody, "no image of the model 'nobody'"), (ahead(reads, OPTIONS, like=like), "has an ALIGN"):
+    given = world().stored(tmp_path / "world", stereotypes=False)
+    nobody = ahead.stage(**given, options=replace(OPTIONS, real="nobody", quantile=0.5))
+    unscored = ahead.stage(**given, options=OPTIONS, like=like)
+    for stage, why in (nobody, "no image of the model 'nobody'"), (unscored, "has an ALIGN"):
         with pytest.raises(NothingScored, match=why):
             stage.run(work)
         assert any(why in reason for reason in stage.run(replace(work, in_run=True)).drops)
@@ -481,3 +479,42 @@ def test_nothing_described_gives_no_scores() -> None:
     assert answer.scored.scores.height == answer.scored.values.height == answer.descriptors.height == 0
     assert answer.scored.left_out["images not described"] == 45
     assert not math.isnan(answer.tau)
+
+
+# Differences and gaps computed from the values are those of the scores.
+
+
+@pytest.fixture(scope="module")
+def ahead_scored() -> Scored:
+    return score_ahead(world().tables(stereotypes=True), options=OPTIONS).scored
+
+
+def score_of(ahead_scored: Scored, *, metric: str, model: str, group: str | None = None) -> float:
+    rows = ahead_scored.scores.filter(
+        pl.col("metric") == metric,
+        pl.col("model") == model,
+        pl.col("country").is_null(),
+        pl.col("group").eq_missing(pl.lit(group, pl.String)),
+    )
+    assert rows.height == 1
+    return float(rows["value"][0])
+
+
+def test_a_difference_is_that_of_the_scores(ahead_scored: Scored) -> None:
+    rows = score_comparisons(ahead_scored.values, options=ComparisonOptions(resamples=99)).scores
+    overall = [row for row in rows.iter_rows(named=True) if row["country"] is None]
+    assert {params_of(row)["metric"] for row in overall} >= {"align", "hal", "exag", "faith", "ddiv", "sdiv"}
+    for row in overall:
+        params = params_of(row)
+        a, b = (score_of(ahead_scored, metric=params["metric"], model=params[side]) for side in ("a", "b"))
+        assert row["value"] == pytest.approx(a - b), params
+
+
+def test_a_gap_is_that_of_the_scores(ahead_scored: Scored) -> None:
+    rows = score_gaps(ahead_scored.values, options=GapOptions("cultivate", OPTIONS.groups)).scores
+    assert rows.height >= 12
+    for row in rows.iter_rows(named=True):
+        metric = params_of(row)["metric"]
+        model = row["model"]
+        north, south = (score_of(ahead_scored, metric=metric, model=model, group=group) for group in ("GN", "GS"))
+        assert row["value"] == pytest.approx(north - south), metric

@@ -1,0 +1,449 @@
+"""AHEaD from descriptors and what was extracted from images: ALIGN, HAL, EXAG, FAITH, DDIV and SDIV."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import orjson
+import polars as pl
+from numpy.typing import NDArray
+from pydantic import Field
+
+from culturekit.core.declared import check_choices
+from culturekit.core.defaults import CONFIDENCE
+from culturekit.core.errors import NothingScored, UsageError, argument_error
+from culturekit.core.inputs import Numbered
+from culturekit.core.schemas import DESCRIPTOR_MATCHES, DESCRIPTORS, EXAGGERATIONS, IMAGES, JUDGMENTS, SCORES
+from culturekit.core.stage import Stage
+from culturekit.core.tables import read_table, write_table
+from culturekit.core.work import Work
+from culturekit.metrics.ahead.descriptor_scores import Aggregate, Reduce, faithfulness
+from culturekit.metrics.ahead.matching import DEFAULT_TAU, calibrate_tau, check_tau
+from culturekit.metrics.statistics.intervals import Target
+from culturekit.recipes.cultivate.cells import (
+    Cells,
+    compare_images,
+    described_images,
+    descriptor_matches,
+    excess_of_images,
+    pictured,
+    variety_of_prompts,
+)
+from culturekit.recipes.cultivate.ladder import ITEMS_SCHEMA, Climb, climbed
+from culturekit.scores.catalog import describe
+from culturekit.scores.family import scores
+from culturekit.scores.image_levels import GroupsGiven, country_groups
+from culturekit.scores.inputs import AnyImages, NamedVectors, asked, vector_inputs
+from culturekit.scores.score_rows import Scored
+
+_PAPER = "Culture in Action: Evaluating Text-to-Image Models through Social Activities (CULTIVate), section 3.2"
+
+_LADDER = (
+    "Images are averaged per prompt, prompts per country, countries per group or over all, without weights. With "
+    "params.target=population the interval is a t interval over prompts, stratified by country, and speaks about other "
+    "prompts of these countries; a score of fewer than 20 prompts has none. With params.target=these it holds the "
+    "prompts fixed and speaks about other images of them."
+)
+
+_MATCHING = (
+    "It is only as good as three models: the one that wrote the references, the one that described the images "
+    "(params.extractor), and the one that made the vectors. All three know some cultures better than others.",
+    "tau belongs to the encoder of the phrases. The published 0.29, 0.39 and 0.52 (the default) are the quartiles "
+    "found with all-MiniLM-L6-v2; for another encoder find it from real images (calibrate_tau, or --quantile).",
+    "A dimension in which nothing was said of an image counts 0. The metric `empty` says how often that was.",
+    "References in `people`, which the published extractor does not have, are in neither aggregate: not in the mean "
+    "over dimensions and not in the pooled share. They are counted in the manifest. Where another dimension stands on "
+    "one side only nothing is scored; `setting` is a name of background.",
+)
+
+_DESCRIPTORS = "descriptors: prompt_id, dimension, token"
+_EXTRACTED = "judgments, task extract: image_id, item (the token), dimension, outcome"
+_VECTORS = "a folder of vectors: one per phrase, its id the phrase"
+_WEIGHTS = "that of the encoder of the phrases (all-MiniLM-L6-v2: Apache-2.0)"
+
+ALIGN = describe(
+    "align",
+    "Alignment with cultural descriptors",
+    "mean over dimensions d of the share of references r in R_d with max over predictions p in P_d of "
+    "cos(p, r) >= tau; aggregate=pooled: one share over all dimensions",
+    paper=f"{_PAPER}, equation 1",
+    inputs=(_DESCRIPTORS, _EXTRACTED, _VECTORS),
+    pitfalls=(
+        *_MATCHING,
+        "References list variants that exclude each other, so that no single image can reach 1.",
+        _LADDER,
+    ),
+    direction="higher",
+    licence=_WEIGHTS,
+)
+
+HAL = describe(
+    "hal",
+    "Hallucination against cultural descriptors",
+    "mean over dimensions d of the share of predictions p in P_d with max over references r in R_d of "
+    "cos(p, r) < tau, 0 where P_d is empty; aggregate=pooled: one share over all dimensions",
+    paper=f"{_PAPER}, equation 2",
+    inputs=ALIGN.inputs,
+    pitfalls=(
+        *_MATCHING,
+        "An image of which nothing was said has no hallucination: read it beside `align` and `empty`.",
+        "A true detail that no reference mentions counts as hallucinated.",
+        _LADDER,
+    ),
+    direction="lower",
+    licence=_WEIGHTS,
+)
+
+EMPTY = describe(
+    "empty",
+    "Dimensions in which nothing was said",
+    "share of the dimensions with references in which the extractor named nothing in the image",
+    paper="culturekit; a flag on ALIGN and HAL",
+    inputs=(_DESCRIPTORS, _EXTRACTED),
+    pitfalls=(
+        "Such dimensions count 0 in ALIGN and 0 in HAL: the more of them, the less HAL means.",
+        "Images that were not described at all, or on which the extractor failed, are not scored and not counted here.",
+        _LADDER,
+    ),
+)
+
+EXAG = describe(
+    "exag",
+    "Exaggeration of stereotypes",
+    "mean (reduce=max: maximum) over stereotype candidates k of the country of max(0, f(I, k) - f_real(k)), "
+    "f an image-text score, f_real its mean over real images of the country",
+    paper=f"{_PAPER}, equations 3 and 4",
+    inputs=(
+        "judgments, task stereotype: image_id, item (the candidate), value, of generated and of real images",
+        "images: image_id, model, prompt_id",
+    ),
+    pitfalls=(
+        "It has the scale of the image-text score (params.scorer): with VQAScore it lies in [0, 1]; values of two "
+        "scorers cannot be compared.",
+        "Real images found by a search engine are stereotyped themselves, which hides exaggeration.",
+        "An image without a score of every candidate of its country is left out and counted.",
+        _LADDER,
+    ),
+    direction="lower",
+    unit="score",
+    licence="that of the scorer named in params.scorer",
+)
+
+FAITH = describe(
+    "faith",
+    "Cultural faithfulness",
+    "(ALIGN + (1 - HAL) + (1 - EXAG)) / 3, per image",
+    paper=f"{_PAPER}, equation 5",
+    inputs=(*ALIGN.inputs, *EXAG.inputs),
+    pitfalls=(
+        "An image of which nothing was said and that is not stereotypical has 2/3. Read it with its parts and `empty`.",
+        "EXAG varies far less than the other two and hardly moves it.",
+        *_MATCHING,
+        _LADDER,
+    ),
+    direction="higher",
+    licence=f"{_WEIGHTS}; {EXAG.licence}",
+)
+
+DDIV = describe(
+    "ddiv",
+    "Descriptor diversity",
+    "mean over dimensions of -sum of p_j ln p_j / ln|R_d|, p_j = c_j / sum of c, c_j the images of a prompt "
+    "that show reference j; 0 where none is shown or |R_d| <= 1",
+    paper=f"{_PAPER}, equation 6",
+    inputs=ALIGN.inputs,
+    pitfalls=(
+        "It grows with the number of images per prompt and with ALIGN: compare models with the same number (10 in the "
+        "paper), and read it beside ALIGN.",
+        "Its items are prompts with at least two images; others have no value.",
+        *_MATCHING,
+        _LADDER,
+    ),
+    direction="higher",
+    licence=_WEIGHTS,
+)
+
+SDIV = describe(
+    "sdiv",
+    "Semantic diversity",
+    "mean over dimensions of ALIGN_d of the predictions of all images of a prompt pooled - mean over its "
+    "images of ALIGN_d",
+    paper=f"{_PAPER}, equation 7",
+    inputs=ALIGN.inputs,
+    pitfalls=(
+        "It grows with the number of images per prompt: compare models with the same number (10 in the paper).",
+        "It cannot exceed 1 - ALIGN: a model that shows everything in each image has none left to gain.",
+        "Its items are prompts with at least two images; others have no value.",
+        *_MATCHING,
+        _LADDER,
+    ),
+    direction="higher",
+    licence=_WEIGHTS,
+)
+
+PER_PROMPT = ("ddiv", "sdiv")
+"""The scores whose items are prompts; those of the others are images."""
+
+
+class PhraseVectors(NamedVectors):
+    """A folder of vectors, one per phrase, its id the phrase."""
+
+    __slots__ = ()
+
+    def files(self, role: str) -> dict[str, Path]:
+        """Name vectors and ids."""
+        return vector_inputs({"phrase": self.folder})
+
+
+@dataclass(frozen=True, slots=True)
+class AheadOptions:
+    """What to score, and how.
+
+    `extractor_dimensions` are those the extractor has; without them the published five and whichever else it names.
+    """
+
+    real: Annotated[str | None, Field(description="Model under whose name real images stand among the images.")] = None
+    tau: Annotated[
+        float | None, Field(ge=-1, le=1, description="Similarity from which descriptors are the same. [0.52]")
+    ] = None
+    quantile: Annotated[
+        float | None, Field(ge=0, le=1, description="Find tau instead, as this quantile over the real images.")
+    ] = None
+    aggregate: Annotated[
+        Aggregate, Field(description="Mean over dimensions, or one share of all descriptors; `people` is in neither.")
+    ] = "dimension"
+    reduce: Annotated[Reduce, Field(description="Over stereotypes: their mean, or the worst.")] = "mean"
+    target: Annotated[
+        Target | None,
+        Field(description="What intervals speak about: these prompts, or others like them. [others, if 20 or more]"),
+    ] = None
+    scheme: Annotated[str, Field(description="Scheme that groups countries, shipped or of --groups.")] = "cultivate"
+    extractor_dimensions: tuple[str, ...] | None = None
+    groups: GroupsGiven = None
+    encoder: str = ""
+    confidence: float = CONFIDENCE
+    benchmark: str = "cultivate"
+
+    def __post_init__(self) -> None:
+        """Reject two thresholds."""
+        if self.tau is not None and self.quantile is not None:
+            raise UsageError("--tau states the threshold and --quantile finds it", hint="Give one of the two.")
+
+    @property
+    def threshold(self) -> float:
+        """Tau; it belongs to the encoder."""
+        return DEFAULT_TAU if self.tau is None else self.tau
+
+
+DEFAULTS, NONE = AheadOptions(), Numbered()
+
+
+def _resolved(*, phrases: PhraseVectors, options: AheadOptions, like: Path | None, **_: object) -> dict[str, object]:
+    """Keep groups and encoder in the manifest, not names of files; with `like` no threshold, which is not known yet."""
+    groups, encoder = country_groups(options.scheme, options.groups), options.encoder or phrases.encoder
+    known = replace(options, groups=groups, encoder=encoder)
+    return {"options": known if like is None else replace(known, tau=None, quantile=None)}
+
+
+def _with_threshold(stage: Stage, given: Mapping[str, Any]) -> Stage:
+    """Keep the default threshold in the manifest too."""
+    tau = given["options"].threshold if given["like"] is None else None
+    return replace(stage, options={**stage.options, "tau": tau})
+
+
+@scores(
+    "ahead", ALIGN, DDIV, EMPTY, EXAG, FAITH, HAL, SDIV, version=4, settle=_resolved, amend=_with_threshold,
+    example="--images images/images.parquet --prompts prompts/prompts.parquet --descriptors "
+    "descriptors/descriptors.parquet --extracted judgments/judgments.parquet --phrases phrases --out scores",
+)  # fmt: skip
+def ahead(
+    work: Work,
+    images: AnyImages,
+    prompts: Annotated[Path, Field(description="Table of their prompts, with the country of each.")],
+    descriptors: Annotated[Path, Field(description="Table of what a picture of each prompt should show.")],
+    extracted: Annotated[Numbered, Field(description="Judgments of the task extract: what images show; repeatable.")],
+    phrases: Annotated[PhraseVectors, Field(description="Folder of vectors, one per phrase, its id the phrase.")],
+    stereotypes: Annotated[
+        Numbered, Field(description="Judgments of the task stereotype, for EXAG and FAITH; repeatable.")
+    ] = NONE,
+    like: Path | None = None,
+    *,
+    options: AheadOptions = DEFAULTS,
+) -> Scored:
+    """Score images against cultural descriptors.
+
+    Alignment, hallucination, exaggeration, faithfulness and diversity.
+    """
+    try:
+        how = options if like is None else replace(options, tau=how_scored(like)[0])  # found on the same images
+        vectors, ids = phrases.vectors()
+        tables = AheadInput(
+            images=images.together(IMAGES),
+            prompts=asked(prompts, work.scratch),
+            descriptors=read_table(descriptors, DESCRIPTORS),
+            extracted=extracted.together(JUDGMENTS),
+            vectors=vectors,
+            ids=ids,
+            stereotypes=stereotypes.together(JUDGMENTS) if stereotypes else None,
+        )
+        answer = score_ahead(tables, options=how)
+    except NothingScored:
+        write_table(work.out, DESCRIPTOR_MATCHES, pl.DataFrame(schema=DESCRIPTOR_MATCHES.schema))  # is read later
+        raise
+    write_table(work.out, DESCRIPTOR_MATCHES, answer.descriptors)
+    if answer.exaggerations.height:
+        write_table(work.out, EXAGGERATIONS, answer.exaggerations)
+    return answer.scored
+
+
+def how_scored(scores: Path) -> tuple[float, Aggregate]:
+    """Read the threshold and the aggregate that scores were made with."""
+    params = read_table(scores, SCORES).filter(metric="align")["params"]
+    if params.is_empty():
+        raise NothingScored("no image has an ALIGN, so no threshold is known", where=str(scores))
+    about = orjson.loads(params[0])
+    return float(about["tau"]), about["aggregate"]
+
+
+@dataclass(frozen=True, slots=True)
+class AheadInput:
+    """The tables that AHEaD is computed from, and the vectors of phrases.
+
+    Attributes:
+        images: conforms to IMAGES.
+        prompts: conforms to PROMPTS: the country of each image is its prompt's.
+        descriptors: conforms to DESCRIPTORS: what a picture of each prompt should show.
+        extracted: conforms to JUDGMENTS, task `extract`: what was said of the images.
+        vectors: float, (n, dim): one per phrase.
+        ids: the phrases of the vectors.
+        stereotypes: conforms to JUDGMENTS, task `stereotype`; without it neither EXAG nor FAITH is scored.
+    """
+
+    images: pl.DataFrame
+    prompts: pl.DataFrame
+    descriptors: pl.DataFrame
+    extracted: pl.DataFrame
+    vectors: NDArray[np.floating]
+    ids: list[str]
+    stereotypes: pl.DataFrame | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AheadScores:
+    """The scores with their values, and what stands behind them descriptor by descriptor.
+
+    Attributes:
+        scored: scores, the values they are means of, and what was left out.
+        descriptors: conforms to DESCRIPTOR_MATCHES.
+        exaggerations: conforms to EXAGGERATIONS; empty where no stereotypes were scored.
+        tau: the threshold used.
+    """
+
+    scored: Scored
+    descriptors: pl.DataFrame
+    exaggerations: pl.DataFrame
+    tau: float
+
+
+def score_ahead(tables: AheadInput, *, options: AheadOptions) -> AheadScores:
+    """Score every model on every country, group of countries, and on all.
+
+    Each step of image, prompt, country, group takes an unweighted mean; see `rungs` for the intervals. An image
+    that was not described, or whose extraction failed, is left out and counted. `empty` is the share of
+    dimensions with references in which nothing was said: such a dimension counts 0 in ALIGN and in HAL.
+
+    Raises:
+        UsageError: a table does not conform, an option breaks its rule, or a phrase has no vector.
+    """
+    _check_ahead(options, has_stereotypes=tables.stereotypes is not None)
+    left_out: Counter[str] = Counter()
+    images = pictured(tables.images, tables.prompts, left_out)
+    found = described_images(
+        images, tables.descriptors, tables.extracted, has=options.extractor_dimensions, left_out=left_out
+    )
+    cells = compare_images(found, tables.vectors, tables.ids)
+    tau = options.threshold if options.quantile is None else _tau_of_real(cells, found.images, options)
+    per_image = image_scores(cells.counted(tau), options.aggregate)
+    params = _params_by_metric(tau, found.judge, options)
+    exaggerations = pl.DataFrame(schema=EXAGGERATIONS.schema)
+    if tables.stereotypes is not None:
+        real = options.real or ""
+        excess = excess_of_images(images, tables.stereotypes, real=real, reduce=options.reduce, left_out=left_out)
+        per_image, exaggerations = _with_faith(per_image, excess.per_image), excess.per_candidate
+        params["exag"] = {"reduce": options.reduce, "scorer": excess.scorer}
+        params["faith"] = {**params["align"], **params["exag"]}
+    countries = tables.prompts.select("prompt_id", "country")
+    items = pl.concat([_image_items(per_image, images), _prompt_items(variety_of_prompts(cells, tau), countries)])
+    groups = country_groups(options.scheme, options.groups)
+    climb = Climb(params, PER_PROMPT, groups, options.scheme, options.benchmark, options.confidence, options.target)
+    return AheadScores(climbed(items, climb, left_out), descriptor_matches(cells, tau), exaggerations, tau)
+
+
+def _check_ahead(options: AheadOptions, *, has_stereotypes: bool) -> None:
+    """Reject options that break their rules, before any work is done."""
+    check_tau(options.threshold)
+    check_choices(options)
+    reasons = {"stereotypes": has_stereotypes, "quantile": options.quantile is not None}
+    wants = [name for name, wanted in reasons.items() if wanted]
+    if wants and options.real is None:
+        raise argument_error("real", f"the model whose images are real, because {wants[0]} compares with them", None)
+
+
+def _tau_of_real(cells: Cells, images: pl.DataFrame, options: AheadOptions) -> float:
+    """Find the threshold from the real images."""
+    best = cells.best_of(images.filter(model=options.real))
+    if len(best) == 0:
+        raise NothingScored(
+            f"tau is a quantile over real images, and no image of the model {options.real!r} was described",
+            found=f"models {', '.join(images['model'].unique().sort())}",
+        )
+    return calibrate_tau(best, quantile=0.75 if options.quantile is None else options.quantile)
+
+
+def _params_by_metric(tau: float, extractor: str, options: AheadOptions) -> dict[str, dict[str, object]]:
+    """Say how each score is computed."""
+    matched: dict[str, object] = {"tau": tau, "extractor": extractor}
+    if options.encoder:
+        matched["encoder"] = options.encoder
+    averaged = {**matched, "aggregate": options.aggregate}
+    return {"align": averaged, "hal": averaged, "ddiv": matched, "sdiv": matched, "empty": {"extractor": extractor}}
+
+
+def image_scores(counted: pl.DataFrame, aggregate: Aggregate) -> pl.DataFrame:
+    """Give ALIGN, HAL and the share of empty dimensions of each image."""
+    covered, wrong, n_ref, n_pred = map(pl.col, ("covered", "wrong", "n_ref", "n_pred"))
+    if aggregate == "dimension":
+        align, hal = (covered / n_ref).mean(), (wrong / pl.max_horizontal(n_pred, 1)).mean()
+    else:
+        align, hal = covered.sum() / n_ref.sum(), wrong.sum() / pl.max_horizontal(n_pred.sum(), 1)
+    return counted.group_by("image_id", maintain_order=True).agg(align=align, hal=hal, empty=(n_pred == 0).mean())
+
+
+def _with_faith(per_image: pl.DataFrame, exag: pl.DataFrame) -> pl.DataFrame:
+    """Add EXAG and FAITH; an image that lacks one of the three scores has no FAITH."""
+    joined = per_image.join(exag, on="image_id", how="full", coalesce=True)
+    parts = [joined[name].fill_null(np.nan).to_numpy() for name in ("align", "hal", "exag")]
+    return joined.with_columns(faith=pl.Series(np.asarray(faithfulness(*parts))).fill_nan(None))
+
+
+def _image_items(per_image: pl.DataFrame, images: pl.DataFrame) -> pl.DataFrame:
+    """Give the scores of images one below the other, where there are any."""
+    joined = per_image.join(images, on="image_id", how="inner")
+    return _long_form(joined, per_image.drop("image_id").columns, item="image_id")
+
+
+def _prompt_items(variety: pl.DataFrame, countries: pl.DataFrame) -> pl.DataFrame:
+    """Give the scores of prompts one below the other, where there are any."""
+    joined = variety.join(countries, on="prompt_id", how="inner").with_columns(repeat=pl.lit(None, pl.UInt16))
+    return _long_form(joined, list(PER_PROMPT), item="prompt_id")
+
+
+def _long_form(frame: pl.DataFrame, metrics: list[str], *, item: str) -> pl.DataFrame:
+    """Write one row per metric and item; a score that is missing has no row."""
+    named = frame.with_columns(item=pl.col(item))
+    index = ["model", "prompt_id", "country", "item", "repeat"]
+    rows = named.unpivot(metrics, index=index, variable_name="metric", value_name="value")
+    return rows.filter(pl.col("value").is_finite()).select(list(ITEMS_SCHEMA))
