@@ -33,7 +33,7 @@ from culturekit.index.spread.picture_spread import PAIR_MEASURES
 from culturekit.llm.answers import LlmOptions
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.metrics.corrected.audit_gates import Design
-from culturekit.scores.corrected import Correction
+from culturekit.scores.diversity import Correction
 from culturekit.scores.faithfulness import QuestionOptions
 from culturekit.scores.gaps import GapOptions
 from culturekit.scores.judged import JudgedOptions

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -13,8 +13,9 @@ from culturekit.core.registry import Registry, parse_spec
 from culturekit.core.schemas import IMAGES
 from culturekit.core.tables import read_table
 from culturekit.core.work import NOT_COMPARABLE, Outcome
-from culturekit.generation.comparability import Traits, not_comparable, traits_of
-from culturekit.index.encoder import ENCODERS
+
+if TYPE_CHECKING:
+    from culturekit.generation.comparability import Traits
 
 PATHS = ("/", "./", "../", "~")
 """How the path of a file begins, which a name of the hub never does."""
@@ -25,6 +26,8 @@ def behind(registry: Registry[Any], spec: str) -> dict[str, object]:
 
     The target of a SPEC may be a SPEC itself, as in `clipscore:transformers:FOLDER`.
     """
+    from culturekit.index.encoder import ENCODERS
+
     parsed = parse_spec(spec)
     inner = {} if parsed.name != "clipscore" or registry is ENCODERS else ENCODERS.brought_by(parsed.target)
     return {**weights_of(parsed.target), **inner, **registry.decided_by(parsed)}
@@ -52,19 +55,23 @@ def check_ready(registry: Registry[Any], spec: str) -> None:
 # Whether the images that are scored together were made alike, noted beside the scores.
 
 
-def traits_in(images: Sequence[Path]) -> dict[str, Traits]:
+def traits_in(images: Sequence[Path]) -> "dict[str, Traits]":
     """Read the traits of every model in tables of images."""
     return traits_by_model([read_table(path, IMAGES) for path in images])
 
 
-def traits_by_model(images: Sequence[pl.DataFrame]) -> dict[str, Traits]:
+def traits_by_model(images: Sequence[pl.DataFrame]) -> "dict[str, Traits]":
     """Read the traits of every model; what one model's tables say is taken together."""
+    from culturekit.generation.comparability import traits_of
+
     every = [table.select(list(IMAGES.schema)) for table in images if table.height]
     models = pl.concat(every).partition_by("model", as_dict=True) if every else {}
     return {str(key[0]): traits_of(table) for key, table in sorted(models.items())}
 
 
-def noted(outcome: Outcome, traits: Mapping[str, Traits]) -> Outcome:
+def noted(outcome: Outcome, traits: "Mapping[str, Traits]") -> Outcome:
     """Add to an account what is not comparable; nothing where all images were made alike."""
+    from culturekit.generation.comparability import not_comparable
+
     apart = not_comparable(traits)
     return replace(outcome, notes={**outcome.notes, NOT_COMPARABLE: apart}) if apart else outcome

@@ -23,14 +23,7 @@ from culturekit.metrics.corrected.audit_gates import drawing_of
 from culturekit.metrics.diversity.kernel_diversity import Weights
 from culturekit.metrics.diversity.label_diversity import bounds_of_codes
 from culturekit.scores.catalog import describe
-from culturekit.scores.corrected import (
-    NO_CORRECTION,
-    Correction,
-    QvsOptions,
-    collection_answers,
-    kernel_params,
-    score_corrected,
-)
+from culturekit.scores.diversity import NO_CORRECTION, Correction, QvsOptions, collection_answers, kernel_params
 from culturekit.scores.family import scored_in, scores, write_scored
 from culturekit.scores.image_collections import (
     MEAN_QUALITY,
@@ -340,6 +333,8 @@ def qvs(
     if asked:
         found.append(score_bounds(pl.concat(mapped), pl.concat(map(with_concepts, asked)), options=options))
     if audits:
+        from culturekit.scores.corrected import score_corrected
+
         found.append(
             score_corrected(
                 pl.concat(mapped), answers_of(audits), rated, options=options, correction=correction,
@@ -355,7 +350,7 @@ def qvs(
             [ASSUMED.format(images_audited(found[-1].scores)), str(outcome.notes.get("caveat", ""))]
         ).rstrip()
         outcome = replace(outcome, notes={**outcome.notes, "caveat": caveat})
-    return noted(outcome, traits_by_model(asked))
+    return noted(outcome, traits_by_model(asked)) if asked else outcome
 
 
 def images_audited(scores: pl.DataFrame) -> str:

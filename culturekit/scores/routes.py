@@ -20,7 +20,7 @@ from culturekit.metrics.diversity.labels import LEVELS, spell
 from culturekit.metrics.statistics.chance_corrected import equal_share, kappa_interval
 from culturekit.metrics.statistics.intervals import Interval
 from culturekit.scores.catalog import describe
-from culturekit.scores.corrected import Kernels, QvsOptions, Within, weights_of
+from culturekit.scores.diversity import Kernels, QvsOptions, Within, weights_of
 from culturekit.scores.family import scored_in, scores, write_scored
 from culturekit.scores.image_collections import checked, nearest_of, params_without
 from culturekit.scores.inputs import check_apart, check_countries, read_matches

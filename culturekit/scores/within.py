@@ -17,7 +17,7 @@ from culturekit.core.tables import read_table
 from culturekit.core.work import Work
 from culturekit.metrics.diversity.kernel_diversity import Weights, kernel_name
 from culturekit.metrics.statistics.intervals import Mean, Target, by_prompt, mean_of_these
-from culturekit.scores.corrected import QvsOptions, Within, collection_answers
+from culturekit.scores.diversity import QvsOptions, Within, collection_answers
 from culturekit.scores.family import scores
 from culturekit.scores.image_collections import Answer, answer_rows, image_collections, images_of_no_country
 from culturekit.scores.inputs import prompts_table, read_matches

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from culturekit.scores.catalog.diversity import DIVERSITY
 from scipy import stats
 
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import MATCHES, QUALITY, SCORES, VALUES
 from culturekit.metrics import CATALOG, STANDARD_KERNELS, Metric, interval, qvs, vendi, vendi_jackknife
 from culturekit.metrics.diversity.labels import Missing
-from culturekit.scores.catalog.diversity import DIVERSITY
-from culturekit.scores.corrected import QvsOptions
+from culturekit.scores.diversity import QvsOptions
 from culturekit.scores.qvs import score_qvs, without_quality
 
 DEFAULT = QvsOptions()

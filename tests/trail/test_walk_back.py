@@ -13,7 +13,7 @@ from culturekit.core.inputs import Files
 from culturekit.core.schemas import MATCHES
 from culturekit.core.tables import read_table, save_parquet
 from culturekit.report.report_stage import folders_of
-from culturekit.scores.corrected import QvsOptions
+from culturekit.scores.diversity import QvsOptions
 from culturekit.scores.qvs import qvs
 from culturekit.trail import evidence
 from culturekit.trail.evidence import upstream
