@@ -245,12 +245,7 @@ def rated(annotations: pl.DataFrame | None, options: MetaOptions, left_out: Coun
     if annotations is None:
         return
     for pool in pooled_ratings(annotations, by=options.by, left_out=left_out)[0]:
-        about: dict[str, object] = {
-            "scheme": pool.scheme,
-            "criterion": pool.criterion,
-            "pool": pool.pool,
-            "pools_by": options.by,
-        }
+        about = {"scheme": pool.scheme, "criterion": pool.criterion, "pool": pool.pool, "pools_by": options.by}
         for choice in [None] if pool.numeric else options.choices:
             means = pool.item_means(choice)
             of_choice = {} if choice is None else {"choice": choice}
@@ -263,7 +258,8 @@ def rows_of(metric: str, a: Series, b: Series, options: MetaOptions) -> Iterator
     other = b.items.select(*on, other="value")
     both = a.items.join(other, on=on).sort("model", "item")
     if options.level == "prompt":
-        both = of_prompts(both)
+        means = [pl.col(name).sort().mean() for name in ("value", "other")]
+        both = both.group_by("model", "unit_id").agg(*means, pl.col("country").first()).sort("model", "unit_id")
     models = sorted(both["model"].unique())
     for model in [ALL, *models] if len(models) > 1 else models:
         of_model = both if model == ALL else both.filter(pl.col("model") == model)
@@ -273,12 +269,6 @@ def rows_of(metric: str, a: Series, b: Series, options: MetaOptions) -> Iterator
             sided = of_model.with_columns(side=side).drop_nulls("side").sort("side")
             for part in sided.partition_by("side", maintain_order=True):
                 yield from correlations(metric, a, b, part, options, model=model, group=part["side"][0])
-
-
-def of_prompts(both: pl.DataFrame) -> pl.DataFrame:
-    """Average both scores over the items of each model's prompts."""
-    means = [pl.col(name).sort().mean() for name in ("value", "other")]
-    return both.group_by("model", "unit_id").agg(*means, pl.col("country").first()).sort("model", "unit_id")
 
 
 def correlations(
