@@ -40,12 +40,19 @@ from culturekit.metrics.statistics.chance_corrected import (
 from culturekit.metrics.statistics.correlations import FEWEST_CLUSTERS, Statistic, bootstrap
 from culturekit.metrics.statistics.intervals import Drawn, Interval
 from culturekit.metrics.statistics.pools import pool_divergence
+from culturekit.scores.answers import (
+    ANSWERS_READ,
+    NEVER_MERGED,
+    PoolRatings,
+    PoolsBy,
+    judge_rows,
+    pooled_ratings,
+    read_answers,
+)
 from culturekit.scores.catalog import CORRECTION, UNBOUNDED, Metric, describe
 from culturekit.scores.compare import Found, correct_families
 from culturekit.scores.family import Confidence, Correction, scores
-from culturekit.scores.form_answers import read_answers
 from culturekit.scores.image_collections import own_generator
-from culturekit.scores.rating_pools import ANSWERS_READ, NEVER_MERGED, PoolRatings, PoolsBy, judge_rows, pooled_ratings
 from culturekit.scores.score_rows import Row, Scored, scored, statistic_row, value_rows, with_reason
 
 PEOPLE = "people"

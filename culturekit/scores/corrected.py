@@ -28,8 +28,8 @@ from culturekit.metrics.corrected.audited_counts import RatedInterval, over_conc
 from culturekit.metrics.corrected.corrected_diversity import CorrectedImages
 from culturekit.metrics.diversity.kernel_diversity import Weights, check_weights, kernel_name
 from culturekit.metrics.statistics.intervals import Interval
+from culturekit.scores.answers import Refusals
 from culturekit.scores.diversity import NO_CORRECTION, PAIRS_ORDER, Correction, QvsOptions
-from culturekit.scores.form_answers import Refusals
 from culturekit.scores.image_collections import (
     checked,
     quality_by_scorer,

@@ -236,8 +236,7 @@ def scored_in(work: Work, score: Callable[[], Scored]) -> Scored:
 
 def answers_in(work: Work, annotations: Path, criterion: str) -> pl.DataFrame:
     """Read people's answers; where none to a question counts, a run has none, and scores what else it can."""
-    from culturekit.scores.form_answers import read_answers
-    from culturekit.scores.rating_pools import careful_answers, of_criterion
+    from culturekit.scores.answers import careful_answers, of_criterion, read_answers
 
     answers = read_answers(annotations)
     try:

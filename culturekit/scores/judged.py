@@ -16,22 +16,24 @@ from culturekit.core.stage_command import Typed
 from culturekit.metrics.corrected.audit_gates import Design
 from culturekit.metrics.corrected.judged_means import MOST_GRADES, judged_mean, marked_items, marks_of_answers
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, Interval
-from culturekit.scores.catalog.ahead import ALIGN, EXAG, FAITH, HAL
-from culturekit.scores.faithfulness import DSG_SCORE, VQASCORE
-from culturekit.scores.family import Confidence, scores
-from culturekit.scores.form_answers import (
+from culturekit.scores.answers import (
     Ends,
+    PoolsBy,
     Refusals,
+    careful_answers,
     check_ends,
     check_offered,
     check_on_scale,
     common_range,
+    pool_of,
     read_answers,
 )
+from culturekit.scores.catalog.ahead import ALIGN, EXAG, FAITH, HAL
+from culturekit.scores.faithfulness import DSG_SCORE, VQASCORE
+from culturekit.scores.family import Confidence, scores
 from culturekit.scores.image_collections import known_values, parsed
 from culturekit.scores.inputs import AnyValues
 from culturekit.scores.qvs import samples_of
-from culturekit.scores.rating_pools import PoolsBy, careful_answers, pool_of
 from culturekit.scores.score_rows import Row, Scored, scored, statistic_row
 
 Alike: TypeAlias = Literal["items", "prompts", "countries"]

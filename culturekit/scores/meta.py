@@ -26,13 +26,19 @@ from culturekit.metrics.statistics.correlations import (
     as_correlation,
     correlate,
 )
+from culturekit.scores.answers import (
+    ANSWERS_READ,
+    NEVER_MERGED,
+    PoolsBy,
+    automatic_values,
+    pooled_ratings,
+    read_answers,
+)
 from culturekit.scores.catalog import VALUES_READ, describe
 from culturekit.scores.family import Confidence, scores
-from culturekit.scores.form_answers import read_answers
 from culturekit.scores.image_collections import Series, items_of, known_values, metric_series, own_generator
 from culturekit.scores.image_levels import GroupsGiven, country_groups
 from culturekit.scores.inputs import ValueTables, tables_of_matches
-from culturekit.scores.rating_pools import ANSWERS_READ, NEVER_MERGED, PoolsBy, automatic_values, pooled_ratings
 from culturekit.scores.score_rows import Row, Scored, scored, statistic_row, with_reason
 
 ALL = "all"

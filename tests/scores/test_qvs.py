@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from culturekit.scores.catalog.diversity import DIVERSITY
 from scipy import stats
 
 from culturekit.core.errors import UsageError
@@ -16,6 +15,7 @@ from culturekit.core.schemas import MATCHES, QUALITY, SCORES, VALUES
 from culturekit.metrics import CATALOG, STANDARD_KERNELS, Metric, interval, qvs, vendi, vendi_jackknife
 from culturekit.metrics.diversity.labels import Missing
 from culturekit.scores.diversity import QvsOptions
+from culturekit.scores.qvs import qvs as qvs_family
 from culturekit.scores.qvs import score_qvs, without_quality
 
 DEFAULT = QvsOptions()
@@ -373,7 +373,7 @@ def test_extra_columns_of_the_users_own_are_left_alone() -> None:
     assert scored(matches.with_columns(note=pl.lit("mine"))).equals(scored(matches))
 
 
-OF_LABELS = [metric.name for metric in DIVERSITY if not metric.name.startswith("mean_")]
+OF_LABELS = [metric.name for metric in qvs_family.metrics]
 """What is scored of labels; the others, of looks, are scored elsewhere."""
 
 

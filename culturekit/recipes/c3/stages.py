@@ -72,10 +72,10 @@ from culturekit.llm.ledger import journal_for, read_spending
 from culturekit.llm.models import quoted
 from culturekit.metrics.linguistic.human_tables import item_scores
 from culturekit.recipes.steps.asking_stage import AskPlan, asking_stage, plan_to_ask, priced_ahead
+from culturekit.scores.answers import careful_answers
 from culturekit.scores.family import write_scored
 from culturekit.scores.image_collections import Place, mean_rows
 from culturekit.scores.provenance import behind
-from culturekit.scores.rating_pools import careful_answers
 from culturekit.scores.score_rows import Scored, scored, value_rows
 
 SAMPLED, GIVEN, SURE = SampleOptions(), TranslateOptions(), ObjectsOptions()

@@ -71,10 +71,10 @@ from culturekit.recipes.steps.asking_stage import asking_images, usual_picture
 from culturekit.scores.ahead import PhraseVectors, how_scored, image_scores
 from culturekit.scores.ahead_cells import EXTRACT as EXTRACT_TASK
 from culturekit.scores.ahead_cells import compare_images, described_images
+from culturekit.scores.answers import CARELESS, careful_answers
 from culturekit.scores.image_levels import country_groups
 from culturekit.scores.inputs import asked
 from culturekit.scores.meta import ALL
-from culturekit.scores.rating_pools import CARELESS, careful_answers
 from culturekit.scores.score_rows import Row, equal_means, scored, statistic_row
 
 # The stages from images of scenes to what a vision model says of them, and to the best of real ones.
