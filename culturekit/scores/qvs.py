@@ -333,19 +333,13 @@ def qvs(
     answer = Scored(scores, values, dict(sorted(left_out.items())))
     outcome = write_scored(work, scored_in(work, lambda: answer))
     if audits:
-        caveat = " ".join(
-            [ASSUMED.format(images_audited(found[-1].scores)), str(outcome.notes.get("caveat", ""))]
-        ).rstrip()
+        audited = pl.col("params").str.json_path_match("$.audited").cast(pl.Int64)
+        counts = found[-1].scores.select(audited.alias("n"))["n"].drop_nulls().unique().sort().to_list()
+        extremes = dict.fromkeys(f"{count:,}" for count in (*counts[:1], *counts[-1:]))
+        rests_on = f"{' to '.join(extremes) or 'no'} audited images"
+        caveat = " ".join([ASSUMED.format(rests_on), str(outcome.notes.get("caveat", ""))]).rstrip()
         outcome = replace(outcome, notes={**outcome.notes, "caveat": caveat})
     return noted(outcome, traits_by_model(asked)) if asked else outcome
-
-
-def images_audited(scores: pl.DataFrame) -> str:
-    """Say on how many audited images scores rest."""
-    told = scores.select(pl.col("params").str.json_path_match("$.audited").cast(pl.Int64))["params"]
-    counts = told.drop_nulls().unique().sort().to_list()
-    ends = dict.fromkeys(f"{count:,}" for count in (*counts[:1], *counts[-1:]))
-    return f"{' to '.join(ends) or 'no'} audited images"
 
 
 def without_quality(mapped: Sequence[pl.DataFrame], quality: pl.DataFrame | None) -> Mapping[str, int]:
