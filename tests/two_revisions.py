@@ -23,11 +23,12 @@ SURFACE = """
 import json, typer.main
 try:
     from culturekit.core import errors
-except ImportError:
+    from culturekit.core.schemas import TABLES
+except ImportError:  # before these stood in core
     from culturekit import errors
+    from culturekit.records.schemas import TABLES
 from culturekit.cli.app import app
 from culturekit.metrics import CATALOG
-from culturekit.core.schemas import TABLES
 
 def walk(command, path):
     if hasattr(command, "commands"):

@@ -25,7 +25,6 @@ from culturekit.core.declared import (
 from culturekit.core.errors import UsageError
 from culturekit.core.inputs import Input
 from culturekit.core.stage_command import AskingCommand, StageCommand
-from culturekit.llm.answers import LlmOptions
 
 Flags: TypeAlias = dict[str, tuple[Any, Any]]
 """Options that every stage has, by name: what is typed, and what it is where nothing is."""
@@ -55,7 +54,7 @@ def command_function(declaration: StageCommand) -> Callable[..., None]:
         else:
             run_one(stage, out, **flagged)
 
-    asked = [each for each in taken if isinstance(each.kind, type) and issubclass(each.kind, LlmOptions)]
+    asked = taken[-1:] if isinstance(declaration, AskingCommand) else []  # how answers are bought is taken last
     parameters = [parameter(each) for each in in_order(options_among(each for each in taken if each not in asked))]
     ordered = [
         *(each for each in parameters if each.default is Parameter.empty),

@@ -58,7 +58,7 @@ from culturekit.kg.countries import countries
 from culturekit.kg.dump.ingest import IngestOptions
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS
-from culturekit.scores.corrected import QvsOptions
+from culturekit.scores.diversity import QvsOptions
 
 # What a recipe says, key by key.
 

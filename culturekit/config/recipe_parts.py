@@ -33,12 +33,12 @@ from culturekit.index.spread.picture_spread import PAIR_MEASURES
 from culturekit.llm.answers import LlmOptions
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.metrics.corrected.audit_gates import Design
-from culturekit.scores.corrected import Correction
+from culturekit.scores.answers import InRegion, OutOfRegion, PoolsBy
+from culturekit.scores.diversity import Correction
 from culturekit.scores.faithfulness import QuestionOptions
 from culturekit.scores.gaps import GapOptions
 from culturekit.scores.judged import JudgedOptions
 from culturekit.scores.meta import MetaOptions
-from culturekit.scores.rating_pools import InRegion, OutOfRegion, PoolsBy
 from culturekit.scores.realism import RealismMeans, RealismOptions
 
 ModelName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]

@@ -21,9 +21,9 @@ from culturekit.metrics.linguistic.human_tables import likert_table, relevance_r
 from culturekit.people.export import page_template, template_text
 from culturekit.people.importing import known_flags
 from culturekit.scores.agreement import AgreementOptions, score_agreement
+from culturekit.scores.answers import FLAGS, PoolsBy, pool_of
 from culturekit.scores.family import Confidence
 from culturekit.scores.meta import MetaOptions, score_meta
-from culturekit.scores.rating_pools import FLAGS, PoolsBy, pool_of
 from culturekit.scores.score_rows import Scored
 
 # Mean ratings as a page to look at: models by concept down, countries across, low cells shaded.

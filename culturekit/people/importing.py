@@ -38,8 +38,8 @@ from culturekit.people.export import PROJECT_FILE
 from culturekit.people.items import Item, lookalikes
 from culturekit.people.scheme import Filters, Scheme
 from culturekit.people.tasks import Offer
+from culturekit.scores.answers import ATTENTION, FLAGS, INCONSISTENT, TOO_FAST
 from culturekit.scores.image_collections import own_generator
-from culturekit.scores.rating_pools import ATTENTION, FLAGS, INCONSISTENT, TOO_FAST
 
 # Answers that differ from item to item: artifacts to recognise, countries, continents, or lists of an item's own.
 

@@ -17,8 +17,8 @@ from culturekit.core.errors import UsageError
 from culturekit.core.stage_command import Typed
 from culturekit.people.items import Item
 from culturekit.people.scheme import Criterion, Scheme
+from culturekit.scores.answers import InRegion, OutOfRegion
 from culturekit.scores.image_collections import own_generator
-from culturekit.scores.rating_pools import InRegion, OutOfRegion
 
 # Names that tell nothing: of tasks, and of the files that annotators see.
 

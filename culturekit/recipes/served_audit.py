@@ -40,7 +40,8 @@ from culturekit.report.report_stage import folders_of
 from culturekit.report.run_folders import HEADLINE_KERNEL, RunFolders
 from culturekit.report.shots import shown_by
 from culturekit.scores.audited import draw_audit_sample
-from culturekit.scores.corrected import Correction, QvsOptions, score_corrected
+from culturekit.scores.corrected import score_corrected
+from culturekit.scores.diversity import Correction, QvsOptions
 
 logger = logging.getLogger(__name__)
 

@@ -40,12 +40,19 @@ from culturekit.metrics.statistics.chance_corrected import (
 from culturekit.metrics.statistics.correlations import FEWEST_CLUSTERS, Statistic, bootstrap
 from culturekit.metrics.statistics.intervals import Drawn, Interval
 from culturekit.metrics.statistics.pools import pool_divergence
+from culturekit.scores.answers import (
+    ANSWERS_READ,
+    NEVER_MERGED,
+    PoolRatings,
+    PoolsBy,
+    judge_rows,
+    pooled_ratings,
+    read_answers,
+)
 from culturekit.scores.catalog import CORRECTION, UNBOUNDED, Metric, describe
 from culturekit.scores.compare import Found, correct_families
 from culturekit.scores.family import Confidence, Correction, scores
-from culturekit.scores.form_answers import read_answers
 from culturekit.scores.image_collections import own_generator
-from culturekit.scores.rating_pools import ANSWERS_READ, NEVER_MERGED, PoolRatings, PoolsBy, judge_rows, pooled_ratings
 from culturekit.scores.score_rows import Row, Scored, scored, statistic_row, value_rows, with_reason
 
 PEOPLE = "people"
@@ -240,7 +247,12 @@ def score_agreement(
                                           confidence=options.confidence, by=options.by)  # fmt: skip
         rows += of_judges
         left_out["judgment_without_people"] = unmatched
-    values = [item_agreements(pool, options) for pool in pools]
+    values = []
+    for pool in pools:
+        place = {"metric": "pairwise_agreement", "model": PEOPLE, "benchmark": pool.scheme, "group": pool.pool}
+        shares = agreeing_pairs(counts_of(pool.table()).astype(np.float64))
+        items = pl.DataFrame({"item": sorted(pool.answers["item_id"].unique()), "value": shares})
+        values.append(value_rows(place, named(pool, options), items))
     return scored([*rows, *divergence], [*values, *differences], left_out=left_out)
 
 
@@ -324,14 +336,6 @@ def named(pool: PoolRatings, options: AgreementOptions) -> dict[str, object]:
     return {"scheme": pool.scheme, "criterion": pool.criterion, "pool": pool.pool, "pools_by": options.by}
 
 
-def item_agreements(pool: PoolRatings, options: AgreementOptions) -> pl.DataFrame:
-    """Give the pairwise agreement on each item, as values."""
-    shares = agreeing_pairs(counts_of(pool.table()).astype(np.float64))
-    place = {"metric": "pairwise_agreement", "model": PEOPLE, "benchmark": pool.scheme, "group": pool.pool}
-    values = pl.DataFrame({"item": sorted(pool.answers["item_id"].unique()), "value": shares})
-    return value_rows(place, named(pool, options), values)
-
-
 def divergences(
     pools: Sequence[PoolRatings], options: AgreementOptions, left_out: Counter[str]
 ) -> tuple[list[Row], list[pl.DataFrame]]:
@@ -351,7 +355,8 @@ def divergences(
             continue
         for choice in choices:
             means = first.item_means(choice), second.item_means(choice)
-            if not means[0].keys() & means[1].keys():
+            common = sorted(means[0].keys() & means[1].keys())
+            if not common:
                 continue
             pair = f"{first.pool} - {second.pool}"
             where = {"model": PEOPLE, "benchmark": first.scheme}
@@ -365,18 +370,10 @@ def divergences(
                 resamples=options.resamples,
                 rng=own_generator(options.seed, first.scheme, first.criterion, pair, choice),
             )
-            values.append(item_differences(place, params, *means))
+            items = pl.DataFrame({"item": common, "value": [means[0][item] - means[1][item] for item in common]})
+            values.append(value_rows({"metric": "pool_difference", **place}, params, items))
             params["left_out"] = answer.difference.left_out
             found.append(Found((first.scheme,), place, params, answer.difference))
             follows = with_reason({**params, "method": "spearman"}, answer.correlation, FEW_ITEMS)
             rows.append(statistic_row("pool_correlation", answer=answer.correlation, params=follows, **place))
     return [*rows, *correct_families("pool_difference", found, options.correction, "a single common item")], values
-
-
-def item_differences(
-    place: dict[str, Any], params: dict[str, object], first: dict[str, float], second: dict[str, float]
-) -> pl.DataFrame:
-    """Give the difference of two pools on each common item, as values."""
-    common = sorted(first.keys() & second.keys())
-    values = pl.DataFrame({"item": common, "value": [first[item] - second[item] for item in common]})
-    return value_rows({"metric": "pool_difference", **place}, params, values)

@@ -26,12 +26,11 @@ from culturekit.metrics.realism.clip_scores import (
     yes_by_score,
 )
 from culturekit.metrics.statistics.intervals import Target
+from culturekit.scores.answers import bucket_row, careful_answers, of_criterion, yes_or_no
 from culturekit.scores.catalog import describe
 from culturekit.scores.family import answers_in, scores
-from culturekit.scores.form_answers import bucket_row, yes_or_no
 from culturekit.scores.image_levels import MeanOptions, Rows, cells_of, mean_rows, placed, target_of
 from culturekit.scores.inputs import LabelledVectors, VectorFolder, images_with_prompts, one_identity
-from culturekit.scores.rating_pools import careful_answers, of_criterion
 from culturekit.scores.score_rows import Row, Scored, scored, statistic_row
 
 TEXTS: Mapping[str, tuple[str, str, float]] = {

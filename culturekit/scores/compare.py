@@ -301,12 +301,10 @@ def with_what_differs(params: pl.Series, traits: Mapping[str, Traits]) -> pl.Ser
             both = [traits[name] for name in pair if name in traits]
             known[pair] = differ_in(*both) if len(both) == len(pair) else []
         rows.append(known[pair])
-    return pl.Series("params", [widened(text, apart) for text, apart in zip(params.to_list(), rows, strict=True)])
-
-
-def widened(params: str, apart: Sequence[str]) -> str:
-    """Add what differs to the parameters of one row; nothing where all is alike."""
-    return canonical_json({**msgspec.json.decode(params), "differ_in": apart}).decode() if apart else params
+    return pl.Series("params", [
+        canonical_json({**msgspec.json.decode(text), "differ_in": apart}).decode() if apart else text
+        for text, apart in zip(params.to_list(), rows, strict=True)
+    ])  # fmt: skip
 
 
 # Models compared and ranked by corrected diversity: differences from the intervals of both, and limits for each rank.

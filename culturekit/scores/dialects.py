@@ -18,10 +18,10 @@ from culturekit.core.stage import Stage
 from culturekit.core.stage_command import Seed
 from culturekit.core.work import Work
 from culturekit.metrics.linguistic.human_tables import dialect_gap
+from culturekit.scores.answers import careful_answers, of_criterion
 from culturekit.scores.family import Confidence, Family, Pair, answers_in, described, family_stage
 from culturekit.scores.image_collections import Place, checked, mean_rows, own_generator, prompted_images
 from culturekit.scores.inputs import AnyImages, GroupedPrompts, asked
-from culturekit.scores.rating_pools import careful_answers, of_criterion
 from culturekit.scores.score_rows import Row, Scored, scored, statistic_row
 
 CORRECT = "correct"

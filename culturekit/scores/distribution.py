@@ -63,33 +63,21 @@ def label_distributions(matches: pl.DataFrame) -> pl.DataFrame:
 
 
 def shares(images: pl.DataFrame, concept: str | None, level: str) -> pl.DataFrame:
-    """Count the labels of one level."""
+    """Count the labels of one level, spelled as they first are; an image without a prompt is a batch of its own."""
     texts = {"model": images["model"][0], "concept": concept, "level": level}
+    repeat = pl.concat_str("prompt_id", pl.col("repeat").cast(pl.String).fill_null(""), separator="\n")
+    batch = pl.when(pl.col("prompt_id").is_null()).then(pl.col("image_id")).otherwise(repeat)
+    labels = images[level].drop_nulls().unique().sort().to_list()
+    spellings: dict[object, str] = {}
+    for label in labels:
+        spellings.setdefault(spell(label), label)
+    plain = {label: spellings[spell(label)] for label in labels}
+    label = images[level].replace_strict(plain, default=None, return_dtype=pl.String)
+    limits = share_limits(images.select(batch.alias("batch"), label.alias("label")))
     table = label_shares.distribution(images.select(LEVELS), level=level).rename({"n": "images", "p": "share"})
-    limits = share_limits(images.select(batch_of().alias("batch"), one_spelling(images[level]).alias("label")))
     table = table.join(limits, on="label", how="left", nulls_equal=True, maintain_order="left")
     return (
         table.rename({"low": "ci_low", "high": "ci_high"})
         .with_columns(pl.lit(text, pl.String).alias(name) for name, text in texts.items())
         .select(pl.col(name).cast(dtype) for name, dtype in DISTRIBUTIONS.schema.items())
-    )
-
-
-def batch_of() -> pl.Expr:
-    """Name the repeat of a prompt that an image belongs to; one that belongs to none stands for itself."""
-    repeat = pl.col("repeat").cast(pl.String).fill_null("")
-    return (
-        pl.when(pl.col("prompt_id").is_null())
-        .then(pl.col("image_id"))
-        .otherwise(pl.concat_str("prompt_id", repeat, separator="\n"))
-    )
-
-
-def one_spelling(labels: pl.Series) -> pl.Series:
-    """Replace labels by the spelling under which they are counted."""
-    spellings: dict[object, str] = {}
-    for label in labels.drop_nulls().unique().sort():
-        spellings.setdefault(spell(label), label)
-    return labels.replace_strict(
-        {label: spellings[spell(label)] for label in labels.drop_nulls().unique()}, default=None, return_dtype=pl.String
     )

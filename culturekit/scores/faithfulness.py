@@ -290,15 +290,14 @@ def faithfulness(
     made = data.images.with_columns(pl.lit(None, pl.String).alias(name) for name in missing)
     data = replace(data, images=made, quality=labelled_quality(quality.places) if quality else None)
     outcome = write_scored(work, scored_in(work, lambda: score_questions(data, options=options)))
-    tables = {}
+    beside = []
     if data.judgments is not None:
-        tables[ANSWER_COUNTS] = answer_counts(made, data.judgments)
+        beside.append((ANSWER_COUNTS, answer_counts(made, data.judgments)))
         if data.questions is not None:
-            tables[QUESTION_RATES] = question_rates(made, data.judgments, data.questions)
-    for table, rows in tables.items():
+            beside.append((QUESTION_RATES, question_rates(made, data.judgments, data.questions)))
+    for table, rows in beside:
         write_table(work.out, table, rows)
-    counts = {table.name: rows.height for table, rows in tables.items()}
-    return replace(outcome, counts={**outcome.counts, **counts})
+    return replace(outcome, counts={**outcome.counts, **{table.name: rows.height for table, rows in beside}})
 
 
 def tables_of(

@@ -36,8 +36,6 @@ from culturekit.core.work import MARKED, Outcome, Work
 from culturekit.metrics.corrected.audit_gates import MARKS
 from culturekit.scores import catalog
 from culturekit.scores.catalog import Metric, register
-from culturekit.scores.form_answers import read_answers
-from culturekit.scores.rating_pools import careful_answers, of_criterion
 from culturekit.scores.score_rows import Scored, scored
 
 Confidence: TypeAlias = Annotated[float, Field(ge=0.5, le=0.9999, description="Of the intervals.")]
@@ -238,6 +236,8 @@ def scored_in(work: Work, score: Callable[[], Scored]) -> Scored:
 
 def answers_in(work: Work, annotations: Path, criterion: str) -> pl.DataFrame:
     """Read people's answers; where none to a question counts, a run has none, and scores what else it can."""
+    from culturekit.scores.answers import careful_answers, of_criterion, read_answers
+
     answers = read_answers(annotations)
     try:
         of_criterion(careful_answers(answers), criterion)

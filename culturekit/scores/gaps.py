@@ -12,7 +12,7 @@ from culturekit.core.declared import check_options
 from culturekit.core.defaults import CONFIDENCE
 from culturekit.core.errors import NothingScored
 from culturekit.core.stage_command import Seed
-from culturekit.metrics.statistics.comparisons import Comparison, compare, group_gap
+from culturekit.metrics.statistics.comparisons import compare, group_gap
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, Target
 from culturekit.scores.catalog import CORRECTION, UNBOUNDED, VALUES_READ, describe
 from culturekit.scores.compare import Found, correct_families
@@ -147,35 +147,35 @@ def with_all_concepts(inside: pl.DataFrame) -> Iterator[pl.DataFrame]:
 
 
 def one_gap(score: pl.DataFrame, a: str, b: str, options: GapOptions) -> Found:
-    """Compare two groups on one score."""
+    """Compare two groups on one score: prompt by prompt where the same prompts asked for both."""
     row = score.row(0, named=True)
     pair = score.filter(pl.col("side").is_in([a, b]))
+    first, second = (pair.filter(pl.col("side") == side) for side in (a, b))
+    units = first["unit_id"].to_numpy().astype(str), second["unit_id"].to_numpy().astype(str)
+    paired = options.scheme == GROUP_COLUMN and set(units[0]) == set(units[1])
     target = target_of(pair, options)
-    prompts = {side: set(pair.filter(pl.col("side") == side)["unit_id"]) for side in (a, b)}
-    paired = prompts[a] == prompts[b] and options.scheme == GROUP_COLUMN
-    answer = paired_gap(pair, a, b, target, options) if paired else stratified_gap(pair, a, b, target, options)
+    if paired:
+        key = [row[name] for name in ("metric", "model", "benchmark", "params", "concept")]
+        answer = compare(
+            first["value"].to_numpy(), second["value"].to_numpy(), clusters=units, target=target,
+            confidence=options.confidence, rng=own_generator(options.seed, *key, a, b),
+        )  # fmt: skip
+    else:
+        answer = group_gap(
+            pair["value"].to_numpy(), groups=pair["side"].to_numpy().astype(str), first=a, second=b,
+            countries=pair["stratum"].to_numpy().astype(str), prompts=pair["unit_id"].to_numpy().astype(str),
+            target=target, confidence=options.confidence,
+        )  # fmt: skip
     params: dict[str, object] = {
-        "metric": row["metric"],
-        "of": parsed(row["params"]),
-        "scheme": options.scheme,
-        "a": a,
-        "b": b,
-        "countries": {side: countries_of(pair, side) for side in (a, b)},
-        "prompts": answer.n,
-        "paired": paired,
-        "target": target,
-    }
-    place: dict[str, Any] = {
-        **{name: row[name] for name in ("model", "benchmark", "concept")},
-        "country": None,
-        "group": f"{a} - {b}",
-    }
+        "metric": row["metric"], "of": parsed(row["params"]), "scheme": options.scheme, "a": a, "b": b,
+        "countries": {
+            side: sorted(own["country"].drop_nulls().unique()) for side, own in ((a, first), (b, second))
+        },
+        "prompts": answer.n, "paired": paired, "target": target,
+    }  # fmt: skip
+    place: dict[str, Any] = {name: row[name] for name in ("model", "benchmark", "concept")}
+    place |= {"country": None, "group": f"{a} - {b}"}
     return Found((row["metric"], row["benchmark"], row["params"]), place, params, answer)
-
-
-def countries_of(pair: pl.DataFrame, side: str) -> list[str]:
-    """List the countries that stand for a group."""
-    return sorted(pair.filter(pl.col("side") == side)["country"].drop_nulls().unique())
 
 
 def target_of(pair: pl.DataFrame, options: GapOptions) -> Target:
@@ -184,31 +184,3 @@ def target_of(pair: pl.DataFrame, options: GapOptions) -> Target:
         return options.target
     prompts = pair.group_by("side", "stratum").agg(pl.col("unit_id").n_unique())["unit_id"]
     return "population" if prompts.sum() >= FEWEST_PROMPTS and min(prompts) > 1 else "these"
-
-
-def stratified_gap(pair: pl.DataFrame, a: str, b: str, target: Target, options: GapOptions) -> Comparison:
-    """Compare groups that have their own countries or prompts."""
-    return group_gap(
-        pair["value"].to_numpy(),
-        groups=pair["side"].to_numpy().astype(str),
-        first=a,
-        second=b,
-        countries=pair["stratum"].to_numpy().astype(str),
-        prompts=pair["unit_id"].to_numpy().astype(str),
-        target=target,
-        confidence=options.confidence,
-    )
-
-
-def paired_gap(pair: pl.DataFrame, a: str, b: str, target: Target, options: GapOptions) -> Comparison:
-    """Compare groups that were asked for by the same prompts."""
-    sides = [pair.filter(pl.col("side") == side) for side in (a, b)]
-    row = pair.row(0, named=True)
-    key = [row[name] for name in ("metric", "model", "benchmark", "params", "concept")]
-    return compare(
-        *(side["value"].to_numpy() for side in sides),
-        clusters=(sides[0]["unit_id"].to_numpy().astype(str), sides[1]["unit_id"].to_numpy().astype(str)),
-        target=target,
-        confidence=options.confidence,
-        rng=own_generator(options.seed, *key, a, b),
-    )

@@ -6,14 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 from pydantic import Field
 
-from culturekit.builders.country_names import country_code
 from culturekit.core.arrays import save_rows
 from culturekit.core.digests import digest_file, read_manifest
 from culturekit.core.errors import IntegrityError, UsageError
@@ -21,10 +20,11 @@ from culturekit.core.inputs import Files, Numbered
 from culturekit.core.layouts import prompts_table
 from culturekit.core.schemas import IMAGES, MATCHES, PAIR_DISTANCES, PROMPTS, VALUES
 from culturekit.core.tables import read_table
-from culturekit.index.embedding.embedding_encoders import load_vectors
-from culturekit.index.encoder import Vectors
 from culturekit.index.matching.mapped_alike import check_mapped_alike
-from culturekit.metrics.inclusion.triplet_distances import Features
+
+if TYPE_CHECKING:
+    from culturekit.index.encoder import Vectors
+    from culturekit.metrics.inclusion.triplet_distances import Features
 
 # Matches as scores take them: countries by their codes, or by their names, throughout.
 
@@ -61,6 +61,9 @@ def check_countries(*matches: pl.DataFrame, where: Sequence[Path]) -> None:
     places = sorted({place for table in matches for place in table["country"].drop_nulls().unique()})
     if all(map(CODE.fullmatch, places)):
         return
+
+    from culturekit.builders.country_names import country_code
+
     codes = {place: country_code(place) for place in places}
     named = [place for place in places if codes[place] not in (None, place)]
     if named and any(code == place for place, code in codes.items()):
@@ -117,12 +120,14 @@ def vectors_in(folder: Path, role: str) -> Path:
 
 def labelled(folder: Path, *, role: str = "") -> LabelledVectors:
     """Open a folder of vectors, or the class probabilities in it: the folder, or the file with them."""
+    from culturekit.index.embedding.embedding_encoders import load_vectors
+
     vectors, ids = load_vectors(folder_of(folder))
     path = vectors_in(folder, role)
     return LabelledVectors(vectors if path.name == "vectors.npy" else probabilities_in(path, len(ids)), ids)
 
 
-def probabilities_in(path: Path, rows: int) -> Vectors:
+def probabilities_in(path: Path, rows: int) -> "Vectors":
     """Open class probabilities."""
     probabilities: Vectors = np.load(path, mmap_mode="r", allow_pickle=False)
     if probabilities.ndim != 2 or len(probabilities) != rows:
@@ -284,8 +289,10 @@ class NamedVectors:
         """Name vectors and ids."""
         return {f"{role}-values": self.folder / "vectors.npy", f"{role}-ids": self.folder / "ids.parquet"}
 
-    def vectors(self) -> tuple[Vectors, list[str]]:
+    def vectors(self) -> "tuple[Vectors, list[str]]":
         """Open it."""
+        from culturekit.index.embedding.embedding_encoders import load_vectors
+
         return load_vectors(self.folder)
 
     @property
@@ -394,7 +401,7 @@ class Extractor:
         named = f"{role}-{self.name}" + (f"-{self.part}" if self.part else "")
         return self.vectors.files(role if self.alone else named)
 
-    def by_image(self) -> Features:
+    def by_image(self) -> "Features":
         """Open the vectors by the ids of their images."""
         vectors, ids = self.vectors.vectors()
         return dict(zip(ids, vectors, strict=True))

@@ -16,21 +16,23 @@ from culturekit.core.stage_command import Typed
 from culturekit.metrics.corrected.audit_gates import Design
 from culturekit.metrics.corrected.judged_means import MOST_GRADES, judged_mean, marked_items, marks_of_answers
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, Interval
-from culturekit.scores.faithfulness import DSG_SCORE, VQASCORE
-from culturekit.scores.family import Confidence, scores
-from culturekit.scores.form_answers import (
+from culturekit.scores.answers import (
     Ends,
+    PoolsBy,
     Refusals,
+    careful_answers,
     check_ends,
     check_offered,
     check_on_scale,
     common_range,
+    pool_of,
     read_answers,
 )
+from culturekit.scores.faithfulness import DSG_SCORE, VQASCORE
+from culturekit.scores.family import Confidence, scores
 from culturekit.scores.image_collections import known_values, parsed
 from culturekit.scores.inputs import AnyValues
 from culturekit.scores.qvs import samples_of
-from culturekit.scores.rating_pools import PoolsBy, careful_answers, pool_of
 from culturekit.scores.score_rows import Row, Scored, scored, statistic_row
 
 Alike: TypeAlias = Literal["items", "prompts", "countries"]
@@ -192,39 +194,30 @@ def number_of(options: JudgedOptions) -> pl.Expr:
 
 
 def cells_of(known: pl.DataFrame, options: JudgedOptions) -> Iterator[pl.DataFrame]:
-    """Give the values of each score, with the weight of each item, in the order of their items."""
-    means = with_places(known.filter(~pl.col("metric").is_in(NOT_MEANS)))
-    asked = means.filter(pl.col("metric").is_in(options.metrics)) if options.metrics else means
-    missing = sorted(set(options.metrics) - set(means["metric"]))
-    if missing:
+    """Give the values of each score in the order of their items, with the country of each as `place` and its weight.
+
+    The countries of a score that stands under countries only, or the one there is, make a score together as well.
+    """
+    means = known.filter(~pl.col("metric").is_in(NOT_MEANS))
+    places = means.drop_nulls("country").group_by("model", "item").agg(place=pl.col("country").min())
+    means = means.join(places, on=("model", "item"), how="left", maintain_order="left")
+    if missing := sorted(set(options.metrics) - set(means["metric"])):
         raise NothingScored(
             "there are no values of a metric", found=", ".join(missing),
             expected=" or ".join(means["metric"].unique().sort()),
         )  # fmt: skip
-    for cell in [*asked.sort(*KEY, "item").partition_by(KEY, maintain_order=True), *over_countries(asked)]:
-        yield weighed(cell.sort("item"), options.alike)
-
-
-def with_places(values: pl.DataFrame) -> pl.DataFrame:
-    """Add the country of each item as `place`, as far as the values of any score say it."""
-    said = values.drop_nulls("country").group_by("model", "item").agg(place=pl.col("country").min())
-    return values.join(said, on=("model", "item"), how="left", maintain_order="left")
-
-
-def over_countries(values: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """Put the countries of a score together, or the one there is, where it stands under countries only."""
+    asked = means.filter(pl.col("metric").is_in(options.metrics)) if options.metrics else means
     score = [name for name in KEY if name != "country"]
-    for part in values.sort(*score).partition_by(score, maintain_order=True):
-        if part["country"].null_count() == 0:
-            yield part.with_columns(country=pl.lit(None, pl.String))
-
-
-def weighed(cell: pl.DataFrame, alike: Alike) -> pl.DataFrame:
-    """Add what each item weighs; of items that weigh alike each weighs 1."""
+    together = [
+        part.with_columns(country=pl.lit(None, pl.String))
+        for part in asked.sort(*score).partition_by(score, maintain_order=True)
+        if part["country"].null_count() == 0
+    ]
     of_prompt = 1 / pl.len().over("place", "unit_id")
     of_country = of_prompt / pl.col("unit_id").n_unique().over("place")
     weights: Mapping[Alike, pl.Expr] = {"items": pl.lit(1.0), "prompts": of_prompt, "countries": of_country}
-    return cell.with_columns(weight=weights[alike])
+    for cell in [*asked.sort(*KEY, "item").partition_by(KEY, maintain_order=True), *together]:
+        yield cell.sort("item").with_columns(weight=weights[options.alike])
 
 
 def rows_of(

@@ -26,13 +26,19 @@ from culturekit.metrics.statistics.correlations import (
     as_correlation,
     correlate,
 )
+from culturekit.scores.answers import (
+    ANSWERS_READ,
+    NEVER_MERGED,
+    PoolsBy,
+    automatic_values,
+    pooled_ratings,
+    read_answers,
+)
 from culturekit.scores.catalog import VALUES_READ, describe
 from culturekit.scores.family import Confidence, scores
-from culturekit.scores.form_answers import read_answers
 from culturekit.scores.image_collections import Series, items_of, known_values, metric_series, own_generator
 from culturekit.scores.image_levels import GroupsGiven, country_groups
 from culturekit.scores.inputs import ValueTables, tables_of_matches
-from culturekit.scores.rating_pools import ANSWERS_READ, NEVER_MERGED, PoolsBy, automatic_values, pooled_ratings
 from culturekit.scores.score_rows import Row, Scored, scored, statistic_row, with_reason
 
 ALL = "all"
@@ -245,12 +251,7 @@ def rated(annotations: pl.DataFrame | None, options: MetaOptions, left_out: Coun
     if annotations is None:
         return
     for pool in pooled_ratings(annotations, by=options.by, left_out=left_out)[0]:
-        about: dict[str, object] = {
-            "scheme": pool.scheme,
-            "criterion": pool.criterion,
-            "pool": pool.pool,
-            "pools_by": options.by,
-        }
+        about = {"scheme": pool.scheme, "criterion": pool.criterion, "pool": pool.pool, "pools_by": options.by}
         for choice in [None] if pool.numeric else options.choices:
             means = pool.item_means(choice)
             of_choice = {} if choice is None else {"choice": choice}
@@ -263,7 +264,8 @@ def rows_of(metric: str, a: Series, b: Series, options: MetaOptions) -> Iterator
     other = b.items.select(*on, other="value")
     both = a.items.join(other, on=on).sort("model", "item")
     if options.level == "prompt":
-        both = of_prompts(both)
+        means = [pl.col(name).sort().mean() for name in ("value", "other")]
+        both = both.group_by("model", "unit_id").agg(*means, pl.col("country").first()).sort("model", "unit_id")
     models = sorted(both["model"].unique())
     for model in [ALL, *models] if len(models) > 1 else models:
         of_model = both if model == ALL else both.filter(pl.col("model") == model)
@@ -273,12 +275,6 @@ def rows_of(metric: str, a: Series, b: Series, options: MetaOptions) -> Iterator
             sided = of_model.with_columns(side=side).drop_nulls("side").sort("side")
             for part in sided.partition_by("side", maintain_order=True):
                 yield from correlations(metric, a, b, part, options, model=model, group=part["side"][0])
-
-
-def of_prompts(both: pl.DataFrame) -> pl.DataFrame:
-    """Average both scores over the items of each model's prompts."""
-    means = [pl.col(name).sort().mean() for name in ("value", "other")]
-    return both.group_by("model", "unit_id").agg(*means, pl.col("country").first()).sort("model", "unit_id")
 
 
 def correlations(

@@ -11,7 +11,7 @@ from culturekit.core.declared import Declared, declared, inputs_of, is_group, op
 from culturekit.core.errors import UsageError
 from culturekit.core.inputs import Files
 from culturekit.core.stage import Stage
-from culturekit.scores.family import Family
+from culturekit.scores.family import Family, Scores
 from culturekit.scores.listing import family_named
 
 TABLES_OF_A_RUN = ("images", "matches", "prompts", "quality", "values")
@@ -33,13 +33,17 @@ def check_named(name: str, stated: Mapping[str, Any]) -> None:
             expected=f"a metric that reads {' or '.join(TABLES_OF_A_RUN)}",
             hint=f"Run it by itself: culturekit score {name}",
         )  # fmt: skip
+    options = options_of(family, stated)
     try:
-        as_inputs(family.stage, read_from(name, reads, {key: {"model": Path("model")} for key in TABLES_OF_A_RUN}))
+        inputs = as_inputs(
+            family.stage, read_from(name, reads, {key: {"model": Path("model")} for key in TABLES_OF_A_RUN})
+        )
+        if isinstance(family, Scores):  # its function is not called, only what refuses inputs that say nothing together
+            family.stage(**inputs, **options)
     except UsageError as error:
         raise UsageError(
             f"{name} cannot be scored in a recipe: {error}", hint=f"Run it by itself: culturekit score {name}"
         ) from error
-    options_of(family, stated)
 
 
 def options_of(family: Family, stated: Mapping[str, Any]) -> dict[str, Any]:

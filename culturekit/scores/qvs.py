@@ -24,14 +24,7 @@ from culturekit.metrics.corrected.audit_gates import drawing_of
 from culturekit.metrics.diversity.kernel_diversity import Weights
 from culturekit.metrics.diversity.label_diversity import bounds_of_codes
 from culturekit.scores.catalog import describe
-from culturekit.scores.corrected import (
-    NO_CORRECTION,
-    Correction,
-    QvsOptions,
-    collection_answers,
-    kernel_params,
-    score_corrected,
-)
+from culturekit.scores.diversity import NO_CORRECTION, Correction, QvsOptions, collection_answers, kernel_params
 from culturekit.scores.family import scored_in, scores, write_scored
 from culturekit.scores.image_collections import (
     MEAN_QUALITY,
@@ -100,8 +93,7 @@ def asked_images(matches: pl.DataFrame, images: pl.DataFrame) -> AskedImages:
             hint="Give the images that were mapped.",
         )
     place = ("model", "prompt_id", "concept", "repeat", "slot")
-    concepts = pl.col("concept") if "concept" in images.columns else pl.lit(None, pl.String).alias("concept")
-    asked = images.select("image_id", "model", "prompt_id", concepts, "repeat", "slot")
+    asked = with_concept(images).select("image_id", *place)
     found = nearest.filter(~pl.col("abstained") & pl.col("artifact").is_not_null())
     methods = nearest["method"].unique().sort().to_list() or ["none"]
     rows = asked.join(found.drop(place), on="image_id", how="left", maintain_order="left").with_columns(
@@ -119,12 +111,16 @@ def bounded_answers(images: ImageCollection, unknown: frozenset[str], options: Q
     """Bound the diversity of one model and concept."""
     told = ~images.images.is_in(list(unknown)).to_numpy()
     shares = {"unknown": int((~told).sum()), "images": len(told)}
+    entered = int(images.batches.present.sum())
     for q in options.orders:
         for weights in options.kernels:
             bounds = batch_bounds(images, told, weights=weights, q=q)
             params = {**kernel_params(images, weights, q, options), **shares}
             for metric, values in zip(("vs_worst", "vs_best"), bounds.T, strict=True):
-                yield bound_answer(images, metric, values, params, options)
+                yield over_repeats(
+                    images, values, images.batches.rows[:, 0], (metric, params), entered, target=options.target,
+                    confidence=options.confidence,
+                )  # fmt: skip
 
 
 def batch_bounds(
@@ -149,22 +145,6 @@ def pattern(codes: NDArray[np.int64]) -> tuple[Any, ...]:
     return tuple(
         tuple(seen.setdefault(code, len(seen)) for code in column.tolist())
         for seen, column in zip(numbers, codes.T, strict=True)
-    )
-
-
-def bound_answer(
-    images: ImageCollection, metric: str, values: NDArray[np.float64], params: dict[str, object], options: QvsOptions
-) -> Answer:
-    """Average a bound over batches, repeats and prompts."""
-    entered = int(images.batches.present.sum())
-    return over_repeats(
-        images,
-        values,
-        images.batches.rows[:, 0],
-        (metric, params),
-        entered,
-        target=options.target,
-        confidence=options.confidence,
     )
 
 
@@ -320,7 +300,7 @@ def qvs(
     # of which only the diversity is scored.
     rated = quality.together(QUALITY) if quality else None
     named = None if prompts is None else read_table(prompts_table(prompts, work.scratch), PROMPTS)
-    countries = None if named is None else countries_of(named)
+    countries = None if named is None else dict(named.select("prompt_id", "country").drop_nulls().iter_rows())
     mapped, drawn, ends = (tables_of_matches(files.places) for files in (matches, truth, limits))
     none_alike = replace(options, missing="equal")
     tables = [(table, rated, options) for table in mapped]
@@ -339,8 +319,10 @@ def qvs(
         left_out.update(images_of_no_country(pl.concat(mapped), named))
     asked = [read_table(path, IMAGES) for path in images.places]
     if asked:
-        found.append(score_bounds(pl.concat(mapped), pl.concat(map(with_concepts, asked)), options=options))
+        found.append(score_bounds(pl.concat(mapped), pl.concat(map(with_concept, asked)), options=options))
     if audits:
+        from culturekit.scores.corrected import score_corrected
+
         found.append(
             score_corrected(
                 pl.concat(mapped), answers_of(audits), rated, options=options, correction=correction,
@@ -352,19 +334,13 @@ def qvs(
     answer = Scored(scores, values, dict(sorted(left_out.items())))
     outcome = write_scored(work, scored_in(work, lambda: answer))
     if audits:
-        caveat = " ".join(
-            [ASSUMED.format(images_audited(found[-1].scores)), str(outcome.notes.get("caveat", ""))]
-        ).rstrip()
+        audited = pl.col("params").str.json_path_match("$.audited").cast(pl.Int64)
+        counts = found[-1].scores.select(audited.alias("n"))["n"].drop_nulls().unique().sort().to_list()
+        extremes = dict.fromkeys(f"{count:,}" for count in (*counts[:1], *counts[-1:]))
+        rests_on = f"{' to '.join(extremes) or 'no'} audited images"
+        caveat = " ".join([ASSUMED.format(rests_on), str(outcome.notes.get("caveat", ""))]).rstrip()
         outcome = replace(outcome, notes={**outcome.notes, "caveat": caveat})
-    return noted(outcome, traits_by_model(asked))
-
-
-def images_audited(scores: pl.DataFrame) -> str:
-    """Say on how many audited images scores rest."""
-    told = scores.select(pl.col("params").str.json_path_match("$.audited").cast(pl.Int64))["params"]
-    counts = told.drop_nulls().unique().sort().to_list()
-    ends = dict.fromkeys(f"{count:,}" for count in (*counts[:1], *counts[-1:]))
-    return f"{' to '.join(ends) or 'no'} audited images"
+    return noted(outcome, traits_by_model(asked)) if asked else outcome
 
 
 def without_quality(mapped: Sequence[pl.DataFrame], quality: pl.DataFrame | None) -> Mapping[str, int]:
@@ -402,18 +378,13 @@ def samples_of(samples: Files) -> pl.DataFrame | None:
     return pl.concat([one.with_columns(drawing=pl.lit(drawing_of(one))) for one in tables]) if tables else None
 
 
-def countries_of(prompts: pl.DataFrame) -> dict[str, str]:
-    """Say which country each prompt names; those that name none are left out."""
-    return dict(prompts.select("prompt_id", "country").drop_nulls().iter_rows())
-
-
 def over_all_prompts(matches: pl.DataFrame) -> pl.DataFrame:
     """Take the prompts of all concepts together: their scores have no concept."""
     return matches.with_columns(concept=pl.lit(None, pl.String))
 
 
-def with_concepts(images: pl.DataFrame) -> pl.DataFrame:
-    """Keep what bounds read of images; a table that does not say their concept has null there."""
+def with_concept(images: pl.DataFrame) -> pl.DataFrame:
+    """Keep the declared columns of images and their concept; a table that does not say it has null there."""
     missing = [] if "concept" in images.columns else [pl.lit(None, pl.String).alias("concept")]
     return images.with_columns(missing).select(*IMAGES.columns, "concept")
 

@@ -230,11 +230,18 @@ def cell_rows(
     rows, values = prdc_rows(cell, found, coverage, place, params, prompts, target, confidence)
     distance = Interval(frechet_distance(real, fake), np.nan, np.nan, len(fake), target)
     counts = {"n_fake": len(fake)}
-    own = {**params, **counts, **name_of("frechet_distance", options), "no_interval": NO_FRECHET_INTERVAL}
+    own = {
+        **params,
+        **counts,
+        "called": called("frechet_distance", options.encoder),
+        "no_interval": NO_FRECHET_INTERVAL,
+    }
     own |= few_for(real, fake)
     rows.append(statistic_row(**{**place, "metric": "frechet_distance"}, answer=distance, params=own))
-    kernel = kernel_answer(real, fake, groups, confidence)
-    own = {**params, **name_of("kernel_distance", options), "target": KERNEL_TARGETS[target]}
+    kernel = kernel_distance_interval(fake, real, a_clusters=groups, confidence=confidence)
+    if min(len(np.unique(groups)), len(real)) < FEWEST_PROMPTS:
+        kernel = replace(kernel, low=np.nan, high=np.nan)
+    own = {**params, "called": called("kernel_distance", options.encoder), "target": KERNEL_TARGETS[target]}
     own = with_reason(own, kernel, FEW_UNITS)
     rows.append(statistic_row(**{**place, "metric": "kernel_distance"}, answer=kernel, params=own))
     return rows, values
@@ -245,11 +252,6 @@ def few_for(real: NDArray[np.floating], fake: NDArray[np.floating]) -> dict[str,
     images, width = min(len(real), len(fake)), real.shape[1]
     few = f"{images:,} images, fewer than the {width:,} dimensions: not how a set spreads in all of them"
     return {"few_images": few} if images < width else {}
-
-
-def name_of(metric: str, options: RealismOptions) -> dict[str, object]:
-    """Say what a distance may be called on these vectors."""
-    return {"called": called(metric, options.encoder)}
 
 
 def params_of(cell: Cell, options: RealismOptions) -> dict[str, object]:
@@ -295,16 +297,6 @@ def prdc_rows(
         one_each = images.rename({"image_id": "item"}).with_columns(value=pl.Series(behind).cast(pl.Float64))
         values.append(value_rows({**place, "metric": metric}, told, one_each))
     return rows, values
-
-
-def kernel_answer(
-    real: NDArray[np.floating], fake: NDArray[np.floating], groups: NDArray[np.int64], confidence: float
-) -> Interval:
-    """Give the kernel distance; with fewer than 20 prompts, or real images, there are no limits."""
-    answer = kernel_distance_interval(fake, real, a_clusters=groups, confidence=confidence)
-    if min(len(np.unique(groups)), len(real)) < FEWEST_PROMPTS:
-        return Interval(answer.value, np.nan, np.nan, answer.n, answer.target)
-    return answer
 
 
 logger = logging.getLogger(__name__)

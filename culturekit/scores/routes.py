@@ -20,7 +20,7 @@ from culturekit.metrics.diversity.labels import LEVELS, spell
 from culturekit.metrics.statistics.chance_corrected import equal_share, kappa_interval
 from culturekit.metrics.statistics.intervals import Interval
 from culturekit.scores.catalog import describe
-from culturekit.scores.corrected import Kernels, QvsOptions, Within, weights_of
+from culturekit.scores.diversity import Kernels, QvsOptions, Within, weights_of
 from culturekit.scores.family import scored_in, scores, write_scored
 from culturekit.scores.image_collections import checked, nearest_of, params_without
 from culturekit.scores.inputs import check_apart, check_countries
@@ -303,7 +303,13 @@ def score_routes(
     common = common_images(one, other)
     if common.is_empty():
         raise NothingScored("the routes have no image in common", expected="two tables of matches of the same images")
-    left_out = {**outside(one, other, common), **without_quality([a], quality)}
+    labelled = one.labelled.join(other.labelled, on="image_id", how="semi")
+    left_out = {
+        f"images that only {one.name} has": one.images.height - common.height,
+        f"images that only {other.name} has": other.images.height - common.height,
+        UNSCORED: common.height - labelled.height,
+        **without_quality([a], quality),
+    }
     scored_both = [side_scores(route, one, other, quality, options) for route in (one, other)]
     between, short = (one.name, other.name), scored_both[0].left_out
     stability = score_stability({name: plain(part.scores) for name, part in zip(between, scored_both, strict=True)})
@@ -316,16 +322,6 @@ def score_routes(
         {reason: count for reason, count in {**left_out, **short, **stability.left_out}.items() if count},
     )
     return Routes(answer, disagreements(common))
-
-
-def outside(one: Route, other: Route, common: pl.DataFrame) -> dict[str, int]:
-    """Count what did not enter: images of one route only, and common ones without a label."""
-    labelled = one.labelled.join(other.labelled, on="image_id", how="semi")
-    return {
-        f"images that only {one.name} has": one.images.height - common.height,
-        f"images that only {other.name} has": other.images.height - common.height,
-        UNSCORED: common.height - labelled.height,
-    }
 
 
 def side_scores(route: Route, one: Route, other: Route, quality: pl.DataFrame | None, options: QvsOptions) -> Scored:
@@ -356,7 +352,8 @@ def agreement_rows(
 ) -> Iterator[Row]:
     """Compare the routes image by image, for each model and concept, and each model over its concepts."""
     for model, concept, images in parts_of(common):
-        own = [in_part(route.images, model, concept) for route in (one, other)]
+        here = {"model": model} if concept is None else {"model": model, "concept": concept}
+        own = [route.images.filter(**here).height for route in (one, other)]
         about = {
             "between": list(between),
             "confidence": options.confidence,
@@ -378,12 +375,6 @@ def parts_of(common: pl.DataFrame) -> Iterator[tuple[str, str | None, pl.DataFra
         yield from ((model, part["concept"][0], part) for part in concepts if part["concept"][0] is not None)
         if several or concepts[0]["concept"][0] is None:
             yield model, None, images
-
-
-def in_part(images: pl.DataFrame, model: str, concept: str | None) -> int:
-    """Count the images of a route that belong to a model and concept; without a concept, to the model."""
-    own = images.filter(pl.col("model") == model)
-    return own.height if concept is None else own.filter(pl.col("concept") == concept).height
 
 
 def level_rows(
@@ -416,23 +407,15 @@ def level_rows(
 
 
 def disagreements(common: pl.DataFrame) -> pl.DataFrame:
-    """Count which label the one route gives where the other gives another."""
-    tables = [
-        pairs_apart(images, level).with_columns(
-            model=pl.lit(model), concept=pl.lit(concept, pl.String), level=pl.lit(level)
-        )
-        for model, concept, images in parts_of(common)
-        for level in LEVELS
-    ]
-    whole = pl.concat(tables) if tables else pl.DataFrame(schema=DISAGREEMENTS.schema)
-    return whole.select(pl.col(name).cast(dtype) for name, dtype in DISAGREEMENTS.schema.items()).sort(
-        DISAGREEMENTS.key, maintain_order=True
-    )
-
-
-def pairs_apart(images: pl.DataFrame, level: str) -> pl.DataFrame:
-    """Count the pairs of different labels of a level, and their share of the images compared."""
-    pairs = side_by_side(images, level)
-    apart = pairs.filter(pl.col("a") != pl.col("b")).group_by("a", "b")
-    found = apart.agg(pl.col("label_a", "label_b").min(), images=pl.len())
-    return found.with_columns(share=pl.col("images") / max(pairs.height, 1)).drop("a", "b")
+    """Count which label the one route gives where the other gives another, and the share of the images compared."""
+    tables = [pl.DataFrame(schema=DISAGREEMENTS.schema)]
+    for model, concept, images in parts_of(common):
+        for level in LEVELS:
+            pairs = side_by_side(images, level)
+            apart = pairs.filter(pl.col("a") != pl.col("b")).group_by("a", "b")
+            found = apart.agg(pl.col("label_a", "label_b").min(), images=pl.len()).with_columns(
+                model=pl.lit(model), concept=pl.lit(concept, pl.String), level=pl.lit(level),
+                share=pl.col("images") / max(pairs.height, 1),
+            )  # fmt: skip
+            tables.append(found.select(pl.col(name).cast(dtype) for name, dtype in DISAGREEMENTS.schema.items()))
+    return pl.concat(tables).sort(DISAGREEMENTS.key, maintain_order=True)

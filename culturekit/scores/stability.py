@@ -3,10 +3,10 @@
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import polars as pl
 from pydantic import Field
@@ -121,19 +121,14 @@ def score_stability(scores: Mapping[str, pl.DataFrame]) -> Scored:
 
 
 def rankings(scores: pl.DataFrame) -> dict[tuple[str | None, ...], dict[str, float]]:
-    """Gather the value of each model under what was scored, whatever the instrument."""
+    """Gather the known value of each model under what was scored, whatever the instrument."""
     found: dict[tuple[str | None, ...], dict[str, float]] = {}
-    for row in usable(scores):
+    for row in scores.filter(pl.col("value").is_finite()).iter_rows(named=True):
+        if parsed(row["params"]).get("labels") in {"truth", "corrected"}:  # no instrument measured it
+            continue
         key = (row["metric"], *(row[name] for name in PLACE), params_without(row["params"], OWN))
         found.setdefault(tuple("" if part is None else part for part in key), {})[row["model"]] = row["value"]
     return found
-
-
-def usable(scores: pl.DataFrame) -> Iterator[dict[str, Any]]:
-    """Leave out what is not known, and what is not measured by an instrument."""
-    for row in scores.filter(pl.col("value").is_finite()).iter_rows(named=True):
-        if parsed(row["params"]).get("labels") not in {"truth", "corrected"}:
-            yield row
 
 
 def stability_row(
@@ -147,13 +142,6 @@ def stability_row(
     metric, benchmark, concept, country, group, params = (part or None for part in key)
     tau = float(stats.kendalltau([one[model] for model in models], [other[model] for model in models]).statistic)
     about = {**parsed(params or "{}"), "metric": metric, "between": sorted(between), "stable": tau >= STABLE - ROUNDING}
-    return statistic_row(
-        "ranking_stability",
-        model=ALL_MODELS,
-        benchmark=benchmark or "",
-        answer=Interval(tau, math.nan, math.nan, len(models), "these"),
-        params=about,
-        concept=concept,
-        country=country,
-        group=group,
-    )
+    place = {"benchmark": benchmark or "", "concept": concept, "country": country, "group": group}
+    answer = Interval(tau, math.nan, math.nan, len(models), "these")
+    return statistic_row("ranking_stability", model=ALL_MODELS, answer=answer, params=about, **place)  # type: ignore[arg-type]

@@ -33,11 +33,11 @@ from culturekit.metrics.linguistic.tone_histograms import (
     tone_spread_interval,
 )
 from culturekit.metrics.statistics.intervals import clustered_share
+from culturekit.scores.answers import careful_answers, of_criterion
 from culturekit.scores.family import Confidence, Family, answers_in, described, family_stage
 from culturekit.scores.image_collections import Place, mean_rows, parts_by_group, prompted_images
 from culturekit.scores.inputs import AnyImages, asked
 from culturekit.scores.qvs import samples_of
-from culturekit.scores.rating_pools import careful_answers, of_criterion
 from culturekit.scores.score_rows import Row, Scored, scored, statistic_row, with_reason
 
 # What a rule for skin sees, and what people who named the tones of drawn pictures make of its answers.

@@ -1,7 +1,7 @@
 """Diversity within cultures: how many artifacts of one country a model shows when prompts name that country."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -17,8 +17,8 @@ from culturekit.core.schemas import MATCHES, PROMPTS
 from culturekit.core.tables import read_table
 from culturekit.core.work import Work
 from culturekit.metrics.diversity.kernel_diversity import Weights, kernel_name
-from culturekit.metrics.statistics.intervals import Mean, Target, by_prompt, mean_of_these
-from culturekit.scores.corrected import QvsOptions, Within, collection_answers
+from culturekit.metrics.statistics.intervals import Target, by_prompt, mean_of_these
+from culturekit.scores.diversity import QvsOptions, Within, collection_answers
 from culturekit.scores.family import scores
 from culturekit.scores.image_collections import Answer, answer_rows, image_collections, images_of_no_country
 from culturekit.scores.qvs import ARTIFACT, VS
@@ -29,9 +29,6 @@ NO_BATCH = "countries of which no repeat of a prompt has a full batch"
 
 FIXED = ("kernels", "target", "within")
 """Options that are what they are."""
-
-Countries = Mapping[str, str]
-"""Prompt -> the country that it names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +78,9 @@ def score_within(matches: pl.DataFrame, prompts: pl.DataFrame, *, options: QvsOp
         UsageError: a table does not conform, an option breaks its rule, or no image belongs to such a prompt.
     """
     options = replace(options, kernels=(ARTIFACT,), target="these", within="country")
-    asked = prompts_asked(matches, prompts)
+    stated = prompts.drop_nulls("country")
+    made = stated.filter(pl.col("prompt_id").is_in(matches["prompt_id"].unique().to_list()))
+    asked = stated.filter(pl.col("kind").is_in(made["kind"].unique().to_list()))
     countries = dict(asked.select("prompt_id", "country").iter_rows())
     nowhere = images_of_no_country(matches, prompts)
     named = matches.filter(pl.col("prompt_id").is_in(list(countries)))
@@ -94,49 +93,25 @@ def score_within(matches: pl.DataFrame, prompts: pl.DataFrame, *, options: QvsOp
     rows: list[Row] = []
     values: list[pl.DataFrame] = []
     left_out = {NO_IMAGES: 0, NO_BATCH: 0, **nowhere}
-    for table in (named, *whole(named)):
-        answers = list(answers_in(table, countries, options))
-        made, behind = answer_rows(answers, options.benchmark)
-        rows += made
+    together = [named.with_columns(concept=pl.lit(None, pl.String))] if named["concept"].n_unique() > 1 else []
+    for table in (named, *together):
+        parts = image_collections(
+            table, missing=options.missing, size=options.size, partial=options.partial, countries=countries
+        )
+        answers = [one for images in parts if images.repeats for one in collection_answers(images, {}, options)]
+        written, behind = answer_rows(answers, options.benchmark)
+        rows += written
         values += behind
         left_out[NO_BATCH] += sum(one.interval.n == 0 for one in answers)
-        for own in by_model_and_concept(answers):
+        by_concept: dict[tuple[str, str | None], list[Answer]] = {}
+        for one in answers:
+            by_concept.setdefault((one.images.model, one.images.concept), []).append(one)
+        for own in by_concept.values():
             absent = absent_countries(own, asked)
             left_out[NO_IMAGES] += len(absent)
             rows += [absent_row(own[0], country, options) for country in absent]
             rows += means(own, absent, options)
     return scored(rows, values, left_out=left_out)
-
-
-def whole(matches: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """Take all concepts together, where there are several."""
-    if matches["concept"].n_unique() > 1:
-        yield matches.with_columns(concept=pl.lit(None, pl.String))
-
-
-def answers_in(matches: pl.DataFrame, countries: Countries, options: QvsOptions) -> Iterator[Answer]:
-    """Score the images of each model, concept and country."""
-    parts = image_collections(
-        matches, missing=options.missing, size=options.size, partial=options.partial, countries=countries
-    )
-    for images in parts:
-        if images.repeats is not None:
-            yield from collection_answers(images, {}, options)
-
-
-def by_model_and_concept(answers: Sequence[Answer]) -> Iterator[list[Answer]]:
-    """Gather the countries of each model and concept."""
-    found: dict[tuple[str, str | None], list[Answer]] = {}
-    for one in answers:
-        found.setdefault((one.images.model, one.images.concept), []).append(one)
-    yield from found.values()
-
-
-def prompts_asked(matches: pl.DataFrame, prompts: pl.DataFrame) -> pl.DataFrame:
-    """Keep the prompts that name a country, of the kinds of which some prompt has an image."""
-    named = prompts.drop_nulls("country")
-    kinds = named.filter(pl.col("prompt_id").is_in(matches["prompt_id"].unique().to_list()))["kind"].unique()
-    return named.filter(pl.col("kind").is_in(kinds.to_list()))
 
 
 def absent_countries(own: Sequence[Answer], asked: pl.DataFrame) -> list[str]:
@@ -176,16 +151,15 @@ def means(own: Sequence[Answer], absent: Sequence[str], options: QvsOptions) -> 
             "countries_without": without,
         }
         entered = sum(one.entered for one in known)
-        answer = equal_means([mean_of(one) for one in known], n=entered, confidence=options.confidence)
+        of_countries = []
+        for one in known:
+            assert one.images.repeats is not None
+            seen, repeats = np.isfinite(one.repeats), one.images.repeats
+            of_countries.append(
+                mean_of_these(by_prompt(one.repeats[seen], repeats.prompts[seen], repeats.numbers[seen]))
+            )
+        answer = equal_means(of_countries, n=entered, confidence=options.confidence)
         images = answers[0].images
         yield statistic_row(
             "vs", model=images.model, benchmark=options.benchmark, answer=answer, params=params, concept=images.concept
         )
-
-
-def mean_of(answer: Answer) -> Mean:
-    """Give the mean of a country over its prompts, and how uncertain it is."""
-    repeats = answer.images.repeats
-    assert repeats is not None
-    known = np.isfinite(answer.repeats)
-    return mean_of_these(by_prompt(answer.repeats[known], repeats.prompts[known], repeats.numbers[known]))

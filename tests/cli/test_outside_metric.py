@@ -76,7 +76,7 @@ def test_where_its_package_is_gone_it_is_not_verifiable(small_run: Path, tmp_pat
 
 
 WRONG = {
-    "GEODIV = 3\n": "is something else than its kind; expected Family, found int",
+    "geodiv = 3\n": "is something else than its kind; expected Family, found int",
     "OTHER = 3\n": "cannot be imported: AttributeError",
     "import nowhere_to_be_found\n": "needs the package nowhere_to_be_found, which is not installed",
     "raise RuntimeError('not on this machine')\n": "cannot be imported: RuntimeError: not on this machine",

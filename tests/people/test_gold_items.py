@@ -14,7 +14,8 @@ from culturekit.core.schemas import IMAGES as TABLE
 from culturekit.core.tables import read_table, write_table
 from culturekit.metrics.corrected.audit_gates import gold_answers
 from culturekit.people.stages import ExportFiles
-from culturekit.scores.corrected import QvsOptions, score_corrected
+from culturekit.scores.corrected import score_corrected
+from culturekit.scores.diversity import QvsOptions
 from culturekit.verify.verify_run import verify_run
 from tests.people.projects import (
     Answers,

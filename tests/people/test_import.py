@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.people.answers import annotator_of
 from culturekit.people.stages import ExportFiles
-from culturekit.scores.form_answers import check_offered
+from culturekit.scores.answers import check_offered
 from tests.effort import SHARED_FIXTURE
 from tests.people.projects import (
     Answers,

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from culturekit.config.load import load_recipe
-from culturekit.scores.corrected import QvsOptions
+from culturekit.scores.diversity import QvsOptions
 from culturekit.scores.qvs import score_qvs
 from tests.conftest import SMALL, recipe_here
 

@@ -10,7 +10,7 @@ from culturekit.core.run import run_stage
 from culturekit.core.schemas import MATCHES
 from culturekit.core.tables import write_table
 from culturekit.scores.compare import ComparisonOptions, compare
-from culturekit.scores.corrected import QvsOptions
+from culturekit.scores.diversity import QvsOptions
 from culturekit.scores.inputs import ValueTables
 from culturekit.scores.qvs import qvs
 from culturekit.verify.verify_run import verify_run

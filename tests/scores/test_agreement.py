@@ -19,7 +19,7 @@ from culturekit.metrics import (
     unanimous_agreement,
 )
 from culturekit.scores.agreement import AgreementOptions, score_agreement
-from culturekit.scores.rating_pools import pooled_ratings
+from culturekit.scores.answers import pooled_ratings
 from culturekit.scores.score_rows import Scored
 from tests.scores.value_tables import annotations, conforming, judgments, params_of
 

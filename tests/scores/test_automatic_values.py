@@ -8,8 +8,8 @@ import pytest
 
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import ANNOTATIONS, MATCHES, PROMPTS, QUALITY, VALUES
+from culturekit.scores.answers import automatic_values
 from culturekit.scores.meta import MetaOptions, score_meta
-from culturekit.scores.rating_pools import automatic_values
 
 
 def match(

@@ -9,7 +9,7 @@ import pytest
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import IMAGES, MATCHES, SCORES
 from culturekit.metrics import CATALOG, vendi_bounds
-from culturekit.scores.corrected import QvsOptions
+from culturekit.scores.diversity import QvsOptions
 from culturekit.scores.qvs import score_bounds, score_qvs
 from tests.scores.test_qvs import match_rows, match_table
 

@@ -14,7 +14,8 @@ from culturekit.metrics.corrected import corrected_diversity, imputed_prompts
 from culturekit.metrics.corrected.audit_gates import drawing_of
 from culturekit.metrics.corrected.rectified import parted
 from culturekit.scores.audited import score_audited
-from culturekit.scores.corrected import Correction, QvsOptions, score_corrected
+from culturekit.scores.corrected import score_corrected
+from culturekit.scores.diversity import Correction, QvsOptions
 from culturekit.scores.score_rows import Scored
 from culturekit.verify.verify_run import verify_run
 from tests.command_line import culturekit

@@ -9,7 +9,7 @@ import pytest
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import ANNOTATIONS, VALUES
 from culturekit.core.tables import write_table
-from culturekit.scores.form_answers import NO_ENDS, Ends, read_answers
+from culturekit.scores.answers import NO_ENDS, Ends, read_answers
 from culturekit.scores.judged import JudgedOptions, score_judged
 from culturekit.scores.ratings import RatingOptions, score_ratings
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from culturekit.core.schemas import QUALITY
 from culturekit.metrics import vendi
 from culturekit.scores.compare import ComparisonOptions, score_comparisons
-from culturekit.scores.corrected import QvsOptions
+from culturekit.scores.diversity import QvsOptions
 from culturekit.scores.qvs import score_qvs
 from tests.scores.test_routes import NEAREST
 

@@ -14,8 +14,8 @@ from culturekit.core.errors import UsageError
 from culturekit.core.schemas import MATCHES, QUALITY, SCORES, VALUES
 from culturekit.metrics import CATALOG, STANDARD_KERNELS, Metric, interval, qvs, vendi, vendi_jackknife
 from culturekit.metrics.diversity.labels import Missing
-from culturekit.scores.corrected import QvsOptions
-from culturekit.scores.listing import family_named
+from culturekit.scores.diversity import QvsOptions
+from culturekit.scores.qvs import qvs as qvs_family
 from culturekit.scores.qvs import score_qvs, without_quality
 
 DEFAULT = QvsOptions()
@@ -362,7 +362,7 @@ def test_no_matches_give_no_scores() -> None:
 
 
 # What is scored of labels; the others, of looks, are scored elsewhere
-OF_LABELS = [metric.name for metric in family_named("qvs").metrics]
+OF_LABELS = [metric.name for metric in qvs_family.metrics]
 
 
 def test_the_catalogue_describes_what_is_written() -> None:

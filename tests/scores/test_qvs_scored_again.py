@@ -12,7 +12,7 @@ from culturekit.core.schemas import AUDITS, IMAGES, MATCHES, PROMPTS, QUALITY
 from culturekit.core.table import Table
 from culturekit.core.tables import write_table
 from culturekit.metrics.corrected.audit_gates import marks_of
-from culturekit.scores.corrected import NO_CORRECTION, Correction, QvsOptions
+from culturekit.scores.diversity import NO_CORRECTION, Correction, QvsOptions
 from culturekit.scores.qvs import qvs
 from culturekit.verify.chain import Ledger
 from tests.conftest import stage_here

@@ -11,7 +11,7 @@ import pytest
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import DISAGREEMENTS, JUDGMENTS, MATCHES, QUALITY, SCORES, VALUES
 from culturekit.metrics import CATALOG, cohen_kappa
-from culturekit.scores.corrected import QvsOptions
+from culturekit.scores.diversity import QvsOptions
 from culturekit.scores.qvs import score_qvs
 from culturekit.scores.routes import Routes, score_routes
 

@@ -9,7 +9,7 @@ from scipy import stats
 
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import MATCHES, SCORES, VALUES
-from culturekit.scores.corrected import QvsOptions
+from culturekit.scores.diversity import QvsOptions
 from culturekit.scores.qvs import score_qvs
 from culturekit.scores.within import NO_BATCH, NO_IMAGES, score_within
 

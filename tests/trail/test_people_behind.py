@@ -9,7 +9,7 @@ from culturekit.cli.trace_command import trail_lines
 from culturekit.core.inputs import Files
 from culturekit.core.schemas import AUDITS, MATCHES
 from culturekit.core.tables import read_table, write_table
-from culturekit.scores.corrected import Correction
+from culturekit.scores.diversity import Correction
 from culturekit.scores.qvs import qvs
 from culturekit.trail.walk_back import find_score, walk_back
 from tests.verify.test_families import made

@@ -14,7 +14,7 @@ from culturekit.core.lineage import upstream
 from culturekit.core.schemas import MATCHES
 from culturekit.core.tables import read_table, save_parquet
 from culturekit.report.report_stage import folders_of
-from culturekit.scores.corrected import QvsOptions
+from culturekit.scores.diversity import QvsOptions
 from culturekit.scores.qvs import qvs
 from culturekit.trail import evidence
 from culturekit.trail.walk_back import find_score, walk_back, walk_images

@@ -35,7 +35,7 @@ from culturekit.report.sections import (
     section_page,
     with_params,
 )
-from culturekit.scores.rating_pools import careful_answers
+from culturekit.scores.answers import careful_answers
 
 TITLE = "How well do these models draw what is hard about a culture?"
 STATED = ("judged-vqascore", "truth", "aligned-…", "ratings", "worth", "pearson")

@@ -21,9 +21,9 @@ from culturekit.core.stage import Stage
 from culturekit.core.tables import read_table, table_outcome
 from culturekit.core.work import Outcome, Work
 from culturekit.metrics.linguistic.human_tables import item_scores
+from culturekit.scores.answers import careful_answers
 from culturekit.scores.family import write_scored
 from culturekit.scores.image_collections import Place, mean_rows
-from culturekit.scores.rating_pools import careful_answers
 from culturekit.scores.score_rows import Scored, scored, value_rows
 
 RATING, BENCHMARK = "rating_mean", "c3"

@@ -80,8 +80,8 @@ from culturekit.report.report_stage import report_stage
 from culturekit.report.run_folders import RunFolders
 from culturekit.scores.audited import AuditedOptions, audited
 from culturekit.scores.compare import ComparisonOptions, compare, ranks
-from culturekit.scores.corrected import PAIRS_ORDER, Correction, QvsOptions
 from culturekit.scores.distribution import distribution
+from culturekit.scores.diversity import PAIRS_ORDER, Correction, QvsOptions
 from culturekit.scores.gaps import GapOptions, gaps
 from culturekit.scores.image_levels import MeanOptions
 from culturekit.scores.inputs import ValueTables

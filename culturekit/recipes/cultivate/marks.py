@@ -30,7 +30,7 @@ from culturekit.metrics.ahead.matching import DIMENSIONS, dimension_name, normal
 from culturekit.metrics.corrected.audit_gates import refuse_disagreement
 from culturekit.recipes.cultivate.cells import EXTRACT, compare_images, described_images
 from culturekit.recipes.cultivate.scores import PhraseVectors, how_scored, image_scores
-from culturekit.scores.rating_pools import CARELESS, careful_answers
+from culturekit.scores.answers import CARELESS, careful_answers
 
 # Items: the phrases of a prompt that people tick.
 

@@ -14,7 +14,7 @@ from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import Work
 from culturekit.index.embedding.embedding import load_picture
 from culturekit.index.matching.diagnosis import CEILING, ShuffleOptions, ceiling_matches, shuffle_pictures, shuffled
-from culturekit.scores.corrected import QvsOptions
+from culturekit.scores.diversity import QvsOptions
 from culturekit.scores.qvs import score_qvs
 from tests.conftest import HeardProgress, HereEngine
 
