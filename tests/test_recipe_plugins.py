@@ -124,7 +124,7 @@ def name_of(spec: str) -> str:
 def test_other_commands_are_told_of_it(folder: Path) -> None:
     package = f"{EXAMPLES}/geodiv/geodiv"
     Path("own/recipe.yaml").write_text(
-        f"plugins:\n  metric.geodiv: {package}/family.py:GEODIV\n  check.score-geodiv: "
+        f"plugins:\n  metric.geodiv: {package}/family.py:geodiv\n  check.score-geodiv: "
         f"{package}/check.py:check_geodiv\n  encoder.greys: own/nothing.py:make\n",
         encoding="utf-8",
     )

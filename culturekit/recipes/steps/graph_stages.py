@@ -7,8 +7,7 @@ from typing import Any
 
 from culturekit.builders.country_names import NAMES
 from culturekit.builders.popularity import SOURCES
-from culturekit.builders.prompting.geographic import name_artifacts
-from culturekit.builders.prompting.prompts import PromptOptions, build_prompts, check_words, wordings_of
+from culturekit.builders.prompting.prompts import PromptOptions, build_prompts, check_words, name_artifacts, wordings_of
 from culturekit.builders.prompting.quotas import Group
 from culturekit.builders.space.cspace import ReleaseOptions, check_formats, release
 from culturekit.builders.space.space_files import import_foreign, import_prompts, import_space, is_typed

@@ -2,12 +2,12 @@
 
 from itertools import combinations
 
-from culturekit.generation.linguistic_lists import load_places, place_file
 from culturekit.metrics.inclusion.region_rates import LEAST_KAPPA
 from culturekit.metrics.inclusion.task2_files import LEAST_ACCURACY
 from culturekit.metrics.inclusion.triplet_distances import COMBOS, OF_HUNDRED
 from culturekit.metrics.realism.clip_scores import PRESENCE_THRESHOLDS
-from culturekit.recipes.inclusion.stages import TripletOptions
+from culturekit.recipes.inclusion.people import FAR, NEAR
+from culturekit.recipes.inclusion.prompts import load_places, place_file
 
 KAPPAS = {
     "External search": 0.91, "People": 0.80, "Nature & natural world": 0.77, "Feature-based representation": 0.76,
@@ -35,8 +35,7 @@ def cells() -> int:
 
 def test_triplets() -> None:
     """85 references are the 60 nearest and the 25 farthest; five combinations make 425 of each object and region."""
-    options = TripletOptions()
-    assert options.near + options.far == 85
+    assert NEAR + FAR == 85
     assert len(COMBOS) * 85 == 425
     assert cells() * 425 * MODELS == 15_300
     assert max(place.furthest for one in COMBOS.values() for place in (one.first, one.second)) == 48 < OF_HUNDRED
