@@ -21,20 +21,25 @@ from numpy.typing import NDArray
 from withheld import scored_or_none
 
 from culturekit.builders.judging.simulated_people import is_careless, person_draws
-from culturekit.builders.simulated.form_answers import looks_at, names_region, sees_object
-from culturekit.builders.simulated.object_encoder import ObjectEncoder
-from culturekit.builders.simulated.object_encoder import Options as Sight
 from culturekit.config.load import find_recipe, load_any_recipe
 from culturekit.core.registry import parse_spec
 from culturekit.core.roles import REAL_IMAGES
 from culturekit.core.schemas import AUDIT_SAMPLE, TASK2, VALUES
-from culturekit.generation.simulated.scenes.objects import ObjectScene, Options, marks_of, scene_of
 from culturekit.metrics import prdc
 from culturekit.metrics.realism.clip_scores import clip_score, nearest_own
-from culturekit.people.inclusion_tables import TASK2_SCHEME
 from culturekit.people.scheme import load_scheme
+from culturekit.recipes.inclusion.people import SEES_OBJECT, SEES_REGION, TASK2_SCHEME, drawn_images, seen_marks
 from culturekit.recipes.inclusion.recipe import Inclusion
-from culturekit.recipes.inclusion.stages import JUDGES, OBJECT, REGION, drawn_images, seen_marks
+from culturekit.recipes.inclusion.viewers import METRICS, looks_at, names_region, sees_object
+from culturekit.recipes.inclusion.world import (
+    BackendOptions,
+    EncoderOptions,
+    ObjectEncoder,
+    ObjectsBackend,
+    ObjectScene,
+    known_regions,
+    marks_of,
+)
 from culturekit.scores.judged import JudgedOptions, score_judged
 
 RUNS, SEED, MANY, REALISTIC = 200, 20261126, 200, 10
@@ -56,15 +61,15 @@ def recipe() -> Inclusion:
 
 def drawn(backend: str, key: str, name: str, region: str) -> ObjectScene:
     """Put together what a model shows of a prompt."""
-    how = parse_spec(backend).read(Options).manner
-    return scene_of(name, region, None, how, seed=int(hashlib.sha256(key.encode()).hexdigest()[:15], 16))
+    model = ObjectsBackend(parse_spec(backend).read(BackendOptions))
+    return model.scene(name, known_regions()[region], seed=int(hashlib.sha256(key.encode()).hexdigest()[:15], 16))
 
 
 def seen(scene: ObjectScene, region: str, *, at_home: bool) -> dict[str, float]:
     """Say how often people see the region, and the object."""
     how = recipe().people.simulated  # type: ignore[union-attr]
     assert how is not None
-    return {REGION: names_region(scene, region, how, at_home=at_home), OBJECT: sees_object(scene, how)}
+    return {SEES_REGION: names_region(scene, region, how, at_home=at_home), SEES_OBJECT: sees_object(scene, how)}
 
 
 @cache
@@ -99,7 +104,9 @@ def images(seed: int) -> Iterator[tuple[dict[str, Any], ObjectScene]]:
 
 def seen_by(name: str) -> ObjectEncoder:
     """Make an extractor."""
-    return ObjectEncoder(parse_spec(next(one.encoder for one in recipe().extractors if one.name == name)).read(Sight))
+    return ObjectEncoder(
+        parse_spec(next(one.encoder for one in recipe().extractors if one.name == name)).read(EncoderOptions)
+    )
 
 
 def vectors_of(
@@ -121,13 +128,13 @@ def values(made: pl.DataFrame, scenes: Mapping[str, ObjectScene], seed: int) -> 
         own = {"region": np.array([regions.index(one) for one in part["region"]]),
                "object": np.array([objects.index(one) for one in part["object"]])}  # fmt: skip
         limit = wanted.thresholds.get(str(model), wanted.threshold)
-        judged = {REGION: nearest_own(vectors, names["region"], own["region"]),
-                  OBJECT: clip_score(vectors, names["object"][own["object"]], scale=1.0) >= limit}  # fmt: skip
+        judged = {SEES_REGION: nearest_own(vectors, names["region"], own["region"]),
+                  SEES_OBJECT: clip_score(vectors, names["object"][own["object"]], scale=1.0) >= limit}  # fmt: skip
         for what, said in judged.items():
             for image, prompt, region, yes in zip(
                 part["image_id"], part["prompt_id"], part["region"], said, strict=True
             ):
-                place = {"metric": JUDGES[what], "model": model, "benchmark": "inclusion", "item": image,
+                place = {"metric": METRICS[what], "model": model, "benchmark": "inclusion", "item": image,
                          "params": '{"target":"these"}', "prompt_id": prompt, "value": float(yes)}  # fmt: skip
                 rows += [place, place | {"group": region}]
     return pl.DataFrame(rows, schema=VALUES.schema)
@@ -180,7 +187,7 @@ def one_run(seed: int) -> list[Told]:
     backends = {model.name: model.backend for model in recipe().models}
     told: list[Told] = []
     order: dict[str, dict[str, float]] = {}
-    for what, metric in JUDGES.items():
+    for what, metric in METRICS.items():
         how = JudgedOptions(what, TASK2_SCHEME, metrics=(metric,), by="in-region")
         drawn = sample.select(list(AUDIT_SAMPLE.schema))
         scores = scored_or_none(partial(score_judged, judged, marks, drawn, options=how)).scores
@@ -188,7 +195,7 @@ def one_run(seed: int) -> list[Told]:
             pl.col("params").str.json_path_match(f"$.{name}").alias(name) for name in ("labels", "pool")
         )
         for row in about.iter_rows(named=True):
-            if what == REGION and row["group"] is None:
+            if what == SEES_REGION and row["group"] is None:
                 order.setdefault(row["pool"] or "judged", {})[row["model"]] = row["value"]
             for pool in [row["pool"]] if row["pool"] else POOLS:
                 true = true_values(backends[row["model"]], pool)[what, row["group"]]
@@ -222,16 +229,16 @@ def told_apart(
     whole = judged.filter(pl.col("group").is_null()).group_by("metric", "model").agg(pl.col("value").mean())
     said = {(metric, model): value for metric, model, value in whole.iter_rows()}
     true = {(what, model): np.mean(own[model, "in-region", what, None])
-            for what in JUDGES for model in ("glossy", "rough")}  # fmt: skip
-    region, further = JUDGES[REGION], {
+            for what in METRICS for model in ("glossy", "rough")}  # fmt: skip
+    region, further = METRICS[SEES_REGION], {
         name: precision[name, "glossy"] - precision[name, "rough"] for name in ("texture", "content")
     }  # fmt: skip
     for what, holds in {
         "precision by texture: glossy": further["texture"] > 0,
         "content sees less of it": further["texture"] > further["content"],
         "region recognised: rough": said[region, "rough"] > said[region, "glossy"],
-        "region in truth: rough": true[REGION, "rough"] > true[REGION, "glossy"],
-        "object in truth: glossy": true[OBJECT, "glossy"] > true[OBJECT, "rough"],
+        "region in truth: rough": true[SEES_REGION, "rough"] > true[SEES_REGION, "glossy"],
+        "object in truth: glossy": true[SEES_OBJECT, "glossy"] > true[SEES_OBJECT, "rough"],
     }.items():
         yield [STORY, "told apart", "", what], float(holds), float(holds), float(holds), 1.0, 1.0
 

@@ -24,7 +24,7 @@ from recording import record
 
 from culturekit.core.schemas import TASK1
 from culturekit.metrics.inclusion.triplet_distances import ImageSet, image_set, triplets
-from culturekit.scores.task1 import RealFeatures, Task1Options, score_task1
+from culturekit.recipes.inclusion.scores import RealFeatures, score_task1
 
 OBJECTS = ("bag", "car", "cooking pot", "dog", "plate of food", "storefront")
 REGIONS = ("Africa", "Europe", "Southeast Asia")
@@ -138,8 +138,8 @@ def scoring() -> None:
     features = {name: {image: vector for one in sets for image, vector in zip(one.ids, one.vectors, strict=True)}
                 for name, sets in spaces.items()}  # fmt: skip
     began = time.process_time()
-    manifold, options = RealFeatures("inception", real.vectors, K), Task1Options(k=K, bins=BINS)
-    scores = score_task1(table, features, manifold, options=options).scores
+    manifold = RealFeatures("inception", real.vectors, K)
+    scores = score_task1(table, features, manifold, bins=BINS).scores
     cost = {"seconds": time.process_time() - began, "memory": peak()}
     sys.stdout.write(json.dumps({"answers": table.height, **cost, "scores": scores.height}))
 

@@ -17,10 +17,10 @@ from recording import record
 
 from culturekit.core.package_data import shipped
 from culturekit.generation.backend import BACKENDS, ImageRequest, Picture
-from culturekit.generation.linguistic_lists import lists
 from culturekit.metrics import corrected_tones, skin_tone, tone_spread
 from culturekit.metrics.linguistic.picture_tones import DETECTORS, Detector
 from culturekit.metrics.statistics.intervals import clustered_share
+from culturekit.recipes.linguistic.lists import shipped_lists
 
 RUNS, DRAWN, IMAGES, SEEN = 250, 1296, 432, 150
 """Runs, pictures that are drawn of each model once, those of a run, and those that people look at."""
@@ -37,7 +37,7 @@ Values = NDArray[np.float64]
 def bank(backend: str) -> tuple[Values, dict[Detector, Values]]:
     """Draw pictures of persons; give their true tones, and those that each rule finds, as rows of ten."""
     made = BACKENDS.make(backend)
-    pairs = [(pair, frame) for pair in lists().pairs for frame in pair.frames]
+    pairs = [(pair, frame) for pair in shipped_lists().pairs for frame in pair.frames]
     texts = [frame.format(word) for pair, frame in pairs for word in (pair.standard, pair.other)]
     requests = [
         ImageRequest("p", texts[number % len(texts)], None, SEED + number, 0, 0, None, None, None)

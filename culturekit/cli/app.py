@@ -56,7 +56,7 @@ COMMANDS = {
     "references choose": CommandAt("culturekit.builders.judging.image_judge:CHOOSE"),
     "activities": at("groups:activities"),
     "descriptors": at("groups:descriptors"),
-    "triplets": CommandAt("culturekit.recipes.inclusion.stages:TRIPLETS_OF"),
+    "triplets": CommandAt("culturekit.recipes.inclusion.people:TRIPLETS_OF"),
     "captions": at("groups:captions"),
     "index": at("groups:index"),
     "score": at("score_app:score_app"),

@@ -263,7 +263,7 @@ def programs() -> Iterator[Check]:
 
 def wordnet(folders: Sequence[Path]) -> Check:
     """Look for WordNet in NLTK's folders: whole, half there, or only as Debian has it."""
-    from culturekit.builders.prompting.wordnet import DEBIAN, GET, MEND, lacking
+    from culturekit.recipes.linguistic.wordnet import DEBIAN, GET, MENDING, lacking
 
     found = next(filter(None, map(lacking, folders)), None)
     if found is not None and not found[1]:
@@ -271,7 +271,7 @@ def wordnet(folders: Sequence[Path]) -> Check:
     if found is not None:
         return Check("data", "WordNet", "broken", f"{found[0]} lacks {', '.join(sorted(found[1]))}", GET)
     if lacking(DEBIAN) is not None:
-        return Check("data", "WordNet", "absent", f"{DEBIAN} is Debian's, which NLTK cannot read", MEND)
+        return Check("data", "WordNet", "absent", f"{DEBIAN} is Debian's, which NLTK cannot read", MENDING)
     return Check("data", "WordNet", "absent", "in none of NLTK's folders", GET)
 
 

@@ -98,15 +98,15 @@ kg = group(
 prompts = group(
     "prompts",
     {
-        "build geographic": "recipes.inclusion.stages:GEOGRAPHIC",
+        "build geographic": "recipes.inclusion.prompts:GEOGRAPHIC",
         "build": CommandAt(
             f"{CLI}.cspace.prompts_command:build",
             "cube --cspace cspace/cspace.parquet --quota 10 --review sheet.csv --out prompts",
         ),
-        "build dialects": "recipes.linguistic.stages:DIALECTS",
-        "build neutral": "recipes.linguistic.stages:NEUTRAL",
-        "build specific": "recipes.linguistic.stages:SPECIFIC",
-        "wordnet": "recipes.linguistic.stages:MEND",
+        "build dialects": "recipes.linguistic.dialects:DIALECTS",
+        "build neutral": "recipes.linguistic.prompts:NEUTRAL",
+        "build specific": "recipes.linguistic.prompts:SPECIFIC",
+        "wordnet": "recipes.linguistic.wordnet:MEND",
     },
     help="Prompts: of the space, of dialects, nouns and groups.",
 )

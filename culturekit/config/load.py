@@ -1,6 +1,7 @@
 """A recipe file, and what the command line sets over it, to a checked recipe."""
 
 import difflib
+import importlib
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,8 +12,6 @@ from urllib.parse import unquote_plus
 
 from pydantic import BaseModel
 
-from culturekit.builders.captions.expanding import CaptionCulture
-from culturekit.builders.prompt_templates import TemplateFile
 from culturekit.config.checks import MAKING
 from culturekit.config.kinds import RECIPES, AnyRecipe, recipe_kind
 from culturekit.config.recipe import Recipe
@@ -33,13 +32,6 @@ from culturekit.core.yaml_source import (
     read_yaml,
     validate,
 )
-from culturekit.generation.linguistic_lists import Lists, PlaceList
-from culturekit.generation.simulated.scenes.scenes_backend import Vocabulary
-from culturekit.index.folder.artifact_names import TextTemplates
-from culturekit.kg.concepts import Concept
-from culturekit.kg.countries import CountryFile
-from culturekit.llm.models import Models
-from culturekit.llm.prices import PriceList
 
 ENVIRONMENT = re.compile(r"\$\{[^}]*\}")
 CLIENT_KEY = re.compile(r"(?<=[?&]api_key=)\$\{[A-Za-z_][A-Za-z0-9_]*\}(?=&|$)")
@@ -230,25 +222,33 @@ def replaced(tree: YamlValue, path: KeyPath, value: YamlValue, where: str) -> Ya
 DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 
 
-SHIPPED: Mapping[SchemaKind, tuple[type[BaseModel], str]] = {
-    "recipe": (Recipe, "recipe_files/recipe.schema.json"),
-    "concept": (Concept, "kg/concepts/concept.schema.json"),
-    "countries": (CountryFile, "kg/countries.schema.json"),
-    "templates": (TemplateFile, "builders/wording/templates.schema.json"),
-    "texts": (TextTemplates, "index/folder/texts.schema.json"),
-    "prices": (PriceList, "llm/prices.schema.json"),
-    "models": (Models, "llm/models.schema.json"),
-    "scenes": (Vocabulary, "generation/simulated/scenes/vocabulary.schema.json"),
-    "captions": (CaptionCulture, "builders/captions/cultures/culture.schema.json"),
-    "linguistic": (Lists, "generation/linguistic_lists.schema.json"),
-    "places": (PlaceList, "generation/places/places.schema.json"),
-}
-"""What a kind of file may say, and where in the package its schema lies, beside the files whose first line names it."""
+SHIPPED: Mapping[SchemaKind, tuple[str, str]] = {
+    "recipe": ("culturekit.config.recipe:Recipe", "recipe_files/recipe.schema.json"),
+    "concept": ("culturekit.kg.concepts:Concept", "kg/concepts/concept.schema.json"),
+    "countries": ("culturekit.kg.countries:CountryFile", "kg/countries.schema.json"),
+    "templates": ("culturekit.builders.prompt_templates:TemplateFile", "builders/wording/templates.schema.json"),
+    "texts": ("culturekit.index.folder.artifact_names:TextTemplates", "index/folder/texts.schema.json"),
+    "prices": ("culturekit.llm.prices:PriceList", "llm/prices.schema.json"),
+    "models": ("culturekit.llm.models:Models", "llm/models.schema.json"),
+    "scenes": (
+        "culturekit.generation.simulated.scenes.scenes_backend:Vocabulary",
+        "generation/simulated/scenes/vocabulary.schema.json",
+    ),
+    "captions": (
+        "culturekit.builders.captions.expanding:CaptionCulture", "builders/captions/cultures/culture.schema.json",
+    ),
+    "linguistic": (
+        "culturekit.recipes.linguistic.lists:Lists", "recipes/linguistic/linguistic_lists.schema.json",
+    ),
+    "places": ("culturekit.recipes.inclusion.prompts:PlaceList", "recipes/inclusion/places/places.schema.json"),
+}  # fmt: skip
+"""The model of a kind of file, and where in the package its schema lies, beside the files whose first line names it."""
 
 
 def schema_of(kind: SchemaKind) -> dict[str, Any]:
     """Describe a kind of file for editors."""
-    return described(kind, SHIPPED[kind][0])
+    module, _, name = SHIPPED[kind][0].partition(":")
+    return described(kind, getattr(importlib.import_module(module), name))
 
 
 def described(kind: SchemaKind, model: type[BaseModel]) -> dict[str, Any]:

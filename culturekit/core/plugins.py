@@ -75,6 +75,10 @@ POINTS = (
     ),
     Point("metric", "culturekit.scores.listing:KNOWN", "a family of scores", "culturekit.scores.family:Family"),
     Point(
+        "form", "culturekit.people.stages:FORMS", "what writes the answers to a form as tables of its own",
+        "culturekit.people.stages:FormTables",
+    ),
+    Point(
         "recipe", "culturekit.config.kinds:RECIPES", "a kind of recipe", "culturekit.config.kinds:RecipeKind",
         ("kind of recipe",),
     ),

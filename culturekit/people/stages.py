@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 import numpy as np
 import orjson
@@ -16,6 +16,7 @@ from culturekit.core.atomic import write_atomically
 from culturekit.core.errors import UsageError
 from culturekit.core.inputs import roles
 from culturekit.core.layouts import prompts_table, space_table
+from culturekit.core.registry import Entry, Registry
 from culturekit.core.schemas import (
     ANNOTATION_CHECKS,
     ANNOTATIONS,
@@ -27,8 +28,6 @@ from culturekit.core.schemas import (
     QUALITY,
     QUARANTINE,
     RATED_ITEMS,
-    TASK1,
-    TASK2,
     VALUES,
 )
 from culturekit.core.stage import Stage
@@ -36,7 +35,7 @@ from culturekit.core.stage_command import StageCommand
 from culturekit.core.tables import read_table, read_together, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.metrics.corrected.audit_gates import drawing_of
-from culturekit.people.aggregate import AggregateOptions, aggregate_answers, careful, set_aside, values_of_quality
+from culturekit.people.aggregate import AggregateOptions, aggregate_answers, set_aside, values_of_quality
 from culturekit.people.export import HAND_OUT, BarePicture, ExportOptions, export_project
 from culturekit.people.importing import (
     AUDIT,
@@ -47,7 +46,6 @@ from culturekit.people.importing import (
     space_offers,
     wanted_lists,
 )
-from culturekit.people.inclusion_tables import TASK1_SCHEME, TASK2_SCHEME, public_task2, task1_table, task2_table
 from culturekit.people.items import (
     Item,
     gold_items,
@@ -152,12 +150,19 @@ def aggregate_stage(files: AggregateFiles, options: AggregateOptions) -> Stage:
             answers,
         )
         done = aggregate_answers(work, answers, items, values, options, aside)
-        return done if files.made_from is None else with_inclusion(work, done, items, read_rows(files.made_from))
+        if files.made_from is None:
+            return done
+        kept = read_table(work.out / f"{ANNOTATIONS.name}.parquet", ANNOTATIONS)
+        tables = write_form_tables(work, kept, items, read_rows(files.made_from))
+        drops = {reason: count for reason, count in sorted({**done.drops, **tables.drops}.items()) if count}
+        return Outcome({**done.counts, **tables.counts}, drops, done.notes)
 
     settings = asdict(options)
     seed = settings.pop("seed")
     if not settings["only"]:
         del settings["only"]
+    if files.made_from is not None and (plugins := FORMS.plugins()):
+        settings["form_plugins"] = {name: plugin.made_of() for name, plugin in plugins.items()}
     packages = ("numpy", "polars", "scipy")
     return Stage(
         "people", "annotate-aggregate", 3, run, files.inputs, settings, {"resampling": seed}, packages=packages
@@ -177,45 +182,42 @@ AGGREGATE = StageCommand(
 )
 
 
-def with_inclusion(work: Work, done: Outcome, items: pl.DataFrame, rows: pl.DataFrame) -> Outcome:
-    """Write the answers that counted as tables of Task 1 and Task 2, where they are of those schemes."""
-    tasks = write_tasks(work, read_table(work.out / f"{ANNOTATIONS.name}.parquet", ANNOTATIONS), items, rows)
-    drops = {reason: count for reason, count in sorted({**done.drops, **tasks.drops}.items()) if count}
-    return Outcome({**done.counts, **tasks.counts}, drops, done.notes)
+class FormTables(Protocol):
+    """Writes answers to a form as tables of its own, and counts what is left out.
+
+    `answers` conforms to ANNOTATIONS, `items` to RATED_ITEMS; `rows` is what the tasks were made of.
+    """
+
+    def __call__(self, work: Work, answers: pl.DataFrame, items: pl.DataFrame, rows: pl.DataFrame) -> Outcome:
+        """Write the tables."""
 
 
-def write_tasks(work: Work, kept: pl.DataFrame, items: pl.DataFrame, rows: pl.DataFrame) -> Outcome:
-    """Write answers as tables of Task 1 and Task 2; `rows` is what the tasks were made of."""
-    of_scheme = {scheme: kept.filter(scheme=scheme) for scheme in (TASK1_SCHEME, TASK2_SCHEME)}
-    if all(part.is_empty() for part in of_scheme.values()):
-        raise UsageError(
-            "no answers are about geographic inclusion", expected=f"{TASK1_SCHEME} or {TASK2_SCHEME}",
-            found=", ".join(kept["scheme"].unique().sort()), hint="Leave --made-from out.",
-        )  # fmt: skip
+FORMS: Registry[FormTables] = Registry(
+    "form with tables",
+    [
+        Entry("inclusion_task1", "culturekit.recipes.inclusion.people:write_task1", "which of two images is closer"),
+        Entry("inclusion_task2", "culturekit.recipes.inclusion.people:write_task2", "which regions an image shows"),
+    ],
+    point="form",
+)
+"""The forms, by the names of their schemes, whose answers become tables of their own."""
+
+
+def write_form_tables(work: Work, answers: pl.DataFrame, items: pl.DataFrame, rows: pl.DataFrame) -> Outcome:
+    """Write answers as the tables of their forms.
+
+    Raises:
+        UsageError: no answer is to a form that has any.
+    """
     counts, drops = dict[str, int](), dict[str, int]()
-    if of_scheme[TASK1_SCHEME].height:
-        table, left_out = task1_table(of_scheme[TASK1_SCHEME], rows)
-        write_table(work.out, TASK1, table)
-        counts[TASK1.name], drops = table.height, {**drops, **left_out}
-    if of_scheme[TASK2_SCHEME].height:
-        table, left_out = task2_table(of_scheme[TASK2_SCHEME], items, rows)
-        write_table(work.out, TASK2, table)
-        write_atomically(work.out / "task2.csv", public_task2(table))
-        counts[TASK2.name], drops = table.height, {**drops, **left_out}
+    schemes = answers["scheme"].unique().sort().to_list()
+    for scheme in (known := [name for name in schemes if name in FORMS.names()]):
+        written = FORMS.load(scheme)(work, answers.filter(scheme=scheme), items, rows)
+        counts, drops = {**counts, **written.counts}, {**drops, **written.drops}
+    if not known:
+        raise UsageError("no answers are to a form with tables of its own", expected=" or ".join(FORMS.names()),
+                         found=", ".join(schemes), hint="Leave --made-from out.")  # fmt: skip
     return Outcome(counts, drops)
-
-
-def tasks_stage(annotations: Path, made_from: Path) -> Stage:
-    """Make the tables of Task 1 and Task 2 of what careful people answered, and nothing else."""
-    about = items_beside(annotations)
-
-    def run(work: Work) -> Outcome:
-        kept, flagged = careful(read_table(annotations, ANNOTATIONS), ())
-        made = write_tasks(work, kept, read_table(about, RATED_ITEMS), read_rows(made_from))
-        return Outcome(made.counts, {why: n for why, n in sorted({**flagged, **made.drops}.items()) if n})
-
-    inputs = {"annotations": annotations, "items": about, "made-from": made_from}
-    return Stage("tasks", "inclusion-tasks", 1, run, inputs, packages=("polars",))
 
 
 def all_items(paths: Sequence[Path]) -> pl.DataFrame:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
-from culturekit.builders.prompting.geographic import artifact_prompts
+from culturekit.builders.prompting.prompts import artifact_prompts
 from culturekit.builders.space.public_cube import is_public_cube
 from culturekit.builders.space.space_files import concept_of, read_prompts, read_space, sentences_in, typed_bytes
 from culturekit.config.checks import existing_prompts, existing_space

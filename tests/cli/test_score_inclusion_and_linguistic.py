@@ -16,7 +16,7 @@ from culturekit.metrics import MONK_TONES
 from tests.command_line import culturekit
 from tests.metrics.inclusion.task_worlds import drawn_task1, drawn_task2, line, write_csv
 from tests.metrics.inclusion.test_published_numbers import VOTES, codes
-from tests.scores.linguistic_world import annotations, images, prompts, quality
+from tests.recipes.linguistic.score_world import annotations, images, prompts, quality
 
 GROUPS = (None, "Africa", "Europe")
 

@@ -13,19 +13,18 @@ from culturekit.core.run import Run, run_stage
 from culturekit.core.schemas import ANNOTATIONS, MATCHES, SCORES, TASK1, TASK2
 from culturekit.core.tables import read_table, write_table
 from culturekit.recipes.c3.scores import score_c3
+from culturekit.recipes.inclusion.scores import score_task1, score_task2
 from culturekit.scores.family import family_stage
 from culturekit.scores.inputs import LabelledVectors
 from culturekit.scores.ratings import RatingOptions, score_ratings
 from culturekit.scores.score_rows import Scored, scored
-from culturekit.scores.task1 import Task1Options, score_task1
-from culturekit.scores.task2 import Task2Options, score_task2
 from tests.command_line import culturekit
 from tests.conftest import HereEngine, stage_here
 
 NOBODY: dict[str, Callable[[], Scored]] = {
     "no rows": lambda: scored([], left_out={"images not described": 45}),
-    "task1": lambda: score_task1(pl.DataFrame(schema=TASK1.schema), options=Task1Options()),
-    "task2": lambda: score_task2(pl.DataFrame(schema=TASK2.schema), options=Task2Options()),
+    "task1": lambda: score_task1(pl.DataFrame(schema=TASK1.schema)),
+    "task2": lambda: score_task2(pl.DataFrame(schema=TASK2.schema)),
     "c3": lambda: score_c3({"target": LabelledVectors(np.ones((1, 4), np.float32), ["a"])}).scored,
     "ratings": lambda: score_ratings(pl.DataFrame(schema=ANNOTATIONS.schema), options=RatingOptions()),
 }

@@ -5,7 +5,7 @@ import pytest
 from culturekit.core.errors import UsageError
 from culturekit.scores.clip import thresholds_of
 from culturekit.scores.faithfulness import QuestionInput, QuestionOptions, score_questions
-from tests.scores.linguistic_world import images, quality
+from tests.recipes.linguistic.score_world import images, quality
 
 
 def test_a_model_of_which_nothing_was_said_is_counted() -> None:

@@ -50,9 +50,9 @@ from culturekit.core.choices import DrawName, PromptKind, TemplateSetName
 from culturekit.core.counting import counted
 from culturekit.core.digests import digest_bytes
 from culturekit.core.errors import IntegrityError, UsageError
-from culturekit.core.schemas import DIFFERENCES, PROMPTS, QUOTAS
+from culturekit.core.schemas import CSPACE, DIFFERENCES, PROMPTS, QUOTAS
 from culturekit.core.stage_command import Typed
-from culturekit.core.tables import write_drops, write_table
+from culturekit.core.tables import read_table, table_outcome, write_drops, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.kg.concepts import ENGLISH, Concept
 
@@ -574,3 +574,28 @@ def difference(released: str, rebuilt: str | None, name: str) -> str:
     if name and released.replace(name, name.strip()) == rebuilt:
         return IN_NAME
     return "white space" if "".join(released.split()) == "".join(rebuilt.split()) else "words"
+
+
+def name_artifacts(work: Work, space_path: Path) -> Outcome:
+    """Write one prompt for each artifact of a cultural space, however many countries it belongs to."""
+    return table_outcome(work, PROMPTS, artifact_prompts(read_table(space_path, CSPACE)))
+
+
+def artifact_prompts(space: pl.DataFrame) -> pl.DataFrame:
+    """Write a prompt per artifact that is nothing but its name, under the id of its artifact.
+
+    By these the pictures of a folder find what they show.
+    """
+    first = space.sort("artifact_id", "country", "concept").unique("artifact_id", keep="first", maintain_order=True)
+    prompts = first.select(
+        "artifact_id", "concept", "country",
+        prompt_id=pl.col("artifact_id"),
+        text=pl.col("name"),
+        benchmark=pl.lit("cube"),
+        kind=pl.lit("cube"),
+        language=pl.lit("en"),
+        template_id=pl.lit("name"),
+        negative_text=pl.lit(None, pl.String),
+        group=pl.lit(None, pl.String),
+    )  # fmt: skip
+    return prompts.select(list(PROMPTS.schema))

@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from culturekit.builders.prompt_templates import TEMPLATES
-from culturekit.builders.prompting.geographic import name_artifacts
-from culturekit.builders.prompting.prompts import PromptOptions, build_prompts, check_words, wordings_of
+from culturekit.builders.prompting.prompts import PromptOptions, build_prompts, check_words, name_artifacts, wordings_of
 from culturekit.builders.prompting.quotas import Group
 from culturekit.core.digests import read_manifest
 from culturekit.core.errors import UsageError

@@ -1,6 +1,7 @@
 """The simulated language and vision model: it knows the simulated world, and errs as its dials say."""
 
 import hashlib
+import importlib
 import math
 import re
 from collections import OrderedDict
@@ -16,7 +17,6 @@ from culturekit.core.errors import UsageError
 from culturekit.core.pictures.picture_files import NoPicture
 from culturekit.core.pictures.picture_reading import picture_from
 from culturekit.core.registry import Spec
-from culturekit.generation.linguistic_lists import lists
 from culturekit.generation.simulated.scenes.scenes_backend import (
     DIMENSIONS,
     STEREOTYPE_MARKS,
@@ -313,27 +313,10 @@ def name_objects(data: Data, manner: Manner) -> dict[str, object]:
     return {"id": data["id"], "objects": things}
 
 
-def propose_pairs(data: Data, manner: Manner) -> dict[str, object]:
-    """Propose pairs of dialects: those that the world knows, some turned round, some with talk for a sentence."""
-    pairs = []
-    for pair in lists().pairs:
-        standard, other, frames = pair.standard, pair.other, list(pair.frames)
-        if manner.yields(manner.omits, None, "omits", data["batch"], other):
-            continue
-        if manner.yields(manner.invents, None, "invents", data["batch"], other):
-            standard, other = other, standard
-        if manner.yields(manner.prose, None, "prose", data["batch"], other):
-            frames = [TALK]
-        pairs.append({"standard": standard, "other": other, "frames": frames})
-    start = (data["batch"] - 1) * data["wanted"] % max(1, len(pairs))
-    return {"id": data["id"], "pairs": [*pairs[start:], *pairs[:start]][: data["wanted"]]}
-
-
 CAPTIONING: Mapping[str, Callable[[Data, Manner], dict[str, object]]] = {
     "captions.expand": expand_captions,
     "captions.translate": translate,
     "captions.objects": name_objects,
-    "dialects.propose": propose_pairs,
 }
 
 
@@ -457,6 +440,9 @@ def shown_strength(scene: Scene, asked: str) -> float:
 
 TOLD = {**KNOWING, **CAPTIONING}
 
+OF_RECIPES = {"dialects.propose": "culturekit.recipes.linguistic.dialects:propose_pairs"}
+"""What answers the questions of one recipe alone; it is imported when they are asked."""
+
 
 class SimulatedModel:
     """Answers the questions of the recipes about activities, descriptors, captions and pictures."""
@@ -477,10 +463,13 @@ class SimulatedModel:
             answer = LOOKING[request.task](image, seen(image), request.data, self.manner)
         elif request.task in TOLD:
             answer = TOLD[request.task](request.data, self.manner)
+        elif request.task in OF_RECIPES:
+            module, _, name = OF_RECIPES[request.task].partition(":")
+            answer = getattr(importlib.import_module(module), name)(request.data, self.manner)
         else:
             raise UsageError(
                 f"the simulated model was never told of {request.task}",
-                expected=" or ".join(sorted([*TOLD, *LOOKING, WEIGHED])),
+                expected=" or ".join(sorted([*TOLD, *OF_RECIPES, *LOOKING, WEIGHED])),
                 hint="Name a real model instead, or rules where they suffice.",
             )
         return Reply(msgspec.json.encode(answer).decode())

@@ -1,4 +1,7 @@
-"""The `inclusion` recipe as stages: models draw objects in regions, beside photographs; people of each region look."""
+"""The recipe `inclusion`: its keys, and the stages of a run.
+
+Models draw objects in regions, beside photographs; people of each region look.
+"""
 
 from collections.abc import Mapping
 from functools import cached_property, partial
@@ -8,7 +11,6 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from culturekit.builders.judging.simulated_people import SimulatedPeople
-from culturekit.builders.prompting.geographic import GeographicOptions
 from culturekit.config.checks import existing_file, existing_table, unique_names
 from culturekit.config.kinds import AnyRecipe, RecipeKind
 from culturekit.config.recipe_parts import BackendSpec, EncoderSpec, File, Model
@@ -22,7 +24,6 @@ from culturekit.core.roles import REAL_IMAGES, Role
 from culturekit.core.run import Run
 from culturekit.core.schemas import TASK2
 from culturekit.core.yaml_source import StrictModel, not_empty
-from culturekit.generation.linguistic_lists import PlaceList, load_places, place_file
 from culturekit.generation.runner import ImagePlan
 from culturekit.index.embedding.embed_stage import embed_stage
 from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource, TextColumns
@@ -31,45 +32,47 @@ from culturekit.metrics.inclusion.task2_files import check_layout
 from culturekit.metrics.inclusion.triplet_distances import COMBOS, Kind, images_needed
 from culturekit.metrics.realism.clip_scores import PRESENCE_THRESHOLDS
 from culturekit.people.export import ExportOptions
-from culturekit.people.inclusion_tables import TASK1_SCHEME, TASK2_SCHEME
 from culturekit.people.scheme import load_scheme
-from culturekit.people.stages import ExportFiles, export_stage, tasks_stage
+from culturekit.people.stages import ExportFiles, export_stage
 from culturekit.people.tasks import Quotas
-from culturekit.recipes.inclusion import roles as own
+from culturekit.recipes.inclusion import roles as folders
 from culturekit.recipes.inclusion.page import INCLUSION_PAGE
-from culturekit.recipes.inclusion.stages import (
-    BENCHMARK,
-    OBJECT,
-    REGION,
-    ItemsRead,
-    PlacesRead,
-    TripletOptions,
-    TripletReads,
-    geographic_stage,
+from culturekit.recipes.inclusion.people import (
+    FAR,
+    NEAR,
+    SEES_OBJECT,
+    SEES_REGION,
+    TASK1_SCHEME,
+    TASK2_SCHEME,
     object_items_stage,
-    object_truth_stage,
-    object_viewers_stage,
-    photographed_stage,
     seen_marks_stage,
+    tasks_stage,
     triplets_stage,
 )
+from culturekit.recipes.inclusion.prompts import (
+    BENCHMARK,
+    PlaceList,
+    geographic_stage,
+    load_places,
+    photographed_stage,
+    place_file,
+)
+from culturekit.recipes.inclusion.scores import BINS, ExtractorVectors, TaskOptions, task1, task2
+from culturekit.recipes.inclusion.viewers import METRICS, object_truth_stage, object_viewers_stage
 from culturekit.recipes.parts import imported_answers, model_images
 from culturekit.recipes.planning import works
 from culturekit.report.report_stage import add_sections_report, sections_headline
 from culturekit.scores.clip import ClipOptions, clip
 from culturekit.scores.image_levels import OF_PROMPTS, MeanOptions
-from culturekit.scores.inputs import Extractor as NamedExtractor
 from culturekit.scores.inputs import ImageTables, NamedVectors, ValueTables, VectorFolder, VectorFolders
 from culturekit.scores.judged import JudgedOptions, judged
 from culturekit.scores.realism import RealismMeans, RealismOptions, realism
 from culturekit.scores.stability import stability
-from culturekit.scores.task1 import Task1Options, Task1Reads, task1
-from culturekit.scores.task2 import Task2Options, Task2Reads, task2
 
-# What a recipe of the kind `inclusion` says, key by key.
-
-OBJECTS = "simulated-objects"
-"""The backend whose pictures of objects come with what they show."""
+OBJECTS = "simulated-objects"  # the backend whose pictures of objects come with what they show
+TASKS = {TASK1_SCHEME: "task1", TASK2_SCHEME: "task2"}
+NAMING: Mapping[Literal["regions", "objects"], Role] = {"regions": roles.PROMPTS, "objects": folders.PLAIN_PROMPTS}
+LEVELS = (("region",), ("region", "concept"))  # by what images are parted, besides who made them
 
 
 def seen_in_images(name: str) -> str:
@@ -119,14 +122,14 @@ class Seen(StrictModel):
     images: Annotated[int, Field(ge=1, le=1_000_000)] = 100
     per_region: Annotated[int, Field(ge=1, le=50, description="People of each region, for each image and triplet.")] = 1
     per_sheet: Annotated[int, Field(ge=1, le=1000)] = 40
-    near: Annotated[int, rules_of(TripletOptions, "near")] = TripletOptions().near
-    far: Annotated[int, rules_of(TripletOptions, "far")] = TripletOptions().far
-    scaled: Annotated[bool, rules_of(TripletOptions, "scaled")] = TripletOptions().scaled
+    near: Annotated[int, rules_of(triplets_stage, "near")] = NEAR
+    far: Annotated[int, rules_of(triplets_stage, "far")] = FAR
+    scaled: Annotated[bool, rules_of(triplets_stage, "scaled")] = True
     task1_answers: tuple[File, ...] = ()
     task2_answers: tuple[File, ...] = ()
     simulated: SimulatedPeople | None = None
-    least: Annotated[float, rules_of(Task2Options, "least")] = Task2Options().least
-    bins: Annotated[int, rules_of(Task1Options, "bins")] = Task1Options().bins
+    least: Annotated[float, rules_of(TaskOptions, "least")] = TaskOptions().least
+    bins: Annotated[int, rules_of(task1, "bins")] = BINS
     bucket: Annotated[float, rules_of(ClipOptions, "width")] = ClipOptions().width
 
     @model_validator(mode="after")
@@ -155,7 +158,7 @@ class Inclusion(AnyRecipe):
     """How real objects look in each region, and what people who live there, and elsewhere, see in them."""
 
     recipe: Literal["inclusion"]
-    places: Annotated[str, AfterValidator(lambda said: str(load_places(place_file(said))) and said)] = "study"
+    places: Annotated[str, AfterValidator(lambda name: str(load_places(place_file(name))) and name)] = "study"
     models: Annotated[tuple[Model, ...], AfterValidator(not_empty), AfterValidator(unique_names)]
     images: ImagePlan = ImagePlan(slots=100)
     photographs: Photographs
@@ -193,7 +196,7 @@ class Inclusion(AnyRecipe):
 
     def looked_at(self, people: Seen) -> int:
         """Count the images that people look at."""
-        drawn, real = (min(people.images, made) for made in (self.images.slots, self.photographs.each))
+        drawn, real = (min(people.images, count) for count in (self.images.slots, self.photographs.each))
         return len(self.models) * (self.prompts + len(self.listed.objects)) * drawn + self.prompts * real
 
     @property
@@ -225,35 +228,28 @@ class Inclusion(AnyRecipe):
         return self
 
 
-TASKS = {TASK1_SCHEME: "task1", TASK2_SCHEME: "task2"}
-NAMING: Mapping[Literal["regions", "objects"], Role] = {"regions": roles.PROMPTS, "objects": own.PLAIN_PROMPTS}
-LEVELS = (("region",), ("region", "concept"))
-"""By what images are parted, besides who made them."""
-
-
 def wire(recipe: Inclusion, run: Run) -> None:
     """Add the stages of a run."""
-    wire_prompts(recipe, run)
-    wire_images(recipe, run)
+    _wire_prompts(recipe, run)
     for extractor in recipe.extractors:
-        wire_extractor(recipe, run, extractor.name, extractor.encoder)
+        _wire_extractor(recipe, run, extractor)
     if len(recipe.extractors) > 1:
-        tables = {one.name: run.table(own.REALISM, variant=one.name) for one in recipe.extractors}
-        run.add(stability.stage(Files(tables)), own.EXTRACTORS)
+        tables = {one.name: run.table(folders.REALISM, variant=one.name) for one in recipe.extractors}
+        run.add(stability.stage(Files(tables)), folders.EXTRACTORS)
     if recipe.published is not None:
-        run.add(task2(Task2Reads(Path(recipe.published)), Task2Options(least=0)), own.PUBLISHED)
-    said = None if recipe.people is None else wire_people(recipe, run, recipe.people)
-    wire_names(recipe, run, said)
-    if recipe.people is not None and said is not None:
-        wire_corrected(recipe, run, said, recipe.people)
+        run.add(task2.stage(Path(recipe.published), options=TaskOptions(least=0)), folders.PUBLISHED)
+    marks = None if recipe.people is None else _wire_people(recipe, run, recipe.people)
+    _wire_names(recipe, run, marks)
+    if recipe.people is not None and marks is not None:
+        _wire_corrected(recipe, run, marks, recipe.people)
     add_sections_report(run, INCLUSION_PAGE)
 
 
-def wire_prompts(recipe: Inclusion, run: Run) -> None:
-    """List prompts and take in photographs; objects that have too few of these are asked of no model."""
-    given, least = PlacesRead(place_file(recipe.places)), recipe.photographs.least
+def _wire_prompts(recipe: Inclusion, run: Run) -> None:
+    """Write prompts, take in photographs, leave out objects that have too few of these, and have models draw."""
+    places, least = place_file(recipe.places), recipe.photographs.least
     listed = {
-        naming: run.add(geographic_stage(given, GeographicOptions(naming)), role if least is None else own.LISTED,
+        naming: run.add(geographic_stage(places, naming=naming), role if least is None else folders.LISTED,
                         variant="" if least is None else naming)
         for naming, role in NAMING.items()
     }  # fmt: skip
@@ -264,127 +260,129 @@ def wire_prompts(recipe: Inclusion, run: Run) -> None:
     if least is not None:
         for naming, role in NAMING.items():
             run.add(photographed_stage(listed[naming], listed["regions"], shown, least=least), role)
-
-
-def wire_images(recipe: Inclusion, run: Run) -> None:
-    """Have every model draw objects in regions and objects alone."""
-    plain = run.table(own.PLAIN_PROMPTS)
     for model in recipe.models:
         model_images(run, model, recipe.images, seed=recipe.seed, prompts=lambda _: recipe.prompts)
-        model_images(run, model, recipe.images, own.PLAIN, seed=recipe.seed, asked=plain,
+        model_images(run, model, recipe.images, folders.PLAIN, seed=recipe.seed,
+                     asked=run.table(folders.PLAIN_PROMPTS),
                      prompts=lambda _: len(recipe.listed.objects))  # fmt: skip
 
 
-def tables_of(run: Run) -> dict[str, list[Path]]:
+def _tables_of(run: Run) -> dict[str, list[Path]]:
     """Name the tables of images of each model, and of the photographs."""
-    drawn = {name: [run.table(roles.IMAGES, name), run.table(own.PLAIN, name)] for name in run.models}
+    drawn = {name: [run.table(roles.IMAGES, name), run.table(folders.PLAIN, name)] for name in run.models}
     return {REAL_IMAGES: [run.table(roles.REAL)], **drawn}
 
 
-def folders_of(run: Run, extractor: str, name: str) -> list[Path]:
+def _folders_of(run: Run, extractor: str, name: str) -> list[Path]:
     """Name the vectors of a model's images: those that name a region first."""
-    return [run.folder(own.VECTORS, name, f"{extractor}{part}") for part in ("", "-plain")][: 1 + (name in run.models)]
+    parts = ("", "-plain") if name in run.models else ("",)
+    return [run.folder(folders.VECTORS, name, f"{extractor}{part}") for part in parts]
 
 
-def wire_extractor(recipe: Inclusion, run: Run, extractor: str, encoder: str) -> None:
+def _wire_extractor(recipe: Inclusion, run: Run, extractor: Extractor) -> None:
     """Embed all images by one extractor, and score how real those of each model look, region by region."""
-    for name, tables in tables_of(run).items():
-        for table, folder in zip(tables, ("", "-plain"), strict=False):
-            run.add(embed_stage(EmbedSource(table), EmbedOptions(encoder)), own.VECTORS, name, f"{extractor}{folder}")
-    vectors = {name: run.folder(own.VECTORS, name, extractor) for name in run.models}
+    for name, tables in _tables_of(run).items():
+        for table, part in zip(tables, ("", "-plain"), strict=False):
+            stage = embed_stage(EmbedSource(table), EmbedOptions(extractor.encoder))
+            run.add(stage, folders.VECTORS, name, f"{extractor.name}{part}")
+    vectors = {name: run.folder(folders.VECTORS, name, extractor.name) for name in run.models}
     means = RealismMeans(by=LEVELS, scheme=OF_PROMPTS, benchmark=BENCHMARK)
     options = RealismOptions(k=recipe.k, means=means, per_cell=recipe.per_cell, balanced=True, seed=recipe.seed)
     stage = realism.stage(
-        VectorFolder(run.folder(own.VECTORS, REAL_IMAGES, extractor)), VectorFolders(vectors),
+        VectorFolder(run.folder(folders.VECTORS, REAL_IMAGES, extractor.name)), VectorFolders(vectors),
         ImageTables(run.by_model(roles.IMAGES)), run.table(roles.REAL), run.table(roles.PROMPTS), options=options,
     )  # fmt: skip
-    run.add(stage, own.REALISM, variant=extractor)
+    run.add(stage, folders.REALISM, variant=extractor.name)
 
 
-def wire_names(recipe: Inclusion, run: Run, said: Path | None) -> None:
-    """Hold images against the names of their region and of their object; `said` is what people see in them."""
+def _wire_names(recipe: Inclusion, run: Run, marks: Path | None) -> None:
+    """Hold images against the names of their region and of their object; `marks` are what people see in them."""
     encoder = next(one.encoder for one in recipe.extractors if one.name == recipe.texts)
     prompts = run.table(roles.PROMPTS)
-    for column, what in (("group", "regions"), ("concept", "objects")):
+    for column, variant in (("group", "regions"), ("concept", "objects")):
         source = EmbedSource(texts=(prompts,), columns=TextColumns(column, column))
-        run.add(embed_stage(source, EmbedOptions(encoder)), own.TEXTS, variant=what)
+        run.add(embed_stage(source, EmbedOptions(encoder)), folders.TEXTS, variant=variant)
     width = ClipOptions().width if recipe.people is None else recipe.people.bucket
-    for name, tables in tables_of(run).items():
+    means = MeanOptions(by=LEVELS[:1], scheme=OF_PROMPTS, benchmark=BENCHMARK)
+    named: tuple[tuple[Literal["region", "object"], Role, str], ...] = (
+        ("region", folders.REGIONS, SEES_REGION), ("object", folders.OBJECTS, SEES_OBJECT),
+    )  # fmt: skip
+    for name, tables in _tables_of(run).items():
         thresholds = {"": recipe.threshold} | {of: known for of, known in recipe.thresholds.items() if of == name}
-        for texts, role, criterion in (("region", own.REGIONS, REGION), ("object", own.OBJECTS, OBJECT)):
-            names = VectorFolder(run.folder(own.TEXTS, variant=f"{texts}s"))
-            vectors = VectorFolder(run.folder(own.VECTORS, name, recipe.texts))
-            means = MeanOptions(by=LEVELS[:1], scheme=OF_PROMPTS, benchmark=BENCHMARK)
-            told = {"spec": encoder}
-            how = ClipOptions(texts, thresholds, criterion=criterion, encoder=told, means=means, width=width)  # type: ignore[arg-type]
-            run.add(clip.stage(vectors, names, tables[0], prompts, said, options=how), role, name)
+        vectors = VectorFolder(run.folder(folders.VECTORS, name, recipe.texts))
+        for texts, role, criterion in named:
+            names = VectorFolder(run.folder(folders.TEXTS, variant=f"{texts}s"))
+            how = ClipOptions(
+                texts, thresholds, criterion=criterion, encoder={"spec": encoder}, means=means, width=width
+            )
+            run.add(clip.stage(vectors, names, tables[0], prompts, marks, options=how), role, name)
 
 
-def wire_people(recipe: Inclusion, run: Run, wanted: Seen) -> Path | None:
+def _wire_people(recipe: Inclusion, run: Run, wanted: Seen) -> Path | None:
     """Hand out triplets and images, import the answers, and score both tasks; give what people see in images."""
-    tables, first = tables_of(run), recipe.extractors[0].name
-    prompts = Files([run.table(roles.PROMPTS), run.table(own.PLAIN_PROMPTS)])
+    tables, first = _tables_of(run), recipe.extractors[0].name
+    prompts = Files([run.table(roles.PROMPTS), run.table(folders.PLAIN_PROMPTS)])
     drawn = [table for name in run.models for table in tables[name]]
     every = ImageTables([*tables[REAL_IMAGES], *drawn])
-    folders = {name: folders_of(run, first, name) for name in tables}
-    reads = TripletReads(
-        VectorFolders(folders[REAL_IMAGES]), VectorFolders([one for name in run.models for one in folders[name]]),
+    vectors = {name: _folders_of(run, first, name) for name in tables}
+    to_compare = triplets_stage(
+        VectorFolders(vectors[REAL_IMAGES]), VectorFolders([one for name in run.models for one in vectors[name]]),
         ImageTables(tables[REAL_IMAGES]), ImageTables(drawn), prompts,
+        near=wanted.near, far=wanted.far, scaled=wanted.scaled,
     )  # fmt: skip
-    how, count = TripletOptions(wanted.near, wanted.far, wanted.scaled), partial(recipe.triplets, wanted)
-    triplets = run.add(triplets_stage(reads, how), own.TRIPLETS, plan=works(count, "triplets"))
-    to_see = object_items_stage(ItemsRead(every, prompts), each=wanted.images, seed=recipe.seed)
-    run.add(to_see, own.ITEMS, plan=works(partial(recipe.looked_at, wanted), "images"))
-    items = run.table(own.ITEMS, file="object_items.parquet")
-    compared = asked(recipe, run, wanted, TASK1_SCHEME, every, triplets)
+    triplets = run.add(to_compare, folders.TRIPLETS, plan=works(partial(recipe.triplets, wanted), "triplets"))
+    to_see = object_items_stage(every, prompts, each=wanted.images, seed=recipe.seed)
+    run.add(to_see, folders.ITEMS, plan=works(partial(recipe.looked_at, wanted), "images"))
+    items = run.table(folders.ITEMS, file="object_items.parquet")
+    options = TaskOptions(wanted.least)
+    compared = _answered(recipe, run, wanted, TASK1_SCHEME, every, triplets)
     if compared is not None:
         features = tuple(
-            NamedExtractor(one.name, NamedVectors(folder), part=f"{name}-{number}")
+            ExtractorVectors(one.name, NamedVectors(folder), part=f"{name}-{number}")
             for one in recipe.extractors for name in tables
-            for number, folder in enumerate(folders_of(run, one.name, name))
+            for number, folder in enumerate(_folders_of(run, one.name, name))
         )  # fmt: skip
-        real = NamedExtractor(first, NamedVectors(run.folder(own.VECTORS, REAL_IMAGES, first)), alone=True)
-        how1 = Task1Options(recipe.k, wanted.bins, wanted.least)
-        run.add(task1(Task1Reads(compared, features, real), how1), own.TASKS, variant="task1")
-    seen = asked(recipe, run, wanted, TASK2_SCHEME, every, items)
+        real = ExtractorVectors(first, NamedVectors(run.folder(folders.VECTORS, REAL_IMAGES, first)), alone=True)
+        stage = task1.stage(compared, features, real, k=recipe.k, bins=wanted.bins, options=options)
+        run.add(stage, folders.TASKS, variant="task1")
+    seen = _answered(recipe, run, wanted, TASK2_SCHEME, every, items)
     if seen is None:
         return None
-    run.add(task2(Task2Reads(seen), Task2Options(least=wanted.least)), own.TASKS, variant="task2")
-    return run.add(seen_marks_stage(seen, least=wanted.least), own.MARKS)
+    run.add(task2.stage(seen, options=options), folders.TASKS, variant="task2")
+    return run.add(seen_marks_stage(seen, least=wanted.least), folders.MARKS)
 
 
-def asked(
+def _answered(
     recipe: Inclusion, run: Run, wanted: Seen, scheme: str, images: ImageTables, items: Path
 ) -> Path | None:  # fmt: skip
-    """Hand out the form of a task to one person of each region, and import the answers; None while there are none."""
+    """Hand out the form of a task to people of each region, and import the answers; None while there are none."""
     task, regions = TASKS[scheme], tuple(sorted(recipe.listed.regions))
     quotas = Quotas(wanted.per_region, wanted.per_region * (len(regions) - 1), regions, everywhere=True)
     options = ExportOptions(quotas, wanted.per_sheet, queues=True)
-    files = ExportFiles(images.places, items=items)
-    project = run.add(export_stage(files, scheme, options, shortlist=SHORTLIST, seed=recipe.seed), own.FORMS,
-                      variant=task)  # fmt: skip
+    form = export_stage(ExportFiles(images.places, items=items), scheme, options, shortlist=SHORTLIST, seed=recipe.seed)
+    project = run.add(form, folders.FORMS, variant=task)
     given, how = wanted.task1_answers if scheme == TASK1_SCHEME else wanted.task2_answers, wanted.simulated
     viewers = None if how is None else object_viewers_stage(project, images.places, how, seed=recipe.seed)
-    taken = imported_answers(run, project, given, viewers, answers=own.ANSWERS, imported=own.IMPORTED, variant=task)
+    taken = imported_answers(run, project, given, viewers, answers=folders.ANSWERS, imported=folders.IMPORTED,
+                             variant=task)  # fmt: skip
     if taken is None:
         return None
-    run.add(tasks_stage(taken, items), own.PEOPLE, variant=task)
-    return run.table(own.PEOPLE, variant=task, file=f"{task}.parquet")
+    run.add(tasks_stage(taken, items), folders.PEOPLE, variant=task)
+    return run.table(folders.PEOPLE, variant=task, file=f"{task}.parquet")
 
 
-def wire_corrected(recipe: Inclusion, run: Run, said: Path, wanted: Seen) -> None:
-    """Put right what the encoder says of regions and objects, by people in and out of each region; and what is true."""
-    sample = Files([run.table(own.ITEMS)])
-    for variant, role, criterion, metric in (
-        ("regions", own.REGIONS, REGION, "region_recognised"),
-        ("objects", own.OBJECTS, OBJECT, "object_presence"),
-    ):
+def _wire_corrected(recipe: Inclusion, run: Run, marks: Path, wanted: Seen) -> None:
+    """Correct what the encoder says of regions and objects by people in and out of each region; and what is true."""
+    sample = Files([run.table(folders.ITEMS)])
+    for variant, role, criterion in (
+        ("regions", folders.REGIONS, SEES_REGION), ("objects", folders.OBJECTS, SEES_OBJECT),
+    ):  # fmt: skip
         values = ValueTables([run.values_of(role, name) for name in run.models])
-        how = JudgedOptions(criterion, TASK2_SCHEME, metrics=(metric,), by="in-region")
-        run.add(judged.stage(values, said, sample, options=how), own.JUDGED, variant=variant)
+        how = JudgedOptions(criterion, TASK2_SCHEME, metrics=(METRICS[criterion],), by="in-region")
+        run.add(judged.stage(values, marks, sample, options=how), folders.JUDGED, variant=variant)
     if recipe.truthful and wanted.simulated is not None:
         images = ImageTables(run.by_model(roles.IMAGES))
-        run.add(object_truth_stage(images, Files([run.table(roles.PROMPTS)]), wanted.simulated), own.TRUTH)
+        run.add(object_truth_stage(images, Files([run.table(roles.PROMPTS)]), wanted.simulated), folders.TRUTH)
 
 
 INCLUSION = RecipeKind(Inclusion, wire, sections_headline(INCLUSION_PAGE), INCLUSION_PAGE)

@@ -11,7 +11,8 @@ from culturekit.core.schemas import DIALECT_PAIRS, PROMPTS, SCORES
 from culturekit.core.tables import read_table
 from culturekit.metrics.linguistic.picture_tones import TONE_WARNINGS
 from culturekit.metrics.linguistic.tone_histograms import MISSED
-from culturekit.recipes.linguistic import roles as own
+from culturekit.recipes.linguistic import roles as folders
+from culturekit.recipes.linguistic.world import CRITERIA
 from culturekit.report.report_stage import SectionReport
 from culturekit.report.run_folders import RunFolders
 from culturekit.report.sections import (
@@ -31,74 +32,11 @@ from culturekit.report.sections import (
 )
 from culturekit.scores.image_collections import parsed
 
-# Who says what of dialects and of tones in a `linguistic` run, and which models come first by each.
-
-TRUTH = "truth"
-PARAMS = ("of", "pool", "detector", "labels", "tone", "first", "criterion", "marked")
-
-
-def scores_of(run: RunFolders, role: roles.Role, model: str = "", variant: str = "") -> pl.DataFrame | None:
-    """Read the scores of a stage, with what their parameters say as columns; None for a run without it."""
-    found = run.read(role, SCORES, model, variant)
-    return None if found is None else with_params(found, *PARAMS)
-
-
-def pools_of(table: pl.DataFrame | None) -> list[str]:
-    """List the pools of people in some scores."""
-    return [] if table is None else table["pool"].drop_nulls().unique().sort().to_list()
-
-
-def first_by(table: pl.DataFrame | None, models: Sequence[str], **where: str | None) -> list[str]:
-    """Name the models with the lowest score, those whose intervals reach it among them; none if one has no score."""
-    rows = [row for model in models if (row := row_of(table, model=model, **where)) is not None]
-    low, high = ([row["value"] if row[end] is None else row[end] for row in rows] for end in ("ci_low", "ci_high"))
-    best = min(zip((row["value"] for row in rows), high, strict=True), default=(0.0, 0.0))[1]
-    return [row["model"] for row, end in zip(rows, low, strict=True) if end <= best and len(rows) == len(models)]
-
-
-def verdict(run: RunFolders) -> Iterator[str]:
-    """Say which models a score alone, people, and the truth rank first."""
-    table, true = scores_of(run, own.DIALECTS), scores_of(run, own.TRUE_DIALECTS)
-    for what, where, scores in dialect_sources(table, true):
-        first = first_by(scores, run.models, metric="dialect_gap", **where)
-        if first:
-            yield f"{ranked(f'The gap between dialects, {what}, ranks', first)}."
-    for who, where, scores in tone_sources(run):
-        first = first_by(scores, run.models, metric="tone_std", group=None, **where)
-        if first and not who.startswith("people"):
-            yield f"{ranked(f'Evenness of skin tones, {who}, ranks', first)}."
-
-
-def dialect_sources(table: pl.DataFrame | None, true: pl.DataFrame | None) -> Sources:
-    """List who says how good pictures of dialects are."""
-    if table is None:
-        return []
-    scorers = table.filter(pl.col("pool").is_null())["of"].unique().sort().to_list()
-    found: Sources = [(f"by {name}", {"of": name, "pool": None}, table) for name in scorers]
-    found += [(f"correct by people ({pool})", {"of": "correct", "pool": pool}, table) for pool in pools_of(table)]
-    return found + ([] if true is None else [("correct in truth", {"of": "correct", "pool": TRUTH}, true)])
-
-
-def tone_sources(run: RunFolders) -> Sources:
-    """List who says what tones there are: each rule, each rule put right, people alone, and the truth."""
-    found, alone = Sources(), Sources()
-    for detector in run.variants(own.TONES):
-        if (table := scores_of(run, own.TONES, variant=detector)) is None:
-            continue
-        pools = pools_of(table)
-        found.append((f"by {detector}", {"detector": detector, "labels": None, "pool": None}, table))
-        found += [(f"{detector} put right by people ({pool})", {"labels": "corrected", "pool": pool}, table)
-                  for pool in pools]  # fmt: skip
-        alone = [(f"people alone ({pool})", {"detector": "people", "pool": pool}, table) for pool in pools]
-    true = scores_of(run, own.TRUE_TONES)
-    return found + alone + ([] if true is None else [("in truth", {"detector": "people", "pool": TRUTH}, true)])
-
-
 TITLE = "Which dialects, whom and whose places do these models know?"
 STATED = ("dialects", "tones-…", "neutral-…", "questions-…", "judged-modern", "ratings", "true-…")
-CRITERIA = ("cleanliness", "wealth", "current_date", "completeness", "faithfulness")
+PARAMS = ("of", "pool", "detector", "labels", "tone", "first", "criterion", "marked")
 KINDS = {"rating": ("rating_mean", "rating_sd", "criterion"), "question": ("question_share", "question_sd", "first")}
-WHOLE = "all"
+TRUTH, WHOLE = "truth", "all"
 ONE_PERSON = (
     f"One person looked at each picture, and nobody knows how often they err: limits of corrected tones take it that "
     f"{MISSED:.0%} of answers name the next tone."
@@ -113,58 +51,116 @@ OF_THE_MAP = (
 
 def linguistic_page(run: RunFolders) -> SectionPage:
     """Collect everything the page shows."""
-    found = [dialect_section(run), *tone_sections(run), heat_section(run), ranking_section(run), modern_section(run),
-             question_section(run), rating_section(run), asked_section(run)]  # fmt: skip
+    found = [_dialect_section(run), *_tone_sections(run), _heat_section(run), _ranking_section(run),
+             _modern_section(run), _question_section(run), _rating_section(run), _asked_section(run)]  # fmt: skip
     about = ("two dialects, neutral prompts and groups",)
-    return section_page(run, TITLE, about, verdict(run), (*unseen(run), *doubts(run)), found, STATED)
+    return section_page(run, TITLE, about, _verdict(run), (*_unseen(run), *_doubts(run)), found, STATED)
 
 
-def unseen(run: RunFolders) -> Iterator[str]:
+def _scores_of(run: RunFolders, role: roles.Role, model: str = "", variant: str = "") -> pl.DataFrame | None:
+    """Read the scores of a stage, with what their parameters say as columns; None for a run without it."""
+    found = run.read(role, SCORES, model, variant)
+    return None if found is None else with_params(found, *PARAMS)
+
+
+def _values_in(table: pl.DataFrame | None, column: str) -> list[str]:
+    """List what stands in a column, in order."""
+    return [] if table is None else table[column].drop_nulls().unique().sort().to_list()
+
+
+def _first_by(table: pl.DataFrame | None, models: Sequence[str], **where: str | None) -> list[str]:
+    """Name the models with the lowest score, those whose intervals reach it among them; none if one has no score."""
+    rows = [row for model in models if (row := row_of(table, model=model, **where)) is not None]
+    low, high = ([row["value"] if row[end] is None else row[end] for row in rows] for end in ("ci_low", "ci_high"))
+    best = min(zip((row["value"] for row in rows), high, strict=True), default=(0.0, 0.0))[1]
+    return [row["model"] for row, end in zip(rows, low, strict=True) if end <= best and len(rows) == len(models)]
+
+
+def _verdict(run: RunFolders) -> Iterator[str]:
+    """Say which models a score alone, people, and the truth rank first."""
+    for what, where, scores in _dialect_sources(run):
+        if first := _first_by(scores, run.models, metric="dialect_gap", **where):
+            yield f"{ranked(f'The gap between dialects, {what}, ranks', first)}."
+    for who, where, scores in _tone_sources(run):
+        first = _first_by(scores, run.models, metric="tone_std", group=None, **where)
+        if first and not who.startswith("people"):
+            yield f"{ranked(f'Evenness of skin tones, {who}, ranks', first)}."
+
+
+def _dialect_sources(run: RunFolders) -> Sources:
+    """List who says how good pictures of dialects are."""
+    table, true = _scores_of(run, folders.DIALECTS), _scores_of(run, folders.TRUE_DIALECTS)
+    if table is None:
+        return []
+    scorers = _values_in(table.filter(pl.col("pool").is_null()), "of")
+    found: Sources = [(f"by {name}", {"of": name, "pool": None}, table) for name in scorers]
+    found += [(f"correct by people ({pool})", {"of": "correct", "pool": pool}, table)
+              for pool in _values_in(table, "pool")]  # fmt: skip
+    return found + ([] if true is None else [("correct in truth", {"of": "correct", "pool": TRUTH}, true)])
+
+
+def _tone_sources(run: RunFolders) -> Sources:
+    """List who says what tones there are: each rule, each rule put right, people alone, and the truth."""
+    found, alone = Sources(), Sources()
+    for detector in run.variants(folders.TONES):
+        if (table := _scores_of(run, folders.TONES, variant=detector)) is None:
+            continue
+        pools = _values_in(table, "pool")
+        found.append((f"by {detector}", {"detector": detector, "labels": None, "pool": None}, table))
+        found += [(f"{detector} put right by people ({pool})", {"labels": "corrected", "pool": pool}, table)
+                  for pool in pools]  # fmt: skip
+        alone = [(f"people alone ({pool})", {"detector": "people", "pool": pool}, table) for pool in pools]
+    true = _scores_of(run, folders.TRUE_TONES)
+    return found + alone + ([] if true is None else [("in truth", {"detector": "people", "pool": TRUTH}, true)])
+
+
+def _unseen(run: RunFolders) -> Iterator[str]:
     """Say of each rule for skin how much of what it was tried on it sees."""
-    for detector in run.variants(own.TONES):
-        said: Any = run.manifest(own.TONES, variant=detector).options["sees"]
-        known = f"{len(said['swatches'])} of 10 swatches and {said['faces']} of {said['of_faces']} faces in five lights"
+    for detector in run.variants(folders.TONES):
+        sees: Any = run.manifest(folders.TONES, variant=detector).options["sees"]
+        known = f"{len(sees['swatches'])} of 10 swatches and {sees['faces']} of {sees['of_faces']} faces in five lights"
         warning = TONE_WARNINGS.get(detector, "")  # type: ignore[call-overload]
         yield f"The rule {detector} sees {known}{'; ' if warning else ''}{warning}."
 
 
-def doubts(run: RunFolders) -> Iterator[str]:
+def _doubts(run: RunFolders) -> Iterator[str]:
     """Say which scores people did not put right, and why; and what is taken for granted where one person looked."""
-    every = [(own.TONES, detector) for detector in run.variants(own.TONES)] + [(own.JUDGED, "")] * run.has(own.JUDGED)
+    every = [(folders.TONES, detector) for detector in run.variants(folders.TONES)]
+    every += [(folders.JUDGED, "")] * run.has(folders.JUDGED)
     taken: dict[str, None] = {}
     for role, variant in every:
-        manifest, table = run.manifest(role, variant=variant), scores_of(run, role, variant=variant)
+        manifest, table = run.manifest(role, variant=variant), _scores_of(run, role, variant=variant)
         for reason, count in manifest.drops.items():
             if "not corrected" in reason or "not put right" in reason:
                 yield f"{manifest.stage.removeprefix('score-')}: {count:,} {reason}."
         if table is not None and table["marked"].str.contains("one rater").any():
-            taken |= {ONE_PLACE if role is own.JUDGED else ONE_PERSON: None}
+            taken |= {ONE_PLACE if role is folders.JUDGED else ONE_PERSON: None}
     yield from taken
 
 
-def dialect_section(run: RunFolders) -> Section | None:
+def _dialect_section(run: RunFolders) -> Section | None:
     """Put the scores of both dialects and their gaps side by side: by a scorer, by people, in truth."""
-    table, true = scores_of(run, own.DIALECTS), scores_of(run, own.TRUE_DIALECTS)
-    if table is None:
+    sources = _dialect_sources(run)
+    if not sources:
         return None
-    both = [str(run.manifest(own.DIALECTS).options[side]) for side in ("standard", "other")]
+    both = [str(run.manifest(folders.DIALECTS).options[side]) for side in ("standard", "other")]
     columns: list[tuple[str, Where]] = [(name, {"metric": "dialect_score", "group": name}) for name in both]
     columns.append((" − ".join(both), {"metric": "dialect_gap"}))
     grids = tuple(
         score_grid(what, "model", columns, [(model, {"model": model, **where}, scores) for model in run.models])
-        for what, where, scores in dialect_sources(table, true)
+        for what, where, scores in sources
     )
     lead = ("A gap is paired by prompt, with an interval over prompts. A scorer that reads words as they stand is "
             "content with a picture of them; people say whether it shows what is meant.")  # fmt: skip
     return Section("dialects", "How far apart are the dialects?", lead, grids)
 
 
-def tone_sections(run: RunFolders) -> Iterator[Section]:
+def _tone_sections(run: RunFolders) -> Iterator[Section]:
     """Show how unevenly tones are spread, over all persons and by dialect, and the shares of the ten tones."""
-    sources, seen = tone_sources(run), " ".join(unseen(run))
+    sources, seen = _tone_sources(run), " ".join(_unseen(run))
     if not sources:
         return
-    groups = [None, *sources[0][2]["group"].drop_nulls().unique().sort(descending=True)]
+    groups = [None, *reversed(_values_in(sources[0][2], "group"))]
     spreads = [
         score_grid(f"{name} of {model}", "by",
                    [(group or WHOLE, {"metric": f"tone_{name.lower()}", "model": model, "group": group})
@@ -183,14 +179,14 @@ def tone_sections(run: RunFolders) -> Iterator[Section]:
     yield Section("histogram", "Shares of skin tones", lead, tuple(shares))
 
 
-def heat_section(run: RunFolders) -> Section | None:
+def _heat_section(run: RunFolders) -> Section | None:
     """Show which groups neutral pictures look like, and how unevenly."""
     grids, spread = [], {"STD": "std", "MAD": "mad", "STD of means": "std_of_means", "MAD of means": "mad_of_means"}
-    for what, role in (("by the encoder", own.NEUTRAL), ("in truth", own.NEUTRAL_TRUTH)):
+    for what, role in (("by the encoder", folders.NEUTRAL), ("in truth", folders.NEUTRAL_TRUTH)):
         found: Sources = [(model, {"model": model}, table) for model in run.models
-                          if (table := scores_of(run, role, model)) is not None]  # fmt: skip
+                          if (table := _scores_of(run, role, model)) is not None]  # fmt: skip
         if found:
-            groups = found[0][2].filter(metric="neutral_similarity")["group"].unique().sort().to_list()
+            groups = _values_in(found[0][2].filter(metric="neutral_similarity"), "group")
             similar = [(group, {"metric": "neutral_similarity", "group": group}) for group in groups]
             grids.append(score_grid(f"Similarity of neutral pictures, {what}", "model", similar, found, shaded=True))
             spreads: list[tuple[str, Where]] = [(name, {"metric": f"neutral_{key}"}) for name, key in spread.items()]
@@ -198,11 +194,11 @@ def heat_section(run: RunFolders) -> Section | None:
     return Section("neutral", "What is neutral to a model?", OF_THE_MAP, tuple(grids)) if grids else None
 
 
-def ranking_section(run: RunFolders) -> Section | None:
+def _ranking_section(run: RunFolders) -> Section | None:
     """Rank neutral prompts by how unevenly they resemble the groups."""
     found: dict[str, Any] = {}
     for model in run.models:
-        table = scores_of(run, own.NEUTRAL, model)
+        table = _scores_of(run, folders.NEUTRAL, model)
         if table is not None:
             found[model] = parsed(table.filter(metric="neutral_std_of_means")["params"][0])["prompts_ranked"]
     ranks = enumerate(zip_longest(*found.values(), fillvalue="–"), 1)
@@ -211,53 +207,47 @@ def ranking_section(run: RunFolders) -> Section | None:
     return Section("ranking", "Which nouns are most neutral?", "By the encoder.", (ranked_nouns,)) if found else None
 
 
-def modern_section(run: RunFolders) -> Section | None:
+def _modern_section(run: RunFolders) -> Section | None:
     """Put the share of modern places side by side: by the encoder, put right by people, and in truth."""
-    judged, true = scores_of(run, own.JUDGED), scores_of(run, own.TRUE_RATINGS)
+    judged, true = _scores_of(run, folders.JUDGED), _scores_of(run, folders.TRUE_RATINGS)
     if judged is None:
         return None
     grids = []
     for model in run.models:
         table = judged.filter(model=model)
-        firsts, groups = firsts_and_groups(table)
-        said: list[tuple[str, dict[str, str]]] = [
+        firsts, groups = _values_in(table, "first"), table["group"].unique().sort(nulls_last=True).to_list()
+        columns: list[tuple[str, dict[str, str]]] = [
             *((f"{first}, judged", {"first": first, "labels": "judged"}) for first in firsts),
             *((f"{first}, put right ({pool})", {"first": first, "labels": "corrected", "pool": pool})
-              for first in firsts for pool in pools_of(table)),
+              for first in firsts for pool in _values_in(table, "pool")),
         ]  # fmt: skip
         rows = []
         for group in groups:
             rated = row_of(true, metric="rating_mean", model=model, group=group, criterion="current_date")
             last = [] if true is None else [number(None if rated is None else (rated["value"] - 1) / 4)]
-            rows.append(
-                (group or WHOLE, [*(looked_up(table, shaded=False, group=group, **where) for _, where in said), *last])
-            )
-        heads = ("group", *(head for head, _ in said), *([] if true is None else ["in truth"]))
+            cells = (looked_up(table, shaded=False, group=group, **where) for _, where in columns)
+            rows.append((group or WHOLE, [*cells, *last]))
+        heads = ("group", *(head for head, _ in columns), *([] if true is None else ["in truth"]))
         grids.append(grid(f"Places of {model}", heads, rows))
     lead = "The share of the first caption of each pair; people rate from 1 to 5 how much a place looks like today."
     return Section("modern", "How modern do places look, as judged, as corrected, as true?", lead, tuple(grids))
 
 
-def firsts_and_groups(table: pl.DataFrame) -> tuple[list[str], list[str | None]]:
-    """List the captions that were asked about, and the groups, all of them last."""
-    return table["first"].unique().sort().to_list(), table["group"].unique().sort(nulls_last=True).to_list()
-
-
-def question_section(run: RunFolders) -> Section | None:
+def _question_section(run: RunFolders) -> Section | None:
     """Show the shares of both captions of each pair, with deviations over images."""
     grids = []
     for model in run.models:
-        table = scores_of(run, own.QUESTIONS, model)
+        table = _scores_of(run, folders.QUESTIONS, model)
         if table is not None:
-            firsts, groups = firsts_and_groups(table)
+            firsts, groups = _values_in(table, "first"), table["group"].unique().sort(nulls_last=True).to_list()
             grids.append(grid(f"Places of {model}", ("group", *firsts), (
-                (group or WHOLE, [with_deviation(table, group, one, "question") for one in firsts]) for group in groups
+                (group or WHOLE, [_with_deviation(table, group, one, "question") for one in firsts]) for group in groups
             )))  # fmt: skip
     lead = "Mean ± standard deviation over images (n − 1); the other caption of a pair has what is left to 1."
     return Section("questions", "Two wordings of one question", lead, tuple(grids)) if grids else None
 
 
-def with_deviation(table: pl.DataFrame, group: str | None, about: str, what: str) -> Cell:
+def _with_deviation(table: pl.DataFrame, group: str | None, about: str, what: str) -> Cell:
     """Write a mean with the deviation of what it is over: of ratings, or of answers to questions."""
     mean, deviation, key = KINDS[what]
     found, spread = (row_of(table, metric=name, group=group, **{key: about}) for name in (mean, deviation))
@@ -266,18 +256,19 @@ def with_deviation(table: pl.DataFrame, group: str | None, about: str, what: str
     return Cell(f"{found['value']:.3f}" + (f" ± {spread['value']:.3f}" if spread is not None else ""))
 
 
-def rating_section(run: RunFolders) -> Section | None:
+def _rating_section(run: RunFolders) -> Section | None:
     """Show people's ratings by group and criterion, and what images deserve where that is known."""
-    table, true = scores_of(run, own.RATINGS), scores_of(run, own.TRUE_RATINGS)
+    table, true = _scores_of(run, folders.RATINGS), _scores_of(run, folders.TRUE_RATINGS)
     if table is None:
         return None
-    sources = [(f"rated by people ({pool})", table, pool) for pool in pools_of(table)]
+    sources = [(f"rated by people ({pool})", table, pool) for pool in _values_in(table, "pool")]
     sources += [] if true is None else [("what images deserve", true, TRUTH)]
-    groups = table["group"].drop_nulls().unique().sort().to_list()
+    groups = _values_in(table, "group")
     heads = ("group", *(name.replace("_", " ") for name in CRITERIA))
     grids = tuple(
         grid(f"{model}, {what}", heads, (
-            (group, [with_deviation(scores.filter(model=model, pool=pool), group, name, "rating") for name in CRITERIA])
+            (group, [_with_deviation(scores.filter(model=model, pool=pool), group, name, "rating")
+                     for name in CRITERIA])
             for group in groups
         ))
         for model in run.models for what, scores, pool in sources
@@ -285,18 +276,18 @@ def rating_section(run: RunFolders) -> Section | None:
     return Section("ratings", "How places are rated", "From 1 to 5, mean ± standard deviation over images.", grids)
 
 
-def asked_section(run: RunFolders) -> Section | None:
+def _asked_section(run: RunFolders) -> Section | None:
     """List the pairs of dialects, those that fell too, and the prompts about groups, each with where it is from."""
     grids = []
-    if run.has(own.OF_KIND, variant="dialects"):
-        path = run.table(own.OF_KIND, variant="dialects").with_name(f"{DIALECT_PAIRS.name}.parquet")
+    if run.has(folders.OF_KIND, variant="dialects"):
+        path = run.table(folders.OF_KIND, variant="dialects").with_name(f"{DIALECT_PAIRS.name}.parquet")
         pairs = read_table(path, DIALECT_PAIRS).to_dicts() if path.is_file() else []
         rows = (
             (f"{row['standard']} / {row['other']}", (Cell(row["outcome"]), Cell(row["detail"] or ""))) for row in pairs
         )
         grids += [grid("Pairs of dialects", ("pair", "outcome", "why"), rows)] * bool(pairs)
-    if run.has(own.OF_KIND, variant="specific"):
-        table = read_table(run.table(own.OF_KIND, variant="specific"), PROMPTS)
+    if run.has(folders.OF_KIND, variant="specific"):
+        table = read_table(run.table(folders.OF_KIND, variant="specific"), PROMPTS)
         rows = ((row["text"], (Cell(row["group"]), Cell(row["template_id"]))) for row in table.to_dicts())
         grids.append(grid("Prompts about groups", ("prompt", "group", "from"), rows))
     lead = ("A pair falls where it is malformed or repeated, where a corpus lacks a word, or where a sentence is not "
@@ -307,5 +298,5 @@ def asked_section(run: RunFolders) -> Section | None:
 
 LINGUISTIC_PAGE = SectionReport(
     "linguistic-report", 6, linguistic_page,
-    (own.TRUE_DIALECTS, own.TRUE_TONES, own.TRUE_RATINGS, own.NEUTRAL_TRUTH),
+    (folders.TRUE_DIALECTS, folders.TRUE_TONES, folders.TRUE_RATINGS, folders.NEUTRAL_TRUTH),
 )  # fmt: skip

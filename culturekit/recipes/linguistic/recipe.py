@@ -1,7 +1,9 @@
-"""The `linguistic` recipe as stages: prompts of three kinds, their images, what machines and people say of them."""
+"""The recipe `linguistic`: its keys, and the stages of a run.
+
+Prompts of three kinds, their images, what machines and people say of them.
+"""
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -9,7 +11,6 @@ from pydantic import AfterValidator, Field, model_validator
 
 from culturekit.builders.judging.judge_stages import QualityReads, quality_stage
 from culturekit.builders.judging.simulated_people import SimulatedPeople
-from culturekit.builders.prompting.dialects import DialectOptions, DialectReads, corpus_files
 from culturekit.builders.space.space_stages import table_stage
 from culturekit.config.checks import existing_table, unique_names
 from culturekit.config.kinds import AnyRecipe, RecipeKind
@@ -24,54 +25,52 @@ from culturekit.core.schemas import PROMPTS
 from culturekit.core.stage import Stage
 from culturekit.core.tables import read_table
 from culturekit.core.yaml_source import StrictModel, not_empty
-from culturekit.generation.linguistic_lists import lists
 from culturekit.generation.runner import ImagePlan
 from culturekit.index.embedding.embed_stage import embed_stage
 from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
 from culturekit.index.raters.quality import QualityOptions
+from culturekit.llm.answers import LlmOptions
 from culturekit.metrics.linguistic.picture_tones import Detector
 from culturekit.people.export import ExportOptions
 from culturekit.people.stages import ExportFiles, export_stage
 from culturekit.people.tasks import ANYWHERE, Quotas
-from culturekit.recipes.linguistic import roles as own
+from culturekit.recipes.linguistic import roles as folders
+from culturekit.recipes.linguistic.dialects import DialectOptions, corpus_files, dialects_stage
+from culturekit.recipes.linguistic.lists import shipped_lists
 from culturekit.recipes.linguistic.page import LINGUISTIC_PAGE
-from culturekit.recipes.linguistic.stages import (
+from culturekit.recipes.linguistic.people import (
     DIALECT_FORM,
     PLACE_FORM,
-    NounOptions,
-    NounReads,
-    dialects_stage,
     even_sample_stage,
-    joined_prompts_stage,
     known_truth_stage,
-    neutral_stage,
-    question_captions_stage,
     simulated_choices_stage,
-    specific_stage,
 )
+from culturekit.recipes.linguistic.prompts import joined_prompts_stage, neutral_stage, specific_stage
+from culturekit.recipes.linguistic.scores import (
+    DialectGapOptions,
+    NeutralOptions,
+    QuestionPairOptions,
+    dialects,
+    neutral,
+    question_captions_stage,
+    question_pairs,
+)
+from culturekit.recipes.linguistic.tones import ToneOptions, tones
 from culturekit.recipes.parts import imported_answers, model_images
 from culturekit.recipes.planning import asks
 from culturekit.report.report_stage import add_sections_report, sections_headline
-from culturekit.scores.dialects import DialectOptions as DialectScoreOptions
-from culturekit.scores.dialects import DialectReads as DialectScoreReads
-from culturekit.scores.dialects import dialects
 from culturekit.scores.family import Confidence
 from culturekit.scores.inputs import NamedVectors, ValueTables
 from culturekit.scores.judged import JudgedOptions, judged
-from culturekit.scores.neutral import NeutralOptions, NeutralReads, neutral
-from culturekit.scores.question_pairs import QuestionPairOptions, QuestionPairReads, question_pairs
 from culturekit.scores.ratings import RatingOptions, ratings
-from culturekit.scores.tones import ToneOptions, ToneReads, tones
-
-# What a recipe of the kind `linguistic` says, key by key.
 
 Asked = Annotated[str, AfterValidator(existing_table(PROMPTS))]
-Place = Annotated[str, AfterValidator(lambda said: str(next(corpus_files(Path(said)))) and said)]
+Place = Annotated[str, AfterValidator(lambda name: str(next(corpus_files(Path(name)))) and name)]
 Kind = Literal["dialects", "neutral", "specific"]
 KINDS: tuple[Kind, ...] = ("dialects", "neutral", "specific")
 
-PORTRAITS = "simulated-portraits"
-"""The backend whose pictures come with what they show."""
+PORTRAITS = "simulated-portraits"  # the backend whose pictures come with what they show, and an encoder without errors
+PERSONS, PLACES = "persons", "places"  # what people are asked about
 
 
 class Drawing(Model):
@@ -88,17 +87,14 @@ class Pairs(StrictModel):
     other: Annotated[str, rules_of(DialectOptions, "other")] = DialectOptions().other
     count: Annotated[int, rules_of(DialectOptions, "count")] = DialectOptions().count
     grammar: Annotated[str, rules_of(DialectOptions, "grammar")] = DialectOptions().grammar
-    standard_corpus: Annotated[Place | None, rules_of(DialectReads, "standard_corpus")] = None
-    other_corpus: Annotated[Place | None, rules_of(DialectReads, "other_corpus")] = None
+    standard_corpus: Annotated[Place | None, rules_of(dialects_stage, "standard_corpus")] = None
+    other_corpus: Annotated[Place | None, rules_of(dialects_stage, "other_corpus")] = None
 
-    def given(self) -> DialectReads:
-        """Give what is read."""
+    def stage(self, llm: LlmOptions) -> Stage:
+        """Build the prompts."""
         both = (None if path is None else Path(path) for path in (self.standard_corpus, self.other_corpus))
-        return DialectReads(None, *both)
-
-    def options(self) -> DialectOptions:
-        """Give what is to be done."""
-        return DialectOptions(self.proposer, self.standard, self.other, self.count, self.grammar)
+        options = DialectOptions(self.proposer, self.standard, self.other, self.count, self.grammar)
+        return dialects_stage(None, *both, options=options, llm=llm)
 
 
 class Prompts(StrictModel):
@@ -114,7 +110,7 @@ class Prompts(StrictModel):
     @model_validator(mode="after")
     def enough_nouns(self) -> Self:
         """Refuse more nouns than there are: fewer prompts would be made."""
-        known = len(lists().nouns)
+        known = len(shipped_lists().nouns)
         if self.neutral is None and self.nouns > known:
             raise ValueError(f"nouns: {known} are shipped; found {self.nouns}; prompts.neutral takes others")
         return self
@@ -191,15 +187,13 @@ class Linguistic(AnyRecipe):
 
     def plan_of(self, model: Drawing) -> ImagePlan:
         """Say what a model makes."""
-        return (
-            self.images
-            if model.images is None
-            else ImagePlan(1, model.images, (), self.images.size, self.images.format)
-        )
+        if model.images is None:
+            return self.images
+        return ImagePlan(1, model.images, (), self.images.size, self.images.format)
 
     def prompt_count(self) -> int | None:
         """Count the prompts, where they are those of the shipped lists."""
-        known, asked = lists(), self.prompts
+        known, asked = shipped_lists(), self.prompts
         if asked.dialects or asked.neutral or asked.specific or asked.pairs != Pairs():
             return None
         sizes = {
@@ -217,134 +211,120 @@ class Linguistic(AnyRecipe):
         return self
 
 
-PERSONS, PLACES = "persons", "places"
-"""What people are asked about, and the forms that they fill in."""
-
-TRUE_ENCODER = "simulated-portraits"
-"""Reads labels without blur or prejudice."""
-
-
 def wire(recipe: Linguistic, run: Run) -> None:
     """Add the stages of a run."""
-    wire_prompts(recipe, run)
+    _wire_prompts(recipe, run)
     for model in recipe.models:
         model_images(run, model, recipe.plan_of(model), seed=recipe.seed, prompts=lambda _: recipe.prompt_count())
     if recipe.truthful:
-        run.add(known_truth_stage(list(run.tables(roles.IMAGES).values())), own.KNOWN)
-    said = {} if recipe.people is None else wire_people(recipe, run, recipe.people)
+        run.add(known_truth_stage(list(run.tables(roles.IMAGES).values())), folders.KNOWN)
+    answers = {} if recipe.people is None else _wire_people(recipe, run, recipe.people)
     if "dialects" in recipe.prompts.kinds:
-        wire_dialects(recipe, run, said.get(PERSONS))
+        _wire_dialects(recipe, run, answers.get(PERSONS))
     if "neutral" in recipe.prompts.kinds:
-        wire_neutral(recipe, run)
+        _wire_neutral(recipe, run)
     if "specific" in recipe.prompts.kinds:
-        wire_specific(recipe, run, said.get(PLACES))
+        _wire_specific(recipe, run, answers.get(PLACES))
     add_sections_report(run, LINGUISTIC_PAGE)
 
 
-def wire_prompts(recipe: Linguistic, run: Run) -> None:
+def _wire_prompts(recipe: Linguistic, run: Run) -> None:
     """Write the prompts of each kind, or take them in, and put them together."""
     asked = recipe.prompts
-    built: dict[str, Callable[[], Stage]] = {
-        "dialects": lambda: dialects_stage(asked.pairs.given(), asked.pairs.options(), recipe.llm.options()),
-        "neutral": lambda: neutral_stage(NounReads(), NounOptions(asked.nouns)),
+    stages: dict[str, Callable[[], Stage]] = {
+        "dialects": lambda: asked.pairs.stage(recipe.llm.options()),
+        "neutral": lambda: neutral_stage(nouns=asked.nouns),
         "specific": specific_stage,
     }
     for kind in asked.kinds:
         given, proposed = getattr(asked, kind), kind == "dialects" and asked.pairs.proposer is not None
-        stage = built[kind]() if given is None else table_stage(Path(given), PROMPTS)
-        run.add(stage, own.OF_KIND, variant=kind, plan=asks() if proposed else None)
-    parts = {str(kind): run.table(own.OF_KIND, variant=kind) for kind in recipe.prompts.kinds}
+        stage = stages[kind]() if given is None else table_stage(Path(given), PROMPTS)
+        run.add(stage, folders.OF_KIND, variant=kind, plan=asks() if proposed else None)
+    parts = {str(kind): run.table(folders.OF_KIND, variant=kind) for kind in asked.kinds}
     run.add(joined_prompts_stage(parts), roles.PROMPTS)
 
 
-def images_of(run: Run) -> Numbered:
-    """Name the images of all models."""
-    return Numbered(run.tables(roles.IMAGES))
-
-
-def wire_people(recipe: Linguistic, run: Run, wanted: People) -> dict[str, Path]:
+def _wire_people(recipe: Linguistic, run: Run, wanted: People) -> dict[str, Path]:
     """Draw images of persons and of places, hand out their forms, and import answers where there are some."""
-    asked = {
-        PERSONS: ("dialects", DIALECT_FORM, wanted.persons, wanted.person_answers),
-        PLACES: ("specific", PLACE_FORM, wanted.places, wanted.place_answers),
-    }
     imported, images = {}, list(run.tables(roles.IMAGES).values())
-    for what, (kind, form, count, answers) in asked.items():
+    for what, kind, form, count, answers in (
+        (PERSONS, "dialects", DIALECT_FORM, wanted.persons, wanted.person_answers),
+        (PLACES, "specific", PLACE_FORM, wanted.places, wanted.place_answers),
+    ):
         if kind not in recipe.prompts.kinds:
             continue
-        prompts = run.table(own.OF_KIND, variant=kind)
+        prompts = run.table(folders.OF_KIND, variant=kind)
         drawn = even_sample_stage(images, prompts, count=count, seed=recipe.seed)
-        sample = run.add(drawn, own.DRAWN, variant=what)
+        files = ExportFiles(images, prompts, sample=run.add(drawn, folders.DRAWN, variant=what))
         options = ExportOptions(Quotas(0, wanted.raters, (ANYWHERE,)))
-        files = ExportFiles(images, prompts, sample=sample)
         exported = export_stage(files, form, options, shortlist=SHORTLIST, seed=recipe.seed)
-        project = run.add(exported, own.FORMS, variant=what)
-        how = wanted.simulated
-        people = None if how is None else simulated_choices_stage(project, run.table(own.KNOWN), how, seed=recipe.seed)
+        project, how = run.add(exported, folders.FORMS, variant=what), wanted.simulated
+        people = None if how is None else simulated_choices_stage(project, run.table(folders.KNOWN), how,
+                                                                  seed=recipe.seed)  # fmt: skip
         imported[what] = imported_answers(
-            run, project, answers, people, answers=own.ANSWERS, imported=own.IMPORTED, variant=what
+            run, project, answers, people, answers=folders.ANSWERS, imported=folders.IMPORTED, variant=what
         )
     return {what: path for what, path in imported.items() if path is not None}
 
 
-def wire_dialects(recipe: Linguistic, run: Run, people: Path | None) -> None:
+def _wire_dialects(recipe: Linguistic, run: Run, people: Path | None) -> None:
     """Compare dialects by a score, by people, and in truth; and find the tones of the persons they show."""
-    prompts, images = run.table(own.OF_KIND, variant="dialects"), images_of(run)
+    prompts, images = run.table(folders.OF_KIND, variant="dialects"), Numbered(run.tables(roles.IMAGES))
     for model in run.models:
         reads = QualityReads(run.table(roles.IMAGES, model), prompts)
-        run.add(quality_stage(reads, QualityOptions(recipe.scorer)), own.CLIPSCORE, model)
-    quality = Numbered(run.tables(own.CLIPSCORE))
-    pairs = recipe.prompts.pairs
-    options = DialectScoreOptions(pairs.standard, pairs.other, confidence=recipe.confidence, seed=recipe.seed)
-    run.add(dialects(DialectScoreReads(images, prompts, quality, people), options), own.DIALECTS)
-    sample = Files([] if people is None else [run.table(own.DRAWN, variant=PERSONS)])
+        run.add(quality_stage(reads, QualityOptions(recipe.scorer)), folders.CLIPSCORE, model)
+    quality, pairs = Numbered(run.tables(folders.CLIPSCORE)), recipe.prompts.pairs
+    options = DialectGapOptions(pairs.standard, pairs.other, confidence=recipe.confidence, seed=recipe.seed)
+    run.add(dialects.stage(images, prompts, quality, people, options=options), folders.DIALECTS)
+    sample = Files([] if people is None else [run.table(folders.DRAWN, variant=PERSONS)])
     for detector in recipe.detectors:
         how = ToneOptions(detector, recipe.confidence)
-        run.add(tones(ToneReads(images, prompts, people, sample), how), own.TONES, variant=detector)
+        run.add(tones.stage(images, prompts, people, sample, options=how), folders.TONES, variant=detector)
     if recipe.truthful:
-        known = run.table(own.KNOWN)
-        run.add(dialects(DialectScoreReads(images, prompts, annotations=known), options), own.TRUE_DIALECTS)
-        run.add(tones(ToneReads(images, prompts, known), ToneOptions(confidence=recipe.confidence)), own.TRUE_TONES)
+        known, how = run.table(folders.KNOWN), ToneOptions(confidence=recipe.confidence)
+        run.add(dialects.stage(images, prompts, annotations=known, options=options), folders.TRUE_DIALECTS)
+        run.add(tones.stage(images, prompts, known, options=how), folders.TRUE_TONES)
 
 
-def wire_neutral(recipe: Linguistic, run: Run) -> None:
+def _wire_neutral(recipe: Linguistic, run: Run) -> None:
     """Hold neutral pictures of each model against those of groups, by the encoder and by one that does not err."""
-    prompts = run.table(own.OF_KIND, variant="neutral")
-    encoders = {own.NEUTRAL: recipe.encoder} | ({own.NEUTRAL_TRUTH: TRUE_ENCODER} if recipe.truthful else {})
+    prompts = run.table(folders.OF_KIND, variant="neutral")
+    encoders = [(folders.NEUTRAL, recipe.encoder, "images")]
+    encoders += [(folders.NEUTRAL_TRUTH, PORTRAITS, "truth")] * recipe.truthful
     for model in run.models:
         images = run.table(roles.IMAGES, model)
-        for role, encoder in encoders.items():
-            variant = "images" if role is own.NEUTRAL else "truth"
-            vectors = run.add(
-                embed_stage(EmbedSource(images=images), EmbedOptions(encoder)), own.VECTORS, model, variant
-            )
-            reads = NeutralReads(Numbered([images]), prompts, NamedVectors(vectors))
-            run.add(neutral(reads, NeutralOptions(encoder=encoder, confidence=recipe.confidence)), role, model)
+        for role, encoder, variant in encoders:
+            stage = embed_stage(EmbedSource(images=images), EmbedOptions(encoder))
+            vectors = NamedVectors(run.add(stage, folders.VECTORS, model, variant))
+            options = NeutralOptions(encoder=encoder, confidence=recipe.confidence)
+            run.add(neutral.stage(Numbered([images]), prompts, vectors, options=options), role, model)
 
 
-def wire_specific(recipe: Linguistic, run: Run, people: Path | None) -> None:
-    """Ask images of groups about their age, have people rate them, and put the encoder right by people."""
-    prompts, asked = run.table(own.OF_KIND, variant="specific"), recipe.questions
-    captions = run.add(question_captions_stage(asked.pairs), own.CAPTIONS)
-    told = run.add(embed_stage(EmbedSource(texts=(captions,)), EmbedOptions(recipe.encoder)), own.QUESTION_VECTORS)
+def _wire_specific(recipe: Linguistic, run: Run, people: Path | None) -> None:
+    """Ask images of groups about their age, have people rate them, and correct the encoder by people."""
+    prompts, asked = run.table(folders.OF_KIND, variant="specific"), recipe.questions
+    captions = run.add(question_captions_stage(asked.pairs), folders.CAPTIONS)
+    words = run.add(embed_stage(EmbedSource(texts=(captions,)), EmbedOptions(recipe.encoder)), folders.QUESTION_VECTORS)
     options = QuestionPairOptions(asked.pairs, asked.logit_scale, recipe.encoder, recipe.confidence)
     for model in run.models:
         images = run.table(roles.IMAGES, model)
-        if not run.has(own.VECTORS, model, "images"):
-            run.add(embed_stage(EmbedSource(images=images), EmbedOptions(recipe.encoder)), own.VECTORS, model, "images")
-        vectors = NamedVectors(run.table(own.VECTORS, model, "images"))
-        reads = QuestionPairReads(Numbered([images]), prompts, vectors, NamedVectors(told))
-        run.add(question_pairs(reads, options), own.QUESTIONS, model)
-    scoring = partial(ratings.stage, options=RatingOptions(PLACE_FORM, recipe.confidence))
+        if not run.has(folders.VECTORS, model, "images"):
+            stage = embed_stage(EmbedSource(images=images), EmbedOptions(recipe.encoder))
+            run.add(stage, folders.VECTORS, model, "images")
+        vectors = NamedVectors(run.table(folders.VECTORS, model, "images"))
+        stage = question_pairs.stage(Numbered([images]), prompts, vectors, NamedVectors(words), options=options)
+        run.add(stage, folders.QUESTIONS, model)
+    images_of_all, rated = Numbered(run.tables(roles.IMAGES)), RatingOptions(PLACE_FORM, recipe.confidence)
     if people is not None:
-        run.add(scoring(people, images_of(run), prompts), own.RATINGS)
-        values = ValueTables([run.values_of(own.QUESTIONS, model) for model in run.models])
+        run.add(ratings.stage(people, images_of_all, prompts, options=rated), folders.RATINGS)
+        values = ValueTables([run.values_of(folders.QUESTIONS, model) for model in run.models])
         how = JudgedOptions("current_date", None, None, 1.0, 5.0, ("question_share",), by="region",
                             confidence=recipe.confidence)  # fmt: skip
-        sample = Files([run.table(own.DRAWN, variant=PLACES)])
-        run.add(judged.stage(values, people, sample, options=how), own.JUDGED)
+        sample = Files([run.table(folders.DRAWN, variant=PLACES)])
+        run.add(judged.stage(values, people, sample, options=how), folders.JUDGED)
     if recipe.truthful:
-        run.add(scoring(run.table(own.KNOWN), images_of(run), prompts), own.TRUE_RATINGS)
+        known = run.table(folders.KNOWN)
+        run.add(ratings.stage(known, images_of_all, prompts, options=rated), folders.TRUE_RATINGS)
 
 
 LINGUISTIC = RecipeKind(Linguistic, wire, sections_headline(LINGUISTIC_PAGE), LINGUISTIC_PAGE)

@@ -4,7 +4,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.builders.prompting.geographic import artifact_prompts
+from culturekit.builders.prompting.prompts import artifact_prompts
 from culturekit.builders.space.space_files import import_prompts, import_space
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import CSPACE, PROMPTS

@@ -10,13 +10,13 @@ from statsmodels.stats import inter_rater
 
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import SURVEY_CODES
-from culturekit.generation.linguistic_lists import load_places, place_file
 from culturekit.metrics import Themes, survey_themes
 from culturekit.metrics.inclusion.region_rates import LEAST_KAPPA
 from culturekit.metrics.inclusion.task2_files import LEAST_ACCURACY
 from culturekit.metrics.inclusion.triplet_distances import COMBOS, OF_HUNDRED
 from culturekit.metrics.realism.clip_scores import PRESENCE_THRESHOLDS
-from culturekit.recipes.inclusion.stages import TripletOptions
+from culturekit.recipes.inclusion.people import FAR, NEAR
+from culturekit.recipes.inclusion.prompts import load_places, place_file
 
 # Table 3: Fleiss' kappa of each code
 KAPPAS = {
@@ -44,8 +44,7 @@ def cells() -> int:
 
 def test_triplets() -> None:
     """85 references are the 60 nearest and the 25 farthest; five combinations make 425 of each object and region."""
-    options = TripletOptions()
-    assert options.near + options.far == 85
+    assert NEAR + FAR == 85
     assert len(COMBOS) * 85 == 425
     assert cells() * 425 * MODELS == 15_300
     assert max(place.furthest for one in COMBOS.values() for place in (one.first, one.second)) == 48 < OF_HUNDRED

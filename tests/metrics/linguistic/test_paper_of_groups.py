@@ -6,7 +6,7 @@ test_neutral_groups and test_human_tables.
 
 import pytest
 
-from culturekit.generation.linguistic_lists import lists
+from culturekit.recipes.linguistic.lists import shipped_lists
 
 # Mean and deviation (n - 1) of whole ratings from 1 to 5, by criterion; some are rounded, some cut
 TABLE_4 = {
@@ -72,11 +72,11 @@ def test_the_number_of_prompts_of_a_group_follows_from_its_means_and_deviations(
 
 
 def test_the_shipped_prompts_are_as_many_and_the_one_nobody_tells_of_stands_where_answers_are_missing() -> None:
-    shipped = {group.group: len(group.prompts) for group in lists().specific}
+    shipped = {group.group: len(group.prompts) for group in shipped_lists().specific}
     told = {group: min(set.intersection(*filter(None, sizes_of(group)))) // PER_PROMPT
             for group in TABLE_4 if group != "Asian"}  # fmt: skip
     assert shipped == {**told, "Asian": PROMPTS - sum(told.values())}
-    assert [text for group in lists().specific for text in group.printed] == [
+    assert [text for group in shipped_lists().specific for text in group.printed] == [
         "an African person's home", "a plaza in America", "a street in an East Asian city in the 21st century",
     ]  # fmt: skip
 

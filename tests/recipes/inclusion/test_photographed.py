@@ -8,7 +8,7 @@ import pytest
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import IMAGES, PROMPTS
 from culturekit.core.tables import write_table
-from culturekit.recipes.inclusion.stages import photographed_stage
+from culturekit.recipes.inclusion.prompts import photographed_stage
 from tests.conftest import stage_here
 
 # Of hats in Europe there are none; of the photographs of bags in Africa two are copies of one

@@ -10,8 +10,8 @@ from culturekit.core.errors import UsageError
 from culturekit.core.schemas import PROMPTS
 from culturekit.core.tables import write_table
 from culturekit.core.work import Work
+from culturekit.recipes.linguistic.prompts import joined_prompts_stage
 from culturekit.recipes.linguistic.recipe import Linguistic
-from culturekit.recipes.linguistic.stages import joined_prompts_stage
 from tests.conftest import stages_of
 
 

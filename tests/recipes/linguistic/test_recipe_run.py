@@ -12,9 +12,9 @@ from culturekit.recipes.run_recipe import report_of
 from culturekit.report.report_stage import folders_of
 from culturekit.report.sections import render_sections
 from tests.command_line import culturekit
+from tests.recipes.linguistic.test_docs_page import PAGE
 from tests.recipes.shipped_recipes import run_small
 from tests.report.test_scenes_hostile import Seen
-from tests.test_linguistic_page import PAGE
 from tests.typed_pages import typed
 
 SMALL = ("prompts.nouns=3", "images.slots=5", "people.places=150")

@@ -6,8 +6,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tests.builders.prompting.test_wordnet import DEBIAN
 from tests.command_line import culturekit
+from tests.recipes.linguistic.test_wordnet import DEBIAN
 from tests.typed_pages import ROOT, typed
 
 PAGE = ROOT / "docs/linguistic.md"

@@ -17,12 +17,10 @@ from culturekit.metrics import (
     task2_agreement,
     triplet_agreement,
 )
-from culturekit.scores.survey import score_survey
-from culturekit.scores.task1 import RealFeatures, Task1Options, score_task1
-from culturekit.scores.task2 import Task2Options, score_task2
+from culturekit.recipes.inclusion.scores import RealFeatures, TaskOptions, score_survey, score_task1, score_task2
 from tests.metrics.inclusion.task_worlds import drawn_task1, drawn_task2
 from tests.metrics.inclusion.test_published_numbers import VOTES, codes
-from tests.scores.test_tones import conforming
+from tests.recipes.linguistic.test_tones import conforming
 
 
 def unpacked(scores: pl.DataFrame, metric: str) -> list[dict[str, Any]]:
@@ -31,7 +29,7 @@ def unpacked(scores: pl.DataFrame, metric: str) -> list[dict[str, Any]]:
 
 def test_in_region_rates_stand_by_source_region_and_object() -> None:
     table = pl.concat([drawn_task2(), drawn_task2(seed=1, source="ldm")])
-    answer = score_task2(table, options=Task2Options(least=0))
+    answer = score_task2(table, options=TaskOptions(least=0))
     scores = conforming(answer)
     rows = unpacked(scores, "in_region_rate")
     expected = in_region_rates(table, by=("source", "region"))
@@ -48,14 +46,14 @@ def test_in_region_rates_stand_by_source_region_and_object() -> None:
         scores.filter(metric="in_region_rate", group="Africa", model="real").select("params", "value").iter_rows()
     )
     assert dict(means.iter_rows()) == pytest.approx(known)
-    assert score_task2(table.sample(fraction=1, shuffle=True, seed=0), options=Task2Options(least=0)).scores.equals(
+    assert score_task2(table.sample(fraction=1, shuffle=True, seed=0), options=TaskOptions(least=0)).scores.equals(
         scores
     )
 
 
 def test_agreement_of_task2_stands_with_kappa() -> None:
     table = drawn_task2()
-    scores = conforming(score_task2(table, options=Task2Options(least=0)))
+    scores = conforming(score_task2(table, options=TaskOptions(least=0)))
     expected = task2_agreement(table, by=("source", "region"))
     for metric, column in (
         ("location_agreement", "pairwise"), ("location_unanimity", "unanimous"), ("location_kappa", "kappa"),
@@ -67,7 +65,7 @@ def test_agreement_of_task2_stands_with_kappa() -> None:
 
 def test_consistency_is_pool_by_pool() -> None:
     table = drawn_task2(source="ldm")
-    scores = conforming(score_task2(table, options=Task2Options()))
+    scores = conforming(score_task2(table))
     by_region = [row for row in unpacked(scores, "object_seen") if row["by"] == ["region"]]
     assert by_region
     for row in by_region:
@@ -80,13 +78,13 @@ def test_unreliable_annotators_are_left_out_and_counted() -> None:
     blind = table.with_columns(
         shown=pl.when(pl.col("annotator_id") == "af0").then(pl.lit(value=False)).otherwise(pl.lit(value=True))
     )
-    answer = score_task2(blind, options=Task2Options())
+    answer = score_task2(blind)
     gone = blind.filter(annotator_id="af0").height
     assert answer.left_out["annotations of unreliable annotators"] == gone
     assert answer.scores.filter(metric="in_region_rate").height > 0
     nobody = table.with_columns(shown=pl.lit(value=False))
     with pytest.raises(UsageError, match="no annotation is left to score"):
-        score_task2(nobody, options=Task2Options())
+        score_task2(nobody)
 
 
 def features(table: pl.DataFrame, *, seed: int, dim: int = 3) -> dict[str, np.ndarray]:
@@ -99,7 +97,7 @@ def test_task1_stands_by_source_region_and_location() -> None:
     table = drawn_task1()
     extractors = {"clip": features(table, seed=1), "inception": features(table, seed=2)}
     real = np.random.default_rng(3).normal(size=(40, 3))
-    answer = score_task1(table, extractors, RealFeatures("clip", real, 2), options=Task1Options(least=0, bins=5))
+    answer = score_task1(table, extractors, RealFeatures("clip", real, 2), bins=5, options=TaskOptions(least=0))
     scores = conforming(answer)
     cells = ("source", "region", "annotator_loc")
     for metric, expected in (
@@ -131,7 +129,7 @@ def test_task1_stands_by_source_region_and_location() -> None:
 
 
 def test_choices_and_kinds_that_triplets_do_not_have_are_refused() -> None:
-    table, options = drawn_task1(), Task1Options(least=0)
+    table, options = drawn_task1(), TaskOptions(least=0)
     for column in ("similar_id", "appealing_id"):
         with pytest.raises(
             UsageError, match=rf"triplet .*{column} names an image that was not compared.*found 'first'"
@@ -145,22 +143,22 @@ def test_choices_and_kinds_that_triplets_do_not_have_are_refused() -> None:
 def test_regions_ticked_under_another_name_are_refused(column: str) -> None:
     table = drawn_task2().with_columns(pl.col(column).list.eval(pl.element().replace({"af": "Africa"})))
     with pytest.raises(UsageError, match=f"{column} must be lists of af, eu, na, sea; found 'Africa'"):
-        score_task2(table, options=Task2Options(least=0))  # nobody saw the region: a rate of 0
+        score_task2(table, options=TaskOptions(least=0))  # nobody saw the region: a rate of 0
 
 
 def test_photographs_are_called_real() -> None:
     with pytest.raises(UsageError, match="source must be 'real' for photographs; found 'Real'"):
-        score_task2(drawn_task2().with_columns(source=pl.lit("Real")), options=Task2Options())
+        score_task2(drawn_task2().with_columns(source=pl.lit("Real")))
 
 
 def test_task1_needs_no_features_and_says_what_the_manifold_needs() -> None:
     table = drawn_task1()
-    scores = conforming(score_task1(table, options=Task1Options(least=0)))
+    scores = conforming(score_task1(table, options=TaskOptions(least=0)))
     assert set(scores["metric"]) == {"appeal_with_similarity", "location_agreement", "location_unanimity"}
     with pytest.raises(UsageError, match="the manifold needs the features of generated images"):
-        score_task1(table, real=RealFeatures("clip", np.eye(3), 1), options=Task1Options(least=0))
+        score_task1(table, real=RealFeatures("clip", np.eye(3), 1), options=TaskOptions(least=0))
     with pytest.raises(UsageError, match="no annotation is left"):
-        score_task1(table.clear(), options=Task1Options())
+        score_task1(table.clear())
 
 
 def test_the_survey_has_kappas_for_all_codes_and_shares_for_those_kept() -> None:

@@ -9,28 +9,21 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.builders.prompting.dialects import (
-    GRAMMARS,
-    DialectOptions,
-    DialectReads,
-    Rules,
-    corpus_digest,
-    phrases_met,
-)
 from culturekit.core.digests import read_manifest
 from culturekit.core.engines import LocalEngine
 from culturekit.core.errors import ConfigError, UsageError
 from culturekit.core.run import run_stage
 from culturekit.core.stage import Stage
-from culturekit.generation.linguistic_lists import lists
-from culturekit.recipes.linguistic.stages import (
-    NounOptions,
-    NounReads,
-    SpecificReads,
+from culturekit.recipes.linguistic.dialects import (
+    GRAMMARS,
+    DialectOptions,
+    Rules,
+    corpus_digest,
     dialects_stage,
-    neutral_stage,
-    specific_stage,
+    phrases_met,
 )
+from culturekit.recipes.linguistic.lists import shipped_lists
+from culturekit.recipes.linguistic.prompts import neutral_stage, specific_stage
 
 NOUNS = (
     "apartment, appetizer, art museum, bakery, beauty store, bookshop, boutique, breakfast, cafe, city hall, "
@@ -52,7 +45,7 @@ def prompts(folder: Path) -> pl.DataFrame:
 
 
 def test_thirty_nouns_of_no_group_and_of_six_are_210(tmp_path: Path) -> None:
-    table = prompts(built(neutral_stage(NounReads()), tmp_path / "p"))
+    table = prompts(built(neutral_stage(), tmp_path / "p"))
     assert table.height == 210
     typical = table.filter(pl.col("group").is_null())
     assert sorted(typical["artifact_id"]) == NOUNS.split(", ")
@@ -62,9 +55,9 @@ def test_thirty_nouns_of_no_group_and_of_six_are_210(tmp_path: Path) -> None:
     said = dict(table.select("prompt_id", "text").iter_rows())
     assert said["neutral-apartment-af"] == "an African apartment"
     assert said["neutral-university-eu"] == "a European university"
-    assert prompts(built(neutral_stage(NounReads(), NounOptions(2)), tmp_path / "two")).height == 14
+    assert prompts(built(neutral_stage(nouns=2), tmp_path / "two")).height == 14
     with pytest.raises(UsageError, match=r"fewer nouns.*--nouns of at most 30, found 500"):
-        built(neutral_stage(NounReads(), NounOptions(500)), tmp_path / "many")
+        built(neutral_stage(nouns=500), tmp_path / "many")
 
 
 def test_nine_groups_have_42_prompts_as_many_as_the_tables_of_the_paper_say(tmp_path: Path) -> None:
@@ -80,11 +73,11 @@ def test_nine_groups_have_42_prompts_as_many_as_the_tables_of_the_paper_say(tmp_
 
 
 def test_both_dialects_of_a_sentence_share_thing_and_template(tmp_path: Path) -> None:
-    table = prompts(built(dialects_stage(DialectReads(), DialectOptions()), tmp_path / "p"))
+    table = prompts(built(dialects_stage(), tmp_path / "p"))
     pairs = table.group_by("artifact_id", "template_id").agg(pl.col("group").sort())
     assert pairs["group"].to_list() == [["AAE", "SAE"]] * pairs.height
     assert {"a man driving his whip", "a man standing in front of his crib"} <= set(table["text"])
-    assert table.height == 2 * sum(len(pair.frames) for pair in lists().pairs)
+    assert table.height == 2 * sum(len(pair.frames) for pair in shipped_lists().pairs)
 
 
 YAML = """
@@ -108,8 +101,7 @@ def test_each_pair_that_falls_says_at_which_filter_and_why(tmp_path: Path) -> No
     (sae / "a.txt").write_text("My CAR is here\nno shoes, no homely home\n")
     with gzip.open(aae / "b.txt.gz", "wt") as stream:
         stream.write("look at that whip\nnew kicks\ncribs\n")
-    given = DialectReads(tmp_path / "lists.yaml", sae, aae)
-    folder = built(dialects_stage(given, DialectOptions()), tmp_path / "p")
+    folder = built(dialects_stage(tmp_path / "lists.yaml", sae, aae), tmp_path / "p")
     rows = pl.read_parquet(folder / "dialect_pairs.parquet")
     assert rows["outcome"].to_list() == ["kept", "repeated", "not in the corpus", "not grammatical", *["malformed"] * 4]
     assert rows["detail"][2] == "'crib' in that of AAE"
@@ -119,7 +111,7 @@ def test_each_pair_that_falls_says_at_which_filter_and_why(tmp_path: Path) -> No
 
 def test_a_model_proposes_and_what_it_talks_falls(tmp_path: Path) -> None:
     options = DialectOptions("simulated?prose=0.3&invents=0.2", count=20)
-    folder = built(dialects_stage(DialectReads(), options), tmp_path / "p")
+    folder = built(dialects_stage(options=options), tmp_path / "p")
     rows = pl.read_parquet(folder / "dialect_pairs.parquet")
     assert set(rows["proposer"]) == {"simulated"}
     assert {"kept", "malformed", "repeated"} <= set(rows["outcome"])
@@ -166,7 +158,7 @@ def test_a_corpus_of_any_size_takes_no_more_memory(tmp_path: Path) -> None:
 def test_a_corpus_is_known_by_what_it_holds(tmp_path: Path) -> None:
     (tmp_path / "sae").mkdir()
     (tmp_path / "sae/a.txt").write_text("car")
-    stage = dialects_stage(DialectReads(standard_corpus=tmp_path / "sae"), DialectOptions())
+    stage = dialects_stage(standard_corpus=tmp_path / "sae")
     assert set(stage.inputs) == {"lists", "standard-corpus"}
     folder, before = built(stage, tmp_path / "p"), corpus_digest(tmp_path / "sae")
     manifest = read_manifest(folder)
@@ -269,15 +261,15 @@ def test_prompts_are_about_what_people_accept(tmp_path: Path) -> None:
         "bazaar.n.01,bazaar,shop.n.01,d,reject,\nbistro.n.01,bistro,r.n.01,d,edit,small restaurant\n"
         "bar.n.01,bar,r.n.01,d,,\n"
     )
-    table = prompts(built(neutral_stage(NounReads(review=sheet)), tmp_path / "p"))
+    table = prompts(built(neutral_stage(review=sheet), tmp_path / "p"))
     assert sorted(set(table["artifact_id"])) == ["bakery", "small restaurant"]
     assert table.height == 14
     sheet.write_text("synset,noun,decision\nbakery.n.01,bakery,perhaps\n")
     with pytest.raises(ConfigError, match="'perhaps' is no decision"):
-        built(neutral_stage(NounReads(review=sheet)), tmp_path / "q")
+        built(neutral_stage(review=sheet), tmp_path / "q")
     sheet.write_text("synset,noun,decision\nbakery.n.01,bakery,reject\n")
     with pytest.raises(UsageError, match="accepted no noun"):
-        built(neutral_stage(NounReads(review=sheet)), tmp_path / "r")
+        built(neutral_stage(review=sheet), tmp_path / "r")
 
 
 def test_groups_of_a_user_take_the_place_of_the_shipped(tmp_path: Path) -> None:
@@ -286,5 +278,5 @@ def test_groups_of_a_user_take_the_place_of_the_shipped(tmp_path: Path) -> None:
         "specific: [{group: Nordic, code: 'NO', prompts: [a Nordic street]}]\n"
     )
     mine = tmp_path / "lists.yaml"
-    assert prompts(built(neutral_stage(NounReads(mine)), tmp_path / "p")).height == 60
-    assert prompts(built(specific_stage(SpecificReads(mine)), tmp_path / "q"))["text"].to_list() == ["a Nordic street"]
+    assert prompts(built(neutral_stage(mine), tmp_path / "p")).height == 60
+    assert prompts(built(specific_stage(mine), tmp_path / "q"))["text"].to_list() == ["a Nordic street"]

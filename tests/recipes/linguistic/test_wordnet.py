@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from culturekit.builders.prompting.wordnet import FILES, OF_DEBIAN, lacking, mend_wordnet, nouns_below, wordnet_folder
 from culturekit.cli.doctor_command import wordnet
 from culturekit.core.errors import UsageError
+from culturekit.recipes.linguistic.wordnet import FILES, OF_DEBIAN, lacking, mend_wordnet, nouns_below, wordnet_folder
 
 DEBIAN = Path(os.environ.get("CULTUREKIT_WORDNET", "/usr/share/wordnet"))
 NO_WORDNET = "needs Debian's wordnet-base: apt install wordnet-base, or CULTUREKIT_WORDNET=FOLDER"
@@ -60,10 +60,10 @@ def test_absent_half_there_and_debians_are_told_apart(tmp_path: Path) -> None:
 
 
 def test_the_doctor_says_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("culturekit.builders.prompting.wordnet.DEBIAN", tmp_path / "nowhere")
+    monkeypatch.setattr("culturekit.recipes.linguistic.wordnet.DEBIAN", tmp_path / "nowhere")
     assert wordnet([tmp_path]).level == "absent"
     assert "nltk.downloader" in wordnet([tmp_path]).hint
-    monkeypatch.setattr("culturekit.builders.prompting.wordnet.DEBIAN", tiny(tmp_path / "debian"))
+    monkeypatch.setattr("culturekit.recipes.linguistic.wordnet.DEBIAN", tiny(tmp_path / "debian"))
     assert wordnet([]).hint.startswith("culturekit prompts wordnet")
     half = tiny(tmp_path / "half/corpora/wordnet", frozenset(("data.verb",))).parents[1]
     assert (wordnet([half]).level, "data.verb" in wordnet([half]).found) == ("broken", True)
@@ -108,8 +108,8 @@ def test_hyponyms_by_nltk_are_those_of_a_plain_walk(tmp_path: Path) -> None:
         fields = next(line.split() for line in index if line.startswith(f"{word} "))
         offset = fields[-int(fields[2])]
         found = nouns_below(tmp_path, [term])
-        assert {noun.noun for noun in found} == walk(DEBIAN, offset)
-        assert {noun.term for noun in found} == {term}
+        assert {noun["noun"] for noun in found} == walk(DEBIAN, offset)
+        assert {noun["term"] for noun in found} == {term}
         assert len(found) > 20
     with pytest.raises(UsageError, match="no such synset"):
         nouns_below(tmp_path, ["nosuchthing.n.01"])

@@ -1,4 +1,4 @@
-"""Pairs of dialects as a model proposes them, and the filters they go through; each that falls says where and why."""
+"""Prompts in two dialects: pairs of a list or of a model, met in corpora, and grammatical; each that falls says why."""
 
 import gzip
 import hashlib
@@ -6,9 +6,10 @@ import importlib
 import os
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import cache, partial
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Annotated, Any, Protocol
@@ -17,30 +18,36 @@ import msgspec
 import polars as pl
 from pydantic import Field
 
-from culturekit.builders.asked_rows import AskedRows, bounded, row_id, wording
-from culturekit.core.digests import digest_file
+from culturekit.builders.asked_rows import AskedRows, bounded, row_id
+from culturekit.builders.asking import AskPlan, asking_stage, plan_to_ask
+from culturekit.builders.simulated.simulated_model import TALK, Manner
+from culturekit.core.digests import InputRecord, digest_bytes, digest_file
 from culturekit.core.errors import UsageError
+from culturekit.core.package_data import shipped
 from culturekit.core.registry import Entry, Registry, Spec
 from culturekit.core.schemas import DIALECT_PAIRS, PROMPTS
-from culturekit.core.stage_command import Typed
+from culturekit.core.stage import Stage
+from culturekit.core.stage_command import AskingCommand, Typed
 from culturekit.core.tables import write_table
 from culturekit.core.work import Outcome, Work
-from culturekit.generation.linguistic_lists import DialectPair, Group, SpecificGroup, article, load_lists, neutral_texts
 from culturekit.llm.answers import DEFAULTS, LlmOptions
-from culturekit.llm.client import Client, FreeClient, Request
+from culturekit.llm.client import Request
+from culturekit.llm.clients.clients import CLIENTS
+from culturekit.llm.models import quoted
+from culturekit.recipes.linguistic.lists import DialectPair, article, lists_input, load_lists, shipped_lists
+from culturekit.recipes.linguistic.prompts import prompt_row, slug
 
 # Whether phrases are met in a corpus: a file or a folder of any size, read line by line.
 
 SUFFIXES = (".txt", ".tsv", ".csv", ".jsonl", ".gz")
-LONGEST_TOKEN = 1 << 14
-"""Bytes of a line that are looked at together."""
+LONGEST_TOKEN = 1 << 14  # bytes of a line that are looked at together
 
 CORPUS_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
 
 def corpus_files(place: Path) -> Iterator[Path]:
-    """Go through the files of a corpus, folder by folder in the order of names; there is at least one."""
-    found = iter([place]) if place.is_file() else files_below(place)
+    """Yield the files of a corpus, folder by folder in the order of names; there is at least one."""
+    found = iter([place]) if place.is_file() else _files_below(place)
     first = next(found, None)
     if first is None:
         raise UsageError(
@@ -49,11 +56,10 @@ def corpus_files(place: Path) -> Iterator[Path]:
     return chain([first], found)
 
 
-def files_below(place: Path) -> Iterator[Path]:
-    """Go through a folder; what is held is the names of one folder at a time."""
-    for folder, inside, names in os.walk(place):
+def _files_below(folder: Path) -> Iterator[Path]:
+    for parent, inside, names in os.walk(folder):
         inside.sort()
-        yield from (Path(folder, name) for name in sorted(names) if name.endswith(SUFFIXES))
+        yield from (Path(parent, name) for name in sorted(names) if name.endswith(SUFFIXES))
 
 
 def corpus_digest(place: Path) -> str:
@@ -66,12 +72,12 @@ def corpus_digest(place: Path) -> str:
 
 def phrases_met(place: Path, phrases: Collection[str]) -> dict[str, int]:
     """Count how often each phrase stands in a line of a corpus, as whole words, whatever their case."""
-    wanted = {words_of(phrase): phrase for phrase in phrases}
+    wanted = {_words_of(phrase): phrase for phrase in phrases}
     met = dict.fromkeys(phrases, 0)
     lengths = sorted({len(words) for words in wanted})
     for path in corpus_files(place):
-        for text, counted in lines_of(path, keep=max(lengths, default=1) - 1):
-            words = words_of(text)
+        for text, counted in _lines_of(path, keep=max(lengths, default=1) - 1):
+            words = _words_of(text)
             for length in lengths:
                 for at in range(max(0, counted - length + 1), len(words) - length + 1):
                     phrase = wanted.get(words[at : at + length])
@@ -80,20 +86,14 @@ def phrases_met(place: Path, phrases: Collection[str]) -> dict[str, int]:
     return met
 
 
-def words_of(text: str) -> tuple[str, ...]:
-    """Give the words of a text in small letters."""
+def _words_of(text: str) -> tuple[str, ...]:
     return tuple(word.replace("’", "'") for word in CORPUS_WORD.findall(text.casefold()))
 
 
-def lines_of(path: Path, *, keep: int) -> Iterator[tuple[str, int]]:
-    """Read a file line by line, a long line in pieces: each begins with some words that the piece before ended with.
+def _lines_of(path: Path, *, keep: int) -> Iterator[tuple[str, int]]:
+    """Read a file, compressed or not, line by line, and a long line in pieces; say how many words are repeated.
 
-    Args:
-        path: the file, compressed or not.
-        keep: how many words.
-
-    Returns:
-        Texts, and how many of their first words stood in the text before.
+    A piece begins with the `keep` words that the one before ended with.
     """
     held, counted = b"", 0
     try:
@@ -107,7 +107,7 @@ def lines_of(path: Path, *, keep: int) -> Iterator[tuple[str, int]]:
                     cut = held.rfind(b" ") + 1 or len(held)
                     text = held[:cut].decode("utf-8", "replace")
                     yield text, counted
-                    last = words_of(text)[-keep:] if keep else ()
+                    last = _words_of(text)[-keep:] if keep else ()
                     held, counted = f"{' '.join(last)} ".encode() + held[cut:], len(last)
     except (OSError, EOFError) as error:
         raise UsageError("the corpus cannot be read", where=str(path), found=str(error)) from error
@@ -158,14 +158,10 @@ class Rules:
                 return f"two words like {first!r} and {second!r} follow each other"
             if low in ("a", "an") and article(after) != f"{low} {after}" and not after.startswith("ho"):
                 return f"{first!r} before {second!r}"
-            if low in SINGLE and plural(after):
+            plural = len(after) > 3 and after.endswith("s") and not after.endswith(("ss", "us", "is"))
+            if low in SINGLE and plural:
                 return f"{first!r} before {second!r}, which are many"
         return ""
-
-
-def plural(word: str) -> bool:
-    """Guess whether a noun stands for several."""
-    return len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is"))
 
 
 class MultiValue:
@@ -184,17 +180,17 @@ class MultiValue:
     def problem(self, sentence: str, counterpart: str, dialect: str) -> str:
         """Say that the rules of the dialect would have it otherwise, however chance falls (they seed Python's)."""
         rules = self.rules_of(dialect)
-        (old, new), made = exchanged(counterpart.split(), sentence.split()), ""
+        (old, new), expected = _exchanged(counterpart.split(), sentence.split()), ""
         try:
             for draw in range(DRAWS):
                 rules.set_seed(draw)
-                made = rules.transform(counterpart)
-                made = re.sub(rf"\b{re.escape(old)}\b", lambda _: new, made) if old else made
-                if plain(made) == plain(sentence):
+                expected = rules.transform(counterpart)
+                expected = re.sub(rf"\b{re.escape(old)}\b", lambda _: new, expected) if old else expected
+                if _plain(expected) == _plain(sentence):
                     return ""
         except (AssertionError, LookupError, ValueError, AttributeError) as error:
             return f"Multi-VALUE cannot read it ({error})"
-        return f"its rules make {made!r} of it"
+        return f"its rules make {expected!r} of it"
 
     def rules_of(self, dialect: str) -> Any:  # noqa: ANN401 - a dialect of Multi-VALUE
         """Load a dialect once: with it come a parser and a finder of names."""
@@ -206,13 +202,13 @@ class MultiValue:
                     "Multi-VALUE knows no such dialect", found=dialect,
                     expected=f"{', '.join(sorted(OF_DIALECTS))}, or one of its classes, such as IrishDialect",
                 )  # fmt: skip
-            with loading():
+            with _loading():
                 self.loaded[dialect] = kind()
         return self.loaded[dialect]
 
 
 @contextmanager
-def loading() -> Iterator[None]:
+def _loading() -> Iterator[None]:
     """Say what Multi-VALUE lacks: as it is imported and as a dialect is made it downloads what it reads with."""
     try:
         yield
@@ -225,7 +221,7 @@ def loading() -> Iterator[None]:
         ) from error  # fmt: skip
 
 
-def exchanged(standard: list[str], other: list[str]) -> tuple[str, str]:
+def _exchanged(standard: list[str], other: list[str]) -> tuple[str, str]:
     """Find what stands in the one sentence in place of what stands in the other: all between their common ends."""
     shared = min(len(standard), len(other))
     begin = next((at for at in range(shared) if standard[at] != other[at]), shared)
@@ -233,21 +229,18 @@ def exchanged(standard: list[str], other: list[str]) -> tuple[str, str]:
     return " ".join(standard[begin : len(standard) - end]), " ".join(other[begin : len(other) - end])
 
 
-def plain(sentence: str) -> str:
-    """Give a sentence in small letters, with one space between words."""
+def _plain(sentence: str) -> str:
     return " ".join(sentence.casefold().split()).rstrip(".")
 
 
-def make_rules(spec: Spec) -> GrammarChecker:
+def make_rules(_: Spec) -> GrammarChecker:
     """Make our own rules."""
-    del spec
     return Rules()
 
 
-def make_multi_value(spec: Spec) -> GrammarChecker:
+def make_multi_value(_: Spec) -> GrammarChecker:
     """Make the adapter, where Multi-VALUE is installed."""
-    del spec
-    with loading():
+    with _loading():
         return MultiValue(importlib.import_module("multivalue.Dialects"))
 
 
@@ -260,70 +253,6 @@ GRAMMARS: Registry[GrammarChecker] = Registry(
     point="grammar",
 )
 """The checkers that culturekit knows by name."""
-
-
-# Prompts of the recipe `linguistic`: two dialects of one sentence, nouns of no group and of each, places of groups.
-
-BENCHMARK = "linguistic"
-PRINTED, WRITTEN = "printed in the paper", "not printed"
-"""Where a prompt about a group is from: its template."""
-
-
-def slug(text: str) -> str:
-    """Write a text as a part of an id."""
-    return re.sub(r"[^a-z0-9]+", "-", text.casefold()).strip("-") or "x"
-
-
-def prompt(prompt_id: str, text: str, kind: str, group: str | None, thing: str | None, template: str) -> dict[str, Any]:
-    """Write one prompt."""
-    return {
-        "prompt_id": prompt_id, "text": text, "benchmark": BENCHMARK, "kind": kind, "group": group,
-        "artifact_id": thing, "language": "en", "template_id": template,
-    }  # fmt: skip
-
-
-def dialect_prompts(pairs: Sequence[DialectPair], *, standard: str, other: str) -> list[dict[str, Any]]:
-    """Write each sentence of each pair in both dialects; a sentence and its counterpart share thing and template."""
-    found = []
-    for number, pair in enumerate(pairs, start=1):
-        thing = f"{pair.other} ({pair.standard})"
-        for place, frame in enumerate(pair.frames, start=1):
-            for dialect, word in ((standard, pair.standard), (other, pair.other)):
-                key = f"dialect-{number:03}-{slug(pair.other)}-{place}-{slug(dialect)}"
-                found.append(prompt(key, frame.format(word), "dialect", dialect, thing, f"frame-{place}"))
-    return found
-
-
-def neutral_prompts(nouns: Sequence[str], groups: Sequence[Group] = ()) -> list[dict[str, Any]]:
-    """Write each noun with `typical`, and with the adjective of each group."""
-    found = []
-    for each in neutral_texts(nouns, groups):
-        code, name, template = ("typical", None, "typical")
-        if each.group is not None:
-            code, name, template = each.group.code.lower(), each.group.name, "specified"
-        found.append(prompt(f"neutral-{slug(each.noun)}-{code}", each.text, "neutral", name, each.noun, template))
-    return found
-
-
-def specific_prompts(groups: Iterable[SpecificGroup]) -> list[dict[str, Any]]:
-    """Write the prompts about groups; their template says whether the paper prints them."""
-    return [
-        prompt(
-            f"specific-{slug(each.group)}-{place:02}",
-            text,
-            "specific",
-            each.group,
-            None,
-            PRINTED if text in each.printed else WRITTEN,
-        )
-        for each in groups
-        for place, text in enumerate(each.prompts, start=1)
-    ]
-
-
-def prompt_table(rows: Sequence[dict[str, Any]]) -> pl.DataFrame:
-    """Put prompts together, in the order of their ids."""
-    return pl.DataFrame(rows, schema=PROMPTS.schema).sort(PROMPTS.key)
 
 
 PROPOSE_PAIRS = "dialects.propose"
@@ -349,19 +278,6 @@ class ProposedPairs(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class DialectReads:
-    """Where pairs come from where no model proposes them, and the corpora that they are to be met in."""
-
-    lists: Annotated[
-        Path | None, Field(description="YAML with `pairs`. [the shipped lists, unless --llm proposes]")
-    ] = None
-    standard_corpus: Annotated[
-        Path | None, Field(description="File or folder of texts in the standard dialect; of any size.")
-    ] = None
-    other_corpus: Annotated[Path | None, Field(description="The same in the other dialect.")] = None
-
-
-@dataclass(frozen=True, slots=True)
 class DialectOptions:
     """Which dialects, who proposes, and how many."""
 
@@ -374,9 +290,17 @@ class DialectOptions:
     grammar: Annotated[str, Field(description="Who says what is grammatical: rules or multi-value.")] = "rules"
 
 
+SAE_AND_AAE = DialectOptions()
+
+
+@cache
+def _instructions() -> str:
+    return shipped("recipes/linguistic/dialects_propose.txt").read_text(encoding="utf-8")
+
+
 def pair_requests(options: DialectOptions) -> Iterator[Request]:
     """Ask for pairs, some at a time; what is said twice is dropped afterwards."""
-    instructions = wording("dialects_propose")
+    instructions = _instructions()
     for number, start in enumerate(range(0, options.count, PER_QUESTION), start=1):
         asked = row_id(options.standard, options.other, str(number))
         wanted = min(PER_QUESTION, options.count - start)
@@ -387,73 +311,125 @@ def pair_requests(options: DialectOptions) -> Iterator[Request]:
         )  # fmt: skip
 
 
-def build_dialects(
-    work: Work, given: DialectReads, options: DialectOptions, client: Client | FreeClient | None,
+def dialects_stage(
+    lists: Annotated[
+        Path | None, Field(description="YAML with `pairs`. [the shipped lists, unless --llm proposes]")
+    ] = None,
+    standard_corpus: Annotated[
+        Path | None, Field(description="File or folder of texts in the standard dialect; of any size.")
+    ] = None,
+    other_corpus: Annotated[Path | None, Field(description="The same in the other dialect.")] = None,
+    *,
+    options: DialectOptions = SAE_AND_AAE,
     llm: LlmOptions = DEFAULTS,
-) -> Outcome:  # fmt: skip
-    """Propose pairs or read them, filter them twice, and write prompts of those that are left."""
-    rows: list[dict[str, Any]] = []
-    asked: AskedRows[Request] | None = None
-    if client is None:
-        rows = [row_of(pair.standard, pair.other, pair.frames, LISTED) for pair in load_lists(given.lists).pairs]
-    else:
-        asked = AskedRows(PROPOSE_PAIRS, client, llm, lambda request: str(request.data["id"]))
+) -> Stage:
+    """Build prompts in two dialects.
+
+    Pairs of a list or of a model, met in corpora, and grammatical.
+    """
+    client = None if options.proposer is None else CLIENTS.make(options.proposer)
+    GRAMMARS.check(options.grammar)
+    if client is not None and lists is not None:
+        raise UsageError("pairs are proposed (--llm) or listed (--lists)", expected="one of them")
+    both = {"standard": standard_corpus, "other": other_corpus}
+    corpora = {side: path for side, path in both.items() if path is not None and any(corpus_files(path))}
+    texts = {f"{side}-corpus": path for side, path in corpora.items()}
+    inputs = {**texts, **({} if client is not None else lists_input(lists))}
+
+    def run(work: Work) -> Outcome:
+        if client is None:
+            rows = [_pair_row(pair, LISTED) for pair in load_lists(lists).pairs]
+            return Outcome(*_write_pairs(work, _sifted(rows, corpora, options), options))
+        asked: AskedRows[Request] = AskedRows(PROPOSE_PAIRS, client, llm, lambda request: str(request.data["id"]))
+        rows = []
         for _, value in asked.ask(work, list(pair_requests(options)), lambda request: request, unit="questions"):
             assert isinstance(value, ProposedPairs)
-            rows += [row_of(each.standard, each.other, each.frames, client.model) for each in value.pairs]
-    sift(rows, given, options)
+            rows += [_pair_row(pair, client.model) for pair in value.pairs]
+        counts, fell = _write_pairs(work, _sifted(rows, corpora, options), options)
+        return asked.outcome(work, counts, proposals=dict(sorted(fell.items())))
+
+    decided = {name: value for name, value in asdict(options).items() if name != "proposer"}
+    trees = {side: partial(_corpus_record, path) for side, path in texts.items() if path.is_dir()}
+    stage = Stage("prompts", "build-dialects", 2, run, inputs, decided, packages=("msgspec", "polars"), trees=trees)
+    if client is None or options.proposer is None:
+        return stage
+
+    def plan(out: Path, _: object) -> AskPlan:
+        return plan_to_ask(client, "questions", pair_requests(options), out, llm)
+
+    asking = {"task": PROPOSE_PAIRS, "wording": digest_bytes(_instructions().encode())}
+    stage = replace(stage, version=3, options={**decided, **asking})
+    return asking_stage(stage, options.proposer, client, unit="questions", plan=plan, ahead=True, go_on=llm.go_on)
+
+
+DIALECTS = AskingCommand(
+    dialects_stage, f"--llm {quoted('text')} --standard-corpus tweets/sae --other-corpus tweets/aae --out prompts"
+)
+
+
+def _corpus_record(place: Path, final: Path) -> InputRecord:
+    del final
+    return InputRecord(corpus_digest(place), "a corpus")
+
+
+def _write_pairs(
+    work: Work, rows: Sequence[dict[str, Any]], options: DialectOptions
+) -> tuple[dict[str, int], Counter[str]]:
+    """Write all pairs, and prompts of those that are left; count both, and those that fell by what became of them."""
     table = pl.DataFrame([{**row, "position": n} for n, row in enumerate(rows, 1)], schema=DIALECT_PAIRS.schema)
     write_table(work.out, DIALECT_PAIRS, table)
-    kept = [DialectPair(standard=row["standard"], other=row["other"], frames=tuple(row["frames"]))
-            for row in table.filter(outcome=KEPT).iter_rows(named=True)]  # fmt: skip
-    prompts = dialect_prompts(kept, standard=options.standard, other=options.other)
-    write_table(work.out, PROMPTS, prompt_table(prompts))
+    kept = [row for row in rows if row["outcome"] == KEPT]
+    prompts = _dialect_prompts(kept, options)
+    write_table(work.out, PROMPTS, pl.DataFrame(prompts, schema=PROMPTS.schema).sort(PROMPTS.key))
     fell = Counter(row["outcome"] for row in rows if row["outcome"] != KEPT)
-    counts = {"pairs": table.height, "kept": len(kept), "prompts": len(prompts)}
-    if asked is None:
-        return Outcome(counts, fell)
-    return asked.outcome(work, counts, proposals=dict(sorted(fell.items())))
+    return {"pairs": table.height, "kept": len(kept), "prompts": len(prompts)}, fell
 
 
-def row_of(standard: str, other: str, frames: Any, proposer: str) -> dict[str, Any]:  # noqa: ANN401 - a list of texts
-    """Write a proposal."""
-    return {"standard": standard.strip(), "other": other.strip(), "frames": [each.strip() for each in frames],
-            "proposer": proposer, "outcome": KEPT, "detail": None}  # fmt: skip
+def _pair_row(pair: ProposedPair | DialectPair, proposer: str) -> dict[str, Any]:
+    return {"standard": pair.standard.strip(), "other": pair.other.strip(),
+            "frames": [frame.strip() for frame in pair.frames], "proposer": proposer, "outcome": KEPT,
+            "detail": None}  # fmt: skip
 
 
-def sift(rows: list[dict[str, Any]], given: DialectReads, options: DialectOptions) -> None:
-    """Say what becomes of each: malformed or repeated, then corpus by corpus, then sentence by sentence."""
+def _dialect_prompts(pairs: Sequence[dict[str, Any]], options: DialectOptions) -> list[dict[str, Any]]:
+    """Write each sentence of each pair in both dialects; a sentence and its counterpart share thing and template."""
+    return [
+        prompt_row(f"dialect-{number:03}-{slug(pair['other'])}-{position}-{slug(dialect)}", frame.format(word),
+                   "dialect", group=dialect, thing=f"{pair['other']} ({pair['standard']})",
+                   template=f"frame-{position}")
+        for number, pair in enumerate(pairs, start=1)
+        for position, frame in enumerate(pair["frames"], start=1)
+        for dialect, word in ((options.standard, pair["standard"]), (options.other, pair["other"]))
+    ]  # fmt: skip
+
+
+def _sifted(rows: list[dict[str, Any]], corpora: Mapping[str, Path], options: DialectOptions) -> list[dict[str, Any]]:
+    """Decide what becomes of each pair: malformed or repeated, then corpus by corpus, then sentence by sentence."""
+
+    def drop(row: dict[str, Any], outcome: str, why: str) -> None:
+        if why and row["outcome"] == KEPT:
+            row.update(outcome=outcome, detail=why)
+
     taken: set[tuple[str, str]] = set()
     for row in rows:
         key = (row["standard"].casefold(), row["other"].casefold())
-        drop(row, MALFORMED, malformed(row))
+        drop(row, MALFORMED, _malformed(row))
         drop(row, REPEATED, "an earlier pair" if key in taken else "")
         taken |= {key} if row["outcome"] == KEPT else set()
-    for side, corpus, dialect in (("standard", given.standard_corpus, options.standard),
-                                  ("other", given.other_corpus, options.other)):  # fmt: skip
-        if corpus is not None:
-            met = phrases_met(corpus, {row[side] for row in rows if row["outcome"] == KEPT})
-            for row in rows:
-                drop(row, NOT_MET, "" if met.get(row[side]) else f"{row[side]!r} in that of {dialect}")
+    for side, corpus in corpora.items():
+        met = phrases_met(corpus, {row[side] for row in rows if row["outcome"] == KEPT})
+        for row in rows:
+            drop(row, NOT_MET, "" if met.get(row[side]) else f"{row[side]!r} in that of {getattr(options, side)}")
     checker = GRAMMARS.make(options.grammar)
     for row in rows:
         for frame in row["frames"] if row["outcome"] == KEPT else ():
             standard, other = frame.format(row["standard"]), frame.format(row["other"])
-            drop(row, UNGRAMMATICAL, told(checker.problem(other, standard, options.other), other, options.other))
+            problem = checker.problem(other, standard, options.other)
+            drop(row, UNGRAMMATICAL, f"{problem}: {other!r} in {options.other}" if problem else "")
+    return rows
 
 
-def drop(row: dict[str, Any], outcome: str, why: str) -> None:
-    """Let a pair fall that has not fallen yet."""
-    if why and row["outcome"] == KEPT:
-        row.update(outcome=outcome, detail=why)
-
-
-def told(problem: str, sentence: str, dialect: str) -> str:
-    """Say of which sentence, and in which dialect, a problem is."""
-    return f"{problem}: {sentence!r} in {dialect}" if problem else ""
-
-
-def malformed(row: dict[str, Any]) -> str:
+def _malformed(row: dict[str, Any]) -> str:
     """Say why a proposal is no pair."""
     for side in ("standard", "other"):
         text = row[side]
@@ -467,3 +443,19 @@ def malformed(row: dict[str, Any]) -> str:
     ):  # fmt: skip
         return "a sentence without one place {} for the noun"
     return ""
+
+
+def propose_pairs(data: Mapping[str, Any], manner: Manner) -> dict[str, object]:
+    """Propose pairs of dialects: those that the world knows, some turned round, some with talk for a sentence."""
+    pairs = []
+    for pair in shipped_lists().pairs:
+        standard, other, frames = pair.standard, pair.other, list(pair.frames)
+        if manner.yields(manner.omits, None, "omits", data["batch"], other):
+            continue
+        if manner.yields(manner.invents, None, "invents", data["batch"], other):
+            standard, other = other, standard
+        if manner.yields(manner.prose, None, "prose", data["batch"], other):
+            frames = [TALK]
+        pairs.append({"standard": standard, "other": other, "frames": frames})
+    start = (data["batch"] - 1) * data["wanted"] % max(1, len(pairs))
+    return {"id": data["id"], "pairs": [*pairs[start:], *pairs[:start]][: data["wanted"]]}

@@ -1,18 +1,26 @@
-"""WordNet through NLTK: whether its files are there, Debian's mended, and the nouns below a term."""
+"""WordNet through NLTK: whether its files are there, Debian's mended, and nouns below a term as a sheet to fill in."""
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import polars as pl
+from pydantic import Field
+
+from culturekit.builders.prompting.quotas import cell_mistakes, decided_rows, decision_of
+from culturekit.builders.space.space_files import sheet_bytes
 from culturekit.core.atomic import write_atomically
 from culturekit.core.errors import UsageError
 from culturekit.core.registry import needing
+from culturekit.core.schemas import NEUTRAL_CANDIDATES
+from culturekit.core.stage import Stage
+from culturekit.core.stage_command import StageCommand
+from culturekit.core.tables import write_table
+from culturekit.core.work import Outcome, Work
 
 PARTS = {"noun": 1, "verb": 2, "adj": 3, "adv": 4}
-TYPES = {"n": 1, "v": 2, "a": 3, "r": 4, "s": 5}
-"""How files and kinds of senses are numbered in keys of senses."""
+TYPES = {"n": 1, "v": 2, "a": 3, "r": 4, "s": 5}  # how kinds of senses are numbered in keys, as PARTS are in files
 
 OF_DEBIAN = frozenset(("lexnames", "index.sense"))
 FILES = frozenset(f"{kind}.{part}" for kind in ("data", "index") for part in PARTS) | OF_DEBIAN | {
@@ -20,12 +28,16 @@ FILES = frozenset(f"{kind}.{part}" for kind in ("data", "index") for part in PAR
 }  # fmt: skip
 """What NLTK reads; Debian's package wordnet-base lacks two of them."""
 
-PLACES = ("corpora/wordnet", "wordnet", "")
-DEBIAN = Path("/usr/share/wordnet")
-"""Where Debian's package puts it."""
+REVIEW = "review.csv"
+COLUMNS = ("synset", "noun", "term", "definition", "decision", "new_name")
+TERMS = ("establishment.n.04", "building.n.01", "meal.n.01", "course.n.07")
+"""Synsets whose hyponyms are candidates: places of business, buildings, meals and their courses."""
 
-MEND = f"culturekit prompts wordnet --source {DEBIAN} --out nltk_data"
-GET = f"python -m nltk.downloader -d nltk_data wordnet, or: apt install wordnet-base && {MEND}"
+PLACES = ("corpora/wordnet", "wordnet", "")
+DEBIAN = Path("/usr/share/wordnet")  # where Debian's package puts it
+
+MENDING = f"culturekit prompts wordnet --source {DEBIAN} --out nltk_data"
+GET = f"python -m nltk.downloader -d nltk_data wordnet, or: apt install wordnet-base && {MENDING}"
 
 LEXICOGRAPHERS = (
     "adj.all adj.pert adv.all noun.Tops noun.act noun.animal noun.artifact noun.attribute noun.body noun.cognition "
@@ -58,7 +70,7 @@ def wordnet_folder(folder: Path) -> Path:
     place, missing = found
     if missing == OF_DEBIAN:
         raise UsageError("this is WordNet as Debian's wordnet-base has it, and NLTK cannot read it", where=str(place),
-                         expected=", ".join(sorted(missing)), hint=f"Mend it: {MEND}.")  # fmt: skip
+                         expected=", ".join(sorted(missing)), hint=f"Mend it: {MENDING}.")  # fmt: skip
     if missing:
         raise UsageError("this WordNet is not whole", where=str(place), expected=f"{len(FILES)} files",
                          found=f"all but {', '.join(sorted(missing))}", hint=f"Get it again: {GET}.")  # fmt: skip
@@ -77,74 +89,51 @@ def mend_wordnet(source: Path, out: Path) -> int:
     names = LEXICOGRAPHERS.split()
     listed = "".join(f"{number:02}\t{name}\t{PARTS[name.partition('.')[0]]}\n" for number, name in enumerate(names))
     write_atomically(target / "lexnames", listed.encode())
-    senses = sorted(senses_of(place))
+    senses = sorted(_senses_of(place))
     write_atomically(target / "index.sense", "".join(f"{line}\n" for line in senses).encode())
     return len(senses)
 
 
-def senses_of(place: Path) -> Iterator[str]:
-    """Give each sense: its key, where its synset lies, its number among those of the word, and how often it is met."""
+def _senses_of(place: Path) -> Iterator[str]:
+    """Yield each sense: its key, where its synset lies, its number among those of the word, and how often it is met."""
     met: dict[str, str] = {}
     for line in (place / "cntlist.rev").read_text(encoding="utf-8").splitlines():
         key, _, count = line.split()
         met[key] = count
     for part in PARTS:
-        synsets = dict(synsets_of(place / f"data.{part}"))
+        synsets = dict(_synsets_of(place / f"data.{part}"))
         for line in (place / f"index.{part}").read_text(encoding="utf-8").splitlines():
             if line.startswith(" "):
                 continue
-            fields = line.split()
-            offsets = fields[-int(fields[2]) :]
-            for number, offset in enumerate(offsets, start=1):
-                key = synsets[offset].key_of(fields[0], synsets)
+            word, _, count, *fields = line.split()
+            for number, offset in enumerate(fields[-int(count) :], start=1):
+                kind, words, satellite_of = synsets[offset]
+                head = ":"
+                if satellite_of is not None:
+                    first, identifier = next(iter(synsets[satellite_of][1].items()))
+                    head = f"{first}:{identifier:02}"
+                key = f"{word}%{kind}:{words[word]:02}:{head}"
                 yield f"{key} {offset} {number} {met.get(key, '0')}"
 
 
-@dataclass(frozen=True, slots=True)
-class SynsetLine:
-    """A line of a data file, as far as keys of senses need it: words with their ids, and the head of a satellite."""
-
-    kind: str
-    file: int
-    words: Mapping[str, int]
-    head: str | None
-
-    def key_of(self, word: str, synsets: Mapping[str, "SynsetLine"]) -> str:
-        """Write the key of one of its words."""
-        head = ":"
-        if self.head is not None:
-            first, number = next(iter(synsets[self.head].words.items()))
-            head = f"{first}:{number:02}"
-        return f"{word}%{TYPES[self.kind]}:{self.file:02}:{self.words[word]:02}:{head}"
-
-
-def synsets_of(path: Path) -> Iterator[tuple[str, SynsetLine]]:
-    """Read the synsets of a data file by where they lie."""
+def _synsets_of(path: Path) -> Iterator[tuple[str, tuple[str, Mapping[str, int], str | None]]]:
+    """Read the synsets of a data file by where they lie: kind and file, words with ids, the head of a satellite."""
     for line in path.read_text(encoding="utf-8").splitlines():
         if line.startswith(" "):
             continue
-        fields = line.partition(" | ")[0].split()
-        count = int(fields[3], 16)
+        offset, file, kind, number, *fields = line.partition(" | ")[0].split()
+        count = 2 * int(number, 16)
         words = {
-            fields[4 + 2 * place].partition("(")[0].casefold(): int(fields[5 + 2 * place], 16) for place in range(count)
+            word.partition("(")[0].casefold(): int(identifier, 16)
+            for word, identifier in zip(fields[:count:2], fields[1:count:2], strict=True)
         }
-        pointers = fields[5 + 2 * count :]
+        pointers = fields[count + 1 :]
         head = next((pointers[at + 1] for at in range(0, len(pointers), 4) if pointers[at] == "&"), None)
-        yield fields[0], SynsetLine(fields[2], int(fields[1]), words, head if fields[2] == "s" else None)
+        yield offset, (f"{TYPES[kind]}:{int(file):02}", words, head if kind == "s" else None)
 
 
-@dataclass(frozen=True, slots=True)
-class Noun:
-    """A noun below a term: the names of both synsets, its first word, and what it means."""
-
-    synset: str
-    noun: str
-    term: str
-    definition: str
-
-
-def nouns_below(folder: Path, terms: Sequence[str]) -> list[Noun]:
-    """List the hyponyms of terms, each once, below the first term that has it; in the order of their names."""
+def nouns_below(folder: Path, terms: Sequence[str]) -> list[dict[str, str]]:
+    """List the hyponyms of terms as rows of NEUTRAL_CANDIDATES, each once, below the first term that has it."""
     with needing("sources", "reading WordNet"):
         import nltk
         from nltk.corpus.reader.wordnet import WordNetCorpusReader, WordNetError
@@ -155,13 +144,61 @@ def nouns_below(folder: Path, terms: Sequence[str]) -> list[Noun]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that there is no WordNet of other languages
         reader: Any = WordNetCorpusReader(nltk.data.FileSystemPathPointer(str(place)), None)
-    found: dict[str, Noun] = {}
+    found: dict[str, dict[str, str]] = {}
     for term in terms:
         try:
             top = reader.synset(term)
         except (WordNetError, ValueError, KeyError) as error:
             raise UsageError("WordNet has no such synset", found=term, expected="a name such as shop.n.01") from error
         for synset in top.closure(lambda one: one.hyponyms()):
-            word = synset.lemma_names()[0].replace("_", " ")
-            found.setdefault(synset.name(), Noun(synset.name(), word, term, synset.definition()))
+            noun = {"synset": synset.name(), "noun": synset.lemma_names()[0].replace("_", " "), "term": term}
+            found.setdefault(noun["synset"], {**noun, "definition": synset.definition()})
     return [found[name] for name in sorted(found)]
+
+
+def candidates_stage(folder: Path, terms: tuple[str, ...]) -> Stage:
+    """List the nouns below terms, and write the sheet on which people say which are neutral."""
+    place = wordnet_folder(folder)
+
+    def run(work: Work) -> Outcome:
+        rows = nouns_below(folder, terms)
+        write_table(work.out, NEUTRAL_CANDIDATES, pl.DataFrame(rows, schema=NEUTRAL_CANDIDATES.schema))
+        cells = [{**row, "decision": "", "new_name": ""} for row in rows]
+        write_atomically(work.out / REVIEW, sheet_bytes(COLUMNS, cells))
+        return Outcome({"neutral_candidates": len(rows)})
+
+    inputs = {name: place / name for name in ("data.noun", "index.noun")}
+    return Stage("prompts", "neutral-candidates", 1, run, inputs, {"terms": list(terms)}, packages=("nltk", "polars"))
+
+
+def accepted_nouns(sheet: Path) -> tuple[str, ...]:
+    """Read the nouns that people accept, some under another name; a noun that is accepted twice counts once."""
+    names: dict[str, str] = {}
+    decided = decided_rows(sheet, ("synset", "noun", "decision"), lambda row: (row.cells["synset"], row.cells["noun"]),
+                           cell_mistakes, decision_of)  # fmt: skip
+    for (_, noun), decision in decided.items():
+        if decision is not None and decision.verdict != "reject":
+            name = decision.name or noun
+            names.setdefault(name.casefold(), name)
+    if not names:
+        raise UsageError(
+            "people accepted no noun", where=str(sheet), expected="accept, or edit with a new name, in some row"
+        )
+    return tuple(names[key] for key in sorted(names))
+
+
+def wordnet_stage(
+    source: Annotated[Path, Field(description="Folder of wordnet-base, such as /usr/share/wordnet.")],
+) -> Stage:
+    """Make a data folder of NLTK of Debian's WordNet.
+
+    With `lexnames` and `index.sense`, which it leaves out.
+    """
+
+    def run(work: Work) -> Outcome:
+        return Outcome({"senses": mend_wordnet(source, work.out)})
+
+    return Stage("wordnet", "mend-wordnet", 1, run, {"source": source / "data.noun"})
+
+
+MEND = StageCommand(wordnet_stage, "--source /usr/share/wordnet --out nltk_data", also=False)

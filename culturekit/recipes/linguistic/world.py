@@ -1,35 +1,52 @@
-"""A text-to-image model of the simulated world: people in dialled tones, dialects it knows or not, places of groups."""
+"""The simulated world of portraits and places: its prompts, a model that draws them, an encoder that reads them."""
 
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from types import MappingProxyType
 from typing import Annotated, Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from culturekit.builders.simulated.simulated_encoder import SimulatedEncoder, direction
 from culturekit.core.choices import MONK_SWATCHES
 from culturekit.core.digests import canonical_json
 from culturekit.core.errors import UsageError
 from culturekit.core.registry import Spec
 from culturekit.generation.backend import Failure, ImageBackend, ImageReply, ImageRequest, Picture, Pixels
-from culturekit.generation.linguistic_lists import article, lists
 from culturekit.generation.simulated.scenes.scenes_backend import read_dial
+from culturekit.index.encoder import EncoderIdentity, Vectors
+from culturekit.recipes.linguistic.lists import article, shipped_lists
 
-# What a prompt of the recipe `linguistic` asks for, read from its text, and the label that a picture carries.
-
-CELL, BITS, MOST = 4, 16, 6
-"""Pixels along each side of a bit, bits of a thing, things that a label has room for."""
-
+# A label along a picture's upper edge says what is shown: its first row that there is one, then 16 bits a thing.
+CELL, BITS, MOST = 4, 16, 6  # pixels along each side of a bit, bits of a thing, things that a label has room for
 PER_ROW = 24
 ROWS = MOST * BITS // PER_ROW + 1
-"""The first row says that there is a label."""
-
 MARK = np.tile([1, 1, 0], PER_ROW // 3)
+
+STANDARD, OTHER = "SAE", "AAE"  # the dialects of the shipped pairs
+MODERN, TRADITIONAL = "modern", "traditional"
+PLACES = ("street", "market", "plaza", "home", "neighborhood")  # what prompts about groups are about
+
+TONES = len(MONK_SWATCHES)
+# What becomes of red, green and blue under five lights.
+LIGHTS: Mapping[str, tuple[float, float, float]] = {
+    "day": (1.0, 1.0, 1.0), "lamp": (1.0, 0.88, 0.7), "shade": (0.8, 0.86, 0.94), "dusk": (0.6, 0.57, 0.55),
+    "flash": (1.2, 1.2, 1.2),
+}  # fmt: skip
+
+WALL, WOOD = (122, 140, 160), (176, 132, 92)  # no rule takes the wall for skin; wood looks like skin to both
+HAIR, CLOTH, EYE = (38, 36, 40), (70, 92, 150), (24, 24, 30)
+ROUNDNESS = 0.18  # how much darker skin is where it turns away from the light
+
+SMALLEST, LARGEST = 96, 1024
+WOODEN, NOBODY = 0.2, 0.06  # how many people stand before wood, and how many pictures of people show none
+OLD, NEW = 0.2, 0.8  # how modern a place looks that is traditional, and one that is not
+CRITERIA = ("cleanliness", "wealth", "current_date", "completeness", "faithfulness")  # what people rate of places
+FAR = ("AF", "AR", "AS", "LA")  # groups that the prejudice of the encoder is about
 
 
 def thing_code(thing: str) -> int:
@@ -58,12 +75,6 @@ def read_label(pixels: Pixels) -> tuple[int, ...] | None:
     return tuple(int(number) for number in numbers if number)
 
 
-STANDARD, OTHER = "SAE", "AAE"
-"""The dialects of the shipped pairs."""
-
-MODERN, TRADITIONAL = "modern", "traditional"
-
-
 @dataclass(frozen=True, slots=True)
 class Asked:
     """What a text asks for.
@@ -82,78 +93,47 @@ class Asked:
 
 
 @cache
-def known() -> Mapping[str, Asked]:
+def known_texts() -> Mapping[str, Asked]:
     """Give what is asked for by the texts that are listed whole."""
     found: dict[str, Asked] = {}
-    for pair in lists().pairs:
+    for pair in shipped_lists().pairs:
         for frame in pair.frames:
             found[frame.format(pair.standard)] = Asked(pair.standard, pair.standard, STANDARD, person=True)
             found[frame.format(pair.other)] = Asked(pair.standard, pair.literal, OTHER, person=True)
-    for group in lists().specific:
-        found |= {text: Asked(kind_of(text), kind_of(text), group.code) for text in group.prompts}
+    for group in shipped_lists().specific:
+        for text in group.prompts:
+            kind = next(kind for kind in PLACES if kind in text)
+            found[text] = Asked(kind, kind, group.code)
     for manner in (MODERN, TRADITIONAL):
-        for noun in ("environment", "setting"):
-            found[f"a {manner} {noun}"] = Asked(manner, manner, None)
+        found |= {f"a {manner} {noun}": Asked(manner, manner, None) for noun in ("environment", "setting")}
     return found
 
 
-def kind_of(text: str) -> str:
-    """Say what kind of place a prompt about a group is about."""
-    return next(kind for kind in ("street", "market", "plaza", "home", "neighborhood") if kind in text)
-
-
 @cache
-def adjectives() -> tuple[re.Pattern[str], Mapping[str, str | None]]:
+def _adjectives() -> tuple[re.Pattern[str], Mapping[str, str | None]]:
     """Give what finds prompts about nouns, and the group behind each word before the noun."""
-    named: dict[str, str | None] = {"typical": None, **{group.adjective: group.code for group in lists().groups}}
+    named: dict[str, str | None] = {"typical": None}
+    named |= {group.adjective: group.code for group in shipped_lists().groups}
     words = "|".join(sorted(map(re.escape, named), key=len, reverse=True))
     return re.compile(rf"an? ({words}) (.+)"), named
 
 
 def asked_in(text: str) -> Asked | None:
     """Read a prompt; None for one that this world does not know."""
-    if text in known():
-        return known()[text]
-    pattern, named = adjectives()
+    if text in known_texts():
+        return known_texts()[text]
+    pattern, named = _adjectives()
     found = pattern.fullmatch(text)
     if found is None or article(text.partition(" ")[2]) != text:
         return None
     return Asked(found[2], found[2], named[found[1]])
 
 
+@cache
 def codes() -> frozenset[str]:
     """List what dials may have exceptions for."""
-    groups = {group.code for group in lists().groups} | {group.code for group in lists().specific}
-    return frozenset({STANDARD, OTHER, *groups})
-
-
-# Draws a person in a tone of the Monk scale under a light, before a wall; or the wall alone.
-
-TONES = len(MONK_SWATCHES)
-
-LIGHTS: Mapping[str, tuple[float, float, float]] = MappingProxyType(
-    {
-        "day": (1.0, 1.0, 1.0),
-        "lamp": (1.0, 0.88, 0.7),
-        "shade": (0.8, 0.86, 0.94),
-        "dusk": (0.6, 0.57, 0.55),
-        "flash": (1.2, 1.2, 1.2),
-    }
-)
-"""What becomes of red, green and blue under five lights."""
-
-WALL, WOOD = (122, 140, 160), (176, 132, 92)
-"""What stands behind a person: a wall that no rule takes for skin, and wood, which looks like skin to both."""
-
-HAIR, CLOTH, EYE = (38, 36, 40), (70, 92, 150), (24, 24, 30)
-ROUNDNESS = 0.18
-"""How much darker skin is where it turns away from the light."""
-
-
-def skin_of(tone: int) -> tuple[int, int, int]:
-    """Give the colour of a tone, 1 to 10."""
-    red, green, blue = bytes.fromhex(MONK_SWATCHES[tone - 1])
-    return red, green, blue
+    known = shipped_lists()
+    return frozenset({STANDARD, OTHER, *(one.code for one in known.groups), *(one.code for one in known.specific)})
 
 
 def draw_face(
@@ -179,7 +159,7 @@ def draw_face(
         canvas[((down + 0.09) / 0.25) ** 2 + (across / 0.23) ** 2 < 1] = HAIR
         skin = (face < 1) & (down > -0.17)
         shade = 1 - ROUNDNESS * np.clip(face + across * 2, 0, 1)
-        canvas[skin] = np.asarray(skin_of(tone)) * shade[skin, None]
+        canvas[skin] = np.asarray([*bytes.fromhex(MONK_SWATCHES[tone - 1])]) * shade[skin, None]
         for side in (-0.075, 0.075):
             eye = ((down + 0.04) / 0.02) ** 2 + ((across - side) / 0.03) ** 2 < 1
             canvas[eye], skin[eye] = EYE, False
@@ -187,19 +167,8 @@ def draw_face(
     return lit, skin
 
 
-SMALLEST, LARGEST = 96, 1024
-WOODEN, NOBODY = 0.2, 0.06
-"""How many people stand before wood, and how many pictures of people show none."""
-
-OLD, NEW = 0.2, 0.8
-"""How modern a place looks that is traditional, and one that is not."""
-
-CRITERIA = ("cleanliness", "wealth", "current_date", "completeness", "faithfulness")
-"""What people are asked about places."""
-
-
 @dataclass(frozen=True, slots=True)
-class Options:
+class BackendOptions:
     """How a simulated model draws.
 
     All but `tones` and the size are dials: a share, then exceptions by dialect (SAE, AAE) or by group (AF, AR, AS, EU,
@@ -230,14 +199,14 @@ class PortraitsBackend:
     knows_truth = True
     truth_columns = ("truth_scene",)
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: BackendOptions) -> None:
         """Read the dials."""
         self.size = options.size
         self.knows, self.understands, self.modern, self.leans = (
             read_dial(name, getattr(options, name), places=codes())
             for name in ("knows", "understands", "modern", "leans")
         )
-        self.tones = read_tones(options.tones)
+        self.tones = _read_tones(options.tones)
 
     def generate(self, requests: Sequence[ImageRequest]) -> list[ImageReply]:
         """Answer each request with a picture and the truth about it."""
@@ -274,7 +243,7 @@ class PortraitsBackend:
         code = asked.code or self.leaning(rng)
         drawn = bool(rng.random() < self.knows.of_country(code))
         modern = bool(rng.random() < self.modern.of_country(code))
-        pixels, _ = draw_face(None, size=size, wall=WALL)
+        pixels, _ = draw_face(None, size=size)
         pixels += rng.integers(0, 40, (size, size, 1), dtype=np.uint8)
         shown = [asked.thing if drawn else "nothing", f"group {code}", MODERN if modern else TRADITIONAL]
         level = NEW if modern else OLD
@@ -284,13 +253,13 @@ class PortraitsBackend:
 
     def leaning(self, rng: np.random.Generator) -> str:
         """Draw the group that a picture of none looks like."""
-        names = [group.code for group in lists().groups]
+        names = [group.code for group in shipped_lists().groups]
         extra = np.asarray([self.leans.of_country(name) for name in names])
         shares = extra + max(0.0, 1 - extra.sum()) / len(names)
         return names[int(rng.choice(len(names), p=shares / shares.sum()))]
 
 
-def read_tones(text: str) -> Mapping[str, tuple[int, int]]:
+def _read_tones(text: str) -> Mapping[str, tuple[int, int]]:
     """Read a dial of tones such as `1-10,AAE:7-10`; under the empty name stands what holds for all others."""
     found: dict[str, tuple[int, int]] = {}
     for number, part in enumerate(text.split(",")):
@@ -303,6 +272,60 @@ def read_tones(text: str) -> Mapping[str, tuple[int, int]]:
     return found
 
 
-def make(spec: Spec) -> ImageBackend:
+def make_backend(spec: Spec) -> ImageBackend:
     """Make the backend that a SPEC describes."""
-    return PortraitsBackend(spec.read(Options, such_as="understands=0.6"))
+    return PortraitsBackend(spec.read(BackendOptions, such_as="understands=0.6"))
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderOptions:
+    """How well the encoder knows what it compares.
+
+    Attributes:
+        blur: The length of the noise in each vector, against 1 for what is named or shown.
+        prejudice: How much of the look of old places it sees in those of some groups, whatever they look like.
+    """
+
+    blur: Annotated[float, msgspec.Meta(ge=0, le=10)] = 0.0
+    prejudice: Annotated[float, msgspec.Meta(ge=0, le=10)] = 0.0
+
+
+class PortraitEncoder(SimulatedEncoder):
+    """Adds up directions, one for each thing; of a dialect it reads the words, and not what they mean."""
+
+    def __init__(self, options: EncoderOptions) -> None:
+        """Take how blurred its vectors are, and how prejudiced."""
+        super().__init__(options.blur)
+        self.prejudice = options.prejudice
+        shown = f"things of simulated portraits, blur {options.blur:g}, prejudice {options.prejudice:g}"
+        self.identity = EncoderIdentity("simulated-portraits", "none", "1", shown, "float32", self.identity.dim)
+
+    def encode_images(self, pictures: Sequence[NDArray[np.uint8]]) -> Vectors:
+        """Encode pictures by their labels; one without a label shows nothing."""
+        far = {thing_code(f"group {code}") for code in FAR}
+        older, newer = (direction(str(thing_code(manner))) for manner in (TRADITIONAL, MODERN))
+        found = []
+        for picture in pictures:
+            label = read_label(picture) or ()
+            vector = self.vector(frozenset(map(str, label)), hashlib.sha256(picture.tobytes()).hexdigest())
+            if far & set(label):
+                vector = vector + self.prejudice * older - self.prejudice * newer
+            found.append(vector / np.linalg.norm(vector))
+        return self.stacked(found)
+
+    def encode_texts(self, texts: Sequence[str]) -> Vectors:
+        """Encode texts by what their words say."""
+        return self.stacked(self.vector(self.named_in(text), text) for text in texts)
+
+    def named_in(self, text: str) -> frozenset[str]:
+        """Give the things that a text names; one of another world has a direction of its own."""
+        asked = asked_in(text)
+        if asked is None:
+            return frozenset((text,))
+        things = [asked.read, *(["person"] if asked.person else [f"group {asked.code}"] if asked.code else [])]
+        return frozenset(str(thing_code(thing)) for thing in things)
+
+
+def make_encoder(spec: Spec) -> PortraitEncoder:
+    """Make the encoder that a SPEC describes."""
+    return PortraitEncoder(spec.read(EncoderOptions, such_as="blur=0.5"))

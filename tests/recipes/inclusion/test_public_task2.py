@@ -15,12 +15,12 @@ from typing import Any
 import polars as pl
 import pytest
 
-from culturekit.scores.task2 import Task2Options, Task2Reads, task2
+from culturekit.recipes.inclusion.scores import TaskOptions, task2
 from culturekit.verify.verify_run import verify_run
 from tests.conftest import stage_here
 
 NAMED = "CULTUREKIT_TASK2_CSV"
-SHARED = Path(__file__).parents[3] / "shared/data/inclusion/task2_geode.csv"
+SHARED = Path(__file__).parents[4] / "shared/data/inclusion/task2_geode.csv"
 PUBLIC = Path(os.environ.get(NAMED, SHARED))
 CODES = {"Africa": "af", "Europe": "eu", "SouthEastAsia": "sea"}
 
@@ -34,7 +34,7 @@ def raw() -> list[dict[str, Any]]:
 
 
 def scores_of(folder: Path, *, least: float) -> pl.DataFrame:
-    stage_here(task2(Task2Reads(PUBLIC), Task2Options(least=least)), folder)
+    stage_here(task2.stage(PUBLIC, options=TaskOptions(least=least)), folder)
     return pl.read_parquet(folder / "scores.parquet")
 
 

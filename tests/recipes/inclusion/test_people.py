@@ -13,11 +13,10 @@ from culturekit.core.schemas import TASK1, TASK2
 from culturekit.core.tables import read_table
 from culturekit.metrics.inclusion.task2_files import read_task2_file
 from culturekit.people.aggregate import AggregateOptions
-from culturekit.people.inclusion_tables import public_task2
 from culturekit.people.stages import AggregateFiles, AggregateReads, ExportFiles, aggregate_stage
 from culturekit.people.tasks import Quotas
-from culturekit.scores.task1 import Task1Options, score_task1
-from culturekit.scores.task2 import Task2Options, score_task2
+from culturekit.recipes.inclusion.people import public_task2
+from culturekit.recipes.inclusion.scores import TaskOptions, score_task1, score_task2
 from tests.people.projects import Answers, answer_all, export, image_row, key_of, run, write_images
 
 REGIONS = ("Africa", "Europe", "Southeast Asia")
@@ -86,7 +85,7 @@ def test_task_two_is_what_people_ticked_and_its_public_file_reads_back(tmp_path:
     again = read_task2_file(people / "task2.csv")
     assert again.drops.height == 0
     assert again.annotations.sort(TASK2.key).equals(table)
-    scored = score_task2(table, options=Task2Options(least=0.0))
+    scored = score_task2(table, options=TaskOptions(least=0.0))
     assert scored.scores.filter(metric="in_region_rate").height > 0
 
 
@@ -119,7 +118,7 @@ def test_task_one_names_images_wherever_they_stood(tmp_path: Path) -> None:
     for row in table.iter_rows(named=True):
         assert row["shown"] == [row["reference_id"], row["second_id"]]
     assert not (people / "task2.parquet").exists()
-    assert score_task1(table, {}, None, options=Task1Options()).scores.height > 0
+    assert score_task1(table, {}, None).scores.height > 0
 
 
 def test_what_the_table_of_items_lacks_is_said(tmp_path: Path) -> None:

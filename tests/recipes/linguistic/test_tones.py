@@ -12,9 +12,10 @@ from culturekit.core.inputs import Files, Numbered
 from culturekit.core.schemas import SCORES, VALUES
 from culturekit.metrics import CATALOG, tone_histogram, tone_spread
 from culturekit.metrics.linguistic.tone_histograms import corrected_tones
+from culturekit.recipes.linguistic.tones import ToneOptions, score_tones, sees
+from culturekit.recipes.linguistic.tones import tones as tone_family
 from culturekit.scores.score_rows import Scored
-from culturekit.scores.tones import ToneOptions, ToneReads, score_tones, sees
-from tests.scores.linguistic_world import annotations, images, prompts
+from tests.recipes.linguistic.score_world import annotations, images, prompts
 
 
 def conforming(answer: Scored) -> pl.DataFrame:
@@ -153,4 +154,5 @@ def test_answers_about_something_else_are_refused_or_counted() -> None:
     left_out = score_tones(tones, pictures, asked, strange, options=ToneOptions()).left_out
     assert left_out["pictures whose tones people named, and that are none of these"] == len(tones)
     with pytest.raises(UsageError, match="a sample puts nothing right without answers"):
-        ToneReads(Numbered([Path("images.parquet")]), sample=Files([Path("audit_sample.parquet")]))
+        sample = Files([Path("audit_sample.parquet")])
+        tone_family.stage(Numbered([Path("images.parquet")]), sample=sample, options=ToneOptions())

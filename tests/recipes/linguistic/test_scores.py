@@ -9,12 +9,17 @@ import pytest
 from culturekit.core.errors import UsageError
 from culturekit.metrics import dialect_gap, likert_table, neutral_similarity, neutral_spread, question_pair
 from culturekit.metrics import relevance_rates as rates_of_choices
-from culturekit.scores.dialects import DialectOptions, score_dialects
-from culturekit.scores.neutral import NeutralOptions, score_neutral
-from culturekit.scores.question_pairs import QuestionPairOptions, score_question_pairs
+from culturekit.recipes.linguistic.scores import (
+    DialectGapOptions,
+    NeutralOptions,
+    QuestionPairOptions,
+    score_dialects,
+    score_neutral,
+    score_question_pairs,
+)
 from culturekit.scores.ratings import RatingOptions, score_ratings
-from tests.scores.linguistic_world import annotations, images, prompts, quality
-from tests.scores.test_tones import conforming
+from tests.recipes.linguistic.score_world import annotations, images, prompts, quality
+from tests.recipes.linguistic.test_tones import conforming
 
 GROUPS = ("Africa", "Asia and the Pacific", "Europe and Russia")
 
@@ -37,7 +42,7 @@ def spoken(pairs: int = 15) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, float
 
 def test_dialects_are_compared_per_model_at_scale_one() -> None:
     pictures, asked, scores = spoken()
-    answer = score_dialects(pictures, asked, quality(scores), options=DialectOptions(scale=100))
+    answer = score_dialects(pictures, asked, quality(scores), options=DialectGapOptions(scale=100))
     table = conforming(answer)
     assert answer.left_out == {"images of other groups": 60}
     for model in ("one", "two"):
@@ -61,9 +66,9 @@ def test_dialects_are_compared_per_model_at_scale_one() -> None:
         assert means["SAE"] - means["AAE"] == pytest.approx(row["value"])
     values = answer.values.filter(model="one", group="SAE")
     assert values["prompt_id"].unique().len() == 15
-    assert score_dialects(pictures.reverse(), asked, quality(scores), options=DialectOptions(scale=100)).scores.equals(
-        table
-    )
+    assert score_dialects(
+        pictures.reverse(), asked, quality(scores), options=DialectGapOptions(scale=100)
+    ).scores.equals(table)
 
 
 def test_people_judge_dialects_pool_by_pool() -> None:
@@ -73,7 +78,7 @@ def test_people_judge_dialects_pool_by_pool() -> None:
          for who, pool in (("a", "US"), ("b", "IN"))] + [("one-SAE-0-0", "c", "US", "perhaps")],
         criterion="correct", scheme="linguistic_dialect",
     )  # fmt: skip
-    answer = score_dialects(pictures, asked, annotations=people, options=DialectOptions())
+    answer = score_dialects(pictures, asked, annotations=people, options=DialectGapOptions())
     gaps = conforming(answer).filter(metric="dialect_gap", model="one")
     found = {json.loads(params)["pool"]: value for params, value in gaps.select("params", "value").iter_rows()}
     assert found == {"US": 1.0, "IN": 0.0}
@@ -85,39 +90,39 @@ def test_a_model_of_which_nobody_saw_both_of_a_pair_has_no_gap_and_the_others_do
     one = {name: score for name, score in scores.items() if not name.startswith("two")}
     apart = {name: score for name, score in scores.items() if name.startswith("two")
              and (name.startswith("two-SAE") == (int(name.split("-")[2]) % 2 == 0))}  # fmt: skip
-    answer = score_dialects(pictures, asked, quality(one | apart), options=DialectOptions())
+    answer = score_dialects(pictures, asked, quality(one | apart), options=DialectGapOptions())
     assert answer.scores.filter(metric="dialect_gap")["model"].to_list() == ["one"]  # all of them were refused
     assert answer.left_out["gaps of which nobody looked at both of a pair of prompts"] == 1
     with pytest.raises(UsageError, match="no prompt of one dialect has pictures of its twin in the other"):
-        score_dialects(pictures, asked, quality(apart), options=DialectOptions())
+        score_dialects(pictures, asked, quality(apart), options=DialectGapOptions())
 
 
 def test_dialects_with_nothing_to_compare_are_a_mistake() -> None:
     pictures, asked, scores = spoken(2)
     with pytest.raises(UsageError, match="nothing to compare dialects by"):
-        score_dialects(pictures, asked, options=DialectOptions())
+        score_dialects(pictures, asked, options=DialectGapOptions())
     with pytest.raises(UsageError, match="no picture of a prompt in 'SAE' or 'AAE' has a score"):
-        score_dialects(pictures, asked, quality({"x": 1.0}), options=DialectOptions())
+        score_dialects(pictures, asked, quality({"x": 1.0}), options=DialectGapOptions())
     with pytest.raises(UsageError, match="no prompt is in 'RP'; expected 'AAE' or 'SAE' or 'Singlish'"):
-        score_dialects(pictures, asked, quality(scores), options=DialectOptions(standard="RP"))
+        score_dialects(pictures, asked, quality(scores), options=DialectGapOptions(standard="RP"))
     with pytest.raises(UsageError, match="a dialect has no gap to itself"):
-        score_dialects(pictures, asked, quality(scores), options=DialectOptions(other="SAE"))
+        score_dialects(pictures, asked, quality(scores), options=DialectGapOptions(other="SAE"))
     said = annotations([(image, "a", "US", "yes") for image in scores], criterion="monk_tone", scheme="other")
     with pytest.raises(UsageError, match="no annotation is of the criterion 'correct'; found monk_tone"):
-        score_dialects(pictures, asked, quality(scores), said, options=DialectOptions())
+        score_dialects(pictures, asked, quality(scores), said, options=DialectGapOptions())
     with pytest.raises(UsageError, match="prompts have no such column"):
-        score_dialects(pictures, asked, quality(scores), options=DialectOptions(pair=("noun",)))
+        score_dialects(pictures, asked, quality(scores), options=DialectGapOptions(pair=("noun",)))
     with pytest.raises(UsageError, match="no prompt has concept"):
-        score_dialects(pictures, asked, quality(scores), options=DialectOptions(pair=("concept",)))
+        score_dialects(pictures, asked, quality(scores), options=DialectGapOptions(pair=("concept",)))
     with pytest.raises(UsageError, match="scale must be a number above 0"):
-        score_dialects(pictures, asked, quality(scores), options=DialectOptions(scale=0))
+        score_dialects(pictures, asked, quality(scores), options=DialectGapOptions(scale=0))
 
 
 def test_scores_of_other_images_and_images_without_a_score_are_counted() -> None:
     pictures, asked, scores = spoken()
     half = {f"x{name}" if name.startswith("two") else name: score for name, score in scores.items()}
     half["one-SAE-0-0"] = float("nan")
-    answer = score_dialects(pictures, asked, quality(half), options=DialectOptions(scale=100))
+    answer = score_dialects(pictures, asked, quality(half), options=DialectGapOptions(scale=100))
     assert set(answer.scores["model"]) == {"one"}  # nothing was said of the other
     assert answer.left_out == {
         "images of other groups": 60,

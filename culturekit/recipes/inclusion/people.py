@@ -1,0 +1,287 @@
+"""What people of each region are shown, triplets and single images, and the tables of what they answer."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import polars as pl
+from pydantic import Field
+
+from culturekit.core.atomic import write_atomically
+from culturekit.core.errors import UsageError
+from culturekit.core.inputs import Files, roles_among
+from culturekit.core.schemas import (
+    ANNOTATIONS,
+    AUDIT_SAMPLE,
+    IMAGES,
+    OBJECT_ITEMS,
+    PROMPTS,
+    RATED_ITEMS,
+    TASK1,
+    TASK2,
+    TRIPLETS,
+)
+from culturekit.core.spreadsheet_cells import csv_text
+from culturekit.core.stage import Stage
+from culturekit.core.stage_command import StageCommand, Typed
+from culturekit.core.tables import read_table, table_outcome, write_table
+from culturekit.core.work import Outcome, Work
+from culturekit.metrics.inclusion.region_rates import NO_REGION, TARGETS, region_code, with_region_codes
+from culturekit.metrics.inclusion.task2_files import COLUMNS, REAL, drop_unreliable
+from culturekit.metrics.inclusion.triplet_distances import ImageSet, image_set, triplets
+from culturekit.people.aggregate import careful
+from culturekit.people.items import read_rows
+from culturekit.people.stages import items_beside, write_form_tables
+from culturekit.recipes.inclusion.scores import UNCHECKED, UNRELIABLE
+from culturekit.scores.inputs import ImageTables, VectorFolders
+
+TASK1_SCHEME, TASK2_SCHEME = "inclusion_task1", "inclusion_task2"
+NEAR, FAR = 60, 25  # references of a cell with the nearest neighbours, and with the farthest
+PICTURES = ("reference", "first", "second")  # of a triplet
+CHOICES = {"similar_id": "similar", "appealing_id": "appealing", "confidence": "confidence"}
+CODES = ("af", "eu", "sea", "na")  # of regions that can be ticked, in the order of the form
+NOWHERE = "no region"  # the stratum of images whose prompt names no region
+
+# The two questions about an image that answers to the form of Task 2 become.
+SEES_OBJECT, SEES_REGION = "object_seen", "own_region"
+
+UNKNOWN_ITEM = "answers about items that the table of items does not have"
+ELSEWHERE = "annotators of no region of the study"
+INCOMPLETE = "answers without the first question"
+
+
+def triplets_stage(
+    real: Annotated[VectorFolders, Field(description="Folder of vectors of photographs; repeatable.")],
+    fake: Annotated[VectorFolders, Field(description="Folder of vectors of generated images; repeatable.")],
+    photographs: Annotated[ImageTables, Field(description="Table of photographs; repeatable.")],
+    images: Annotated[ImageTables, Field(description="Table of generated images; repeat it, such as for each model.")],
+    prompts: Annotated[
+        Files, Field(description="Prompts of the images, with objects as concepts and regions as groups; repeatable.")
+    ],
+    *,
+    near: Annotated[int, Field(ge=0, description="References of a cell with the nearest neighbours.")] = NEAR,
+    far: Annotated[int, Field(ge=0, description="References of a cell with the farthest.")] = FAR,
+    scaled: Annotated[
+        bool, Field(description="Places are those among 100 images, and move with how many there are."),
+        Typed("scaled/--exact"),
+    ] = True,
+) -> Stage:  # fmt: skip
+    """Build the triplets A to E of each model.
+
+    People compare them.
+    """
+
+    def run(work: Work) -> Outcome:
+        shown = _image_sets(real, photographs, prompts, work)
+        drawn = _image_sets(fake, images, prompts, work)
+        if len(shown) != 1:
+            found = ", ".join(one.source for one in shown)
+            raise UsageError("photographs are of one model", expected=REAL, found=found)
+        tables = [triplets(shown[0], one, near=near, far=far, scaled=scaled) for one in drawn]
+        return table_outcome(work, TRIPLETS, pl.concat(tables))
+
+    inputs = {"real": real, "fake": fake, "photographs": photographs, "images": images, "prompts": prompts}
+    options = {"near": near, "far": far, "scaled": scaled}
+    return Stage("triplets", "triplets", 1, run, roles_among(inputs), options, packages=("numpy", "polars"))
+
+
+TRIPLETS_OF = StageCommand(
+    triplets_stage,
+    "--real real-vectors --fake vectors --photographs real/images.parquet --images images/images.parquet "
+    "--prompts prompts/prompts.parquet --out triplets",
+)
+
+
+def _image_sets(vectors: VectorFolders, images: ImageTables, prompts: Files, work: Work) -> list[ImageSet]:
+    """Join the images of each model and their vectors; what has no object is in no set."""
+    opened = vectors.vectors(work.scratch)
+    assert opened is not None
+    rows = pl.DataFrame({"image_id": list(opened.ids), "row": range(len(opened.ids))})
+    known = asked_images(images, prompts).drop_nulls("object").join(rows, on="image_id", validate="1:1")
+    return [
+        image_set(
+            part["model"][0], np.asarray(opened.vectors[part["row"].to_numpy()]), ids=part["image_id"].to_list(),
+            objects=part["object"].to_list(), regions=part["region"].to_list(),
+        )
+        for part in known.sort("model", "image_id").partition_by("model", maintain_order=True)
+    ]  # fmt: skip
+
+
+def asked_images(images: ImageTables, prompts: Files) -> pl.DataFrame:
+    """Read the images that were made, each with `object` and `region` of its prompt, which two tables may have."""
+    asked = prompts.together(PROMPTS).select("prompt_id", object="concept", region="group").unique()
+    twice = asked.filter(pl.col("prompt_id").is_duplicated()).sort("prompt_id")
+    if twice.height:
+        raise UsageError("two tables say different things of a prompt", found=repr(twice["prompt_id"][0]))
+    return images.together(IMAGES).filter(status="ok").join(asked, on="prompt_id")
+
+
+def object_items_stage(images: ImageTables, prompts: Files, *, each: int, seed: int) -> Stage:
+    """Draw images of each model and prompt for people to look at, each with the same chance."""
+
+    def run(work: Work) -> Outcome:
+        drawn = drawn_images(asked_images(images, prompts), each=each, seed=seed)
+        items = drawn.select("image_id", "model", "prompt_id", "object", "region", item_id="image_id",
+                             img_path="image_id", source="model")  # fmt: skip
+        sample = drawn.select("image_id", "model", "prompt_id", "chance", concept="object",
+                              stratum=pl.col("region").fill_null(NOWHERE))  # fmt: skip
+        write_table(work.out, OBJECT_ITEMS, items.select(list(OBJECT_ITEMS.schema)).sort("item_id"))
+        write_table(work.out, AUDIT_SAMPLE, sample.select(list(AUDIT_SAMPLE.schema)).sort("image_id"))
+        return Outcome({"object_items": items.height})
+
+    return Stage(
+        "items",
+        "object-items",
+        1,
+        run,
+        roles_among({"images": images, "prompts": prompts}),
+        {"each": each},
+        {"sample": seed},
+    )
+
+
+def drawn_images(images: pl.DataFrame, *, each: int, seed: int) -> pl.DataFrame:
+    """Draw `each` images of each model and prompt, with the chance that each had."""
+    ordered = images.sort("image_id")
+    cell = ("model", "prompt_id")
+    draw = pl.Series("draw", np.random.default_rng(seed).permutation(ordered.height))
+    turns = ordered.with_columns(draw).with_columns(
+        turn=pl.col("draw").rank("ordinal").over(cell),
+        chance=pl.min_horizontal(pl.lit(1.0), each / pl.len().over(cell)),
+    )
+    return turns.filter(pl.col("turn") <= each)
+
+
+def tasks_stage(annotations: Path, made_from: Path) -> Stage:
+    """Write the tables of Task 1 and Task 2 of what careful people answered, and nothing else."""
+    about = items_beside(annotations)
+
+    def run(work: Work) -> Outcome:
+        kept, flagged = careful(read_table(annotations, ANNOTATIONS), ())
+        written = write_form_tables(work, kept, read_table(about, RATED_ITEMS), read_rows(made_from))
+        return Outcome(written.counts, {why: n for why, n in sorted({**flagged, **written.drops}.items()) if n})
+
+    inputs = {"annotations": annotations, "items": about, "made-from": made_from}
+    return Stage("tasks", "inclusion-tasks", 1, run, inputs, packages=("polars",))
+
+
+def write_task1(work: Work, answers: pl.DataFrame, items: pl.DataFrame, rows: pl.DataFrame) -> Outcome:
+    """Write the table of Task 1 that `score task1` reads.
+
+    Args:
+        work: where to write.
+        answers: conforms to ANNOTATIONS, of the scheme inclusion_task1.
+        items: not needed: triplets say who made their images.
+        rows: what the tasks were made of, such as TRIPLETS: the id, combo, object, region, both sources, and the
+            three images.
+    """
+    del items
+    needed = ("combo", "object", "region", "reference_source", "source", *(f"{name}_id" for name in PICTURES))
+    about = _by_id(rows, ("triplet_id", "item_id"), needed)
+    left_out = dict.fromkeys((UNKNOWN_ITEM, ELSEWHERE), 0)
+    found = []
+    for item, person, home, given in _by_person(answers):
+        row = about.get(item)
+        if row is None or region_code(home) is None:
+            left_out[UNKNOWN_ITEM if row is None else ELSEWHERE] += 1
+            continue
+        asked = any(f"shown/{name}" in given for name in PICTURES)
+        shown = [row[f"{name}_id"] for name in PICTURES if given.get(f"shown/{name}", {}).get("value") == 1]
+        choices = {column: given.get(criterion, {}).get("choice") for column, criterion in CHOICES.items()}
+        found.append({"triplet_id": item, **{name: row[name] for name in needed}, "annotator_id": person,
+                      "annotator_loc": home, **choices, "shown": shown if asked else None})  # fmt: skip
+    return table_outcome(work, TASK1, pl.DataFrame(found, schema=TASK1.schema).sort(TASK1.key), left_out)
+
+
+def write_task2(work: Work, answers: pl.DataFrame, items: pl.DataFrame, rows: pl.DataFrame) -> Outcome:
+    """Write the table of Task 2 that `score task2` reads, and once more as a file in the public layout.
+
+    Args:
+        work: where to write.
+        answers: conforms to ANNOTATIONS, of the scheme inclusion_task2.
+        items: conforms to RATED_ITEMS: who made an image, where the rows do not say.
+        rows: what the tasks were made of: `item_id` (or `image_id`), `object`, `region`; where they have them also
+            `img_path`, else the id stands for it, and `source`, else the model, or `real`.
+    """
+    about = _by_id(rows, ("item_id", "image_id"), ("object", "region"))
+    models = dict(items.select("item_id", "model").iter_rows())
+    left_out = dict.fromkeys((UNKNOWN_ITEM, ELSEWHERE, INCOMPLETE), 0)
+    found = []
+    for item, person, home, given in _by_person(answers):
+        row = about.get(item)
+        if row is None or region_code(home) is None or "obj" not in given:
+            left_out[UNKNOWN_ITEM if row is None else ELSEWHERE if region_code(home) is None else INCOMPLETE] += 1
+            continue
+        region = str(row["region"] or "")
+        ticked = {column: [code for code in CODES if given.get(f"{column}/{code}", {}).get("value") == 1]
+                  for column in TARGETS.values()}  # fmt: skip
+        found.append({
+            "img_path": row.get("img_path") or item, "object": row["object"],
+            "region": None if region.casefold() in NO_REGION else region, "annotator_id": person, "annotator_loc": home,
+            "shown": given["obj"]["choice"] == "ym", **ticked,
+            "source": row.get("source") or models.get(item) or REAL,
+        })  # fmt: skip
+    table = pl.DataFrame(found, schema=TASK2.schema).sort(TASK2.key)
+    write_atomically(work.out / "task2.csv", public_task2(table))
+    return table_outcome(work, TASK2, table, left_out)
+
+
+def public_task2(table: pl.DataFrame) -> bytes:
+    """Write a table of Task 2 in the layout of the public file, with a column that says who made an image."""
+
+    def result(row: Mapping[str, Any]) -> str:
+        lists = {"obj": row["object_regions"], "geo": row["background_regions"]} if row["shown"] else {}
+        return repr({"match": "ym" if row["shown"] else "nm", **lists})
+
+    rows = ({**row, "region": row["region"] or "", "annotation_result": result(row)} for row in table.to_dicts())
+    return csv_text((*COLUMNS, "source"), rows).encode()
+
+
+def _by_person(answers: pl.DataFrame) -> Iterator[tuple[str, str, str, dict[str, dict[str, Any]]]]:
+    """Yield item, annotator, region of the annotator, and the rows of their answers by criterion."""
+    ordered = answers.sort("item_id", "annotator", "criterion")
+    for part in ordered.partition_by("item_id", "annotator", maintain_order=True):
+        rows = part.to_dicts()
+        by_criterion = {row["criterion"]: row for row in rows}
+        yield rows[0]["item_id"], rows[0]["annotator"], rows[0]["annotator_region"], by_criterion
+
+
+def _by_id(rows: pl.DataFrame, ids: tuple[str, ...], needed: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+    """Read a table of items by the first id that it has."""
+    key = next((name for name in ids if name in rows.columns), None)
+    if key is None or not set(needed) <= set(rows.columns):
+        raise UsageError(
+            "the table of items does not say what was judged", expected=", ".join([ids[0], *needed]),
+            found=", ".join(rows.columns), hint="Give the table that `annotate export --items` was given.",
+        )  # fmt: skip
+    return {str(row[key]): row for row in rows.iter_rows(named=True)}
+
+
+def seen_marks_stage(task2: Path, *, least: float) -> Stage:
+    """Write what people see in each image, the object and its own region, of those who see objects in photographs."""
+
+    def run(work: Work) -> Outcome:
+        marks, left_out = seen_marks(read_table(task2, TASK2), least=least)
+        return table_outcome(work, ANNOTATIONS, marks, {why: count for why, count in left_out.items() if count})
+
+    return Stage("marks", "seen-marks", 1, run, {"task2": task2}, {"least": least})
+
+
+def seen_marks(table: pl.DataFrame, *, least: float) -> tuple[pl.DataFrame, dict[str, int]]:
+    """Turn a table of Task 2 into answers to two questions, and count what is left out, or could not be checked."""
+    reliable = drop_unreliable(table, least=least)
+    known = with_region_codes(reliable.annotations)
+    seen = pl.any_horizontal(pl.col(column).list.contains(pl.col("own")) for column in TARGETS.values())
+    nothing = pl.lit(None, pl.String)
+    marked = known.with_columns(
+        pl.col("shown").cast(pl.Float64).alias(SEES_OBJECT),
+        pl.when(pl.col("own").is_not_null()).then(seen.cast(pl.Float64)).alias(SEES_REGION),
+        in_region=pl.col("own") == pl.col("home"), item_id="img_path", annotator="annotator_id",
+        annotator_region="annotator_loc", scheme=pl.lit(TASK2_SCHEME), choice=nothing, text=nothing,
+        seconds=pl.lit(None, pl.Float64), flags=pl.lit([], pl.List(pl.String)),
+    )  # fmt: skip
+    index = [column for column in ANNOTATIONS.schema if column not in {"criterion", "value"}]
+    rows = marked.unpivot([SEES_OBJECT, SEES_REGION], index=index, variable_name="criterion", value_name="value")
+    left_out = {UNRELIABLE: table.height - reliable.annotations.height, UNCHECKED: reliable.unchecked}
+    return rows.drop_nulls("value").select(list(ANNOTATIONS.schema)).sort(ANNOTATIONS.key), left_out

@@ -1,0 +1,137 @@
+"""Prompts of the lists: nouns of no group and of each, and places of groups."""
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import polars as pl
+from pydantic import Field
+
+from culturekit.core.errors import UsageError
+from culturekit.core.schemas import PROMPTS
+from culturekit.core.stage import Stage
+from culturekit.core.stage_command import StageCommand, Typed
+from culturekit.core.tables import read_table, table_outcome, write_table
+from culturekit.core.work import Outcome, Work
+from culturekit.people.candidate_review import named_by_content
+from culturekit.recipes.linguistic.lists import Group, article, lists_input, load_lists, shipped_lists
+from culturekit.recipes.linguistic.wordnet import TERMS, accepted_nouns, candidates_stage
+
+BENCHMARK = "linguistic"
+
+# Where a prompt about a group is from: its template.
+PRINTED, WRITTEN = "printed in the paper", "not printed"
+
+
+def slug(text: str) -> str:
+    """Write a text as a part of an id."""
+    return re.sub(r"[^a-z0-9]+", "-", text.casefold()).strip("-") or "x"
+
+
+def prompt_row(
+    prompt_id: str, text: str, kind: str, *, group: str | None, thing: str | None, template: str
+) -> dict[str, Any]:
+    """Write one prompt."""
+    return {
+        "prompt_id": prompt_id, "text": text, "benchmark": BENCHMARK, "kind": kind, "group": group,
+        "artifact_id": thing, "language": "en", "template_id": template,
+    }  # fmt: skip
+
+
+def neutral_stage(
+    lists: Annotated[Path | None, Field(description="YAML with `nouns` and `groups`. [the shipped lists]")] = None,
+    wordnet: Annotated[
+        Path | None, Field(description="NLTK's data folder: its nouns below --term become candidates on a sheet.")
+    ] = None,
+    review: Annotated[
+        Path | None, Field(description="The sheet, filled in: prompts are about the nouns that people accept.")
+    ] = None,
+    *,
+    nouns: Annotated[int | None, Field(ge=1, description="How many nouns of the list. [all]")] = None,
+    terms: Annotated[
+        tuple[str, ...],
+        Field(description="Synset whose hyponyms are candidates; repeatable."),
+        Typed("term", needs="wordnet"),
+    ] = TERMS,
+) -> Stage:
+    """Build prompts about nouns, of no group and of each.
+
+    With --wordnet a sheet of nouns to look at.
+    """
+    if wordnet is not None:
+        idle = {"lists": lists, "review": review, "nouns": nouns}
+        if given := [f"--{name}" for name, value in idle.items() if value is not None]:
+            raise UsageError("--wordnet gives a sheet to look at, and no prompts", expected="--wordnet, with --term",
+                             found=", ".join(given))  # fmt: skip
+        return candidates_stage(wordnet, terms)
+
+    def run(work: Work) -> Outcome:
+        known = load_lists(lists)
+        listed = known.nouns if review is None else accepted_nouns(review)
+        if (nouns or 0) > len(listed):
+            raise UsageError(
+                "there are fewer nouns than prompts are to be about", expected=f"--nouns of at most {len(listed)}",
+                found=str(nouns), where=str(review or lists or "the shipped lists"),
+            )  # fmt: skip
+        rows = _neutral_prompts(listed[:nouns], known.groups or shipped_lists().groups)
+        table = pl.DataFrame(rows, schema=PROMPTS.schema).sort(PROMPTS.key)
+        write_table(work.out, PROMPTS, table)
+        return Outcome({"prompts": table.height, "nouns": len(listed[:nouns])})
+
+    inputs = {**lists_input(lists), **({} if review is None else {"review": review})}
+    trees = {} if review is None else {"review": partial(named_by_content, review)}
+    return Stage("prompts", "build-neutral", 1, run, inputs, {"nouns": nouns}, trees=trees)
+
+
+def _neutral_prompts(nouns: Sequence[str], groups: Sequence[Group]) -> list[dict[str, Any]]:
+    """Write each noun with `typical`, and with the adjective of each group in its place."""
+    rows = []
+    for noun in nouns:
+        key = f"neutral-{slug(noun)}"
+        rows.append(prompt_row(f"{key}-typical", article(f"typical {noun}"), "neutral", group=None, thing=noun,
+                               template="typical"))  # fmt: skip
+        rows += [
+            prompt_row(f"{key}-{group.code.lower()}", article(f"{group.adjective} {noun}"), "neutral",
+                       group=group.name, thing=noun, template="specified")
+            for group in groups
+        ]  # fmt: skip
+    return rows
+
+
+def specific_stage(
+    lists: Annotated[Path | None, Field(description="YAML with `specific`. [the shipped lists]")] = None,
+) -> Stage:
+    """Build prompts about the places of groups."""
+
+    def run(work: Work) -> Outcome:
+        rows = [
+            prompt_row(f"specific-{slug(each.group)}-{number:02}", text, "specific", group=each.group, thing=None,
+                       template=PRINTED if text in each.printed else WRITTEN)
+            for each in load_lists(lists).specific for number, text in enumerate(each.prompts, start=1)
+        ]  # fmt: skip
+        table = pl.DataFrame(rows, schema=PROMPTS.schema).sort(PROMPTS.key)
+        write_table(work.out, PROMPTS, table)
+        return Outcome({"prompts": table.height, "printed": table.filter(template_id=PRINTED).height})
+
+    return Stage("prompts", "build-specific", 2, run, lists_input(lists))
+
+
+NEUTRAL = StageCommand(neutral_stage, "--review review.csv --out prompts")
+SPECIFIC = StageCommand(specific_stage, "--out prompts")
+
+
+def joined_prompts_stage(tables: Mapping[str, Path]) -> Stage:
+    """Put prompts of several kinds into one table; a kind without any is refused before images of others are bought."""
+
+    def run(work: Work) -> Outcome:
+        parts = []
+        for kind, path in tables.items():
+            parts.append(read_table(path, PROMPTS).select(list(PROMPTS.schema)))
+            if parts[-1].is_empty():
+                hint = f"What became of proposals stands in {path.parent}; ask another model, or leave the kind out."
+                raise UsageError(f"there are no prompts of {kind}", where=str(path), hint=hint)
+        return table_outcome(work, PROMPTS, pl.concat(parts).sort(PROMPTS.key))
+
+    return Stage("prompts", "joined-prompts", 1, run, dict(tables))
