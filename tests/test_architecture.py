@@ -115,10 +115,6 @@ def test_modules_do_not_import_each_other_in_circles() -> None:
         visit(name, ())
 
 
-WITH_CYCLES = {"llm"}
-"""Rooms whose folders still import each other."""
-
-
 def test_folders_do_not_import_each_other() -> None:
     """Imports inside functions count too; the package's own folder, which lists public names, does not."""
     places = {".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts): path.parent for path in SOURCES}
@@ -129,8 +125,7 @@ def test_folders_do_not_import_each_other() -> None:
                 found = {node.module, *(f"{node.module}.{each.name}" for each in node.names)} & places.keys()
                 pairs |= {(path.parent, places[name]) for name in found}
     both = {one for one, other in pairs if one != other and (other, one) in pairs and PACKAGE not in (one, other)}
-    rooms = {folder.relative_to(PACKAGE).parts[0] for folder in both}
-    assert rooms <= WITH_CYCLES, sorted(map(str, both))
+    assert sorted(map(str, both)) == []
 
 
 def test_only_one_module_writes_parquet() -> None:

@@ -19,7 +19,7 @@ import polars as pl
 from culturekit.counting import counted
 from culturekit.errors import IntegrityError
 from culturekit.generation.backend import Failure, ImageBackend, ImageReply, ImageRequest, Picture, Pixels
-from culturekit.llm.reading.json_values import decoded
+from culturekit.llm.json_values import decoded
 from culturekit.records.choices import PictureFormat
 from culturekit.records.schemas import IMAGES
 from culturekit.storage.atomic import sync_folder, write_atomically

@@ -90,16 +90,12 @@ class Replay:
             question.read.append((entry.number, reading))
 
 
-CHUNK = 256
-"""Requests that are composed and looked up together."""
-
+CHUNK = 256  # requests that are composed and looked up together
 WINDOW = 8192
+# How far the wire may be ahead of the first row that has not ended, in rows and in bytes that leave.
 WINDOW_BYTES = 64 * 2**20
-"""How far the wire may be ahead of the first row that has not ended, in rows and in bytes that leave."""
-
 ENDED = Row(Request("", "", {}, msgspec.Struct))
-NOTHING = Outgoing(b"")
-"""What stands in a row that has ended, so that it holds on to nothing."""
+NOTHING = Outgoing(b"")  # what stands in a row that has ended, so that it holds on to nothing
 
 
 class Asking:

@@ -40,18 +40,10 @@ from culturekit.llm.rows import Answered, Question
 from culturekit.llm.usage import MOST_TOKENS, Budget, dollars, fully_counted
 from culturekit.records.work import Progress
 
-Pair: TypeAlias = tuple[tuple[Planned, BatchResult], bytes]
-"""A row with its result, and the body of its request."""
-
-AT_ONCE = 500
-"""Rows looked up in the journal together, and results in one commit."""
-
-SUSPICIOUS = 10
-"""So many lines of which none can be read are not the fault of the lines."""
-
-READINGS = 3
-"""How often the results are read when there are fewer of them than the provider counted."""
-
+Pair: TypeAlias = tuple[tuple[Planned, BatchResult], bytes]  # a row with its result, and the body of its request
+AT_ONCE = 500  # rows looked up in the journal together, and results in one commit
+SUSPICIOUS = 10  # so many lines of which none can be read are not the fault of the lines
+READINGS = 3  # how often the results are read when there are fewer of them than the provider counted
 MISSING: Mapping[str, FailureKind] = {"expired": "timeout", "cancelled": "timeout", "failed": "server"}
 
 

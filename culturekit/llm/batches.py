@@ -22,12 +22,9 @@ from culturekit.llm.journal_file import Entry, Reading, key_of
 from culturekit.llm.rows import Answered, Question, Row
 from culturekit.stages.offline import check_sending
 
+# `waiting` and `running` go on by themselves; the others are for good, and may have results all the same.
 JobState: TypeAlias = Literal["waiting", "running", "done", "failed", "expired", "cancelled"]
-"""`waiting` and `running` go on by themselves; the others are for good, and may have results all the same."""
-
-Status: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=999)]
-"""Of HTTP, or of google.rpc; any other number is none."""
-
+Status: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=999)]  # of HTTP, or of google.rpc; any other number is none
 ENDED: frozenset[JobState] = frozenset({"done", "failed", "expired", "cancelled"})
 
 
@@ -64,8 +61,7 @@ class Job:
     inline: tuple[bytes, ...] = ()
     kind: FailureKind = "server"
     detail: str = ""
-    rejected: tuple[tuple[int, str], ...] = ()
-    """Lines of the job, counted from 1, that made it fail, and why."""
+    rejected: tuple[tuple[int, str], ...] = ()  # lines of the job, counted from 1, that made it fail, and why
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,19 +90,15 @@ class BatchClient(Protocol):
     @property
     def limits(self) -> BatchLimits:
         """The most that one job can hold."""
-        ...
 
     def compose(self, request: Request) -> Outgoing:
         """Write a request as it will leave in a batch; nothing is sent."""
-        ...
 
     def line(self, row: BatchRow) -> bytes:
         """Write the line of one row, its images in it, with the line feed."""
-        ...
 
     async def upload(self, lines: BinaryIO, *, size: int, tag: str) -> str:
         """Bring the lines to the provider and give the name they have there; empty when they go with the job."""
-        ...
 
     async def create(self, lines: BinaryIO, *, upload: str, tag: str) -> Job:
         """Create the job: from here on it is bought.
@@ -114,27 +106,21 @@ class BatchClient(Protocol):
         Raises:
             Failure: the job was not created, or nobody knows: `find` it before creating it again.
         """
-        ...
 
     async def find(self, tag: str) -> list[Job]:
         """List the jobs that carry exactly this tag, the oldest first."""
-        ...
 
     async def withdraw(self, upload: str) -> None:
         """Delete uploaded lines, so that no job can be created from them any more."""
-        ...
 
     async def poll(self, number: str) -> Job:
         """Ask how a job is doing."""
-        ...
 
     def results(self, job: Job) -> AsyncIterator[BatchResult | None]:
         """Read the results that there are, in any order; None for a line that cannot be read."""
-        ...
 
     async def close(self) -> None:
         """Close the connections."""
-        ...
 
 
 @runtime_checkable
@@ -143,7 +129,6 @@ class Batched(Protocol):
 
     def batches(self) -> BatchClient:
         """Give its batches; nothing is connected yet."""
-        ...
 
 
 Phase: TypeAlias = Literal["sending", "open", "collected", "void"]
@@ -158,11 +143,9 @@ class SmallFacts(Protocol):
 
     def remember(self, name: str, value: bytes) -> None:
         """Keep a fact, over what was there."""
-        ...
 
     def recall(self, name: str) -> bytes | None:
         """Give a fact back."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,11 +278,9 @@ class Clock(Protocol):
 
     def now(self) -> float:
         """Seconds since 1970."""
-        ...
 
     async def sleep(self, seconds: float) -> None:
         """Wait."""
-        ...
 
 
 class WallClock:
@@ -465,8 +446,7 @@ class Standing:
         return self.found[key]
 
 
-IN_MEMORY = 8_000_000
-"""Lines beyond as many bytes wait on disk."""
+IN_MEMORY = 8_000_000  # lines beyond as many bytes wait on disk
 
 
 class Purse(Protocol):
@@ -474,11 +454,9 @@ class Purse(Protocol):
 
     def reserve(self, ask: Ask) -> float | None:
         """Set aside what a row can cost at worst, and say how much; None when there is not enough."""
-        ...
 
     def too_large(self, ask: Ask, size: int) -> None:
         """Hear of a row that fits into no job."""
-        ...
 
 
 @dataclass(slots=True)
@@ -534,12 +512,9 @@ def empty() -> Plan:
     return Plan(cast(BinaryIO, tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)))
 
 
-UNCLEAR = frozenset({"server", "timeout", "connection"})
-"""Failures after which the job may be there all the same."""
+UNCLEAR = frozenset({"server", "timeout", "connection"})  # failures after which the job may be there all the same
 
-
-NO_SUCH_PLACE = frozenset({404, 405, 501})
-"""Statuses of a server that does not know what it was asked for."""
+NO_SUCH_PLACE = frozenset({404, 405, 501})  # statuses of a server that does not know what it was asked for
 
 
 @dataclass(frozen=True, slots=True)

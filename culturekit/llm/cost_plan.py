@@ -14,22 +14,18 @@ from culturekit.llm.journal_file import Mode, key_of
 from culturekit.llm.journal_writer import shared_length
 from culturekit.llm.ledger import Spent
 from culturekit.llm.prices import worst_cost
-from culturekit.llm.rows import REPAIR_MARK
+from culturekit.llm.replies import REPAIR_MARK
 from culturekit.llm.usage import estimate, input_bound
 from culturekit.stages.stage import Left
 
+# Bytes at both ends: the instructions and the schema. Requests that share less are known by their keys only.
 LEAST_SHARED = 200
-"""Bytes at both ends: the instructions and the schema. Requests that share less are known by their keys only."""
-
-PROBE = 50
-"""Bytes by which the place of an end is looked for."""
-
+PROBE = 50  # bytes by which the place of an end is looked for
 Floats: TypeAlias = npt.NDArray[np.float64]
 
 ROWS_PER_STRATUM = 20
 MOST_STRATA = 10
-FEWEST_ROWS = 5
-"""Below this many rows a stratum borrows the ratio of all."""
+FEWEST_ROWS = 5  # below this many rows a stratum borrows the ratio of all
 
 
 @dataclass(frozen=True, slots=True)

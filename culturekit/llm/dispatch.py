@@ -22,8 +22,8 @@ from culturekit.llm.purse import Purse
 from culturekit.llm.rows import CLOSING, Answered, Question, Row, failed, failure_text, heard
 from culturekit.llm.usage import dollars
 
+# Statuses of a fatal failure that a flag, a key or a name mends.
 OF_THE_USER = frozenset({400, 401, 403, 404, 405, 422})
-"""Statuses of a fatal failure that a flag, a key or a name mends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +81,7 @@ def out_of_money(money: OutOfMoney, model: str, *, done: int, total: int | None)
     )
 
 
-FAILING_ROWS = 8
-"""As many different rows in a row make an outage."""
-
+FAILING_ROWS = 8  # as many different rows in a row make an outage
 FIRST_PAUSE = 1.0
 LONGEST_PAUSE = 20.0
 
@@ -95,9 +93,8 @@ class Outage:
         """Start with no evidence."""
         self.failing: set[int] = set()
         self.last_success = -math.inf
+        # Since when something was sent and nothing was answered; None where nothing is owed.
         self.silent_since: float | None = None
-        """Since when something was sent and nothing was answered; None where nothing is owed."""
-
         self.opened_at: float | None = None
         self.next_probe = 0.0
         self.pause = FIRST_PAUSE
@@ -147,8 +144,8 @@ class Outage:
         return math.inf if self.silent_since is None else self.silent_since + patience
 
 
+# Tries after which the waits of a row that never left grow no more: a server that comes back is seen soon.
 UNSENT_AT_MOST = 4
-"""Tries after which the waits of a row that never left grow no more: a server that comes back is seen soon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,8 +155,7 @@ class Later:
     until: float = math.inf
 
 
-Move: TypeAlias = Question | Later
-"""What to do now: send this question, or wait."""
+Move: TypeAlias = Question | Later  # what to do now: send this question, or wait
 
 
 class Dispatch:
@@ -178,9 +174,7 @@ class Dispatch:
         self.in_flight = 0
         self.unfailed = 0
         self.last_failure = ""
-        self.failed: Failure | None = None
-        """What came last, unless it was a reply."""
-
+        self.failed: Failure | None = None  # what came last, unless it was a reply
         self.out_of_patience = False
         self.ending: CultureKitError | OutOfMoney | BaseException | None = None
 
@@ -332,17 +326,11 @@ class Dispatch:
 logger = logging.getLogger(__name__)
 
 LASTING = 3.0
+# Seconds of failures, and of a wait that a server asks for, that are worth a line. A server that is not there, and a
+# reply that took too long, are said at once.
 LONG_HOLD = 3.0
-"""Seconds of failures, and of a wait that a server asks for, that are worth a line.
-
-A server that is not there, and a reply that took too long, are said at once.
-"""
-
-APART = 60.0
-"""Seconds between two lines about the same."""
-
-QUIET = 15.0
-"""Seconds without a reply after which a line says that one is awaited; twice as many the next time."""
+APART = 60.0  # seconds between two lines about the same
+QUIET = 15.0  # seconds without a reply after which a line says that one is awaited; twice as many the next time
 
 
 class WaitNotices:

@@ -9,8 +9,7 @@ from culturekit.errors import MissingDependency
 from culturekit.llm.client import Identity
 from culturekit.llm.untrusted.redaction import Secret, key_from_environment
 
-NO_KEY = "no-key"
-"""What is sent to a server that needs none: some want to see a key all the same."""
+NO_KEY = "no-key"  # what is sent to a server that needs none: some want to see a key all the same
 
 
 def check_base_url(url: str) -> None:

@@ -58,8 +58,7 @@ def ask_once(client: FreeClient, row: Row) -> Row | Answered:
     return heard(row, reply, tries=1)
 
 
-INTERRUPTED = 130
-"""The exit code of a command that was interrupted."""
+INTERRUPTED = 130  # the exit code of a command that was interrupted
 
 
 @contextlib.contextmanager
@@ -89,9 +88,7 @@ def interruptible(wind_down: Callable[[], None]) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-DRAIN_SECONDS = 4.0
-"""How long replies under way are waited for when a run is interrupted."""
-
+DRAIN_SECONDS = 4.0  # how long replies under way are waited for when a run is interrupted
 LEAVE_SECONDS = 4.8
 TELL_SECONDS = 0.5
 

@@ -10,7 +10,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from culturekit.llm.client import Failure, FailureKind
-from culturekit.llm.reading.json_values import decoded
+from culturekit.llm.json_values import decoded
 
 LONGEST_MESSAGE = 300
 
@@ -63,9 +63,8 @@ def shortened(text: str) -> str:
     return line if len(line) <= LONGEST_MESSAGE else line[: LONGEST_MESSAGE - 1] + "…"
 
 
+# Failures after which a hint to wait says something; after the others nothing is asked again.
 PASSING: frozenset[FailureKind] = frozenset({"busy", "server", "timeout"})
-"""Failures after which a hint to wait says something; after the others nothing is asked again."""
-
 NO_MONEY = {
     "insufficient_quota",
     "billing_hard_limit_reached",
@@ -117,9 +116,7 @@ ADVICE = {
 }
 
 RETRY_INFO = "google.rpc.RetryInfo"
-LONGEST_HINT = 10 * 365 * 86_400.0
-"""Seconds; more is no hint but a mistake, and is as long as this."""
-
+LONGEST_HINT = 10 * 365 * 86_400.0  # seconds; more is no hint but a mistake, and is as long as this
 DURATION = re.compile(r"(?P<seconds>\d+(?:\.\d+)?)s")
 
 

@@ -69,8 +69,8 @@ WHERE key IN (%s)
   AND (run IN (SELECT number FROM runs WHERE tag = ?)
        OR (kind = 'reply' AND (outcome IS NULL OR outcome IN ({", ".join(repr(name) for name in ANSWERED)}))))
 """
+# What the columns of a found reply hold; SQLite keeps whatever is put into them.
 ENTRY = (bytes, int, int, str, int, str, bytes, float, int, (str, type(None)), int)
-"""What the columns of a found reply hold; SQLite keeps whatever is put into them."""
 
 
 class Journal:

@@ -16,11 +16,9 @@ from culturekit.llm.client import Identity, Image, Outgoing, Usage
 from culturekit.llm.usage import MOST_TOKENS
 from culturekit.storage.digests import canonical_json
 
+# What is left out of the listing of fields: the body and an image's bytes, which are hashed as bytes. Everything else
+# counts, a field that is added tomorrow too. Waits and numbers of tries stand in none of these.
 STANDS_OTHERWISE = {"Outgoing": {"body", "images"}, "Image": {"content"}, "Identity": set[str]()}
-"""What is left out of the listing of fields: the body and an image's bytes, which are hashed as bytes.
-
-Everything else counts, a field that is added tomorrow too. Waits and numbers of tries stand in none of these.
-"""
 
 
 def listed(kind: type) -> tuple[str, ...]:
@@ -92,13 +90,11 @@ class Reading:
 
 
 FILE = "replies.sqlite"
-OURS = 0x63_6B_6C_6D
-"""The application id in the header of the file: `cklm`."""
+OURS = 0x63_6B_6C_6D  # the application id in the header of the file: `cklm`
 VERSION = 1
 
+# In kB: the index of keys of half a million requests, which are looked up all over it.
 CACHE = "PRAGMA cache_size = -48000"
-"""In kB: the index of keys of half a million requests, which are looked up all over it."""
-
 TABLES = f"""
 PRAGMA application_id = {OURS};
 PRAGMA user_version = {VERSION};
@@ -127,27 +123,24 @@ CREATE VIEW IF NOT EXISTS exchanges AS
     LEFT JOIN readings ON readings.number = replies.number;
 """
 
+# What every reading has in common whose counts were looked at before they were written down. One that an earlier
+# version took from a server as it came, and that cannot be true, counts as none: its reply is read again.
 SOUND = f"""
 (min(input_tokens, output_tokens, thinking_tokens, cached_tokens, coalesce(picodollars, 0)) >= 0
  AND max(input_tokens, output_tokens) <= {2 * MOST_TOKENS} AND cached_tokens <= input_tokens)
 """
-"""What every reading has in common whose counts were looked at before they were written down. One that an earlier
-version took from a server as it came, and that cannot be true, counts as none: its reply is read again."""
-
+# Sums of both halves, since the sum of what a server claims may be too large for SQLite; see `paid`.
 PAID = "coalesce(sum(picodollars >> 32), 0), coalesce(sum(picodollars & 4294967295), 0)"
-"""Sums of both halves, since the sum of what a server claims may be too large for SQLite; see `paid`."""
-
+# What SQLite says of a file that is not as it was written: our statements are right, so tables that lack what they
+# ask for are none of ours any more.
 NOT_A_DATABASE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_MISMATCH}
-"""What SQLite says of a file that is not as it was written: our statements are right, so tables that lack what they
-ask for are none of ours any more."""
-
+# Bytes come after everything else in an index, so that one look finds a key that is none.
 STRANGE = """
 SELECT (SELECT count(*) <> 6 FROM sqlite_schema
         WHERE name IN ('templates', 'requests', 'runs', 'replies', 'readings', 'facts')),
        (SELECT count(*) FROM templates WHERE typeof(head) <> 'blob' OR typeof(tail) <> 'blob'),
        EXISTS (SELECT 1 FROM requests WHERE key < x'')
 """
-"""Bytes come after everything else in an index, so that one look finds a key that is none."""
 SYSTEM_ERRORS = {
     sqlite3.SQLITE_FULL: errno.ENOSPC,
     sqlite3.SQLITE_IOERR: errno.EIO,

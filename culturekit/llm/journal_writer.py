@@ -45,12 +45,8 @@ def insert_rows(connection: sqlite3.Connection, insert: str, rows: Sequence[tupl
         connection.execute(f"{insert} VALUES {values}", [value for row in piece for value in row])
 
 
-WORTH_SHARING = 64
-"""Bytes that a new template has to save beyond twice what an old one saves."""
-
-STRANGERS = 8
-"""Bodies that fitted no template well, kept to find what the next one shares with them."""
-
+WORTH_SHARING = 64  # bytes that a new template has to save beyond twice what an old one saves
+STRANGERS = 8  # bodies that fitted no template well, kept to find what the next one shares with them
 MOST_TEMPLATES = 200
 
 
@@ -160,24 +156,18 @@ def shared_length(one: bytes, other: bytes) -> int:
 
 logger = logging.getLogger(__name__)
 
-PATIENCE_OF_NOTES = 1.0
-"""Seconds after which notes are written although nothing else is."""
-
+PATIENCE_OF_NOTES = 1.0  # seconds after which notes are written although nothing else is
 NOTES_AT_ONCE = 1024
 
+# Seconds from one commit to the next, at least: replies that come meanwhile share it, and the wire keeps its CPU.
 GATHERING = 0.01
-"""Seconds from one commit to the next, at least: replies that come meanwhile share it, and the wire keeps its CPU."""
-
-LARGEST = 2**63 - 1
-"""The largest number that SQLite holds."""
-
+LARGEST = 2**63 - 1  # the largest number that SQLite holds
 INSERT_REPLIES = "INSERT INTO replies (number, request, run, attempt, at, mode, status, kind, checksum, raw)"
 INSERT_READINGS = "INSERT OR REPLACE INTO readings"
 INSERT_FACTS = "INSERT OR REPLACE INTO facts (name, value)"
 
 
-Fact: TypeAlias = tuple[str, bytes | None]
-"""A small thing to remember under a name; None forgets it."""
+Fact: TypeAlias = tuple[str, bytes | None]  # a small thing to remember under a name; None forgets it
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,9 +193,7 @@ class JournalWriter:
         self.tasks: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
         self.open = threading.RLock()  # a signal may come while this very thread holds it
         self.stopped = False
-        self.failure: Exception | None = None
-        """Why what waits was not written, the last time."""
-
+        self.failure: Exception | None = None  # why what waits was not written, the last time
         self.broken = False
         self.group: list[Task | None] = []
         self.thread = threading.Thread(target=self.work, name="journal", daemon=True)

@@ -80,9 +80,7 @@ def place_of(path: Path, folder: Path) -> JournalPlace:
     return JournalPlace(name, path, finished=stage == path.absolute().parent.parent)
 
 
-UNREAD = "unread"
-"""The outcome of a reply that a kill left on disk before it was read."""
-
+UNREAD = "unread"  # the outcome of a reply that a kill left on disk before it was read
 OUTCOME = f"CASE WHEN kind = 'reply' THEN coalesce(outcome, '{UNREAD}') ELSE kind END"
 
 LATEST = f"""
@@ -99,8 +97,8 @@ ORDER BY replies.number DESC LIMIT ?
 
 MENTIONS = "instr(head || middle || tail, ?)"
 
+# What was asked about, between its fences; no text from outside can write a fence.
 DATA = re.compile(r"<untrusted-data-([0-9a-f]{16})>\n(.*)\n<untrusted-data-\1>")
-"""What was asked about, between its fences; no text from outside can write a fence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,15 +200,12 @@ def count_unsound(path: Path) -> int:
         return int(connection.execute(UNSOUND).fetchone()[0])
 
 
+# Facts of requests that have left, by run and number: the most each can cost. What came of it takes it away.
 UNDER_WAY = "under-way:"
-"""Facts of requests that have left, by run and number: the most each can cost. What came of it takes it away."""
-
+# The fact of a run that says how many requests died with its processes, and what it may owe beyond its replies.
 UNSURE = "unsure:"
-"""The fact of a run that says how many requests died with its processes, and what it may owe beyond its replies."""
-
+# What versions before this wrote down in their place: the most that a run might have spent in all.
 PROMISED = "promised:"
-"""What versions before this wrote down in their place: the most that a run might have spent in all."""
-
 FACTS = "SELECT name, value FROM facts WHERE name >= ? AND name < ? || char(1114111)"
 FACT = "SELECT value FROM facts WHERE name = ?"
 
@@ -297,9 +292,8 @@ def note_on_others(budget: float | None, stages: Iterable[Path]) -> str:
     return f"${spent:.6f} of ${budget:g} spent by {names}, which comes on top of all sums here"
 
 
+# Of so many requests, the last ones, the text is read: enough for an estimate, and little beside a large journal.
 LOOKED_INTO = 2_000
-"""Of so many requests, the last ones, the text is read: enough for an estimate, and little beside a large journal."""
-
 SPENT = f"""
 SELECT key, tag, sum(input_tokens), sum(output_tokens), max(outcome IN ({", ".join(repr(name) for name in ANSWERED)}))
 FROM readings

@@ -14,8 +14,7 @@ from culturekit.llm.price_update import get
 from culturekit.llm.prices import SNAPSHOT, Price, end_of, known_prices, today
 from culturekit.llm.untrusted.redaction import Secret
 
-PAGES = 50
-"""Pages of a list that are read at most."""
+PAGES = 50  # pages of a list that are read at most
 
 
 @dataclass(frozen=True, slots=True)

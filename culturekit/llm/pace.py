@@ -12,11 +12,9 @@ from culturekit.llm.journal import Journal
 FIRST_WAIT = 1.0
 LONGEST_WAIT = 60.0
 
-JITTER = 0.25
-"""Waits are drawn out by up to this share, never shortened."""
-
+JITTER = 0.25  # waits are drawn out by up to this share, never shortened
+# How many seconds later than a server's hint allows we begin, so that no rounding of a clock makes it too early.
 LATE = 0.002
-"""How many seconds later than a server's hint allows we begin, so that no rounding of a clock makes it too early."""
 
 
 def retry_wait(key: bytes, tries: int, *, hint: float | None = None) -> float:
@@ -43,24 +41,15 @@ def fraction(key: bytes, tries: int) -> float:
 A_STEP = 0.01
 A_STEP_AT_MOST = 0.03
 A_SMALL_STEP = 0.0003
-SECONDS_TO_GROW = 20.0
-"""How long it takes, at most, from little to the ceiling."""
-
+SECONDS_TO_GROW = 20.0  # how long it takes, at most, from little to the ceiling
 REMEMBERED = 50.0
-OFTEN = 0.25
-"""Over how many requests the share of refusals is taken, and from which share on the tempo is to blame."""
-
+OFTEN = 0.25  # over how many requests the share of refusals is taken, and from which share on the tempo is to blame
 A_MINUTE = 1.0 / 60.0
 NEAR = 0.05
 SLOWER = 0.9
-MUCH_SLOWER = 0.5
-"""What is left of the tempo after a refusal; the second, after one that follows another closely."""
-
-SELDOM = 50
-"""Successes between two refusals above which nothing has to be limited that is not limited yet."""
-
-CLOSELY = 30
-"""Successes between two refusals below which the tempo is far from what is allowed, not a little above it."""
+MUCH_SLOWER = 0.5  # what is left of the tempo after a refusal; the second, after one that follows another closely
+SELDOM = 50  # successes between two refusals above which nothing has to be limited that is not limited yet
+CLOSELY = 30  # successes between two refusals below which the tempo is far from what is allowed, not a little above it
 
 
 class Tempo:
@@ -133,28 +122,17 @@ class Tempo:
             self.per_second *= MUCH_SLOWER
 
 
-HEADROOM = 0.97
-"""The share of a stated quota that is aimed at; the rest is for clocks that differ."""
-
+HEADROOM = 0.97  # the share of a stated quota that is aimed at; the rest is for clocks that differ
 FIRST_WINDOW = 4.0
-FEWER = 0.7
-"""How many requests go at once in the beginning, and the share of them that is left after an overload."""
-
+FEWER = 0.7  # how many requests go at once in the beginning, and the share of them that is left after an overload
 FIRST_HOLD = 0.5
-LONGEST_HOLD = 20.0
-"""Seconds for which nothing is sent after a refusal without a hint; doubled while nothing succeeds."""
-
+LONGEST_HOLD = 20.0  # seconds for which nothing is sent after a refusal without a hint; doubled while nothing succeeds
 LEARNING = 0.05
 
+# The statuses of servers that have too much to do, or a tired one behind them; a 500 is a matter of the request.
 OVERLOADED = frozenset({502, 503, 504, 529})
-"""The statuses of servers that have too much to do, or a tired one behind them; a 500 is a matter of the request."""
-
-LONGEST_PACE_WAIT = 60.0
-"""Seconds; what is allowed a minute is allowed again by then, however much was sent at once."""
-
-MAKE_UP = 0.1
-"""Seconds of the pace that may be sent at once, so that a late timer costs nothing of the quota."""
-
+LONGEST_PACE_WAIT = 60.0  # seconds; what is allowed a minute is allowed again by then, however much was sent at once
+MAKE_UP = 0.1  # seconds of the pace that may be sent at once, so that a late timer costs nothing of the quota
 MINUTE = 60
 LATELY = 2
 SHORTEST = 0.25
@@ -270,8 +248,7 @@ class Pace:
     def __init__(self, per_second: float = math.inf) -> None:
         """Start with nothing sent."""
         self.per_second = per_second
-        self.even = -math.inf
-        """When all that was sent would have been sent, had it gone evenly."""
+        self.even = -math.inf  # when all that was sent would have been sent, had it gone evenly
 
     def due(self, now: float) -> float:
         """Say when the next unit may go, now or later."""
@@ -314,9 +291,7 @@ class Throughput:
         return counted / (seconds if seconds == MINUTE else min(max(now - since, SHORTEST), seconds))
 
 
-WORTH_KEEPING = 0.25
-"""Seconds; a shorter hint has expired before anything could be started again."""
-
+WORTH_KEEPING = 0.25  # seconds; a shorter hint has expired before anything could be started again
 logger = logging.getLogger(__name__)
 
 

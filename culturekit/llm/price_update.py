@@ -29,22 +29,16 @@ from culturekit.llm.prices import (
 from culturekit.storage.atomic import write_atomically
 from culturekit.storage.yaml_source import parse_yaml, validate
 
-LARGEST = 50_000_000
-"""Bytes of a source; LiteLLM's list is under two million."""
-
+LARGEST = 50_000_000  # bytes of a source; LiteLLM's list is under two million
 SECONDS = 60.0
 
 Provider: TypeAlias = Literal["openai", "google"]
 
+# What LiteLLM calls providers; lists of Vertex fill gaps only, as it shuts models on days of its own.
 PROVIDERS: Mapping[str, Provider] = {"openai": "openai", "gemini": "google"}
-"""What LiteLLM calls providers; lists of Vertex fill gaps only, as it shuts models on days of its own."""
-
 VERTEX = "vertex_ai-language-models"
-PRICED = ("chat", "responses", "completion", "image_generation")
-"""Modes of LiteLLM that this package asks for."""
-
-STANDARD, DEFAULT_SIZE = "standard", "1K"
-"""Where LiteLLM states one price for all images of a model of Google."""
+PRICED = ("chat", "responses", "completion", "image_generation")  # modes of LiteLLM that this package asks for
+STANDARD, DEFAULT_SIZE = "standard", "1K"  # where LiteLLM states one price for all images of a model of Google
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,18 +25,13 @@ from culturekit.storage.yaml_source import StrictModel, load_model
 
 logger = logging.getLogger(__name__)
 
-PICODOLLARS = 10**6
-"""Millionths of a millionth of a dollar for one token, at one dollar per million tokens."""
-
+PICODOLLARS = 10**6  # millionths of a millionth of a dollar for one token, at one dollar per million tokens
 SNAPSHOT = re.compile(r"-(\d{4}-\d{2}-\d{2}|\d{3})$")
 STATED = re.compile(r"(\d+(?:\.\d*)?|\.\d+)/(\d+(?:\.\d*)?|\.\d+)")
 
+# Variables: a file of prices, as `--prices` names one; and the day, as YYYY-MM-DD, that models are held against.
 CHOSEN, TODAY = "CULTUREKIT_PRICES", "CULTUREKIT_TODAY"
-"""Variables: a file of prices, as `--prices` names one; and the day, as YYYY-MM-DD, that models are held against."""
-
-NOTICE = 60
-"""Days before a model is shut from which on there is a warning."""
-
+NOTICE = 60  # days before a model is shut from which on there is a warning
 DEAREST = 100_000
 Dollars = Annotated[float, Field(ge=0, lt=DEAREST)]
 Tokens = Annotated[int, Field(ge=1, lt=1_000_000)]
@@ -138,8 +133,7 @@ def price_files() -> tuple[Path, ...]:
     return tuple(files)
 
 
-File: TypeAlias = tuple[Path, int, int]
-"""A file as it is now: its place, when it changed, its size."""
+File: TypeAlias = tuple[Path, int, int]  # a file as it is now: its place, when it changed, its size
 
 
 def _as_it_is(path: Path) -> File:
@@ -243,8 +237,7 @@ def end_of(price: Price, day: date) -> Literal["alive", "shuts soon", "perhaps s
     return "shuts soon" if left > 0 else "perhaps shut" if price.earliest else "shut"
 
 
-_warned: set[tuple[str, str]] = set()
-"""Models, with the day they are shut on, of which was warned: once in a process."""
+_warned: set[tuple[str, str]] = set()  # models, with the day they are shut on, of which was warned: once in a process
 
 
 def check_alive(identity: Identity, *, go_on: bool = False) -> None:

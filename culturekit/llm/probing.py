@@ -18,9 +18,7 @@ from culturekit.llm.usage import fully_counted
 
 logger = logging.getLogger(__name__)
 
-SECONDS = 30.0
-"""How long the reply to a probe is waited for; a server that is slower is asked again by the next run."""
-
+SECONDS = 30.0  # how long the reply to a probe is waited for; a server that is slower is asked again by the next run
 INSTRUCTIONS = "Judge the candidate. Reply with one JSON object that has one key: verdict, which is keep or remove."
 ENFORCED = ""
 NOT_ENFORCED = (

@@ -57,9 +57,7 @@ def check_price(client: Client) -> None:
         )
 
 
-RATES = "rates"
-"""The fact of a journal that lists the prices it was bought at, oldest first; `verify` reckons by them."""
-
+RATES = "rates"  # the fact of a journal that lists the prices it was bought at, oldest first; `verify` reckons by them
 logger = logging.getLogger(__name__)
 
 

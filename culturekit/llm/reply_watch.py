@@ -6,24 +6,18 @@ from dataclasses import dataclass
 
 from culturekit.errors import UnusableReplies
 from culturekit.llm.ledger import shown_text
-from culturekit.llm.reading.reply_codes import CODES
-from culturekit.llm.rows import FENCED, Answered
+from culturekit.llm.replies import CODES, FENCED
+from culturekit.llm.rows import Answered
 from culturekit.records.choices import ANSWERED
 
-LOOKED_AT = 20
-"""Rows that end before their outcomes are judged: by then a model that works shows some answers."""
-
+LOOKED_AT = 20  # rows that end before their outcomes are judged: by then a model that works shows some answers
 SENTENCES = {str(code): sentence for code, sentence in CODES.items()}
 
 
+# Outcomes that another SPEC may mend; a refusal or a block is a word of the model or its provider.
 BROKEN = ("invalid", "truncated")
-"""Outcomes that another SPEC may mend; a refusal or a block is a word of the model or its provider."""
-
-SHOWN = 200
-"""Characters of a reply that are shown."""
-
-SAMPLES = 5
-"""Replies that are no answers of which the text is kept, to be shown."""
+SHOWN = 200  # characters of a reply that are shown
+SAMPLES = 5  # replies that are no answers of which the text is kept, to be shown
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,34 +4,18 @@ No clock, no network, no journal: whoever replays the journal and whoever listen
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
 from culturekit.errors import UsageError
-from culturekit.llm.client import Answers, Failure, FailureKind, Outgoing, Reply, Request, Stop
+from culturekit.llm.client import Failure, FailureKind, Outgoing, Reply, Request, Stop
 from culturekit.llm.journal_file import Reading
+from culturekit.llm.json_values import record, records, text
 from culturekit.llm.models import model_for
-from culturekit.llm.reading.json_values import record, records, text
-from culturekit.llm.reading.reply_codes import CODES, ParseFailure, ReplyCode
-from culturekit.llm.reading.shape import (
-    Choice,
-    Fields,
-    Flag,
-    Items,
-    Node,
-    Nothing,
-    Number,
-    OneOf,
-    OpenMap,
-    Recursion,
-    Text,
-)
-from culturekit.llm.reading.shape_checking import first_mistake
-from culturekit.llm.reading.shape_reading import shape_of
-from culturekit.llm.reading.strict_json import Fences, Unreadable, read_json
+from culturekit.llm.replies import FENCED, ParseFailure, read_reply, repair_request
 
 RowOutcome: TypeAlias = Literal[
     "ok", "repaired", "refused", "blocked", "truncated", "invalid", "exhausted", "over-budget"
@@ -49,10 +33,6 @@ OUTCOMES: dict[RowOutcome, str] = {
 }
 
 
-FENCED = "fenced"
-"""The detail of an answer whose code fence was taken off here."""
-
-
 @dataclass(frozen=True, slots=True)
 class Answered:
     """How one request ended. `value` is there for `ok` and `repaired` only; `raw` is the text of the last reply.
@@ -64,13 +44,10 @@ class Answered:
     value: msgspec.Struct | None = None
     detail: str = ""
     raw: str = ""
-    bought: bool = False
-    """Whether anything was sent for it in this run; False when the journal had all of it."""
+    bought: bool = False  # whether anything was sent for it in this run; False when the journal had all of it
 
 
-MOST_LISTED = 20
-"""Tokens that a service lists at most."""
-
+MOST_LISTED = 20  # tokens that a service lists at most
 MOST_TAKEN = 64
 LONGEST_TOKEN = 64
 
@@ -125,60 +102,10 @@ def refuse_weighing(request: Request, who: str) -> None:
         )
 
 
-WORDING = """
-
-An earlier reply to this could not be used.
-Error {code}: {sentence}
-Reply again, with nothing but one JSON object of this shape:
-{shape}
-"""
-
-REPAIR_MARK = WORDING.partition("Error")[0].replace("\n", "\\n").encode()
-"""What stands in the body of every repair, and of nothing else: line breaks of data are escaped twice."""
-
-
-def repair_request(request: Request, failure: ParseFailure) -> Request:
-    """Ask again, and quote the error code and the expected shape; nothing of the earlier reply is sent back.
-
-    The instructions differ from those of the first request, so the repair has a key of its own. For one shape there
-    are as many as there are codes.
-    """
-    shape = expected_shape(shape_of(request.schema_type).root)
-    note = WORDING.format(code=failure.code, sentence=CODES[failure.code], shape=shape)
-    return replace(request, instructions=request.instructions + note)
-
-
-def expected_shape(node: Node) -> str:
-    """Write a shape as people would sketch it: `{"id": text, "verdict": "keep" | "remove"}`."""
-    match node:
-        case Fields():
-            inside = ", ".join(f'"{field.name}": {expected_shape(field.node)}' for field in node.fields)
-            return f"{{{inside}}}"
-        case Items():
-            return f"[{expected_shape(node.item)}, ...]"
-        case OpenMap():
-            return f"{{text: {expected_shape(node.value)}, ...}}"
-        case OneOf():
-            return " | ".join(expected_shape(option) for option in node.options)
-        case Choice():
-            return " | ".join(f'"{value}"' if isinstance(value, str) else str(value) for value in node.values)
-        case Recursion():
-            return f"{node.name} again"
-        case Text():
-            return node.format or "text"
-        case Number():
-            return "whole number" if node.whole else "number"
-        case Flag():
-            return "true | false"
-        case Nothing():
-            return "null"
-
-
 STOPPED: Mapping[Stop, RowOutcome] = {"refusal": "refused", "blocked": "blocked", "length": "truncated"}
 
+# The failures that no further try would change, and how a row ends that meets one.
 CLOSING: Mapping[FailureKind, RowOutcome] = {"rejected": "invalid", "blocked": "blocked"}
-"""The failures that no further try would change, and how a row ends that meets one."""
-
 SAID = {
     "rejected": "the provider rejected the request",
     "blocked": "the provider blocked the request",
@@ -187,8 +114,6 @@ SAID = {
     "timeout": "no reply in time",
     "connection": "the connection failed",
 }
-
-Answer: TypeAlias = msgspec.Struct | ParseFailure
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,63 +196,6 @@ def failure_text(kind: FailureKind, status: int) -> str:
     return f"{text} (status {status})" if status else text
 
 
-def read_reply(request: Request, text: str, *, fences: Fences = "refuse") -> Answer:
-    """Read a reply as one JSON object of the shape and with the values that the request allows.
-
-    Nothing else is an answer: no text around the object, no key twice, none missing and none too many. A code fence
-    around it is an error too, unless `fences="strip"` says that one may be taken off.
-
-    `request.allowed` names keys. Under a key such as `id` stands one of its values, or a list of some of them, none
-    twice. Under a key of the items of a list, written `verdicts[].id`, each of its values stands exactly once.
-    """
-    try:
-        value = read_json(text, fences=fences)
-    except Unreadable as error:
-        return ParseFailure(error.code, "", text)
-    mistake = first_mistake(shape_of(request.reply), value)
-    if mistake is not None:
-        return ParseFailure(mistake.code, f"{mistake.field.lstrip('.') or 'reply'}: {mistake.expected}", text)
-    for key, allowed in request.allowed.items():
-        if value.get(key) in allowed:
-            continue
-        code = problem_of_ids(list(values_at(value, key.split("."))), allowed, each_once="[]" in key)
-        if code is not None:
-            return ParseFailure(code, key, text)
-    return build(request.reply, value, text)
-
-
-def build(reply: Answers, value: dict[str, object], text: str) -> Answer:
-    """Make the value that the type stands for; its own rules may still refuse."""
-    of_pydantic = getattr(reply, "model_validate", None)
-    try:
-        built: msgspec.Struct = of_pydantic(value) if of_pydantic is not None else msgspec.convert(value, reply)
-    except (ValueError, TypeError) as error:
-        code: ReplyCode = "number-out-of-range" if isinstance(error.__cause__, OverflowError) else "wrong-value"
-        return ParseFailure(code, "reply: a value that its type accepts", text)
-    return built
-
-
-def values_at(value: object, steps: Sequence[str]) -> Iterator[object]:
-    """Give the values under a path of keys; `[]` goes into each item of a list."""
-    if not steps:
-        yield value
-    elif isinstance(value, dict):
-        below = value.get(steps[0].removesuffix("[]"))
-        inside = below if steps[0].endswith("[]") and isinstance(below, list) else [below]
-        for item in inside:
-            yield from values_at(item, steps[1:])
-
-
-def problem_of_ids(found: Sequence[object], allowed: Sequence[str], *, each_once: bool) -> ReplyCode | None:
-    """Hold ids against those that were given."""
-    ids = [item for each in found for item in (each if isinstance(each, list) else [each]) if item is not None]
-    if any(item not in allowed for item in ids):
-        return "unknown-id"
-    if len({str(item) for item in ids}) < len(ids):
-        return "duplicate-id"
-    return "missing-id" if each_once and len(ids) < len(set(allowed)) else None
-
-
 @dataclass(slots=True, eq=False)
 class Question:
     """One row at work. It changes hands, never being in two at once: prepared here, sent there, and back.
@@ -344,15 +212,12 @@ class Question:
     twins: list["Question"] = field(default_factory=list)
     bought: bool = False
     ended: Answered | None = None
+    # How the row ended; it may be given out once `answered` is set, by the thread that gives out.
     answered: Answered | None = None
-    """How the row ended; it may be given out once `answered` is set, by the thread that gives out."""
-
     input_bound: int = 0
     input_guess: int = 0
     reserved: float = 0.0
-    ticket: str = ""
-    """The fact of the journal that says that it has left."""
-
+    ticket: str = ""  # the fact of the journal that says that it has left
     expected_tokens: float = 0.0
 
     failures: int = 0

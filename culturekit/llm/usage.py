@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from culturekit.errors import UsageError
 from culturekit.llm.client import Identity, Image, Outgoing, Reply, Usage
 from culturekit.llm.failures import shortened
+from culturekit.llm.json_values import record
 from culturekit.llm.models import known_models
-from culturekit.llm.reading.json_values import record
 
 PICO = 10**12
 
@@ -66,12 +66,11 @@ class Budget:
         return None if self.limit is None else dollars(self.limit - self.used - self.aside)
 
 
+# Tokens that a server may put around what was sent: roles, a default system prompt, how a schema is introduced.
 ADDED_BY_SERVERS = 512
-"""Tokens that a server may put around what was sent: roles, a default system prompt, how a schema is introduced."""
-
+# Of English text and JSON; other scripts below. Rules of thumb, close enough for a plan; a pilot measures.
 BYTES_PER_TOKEN = 4.2
-"""Of English text and JSON; other scripts below. Rules of thumb, close enough for a plan; a pilot measures."""
-
+# Latin with accents; Greek, Cyrillic, Georgian, Armenian; Hebrew, Arabic; scripts of India and the south-east; CJK.
 CHARACTERS_PER_TOKEN: tuple[tuple[re.Pattern[str], float], ...] = (
     (re.compile("[\u0080-\u024f\u1e00-\u1eff]"), 1.6),
     (re.compile("[\u0370-\u03ff\u0400-\u052f\u10a0-\u10ff\u0530-\u058f]"), 2.4),
@@ -79,19 +78,13 @@ CHARACTERS_PER_TOKEN: tuple[tuple[re.Pattern[str], float], ...] = (
     (re.compile("[\u0900-\u0dff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]"), 2.0),
     (re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]"), 1.2),
 )
-"""Latin with accents; Greek, Cyrillic, Georgian, Armenian; Hebrew, Arabic; scripts of India and the south-east; CJK."""
-
 OTHER_CHARACTERS_PER_TOKEN = 0.8
 
-MOST_PATCHES = 1536
-"""Of 32 pixels each, in a picture."""
-
+MOST_PATCHES = 1536  # of 32 pixels each, in a picture
 PATCHES_AT_FULL_SIZE = 10_000
 GOOGLE_TILE = 258
-GOOGLE_HIGHEST = 2240
-"""The highest resolution of Gemini 3: https://ai.google.dev/gemini-api/docs/media-resolution."""
-SMALLEST_PATCH = 14
-"""Pixels; no open vision model that a server of one's own runs cuts finer."""
+GOOGLE_HIGHEST = 2240  # the highest resolution of Gemini 3: https://ai.google.dev/gemini-api/docs/media-resolution
+SMALLEST_PATCH = 14  # pixels; no open vision model that a server of one's own runs cuts finer
 LEAST_OF_OPEN_MODELS = 4096
 SIDE_WHEN_UNKNOWN = 4096
 
@@ -191,12 +184,9 @@ def google_tokens(size: Size) -> int:
     return GOOGLE_TILE * size.tiles(unit)
 
 
+# In one request or reply, ten times what any model takes: a larger count is a mistake of whoever counted.
 MOST_TOKENS = 10**8
-"""In one request or reply, ten times what any model takes: a larger count is a mistake of whoever counted."""
-
-MOST_CHARACTERS_PER_TOKEN = 32
-"""No tokenizer in use puts more into a token on average, runs of one character apart."""
-
+MOST_CHARACTERS_PER_TOKEN = 32  # no tokenizer in use puts more into a token on average, runs of one character apart
 REPEATED = re.compile(r"(.)\1+", re.DOTALL)
 LOOKED_AT = 20_000
 LONGEST_SHOWN = 40

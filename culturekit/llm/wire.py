@@ -20,14 +20,9 @@ from culturekit.llm.pace import DurableHold
 from culturekit.llm.rows import Question, heard, reading_of
 from culturekit.llm.usage import fully_counted
 
-LONGEST_CLOSE = 2.0
-"""Seconds that closing connections may take."""
-
-LONGEST_FINISH = 60.0
-"""Seconds that requests under way may still take when the run has ended: they are paid for."""
-
-SHORT_FINISH = 2.0
-"""The same when the run has ended because nothing comes."""
+LONGEST_CLOSE = 2.0  # seconds that closing connections may take
+LONGEST_FINISH = 60.0  # seconds that requests under way may still take when the run has ended: they are paid for
+SHORT_FINISH = 2.0  # the same when the run has ended because nothing comes
 
 
 class Wire:

@@ -12,8 +12,7 @@ from culturekit.builders.descriptors.proposing import ActivityDimension, proposa
 from culturekit.builders.descriptors.refining import stereotype_request
 from culturekit.builders.prompting.dialects import PER_QUESTION, DialectOptions, pair_requests
 from culturekit.llm.client import Request
-from culturekit.llm.reading.schema_checks import TARGETS, Target
-from culturekit.llm.reading.schemas import schema_of
+from culturekit.llm.reply_schema import TARGETS, Target, schema_of
 
 ROW = ActivityDimension("p1", "wedding", "rites", "JP", "objects")
 SECTION = {

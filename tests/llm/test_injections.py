@@ -9,8 +9,7 @@ import pytest
 
 from culturekit.builders.completing.completion_names import suspicious
 from culturekit.llm.client import Request
-from culturekit.llm.reading.reply_codes import ParseFailure
-from culturekit.llm.rows import read_reply, repair_request
+from culturekit.llm.replies import ParseFailure, read_reply, repair_request
 from culturekit.llm.untrusted.untrusted import LONGEST_TEXT, cleaned, user_message
 from tests.llm.injections import INJECTIONS, LABEL, Injection
 

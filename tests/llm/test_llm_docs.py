@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from culturekit.llm.client import Request
-from culturekit.llm.reading.reply_codes import ParseFailure
-from culturekit.llm.rows import repair_request
+from culturekit.llm.replies import ParseFailure, repair_request
 from culturekit.llm.untrusted.untrusted import LONGEST_TEXT, user_message
 from tests.llm.injections import INJECTIONS, ORDERS
 

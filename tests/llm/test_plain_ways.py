@@ -12,7 +12,7 @@ from culturekit.llm.clients import chat_completions, gemini_api, responses_api
 from culturekit.llm.clients import google_client as google_lines
 from culturekit.llm.clients import openai_client as openai_batches
 from culturekit.llm.clients.chat_completions import any_reply, plain_reply
-from culturekit.llm.reading.strict_json import plain_object, read_json
+from culturekit.llm.replies import plain_object, read_json
 from culturekit.llm.untrusted.untrusted import PLAIN, cleaned, is_plain, plainly_written, written
 
 TEXTS = st.text(max_size=12) | st.sampled_from(

@@ -22,7 +22,7 @@ from culturekit.index.embedding.embedding_encoders import text_encoder_of
 from culturekit.kg.countries import Country, country
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient, Request
-from culturekit.llm.reading.reply_codes import ParseFailure
+from culturekit.llm.replies import ParseFailure
 from culturekit.llm.untrusted.hidden_characters import JOINERS, TAKEN_OUT
 from culturekit.llm.untrusted.untrusted import LongText, strip_hidden
 from culturekit.records.schemas import ACTIVITIES, MENTIONS, PAGES, PROMPTS

@@ -25,8 +25,8 @@ from culturekit.llm.clients.google_client import GoogleBatches, GoogleClient, Go
 from culturekit.llm.clients.remote_client import WireFormat, model_of
 from culturekit.llm.endpoints import GOOGLE
 from culturekit.llm.failures import shortened
+from culturekit.llm.json_values import decoded, record, records, text, why_no_object
 from culturekit.llm.models import habits_of, model_for
-from culturekit.llm.reading.json_values import decoded, record, records, text, why_no_object
 from culturekit.registry import Spec
 from culturekit.storage.digests import canonical_json
 

@@ -23,8 +23,8 @@ from culturekit.llm.clients.openai_client import OpenAIBatches, OpenAIClient, Op
 from culturekit.llm.clients.remote_client import WireFormat, model_of
 from culturekit.llm.endpoints import OPENAI
 from culturekit.llm.failures import shortened
+from culturekit.llm.json_values import decoded, record, records, text, why_no_object
 from culturekit.llm.models import habits_of, model_for
-from culturekit.llm.reading.json_values import decoded, record, records, text, why_no_object
 from culturekit.llm.usage import stated_usage
 from culturekit.registry import Spec
 from culturekit.storage.digests import canonical_json

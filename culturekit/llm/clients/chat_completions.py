@@ -7,8 +7,8 @@ import msgspec
 from culturekit.llm.client import Image, Outgoing, Reply, Request, Stop, Usage, how_cut
 from culturekit.llm.clients.image_slots import BodyTemplates, data_url, filled, slot_of
 from culturekit.llm.clients.openai_settings import Settings
-from culturekit.llm.reading.json_values import decoded, each_key_once, record, records, text, why_no_object
-from culturekit.llm.reading.schemas import response_format
+from culturekit.llm.json_values import decoded, each_key_once, record, records, text, why_no_object
+from culturekit.llm.reply_schema import response_format
 from culturekit.llm.rows import MOST_LISTED, listed_tokens, refuse_weighing
 from culturekit.llm.usage import MOST_TOKENS, stated_usage, too_few
 

@@ -9,9 +9,7 @@ import msgspec
 from culturekit.llm.client import LONGEST_TIMEOUT, PATIENCE, Quota
 from culturekit.llm.endpoints import check_base_url
 
-Dialect: TypeAlias = Literal["openai", "vllm", "llamacpp", "ollama"]
-"""Whose dialect of JSON schema a server speaks."""
-
+Dialect: TypeAlias = Literal["openai", "vllm", "llamacpp", "ollama"]  # whose dialect of JSON schema a server speaks
 Positive: TypeAlias = Annotated[float, msgspec.Meta(gt=0)]
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
 Room: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]

@@ -6,9 +6,9 @@ from typing import Any
 from culturekit.llm.client import Image, Outgoing, Reply, Request, Stop, Usage, how_cut
 from culturekit.llm.clients.client_options import GoogleOptions
 from culturekit.llm.clients.image_slots import BodyTemplates, encoded, filled, slot_of
+from culturekit.llm.json_values import decoded, record, records, text, why_no_object
 from culturekit.llm.models import habits_of
-from culturekit.llm.reading.json_values import decoded, record, records, text, why_no_object
-from culturekit.llm.reading.schemas import schema_of
+from culturekit.llm.reply_schema import schema_of
 from culturekit.llm.rows import refuse_weighing
 from culturekit.llm.usage import Counts, too_few, usage_of_text
 

@@ -19,18 +19,18 @@ from culturekit.llm.clients.remote_client import RemoteClient, WireFormat, model
 from culturekit.llm.clients.sending import Sending, http_client
 from culturekit.llm.endpoints import GOOGLE, NO_KEY
 from culturekit.llm.failures import failure_of
+from culturekit.llm.json_values import decoded, record, records
 from culturekit.llm.models import model_for
-from culturekit.llm.reading.json_values import decoded, record, records
-from culturekit.llm.reading.schemas import schema_of
+from culturekit.llm.reply_schema import schema_of
 from culturekit.llm.untrusted.redaction import Secret
 from culturekit.registry import Spec, needing
 from culturekit.storage.digests import canonical_json
 
+# What tells the SDK to leave replies as they are; none of it is sent.
 AS_IT_COMES: Mapping[str, object] = {
     "shouldReturnHttpResponse": True,
     "automaticFunctionCalling": {"disable": True},
 }
-"""What tells the SDK to leave replies as they are; none of it is sent."""
 
 
 class GoogleClient(RemoteClient):
@@ -105,6 +105,7 @@ def make(spec: Spec) -> GoogleClient:
 
 KEY = "key"
 
+# Codes of google.rpc that may pass: cancelled, deadline, exhausted, aborted, internal, unavailable.
 NOT_DONE: Mapping[int, FailureKind] = {
     1: "timeout",
     4: "timeout",
@@ -113,10 +114,7 @@ NOT_DONE: Mapping[int, FailureKind] = {
     13: "server",
     14: "server",
 }
-"""Codes of google.rpc that may pass: cancelled, deadline, exhausted, aborted, internal, unavailable."""
-
-STATUS_OF = {3: 400, 5: 404, 7: 403, 9: 400, 11: 400, 16: 401}
-"""The others, as the status that they have over HTTP."""
+STATUS_OF = {3: 400, 5: 404, 7: 403, 9: 400, 11: 400, 16: 401}  # the others, as the status that they have over HTTP
 
 
 class Trouble(msgspec.Struct):
@@ -184,9 +182,8 @@ def error_of(name: str, raw: bytes) -> BatchResult:
 
 
 FILE_SECONDS = 3600.0
+# Up to here a job goes inline: the provider takes 20 MB, and the SDK's escapes make three of one.
 INLINE_BYTES = 6_000_000
-"""Up to here a job goes inline: the provider takes 20 MB, and the SDK's escapes make three of one."""
-
 STATES: Mapping[str, JobState] = {
     "SUCCEEDED": "done",
     "PARTIALLY_SUCCEEDED": "done",

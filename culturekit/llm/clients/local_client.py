@@ -13,9 +13,8 @@ from culturekit.errors import UsageError
 from culturekit.llm.client import Failure, Identity, Outgoing, Rate, Reply, Request, Usage, how_cut
 from culturekit.llm.clients.client_options import LocalOptions
 from culturekit.llm.clients.local_model import LocalModel, Turn
-from culturekit.llm.reading.json_values import decoded, record, records, text
-from culturekit.llm.reading.shape_reading import shape_of
-from culturekit.llm.rows import expected_shape
+from culturekit.llm.json_values import decoded, record, records, text
+from culturekit.llm.reply_schema import expected_shape, shape_of
 from culturekit.llm.untrusted.untrusted import user_message
 from culturekit.llm.usage import Counts
 from culturekit.registry import Spec

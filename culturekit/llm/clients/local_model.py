@@ -16,8 +16,8 @@ from culturekit.llm.client import Image
 from culturekit.llm.rows import WeighedToken
 from culturekit.torch_places import needed_package
 
+# What stands for a token that is added, in whatever else has a number for each token; 0 elsewhere.
 FILLED = {"attention_mask": 1}
-"""What stands for a token that is added, in whatever else has a number for each token; 0 elsewhere."""
 
 
 class Turn(msgspec.Struct, frozen=True):

@@ -18,19 +18,18 @@ from culturekit.llm.clients.remote_client import Connection, RemoteClient, WireF
 from culturekit.llm.clients.sending import http_client
 from culturekit.llm.endpoints import NO_KEY, OPENAI
 from culturekit.llm.failures import failure_of
+from culturekit.llm.json_values import decoded
 from culturekit.llm.models import model_for
-from culturekit.llm.reading.json_values import decoded
 from culturekit.llm.untrusted.redaction import Secret
 from culturekit.registry import Spec, needing
 
 ENDPOINTS = {"chat": "/chat/completions", "responses": "/responses"}
+# What asks each endpoint, of the SDK that leaves replies as they came.
 CREATES: Mapping[str, Callable[[Any], Callable[..., Awaitable[object]]]] = {
     "/chat/completions": lambda raw: raw.chat.completions.create,
     "/responses": lambda raw: raw.responses.create,
     "/images/generations": lambda raw: raw.images.generate,
 }
-"""What asks each endpoint, of the SDK that leaves replies as they came."""
-
 FORMATS = {"chat": chat_completions, "responses": responses_api}
 
 
@@ -106,8 +105,8 @@ def format_of(api: str, settings: Settings) -> WireFormat:
     return WireFormat(partial(chosen.compose, settings=settings, templates=BodyTemplates()), chosen.wire, chosen.read)
 
 
+# Errors of rows that were never looked at.
 NOT_DONE: Mapping[str, FailureKind] = {"batch_expired": "timeout", "batch_cancelled": "timeout"}
-"""Errors of rows that were never looked at."""
 
 
 class Response(msgspec.Struct):
@@ -155,9 +154,7 @@ def result_of(line: bytes) -> BatchResult | None:
 
 
 TAG = "culturekit_job"
-FILE_SECONDS = 3600.0
-"""How long a file may take to go up or come down."""
-
+FILE_SECONDS = 3600.0  # how long a file may take to go up or come down
 STATES: Mapping[str, JobState] = {
     "completed": "done",
     "failed": "failed",
@@ -165,8 +162,7 @@ STATES: Mapping[str, JobState] = {
     "cancelled": "cancelled",
     "validating": "waiting",
 }
-CROWDED = "token_limit_exceeded"
-"""So much of ours is waiting there already that no more is taken."""
+CROWDED = "token_limit_exceeded"  # so much of ours is waiting there already that no more is taken
 
 
 class OpenAIBatches:

@@ -14,16 +14,16 @@ from culturekit.llm.clients.client_options import ServiceOptions
 from culturekit.llm.clients.sending import LARGEST_REPLY, Sending, sent_once, verdict
 from culturekit.llm.endpoints import is_loopback
 from culturekit.llm.failures import failure_of
+from culturekit.llm.json_values import decoded
 from culturekit.llm.prices import parse_price, rate_of
-from culturekit.llm.reading.json_values import decoded
 from culturekit.llm.untrusted.redaction import Secret, in_json
 from culturekit.registry import Spec
 
 Thing = TypeVar("Thing")
 
 REFUSED = os.strerror(errno.ECONNREFUSED).lower()
+# Seconds after which a server on this machine is given up where nobody listens, unless the SPEC states a patience.
 NOBODY_HERE = 60.0
-"""Seconds after which a server on this machine is given up where nobody listens, unless the SPEC states a patience."""
 
 
 class Connection(Protocol):
@@ -33,11 +33,9 @@ class Connection(Protocol):
 
     async def ask(self, body: dict[str, Any]) -> object:
         """Make a request of typed arguments from its body, and send it once."""
-        ...
 
     async def close(self) -> None:
         """Close the connections."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

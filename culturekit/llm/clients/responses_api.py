@@ -6,8 +6,8 @@ from culturekit.llm.client import Image, Outgoing, Reply, Request, Stop, Usage, 
 from culturekit.llm.clients.image_slots import BodyTemplates, data_url, filled, slot_of
 from culturekit.llm.clients.openai_settings import Settings
 from culturekit.llm.failures import shortened
-from culturekit.llm.reading.json_values import decoded, record, records, text, why_no_object
-from culturekit.llm.reading.schemas import response_format
+from culturekit.llm.json_values import decoded, record, records, text, why_no_object
+from culturekit.llm.reply_schema import response_format
 from culturekit.llm.rows import refuse_weighing
 from culturekit.llm.usage import stated_usage
 

@@ -12,28 +12,26 @@ from typing import Any, TypeVar
 
 from culturekit.llm.client import Failure
 from culturekit.llm.failures import error_of, failure_within
-from culturekit.llm.reading.json_values import decoded
+from culturekit.llm.json_values import decoded
 
 CONNECT_SECONDS = 10.0
 KEPT_SECONDS = 4.0
 LARGEST_REPLY = 64 * 2**20
 LOOKED_AT = 4096
+# Headers that say how a body travelled; what the SDK is given is unpacked already.
 FRAMING = frozenset({"content-encoding", "content-length", "transfer-encoding"})
-"""Headers that say how a body travelled; what the SDK is given is unpacked already."""
 
 
 @dataclass(slots=True)
 class Sending:
     """What came back for one request, byte for byte, whatever the SDK above makes of it."""
 
-    largest: int | None = LARGEST_REPLY
-    """Bytes after which a reply is cut off."""
-
+    largest: int | None = LARGEST_REPLY  # bytes after which a reply is cut off
     status: int = 0
     headers: Mapping[str, str] | None = None
     received: bytes = b""
+    # Why nothing came; kept here, since some versions of the SDKs wrap whatever is raised under them.
     failure: Failure | None = None
-    """Why nothing came; kept here, since some versions of the SDKs wrap whatever is raised under them."""
 
 
 CURRENT: ContextVar[Sending] = ContextVar("sending")

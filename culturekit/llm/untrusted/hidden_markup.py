@@ -24,9 +24,8 @@ VOID = frozenset(
 NEVER_SHOWN = frozenset(
     {"applet", "audio", "canvas", "datalist", "noembed", "noframes", "noscript", "object", "template", "video"}
 )
+# Elements whose content is not HTML; none of it is shown as text of the page.
 RAW = frozenset({"script", "style", "iframe", "xmp", "plaintext"})
-"""Elements whose content is not HTML; none of it is shown as text of the page."""
-
 HIDING_CLASSES = frozenset({"hidden", "d-none", "sr-only", "visually-hidden", "visuallyhidden", "screen-reader-text"})
 
 TAG = re.compile(r"</?([a-zA-Z][^\s/>]*)")

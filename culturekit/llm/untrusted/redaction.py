@@ -103,9 +103,7 @@ def key_from_environment(*names: str) -> Secret:
 
 
 SHORTEST = 6
-SHORTEST_KEY = 8
-"""Letters of a key: what is shorter stands in ordinary words, which blanking it would break."""
-
+SHORTEST_KEY = 8  # letters of a key: what is shorter stands in ordinary words, which blanking it would break
 """Characters; anything shorter would blank ordinary words."""
 
 SECRET_VARIABLE = re.compile(
@@ -113,15 +111,10 @@ SECRET_VARIABLE = re.compile(
 )
 PATHS = re.compile(r"(?:/[^/\0:]+)+|\d+|true|false", re.IGNORECASE)
 
-KNOWN: dict[str, str] = {}
-"""Each form of each key, and what stands for it."""
-
+KNOWN: dict[str, str] = {}  # each form of each key, and what stands for it
+# The first finds all these forms; each of the others one key as JSON may write it, with escapes.
 PATTERNS: list[re.Pattern[str]] = []
-"""The first finds all these forms; each of the others one key as JSON may write it, with escapes."""
-
-ESCAPABLE = '"\\/'
-"""Characters that JSON may also write behind a backslash as they are."""
-
+ESCAPABLE = '"\\/'  # characters that JSON may also write behind a backslash as they are
 ESCAPE = re.compile(r"\\+u([0-9a-fA-F]{4})")
 
 

@@ -19,23 +19,17 @@ from culturekit.llm.untrusted.hidden_markup import without_hidden_markup
 
 Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
 
+# Characters of one text that are sent; a label or a description is far shorter, a page says so with `LongText`.
 LONGEST_TEXT = 8_000
-"""Characters of one text that are sent; a label or a description is far shorter, a page says so with `LongText`."""
-
+# What opens markup, templates, code and the turns of chat templates, in look-alikes too where a model uses these.
 ESCAPED = re.compile("[<>\\[\\]{}`|#~\\x7f\uff1c\uff1e\uff5c\u2581]")
-"""What opens markup, templates, code and the turns of chat templates, in look-alikes too where a model uses these."""
 
-
+# Texts of letters, digits and harmless marks are sent as they are, between quotes. Most labels are such texts.
 PLAIN = re.compile(r"[\w !$%'()*+,./:;=?@^-]*")
-"""Texts of letters, digits and harmless marks are sent as they are, between quotes. Most labels are such texts."""
-
-FILLERS = re.compile("[\u115f\u1160\u3164\uffa0]")
-"""Letters, as Unicode has it, that nobody sees."""
-
+FILLERS = re.compile("[\u115f\u1160\u3164\uffa0]")  # letters, as Unicode has it, that nobody sees
 LITERALS = {None: "null", True: "true", False: "false"}
 
-MOST_HIDDEN = 20
-"""How many times as long a text may be as what is shown of it, before it is cut unread."""
+MOST_HIDDEN = 20  # how many times as long a text may be as what is shown of it, before it is cut unread
 
 
 @dataclass(frozen=True, slots=True)

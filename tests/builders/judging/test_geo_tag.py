@@ -9,8 +9,7 @@ import pytest
 from culturekit.builders.judging.geo_tag import GeoTag, TagReads, tag_images
 from culturekit.errors import NothingScored
 from culturekit.llm.client import Reply, Request
-from culturekit.llm.reading.schema_checks import TARGETS, Target
-from culturekit.llm.reading.schemas import check_shape, schema_of
+from culturekit.llm.reply_schema import TARGETS, Target, check_shape, schema_of
 from culturekit.records.schemas import CSPACE, DROPS, JUDGMENTS, MATCHES
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.tables import read_table, write_table

@@ -17,8 +17,7 @@ from culturekit.builders.judging.question_graph import (
 )
 from culturekit.errors import UsageError
 from culturekit.llm.client import Reply, Request
-from culturekit.llm.reading.reply_codes import ParseFailure
-from culturekit.llm.rows import read_reply
+from culturekit.llm.replies import ParseFailure, read_reply
 from culturekit.records.schemas import PROMPTS, QUESTION_GRAPHS, QUESTIONS
 from culturekit.records.work import QUARANTINED, Outcome, Work
 from culturekit.storage.tables import read_table, write_table
