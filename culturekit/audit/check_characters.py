@@ -7,7 +7,7 @@ from functools import cache, lru_cache
 
 from culturekit.audit.findings import Check, Code, Finding, Knowledge, Turn, quoted
 from culturekit.audit.sheet import Sheet, tidy
-from culturekit.llm.untrusted.hidden_characters import reveal, without_hidden_characters
+from culturekit.llm.untrusted import reveal, without_hidden_characters
 
 HIDDEN = Code(
     "hidden-character",

@@ -18,7 +18,7 @@ from culturekit.kg.countries import countries
 from culturekit.kg.dump.entities import wikipedia_of
 from culturekit.kg.web.pinned_connection import check_contact, check_url
 from culturekit.kg.web.polite_source import KEPT, WIKIMEDIA_A_MINUTE, KeptAnswers, Pace, PoliteSource
-from culturekit.llm.untrusted.redaction import resolve_key
+from culturekit.llm.redaction import resolve_key
 from culturekit.plugins import Contract, hold, shown
 from culturekit.records.work import Work
 from culturekit.registry import Entry, Registry, Spec

@@ -12,7 +12,7 @@ def main() -> None:
     """Run the command line and leave with the exit code that says how it went."""
     from culturekit.cli.app import app
     from culturekit.errors import ConfigError, CultureKitError
-    from culturekit.llm.untrusted.redaction import install_redaction, redact
+    from culturekit.llm.redaction import install_redaction, redact
 
     install_redaction()
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -39,7 +39,7 @@ def main() -> None:
 
 def leave(message: str, code: int) -> None:
     """Say why, and go."""
-    from culturekit.llm.untrusted.redaction import redact
+    from culturekit.llm.redaction import redact
 
     sys.stdout.flush()
     print(redact(message), file=sys.stderr)

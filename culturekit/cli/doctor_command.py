@@ -197,7 +197,7 @@ def judge_checks(spec: str) -> Iterator[Check]:
 def listed_models(recipe: Path | None) -> Iterator[Check]:
     """Ask each provider which models it lists, and hold those of the price list and of a recipe against them."""
     from culturekit.config.load import find_recipe
-    from culturekit.llm.model_lists import standings
+    from culturekit.llm.price_update import standings
 
     text = "" if recipe is None else find_recipe(str(recipe)).read_text(encoding="utf-8")
     named = {(provider, model.rstrip(".")) for provider, model in NAMED.findall(text)}

@@ -85,7 +85,7 @@ def bought_answers(
     client: Client, requests: Iterable[Request], work: Work, llm: LlmOptions, watch: ReplyWatch
 ) -> Generator[Answered]:
     """Answer requests for money."""
-    from culturekit.llm.batch_runner import answer_batch, batches_of
+    from culturekit.llm.batch_runner import BatchRunner, batches_of
     from culturekit.llm.engine import AskEngine
     from culturekit.llm.journal import Journal, run_tag
     from culturekit.llm.purse import remember_rate
@@ -96,7 +96,7 @@ def bought_answers(
         remember_rate(journal, client.model, client.rate)
         tag = run_tag(work)
         if batches is not None:
-            yield from answer_batch(client, batches, journal, requests, options, tag, work.progress)
+            yield from BatchRunner(client, batches, journal, requests, options, tag, work.progress).answers()
             return
         yield from AskEngine(client, journal, options, run=tag, progress=work.progress).ask_all(requests)
 

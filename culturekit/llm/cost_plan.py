@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from culturekit.llm.client import Client, FreeClient, Identity, Outgoing, Rate, Request
+from culturekit.llm.journal import shared_length
 from culturekit.llm.journal_file import Mode, key_of
-from culturekit.llm.journal_writer import shared_length
 from culturekit.llm.ledger import Spent
 from culturekit.llm.prices import worst_cost
 from culturekit.llm.replies import REPAIR_MARK

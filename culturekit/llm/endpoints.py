@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from culturekit.errors import MissingDependency
 from culturekit.llm.client import Identity
-from culturekit.llm.untrusted.redaction import Secret, key_from_environment
+from culturekit.llm.redaction import Secret, key_from_environment
 
 NO_KEY = "no-key"  # what is sent to a server that needs none: some want to see a key all the same
 

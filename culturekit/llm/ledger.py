@@ -12,7 +12,7 @@ import msgspec
 from culturekit.errors import UsageError
 from culturekit.llm.client import Usage
 from culturekit.llm.journal_file import FILE, PAID, SOUND, check_types, errors_explained, open_for_reading, paid
-from culturekit.llm.untrusted.redaction import redact
+from culturekit.llm.redaction import redact
 from culturekit.llm.usage import dollars
 from culturekit.records.choices import ANSWERED
 from culturekit.storage.digests import JOURNAL

@@ -10,9 +10,8 @@ import logging
 
 from culturekit.errors import UsageError
 from culturekit.llm.client import Client, FreeClient, Identity, KeyHolder, Rate, Usage
-from culturekit.llm.journal import Journal
+from culturekit.llm.journal import Fact, Journal
 from culturekit.llm.journal_file import Mode, Reading
-from culturekit.llm.journal_writer import Fact
 from culturekit.llm.ledger import (
     PROMISED,
     UNDER_WAY,
@@ -138,6 +137,11 @@ class Purse:
     def paid(self) -> float | None:
         """US dollars that all replies cost which were read, as `llm cost` adds them up; None without a price."""
         return None if self.rate is None else dollars(self.picodollars_read)
+
+    @property
+    def paid_in_words(self) -> str:
+        """Write what was paid, for the progress line."""
+        return "cost unknown" if self.paid is None else f"${self.paid:,.4f}"
 
     def settle(self, question: Question, usage: Usage) -> None:
         """Count what a reply cost, or could cost where that is in doubt.

@@ -17,7 +17,7 @@ import yaml
 
 from culturekit.counting import counted
 from culturekit.errors import MissingDependency, UpstreamUnavailable, UsageError
-from culturekit.llm.untrusted.redaction import Secret, key_from_environment, redact
+from culturekit.llm.redaction import Secret, key_from_environment, redact
 from culturekit.metrics.arguments import argument_error
 from culturekit.pipeline.several_runs import HUB_NAME
 from culturekit.pipeline.steps.report_stage import folders_of, recorded

@@ -166,7 +166,7 @@ ASKING = {
 def test_outages_change_no_byte_and_refusals_are_counted(
     folder: Path, monkeypatch: pytest.MonkeyPatch, made: str, provider: str
 ) -> None:
-    monkeypatch.setattr("culturekit.llm.pace.FIRST_WAIT", 0.01)
+    monkeypatch.setattr("culturekit.llm.dispatch.FIRST_WAIT", 0.01)
     sources = pl.read_parquet(folder / "sources/pages.parquet")
     more = pl.concat([sources.with_columns(number=pl.lit(number, pl.UInt16)) for number in range(1, 9)])
     write_table(folder / "sources", PAGES, more)

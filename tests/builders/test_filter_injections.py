@@ -11,7 +11,7 @@ import pytest
 from culturekit.builders.filtering.cspace_filter import filter_candidates
 from culturekit.kg.concepts import Concept, Root
 from culturekit.llm.client import Reply, Request
-from culturekit.llm.untrusted.untrusted import cleaned
+from culturekit.llm.untrusted import cleaned
 from culturekit.records.schemas import CANDIDATES
 from culturekit.records.work import Work
 from culturekit.storage.tables import slices_of, write_table

@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from culturekit.llm.client import Failure, Identity, Quota, Rate, Request
-from culturekit.llm.dispatch import Dispatch, Later
-from culturekit.llm.pace import Limiter
+from culturekit.llm.dispatch import Dispatch, Later, Limiter
 from culturekit.llm.purse import Purse
 from culturekit.llm.rows import Question, Row
 from culturekit.llm.usage import Budget, estimate

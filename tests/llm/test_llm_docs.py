@@ -4,7 +4,7 @@ from pathlib import Path
 
 from culturekit.llm.client import Request
 from culturekit.llm.replies import ParseFailure, repair_request
-from culturekit.llm.untrusted.untrusted import LONGEST_TEXT, user_message
+from culturekit.llm.untrusted import LONGEST_TEXT, user_message
 from tests.llm.injections import INJECTIONS, ORDERS
 
 DOCS = Path(__file__).parents[2] / "docs"

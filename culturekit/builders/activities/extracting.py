@@ -23,8 +23,7 @@ from culturekit.kg.countries import Country, country
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient, Request
 from culturekit.llm.replies import ParseFailure
-from culturekit.llm.untrusted.hidden_characters import JOINERS, TAKEN_OUT
-from culturekit.llm.untrusted.untrusted import LongText, strip_hidden
+from culturekit.llm.untrusted import JOINERS, TAKEN_OUT, LongText, strip_hidden
 from culturekit.records.schemas import ACTIVITIES, MENTIONS, PAGES, PROMPTS
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage_command import Typed

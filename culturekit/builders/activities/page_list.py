@@ -20,7 +20,7 @@ from culturekit.errors import UpstreamUnavailable, UsageError
 from culturekit.kg.countries import country
 from culturekit.kg.web.pinned_connection import check_contact
 from culturekit.kg.web.polite_source import KeptAnswers, Pace, PoliteSource
-from culturekit.llm.untrusted.untrusted import strip_hidden
+from culturekit.llm.untrusted import strip_hidden
 from culturekit.records.schemas import PAGES
 from culturekit.records.work import Outcome, Work
 from culturekit.registry import needing

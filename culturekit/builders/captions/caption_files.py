@@ -20,7 +20,7 @@ from culturekit.index.embedding.embed_table import USUAL, TextColumns, chosen, o
 from culturekit.index.models.object_detector import DETECTORS, OwlDetector
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient, Request
-from culturekit.llm.untrusted.untrusted import strip_hidden
+from culturekit.llm.untrusted import strip_hidden
 from culturekit.records.choices import ANSWERED
 from culturekit.records.schemas import CAPTION_STATS, CAPTIONS, DROPS, JUDGMENTS, OBJECTS, PROMPTS, TRANSLATIONS
 from culturekit.records.work import Outcome, Work

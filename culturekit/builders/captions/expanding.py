@@ -23,7 +23,7 @@ from culturekit.index.embedding.embedding_encoders import encoding_pool, text_en
 from culturekit.index.encoder import Vectors
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient, Request
-from culturekit.llm.untrusted.untrusted import strip_hidden
+from culturekit.llm.untrusted import strip_hidden
 from culturekit.records.schemas import CAPTION_PROPOSALS, CAPTIONS
 from culturekit.records.work import QUARANTINED, Outcome, Work
 from culturekit.stages.stage_command import Seed, Typed

@@ -24,9 +24,7 @@ from culturekit.builders.filtering.cspace_filter import name_problem
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import Country, countries
 from culturekit.llm.client import Request
-from culturekit.llm.untrusted.hidden_characters import reveal, without_hidden_characters
-from culturekit.llm.untrusted.hidden_markup import MarkupScanner
-from culturekit.llm.untrusted.untrusted import LONGEST_TEXT
+from culturekit.llm.untrusted import LONGEST_TEXT, MarkupScanner, reveal, without_hidden_characters
 from culturekit.storage.tables import TableSlices
 
 Suspicion: TypeAlias = Literal[

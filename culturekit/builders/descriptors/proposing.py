@@ -17,7 +17,7 @@ from culturekit.errors import UsageError
 from culturekit.kg.countries import country
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient, Request
-from culturekit.llm.untrusted.untrusted import strip_hidden
+from culturekit.llm.untrusted import strip_hidden
 from culturekit.metrics.ahead.matching import DIMENSIONS, normalise_phrase
 from culturekit.records.schemas import PROMPTS, PROPOSED_DESCRIPTORS
 from culturekit.records.work import Outcome, Work

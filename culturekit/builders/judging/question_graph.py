@@ -31,7 +31,7 @@ from culturekit.llm.answers import DEFAULTS, LlmOptions, answers
 from culturekit.llm.client import Client, FreeClient, Image, Request
 from culturekit.llm.reply_watch import ReplyWatch
 from culturekit.llm.rows import Answered
-from culturekit.llm.untrusted.untrusted import strip_hidden
+from culturekit.llm.untrusted import strip_hidden
 from culturekit.records.schemas import PROMPTS, QUESTION_GRAPHS, QUESTIONS
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage_command import Typed

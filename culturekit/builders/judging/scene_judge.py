@@ -27,7 +27,7 @@ from culturekit.errors import UsageError
 from culturekit.kg.countries import countries
 from culturekit.llm.client import Image, Request
 from culturekit.llm.rows import Answered
-from culturekit.llm.untrusted.untrusted import strip_hidden
+from culturekit.llm.untrusted import strip_hidden
 from culturekit.metrics.ahead.matching import DIMENSIONS, normalise_phrase
 from culturekit.records.schemas import PROMPTS, STEREOTYPES
 from culturekit.stages.stage_command import Typed

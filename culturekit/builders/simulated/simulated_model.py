@@ -28,7 +28,7 @@ from culturekit.generation.simulated.scenes.scenes_backend import (
     world,
 )
 from culturekit.llm.client import Image, Reply, Request
-from culturekit.llm.untrusted.untrusted import LongText
+from culturekit.llm.untrusted import LongText
 from culturekit.registry import Spec
 from culturekit.storage.picture_files import NoPicture
 from culturekit.storage.picture_reading import picture_from

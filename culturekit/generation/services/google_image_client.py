@@ -20,8 +20,8 @@ from culturekit.generation.services.image_client import (
 from culturekit.generation.services.openai_image_client import body_as_it_is
 from culturekit.llm.batches import BatchClient, BatchLimits, BatchResult, Job
 from culturekit.llm.client import Identity, Outgoing, Reply, Request, Usage
-from culturekit.llm.clients.gemini_api import usage as told_usage
 from culturekit.llm.clients.google_client import GoogleBatches, GoogleClient, GoogleConnection
+from culturekit.llm.clients.google_client import usage as told_usage
 from culturekit.llm.clients.remote_client import WireFormat, model_of
 from culturekit.llm.endpoints import GOOGLE
 from culturekit.llm.failures import shortened

@@ -52,8 +52,8 @@ from culturekit.llm.endpoints import Service, check_base_url, normal_base_url
 from culturekit.llm.failures import error_of, failure_of, failure_within, shortened
 from culturekit.llm.journal_file import key_of
 from culturekit.llm.json_values import decoded, record, text, why_no_object
+from culturekit.llm.redaction import Secret
 from culturekit.llm.rows import Answered
-from culturekit.llm.untrusted.redaction import Secret
 from culturekit.records.literal_keys import key_problem
 from culturekit.registry import Spec
 from culturekit.storage.atomic import sync_folder, write_atomically

@@ -1,24 +1,218 @@
 """A transformers model in this process, from a folder: texts, and images where the model sees."""
 
 import asyncio
+import io
 import threading
-from collections.abc import Mapping
-from functools import cached_property
+import time
+from collections.abc import Mapping, Sequence
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
+from PIL import Image as Picture
 
 from culturekit.errors import UsageError
-from culturekit.llm.client import Failure, Identity, Outgoing, Rate, Reply, Request, Usage, how_cut
+from culturekit.llm.client import Failure, Identity, Image, Outgoing, Rate, Reply, Request, Usage, how_cut
 from culturekit.llm.clients.client_options import LocalOptions
-from culturekit.llm.clients.local_model import LocalModel, Turn
 from culturekit.llm.json_values import decoded, record, records, text
 from culturekit.llm.reply_schema import expected_shape, shape_of
-from culturekit.llm.untrusted.untrusted import user_message
+from culturekit.llm.rows import WeighedToken
+from culturekit.llm.untrusted import user_message
 from culturekit.llm.usage import Counts
 from culturekit.registry import Spec
 from culturekit.storage.digests import canonical_json, digest_tree
+from culturekit.torch_places import needed_package
+
+# What stands for a token that is added, in whatever else has a number for each token; 0 elsewhere.
+FILLED = {"attention_mask": 1}
+
+
+class Turn(msgspec.Struct, frozen=True):
+    """One question as it was composed."""
+
+    instructions: str
+    data: str
+    max_new_tokens: int
+    seed: int
+    temperature: float | None
+    top_p: float | None
+    weighed: tuple[str, ...] = ()
+
+
+class Generated(msgspec.Struct, frozen=True):
+    """One reply."""
+
+    text: str
+    stop: Literal["end", "length", "time"]
+    input_tokens: int
+    output_tokens: int
+
+
+class Weighed(msgspec.Struct, frozen=True):
+    """How probable a reply begins with each of some texts; nothing was generated."""
+
+    text: str
+    stop: Literal["end"]
+    input_tokens: int
+    output_tokens: int
+    tokens: list[WeighedToken]
+
+
+class LocalModel:
+    """A model, and what turns chats into its tokens; one generation at a time."""
+
+    def __init__(self, folder: Path, *, device: str, dtype: str) -> None:
+        """Load both from the folder alone."""
+        needed = partial(needed_package, kind="client local", extra="embed")
+        self.torch, transformers = needed("torch"), needed("transformers")
+        config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
+        self.sees = getattr(config, "vision_config", None) is not None
+        kind = transformers.AutoModelForImageTextToText if self.sees else transformers.AutoModelForCausalLM
+        words = transformers.AutoProcessor if self.sees else transformers.AutoTokenizer
+        self.transformers = transformers
+        self.words: Any = words.from_pretrained(folder, local_files_only=True)
+        self.tokenizer: Any = self.words.tokenizer if self.sees else self.words
+        self.device = device if device != "auto" else "cuda" if self.torch.cuda.is_available() else "cpu"
+        chosen = dtype if dtype == "auto" else getattr(self.torch, dtype)
+        self.model: Any = kind.from_pretrained(folder, local_files_only=True, dtype=chosen).to(self.device).eval()
+        self.has_template = bool(getattr(self.words, "chat_template", None))
+
+    def generate(self, turn: Turn, images: Sequence[Image], *, seconds: float, stopped: threading.Event) -> Generated:
+        """Generate one reply, the likeliest tokens or drawn from a seed; stop when told, or when the time is over."""
+        if images and not self.sees:
+            raise UsageError("this model sees no images", found=f"{len(images)} images", hint="Choose a vision model.")
+        inputs = self.tokens(turn, images).to(self.device)
+        length = int(inputs["input_ids"].shape[1])
+        until = time.monotonic() + seconds
+        over = StopWhen(self.torch, lambda: stopped.is_set() or time.monotonic() > until)
+        drawn: dict[str, Any] = {"do_sample": False, "temperature": None, "top_p": None, "top_k": None}
+        if turn.temperature is not None:
+            drawn = {"do_sample": True, "temperature": turn.temperature, "top_p": turn.top_p or 1.0, "top_k": 0}
+        with self.torch.inference_mode(), self.torch.random.fork_rng():
+            self.torch.manual_seed(turn.seed)
+            made = self.model.generate(
+                **inputs,
+                **drawn,
+                max_new_tokens=turn.max_new_tokens,
+                stopping_criteria=self.transformers.StoppingCriteriaList([over]),
+                pad_token_id=self.padding(),
+            )
+        tokens = made[0, length:].tolist()
+        ended = bool(tokens) and tokens[-1] in self.ends()
+        stop: Literal["end", "length", "time"] = "end" if ended else "time" if over.struck else "length"
+        return Generated(self.tokenizer.decode(tokens, skip_special_tokens=True), stop, length, len(tokens))
+
+    def weigh(self, turn: Turn, images: Sequence[Image]) -> Weighed:
+        """Say how probable it is that the reply begins with each of some texts."""
+        if images and not self.sees:
+            raise UsageError("this model sees no images", found=f"{len(images)} images", hint="Choose a vision model.")
+        inputs = self.tokens(turn, images).to(self.device)
+        found = weighed_texts(self.torch, self.model, self.tokenizer, inputs, turn.weighed)
+        likeliest = max(found, key=lambda item: item.logprob)
+        return Weighed(likeliest.token, "end", int(inputs["input_ids"].shape[1]), 1, found)
+
+    def tokens(self, turn: Turn, images: Sequence[Image]) -> Any:  # noqa: ANN401 - a batch of tensors
+        """Write a question as the model was taught to read it."""
+        if not self.has_template:
+            return self.tokenizer(f"{turn.instructions}\n\n{turn.data}\n", return_tensors="pt")
+        pictures = [Picture.open(io.BytesIO(image.content)).convert("RGB") for image in images]
+        content: Any = turn.data
+        if self.sees:
+            content = [{"type": "image"} for _ in pictures] + [{"type": "text", "text": turn.data}]
+        instructions: Any = [{"type": "text", "text": turn.instructions}] if self.sees else turn.instructions
+        chat = [{"role": "system", "content": instructions}, {"role": "user", "content": content}]
+        written = self.words.apply_chat_template(chat, add_generation_prompt=True, tokenize=False)
+        if self.sees:
+            return self.words(text=[written], images=pictures or None, return_tensors="pt", add_special_tokens=False)
+        return self.tokenizer(written, return_tensors="pt", add_special_tokens=False)
+
+    def ends(self) -> set[int]:
+        """Give the tokens that end a reply."""
+        configured = self.model.generation_config.eos_token_id
+        listed = configured if isinstance(configured, list) else [configured]
+        return {token for token in (*listed, self.tokenizer.eos_token_id) if token is not None}
+
+    def padding(self) -> int | None:
+        """Give the token that fills up, which a batch of one never needs but generation asks for."""
+        own: int | None = self.tokenizer.pad_token_id
+        return min(self.ends(), default=None) if own is None else own
+
+
+class StopWhen:
+    """Tells a generation to stop; `struck` says that it was told so."""
+
+    def __init__(self, torch: Any, over: Any) -> None:  # noqa: ANN401 - a module, a function
+        """Take what decides."""
+        self.torch = torch
+        self.over = over
+        self.struck = False
+
+    def __call__(self, tokens: Any, scores: Any, **_: Any) -> Any:  # noqa: ANN401 - tensors
+        """Look before each token."""
+        self.struck = self.struck or bool(self.over())
+        return self.torch.full((tokens.shape[0],), self.struck, dtype=self.torch.bool, device=tokens.device)
+
+
+def weighed_texts(
+    torch: Any,  # noqa: ANN401 - a module
+    model: Any,  # noqa: ANN401 - a model of transformers
+    tokenizer: Any,  # noqa: ANN401 - a tokenizer of transformers
+    inputs: Mapping[str, Any],
+    texts: Sequence[str],
+) -> list[WeighedToken]:
+    """Weigh texts that a reply may begin with, each by all of its tokens.
+
+    Texts that are the same tokens count once, and so does one that only goes on where another ends: the
+    probabilities add up to at most 1.
+    """
+    chosen = distinct({text: written(tokenizer, text) for text in texts})
+    if not chosen:
+        raise UsageError("the model's tokenizer can write none of these texts", found=", ".join(map(repr, texts)))
+    after: dict[tuple[int, ...], Any] = {}
+    found = []
+    for chosen_text, tokens in chosen.items():
+        total = 0.0
+        for place, token in enumerate(tokens):
+            if tokens[:place] not in after:
+                after[tokens[:place]] = next_token(torch, model, inputs, tokens[:place])
+            total += float(after[tokens[:place]][token])
+        found.append(WeighedToken(chosen_text, min(total, 0.0)))
+    return found
+
+
+def written(tokenizer: Any, text: str) -> tuple[int, ...]:  # noqa: ANN401 - a tokenizer of transformers
+    """Write a text in tokens; nothing where it has letters that the tokenizer does not know."""
+    tokens = tuple(tokenizer(text, add_special_tokens=False)["input_ids"])
+    return () if tokenizer.unk_token_id is not None and tokenizer.unk_token_id in tokens else tokens
+
+
+def distinct(written_texts: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+    """Keep texts of which none begins as another one does that is whole."""
+    kept: dict[str, tuple[int, ...]] = {}
+    for words, tokens in sorted(written_texts.items(), key=lambda item: (len(item[1]), item[0])):
+        if tokens and not any(tokens[: len(other)] == other for other in kept.values()):
+            kept[words] = tokens
+    return kept
+
+
+def next_token(torch: Any, model: Any, inputs: Mapping[str, Any], prefix: tuple[int, ...]) -> Any:  # noqa: ANN401
+    """Give the log probability of every token after the question and a beginning of the reply."""
+    given = dict(inputs)
+    ids = given["input_ids"]
+    added = torch.tensor([prefix], dtype=ids.dtype, device=ids.device)
+    if model.config.is_encoder_decoder:
+        start = torch.full((1, 1), model.config.decoder_start_token_id, dtype=ids.dtype, device=ids.device)
+        given["decoder_input_ids"] = torch.cat([start, added], dim=1)
+    elif prefix:
+        length = ids.shape[1]
+        for name, value in inputs.items():
+            if getattr(value, "shape", None) == (1, length) and name != "input_ids":
+                given[name] = torch.cat([value, torch.full_like(value[:, : len(prefix)], FILLED.get(name, 0))], dim=1)
+        given["input_ids"] = torch.cat([ids, added], dim=1)
+    with torch.inference_mode():
+        logits = model(**given).logits[0, -1]
+    return torch.log_softmax(logits.double(), dim=-1).cpu()
 
 
 class LocalClient:

@@ -10,17 +10,15 @@ import msgspec
 
 from culturekit.llm.batches import BatchClient, BatchLimits, BatchResult, BatchRow, Job, JobState, Status
 from culturekit.llm.client import Failure, FailureKind, Identity, Outgoing, Request
-from culturekit.llm.clients import chat_completions, responses_api
+from culturekit.llm.clients import openai_wire
 from culturekit.llm.clients.client_options import OpenAIOptions
-from culturekit.llm.clients.image_slots import BodyTemplates
-from culturekit.llm.clients.openai_settings import Settings, settings_of
-from culturekit.llm.clients.remote_client import Connection, RemoteClient, WireFormat, model_of
-from culturekit.llm.clients.sending import http_client
+from culturekit.llm.clients.image_slots import BodyTemplates, data_url, filled
+from culturekit.llm.clients.remote_client import Connection, RemoteClient, WireFormat, http_client, model_of
 from culturekit.llm.endpoints import NO_KEY, OPENAI
 from culturekit.llm.failures import failure_of
 from culturekit.llm.json_values import decoded
 from culturekit.llm.models import model_for
-from culturekit.llm.untrusted.redaction import Secret
+from culturekit.llm.redaction import Secret
 from culturekit.registry import Spec, needing
 
 ENDPOINTS = {"chat": "/chat/completions", "responses": "/responses"}
@@ -30,7 +28,6 @@ CREATES: Mapping[str, Callable[[Any], Callable[..., Awaitable[object]]]] = {
     "/responses": lambda raw: raw.responses.create,
     "/images/generations": lambda raw: raw.images.generate,
 }
-FORMATS = {"chat": chat_completions, "responses": responses_api}
 
 
 class OpenAIClient(RemoteClient):
@@ -86,26 +83,25 @@ def make(spec: Spec) -> OpenAIClient:
     base_url = OPENAI.base_url(options.base_url)
     model = model_of(spec, model_for("text-small"))
     endpoint = ENDPOINTS[options.api]
-    settings = settings_of(model, base_url, options)
+    settings = openai_wire.settings_of(model, base_url, options)
+    chat = options.api == "chat"
+    compose = openai_wire.compose_completion if chat else openai_wire.compose_response
     client = OpenAIClient(
         Identity("openai", base_url, endpoint, model),
         options,
         key=partial(OPENAI.key, options.key_variable, base_url),
         connect=lambda secret: OpenAIConnection(base_url, endpoint, secret, options.timeout),
-        written=format_of(options.api, settings),
+        written=WireFormat(
+            partial(compose, settings=settings, templates=BodyTemplates()),
+            partial(filled, write=data_url),
+            openai_wire.read_completion if chat else openai_wire.read_response,
+        ),
     )
     if not OPENAI.owns(base_url):
         client.caveat = "The server is not OpenAI's own: whether it enforces the schema of replies is for it to decide."
     return client
 
 
-def format_of(api: str, settings: Settings) -> WireFormat:
-    """Choose how requests and replies look."""
-    chosen = FORMATS[api]
-    return WireFormat(partial(chosen.compose, settings=settings, templates=BodyTemplates()), chosen.wire, chosen.read)
-
-
-# Errors of rows that were never looked at.
 NOT_DONE: Mapping[str, FailureKind] = {"batch_expired": "timeout", "batch_cancelled": "timeout"}
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from culturekit.errors import BudgetReached, UpstreamUnavailable, UsageError
-from culturekit.llm.batch_runner import answer_batch
+from culturekit.llm.batch_runner import BatchRunner
 from culturekit.llm.batches import BatchLimits, BatchResult, Job
 from culturekit.llm.client import Failure, FailureKind, Rate, Request
 from culturekit.llm.engine import AskEngine, AskOptions
@@ -56,7 +56,7 @@ class Desk:
     ) -> Iterator[Answered]:
         client = FakeClient(rate=Rate(1.0, 2.0))
         batches = FakeBatches(client, self.shop, self.limits, tick, self.files)
-        yield from answer_batch(client, batches, journal, requests, options, run, clock=self.clock)
+        yield from BatchRunner(client, batches, journal, requests, options, run, clock=self.clock).answers()
         assert batches.closed == 1
 
 
@@ -391,7 +391,9 @@ def test_killed_anywhere_any_number_of_times_nothing_is_bought_twice(
             try:
                 with KilledJournal(folder) as journal:
                     journal.tick = tick
-                    asked = answer_batch(client, batches, journal, questions(11), AskOptions(), "run", clock=clock)
+                    asked = BatchRunner(
+                        client, batches, journal, questions(11), AskOptions(), "run", clock=clock
+                    ).answers()
                     return list(asked), shop, kept(journal)
             except Killed:
                 continue

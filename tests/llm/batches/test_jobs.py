@@ -1,7 +1,9 @@
+import zlib
+
 import pytest
 
 from culturekit.errors import IntegrityError
-from culturekit.llm.batches import BodyPress, JobBook, Phase, Planned
+from culturekit.llm.batches import JobBook, Phase, Planned
 
 
 class Facts(dict[str, bytes]):
@@ -15,10 +17,9 @@ class Facts(dict[str, bytes]):
 
 
 def begun(facts: Facts, *rows: Planned) -> JobBook:
-    book, press = JobBook(facts), BodyPress()
-    for row in rows:
-        press.add(b'{"n":%d}' % row.attempt)
-    book.begin(rows, press.pressed(), run="run", begun=7.0, reserved=0.25, upload="file-1")
+    book = JobBook(facts)
+    bodies = zlib.compress(b"".join(b'{"n":%d}\n' % row.attempt for row in rows))
+    book.begin(rows, bodies, run="run", begun=7.0, reserved=0.25, upload="file-1")
     return book
 
 

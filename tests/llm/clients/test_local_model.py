@@ -10,7 +10,7 @@ import pytest
 from culturekit.builders.judging.image_judge import WeighOptions, WeighReads, vqa_request
 from culturekit.llm.client import Image
 from culturekit.llm.clients.clients import CLIENTS
-from culturekit.llm.clients.local_model import LocalModel, distinct
+from culturekit.llm.clients.local_client import LocalModel, distinct
 from culturekit.records.schemas import JUDGMENTS
 from culturekit.records.work import Work
 from culturekit.storage.digests import digest_bytes
@@ -52,7 +52,7 @@ def test_a_text_is_as_probable_as_all_of_its_tokens(folder: Path) -> None:
     import msgspec
 
     from culturekit.llm.client import Client
-    from culturekit.llm.clients.local_model import Turn
+    from culturekit.llm.clients.local_client import Turn
 
     assert isinstance(client, Client)
     turn = msgspec.json.decode(client.compose(request).body, type=Turn)

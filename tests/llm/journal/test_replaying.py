@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from culturekit.llm.asking import Replay
 from culturekit.llm.client import Outgoing, Reply, Usage
+from culturekit.llm.engine import Replay
 from culturekit.llm.journal import Journal
 from culturekit.llm.journal_file import Entry
 from culturekit.llm.purse import Purse

@@ -4,8 +4,8 @@ import sqlite3
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from culturekit.llm.journal import RequestTexts, read_templates, shared_ends
 from culturekit.llm.journal_file import TABLES
-from culturekit.llm.journal_writer import RequestTexts, read_templates, shared_ends
 
 
 def texts() -> RequestTexts:

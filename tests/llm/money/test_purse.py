@@ -220,8 +220,7 @@ def test_the_dollars_of_the_progress_are_those_of_the_ledger(tmp_path: Path) -> 
     heard = HeardProgress()
     client = Miscounting(stated=None, delay=0.06)
     with Journal(tmp_path / JOURNAL) as journal:
-        engine = AskEngine(client, journal, AskOptions(concurrency=1, budget=1.0), run="two", progress=heard)
-        asking = Pass(engine, client, journal, questions(60), 60)
+        asking = Pass(client, journal, questions(60), AskOptions(concurrency=1, budget=1.0), "two", heard)
         list(asking.answers())
     total = ledger_of(tmp_path).total
     assert total.requests == 60

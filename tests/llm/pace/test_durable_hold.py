@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 
 from culturekit.llm.client import Identity
+from culturekit.llm.dispatch import DurableHold
 from culturekit.llm.engine import AskEngine, AskOptions
 from culturekit.llm.journal import Journal
-from culturekit.llm.pace import DurableHold
 from tests.llm.fake_client import FakeClient, questions
 
 SERVER = Identity("openai", "http://127.0.0.1:9/v1", "/chat", "m")

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from culturekit.llm.client import Failure, Quota, Usage
-from culturekit.llm.pace import Limiter
+from culturekit.llm.dispatch import Limiter
 from tests.llm.fake_client import answer_for, questions
 from tests.llm.server.quota_windows import QuotaWindow
 from tests.llm.server.script import Quota as Enforced

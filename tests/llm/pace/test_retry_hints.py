@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from culturekit.llm.dispatch import FIRST_WAIT, LONGEST_WAIT, retry_wait
 from culturekit.llm.failures import LONGEST_HINT, wait_of
-from culturekit.llm.pace import FIRST_WAIT, LONGEST_WAIT, retry_wait
 
 
 @given(st.binary(min_size=32, max_size=32), st.integers(1, 40))

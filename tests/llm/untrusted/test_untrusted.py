@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from culturekit.errors import UsageError
-from culturekit.llm.untrusted.hidden_characters import HIDDEN
-from culturekit.llm.untrusted.untrusted import LONGEST_TEXT, LongText, cleaned, strip_hidden, user_message
+from culturekit.llm.untrusted import HIDDEN, LONGEST_TEXT, LongText, cleaned, strip_hidden, user_message
 
 HOSTILE = st.text(
     st.sampled_from(
