@@ -75,13 +75,13 @@ def answers(
             yield answered
         return
     try:
-        yield from bought_answers(client, requests, work, replace(llm, budget=left_for(llm.budget, llm.beside)), watch)
+        yield from _bought_answers(client, requests, work, replace(llm, budget=left_for(llm.budget, llm.beside)), watch)
     except BudgetReached as error:
         error.found = error.found or note_on_others(llm.budget, llm.beside)
         raise
 
 
-def bought_answers(
+def _bought_answers(
     client: Client, requests: Iterable[Request], work: Work, llm: LlmOptions, watch: ReplyWatch
 ) -> Generator[Answered]:
     """Answer requests for money."""

@@ -105,12 +105,7 @@ class _Caller:
         self.failing_since: float | None = None
 
     async def call(self, ask: Callable[[], Awaitable[_Thing]], *, retried: frozenset[str] = _PASSING) -> _Thing:
-        """Ask again while what went wrong may pass.
-
-        Raises:
-            Failure: of a kind that is not asked again.
-            UpstreamUnavailable: it went on for longer than patience lasts.
-        """
+        """Ask again while what went wrong may pass."""
         check_sending(self.model)
         began, pause, patience = self.clock.now(), 0.0, self.patience
         while True:
@@ -136,11 +131,7 @@ class _Caller:
                 return answer
 
     async def turn(self, began: float, patience: float) -> None:
-        """Wait until the provider wants to hear from us again.
-
-        Raises:
-            UpstreamUnavailable: that is later than patience lasts.
-        """
+        """Wait until the provider wants to hear from us again."""
         if self.closed_until - began > patience:
             asked = self.asked_until - self.clock.now()
             raise given_up(self.model, patience=patience, held_for=asked, last=self.last)
@@ -330,12 +321,7 @@ class BatchRunner(Asker):
         return key_of(self.client.identity, self.batches.compose(request))
 
     async def _round(self) -> bool:
-        """Ask what has to be asked, wait for its jobs and collect them; False when every row has ended.
-
-        Raises:
-            BudgetReached: there is money for none of the rows that are left.
-            UpstreamUnavailable: the provider creates no job, or does not answer.
-        """
+        """Ask what has to be asked, wait for its jobs and collect them; False when every row has ended."""
         for record in self.book.unfinished():
             if record.phase == "sending":
                 await self._find(record)
@@ -367,9 +353,6 @@ class BatchRunner(Asker):
         """Yield what has to be asked, each once, in order, a stretch of rows at a time.
 
         What is under way in a job is not asked; the job's number goes into `awaited`.
-
-        Raises:
-            UnusableReplies: most of what came cannot be used, repairs that were to be asked now included.
         """
         watch, repairs, given = self.options.watch, 0, set[bytes]()
         places = [place for place, ended in enumerate(self.ended) if not ended]
@@ -437,11 +420,7 @@ class BatchRunner(Asker):
         self._keep([(Planned(question.key, question.row.tries + 1), "rejected", 413, raw, question.outgoing.body)])
 
     async def _create(self, plan: _Plan) -> BatchRecord:
-        """Create a job; the record says `void` when it came to nothing.
-
-        Raises:
-            CultureKitError: the provider does not take it.
-        """
+        """Create a job; the record says `void` when it came to nothing."""
         tag = self.book.next_tag(self.run)
         try:
             upload = await self.caller.call(lambda: self.batches.upload(plan.lines, size=plan.size, tag=tag))
@@ -547,11 +526,7 @@ class BatchRunner(Asker):
         self.caller.hold(self.pauses.longest)
 
     async def _collect(self, record: BatchRecord, job: Job) -> float:
-        """Put the results of a job into the journal, those that are not there yet, and give what they cost.
-
-        Raises:
-            CultureKitError: a result says that no request of ours is welcome.
-        """
+        """Put the results of a job into the journal, those that are not there yet, and give what they cost."""
         rows = self.book.rows(record)
         names = frozenset(row.key.hex() for row in rows)
         gathered = await self.caller.call(lambda: self._gather(job, names))

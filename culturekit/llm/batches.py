@@ -121,12 +121,12 @@ class Batched(Protocol):
 
 Phase: TypeAlias = Literal["sending", "open", "collected", "void"]
 
-KEY_BYTES = hashlib.sha256().digest_size
-ATTEMPT_BYTES = 4
-ROW_BYTES = KEY_BYTES + ATTEMPT_BYTES
+_KEY_BYTES = hashlib.sha256().digest_size
+_ATTEMPT_BYTES = 4
+_ROW_BYTES = _KEY_BYTES + _ATTEMPT_BYTES
 
 
-class SmallFacts(Protocol):
+class _SmallFacts(Protocol):
     """The part of the journal that keeps facts, each durable when `remember` returns."""
 
     def remember(self, name: str, value: bytes) -> None:
@@ -159,13 +159,13 @@ class BatchRecord:
     @property
     def tag(self) -> str:
         """Name the job as the provider is told it."""
-        return tag_of(self.run, self.number)
+        return _tag_of(self.run, self.number)
 
 
 class JobBook:
     """The jobs of one journal, in the order in which they were planned."""
 
-    def __init__(self, facts: SmallFacts) -> None:
+    def __init__(self, facts: _SmallFacts) -> None:
         """Read what is written down."""
         self.facts = facts
         self.records: dict[int, BatchRecord] = {}
@@ -175,14 +175,14 @@ class JobBook:
 
     def next_tag(self, run: str) -> str:
         """Name the job that will be begun next."""
-        return tag_of(run, len(self.records) + 1)
+        return _tag_of(run, len(self.records) + 1)
 
     def begin(
         self, rows: Sequence[Planned], bodies: bytes, *, run: str, begun: float, reserved: float, upload: str
     ) -> BatchRecord:
         """Write down that a job is about to be created, its rows and their bodies first."""
         number = len(self.records) + 1
-        packed = b"".join(row.key + row.attempt.to_bytes(ATTEMPT_BYTES, "big") for row in rows)
+        packed = b"".join(row.key + row.attempt.to_bytes(_ATTEMPT_BYTES, "big") for row in rows)
         self.facts.remember(_fact(number, "rows"), packed)
         self.facts.remember(_fact(number, "bodies"), bodies)
         return self.store(BatchRecord(number, run, "sending", begun, reserved, upload))
@@ -204,12 +204,8 @@ class JobBook:
     def rows(self, record: BatchRecord) -> list[Planned]:
         """Read the rows of a job, in the order of its lines."""
         packed = self.recalled(record, "rows")
-        return [
-            Planned(
-                packed[start : start + KEY_BYTES], int.from_bytes(packed[start + KEY_BYTES : start + ROW_BYTES], "big")
-            )
-            for start in range(0, len(packed), ROW_BYTES)
-        ]
+        rows = (packed[start : start + _ROW_BYTES] for start in range(0, len(packed), _ROW_BYTES))
+        return [Planned(row[:_KEY_BYTES], int.from_bytes(row[_KEY_BYTES:], "big")) for row in rows]
 
     def bodies(self, record: BatchRecord) -> Iterator[bytes]:
         """Read the bodies of a job's requests, in the order of its lines."""
@@ -227,10 +223,8 @@ class JobBook:
 
 
 def _fact(number: int, what: str = "job") -> str:
-    """Name the fact that holds something about a job."""
     return f"batch/{number}/{what}"
 
 
-def tag_of(run: str, number: int) -> str:
-    """Name a job by the run that planned it and its number in the journal."""
+def _tag_of(run: str, number: int) -> str:
     return f"culturekit-{run}-{number}"

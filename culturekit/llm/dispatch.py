@@ -27,9 +27,9 @@ from culturekit.llm.rows import CLOSING, Answered, Question, Row, failed, failur
 FIRST_WAIT = 1.0
 LONGEST_WAIT = 60.0
 
-JITTER = 0.25  # waits are drawn out by up to this share, never shortened
+_JITTER = 0.25  # waits are drawn out by up to this share, never shortened
 # How many seconds later than a server's hint allows we begin, so that no rounding of a clock makes it too early.
-LATE = 0.002
+_LATE = 0.002
 
 
 def retry_wait(key: bytes, tries: int, *, hint: float | None = None) -> float:
@@ -39,43 +39,42 @@ def retry_wait(key: bytes, tries: int, *, hint: float | None = None) -> float:
     repeated.
     """
     wait = min(FIRST_WAIT * 2.0 ** max(tries - 1, 0), LONGEST_WAIT)
-    drawn_out = wait * (1.0 + JITTER * fraction(key, tries))
-    return drawn_out if hint is None else upward(hint)
+    drawn_out = wait * (1.0 + _JITTER * _fraction(key, tries))
+    return drawn_out if hint is None else _upward(hint)
 
 
-def upward(hint: float) -> float:
+def _upward(hint: float) -> float:
     """Give a server's hint with a little on top, because nothing may be sent before it has expired."""
-    return max(hint, 0.0) + LATE
+    return max(hint, 0.0) + _LATE
 
 
-def fraction(key: bytes, tries: int) -> float:
+def _fraction(key: bytes, tries: int) -> float:
     """Draw a number from 0 to 1 that differs between rows and tries, and is the same each time."""
     return zlib.crc32(key + tries.to_bytes(4, "big")) / 2**32
 
 
-A_STEP = 0.01
-A_STEP_AT_MOST = 0.03
-A_SMALL_STEP = 0.0003
-SECONDS_TO_GROW = 20.0  # how long it takes, at most, from little to the ceiling
-REMEMBERED = 50.0
-OFTEN = 0.25  # over how many requests the share of refusals is taken, and from which share on the tempo is to blame
-A_MINUTE = 1.0 / 60.0
-NEAR = 0.05
-SLOWER = 0.9
-MUCH_SLOWER = 0.5  # what is left of the tempo after a refusal; the second, after one that follows another closely
-SELDOM = 50  # successes between two refusals above which nothing has to be limited that is not limited yet
-CLOSELY = 30  # successes between two refusals below which the tempo is far from what is allowed, not a little above it
+_A_STEP = 0.01
+_A_STEP_AT_MOST = 0.03
+_A_SMALL_STEP = 0.0003
+_SECONDS_TO_GROW = 20.0  # how long it takes, at most, from little to the ceiling
+_REMEMBERED = 50.0
+_OFTEN = 0.25  # over how many requests the share of refusals is taken, and from which share on the tempo is to blame
+_A_MINUTE = 1.0 / 60.0
+_NEAR = 0.05
+_SLOWER = 0.9
+_MUCH_SLOWER = 0.5  # what is left of the tempo after a refusal; the second, after one that follows another closely
+_SELDOM = 50  # successes between two refusals above which nothing has to be limited that is not limited yet
+_CLOSELY = 30  # successes between two refusals below which the tempo is far from what is allowed, not a little above it
 
 
-class Tempo:
+class _Tempo:
     """So many units a second; infinite as long as nothing is stated or learnt."""
 
     def __init__(self, ceiling: float | None) -> None:
-        """Start at the ceiling."""
         self.ceiling = math.inf if ceiling is None else ceiling
         self.per_second = self.ceiling
         self.mark = math.inf
-        self.successes = SELDOM
+        self.successes = _SELDOM
         self.refused_share = 0.0
         self.tested = math.inf
         self.blameless = False
@@ -83,39 +82,39 @@ class Tempo:
     def succeeded(self) -> None:
         """Grow a little."""
         self.successes += 1
-        self.refused_share -= self.refused_share / REMEMBERED
+        self.refused_share -= self.refused_share / _REMEMBERED
         if self.per_second >= self.ceiling or math.isinf(self.per_second):
             return
-        near = self.mark * (1.0 - NEAR) <= self.per_second < self.mark * (1.0 + NEAR)
+        near = self.mark * (1.0 - _NEAR) <= self.per_second < self.mark * (1.0 + _NEAR)
         step = (
-            A_SMALL_STEP * self.mark
+            _A_SMALL_STEP * self.mark
             if near
-            else max(min(A_STEP * self.per_second, A_STEP_AT_MOST), self.smallest_step())
+            else max(min(_A_STEP * self.per_second, _A_STEP_AT_MOST), self.smallest_step())
         )
         self.per_second = min(self.per_second + step, self.ceiling)
 
     def smallest_step(self) -> float:
         """Give the step that leads to the ceiling or the mark in good time, also where successes are seldom."""
         goal = min(self.ceiling, self.mark)
-        return 0.0 if math.isinf(goal) else 1.0 / SECONDS_TO_GROW
+        return 0.0 if math.isinf(goal) else 1.0 / _SECONDS_TO_GROW
 
     def count_refusal(self) -> None:
         """Count one refusal of many that may be one event."""
-        self.refused_share += (1.0 - self.refused_share) / REMEMBERED
+        self.refused_share += (1.0 - self.refused_share) / _REMEMBERED
 
     def refused(self, *, minute: float, lately: float) -> None:
         """Slow down; what went through a second, in the last minute and lately, is a guess at what is allowed."""
-        if self.has_nothing_to_do_with_it() or (math.isinf(self.per_second) and self.successes >= SELDOM):
+        if self.has_nothing_to_do_with_it() or (math.isinf(self.per_second) and self.successes >= _SELDOM):
             self.successes = 0
             return
-        before = max(lately, minute, A_MINUTE) if math.isinf(self.per_second) else self.per_second
-        if self.successes >= CLOSELY and not math.isinf(self.per_second):
-            self.mark, self.per_second = before, before * SLOWER
-        elif before * MUCH_SLOWER <= minute <= before:
-            self.mark, self.per_second = minute, minute * SLOWER
+        before = max(lately, minute, _A_MINUTE) if math.isinf(self.per_second) else self.per_second
+        if self.successes >= _CLOSELY and not math.isinf(self.per_second):
+            self.mark, self.per_second = before, before * _SLOWER
+        elif before * _MUCH_SLOWER <= minute <= before:
+            self.mark, self.per_second = minute, minute * _SLOWER
         else:
-            self.mark, self.per_second = math.inf, max(before, minute) * MUCH_SLOWER
-        if self.refused_share >= OFTEN or self.mark < math.inf or math.isinf(self.tested):
+            self.mark, self.per_second = math.inf, max(before, minute) * _MUCH_SLOWER
+        if self.refused_share >= _OFTEN or self.mark < math.inf or math.isinf(self.tested):
             self.tested = before
         self.successes = 0
 
@@ -124,9 +123,9 @@ class Tempo:
 
         A tempo that is too high is refused often; a little too high, it is not refused any more at half of it.
         """
-        if self.refused_share >= OFTEN:
+        if self.refused_share >= _OFTEN:
             self.blameless = False
-        elif self.per_second < self.tested * MUCH_SLOWER and not math.isinf(self.tested):
+        elif self.per_second < self.tested * _MUCH_SLOWER and not math.isinf(self.tested):
             self.blameless = True
             self.per_second, self.mark, self.tested = self.ceiling, math.inf, math.inf
         return self.blameless
@@ -134,23 +133,23 @@ class Tempo:
     def restart(self) -> None:
         """Begin at half after an outage."""
         if not math.isinf(self.per_second):
-            self.per_second *= MUCH_SLOWER
+            self.per_second *= _MUCH_SLOWER
 
 
-HEADROOM = 0.97  # the share of a stated quota that is aimed at; the rest is for clocks that differ
-FIRST_WINDOW = 4.0
-FEWER = 0.7  # how many requests go at once in the beginning, and the share of them that is left after an overload
-FIRST_HOLD = 0.5
-LONGEST_HOLD = 20.0  # seconds for which nothing is sent after a refusal without a hint; doubled while nothing succeeds
-LEARNING = 0.05
+_HEADROOM = 0.97  # the share of a stated quota that is aimed at; the rest is for clocks that differ
+_FIRST_WINDOW = 4.0
+_FEWER = 0.7  # how many requests go at once in the beginning, and the share of them that is left after an overload
+_FIRST_HOLD = 0.5
+_LONGEST_HOLD = 20.0  # seconds for which nothing is sent after a refusal without a hint; doubled while nothing succeeds
+_LEARNING = 0.05
 
 # The statuses of servers that have too much to do, or a tired one behind them; a 500 is a matter of the request.
-OVERLOADED = frozenset({502, 503, 504, 529})
-LONGEST_PACE_WAIT = 60.0  # seconds; what is allowed a minute is allowed again by then, however much was sent at once
-MAKE_UP = 0.1  # seconds of the pace that may be sent at once, so that a late timer costs nothing of the quota
-MINUTE = 60
-LATELY = 2
-SHORTEST = 0.25
+_OVERLOADED = frozenset({502, 503, 504, 529})
+_LONGEST_PACE_WAIT = 60.0  # seconds; what is allowed a minute is allowed again by then, however much was sent at once
+_MAKE_UP = 0.1  # seconds of the pace that may be sent at once, so that a late timer costs nothing of the quota
+_MINUTE = 60
+_LATELY = 2
+_SHORTEST = 0.25
 
 
 class Limiter:
@@ -159,16 +158,16 @@ class Limiter:
     def __init__(self, quota: Quota, concurrency: int) -> None:
         """Start slowly, below what is allowed."""
         self.most = float(concurrency)
-        self.window = min(FIRST_WINDOW, self.most)
+        self.window = min(_FIRST_WINDOW, self.most)
         self.slow_start_until = self.most
         self.quota = quota
-        self.request_tempo, self.token_tempo = Tempo(a_second(quota.requests)), Tempo(a_second(quota.tokens))
+        self.request_tempo, self.token_tempo = _Tempo(a_second(quota.requests)), _Tempo(a_second(quota.tokens))
         self.requests, self.tokens = Pace(), Pace()
-        self.throughput = Throughput()
+        self.throughput = _Throughput()
         self.typical_output: float | None = None
         self.input_ratio = 1.0
         self.held_until = self.decreased_at = -math.inf
-        self.hold = FIRST_HOLD
+        self.hold = _FIRST_HOLD
         self.set_paces()
 
     def at_once(self) -> int:
@@ -192,7 +191,7 @@ class Limiter:
         self.tokens.correct(usage.input_tokens + usage.output_tokens - expected, now)
         self.learn(input_guess, usage)
         self.throughput.count(now)
-        self.hold = FIRST_HOLD
+        self.hold = _FIRST_HOLD
         self.window = min(self.window + (1.0 if self.window < self.slow_start_until else 1.0 / self.window), self.most)
         self.request_tempo.succeeded()
         self.token_tempo.succeeded()
@@ -201,22 +200,22 @@ class Limiter:
     def learn(self, input_guess: int, usage: Usage) -> None:
         """Learn what requests of this kind take, from the last few dozen."""
         if input_guess and usage.input_tokens:
-            self.input_ratio += (usage.input_tokens / input_guess - self.input_ratio) * LEARNING
+            self.input_ratio += (usage.input_tokens / input_guess - self.input_ratio) * _LEARNING
         typical = usage.output_tokens if self.typical_output is None else self.typical_output
-        self.typical_output = typical + (usage.output_tokens - typical) * LEARNING
+        self.typical_output = typical + (usage.output_tokens - typical) * _LEARNING
 
     def failed(self, failure: Failure, now: float, *, sent: float) -> None:
         """Hear of a failure of a request that was sent at a time."""
         if failure.wait is not None:
-            self.held_until = max(self.held_until, now + upward(failure.wait))
+            self.held_until = max(self.held_until, now + _upward(failure.wait))
         if failure.kind == "busy":
             self.request_tempo.count_refusal()
             self.token_tempo.count_refusal()
-        too_much = failure.kind in {"busy", "timeout"} or failure.status in OVERLOADED
+        too_much = failure.kind in {"busy", "timeout"} or failure.status in _OVERLOADED
         if not too_much or sent <= self.decreased_at:
             return
         self.decreased_at = now
-        self.window = self.slow_start_until = max(self.window * FEWER, 1.0)
+        self.window = self.slow_start_until = max(self.window * _FEWER, 1.0)
         if failure.kind == "busy":
             self.slow_down(now, hinted=failure.wait is not None)
 
@@ -224,10 +223,10 @@ class Limiter:
         """Go slower after a refusal; without a hint, wait longer each time until something succeeds."""
         if not hinted:
             self.held_until = max(self.held_until, now + self.hold)
-            self.hold = min(self.hold * 2.0, LONGEST_HOLD)
+            self.hold = min(self.hold * 2.0, _LONGEST_HOLD)
         if self.quota.requests is not None or self.quota.tokens is None:
             self.request_tempo.refused(
-                minute=self.throughput.a_second(MINUTE, now), lately=self.throughput.a_second(LATELY, now)
+                minute=self.throughput.a_second(_MINUTE, now), lately=self.throughput.a_second(_LATELY, now)
             )
         if self.quota.tokens is not None:
             self.token_tempo.refused(minute=0.0, lately=0.0)
@@ -235,7 +234,7 @@ class Limiter:
 
     def restart(self) -> None:
         """Begin slowly again after an outage."""
-        self.window, self.slow_start_until = min(FIRST_WINDOW, self.most), self.most
+        self.window, self.slow_start_until = min(_FIRST_WINDOW, self.most), self.most
         self.request_tempo.restart()
         self.token_tempo.restart()
         self.set_paces()
@@ -254,7 +253,7 @@ class Limiter:
 
 def a_second(a_minute: float | None) -> float | None:
     """Give what is aimed at of a stated quota."""
-    return None if a_minute is None else a_minute * HEADROOM / 60.0
+    return None if a_minute is None else a_minute * _HEADROOM / 60.0
 
 
 class Pace:
@@ -267,7 +266,7 @@ class Pace:
 
     def due(self, now: float) -> float:
         """Say when the next unit may go, now or later."""
-        return max(now, self.even - MAKE_UP)
+        return max(now, self.even - _MAKE_UP)
 
     def sent(self, units: float, now: float) -> None:
         """Count units as sent."""
@@ -276,14 +275,13 @@ class Pace:
 
     def correct(self, units: float, now: float) -> None:
         """Count units on top, or take units back, that turned out to be more or fewer than thought."""
-        self.even = min(self.even + units / self.per_second, now + LONGEST_PACE_WAIT)
+        self.even = min(self.even + units / self.per_second, now + _LONGEST_PACE_WAIT)
 
 
-class Throughput:
+class _Throughput:
     """Successes by second over the last minute; a ceiling can be read off when a provider begins to refuse."""
 
     def __init__(self) -> None:
-        """Start with nothing."""
         self.seconds: deque[tuple[int, int]] = deque()
         self.first: float | None = None
 
@@ -296,17 +294,17 @@ class Throughput:
             self.seconds[-1] = (second, self.seconds[-1][1] + 1)
         else:
             self.seconds.append((second, 1))
-        while self.seconds[0][0] <= second - MINUTE:
+        while self.seconds[0][0] <= second - _MINUTE:
             self.seconds.popleft()
 
     def a_second(self, seconds: int, now: float) -> float:
         """Give the successes a second within so many seconds."""
         since = now if self.first is None else self.first
         counted = sum(count for second, count in self.seconds if second > now - seconds)
-        return counted / (seconds if seconds == MINUTE else min(max(now - since, SHORTEST), seconds))
+        return counted / (seconds if seconds == _MINUTE else min(max(now - since, _SHORTEST), seconds))
 
 
-WORTH_KEEPING = 0.25  # seconds; a shorter hint has expired before anything could be started again
+_WORTH_KEEPING = 0.25  # seconds; a shorter hint has expired before anything could be started again
 logger = logging.getLogger(__name__)
 
 
@@ -325,7 +323,7 @@ class DurableHold:
     def keep(self, wait: float) -> None:
         """Write down a hint that reaches further than those before."""
         until = time.monotonic() + wait
-        if wait >= WORTH_KEEPING and until > self.until:
+        if wait >= _WORTH_KEEPING and until > self.until:
             self.until = until
             self.journal.remember(self.fact, f"{time.time() + wait!r} {wait!r}".encode())
 
@@ -335,7 +333,7 @@ class DurableHold:
         A clock that was ahead when the hint came, or is behind now, makes them no more than the hint itself. A hint
         longer than patience ended the run that got it: the next run was started to see whether the server answers.
         """
-        until, wait = hint_of(self.journal.recall(self.fact))
+        until, wait = _hint_of(self.journal.recall(self.fact))
         left = until - time.time()
         wait = left if wait is None else wait
         if left > 0.0 and wait > self.patience:
@@ -349,7 +347,7 @@ class DurableHold:
         return max(min(left, wait), 0.0)
 
 
-def hint_of(known: bytes | None) -> tuple[float, float | None]:
+def _hint_of(known: bytes | None) -> tuple[float, float | None]:
     """Read a hint: until when, and how long it was, which earlier versions did not note; what is no hint has passed."""
     try:
         numbers = [float(part) for part in (known or b"").split()]
@@ -361,7 +359,7 @@ def hint_of(known: bytes | None) -> tuple[float, float | None]:
 
 
 # Statuses of a fatal failure that a flag, a key or a name mends.
-OF_THE_USER = frozenset({400, 401, 403, 404, 405, 422})
+_OF_THE_USER = frozenset({400, 401, 403, 404, 405, 422})
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,7 +372,7 @@ class OutOfMoney:
 def run_ended_by(failure: Failure, model: str) -> CultureKitError:
     """Make the error of a fatal failure: the user's to mend where a key or a name is wrong, else the provider's."""
     hint = "Everything bought is kept; run the same command again when this is mended."
-    kind = UsageError if failure.status in OF_THE_USER or not failure.status else UpstreamUnavailable
+    kind = UsageError if failure.status in _OF_THE_USER or not failure.status else UpstreamUnavailable
     return kind(failure.detail, where=model, found=f"status {failure.status}" if failure.status else "", hint=hint)
 
 
@@ -396,27 +394,25 @@ def given_up(model: str, *, patience: float, held_for: float, last: str) -> Upst
     return UpstreamUnavailable(f"no reply for {patience:g} s", where=model, found=last, hint=hint)
 
 
-FAILING_ROWS = 8  # as many different rows in a row make an outage
-FIRST_PAUSE = 1.0
-LONGEST_PAUSE = 20.0
+_FAILING_ROWS = 8  # as many different rows in a row make an outage
+_FIRST_PAUSE = 1.0
+_LONGEST_PAUSE = 20.0
 
 
-class Outage:
+class _Outage:
     """Whether the model as a whole is out of service, as far as what came back tells."""
 
     def __init__(self) -> None:
-        """Start with no evidence."""
         self.failing: set[int] = set()
         self.last_success = -math.inf
         # Since when something was sent and nothing was answered; None where nothing is owed.
         self.silent_since: float | None = None
         self.opened_at: float | None = None
         self.next_probe = 0.0
-        self.pause = FIRST_PAUSE
+        self.pause = _FIRST_PAUSE
 
     @property
     def open(self) -> bool:
-        """Whether only probes may go out."""
         return self.opened_at is not None
 
     def sent(self, now: float) -> None:
@@ -433,7 +429,7 @@ class Outage:
         self.failing.clear()
         if self.opened_at is not None and sent < self.opened_at:
             return False
-        ended, self.opened_at, self.pause = self.open, None, FIRST_PAUSE
+        ended, self.opened_at, self.pause = self.open, None, _FIRST_PAUSE
         return ended
 
     def failed(self, row: int, *, first_sent: float, sent: float, now: float) -> bool:
@@ -444,23 +440,22 @@ class Outage:
         if self.opened_at is not None:
             if sent >= self.opened_at:
                 self.next_probe = now + self.pause
-                self.pause = min(self.pause * 2.0, LONGEST_PAUSE)
+                self.pause = min(self.pause * 2.0, _LONGEST_PAUSE)
             return False
         if first_sent > self.last_success:
             self.failing.add(row)
-        if len(self.failing) < FAILING_ROWS:
+        if len(self.failing) < _FAILING_ROWS:
             return False
-        self.opened_at, self.next_probe = now, now + FIRST_PAUSE
-        self.pause = FIRST_PAUSE * 2.0
+        self.opened_at, self.next_probe = now, now + _FIRST_PAUSE
+        self.pause = _FIRST_PAUSE * 2.0
         return True
 
     def gives_up_at(self, patience: float) -> float:
-        """Say when patience ends, if nothing succeeds until then."""
         return math.inf if self.silent_since is None else self.silent_since + patience
 
 
 # Tries after which the waits of a row that never left grow no more: a server that comes back is seen soon.
-UNSENT_AT_MOST = 4
+_UNSENT_AT_MOST = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -470,7 +465,7 @@ class Later:
     until: float = math.inf
 
 
-Move: TypeAlias = Question | Later  # what to do now: send this question, or wait
+_Move: TypeAlias = Question | Later  # what to do now: send this question, or wait
 
 
 class Dispatch:
@@ -481,7 +476,7 @@ class Dispatch:
         self.model = model
         self.limiter = limiter
         self.purse = purse
-        self.outage = Outage()
+        self.outage = _Outage()
         self.tries = tries
         self.full_patience = self.patience = patience
         self.ready: list[tuple[int, Question]] = []
@@ -502,7 +497,7 @@ class Dispatch:
         """Send nothing any more; the first reason counts."""
         self.ending = self.ending or ending
 
-    def next(self, now: float) -> Move:
+    def next(self, now: float) -> _Move:
         """Say what to do now."""
         gives_up = self.outage.gives_up_at(self.patience)
         if now >= gives_up or self.limiter.held_until > min(gives_up, now + self.patience):
@@ -570,7 +565,7 @@ class Dispatch:
             self.serving_again(question, now, owed=self.in_flight - 1)
         else:
             self.count_failure(question, now)
-        tries = question.failures if failure.sent else min(question.failures, UNSENT_AT_MOST)
+        tries = question.failures if failure.sent else min(question.failures, _UNSENT_AT_MOST)
         question.ready = now + retry_wait(question.key, tries, hint=failure.wait)
         return charged
 
@@ -637,7 +632,7 @@ class Dispatch:
         return True
 
 
-LASTING = 3.0
+_LASTING = 3.0
 # Seconds of failures, and of a wait that a server asks for, that are worth a line. A server that is not there, and a
 # reply that took too long, are said at once.
 LONG_HOLD = 3.0
@@ -667,7 +662,7 @@ class WaitNotices:
         failed = self.dispatch.failed
         if failed is None:
             yield from self.about_quiet(silent, now)
-        elif now >= self.failing_next and (silent >= LASTING or not failed.sent or failed.kind == "timeout"):
+        elif now >= self.failing_next and (silent >= _LASTING or not failed.sent or failed.kind == "timeout"):
             self.failing_next = now + APART
             self.failing_since = self.failing_since or now - silent
             yield retrying(self.dispatch.last_failure, self.dispatch.patience - silent)

@@ -42,11 +42,10 @@ def normal_base_url(url: str) -> str:
 def is_official(url: str, official: str) -> bool:
     """Tell whether a base URL is a provider's own, over an encrypted connection; its regions count."""
     host, own = urlsplit(url).hostname or "", urlsplit(official).hostname or ""
-    return is_encrypted(url) and (host == own or host.endswith("." + own))
+    return _is_encrypted(url) and (host == own or host.endswith("." + own))
 
 
-def is_encrypted(url: str) -> bool:
-    """Tell whether nobody on the way can read along."""
+def _is_encrypted(url: str) -> bool:
     return urlsplit(url).scheme.lower() == "https"
 
 
@@ -90,7 +89,7 @@ class Service:
         """
         names = (named,) if named else self.keys
         if any(os.environ.get(name, "").strip() for name in names):
-            private = is_encrypted(base_url) or is_loopback(base_url)
+            private = _is_encrypted(base_url) or is_loopback(base_url)
             return key_from_environment(*names) if named or private else None
         if named:
             raise MissingDependency(f"the variable {named} is not set", hint="The SPEC names it with api_key=${NAME}.")

@@ -38,15 +38,7 @@ from culturekit.llm.client import (
     Usage,
     for_storage,
 )
-from culturekit.llm.dispatch import (
-    Dispatch,
-    DurableHold,
-    Later,
-    Limiter,
-    OutOfMoney,
-    WaitNotices,
-    run_ended_by,
-)
+from culturekit.llm.dispatch import Dispatch, DurableHold, Later, Limiter, OutOfMoney, WaitNotices, run_ended_by
 from culturekit.llm.journal import Journal
 from culturekit.llm.journal_file import Entry, Reading, key_of
 from culturekit.llm.prices import check_alive
@@ -60,16 +52,15 @@ from culturekit.records.work import Progress
 from culturekit.stages.offline import check_sending
 
 
+@dataclass(frozen=True, slots=True)
 class Replay:
-    """Takes questions through what is journalled; nothing is sent here."""
+    """Takes questions through what is journalled: of `run` every entry counts, of other runs only answers do."""
 
-    def __init__(self, journal: Journal, purse: Purse, client: Client, *, run: str, tries: int) -> None:
-        """Name the run whose every entry counts; of other runs only answers do."""
-        self.journal = journal
-        self.purse = purse
-        self.client = client
-        self.run = run
-        self.tries = tries
+    journal: Journal
+    purse: Purse
+    client: Client
+    run: str
+    tries: int
 
     def take_in(self, question: Question, entries: Sequence[Entry]) -> bool:
         """Read entries; True when the question has changed to its repair, whose key has entries of its own."""
@@ -92,7 +83,10 @@ class Replay:
                 return row
             failure = Failure(entry.kind, "", status=entry.status, raw=entry.raw)  # type: ignore[arg-type]
             return failed(replace(row, tries=entry.attempt), failure, tries=self.tries, charged=False)
-        reply = self.counted(question, entry)
+        reply, outgoing = self.client.read(entry.raw), question.outgoing
+        if not outgoing.body and not (entry.outcome and reply.usage.counted == "provider"):  # a row in a batch
+            outgoing = self.client.compose(row.request)
+        reply = fully_counted(reply, outgoing, self.client.identity)
         if reply.stop == "unreadable":
             row = replace(row, tries=entry.attempt)
         step = heard(row, reply, tries=self.tries, charged=False)
@@ -101,13 +95,6 @@ class Replay:
             return question.row  # of other runs only answers count, and the invalid reply before a repaired one
         self._note(question, entry, reply, step)
         return step
-
-    def counted(self, question: Question, entry: Entry) -> Reply:
-        """Read a reply, and count what its server did not; of a row in a batch the request is composed for that."""
-        reply, outgoing = self.client.read(entry.raw), question.outgoing
-        if not outgoing.body and not (entry.outcome and reply.usage.counted == "provider"):
-            outgoing = self.client.compose(question.row.request)
-        return fully_counted(reply, outgoing, self.client.identity)
 
     def note_repaired(self, question: Question) -> None:
         """Note that what came before a repaired answer is part of it."""
@@ -134,128 +121,9 @@ class Replay:
 CHUNK = 256  # requests that are composed and looked up together
 WINDOW = 8192
 # How far the wire may be ahead of the first row that has not ended, in rows and in bytes that leave.
-WINDOW_BYTES = 64 * 2**20
-ENDED = Row(Request("", "", {}, msgspec.Struct))
+_WINDOW_BYTES = 64 * 2**20
+_ENDED = Row(Request("", "", {}, msgspec.Struct))
 NOTHING = Outgoing(b"")  # what stands in a row that has ended, so that it holds on to nothing
-
-
-class Asking:
-    """The rows between the first that has not been given out and the last that was pulled."""
-
-    def __init__(
-        self,
-        client: Client,
-        journal: Journal,
-        replay: Replay,
-        requests: Iterable[Request],
-        *,
-        watch: ReplyWatch | None = None,
-    ) -> None:
-        """Start with nothing pulled; `watch` says how far to go before replies were looked at."""
-        self.client = client
-        self.journal = journal
-        self.replay = replay
-        self.watch = watch
-        self.source = iter(requests)
-        self.pulled = 0
-        self.all_pulled = False
-        self.rows: deque[Question] = deque()
-        self.asked: dict[bytes, Question] = {}
-        self.weight = 0
-
-    def closed(self) -> Iterator[Answered]:
-        """Give out the rows at the front that have ended."""
-        while self.rows and (answered := self.rows[0].answered) is not None:
-            self.rows.popleft()
-            yield answered
-
-    def unfinished(self) -> bool:
-        """Say whether any row has still to be asked or to end."""
-        if not self.rows and not self.all_pulled:
-            following = next(self.source, None)
-            self.all_pulled = following is None
-            self.source = self.source if following is None else chain([following], self.source)
-        return bool(self.rows) or not self.all_pulled
-
-    def has_room(self) -> bool:
-        """Say whether more may be pulled."""
-        return not self.all_pulled and self.chunk() > 0 and len(self.rows) < WINDOW and self.weight < WINDOW_BYTES
-
-    def chunk(self) -> int:
-        """Say how many rows may be pulled together: few, until it is known that replies can be used."""
-        ahead = None if self.watch is None else self.watch.ahead
-        return CHUNK if ahead is None else min(ahead - len(self.rows), CHUNK)
-
-    def pull(self) -> list[Question]:
-        """Pull some requests, take what the journal has, and give those that must be sent."""
-        chunk = self.chunk()
-        requests = list(islice(self.source, chunk))
-        self.all_pulled = len(requests) < chunk
-        questions = [self.question(place, request) for place, request in enumerate(requests, start=self.pulled)]
-        self.pulled += len(requests)
-        self.rows.extend(questions)
-        return self.look_up(questions)
-
-    def question(self, place: int, request: Request) -> Question:
-        """Compose a request and make its key."""
-        outgoing = self.client.compose(request)
-        return Question(place, Row(request), outgoing, key_of(self.client.identity, outgoing))
-
-    def look_up(self, questions: Sequence[Question]) -> list[Question]:
-        """Take questions as far as the journal goes; give those that must be sent."""
-        to_send = []
-        while questions:
-            found = self.journal.found([question.key for question in questions], run=self.replay.run)
-            repairs = []
-            for question in questions:
-                entries = found.get(question.key)
-                if entries is not None and self.replay.take_in(question, entries):
-                    self.compose_repair(question)
-                    repairs.append(question)
-                elif question.ended is not None:
-                    self.close(question)
-                elif self.is_first(question):
-                    to_send.append(question)
-            questions = repairs
-        return to_send
-
-    def compose_repair(self, question: Question) -> None:
-        """Compose the question that a row has come to; it has a key of its own."""
-        question.outgoing = self.client.compose(question.row.request)
-        question.key = key_of(self.client.identity, question.outgoing)
-        question.input_bound = question.failures = 0
-
-    def is_first(self, question: Question) -> bool:
-        """Say whether nobody else is asking the same; a twin waits for what comes for the first."""
-        first = self.asked.setdefault(question.key, question)
-        if first is not question:
-            first.twins.append(question)
-            return False
-        question.input_guess = estimate(question.outgoing, self.client.identity)
-        self.weight += question.weight()
-        return True
-
-    def came_back(self, questions: Sequence[Question]) -> list[Question]:
-        """Read what left the wire: rows that ended, and rows whose repair is to be asked; give what must be sent."""
-        to_look_up = []
-        for question in questions:
-            self.weight -= question.weight()
-            del self.asked[question.key]
-            to_look_up += question.twins
-            question.twins = []
-            if question.ended is None:
-                self.compose_repair(question)
-                to_look_up.append(question)
-            else:
-                self.close(question)
-        return self.look_up(to_look_up) if to_look_up else []
-
-    def close(self, question: Question) -> None:
-        """Let go of what a row needed while it was asked."""
-        ended = question.ended
-        self.replay.note_repaired(question)
-        question.answered = replace(ended, bought=True) if ended is not None and question.bought else ended
-        question.read, question.row, question.outgoing = [], ENDED, NOTHING
 
 
 _LONGEST_CLOSE = 2.0  # seconds that closing connections may take
@@ -473,11 +341,11 @@ def ask_free(client: FreeClient, requests: Iterable[Request]) -> Iterator[Answer
     for request in requests:
         step: Row | Answered = Row(request)
         while isinstance(step, Row):
-            step = ask_once(client, step)
+            step = _ask_once(client, step)
         yield step
 
 
-def ask_once(client: FreeClient, row: Row) -> Row | Answered:
+def _ask_once(client: FreeClient, row: Row) -> Row | Answered:
     """Ask what a row asks now; the same client says the same again, so there is one try."""
     try:
         reply = client.ask(row.request)
@@ -490,11 +358,11 @@ def ask_once(client: FreeClient, row: Row) -> Row | Answered:
     return heard(row, reply, tries=1)
 
 
-INTERRUPTED = 130  # the exit code of a command that was interrupted
+_INTERRUPTED = 130  # the exit code of a command that was interrupted
 
 
 @contextlib.contextmanager
-def interruptible(wind_down: Callable[[], None]) -> Iterator[None]:
+def _interruptible(wind_down: Callable[[], None]) -> Iterator[None]:
     """Call `wind_down` at the first SIGINT or SIGTERM, then raise KeyboardInterrupt; leave the process at the second.
 
     `wind_down` returns within a few seconds. Signals reach the main thread only; in another one nothing is changed.
@@ -507,7 +375,7 @@ def interruptible(wind_down: Callable[[], None]) -> Iterator[None]:
     def heed(_: int, __: FrameType | None) -> None:
         nonlocal pressed
         if pressed:
-            os._exit(INTERRUPTED)
+            os._exit(_INTERRUPTED)
         pressed = True
         wind_down()
         raise KeyboardInterrupt
@@ -520,12 +388,12 @@ def interruptible(wind_down: Callable[[], None]) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-DRAIN_SECONDS = 4.0  # how long replies under way are waited for when a run is interrupted
-LEAVE_SECONDS = 4.8
-TELL_SECONDS = 0.5
+_DRAIN_SECONDS = 4.0  # how long replies under way are waited for when a run is interrupted
+_LEAVE_SECONDS = 4.8
+_TELL_SECONDS = 0.5
 
-SECONDS_BETWEEN = 1.0
-SECONDS_LOOKED_BACK = 30.0
+_SECONDS_BETWEEN = 1.0
+_SECONDS_LOOKED_BACK = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -623,7 +491,10 @@ class Pass(Asker):
     ) -> None:
         """Prepare everything but the wire, which starts with the first question that must be sent."""
         super().__init__(client, journal, options, run)
-        self.asking = Asking(client, journal, self.replay, requests, watch=options.watch)
+        self.source, self.pulled, self.all_pulled = iter(requests), 0, False
+        self.rows: deque[Question] = deque()  # those between the first not given out and the last that was pulled
+        self.asked: dict[bytes, Question] = {}
+        self.weight = 0
         self.total = len(requests) if isinstance(requests, Sized) else None
         self.meter = _Meter(progress) if progress else None
         self.wire: Wire | None = None
@@ -634,7 +505,7 @@ class Pass(Asker):
     def answers(self) -> Iterator[Answered]:
         """Give the answers out; leave the wire behind in order, whatever happens."""
         try:
-            with interruptible(self._leave):
+            with _interruptible(self._leave):
                 yield from self._answered()
         finally:
             self._leave()
@@ -642,29 +513,118 @@ class Pass(Asker):
     def _answered(self) -> Iterator[Answered]:
         """Give the answers out as they come."""
         while True:
-            for answered in self.asking.closed():
+            for answered in self._closed():
                 self.given += 1
                 if self.options.watch is not None:
                     self.options.watch.count(answered)
                 yield answered
             self._tell()
             self._look_at_replies()
-            if self.asking.has_room():
-                self._send(self.asking.pull())
-            elif self.asking.rows:
+            if (chunk := self._chunk()) > 0:
+                self._send(self._pull(chunk))
+            elif self.rows:
                 self._wait()
             else:
                 return
 
+    def _closed(self) -> Iterator[Answered]:
+        """Give out the rows at the front that have ended."""
+        while self.rows and (answered := self.rows[0].answered) is not None:
+            self.rows.popleft()
+            yield answered
+
+    def _unfinished(self) -> bool:
+        """Say whether any row has still to be asked or to end."""
+        if not self.rows and not self.all_pulled:
+            following = next(self.source, None)
+            self.all_pulled = following is None
+            self.source = self.source if following is None else chain([following], self.source)
+        return bool(self.rows) or not self.all_pulled
+
+    def _chunk(self) -> int:
+        """Say how many rows may be pulled now: few, until it is known that replies can be used."""
+        if self.all_pulled or len(self.rows) >= WINDOW or self.weight >= _WINDOW_BYTES:
+            return 0
+        ahead = None if self.options.watch is None else self.options.watch.ahead
+        return CHUNK if ahead is None else min(ahead - len(self.rows), CHUNK)
+
+    def _pull(self, chunk: int) -> list[Question]:
+        """Pull some requests, take what the journal has, and give those that must be sent."""
+        requests = list(islice(self.source, chunk))
+        self.all_pulled = len(requests) < chunk
+        questions = []
+        for request in requests:
+            outgoing = self.client.compose(request)
+            questions.append(Question(self.pulled, Row(request), outgoing, key_of(self.client.identity, outgoing)))
+            self.pulled += 1
+        self.rows.extend(questions)
+        return self._look_up(questions)
+
+    def _look_up(self, questions: Sequence[Question]) -> list[Question]:
+        """Take questions as far as the journal goes; give those that must be sent."""
+        to_send = []
+        while questions:
+            found = self.journal.found([question.key for question in questions], run=self.run)
+            repairs = []
+            for question in questions:
+                entries = found.get(question.key)
+                if entries is not None and self.replay.take_in(question, entries):
+                    self._compose_repair(question)
+                    repairs.append(question)
+                elif question.ended is not None:
+                    self._close(question)
+                elif self._is_first(question):
+                    to_send.append(question)
+            questions = repairs
+        return to_send
+
+    def _compose_repair(self, question: Question) -> None:
+        """Compose the question that a row has come to; it has a key of its own."""
+        question.outgoing = self.client.compose(question.row.request)
+        question.key = key_of(self.client.identity, question.outgoing)
+        question.input_bound = question.failures = 0
+
+    def _is_first(self, question: Question) -> bool:
+        """Say whether nobody else is asking the same; a twin waits for what comes for the first."""
+        first = self.asked.setdefault(question.key, question)
+        if first is not question:
+            first.twins.append(question)
+            return False
+        question.input_guess = estimate(question.outgoing, self.client.identity)
+        self.weight += question.weight()
+        return True
+
+    def _came_back(self, questions: Sequence[Question]) -> list[Question]:
+        """Read what left the wire: rows that ended, and rows whose repair is to be asked; give what must be sent."""
+        to_look_up = []
+        for question in questions:
+            self.weight -= question.weight()
+            del self.asked[question.key]
+            to_look_up += question.twins
+            question.twins = []
+            if question.ended is None:
+                self._compose_repair(question)
+                to_look_up.append(question)
+            else:
+                self._close(question)
+        return self._look_up(to_look_up) if to_look_up else []
+
+    def _close(self, question: Question) -> None:
+        """Let go of what a row needed while it was asked."""
+        ended = question.ended
+        self.replay.note_repaired(question)
+        question.answered = replace(ended, bought=True) if ended is not None and question.bought else ended
+        question.read, question.row, question.outgoing = [], _ENDED, NOTHING
+
     def _look_at_replies(self) -> None:
         """End the run where most of what came cannot be used; what is under way is paid for, and waited for."""
         watch = self.options.watch
-        if watch is None or not watch.stops or not self.asking.unfinished():
+        if watch is None or not watch.stops or not self._unfinished():
             return
         if self.wire is not None:
             self.wire.stop(watch.error(self.client.model), grace=_LONGEST_FINISH)
-            while (questions := self.wire.next_left(TELL_SECONDS)) is not None:
-                self.asking.came_back(questions)
+            while (questions := self.wire.next_left(_TELL_SECONDS)) is not None:
+                self._came_back(questions)
         raise watch.error(self.client.model)
 
     def _send(self, questions: Sequence[Question]) -> None:
@@ -693,13 +653,13 @@ class Pass(Asker):
         """Wait until some questions come back, and pass them on."""
         if self.wire is None:
             raise CultureKitError("rows are open and nothing is under way")
-        questions = self.wire.next_left(TELL_SECONDS)
+        questions = self.wire.next_left(_TELL_SECONDS)
         if questions is not None:
-            self._send(self.asking.came_back(questions))
+            self._send(self._came_back(questions))
             return
         ending = self.wire.dispatch.ending
         if isinstance(ending, OutOfMoney):
-            done = self.given + sum(question.answered is not None for question in self.asking.rows)
+            done = self.given + sum(question.answered is not None for question in self.rows)
             raise self.out_of_money(ending.needed, done=done, total=self.total)
         raise ending or CultureKitError("the wire ended without a reason")
 
@@ -707,8 +667,8 @@ class Pass(Asker):
         """Send nothing more, and wait a little for what is under way."""
         if self.wire is not None and not self.left:
             self.left = True
-            self.wire.stop(KeyboardInterrupt(), grace=DRAIN_SECONDS)
-            self.wire.thread.join(LEAVE_SECONDS)
+            self.wire.stop(KeyboardInterrupt(), grace=_DRAIN_SECONDS)
+            self.wire.thread.join(_LEAVE_SECONDS)
 
     def _tell(self) -> None:
         """Say how it goes, and what is waited for."""
@@ -729,11 +689,11 @@ class _Meter:
     def tell(self, purse: Purse, limiter: Limiter) -> None:
         """Say how it goes, if it is time."""
         now = time.monotonic()
-        if now - self.last < SECONDS_BETWEEN:
+        if now - self.last < _SECONDS_BETWEEN:
             return
         self.last = now
         self.past.append((now, purse.tokens))
-        while now - self.past[0][0] > SECONDS_LOOKED_BACK and len(self.past) > 2:
+        while now - self.past[0][0] > _SECONDS_LOOKED_BACK and len(self.past) > 2:
             self.past.popleft()
         since, before = self.past[0]
         speed = (purse.tokens - before) / max(now - since, 1e-9)

@@ -40,15 +40,15 @@ from culturekit.records.work import Work
 from culturekit.storage.atomic import sync_folder, write_atomically
 from culturekit.storage.stage_folder import hold
 
-SIZES = (256, 64, 16, 4, 1)
+_SIZES = (256, 64, 16, 4, 1)
 
 Item = TypeVar("Item")
 
 
-def pieces(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
+def _pieces(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
     """Cut a sequence into as few parts of the fixed sizes as will do."""
     start = 0
-    for size in SIZES:
+    for size in _SIZES:
         while start + size <= len(items):
             yield items[start : start + size]
             start += size
@@ -59,20 +59,20 @@ def places(count: int) -> str:
     return f"({','.join('?' * count)})"
 
 
-def insert_rows(connection: sqlite3.Connection, insert: str, rows: Sequence[tuple[object, ...]]) -> None:
+def _insert_rows(connection: sqlite3.Connection, insert: str, rows: Sequence[tuple[object, ...]]) -> None:
     """Insert rows of equal width; `insert` is the statement up to VALUES."""
-    for piece in pieces(rows):
+    for piece in _pieces(rows):
         values = ",".join([places(len(piece[0]))] * len(piece))
         connection.execute(f"{insert} VALUES {values}", [value for row in piece for value in row])
 
 
-WORTH_SHARING = 64  # bytes that a new template has to save beyond twice what an old one saves
-STRANGERS = 8  # bodies that fitted no template well, kept to find what the next one shares with them
-MOST_TEMPLATES = 200
+_WORTH_SHARING = 64  # bytes that a new template has to save beyond twice what an old one saves
+_STRANGERS = 8  # bodies that fitted no template well, kept to find what the next one shares with them
+_MOST_TEMPLATES = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Template:
+class _Template:
     """The two ends of a body."""
 
     number: int
@@ -81,11 +81,9 @@ class Template:
 
     @property
     def saved(self) -> int:
-        """Count the bytes that need not be written again."""
         return len(self.head) + len(self.tail)
 
     def fits(self, body: bytes) -> bool:
-        """Tell whether a body begins and ends like this."""
         return len(body) >= self.saved and body.startswith(self.head) and body.endswith(self.tail)
 
 
@@ -95,7 +93,7 @@ class RequestTexts:
     def __init__(self, connection: sqlite3.Connection) -> None:
         """Know what is in the file."""
         self.connection = connection
-        self.strangers: deque[bytes] = deque(maxlen=STRANGERS)
+        self.strangers: deque[bytes] = deque(maxlen=_STRANGERS)
         self.learn()
 
     def learn(self) -> None:
@@ -107,7 +105,7 @@ class RequestTexts:
         """Give the number of each key's request; those that are new are written down."""
         bodies = dict(requests)
         numbers: dict[bytes, int] = {}
-        for piece in pieces(list(bodies)):
+        for piece in _pieces(list(bodies)):
             numbers.update(
                 self.connection.execute(f"SELECT key, number FROM requests WHERE key IN {places(len(piece))}", piece)
             )
@@ -120,38 +118,37 @@ class RequestTexts:
                 rows.append(
                     (self.count, key, template.number, body[len(template.head) : len(body) - len(template.tail)])
                 )
-        insert_rows(self.connection, "INSERT INTO requests (number, key, template, middle)", rows)
+        _insert_rows(self.connection, "INSERT INTO requests (number, key, template, middle)", rows)
         return numbers
 
-    def template_for(self, body: bytes) -> Template:
+    def template_for(self, body: bytes) -> _Template:
         """Choose the template that saves most; a new one where this body and an earlier one share far more."""
         fitting = [template for template in self.templates if template.fits(body)]
         best = max(fitting, key=lambda template: template.saved, default=None)
         if best is not None and best.saved * 2 > len(body):
             return best
-        head, tail = max((shared_ends(one, body) for one in self.strangers), key=joint, default=(b"", b""))
+        head, tail = max((shared_ends(one, body) for one in self.strangers), key=_joint, default=(b"", b""))
         self.strangers.append(body)
-        enough = 0 if best is None else best.saved * 2 + WORTH_SHARING
-        if best is not None and (joint((head, tail)) < enough or len(self.templates) >= MOST_TEMPLATES):
+        enough = 0 if best is None else best.saved * 2 + _WORTH_SHARING
+        if best is not None and (_joint((head, tail)) < enough or len(self.templates) >= _MOST_TEMPLATES):
             return best
         return self.add(head, tail)
 
-    def add(self, head: bytes, tail: bytes) -> Template:
+    def add(self, head: bytes, tail: bytes) -> _Template:
         """Write a template down."""
         added = self.connection.execute("INSERT INTO templates (head, tail) VALUES (?, ?)", (head, tail))
-        template = Template(int(added.lastrowid or 0), head, tail)
+        template = _Template(int(added.lastrowid or 0), head, tail)
         self.templates.insert(0, template)
         return template
 
 
-def read_templates(connection: sqlite3.Connection) -> dict[int, Template]:
+def read_templates(connection: sqlite3.Connection) -> dict[int, _Template]:
     """Read all templates by number."""
     rows = connection.execute("SELECT number, head, tail FROM templates")
-    return {number: Template(number, head, tail) for number, head, tail in rows}
+    return {number: _Template(number, head, tail) for number, head, tail in rows}
 
 
-def joint(ends: tuple[bytes, bytes]) -> int:
-    """Count the bytes of two ends."""
+def _joint(ends: tuple[bytes, bytes]) -> int:
     return len(ends[0]) + len(ends[1])
 
 
@@ -177,15 +174,15 @@ def shared_length(one: bytes, other: bytes) -> int:
 
 logger = logging.getLogger(__name__)
 
-PATIENCE_OF_NOTES = 1.0  # seconds after which notes are written although nothing else is
-NOTES_AT_ONCE = 1024
+_PATIENCE_OF_NOTES = 1.0  # seconds after which notes are written although nothing else is
+_NOTES_AT_ONCE = 1024
 
 # Seconds from one commit to the next, at least: replies that come meanwhile share it, and the wire keeps its CPU.
-GATHERING = 0.01
+_GATHERING = 0.01
 LARGEST = 2**63 - 1  # the largest number that SQLite holds
-INSERT_REPLIES = "INSERT INTO replies (number, request, run, attempt, at, mode, status, kind, checksum, raw)"
-INSERT_READINGS = "INSERT OR REPLACE INTO readings"
-INSERT_FACTS = "INSERT OR REPLACE INTO facts (name, value)"
+_INSERT_REPLIES = "INSERT INTO replies (number, request, run, attempt, at, mode, status, kind, checksum, raw)"
+_INSERT_READINGS = "INSERT OR REPLACE INTO readings"
+_INSERT_FACTS = "INSERT OR REPLACE INTO facts (name, value)"
 
 
 Fact: TypeAlias = tuple[str, bytes | None]  # a small thing to remember under a name; None forgets it
@@ -201,11 +198,10 @@ class Task:
     loop: asyncio.AbstractEventLoop | None = None
 
 
-class JournalWriter:
+class _JournalWriter:
     """Takes tasks from any thread and commits all that wait as one group."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
-        """Start the thread; from now on the connection is its own."""
         self.connection = connection
         self.path = path
         self.texts = RequestTexts(connection)
@@ -239,12 +235,12 @@ class JournalWriter:
 
     def note(self, number: int, reading: Reading) -> None:
         """Remember a reading until the next commit; one that no journal can hold is left out, and its reply unread."""
-        row = reading_row(number, reading)
+        row = _reading_row(number, reading)
         if any(isinstance(value, int) and abs(value) > LARGEST for value in row):
             logger.warning("reply %d has counts beyond all bounds, and is not noted as read", number)
             return
         self.notes.append(row)
-        if len(self.notes) % NOTES_AT_ONCE == 0:
+        if len(self.notes) % _NOTES_AT_ONCE == 0:
             self.tasks.put(Task(()))
 
     def take(self, task: Task) -> None:
@@ -257,11 +253,7 @@ class JournalWriter:
             self.tasks.put(task)
 
     def stop(self) -> None:
-        """Write what waits, and end the thread.
-
-        Raises:
-            OSError: notes could not be written.
-        """
+        """Write what waits, and end the thread."""
         with self.open:
             self.stopped = True
             self.tasks.put(None)
@@ -277,10 +269,9 @@ class JournalWriter:
             self.failure = error if isinstance(error, Exception) else CultureKitError(repr(error))
             with self.open:
                 self.stopped = self.broken = True
-            tell([(task, self.failure) for task in [*self.group, *self.waiting()] if task is not None])
+            _tell([(task, self.failure) for task in [*self.group, *self.waiting()] if task is not None])
 
     def waiting(self) -> list[Task | None]:
-        """Take all that waits."""
         return [self.tasks.get() for _ in range(self.tasks.qsize())]
 
     def commit_until_stopped(self) -> None:
@@ -290,8 +281,8 @@ class JournalWriter:
         while going_on:
             self.group = []
             with suppress(queue.Empty):
-                self.group.append(self.tasks.get(timeout=PATIENCE_OF_NOTES))
-            time.sleep(max(self.committed + GATHERING - time.monotonic(), 0.0))
+                self.group.append(self.tasks.get(timeout=_PATIENCE_OF_NOTES))
+            time.sleep(max(self.committed + _GATHERING - time.monotonic(), 0.0))
             self.group += self.waiting()
             tasks = [task for task in self.group if task is not None]
             going_on = len(tasks) == len(self.group)
@@ -307,7 +298,7 @@ class JournalWriter:
             self.begin()
             numbers = iter(self.write([entry for task in tasks for entry in task.entries]))
             self.write_facts(dict(fact for task in tasks for fact in task.facts))
-            insert_rows(self.connection, INSERT_READINGS, notes)
+            _insert_rows(self.connection, _INSERT_READINGS, notes)
             self.connection.execute("COMMIT")
         except Exception as error:
             self.notes.extendleft(reversed(notes))
@@ -319,7 +310,7 @@ class JournalWriter:
         else:
             self.failure = None
             answers = [(task, [next(numbers) for _ in task.entries]) for task in tasks]
-        tell(answers)
+        _tell(answers)
 
     def write(self, entries: Sequence[Entry]) -> range:
         """Write entries, and give their numbers."""
@@ -342,12 +333,12 @@ class JournalWriter:
             )
             for number, entry in zip(numbers, entries, strict=True)
         ]
-        insert_rows(self.connection, INSERT_REPLIES, rows)
+        _insert_rows(self.connection, _INSERT_REPLIES, rows)
         return numbers
 
     def write_facts(self, facts: Mapping[str, bytes | None]) -> None:
         """Remember and forget."""
-        insert_rows(self.connection, INSERT_FACTS, [fact for fact in facts.items() if fact[1] is not None])
+        _insert_rows(self.connection, _INSERT_FACTS, [fact for fact in facts.items() if fact[1] is not None])
         forgotten = [(name,) for name, value in facts.items() if value is None]
         if forgotten:
             self.connection.executemany("DELETE FROM facts WHERE name = ?", forgotten)
@@ -379,7 +370,7 @@ class JournalWriter:
             self.connection.execute("ROLLBACK")
 
 
-def reading_row(number: int, reading: Reading) -> tuple[object, ...]:
+def _reading_row(number: int, reading: Reading) -> tuple[object, ...]:
     """Write a reading as a row; money in whole millionths of a millionth of a dollar, so that sums are exact."""
     usage = reading.usage
     return (
@@ -397,20 +388,20 @@ def reading_row(number: int, reading: Reading) -> tuple[object, ...]:
 Answer = list[int] | Exception
 
 
-def tell(answers: Sequence[tuple[Task, Answer]]) -> None:
+def _tell(answers: Sequence[tuple[Task, Answer]]) -> None:
     """Answer everybody who waits, with one call into each event loop."""
     by_loop: dict[asyncio.AbstractEventLoop, list[tuple[Any, Answer]]] = {}
     for task, answer in answers:
         if task.loop is not None:
             by_loop.setdefault(task.loop, []).append((task.future, answer))
         elif task.future is not None:
-            settle([(task.future, answer)])
+            _settle([(task.future, answer)])
     for loop, futures in by_loop.items():
         with suppress(RuntimeError):  # the loop is closed, and nobody waits any more
-            loop.call_soon_threadsafe(settle, futures)
+            loop.call_soon_threadsafe(_settle, futures)
 
 
-def settle(futures: Sequence[tuple[Any, Answer]]) -> None:
+def _settle(futures: Sequence[tuple[Any, Answer]]) -> None:
     """Give each future its answer, unless it was cancelled."""
     for future, answer in futures:
         if future.done():
@@ -451,7 +442,7 @@ def go_on_as(tag: str, scratch: Path) -> None:
         sync_folder(scratch)
 
 
-FOUND = f"""
+_FOUND = f"""
 SELECT key, replies.run, attempt, mode, status, kind, raw, at, replies.number, outcome, checksum
 FROM requests
 CROSS JOIN replies ON replies.request = requests.number
@@ -461,7 +452,7 @@ WHERE key IN (%s)
        OR (kind = 'reply' AND (outcome IS NULL OR outcome IN ({", ".join(repr(name) for name in ANSWERED)}))))
 """
 # What the columns of a found reply hold; SQLite keeps whatever is put into them.
-ENTRY = (bytes, int, int, str, int, str, bytes, float, int, (str, type(None)), int)
+_ENTRY = (bytes, int, int, str, int, str, bytes, float, int, (str, type(None)), int)
 
 
 class Journal:
@@ -485,13 +476,13 @@ class Journal:
             self.folder.mkdir(parents=True, exist_ok=True)
             stack.enter_context(hold(self.folder / ".lock"))
             connection = open_for_writing(self.path)
-            stack.callback(close_to_one_file, connection, self.path)
+            stack.callback(_close_to_one_file, connection, self.path)
             sync_folder(self.folder)
             self.reader = open_for_reading(self.path)
             stack.callback(self.reader.close)
             with errors_explained(self.path):
                 self.learn()
-                self.writer = JournalWriter(connection, self.path)
+                self.writer = _JournalWriter(connection, self.path)
             stack.callback(self.writer.stop)
             self.stack = stack.pop_all()
         return self
@@ -519,8 +510,8 @@ class Journal:
         """
         found: dict[bytes, list[Entry]] = {}
         with self.reading, errors_explained(self.path):
-            for piece in pieces(keys):
-                asked = FOUND % ",".join("?" * len(piece))
+            for piece in _pieces(keys):
+                asked = _FOUND % ",".join("?" * len(piece))
                 with closing(self.reader.execute(asked, (*piece, run))) as rows:  # left open, closing waits for it
                     for row in rows:
                         found.setdefault(row[0], []).append(self.entry_of(row))
@@ -532,7 +523,7 @@ class Journal:
     def entry_of(self, row: tuple[Any, ...]) -> Entry:
         """Make an entry of a row of the query, and make sure that its bytes are those that came."""
         key, run, attempt, mode, status, kind, raw, at, number, outcome, checksum = row
-        check_types(self.path, f"reply {number}", row, ENTRY)
+        check_types(self.path, f"reply {number}", row, _ENTRY)
         if crc32(raw) != checksum:
             raise damaged(self.path, f"reply {number} is not what was written")
         if run not in self.runs:
@@ -591,7 +582,7 @@ class Journal:
         return bytes(row[0])
 
 
-def close_to_one_file(connection: sqlite3.Connection, path: Path) -> None:
+def _close_to_one_file(connection: sqlite3.Connection, path: Path) -> None:
     """Bring everything into the one file.
 
     Where a reader is looking in, or the disk is full, the helper files stay beside it: what was committed is in them.

@@ -11,7 +11,7 @@ from culturekit.storage.package_data import shipped
 from culturekit.storage.yaml_source import StrictModel, load_model
 
 Role: TypeAlias = Literal["text", "text-small", "text-google", "vision", "weighing", "image-openai", "image-google"]
-Provider: TypeAlias = Literal["openai", "google"]
+_Provider: TypeAlias = Literal["openai", "google"]
 Day: TypeAlias = Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$")]
 
 
@@ -29,14 +29,14 @@ class Habits(StrictModel):
     gone: bool = False
 
 
-class Shutting(StrictModel):
+class _Shutting(StrictModel):
     """When a provider shuts a model, and which role takes its place."""
 
     on: Day
     instead: Role
 
 
-class Pictures(StrictModel):
+class _Pictures(StrictModel):
     """What OpenAI bills for a picture as input, by model: a whole and each tile, or a factor on its patches."""
 
     usual: str
@@ -51,9 +51,9 @@ class Models(StrictModel):
     sources: tuple[str, ...]
     roles: Mapping[Role, str]
     published: Mapping[str, Mapping[str, tuple[str, ...]]]
-    shut: Mapping[str, Shutting]
-    habits: Mapping[Provider, tuple[Habits, ...]]
-    pictures: Pictures
+    shut: Mapping[str, _Shutting]
+    habits: Mapping[_Provider, tuple[Habits, ...]]
+    pictures: _Pictures
 
 
 @cache
@@ -72,7 +72,7 @@ def quoted(role: Role) -> str:
     return f"'{model_for(role)}'"
 
 
-def habits_of(model: str, provider: Provider) -> Habits:
+def habits_of(model: str, provider: _Provider) -> Habits:
     """Find how a model is asked, by the beginning of its name; a fine-tuned one is asked as what it was made from."""
     name = model.removeprefix("models/").removeprefix("ft:")
     lines = known_models().habits[provider]

@@ -36,19 +36,19 @@ from culturekit.storage.atomic import write_atomically
 from culturekit.storage.yaml_source import parse_yaml, validate
 
 LARGEST = 50_000_000  # bytes of a source; LiteLLM's list is under two million
-SECONDS = 60.0
+_SECONDS = 60.0
 
-Provider: TypeAlias = Literal["openai", "google"]
+_Provider: TypeAlias = Literal["openai", "google"]
 
 # What LiteLLM calls providers; lists of Vertex fill gaps only, as it shuts models on days of its own.
-PROVIDERS: Mapping[str, Provider] = {"openai": "openai", "gemini": "google"}
-VERTEX = "vertex_ai-language-models"
-PRICED = ("chat", "responses", "completion", "image_generation")  # modes of LiteLLM that this package asks for
-STANDARD, DEFAULT_SIZE = "standard", "1K"  # where LiteLLM states one price for all images of a model of Google
+_PROVIDERS: Mapping[str, _Provider] = {"openai": "openai", "gemini": "google"}
+_VERTEX = "vertex_ai-language-models"
+_PRICED = ("chat", "responses", "completion", "image_generation")  # modes of LiteLLM that this package asks for
+_STANDARD, _DEFAULT_SIZE = "standard", "1K"  # where LiteLLM states one price for all images of a model of Google
 
 
 @dataclass(frozen=True, slots=True)
-class Renewal:
+class _Renewal:
     """What an update found: models by name, with what changed in words."""
 
     path: Path
@@ -71,7 +71,7 @@ class Renewal:
         yield f"written to {self.path}" if self.new or self.changed else "nothing to write"
 
 
-def update_prices(source: str) -> Renewal:
+def update_prices(source: str) -> _Renewal:
     """Write what a source knows better into the user's file; lines of that file that the source lacks stay.
 
     Raises:
@@ -101,10 +101,10 @@ def update_prices(source: str) -> Renewal:
     path = configured_prices()
     if new or changed:
         _write(path, merged)
-    return Renewal(path, tuple(new), tuple(changed), alike, left_out)
+    return _Renewal(path, tuple(new), tuple(changed), alike, left_out)
 
 
-def get(url: str, headers: Mapping[str, str] | None = None, *, seconds: float = SECONDS) -> bytes:
+def get(url: str, headers: Mapping[str, str] | None = None, *, seconds: float = _SECONDS) -> bytes:
     """Read an address; with headers, which may hold a key, nobody is followed elsewhere.
 
     Raises:
@@ -166,14 +166,14 @@ def _from_litellm(listed: Mapping[str, Any], source: str) -> tuple[PriceList, in
 
     Its dollars an image become tokens only where no tokens are known: those are a provider's own numbers.
     """
-    models: dict[Provider, dict[str, ModelPrice]] = {"openai": {}, "google": {}}
-    images: dict[Provider, dict[str, dict[str, dict[str, int]]]] = {"openai": {}, "google": {}}
+    models: dict[_Provider, dict[str, ModelPrice]] = {"openai": {}, "google": {}}
+    images: dict[_Provider, dict[str, dict[str, dict[str, int]]]] = {"openai": {}, "google": {}}
     known = {(price.provider, price.model): price for price in known_prices()}
     left_out, sized = 0, []
     for name, entry in sorted(listed.items(), key=lambda item: _is_vertex(item[1])):
         if not isinstance(entry, dict) or name == "sample_spec":
             continue
-        provider = "google" if _is_vertex(entry) else PROVIDERS.get(str(entry.get("litellm_provider")))
+        provider = "google" if _is_vertex(entry) else _PROVIDERS.get(str(entry.get("litellm_provider")))
         *before, model = name.removeprefix("openai/").removeprefix("gemini/").removeprefix("vertex_ai/").split("/")
         if provider is None or (_is_vertex(entry) and (model in models["google"] or not model.startswith("gemini"))):
             continue
@@ -184,7 +184,7 @@ def _from_litellm(listed: Mapping[str, Any], source: str) -> tuple[PriceList, in
         else:
             models[provider][model] = line
             if (each := _amount(entry, "output_cost_per_image")) and provider == "google" and line.output:
-                images[provider][model] = {STANDARD: {DEFAULT_SIZE: _tokens(each, line)}}
+                images[provider][model] = {_STANDARD: {_DEFAULT_SIZE: _tokens(each, line)}}
     for provider, before, model, entry in sized:
         each = _amount(entry, "output_cost_per_image") or _amount(entry, "input_cost_per_image")
         line, size = models[provider].get(model), before[-1].replace("-x-", "x")
@@ -209,7 +209,7 @@ def _from_litellm(listed: Mapping[str, Any], source: str) -> tuple[PriceList, in
 
 
 def _is_vertex(entry: object) -> bool:
-    return isinstance(entry, dict) and entry.get("litellm_provider") == VERTEX
+    return isinstance(entry, dict) and entry.get("litellm_provider") == _VERTEX
 
 
 def _amount(entry: Mapping[str, Any], name: str) -> float | None:
@@ -222,7 +222,6 @@ def _per_million(usd: float) -> float:
 
 
 def _tokens(usd: float, line: ModelPrice) -> int:
-    """Say how many output tokens cost that much, rounded up."""
     return max(1, math.ceil(round(usd * 1e6 / line.output, 6)))
 
 
@@ -231,7 +230,7 @@ def _line_of(entry: Mapping[str, Any], known: Price | None) -> ModelPrice | None
     sent, came = _amount(entry, "input_cost_per_token"), _amount(entry, "output_cost_per_token")
     picture = _amount(entry, "output_cost_per_image_token")
     came = max((one for one in (came, picture) if one is not None), default=None)
-    if not sent or not came or entry.get("mode") not in PRICED:  # 0 stands there for what nobody looked up
+    if not sent or not came or entry.get("mode") not in _PRICED:  # 0 stands there for what nobody looked up
         return None
     cached, source = _amount(entry, "cache_read_input_token_cost"), entry.get("source")
     told = entry.get("deprecation_date") if not _is_vertex(entry) else None
@@ -260,7 +259,6 @@ def _differences(before: Price | None, line: ModelPrice) -> str:
 
 
 def _dated(line: ModelPrice, prices: ProviderPrices) -> ModelPrice:
-    """Write into a line what held for all of its provider where it was read."""
     return line.model_copy(update={"date": line.date or prices.date, "source": line.source or prices.source})
 
 
@@ -301,11 +299,11 @@ def _write(path: Path, providers: Mapping[str, ProviderPrices]) -> None:
     write_atomically(path, text.encode())
 
 
-PAGES = 50  # pages of a list that are read at most
+_PAGES = 50  # pages of a list that are read at most
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class _Standing:
     """How a model stands: by the provider's list, and by the list of prices where that names its end."""
 
     provider: str
@@ -322,7 +320,7 @@ class Standing:
         return f"{self.state}{when}{instead}{news}"
 
 
-def standings(provider: Literal["openai", "google"], models: Iterable[str] = ()) -> list[Standing]:
+def standings(provider: Literal["openai", "google"], models: Iterable[str] = ()) -> list[_Standing]:
     """Ask a provider for its list, and hold the models of the price list and some others against it.
 
     Raises:
@@ -344,18 +342,18 @@ def standings(provider: Literal["openai", "google"], models: Iterable[str] = ())
     ]
 
 
-def _standing(provider: str, model: str, listed: Mapping[str, str], price: Price | None, day: date) -> Standing:
+def _standing(provider: str, model: str, listed: Mapping[str, str], price: Price | None, day: date) -> _Standing:
     """Say how one model stands; the provider's word counts, a snapshot of the model for the model."""
     ours = "" if price is None else price.shuts or ""
     instead = "" if price is None else price.instead or ""
     if model not in listed and not any(SNAPSHOT.sub("", one) == model for one in listed):
         gone = price is not None and end_of(price, day) == "shut"
-        return Standing(provider, model, "shut" if gone else "not listed", ours, instead)
+        return _Standing(provider, model, "shut" if gone else "not listed", ours, instead)
     theirs = listed.get(model, "")
     shuts = theirs or ours
     if not shuts or (not theirs and price is not None and price.earliest):
-        return Standing(provider, model, "alive")
-    return Standing(
+        return _Standing(provider, model, "alive")
+    return _Standing(
         provider,
         model,
         "shuts" if date.fromisoformat(shuts) > day else "shut",
@@ -375,7 +373,7 @@ def _openai(base_url: str, secret: Secret) -> Iterator[tuple[str, str]]:
 def _google(base_url: str, secret: Secret) -> Iterator[tuple[str, str]]:
     """Read the models of Google, page after page."""
     token = ""
-    for _ in range(PAGES):
+    for _ in range(_PAGES):
         url = f"{base_url}/v1beta/models?pageSize=1000{f'&pageToken={quote(token)}' if token else ''}"
         content = get(url, {"x-goog-api-key": secret.reveal()})
         for entry in _entries(content, "models", url):

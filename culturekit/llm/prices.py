@@ -25,16 +25,16 @@ from culturekit.storage.yaml_source import StrictModel, load_model
 
 logger = logging.getLogger(__name__)
 
-PICODOLLARS = 10**6  # millionths of a millionth of a dollar for one token, at one dollar per million tokens
+_PICODOLLARS = 10**6  # millionths of a millionth of a dollar for one token, at one dollar per million tokens
 SNAPSHOT = re.compile(r"-(\d{4}-\d{2}-\d{2}|\d{3})$")
-STATED = re.compile(r"(\d+(?:\.\d*)?|\.\d+)/(\d+(?:\.\d*)?|\.\d+)")
+_STATED = re.compile(r"(\d+(?:\.\d*)?|\.\d+)/(\d+(?:\.\d*)?|\.\d+)")
 
 # Variables: a file of prices, as `--prices` names one; and the day, as YYYY-MM-DD, that models are held against.
-CHOSEN, TODAY = "CULTUREKIT_PRICES", "CULTUREKIT_TODAY"
-NOTICE = 60  # days before a model is shut from which on there is a warning
-DEAREST = 100_000
-Dollars = Annotated[float, Field(ge=0, lt=DEAREST)]
-Tokens = Annotated[int, Field(ge=1, lt=1_000_000)]
+_CHOSEN, _TODAY = "CULTUREKIT_PRICES", "CULTUREKIT_TODAY"
+_NOTICE = 60  # days before a model is shut from which on there is a warning
+_DEAREST = 100_000
+_Dollars = Annotated[float, Field(ge=0, lt=_DEAREST)]
+_Tokens = Annotated[int, Field(ge=1, lt=1_000_000)]
 
 
 def _calendar_day(text: str) -> str:
@@ -56,9 +56,9 @@ class ModelPrice(StrictModel):
     which the model is shut, or, where `earliest`, before which it is not; `instead` is what takes its place.
     """
 
-    input: Dollars
-    output: Dollars
-    cached: Dollars | None = None
+    input: _Dollars
+    output: _Dollars
+    cached: _Dollars | None = None
     date: Day | None = None
     source: str | None = None
     shuts: Day | None = None
@@ -76,7 +76,7 @@ class ProviderPrices(StrictModel):
     date: Day
     batch: Annotated[float, Field(gt=0, le=1)] = 0.5
     models: Mapping[str, ModelPrice] = {}
-    images: Mapping[str, Mapping[str, Mapping[str, Tokens]]] = {}
+    images: Mapping[str, Mapping[str, Mapping[str, _Tokens]]] = {}
 
 
 class PriceList(StrictModel):
@@ -114,19 +114,15 @@ def configured_prices() -> Path:
     return (Path(folder) if folder else Path.home() / ".config") / "culturekit" / "prices.yaml"
 
 
-def price_files() -> tuple[Path, ...]:
-    """List the files of prices, the one that wins first.
-
-    Raises:
-        UsageError: the file that was chosen is not there.
-    """
+def _price_files() -> tuple[Path, ...]:
+    """List the files of prices, the one that wins first."""
     files = [shipped("llm/prices.yaml")]
     if (configured := configured_prices()).is_file():
         files.insert(0, configured)
-    if chosen := os.environ.get(CHOSEN, "").strip():
+    if chosen := os.environ.get(_CHOSEN, "").strip():
         if not Path(chosen).is_file():
             raise UsageError(
-                "there is no such file of prices", expected=f"a YAML file, named with --prices or {CHOSEN}",
+                "there is no such file of prices", expected=f"a YAML file, named with --prices or {_CHOSEN}",
                 found=chosen, hint="culturekit llm prices update SOURCE writes one.",
             )  # fmt: skip
         files.insert(0, Path(chosen))
@@ -167,7 +163,7 @@ def price_list() -> PriceList:
 
 def image_sizes(model: str, *, provider: Literal["openai", "google"]) -> Mapping[str, Mapping[str, int]]:
     """Give the output tokens of an image by quality and size; nothing for a model of which they are not known."""
-    for path in price_files():
+    for path in _price_files():
         prices = read_prices(path).providers.get(provider)
         listed = {} if prices is None else prices.images
         if sizes := listed.get(model) or listed.get(SNAPSHOT.sub("", model)):
@@ -177,7 +173,7 @@ def image_sizes(model: str, *, provider: Literal["openai", "google"]) -> Mapping
 
 def most_tokens(provider: Literal["openai", "google"]) -> int:
     """Give the output tokens of the dearest image that is known of a provider."""
-    every = [read_prices(path).providers.get(provider) for path in price_files()]
+    every = [read_prices(path).providers.get(provider) for path in _price_files()]
     return max(
         tokens
         for prices in every
@@ -190,7 +186,7 @@ def most_tokens(provider: Literal["openai", "google"]) -> int:
 
 def known_prices() -> tuple[Price, ...]:
     """List all prices, in the order of the files, a model once."""
-    return tuple(_known(tuple(map(_as_it_is, price_files()))).values())
+    return tuple(_known(tuple(map(_as_it_is, _price_files()))).values())
 
 
 def prices_in(listed: PriceList) -> tuple[Price, ...]:
@@ -209,7 +205,7 @@ def prices_in(listed: PriceList) -> tuple[Price, ...]:
 
 def price_of(model: str, *, provider: str = "") -> Price | None:
     """Find the price of a model by its id, as sent; a snapshot without a line of its own costs what its model costs."""
-    name, known = model.removeprefix("models/"), _known(tuple(map(_as_it_is, price_files())))
+    name, known = model.removeprefix("models/"), _known(tuple(map(_as_it_is, _price_files())))
     providers = (provider,) if provider else ("openai", "google")
     places = [(one, word) for word in (name, SNAPSHOT.sub("", name)) for one in providers]
     return next((known[place] for place in places if place in known), None)
@@ -221,18 +217,18 @@ def today() -> date:
     Raises:
         UsageError: the variable holds no day.
     """
-    stated = os.environ.get(TODAY, "").strip()
+    stated = os.environ.get(_TODAY, "").strip()
     if not stated:
         return datetime.now(UTC).date()
     try:
         return date.fromisoformat(stated)
     except ValueError:
-        raise UsageError(f"{TODAY} is no day", expected="YYYY-MM-DD", found=repr(stated)) from None
+        raise UsageError(f"{_TODAY} is no day", expected="YYYY-MM-DD", found=repr(stated)) from None
 
 
 def end_of(price: Price, day: date) -> Literal["alive", "shuts soon", "perhaps shut", "shut"]:
     """Say how a model stands on a day."""
-    if price.shuts is None or (left := (date.fromisoformat(price.shuts) - day).days) > NOTICE:
+    if price.shuts is None or (left := (date.fromisoformat(price.shuts) - day).days) > _NOTICE:
         return "alive"
     return "shuts soon" if left > 0 else "perhaps shut" if price.earliest else "shut"
 
@@ -283,11 +279,11 @@ def rate_of(identity: Identity) -> Rate | None:
 
 def parse_price(text: str) -> Rate:
     """Read what a SPEC states: US dollars per million tokens in and out, as in `0.15/0.60`."""
-    match = STATED.fullmatch(text.strip())
-    if match is None or max(float(match[1]), float(match[2])) >= DEAREST:
+    match = _STATED.fullmatch(text.strip())
+    if match is None or max(float(match[1]), float(match[2])) >= _DEAREST:
         raise UsageError(
             "a price cannot be read",
-            expected=f"US dollars per million tokens in and out, each below {DEAREST:,}, such as price=0.15/0.60",
+            expected=f"US dollars per million tokens in and out, each below {_DEAREST:,}, such as price=0.15/0.60",
             found=repr(text),
         )
     return Rate(float(match[1]), float(match[2]), source="stated in the SPEC")
@@ -320,4 +316,4 @@ def worst_cost(rate: Rate, *, input_tokens: int, output_tokens: int, mode: Mode 
 
 def per_token(price: float) -> int:
     """Turn a price per million tokens into whole picodollars per token."""
-    return round(price * PICODOLLARS)
+    return round(price * _PICODOLLARS)

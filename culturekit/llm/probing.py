@@ -18,17 +18,17 @@ from culturekit.llm.usage import fully_counted
 logger = logging.getLogger(__name__)
 
 SECONDS = 30.0  # how long the reply to a probe is waited for; a server that is slower is asked again by the next run
-INSTRUCTIONS = "Judge the candidate. Reply with one JSON object that has one key: verdict, which is keep or remove."
-ENFORCED = ""
-NOT_ENFORCED = (
+_INSTRUCTIONS = "Judge the candidate. Reply with one JSON object that has one key: verdict, which is keep or remove."
+_ENFORCED = ""
+_NOT_ENFORCED = (
     "The server at {address} answers without holding the model {model} to the schema: expect more invalid "
     "replies, each of which costs a repair. See docs/llm-self-hosted.md."
 )
-WHITE_SPACE = (
+_WHITE_SPACE = (
     "The server at {address} lets the model {model} write white space up to the limit of tokens: such rows end "
     "as truncated. See docs/llm-self-hosted.md."
 )
-UNKNOWN = "The server at {address} was asked whether it enforces schemas, and gave no reply that tells: {why}."
+_UNKNOWN = "The server at {address} was asked whether it enforces schemas, and gave no reply that tells: {why}."
 
 
 def probe_once(client: Client, journal: Journal, purse: Purse, hold: DurableHold, *, run: str) -> bool:
@@ -95,7 +95,7 @@ async def sent(client: Client, question: Question, seconds: float) -> bytes:
         await client.close()
 
 
-class ProbeReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _ProbeReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The only reply that the schema allows, and one that no model gives of its own accord."""
 
     verdict: Literal["zq-7713-lantern"]
@@ -108,22 +108,21 @@ def needs_probe(client: Client) -> bool:
 
 def probe_request() -> Request:
     """Ask for one thing in words and for another by the schema; without an id, so that it is no row of anything."""
-    return Request("schema.probe", INSTRUCTIONS, {"label": "bread"}, ProbeReply, max_tokens=48)
+    return Request("schema.probe", _INSTRUCTIONS, {"label": "bread"}, _ProbeReply, max_tokens=48)
 
 
 def probe_warning(client: Client, reply: Reply) -> str:
     """Tell what a reply to the probe means; empty where the schema held."""
     if reply.stop == "length" and len(reply.text.strip()) * 2 < len(reply.text):
-        return filled_warning(client, WHITE_SPACE)
+        return _filled_warning(client, _WHITE_SPACE)
     if reply.stop not in ("end", "length"):
-        return filled_warning(client, UNKNOWN, f"{reply.stop} {reply.detail}".strip())
+        return _filled_warning(client, _UNKNOWN, f"{reply.stop} {reply.detail}".strip())
     try:
-        msgspec.json.decode(reply.text.encode("utf-8", "replace"), type=ProbeReply)
+        msgspec.json.decode(reply.text.encode("utf-8", "replace"), type=_ProbeReply)
     except msgspec.DecodeError:
-        return filled_warning(client, NOT_ENFORCED)
-    return ENFORCED
+        return _filled_warning(client, _NOT_ENFORCED)
+    return _ENFORCED
 
 
-def filled_warning(client: Client, text: str, why: str = "") -> str:
-    """Fill in a warning."""
+def _filled_warning(client: Client, text: str, why: str = "") -> str:
     return text.format(address=client.identity.base_url, model=client.model, why=why.rstrip("."))

@@ -12,15 +12,7 @@ from culturekit.errors import UsageError
 from culturekit.llm.client import Client, FreeClient, Identity, KeyHolder, Rate, Usage
 from culturekit.llm.journal import Fact, Journal
 from culturekit.llm.journal_file import Mode, Reading
-from culturekit.llm.ledger import (
-    PROMISED,
-    UNDER_WAY,
-    UNSURE,
-    count_unsound,
-    paid_in_journal,
-    spent_in_run,
-    unsure_of,
-)
+from culturekit.llm.ledger import PROMISED, UNDER_WAY, UNSURE, count_unsound, paid_in_journal, spent_in_run, unsure_of
 from culturekit.llm.prices import check_alive, cost_of, per_token, worst_cost
 from culturekit.llm.rows import Question
 from culturekit.llm.usage import Budget, dollars, input_bound, picodollars
@@ -56,7 +48,7 @@ def check_price(client: Client) -> None:
         )
 
 
-RATES = "rates"  # the fact of a journal that lists the prices it was bought at, oldest first; `verify` reckons by them
+_RATES = "rates"  # the fact of a journal that lists the prices it was bought at, oldest first; `verify` reckons by them
 logger = logging.getLogger(__name__)
 
 
@@ -209,9 +201,9 @@ def remember_rate(journal: Journal, model: str, rate: Rate | None) -> None:
     """Write into a journal what the tokens of a model cost from now on, unless that price stands there already."""
     if rate is None:
         return
-    known = json.loads(journal.recall(RATES) or b"[]")
+    known = json.loads(journal.recall(_RATES) or b"[]")
     cached = None if rate.cached is None else per_token(rate.cached)
     own = {"model": model, "input": per_token(rate.input), "output": per_token(rate.output), "cached": cached}
     now = own | {"batch": rate.batch}
     if now not in known:
-        journal.remember(RATES, canonical_json([*known, now]))
+        journal.remember(_RATES, canonical_json([*known, now]))

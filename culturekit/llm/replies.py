@@ -45,7 +45,7 @@ CODES: Mapping[ReplyCode, str] = {
 }
 FENCED = "fenced"  # also the detail of an answer whose code fence was taken off here
 
-Fences = Literal["refuse", "strip"]
+_Fences = Literal["refuse", "strip"]
 Answer: TypeAlias = "msgspec.Struct | ParseFailure"
 
 _LONGEST = 1_000_000  # characters; what a model can say in one reply ends well before
@@ -84,7 +84,7 @@ class _Unreadable(Exception):
         self.code: ReplyCode = code
 
 
-def read_reply(request: Request, text: str, *, fences: Fences = "refuse") -> Answer:
+def read_reply(request: Request, text: str, *, fences: _Fences = "refuse") -> Answer:
     """Read a reply as one JSON object of the shape and with the values that the request allows.
 
     Nothing else is an answer: no text around the object, no key twice, none missing and none too many. A code fence
@@ -114,7 +114,7 @@ def read_reply(request: Request, text: str, *, fences: Fences = "refuse") -> Ans
         return ParseFailure(code, "reply: a value that its type accepts", text)
 
 
-def read_json(text: str, *, fences: Fences = "refuse") -> Json:
+def read_json(text: str, *, fences: _Fences = "refuse") -> Json:
     """Read exactly one JSON object, with nothing around it but white space: no key twice, no NaN, no half characters.
 
     With `fences="strip"` a code fence around it is taken off, if the whole text is that one fence.

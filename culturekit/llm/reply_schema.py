@@ -96,14 +96,14 @@ _IGNORED = frozenset({"type", "$defs", "title", "description", "examples", "defa
 _DEFINITIONS = "#/$defs/"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
-LONG_CHOICE = 250
-LONG_CHOICE_CHARACTERS = 15_000
+_LONG_CHOICE = 250
+_LONG_CHOICE_CHARACTERS = 15_000
 # Anchored, without classes such as `\d`, look-around and back references: local grammars break on these silently.
 _PORTABLE_PATTERN = re.compile(r"\^(?:[^\\()]|\\[.\\/+*?()\[\]{}|^$-]|\((?!\?)|\))*\$", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Abilities:
+class _Abilities:
     """What a target enforces (`words`), what it accepts at all, and how much of it.
 
     A limit that a target does not enforce is told to the model in the description of the field, and checked when the
@@ -124,26 +124,26 @@ class Abilities:
 
 
 # llama.cpp writes a grammar from the schema; Ollama has it inside.
-_GRAMMAR = Abilities(
+_GRAMMAR = _Abilities(
     LENGTHS | COUNTS | BOUNDS | _OPEN_BOUNDS | PATTERN,
     _TIMES | {"uuid"},
     recursion=True,
     open_maps=True,
     bounds_on_fractions=False,
 )
-ABILITIES: Mapping[Target, Abilities] = {
-    "openai": Abilities(
+ABILITIES: Mapping[Target, _Abilities] = {
+    "openai": _Abilities(
         COUNTS | BOUNDS | _OPEN_BOUNDS | PATTERN | {"multipleOf"},
         _TEXTS,
         recursion=True,
         optional=False,
         properties=5000,
     ),
-    "google-json": Abilities(COUNTS | BOUNDS, _TIMES, open_maps=True, properties=500, choices=500),
-    "google-schema": Abilities(
+    "google-json": _Abilities(COUNTS | BOUNDS, _TIMES, open_maps=True, properties=500, choices=500),
+    "google-schema": _Abilities(
         COUNTS | BOUNDS, frozenset({"date-time"}), whole_choices=False, properties=500, choices=500
     ),
-    "vllm": Abilities(LENGTHS | COUNTS | BOUNDS | _OPEN_BOUNDS | PATTERN, _TEXTS, recursion=True, open_maps=True),
+    "vllm": _Abilities(LENGTHS | COUNTS | BOUNDS | _OPEN_BOUNDS | PATTERN, _TEXTS, recursion=True, open_maps=True),
     "llamacpp": _GRAMMAR,
     "ollama": _GRAMMAR,
 }
@@ -371,7 +371,7 @@ def _written_field(node: Json, target: Target) -> Json:
     return {**schema, "description": description} if description else schema
 
 
-def _limits_in_words(node: Json, abilities: Abilities) -> Iterator[str]:
+def _limits_in_words(node: Json, abilities: _Abilities) -> Iterator[str]:
     """Yield the limits that a target does not enforce, of a value and of the items of a list."""
     for word, text in LIMITS.items():
         if word in node and not _enforces(abilities, word, node):
@@ -383,16 +383,12 @@ def _limits_in_words(node: Json, abilities: Abilities) -> Iterator[str]:
             yield from (f"{name}: {text}" for text in _limits_in_words(node[word], abilities))
 
 
-def _enforces(abilities: Abilities, word: str, node: Json) -> bool:
+def _enforces(abilities: _Abilities, word: str, node: Json) -> bool:
     return word in abilities.words and (abilities.bounds_on_fractions or node["type"] != "number")
 
 
 def _check_abilities(root: Json, name: str, target: Target) -> None:
-    """Reject what a target cannot take, before a request is paid for.
-
-    Raises:
-        UsageError: the message names the field, the target and the way out.
-    """
+    """Reject what a target cannot take, before a request is paid for."""
     abilities = ABILITIES[target]
     nodes = list(_walk(root, name, 1))
     found = ((path, _problem(node, depth, abilities)) for node, path, depth in nodes)
@@ -409,7 +405,7 @@ def _walk(node: Json, path: str, depth: int) -> Iterator[tuple[Json, str, int]]:
         yield from _walk(below, path + step, depth + (node.get("type") in ("object", "array")))
 
 
-def _problem(node: Json, depth: int, abilities: Abilities) -> tuple[str, str] | None:
+def _problem(node: Json, depth: int, abilities: _Abilities) -> tuple[str, str] | None:
     """Find what is wrong with one node for a target, and the way out."""
     if node.get("type") in ("object", "array") and depth > abilities.depth:
         return f"nested more than {abilities.depth} deep", "Make the reply flatter."
@@ -427,7 +423,7 @@ def _problem(node: Json, depth: int, abilities: Abilities) -> tuple[str, str] | 
         if "" in values:
             return "an empty text as a choice", "Give it a name such as none."
         characters = sum(len(str(value)) for value in values)
-        if len(values) > LONG_CHOICE and characters > LONG_CHOICE_CHARACTERS:
+        if len(values) > _LONG_CHOICE and characters > _LONG_CHOICE_CHARACTERS:
             return f"a choice with {characters:,} characters of values", "Use short ids."
     if "format" in node and node["format"] not in abilities.formats:
         formats = ", ".join(sorted(abilities.formats))
@@ -438,7 +434,7 @@ def _problem(node: Json, depth: int, abilities: Abilities) -> tuple[str, str] | 
     return None
 
 
-def _oversize(nodes: list[Json], abilities: Abilities) -> tuple[str, str] | None:
+def _oversize(nodes: list[Json], abilities: _Abilities) -> tuple[str, str] | None:
     """Find out whether all of it together is too much for a target."""
     keys = [key for node in nodes for key in node.get("properties", ())]
     values = [str(value) for node in nodes for value in node.get("enum", ())]

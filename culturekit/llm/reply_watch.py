@@ -11,13 +11,13 @@ from culturekit.llm.rows import Answered
 from culturekit.records.choices import ANSWERED
 
 LOOKED_AT = 20  # rows that end before their outcomes are judged: by then a model that works shows some answers
-SENTENCES = {str(code): sentence for code, sentence in CODES.items()}
+_SENTENCES = {str(code): sentence for code, sentence in CODES.items()}
 
 
 # Outcomes that another SPEC may mend; a refusal or a block is a word of the model or its provider.
 BROKEN = ("invalid", "truncated")
-SHOWN = 200  # characters of a reply that are shown
-SAMPLES = 5  # replies that are no answers of which the text is kept, to be shown
+_SHOWN = 200  # characters of a reply that are shown
+_SAMPLES = 5  # replies that are no answers of which the text is kept, to be shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class RepliesSeen:
         for why, count in self.unusable.items():
             yield f"  {count:,} {why}"
         for outcome, raw in self.unusable_samples:
-            yield f"    {outcome:<9} {shown_text(raw, longest=SHOWN)}"
+            yield f"    {outcome:<9} {shown_text(raw, longest=_SHOWN)}"
 
 
 class ReplyWatch:
@@ -69,9 +69,9 @@ class ReplyWatch:
             self.fenced += answered.detail == FENCED
             self.in_a_row = 0
         else:
-            self.unusable[why_unusable(answered)] += 1
+            self.unusable[_why_unusable(answered)] += 1
             self.in_a_row += 1
-            if len(self.samples) < SAMPLES:
+            if len(self.samples) < _SAMPLES:
                 self.samples.append((answered.outcome, answered.raw))
         if self.rows == LOOKED_AT:
             self.began_badly = 2 * self.unusable.total() > LOOKED_AT
@@ -113,7 +113,7 @@ class ReplyWatch:
         return {FENCED: self.fenced} if self.fenced else {}
 
 
-def why_unusable(answered: Answered) -> str:
+def _why_unusable(answered: Answered) -> str:
     """Name an outcome, with its code and what that means where it has one."""
-    sentence = SENTENCES.get(answered.detail)
+    sentence = _SENTENCES.get(answered.detail)
     return f"{answered.outcome} ({answered.detail}: {sentence})" if sentence else answered.outcome

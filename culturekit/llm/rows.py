@@ -17,11 +17,11 @@ from culturekit.llm.json_values import record, records, text
 from culturekit.llm.models import model_for
 from culturekit.llm.replies import FENCED, ParseFailure, read_reply, repair_request
 
-RowOutcome: TypeAlias = Literal[
+_RowOutcome: TypeAlias = Literal[
     "ok", "repaired", "refused", "blocked", "truncated", "invalid", "exhausted", "over-budget"
 ]
 
-OUTCOMES: dict[RowOutcome, str] = {
+OUTCOMES: dict[_RowOutcome, str] = {
     "ok": "the first reply that could be read was an answer",
     "repaired": "the answer came after the model was told what was wrong with its reply",
     "refused": "the model declined to answer",
@@ -40,7 +40,7 @@ class Answered:
     `detail` says why there is no answer, or, as `fenced`, what was done here to read one.
     """
 
-    outcome: RowOutcome
+    outcome: _RowOutcome
     value: msgspec.Struct | None = None
     detail: str = ""
     raw: str = ""
@@ -48,21 +48,21 @@ class Answered:
 
 
 MOST_LISTED = 20  # tokens that a service lists at most
-MOST_TAKEN = 64
-LONGEST_TOKEN = 64
+_MOST_TAKEN = 64
+_LONGEST_TOKEN = 64
 
 
 class WeighedToken(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A beginning of a reply, and the natural logarithm of its probability."""
 
-    token: Annotated[str, msgspec.Meta(max_length=LONGEST_TOKEN)]
+    token: Annotated[str, msgspec.Meta(max_length=_LONGEST_TOKEN)]
     logprob: Annotated[float, msgspec.Meta(le=0.001)]
 
 
 class TokenListing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The likeliest beginnings of a reply, or those that were asked about."""
 
-    tokens: Annotated[list[WeighedToken], msgspec.Meta(min_length=1, max_length=MOST_TAKEN)]
+    tokens: Annotated[list[WeighedToken], msgspec.Meta(min_length=1, max_length=_MOST_TAKEN)]
 
 
 def listed_tokens(value: object) -> tuple[tuple[str, float], ...]:
@@ -76,9 +76,9 @@ def listed_tokens(value: object) -> tuple[tuple[str, float], ...]:
     found: dict[str, float] = {}
     for item in [*records(places[0].get("top_logprobs")), places[0]]:
         logprob, token = item.get("logprob"), text(item.get("token"))
-        if 0 < len(token) <= LONGEST_TOKEN and isinstance(logprob, int | float) and math.isfinite(logprob):
+        if 0 < len(token) <= _LONGEST_TOKEN and isinstance(logprob, int | float) and math.isfinite(logprob):
             found.setdefault(token, float(logprob))
-    return tuple(found.items())[:MOST_TAKEN]
+    return tuple(found.items())[:_MOST_TAKEN]
 
 
 def listing(tokens: tuple[tuple[str, float], ...]) -> str:
@@ -102,11 +102,11 @@ def refuse_weighing(request: Request, who: str) -> None:
         )
 
 
-STOPPED: Mapping[Stop, RowOutcome] = {"refusal": "refused", "blocked": "blocked", "length": "truncated"}
+_STOPPED: Mapping[Stop, _RowOutcome] = {"refusal": "refused", "blocked": "blocked", "length": "truncated"}
 
 # The failures that no further try would change, and how a row ends that meets one.
-CLOSING: Mapping[FailureKind, RowOutcome] = {"rejected": "invalid", "blocked": "blocked"}
-SAID = {
+CLOSING: Mapping[FailureKind, _RowOutcome] = {"rejected": "invalid", "blocked": "blocked"}
+_SAID = {
     "rejected": "the provider rejected the request",
     "blocked": "the provider blocked the request",
     "busy": "the provider was busy",
@@ -137,7 +137,7 @@ def heard(row: Row, reply: Reply, *, tries: int, charged: bool = True) -> Row | 
     if row.request.weighed:
         return weighed(row, reply)
     if reply.stop != "end":
-        return Answered(STOPPED[reply.stop], detail=reply.detail, raw=reply.text)
+        return Answered(_STOPPED[reply.stop], detail=reply.detail, raw=reply.text)
     answer, detail = read_reply(row.request, reply.text), ""
     if isinstance(answer, ParseFailure) and answer.code == FENCED:
         answer, detail = read_reply(row.request, reply.text, fences="strip"), FENCED
@@ -154,7 +154,7 @@ def weighed(row: Row, reply: Reply) -> Answered:
     That the reply breaks off is what was asked for. What was recorded or written by hand has the listing as its text.
     """
     if reply.stop in ("refusal", "blocked"):
-        return Answered(STOPPED[reply.stop], detail=reply.detail, raw=reply.text)
+        return Answered(_STOPPED[reply.stop], detail=reply.detail, raw=reply.text)
     text = listing(reply.tokens) if reply.tokens else reply.text
     answer = read_reply(row.request, text)
     if isinstance(answer, ParseFailure):
@@ -192,7 +192,7 @@ def tried(row: Row, text: str, *, tries: int, charged: bool) -> Row | Answered:
 
 def failure_text(kind: FailureKind, status: int) -> str:
     """Say what failed in words that the journal can give again, so that a resumed row ends with the same ones."""
-    text = SAID.get(kind, kind)
+    text = _SAID.get(kind, kind)
     return f"{text} (status {status})" if status else text
 
 

@@ -16,10 +16,10 @@ from typing import TypeAlias
 
 from culturekit.errors import UsageError
 
-Ranges = Sequence[tuple[int, int]]
+_Ranges = Sequence[tuple[int, int]]
 
-BIDI: Ranges = [(0x061C, 0x061C), (0x200E, 0x200F), (0x202A, 0x202E), (0x2066, 0x2069)]
-ZERO_WIDTH: Ranges = [
+_BIDI: _Ranges = [(0x061C, 0x061C), (0x200E, 0x200F), (0x202A, 0x202E), (0x2066, 0x2069)]
+_ZERO_WIDTH: _Ranges = [
     (0x00AD, 0x00AD),  # soft hyphen
     (0x034F, 0x034F),  # combining grapheme joiner
     (0x115F, 0x1160),  # Hangul fillers
@@ -35,24 +35,24 @@ ZERO_WIDTH: Ranges = [
     (0x1BCA0, 0x1BCA3),  # shorthand format controls
     (0x1D173, 0x1D17A),  # musical format controls
 ]
-TAGS: Ranges = [(0xE0000, 0xE00FF), (0xE01F0, 0xE0FFF)]
-VARIATIONS: Ranges = [(0x180B, 0x180D), (0x180F, 0x180F), (0xFE00, 0xFE0F), (0xE0100, 0xE01EF)]
-CONTROLS: Ranges = [(0x00, 0x08), (0x0B, 0x0C), (0x0E, 0x1F), (0x7F, 0x9F), (0x2028, 0x2029)]
-NONCHARACTERS: Ranges = [
+_TAGS: _Ranges = [(0xE0000, 0xE00FF), (0xE01F0, 0xE0FFF)]
+_VARIATIONS: _Ranges = [(0x180B, 0x180D), (0x180F, 0x180F), (0xFE00, 0xFE0F), (0xE0100, 0xE01EF)]
+_CONTROLS: _Ranges = [(0x00, 0x08), (0x0B, 0x0C), (0x0E, 0x1F), (0x7F, 0x9F), (0x2028, 0x2029)]
+_NONCHARACTERS: _Ranges = [
     (0xFDD0, 0xFDEF),
     *((plane * 0x10000 + 0xFFFE, plane * 0x10000 + 0xFFFF) for plane in range(17)),
 ]
 
-HIDDEN: Mapping[str, Ranges] = {
-    "bidi": BIDI,
-    "zero-width": ZERO_WIDTH,
-    "tags": TAGS,
-    "variation-selectors": VARIATIONS,
-    "controls": CONTROLS,
-    "noncharacters": NONCHARACTERS,
+HIDDEN: Mapping[str, _Ranges] = {
+    "bidi": _BIDI,
+    "zero-width": _ZERO_WIDTH,
+    "tags": _TAGS,
+    "variation-selectors": _VARIATIONS,
+    "controls": _CONTROLS,
+    "noncharacters": _NONCHARACTERS,
 }
 
-JOINED_SCRIPTS: Ranges = [
+_JOINED_SCRIPTS: _Ranges = [
     (0x0600, 0x08FF),  # Arabic, Syriac, Thaana, N'Ko, Mandaic and their supplements
     (0x0900, 0x0DFF),  # Devanagari to Sinhala
     (0x0F00, 0x109F),  # Tibetan, Myanmar
@@ -69,43 +69,43 @@ JOINED_SCRIPTS: Ranges = [
     (0x11000, 0x11DFF),  # Brahmi and its many children
     (0x1E900, 0x1E95F),  # Adlam
 ]
-EMOJI: Ranges = [(0x2190, 0x2BFF), (0x1F000, 0x1FAFF)]
+_EMOJI: _Ranges = [(0x2190, 0x2BFF), (0x1F000, 0x1FAFF)]
 
 
-def charset(*ranges: Ranges) -> str:
+def _charset(*ranges: _Ranges) -> str:
     """Write ranges as the inside of a character class."""
     pairs = (pair for each in ranges for pair in each)
     return "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in pairs)
 
 
 JOINERS = "\u200c\u200d"
-TAKEN_OUT = re.compile(f"(?![{JOINERS}])[{charset(BIDI, ZERO_WIDTH, TAGS, VARIATIONS, NONCHARACTERS)}]")
-LINE_BREAK = re.compile("\r\n?|[\u0085\u2028\u2029\\x0b\\x0c]")
-CONTROL = re.compile(f"[{charset(CONTROLS)}]")
-SURROGATE = re.compile("[\ud800-\udfff]")
-JOINER = re.compile(
-    f"((?<=[{charset(JOINED_SCRIPTS)}])[{JOINERS}](?=[{charset(JOINED_SCRIPTS)}])"
-    f"|(?<=[{charset(EMOJI)}])\u200d(?=[{charset(EMOJI)}]))|[{JOINERS}]"
+TAKEN_OUT = re.compile(f"(?![{JOINERS}])[{_charset(_BIDI, _ZERO_WIDTH, _TAGS, _VARIATIONS, _NONCHARACTERS)}]")
+_LINE_BREAK = re.compile("\r\n?|[\u0085\u2028\u2029\\x0b\\x0c]")
+_CONTROL = re.compile(f"[{_charset(_CONTROLS)}]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_JOINER = re.compile(
+    f"((?<=[{_charset(_JOINED_SCRIPTS)}])[{JOINERS}](?=[{_charset(_JOINED_SCRIPTS)}])"
+    f"|(?<=[{_charset(_EMOJI)}])\u200d(?=[{_charset(_EMOJI)}]))|[{JOINERS}]"
 )
-JOINER_RUN = re.compile(f"[{JOINERS}]{{2,}}")
+_JOINER_RUN = re.compile(f"[{JOINERS}]{{2,}}")
 _NOTHING_HIDDEN = re.compile(r"[\n\t\x20-\x7e\xa1-\xac\xae-\u02ff]*")
-HAN: Ranges = [(0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x3FFFF)]
-SELECTOR_ABUSE = (
-    f"(?<![{charset(EMOJI)}0-9#*©®‼⁉™ℹ])[\ufe0e\ufe0f]|[\ufe00-\ufe0d]"
+_HAN: _Ranges = [(0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x3FFFF)]
+_SELECTOR_ABUSE = (
+    f"(?<![{_charset(_EMOJI)}0-9#*©®‼⁉™ℹ])[\ufe0e\ufe0f]|[\ufe00-\ufe0d]"
     "|(?<![\u1820-\u18aa])[\u180b-\u180d\u180f]"
-    f"|(?<![{charset(HAN)}])[\U000e0100-\U000e01ef]"
+    f"|(?<![{_charset(_HAN)}])[\U000e0100-\U000e01ef]"
 )
-KINDS = {kind: re.compile(f"(?![{JOINERS}])[{charset(ranges)}]") for kind, ranges in HIDDEN.items()}
-KINDS["variation-selectors"] = re.compile(SELECTOR_ABUSE)
+KINDS = {kind: re.compile(f"(?![{JOINERS}])[{_charset(ranges)}]") for kind, ranges in HIDDEN.items()}
+KINDS["variation-selectors"] = re.compile(_SELECTOR_ABUSE)
 
 
 def without_hidden_characters(text: str) -> str:
     """Take out what is not seen; every kind of line break becomes one kind, half a character the replacement sign."""
     if _NOTHING_HIDDEN.fullmatch(text):
         return text
-    text = CONTROL.sub("", LINE_BREAK.sub("\n", text))
-    text = TAKEN_OUT.sub("", SURROGATE.sub("\ufffd", text))
-    return JOINER.sub(r"\1", JOINER_RUN.sub("", text))
+    text = _CONTROL.sub("", _LINE_BREAK.sub("\n", text))
+    text = TAKEN_OUT.sub("", _SURROGATE.sub("\ufffd", text))
+    return _JOINER.sub(r"\1", _JOINER_RUN.sub("", text))
 
 
 def reveal(text: str) -> list[str]:
@@ -113,14 +113,14 @@ def reveal(text: str) -> list[str]:
     if _NOTHING_HIDDEN.fullmatch(text):
         return []
     found = {kind for kind, pattern in KINDS.items() if pattern.search(text)}
-    if any(match[1] is None for match in JOINER.finditer(TAKEN_OUT.sub("", text))):
+    if any(match[1] is None for match in _JOINER.finditer(TAKEN_OUT.sub("", text))):
         found.add("zero-width")
-    if SURROGATE.search(text):
+    if _SURROGATE.search(text):
         found.add("half-characters")
     return sorted(found)
 
 
-ELEMENT_NAMES = """
+_ELEMENT_NAMES = """
 a abbr acronym address applet area article aside audio b base basefont bdi bdo big blink blockquote body br button
 canvas caption center cite code col colgroup data datalist dd del details dfn dialog dir div dl dt em embed fieldset
 figcaption figure font footer form frame frameset h1 h2 h3 h4 h5 h6 head header hgroup hr html i iframe img input ins
@@ -129,23 +129,23 @@ optgroup option output p param path picture plaintext pre progress q rb rp rt rt
 select slot small source span strike strong style sub summary sup svg table tbody td template textarea tfoot th thead
 time title tr track tt u ul var video wbr xmp
 """
-ELEMENTS = frozenset(ELEMENT_NAMES.split())
-VOID = frozenset(
+_ELEMENTS = frozenset(_ELEMENT_NAMES.split())
+_VOID = frozenset(
     {"area", "base", "br", "col", "embed", "frame", "hr", "img", "input", "link", "meta", "param", "source"}
 )
-NEVER_SHOWN = frozenset(
+_NEVER_SHOWN = frozenset(
     {"applet", "audio", "canvas", "datalist", "noembed", "noframes", "noscript", "object", "template", "video"}
 )
 # Elements whose content is not HTML; none of it is shown as text of the page.
-RAW = frozenset({"script", "style", "iframe", "xmp", "plaintext"})
-HIDING_CLASSES = frozenset({"hidden", "d-none", "sr-only", "visually-hidden", "visuallyhidden", "screen-reader-text"})
+_RAW = frozenset({"script", "style", "iframe", "xmp", "plaintext"})
+_HIDING_CLASSES = frozenset({"hidden", "d-none", "sr-only", "visually-hidden", "visuallyhidden", "screen-reader-text"})
 
 TAG = re.compile(r"</?([a-zA-Z][^\s/>]*)")
-ATTRIBUTE = re.compile(r"""[\s/]*+(?:(>)|([^\s/>][^\s/>=]*+)(?:\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s>]*+)))?)""")
-STYLE_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
-STYLE_ESCAPE = re.compile(r"\\([0-9a-fA-F]{1,6})\s?")
-LONGEST_STYLE = 2_000
-HIDING_STYLE = re.compile(
+_ATTRIBUTE = re.compile(r"""[\s/]*+(?:(>)|([^\s/>][^\s/>=]*+)(?:\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s>]*+)))?)""")
+_STYLE_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+_STYLE_ESCAPE = re.compile(r"\\([0-9a-fA-F]{1,6})\s?")
+_LONGEST_STYLE = 2_000
+_HIDING_STYLE = re.compile(
     r"(?<![\w-])(?:display:none|visibility:(?:hidden|collapse)|content-visibility:hidden|color:transparent"
     r"|opacity:(?:0|0?\.0+|0%)(?![\d.])|font(?:-size)?:0(?![\d.])"
     r"|clip-path:inset\((?:50|100)%|clip:rect\((?:0|1px)|transform:scale[xy]?\(0(?![\d.])"
@@ -154,7 +154,7 @@ HIDING_STYLE = re.compile(
 )
 
 
-def without_hidden_markup(text: str) -> str:
+def _without_hidden_markup(text: str) -> str:
     """Take out comments, tags of HTML, and the content of what is not shown."""
     if "<" not in text or (">" not in text and "<!--" not in text):
         return text
@@ -207,7 +207,7 @@ class MarkupScanner:
         text = self.text
         if text.startswith("<!--", at):
             self.take_out("comment")
-            return end_of_comment(text, at + 4)
+            return _end_of_comment(text, at + 4)
         tag = TAG.match(text, at)
         if tag is None:
             end = text.find(">", at) if text.startswith(("<!", "<?", "</"), at) else -1
@@ -216,21 +216,21 @@ class MarkupScanner:
             self.take_out("comment")
             return end + 1
         name = tag[1].lower()
-        attributes, end = read_attributes(text, tag.end())
+        attributes, end = _read_attributes(text, tag.end())
         if end < 0:
             return -1
         return self.close(name, at, end) if text[at + 1] == "/" else self.open(name, attributes, at, end)
 
     def open(self, name: str, attributes: Mapping[str, str], at: int, end: int) -> int:
         """Pass a start tag, and all that is not shown after it."""
-        hides = name in NEVER_SHOWN or is_hidden(name, attributes)
-        if name not in ELEMENTS and not hides and not self.hidden_in:
+        hides = name in _NEVER_SHOWN or _is_hidden(name, attributes)
+        if name not in _ELEMENTS and not hides and not self.hidden_in:
             return at
-        if name in RAW:
+        if name in _RAW:
             self.take_out("hidden-html")
             closing = re.compile(f"</{name}(?=[\\s/>])", re.IGNORECASE).search(self.text, end)
             return closing.start() if closing else len(self.text)
-        if name in VOID:
+        if name in _VOID:
             self.take_out("markup")
         elif self.hidden_in:
             self.depth += name == self.hidden_in
@@ -246,13 +246,13 @@ class MarkupScanner:
             self.depth -= 1
             if self.depth == 0:
                 self.hidden_in = ""
-        elif name not in ELEMENTS and not self.hidden_in:
+        elif name not in _ELEMENTS and not self.hidden_in:
             return at
         self.take_out("markup")
         return end
 
 
-def end_of_comment(text: str, at: int) -> int:
+def _end_of_comment(text: str, at: int) -> int:
     """Find where a comment ends: there are short ones, and those that never do."""
     for short in (">", "->"):
         if text.startswith(short, at):
@@ -261,10 +261,10 @@ def end_of_comment(text: str, at: int) -> int:
     return min(ends, default=len(text))
 
 
-def read_attributes(text: str, at: int) -> tuple[Mapping[str, str], int]:
+def _read_attributes(text: str, at: int) -> tuple[Mapping[str, str], int]:
     """Read the attributes of a tag, the first of each name; the end is -1 where the tag has none."""
     attributes: dict[str, str] = {}
-    while (match := ATTRIBUTE.match(text, at)) is not None:
+    while (match := _ATTRIBUTE.match(text, at)) is not None:
         if match[1]:
             return attributes, match.end()
         attributes.setdefault(match[2].lower(), match[3] or match[4] or match[5] or "")
@@ -272,30 +272,30 @@ def read_attributes(text: str, at: int) -> tuple[Mapping[str, str], int]:
     return attributes, -1
 
 
-def is_hidden(name: str, attributes: Mapping[str, str]) -> bool:
+def _is_hidden(name: str, attributes: Mapping[str, str]) -> bool:
     """Tell whether a browser would show nothing of an element."""
     if "hidden" in attributes or (name == "dialog" and "open" not in attributes):
         return True
-    if not HIDING_CLASSES.isdisjoint(attributes.get("class", "").lower().split()):
+    if not _HIDING_CLASSES.isdisjoint(attributes.get("class", "").lower().split()):
         return True
-    style = STYLE_COMMENT.sub("", unescape(attributes.get("style", "")[:LONGEST_STYLE]))
-    style = STYLE_ESCAPE.sub(lambda match: chr(min(int(match[1], 16), 0xFFFF)), style)
-    return HIDING_STYLE.search("".join(style.lower().split())) is not None
+    style = _STYLE_COMMENT.sub("", unescape(attributes.get("style", "")[:_LONGEST_STYLE]))
+    style = _STYLE_ESCAPE.sub(lambda match: chr(min(int(match[1], 16), 0xFFFF)), style)
+    return _HIDING_STYLE.search("".join(style.lower().split())) is not None
 
 
-Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
+_Json: TypeAlias = "str | int | float | bool | list[_Json] | dict[str, _Json] | None"
 
 # Characters of one text that are sent; a label or a description is far shorter, a page says so with `LongText`.
 LONGEST_TEXT = 8_000
 # What opens markup, templates, code and the turns of chat templates, in look-alikes too where a model uses these.
-ESCAPED = re.compile("[<>\\[\\]{}`|#~\\x7f\uff1c\uff1e\uff5c\u2581]")
+_ESCAPED = re.compile("[<>\\[\\]{}`|#~\\x7f\uff1c\uff1e\uff5c\u2581]")
 
 # Texts of letters, digits and harmless marks are sent as they are, between quotes. Most labels are such texts.
 PLAIN = re.compile(r"[\w !$%'()*+,./:;=?@^-]*")
-FILLERS = re.compile("[\u115f\u1160\u3164\uffa0]")  # letters, as Unicode has it, that nobody sees
-LITERALS = {None: "null", True: "true", False: "false"}
+_FILLERS = re.compile("[\u115f\u1160\u3164\uffa0]")  # letters, as Unicode has it, that nobody sees
+_LITERALS = {None: "null", True: "true", False: "false"}
 
-MOST_HIDDEN = 20  # how many times as long a text may be as what is shown of it, before it is cut unread
+_MOST_HIDDEN = 20  # how many times as long a text may be as what is shown of it, before it is cut unread
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,7 +319,7 @@ def user_message(data: Mapping[str, object]) -> str:
 
 def plainly_written(data: Mapping[str, object]) -> str:
     """Write plain texts and lists of them as `written(cleaned(data))` would; empty where there is more to do."""
-    heads = plain_keys(tuple(data))
+    heads = _plain_keys(tuple(data))
     if heads is None:
         return ""
     parts = []
@@ -338,36 +338,36 @@ def plainly_written(data: Mapping[str, object]) -> str:
 
 
 @lru_cache(maxsize=1024)
-def plain_keys(keys: tuple[str, ...]) -> list[tuple[str, str]] | None:
+def _plain_keys(keys: tuple[str, ...]) -> list[tuple[str, str]] | None:
     """Write keys in their order, each with its colon; None where one is not sent as it is."""
-    heads = [(key, f"{written_key(key)}:") for key in sorted(keys)]
-    return heads if all(clean_key(key) == key for key in keys) else None
+    heads = [(key, f"{_written_key(key)}:") for key in sorted(keys)]
+    return heads if all(_clean_key(key) == key for key in keys) else None
 
 
 def is_plain(text: str) -> bool:
     """Tell whether a text is sent as it is."""
     if len(text) > LONGEST_TEXT or PLAIN.fullmatch(text) is None:
         return False
-    return text.isascii() or FILLERS.search(text) is None
+    return text.isascii() or _FILLERS.search(text) is None
 
 
 def strip_hidden(text: str) -> str:
     """Take out what a reader would not see: hidden characters, comments, tags, and elements that are not shown."""
-    return without_hidden_markup(without_hidden_characters(text))
+    return _without_hidden_markup(without_hidden_characters(text))
 
 
-def cleaned(data: Mapping[str, object]) -> dict[str, Json]:
+def cleaned(data: Mapping[str, object]) -> dict[str, _Json]:
     """Give data as it is sent: each text without what is hidden, and cut with a note where it is too long."""
-    return clean_mapping(data, "data")
+    return _clean_mapping(data, "data")
 
 
-def clean(value: object, path: str) -> Json:
+def clean(value: object, path: str) -> _Json:
     """Clean a value and all below it."""
     match value:
         case str():
-            return clean_text(value, LONGEST_TEXT)
+            return _clean_text(value, LONGEST_TEXT)
         case LongText():
-            return clean_text(value.text, value.longest)
+            return _clean_text(value.text, value.longest)
         case bool() | None:
             return value
         case int():
@@ -375,7 +375,7 @@ def clean(value: object, path: str) -> Json:
         case float() if isfinite(value):
             return float(value)
         case Mapping():
-            return clean_mapping(value, path)
+            return _clean_mapping(value, path)
         case Sequence() if not isinstance(value, bytes | bytearray | memoryview):
             return [clean(item, f"{path}[{number}]") for number, item in enumerate(value)]
     raise UsageError(
@@ -386,46 +386,44 @@ def clean(value: object, path: str) -> Json:
     )
 
 
-def clean_mapping(value: Mapping[str, object], path: str) -> dict[str, Json]:
+def _clean_mapping(value: Mapping[str, object], path: str) -> dict[str, _Json]:
     """Clean the keys and values of a mapping; two keys may not look the same."""
-    made = {clean_key(str(key)): clean(below, f"{path}.{key}") for key, below in value.items()}
+    made = {_clean_key(str(key)): clean(below, f"{path}.{key}") for key, below in value.items()}
     if len(made) < len(value):
         raise UsageError("two keys are the same once what is hidden is taken out", where=path)
     return made
 
 
 @lru_cache(maxsize=1024)
-def clean_key(key: str) -> str:
-    """Strip a key; those of one task are always the same few."""
-    return clean_text(key, LONGEST_TEXT)
+def _clean_key(key: str) -> str:
+    return _clean_text(key, LONGEST_TEXT)
 
 
 @lru_cache(maxsize=1024)
-def written_key(key: str) -> str:
-    """Write a key as JSON."""
+def _written_key(key: str) -> str:
     return written(key)
 
 
-def clean_text(text: str, longest: int) -> str:
+def _clean_text(text: str, longest: int) -> str:
     """Strip a text, and cut it with a note."""
-    shown = strip_hidden(text[: longest * MOST_HIDDEN])
-    if len(shown) <= longest and len(text) <= longest * MOST_HIDDEN:
+    shown = strip_hidden(text[: longest * _MOST_HIDDEN])
+    if len(shown) <= longest and len(text) <= longest * _MOST_HIDDEN:
         return shown
     note = f" [cut: {len(text)} characters are too many]"
     return shown[: max(longest - len(note), 0)].rstrip(JOINERS) + note
 
 
-def written(value: Json) -> str:
+def written(value: _Json) -> str:
     """Write a value as JSON, keys sorted; characters that mean something outside JSON are escaped."""
     match value:
         case str():
-            return ESCAPED.sub(escape, encode_basestring(value))
+            return _ESCAPED.sub(escape, encode_basestring(value))
         case dict():
-            return "{" + ",".join(f"{written_key(key)}:{written(value[key])}" for key in sorted(value)) + "}"
+            return "{" + ",".join(f"{_written_key(key)}:{written(value[key])}" for key in sorted(value)) + "}"
         case list():
             return "[" + ",".join(map(written, value)) + "]"
         case None | bool():
-            return LITERALS[value]
+            return _LITERALS[value]
     return repr(value)
 
 

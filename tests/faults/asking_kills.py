@@ -26,11 +26,6 @@ from tests.faults.killing import Kills, kill_asking
 from tests.llm.server import Fault, Rule, RunningServer, Script
 from tests.llm.server.running import server_process
 
-__all__ = [
-    "COMPLETING", "PRICE", "ROOT", "SLOW", "asking_command", "collection", "completion_words", "dishes", "environment",
-    "filter_words", "kill_and_count", "tables",
-]  # fmt: skip
-
 PRICE = "0.15/0.60"
 ROOT = Path(__file__).parents[2]
 SLOW = Script(rules=(Rule(then=Fault("stall", delay=0.02)),))

@@ -29,19 +29,13 @@ if __package__ in {None, ""}:
 from tests.faults.kill_and_resume import content, differences
 from tests.faults.machines import Machine, machines
 
-__all__ = ["Result", "cluster_faults", "done_again"]
-
 PORT = 8799
-STUCK = 900.0
-"""Seconds after which a command without a fault that could hold it up has lost its way."""
-
+STUCK = 900.0  # seconds after which a command without a fault that could hold it up has lost its way
 UNAVAILABLE = 3
-GIVEN_UP = 12
-"""Seconds after which a silent connection is given up; dask takes no fewer."""
-
-AT_ONCE = 30
-"""So many runs may end early one after the other without a fault: a scheduler takes some seconds to start."""
-
+GIVEN_UP = 12  # seconds after which a silent connection is given up; dask takes no fewer
+AT_ONCE = 30  # so many runs may end early one after the other without a fault: a scheduler takes some seconds to start
+# Connections are given up early, so that a pulled cable shows; tasks are not given up, however many workers die.
+# Processes look at themselves as seldom as the page on engines says.
 QUICK = {
     "DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP": f"{GIVEN_UP}s",
     "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "5s",
@@ -52,8 +46,6 @@ QUICK = {
     "OMP_NUM_THREADS": "1",
     "POLARS_MAX_THREADS": "1",
 }
-"""Connections are given up early, so that a pulled cable shows; tasks are not given up, however many workers die.
-Processes look at themselves as seldom as the page on engines says."""
 
 
 @dataclass

@@ -7,8 +7,6 @@ from typing import Any
 
 from distributed.diagnostics.plugin import SchedulerPlugin
 
-__all__ = ["Watch", "dask_setup"]
-
 
 class Watch(SchedulerPlugin):  # type: ignore[misc] # distributed is not typed
     """Notes each task that a worker has done, and each worker that is gone."""

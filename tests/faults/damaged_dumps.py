@@ -27,8 +27,6 @@ from culturekit.pipeline.steps.ingest_stage import ingest_stage
 from culturekit.storage.digests import digest_file
 from tests.conftest import stage_here
 
-__all__ = ["FORMS", "damage_dumps"]
-
 Pack = Callable[[bytes], bytes]
 
 

@@ -31,12 +31,10 @@ from culturekit.registry import parse_spec
 from culturekit.storage.digests import digest_file
 from tests.generation.diffusion.tiny_pipelines import prompts_of, tiny
 
-__all__ = ["DiffusersKills", "Run", "kill_and_count"]
-
 UNCOMPARED = {"run.json"}
 
+# The share of kills whose clock begins with the first images of a run; that of the others with the process.
 AT_WORK = 0.75
-"""The share of kills whose clock begins with the first images of a run; that of the others with the process."""
 
 
 @dataclass(frozen=True, slots=True)

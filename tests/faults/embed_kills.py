@@ -30,13 +30,10 @@ from culturekit.storage.tables import write_table
 from tests.builders.counting_encoder import logged
 from tests.faults.killing import killed_after
 
-__all__ = ["EmbedKills", "embed_command", "images_of", "kill_and_count"]
-
 ROOT = Path(__file__).parents[2]
 SIDE = 64
 DRAWN_AT_ONCE = 250
-STARTED = 0.2
-"""Seconds from the start of the command to the first moment of a kill."""
+STARTED = 0.2  # seconds from the start of the command to the first moment of a kill
 
 
 @dataclass

@@ -36,17 +36,14 @@ from tests.faults.killing import Kills, killed_after
 from tests.llm.server import Fault, Rule, RunningServer, Script
 from tests.llm.server.running import kept_port, server_process
 
-__all__ = ["CONCURRENCY", "Evaluation", "EvaluationKills", "evaluation", "kill_and_count", "run_command"]
-
 CONCURRENCY = 8
 POLL = 0.03
+# The stages that ask, and those that only read what came of it.
 ASKED = (
     "filter", "tags-*", "shown", "scores", "comparison", "routes", "questions", "answers-*", "vqascore-*",
     "faithfulness*", "report",
 )  # fmt: skip
-"""The stages that ask, and those that only read what came of it."""
-ASKING = 0.6
-"""How many of the kills come while questions are asked; the others come at any time."""
+ASKING = 0.6  # how many of the kills come while questions are asked; the others come at any time
 MOST_REQUESTS = 60
 MODEL = "tests.faults.evaluating_model:answer"
 SLOW = Script(rules=(Rule(then=Fault("stall", delay=0.02)),))

@@ -16,18 +16,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-__all__ = ["FailingIO", "Fault", "Step"]
-
 Step: TypeAlias = Literal["open", "write", "sync", "rename", "cut"]
+# The step itself fails; half of a write is done first; or an opening succeeds and what is written then fails.
 Manner: TypeAlias = Literal["refuse", "short", "later"]
-"""The step itself fails; half of a write is done first; or an opening succeeds and what is written then fails."""
-
+# What writes natively fail on: with ENOSPC, and with EIO (nothing is mapped at the beginning of memory).
 FULL, FAILING = "/dev/full", "/proc/self/mem"
-"""What writes natively fail on: with ENOSPC, and with EIO (nothing is mapped at the beginning of memory)."""
-
 SQLITE_FULL, SQLITE_IOERR, SQLITE_CANTOPEN = 13, 10, 14
-WRITE, CUT, SYNC = 2, 3, 4
-"""Where these stand among the functions of a file of SQLite."""
+WRITE, CUT, SYNC = 2, 3, 4  # where these stand among the functions of a file of SQLite
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,6 @@ from PIL import Image
 from tests.faults.kill_and_resume import content, differences
 from tests.faults.killing import killed_after
 
-__all__ = ["kill_folder", "many_pictures"]
-
 
 def many_pictures(root: Path, count: int) -> Path:
     """Make a folder of pictures of several kinds, some of them broken."""

@@ -31,12 +31,8 @@ from tests.generation.services.paid_images import buy, google, images_of, openai
 from tests.llm.server.running import RunningServer, server_process
 from tests.llm.server.script import Fault, Pictures, Rule, Script, When
 
-__all__ = ["CONCURRENCY", "Result", "kill_and_count"]
-
 CONCURRENCY = 16
-SERVICES = ("openai", "google")
-"""Whose images are bought, round by round."""
-
+SERVICES = ("openai", "google")  # whose images are bought, round by round
 SCRIPT = Script(
     rules=(
         Rule(Fault("moderation"), When(share=0.03, salt="blocked")),

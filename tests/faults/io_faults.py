@@ -30,13 +30,9 @@ from tests.faults.failing_io import FailingIO, Fault
 from tests.faults.kill_and_resume import content, differences
 from tests.llm.fake_client import FakeClient, Verdict, questions
 
-__all__ = ["Result", "journal_faults", "stage_faults"]
-
 ROWS = 60
 BUDGET = 1.0
-LONGEST = 60.0
-"""Seconds after which a run that asks a few questions hangs; a run of stages may take five times as long."""
-
+LONGEST = 60.0  # seconds after which a run that asks a few questions hangs; a run of stages may take five times as long
 JOURNAL_FAULTS = (
     Fault(0, errno.ENOSPC),
     Fault(0, errno.EIO),

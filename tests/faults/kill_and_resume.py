@@ -16,8 +16,6 @@ from pathlib import Path
 
 from tests.faults.killing import killed_after
 
-__all__ = ["Result", "content", "kill_and_resume", "run_command"]
-
 
 @dataclass
 class Result:

@@ -9,10 +9,8 @@ from typing import Any
 
 from tests.llm.server.running import RunningServer
 
-__all__ = ["Kills", "kill_asking", "killed_after"]
-
+# How much longer the next process may live: on a busy machine starting alone may take longer than expected.
 SLOWER = 1.3
-"""How much longer the next process may live: on a busy machine starting alone may take longer than expected."""
 
 
 @dataclass

@@ -13,8 +13,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 
-__all__ = ["KINDS", "peak_of"]
-
 MOST_MEMORY = 512
 SIDES = (8000, 6250)
 

@@ -14,22 +14,14 @@ from functools import cache
 from itertools import cycle
 from typing import Any, TypeAlias
 
-__all__ = ["MODES", "Lie", "Mode", "http"]
-
-Lie: TypeAlias = Callable[[dict[str, Any]], Iterable[bytes | float]]
-"""From the honest reply to what is sent instead."""
-
+Lie: TypeAlias = Callable[[dict[str, Any]], Iterable[bytes | float]]  # from the honest reply to what is sent instead
+# Exit codes: done; done or stopped, and a person must look; the user's to mend; nobody answers; the budget ended.
 FINE, WAITING, STOPPED, AWAY, POOR = 0, 1, 2, 3, 5
-"""Exit codes: done; done or stopped, and a person must look; the user's to mend; nobody answers; the budget ended."""
-
 PAID = frozenset({FINE, POOR})
 USELESS = frozenset({FINE, WAITING, POOR})
-NOTHING = frozenset({AWAY, POOR})
-"""Nothing that came is a reply; it may have been billed all the same."""
-
+NOTHING = frozenset({AWAY, POOR})  # nothing that came is a reply; it may have been billed all the same
 REFUSED = frozenset({STOPPED, AWAY})
-DRIP = 0.3
-"""Seconds between dripped bytes: each by itself is in time."""
+DRIP = 0.3  # seconds between dripped bytes: each by itself is in time
 
 
 @dataclass(frozen=True, slots=True)

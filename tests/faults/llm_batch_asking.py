@@ -14,8 +14,6 @@ from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.engine import AskOptions
 from culturekit.llm.journal import Journal
 
-__all__ = ["PAUSES", "Verdict", "client_of", "questions"]
-
 PAUSES = Pauses(first=0.01, longest=0.05, settle=0.3)
 
 

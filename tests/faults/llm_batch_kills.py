@@ -19,9 +19,8 @@ from tests.faults.killing import killed_after
 from tests.llm.server import Fault, JobPlan, Rule, RunningServer, Script, When
 from tests.llm.server.running import kept_port, server_process
 
-__all__ = ["SCRIPT", "Kills", "kill_and_resume"]
-
 ROWS = 60
+# Jobs that lose rows, say rows twice and under wrong names, and creations that take their time or are cut off.
 SCRIPT = Script(
     job=JobPlan(polls=2, shuffled=True, missing=0.05, duplicated=0.1, misnamed=0.03, salt="kills"),
     rules=(
@@ -32,7 +31,6 @@ SCRIPT = Script(
         Rule(Fault("refusal"), When(modes=("batch",), share=0.1, salt="refusal")),
     ),
 )
-"""Jobs that lose rows, say rows twice and under wrong names, and creations that take their time or are cut off."""
 
 
 @dataclass

@@ -30,12 +30,11 @@ from tests.llm.questions import Verdict, question
 from tests.llm.server.running import RunningServer, server_process
 from tests.llm.server.script import Fault, Rule, Script, When
 
-__all__ = ["SCRIPT", "Result", "kill_and_count"]
-
 ROWS = 300
 CONCURRENCY = 16
 RUN = "killed"
 
+# Some rows need a repair, some are refused, some fail at first; what they end in does not depend on attempts.
 SCRIPT = Script(
     rules=(
         Rule(Fault("none"), When(contains="could not be used")),
@@ -47,7 +46,6 @@ SCRIPT = Script(
     latency=0.02,
     jitter=0.02,
 )
-"""Some rows need a repair, some are refused, some fail at first; what they end in does not depend on attempts."""
 
 
 @dataclass

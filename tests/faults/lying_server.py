@@ -29,26 +29,19 @@ from culturekit.llm.prices import known_prices
 from tests.faults.asking_kills import ROOT, dishes
 from tests.faults.lies import KEY, MODES, Lie, Mode, http
 from tests.llm.server.answers import Answer, answer_to
+from tests.llm.server.made_replies import Question
 from tests.llm.server.openai_chat import chat_completion, chat_question
-from tests.llm.server.questions import Question
 from tests.llm.server.script import Script
 
-__all__ = ["Found", "LyingServer", "lied_to"]
-
-MODEL = "gpt-4o-mini"
-"""Of which the list knows what cached tokens cost."""
-
+MODEL = "gpt-4o-mini"  # of which the list knows what cached tokens cost
+# US dollars: what pays about half of the rows, and what pays them all, whatever was claimed before.
 BUDGET, ENOUGH = 0.003, 50.0
-"""US dollars: what pays about half of the rows, and what pays them all, whatever was claimed before."""
-
 ROWS, AT_ONCE = 60, 4
+# Seconds for which a server may bring nothing, and those that a run may take on top of it.
 PATIENCE, HONEST_PATIENCE, ALLOWED = 4.0, 90.0, 10.0
-"""Seconds for which a server may bring nothing, and those that a run may take on top of it."""
-
 SECONDS = " s"
 TIMEOUT = 2.0
-TOO_LONG = 180.0
-"""Seconds after which a run is killed."""
+TOO_LONG = 180.0  # seconds after which a run is killed
 
 
 @dataclass

@@ -5,8 +5,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-__all__ = ["Machine", "machines"]
-
 BRIDGE, NETWORK = "ckbr0", "10.77.0"
 
 

@@ -18,8 +18,6 @@ from tests.peak_memory import peak_mebibytes
 from tests.storage.hostile_pictures import HOSTILE, hostile_picture
 from tests.storage.odd_pictures import KINDS, odd_picture
 
-__all__ = ["Tally", "read_odd_pictures"]
-
 MOST_MEMORY = 512
 
 

@@ -8,8 +8,6 @@ from culturekit.llm.client import Request
 from culturekit.registry import parse_spec
 from tests.llm.server import Answer, Question
 
-__all__ = ["proposes"]
-
 MODEL = make(parse_spec("simulated?repeats=0.2&prose=0.05"))
 
 

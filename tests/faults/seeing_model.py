@@ -5,8 +5,6 @@ from hashlib import blake2b
 
 from tests.llm.server import Answer, Question
 
-__all__ = ["sees"]
-
 
 def sees(question: Question) -> Answer | str | None:
     """Answer by what is asked; now and then decline, or say what is no answer. The server weighs yes by itself."""

@@ -7,12 +7,11 @@ from tests.effort import examples
 from tests.faults.kill_and_resume import content, kill_and_resume, run_command
 from tests.pipeline.shipped_recipes import SMALL as SHIPPED
 
+# Small, and with every kind of stage of the recipe.
 INCLUSION = (
     "models=[{name: local, backend: 'simulated-objects?crude=0.1'}]", "images.slots=4", "photographs.each=8",
     "extractors=[{name: captioner, encoder: 'simulated-objects?blur=0.9'}]", "people.images=2", "people.far=0",
 )  # fmt: skip
-"""Small, and with every kind of stage of the recipe."""
-
 CUBE = Path(__file__).parents[2] / "recipes/cube.yaml"
 
 

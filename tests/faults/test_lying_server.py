@@ -7,11 +7,10 @@ from tests.faults.asking_kills import dishes
 from tests.faults.lies import KEY, MODES
 from tests.faults.lying_server import ROWS, TOO_LONG, Ended, keys_in, lied_to, problems
 
+# One that believed numbers made cheaper than nothing, and one that no journal could hold.
 QUICK = ["cached 1e18", "prompt 1e15"]
-"""One that believed numbers made cheaper than nothing, and one that no journal could hold."""
-
+# A thorough run tells all; others tell some, as `python -m tests.faults.lying_server` takes most of an hour.
 OTHERS = [name for name in MODES if name not in QUICK]
-"""A thorough run tells all; others tell some, as `python -m tests.faults.lying_server` takes most of an hour."""
 
 
 def wrong_with(name: str, folder: Path) -> tuple[str, ...]:

@@ -12,8 +12,6 @@ from culturekit.builders.simulated.simulated_model import CAPTIONING, KNOWING, M
 from culturekit.generation.simulated.scenes.scenes_backend import world
 from tests.llm.server import Answer, Question
 
-__all__ = ["knows"]
-
 TOLD = {**KNOWING, **CAPTIONING}
 
 

@@ -14,8 +14,6 @@ from culturekit.llm.rows import Question, Row
 from culturekit.llm.usage import Budget, estimate
 from tests.llm.fake_client import FakeClient
 
-__all__ = ["Exchange", "SimulatedWire", "Turn", "question_of"]
-
 CLIENT = FakeClient()
 
 
@@ -27,8 +25,7 @@ class Turn:
     came: bytes | Failure
 
 
-Provider = Callable[[str, int, float], Turn]
-"""Row, number of the request for it from 1, time of arrival."""
+Provider = Callable[[str, int, float], Turn]  # row, number of the request for it from 1, time of arrival
 
 
 @dataclass(frozen=True)

@@ -20,11 +20,8 @@ NAME = re.compile(
     r"(?<![\w./-])(?:gpt-(?:image-)?\d|gemini-\d|chatgpt-|o[134](?:-mini|-pro)\b|claude-|dall-e-\d|imagen-)[\w.-]*"
 )
 OFFICIAL = OPENAI.base_url("")
-GENERATED = {"commands.md", "specs.md", "keys.md"}
-"""Pages made from the code, which is looked at itself."""
-
-OF_PRICES = {"llm-prices.md"}
-"""Pages about the list of prices, in which models that are shut stand, too."""
+GENERATED = {"commands.md", "specs.md", "keys.md"}  # pages made from the code, which is looked at itself
+OF_PRICES = {"llm-prices.md"}  # pages about the list of prices, in which models that are shut stand, too
 
 
 def named_in(*paths: Path) -> dict[str, set[str]]:

@@ -273,10 +273,7 @@ def test_a_decimal_is_no_format_of_anybody() -> None:
 def test_a_type_that_contains_itself_is_written_with_definitions() -> None:
     assert schema_of(Tree, "openai") == {
         "type": "object",
-        "properties": {
-            "name": {"type": "string"},
-            "below": {"type": "array", "items": {"$ref": "#/$defs/Tree"}},
-        },
+        "properties": {"name": {"type": "string"}, "below": {"type": "array", "items": {"$ref": "#/$defs/Tree"}}},
         "required": ["name", "below"],
         "additionalProperties": False,
         "$defs": {

@@ -13,7 +13,7 @@ from culturekit.records.work import Work
 from culturekit.stages.stage import Stage
 from culturekit.storage.digests import digest_bytes
 from culturekit.trail.space_causes import SpaceBehind, SpaceDiff, compare_spaces
-from tests.llm.server.questions import Question
+from tests.llm.server.made_replies import Question
 from tests.llm.server.running import running_server
 from tests.trail.space_world import BRAZIL, DISH, DRINK, STEW, Completion, World, make_run, statements
 

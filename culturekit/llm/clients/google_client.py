@@ -25,11 +25,11 @@ from culturekit.llm.usage import Counts, too_few, usage_of_text
 from culturekit.registry import Spec, needing
 from culturekit.storage.digests import canonical_json
 
-ROOM_TO_THINK = 4096
+_ROOM_TO_THINK = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class GeminiSettings:
+class _GeminiSettings:
     """How the requests of one client look.
 
     `room` is how many tokens may be spent on thinking, on top of those of the answer; `thinking` is what the model is
@@ -45,7 +45,6 @@ class GeminiSettings:
     room: int = 0
 
     def limit(self, request: Request) -> int:
-        """Say how many tokens may come back."""
         return (self.max_tokens or request.max_tokens) + self.room
 
     def generation(self, sample: int) -> dict[str, Any]:
@@ -60,7 +59,7 @@ class GeminiSettings:
         return {name: value for name, value in chosen.items() if value is not None}
 
 
-def settings_of(model: str, options: GoogleOptions) -> GeminiSettings:
+def settings_of(model: str, options: GoogleOptions) -> _GeminiSettings:
     """Choose what the SPEC leaves open.
 
     Thoughts count as output and would eat the tokens of the answer: models that can do without them are asked not to
@@ -75,27 +74,27 @@ def settings_of(model: str, options: GoogleOptions) -> GeminiSettings:
     thinking: list[tuple[str, int | str]] = [] if level is None else [("thinkingLevel", level)]
     if budget is not None and level is None:
         thinking.append(("thinkingBudget", budget))
-    return GeminiSettings(
+    return _GeminiSettings(
         0.0 if options.temperature is None and habits.samples else options.temperature,
         options.top_p,
         options.seed,
         tuple(thinking),
         options.media_resolution or "",
         options.max_tokens,
-        budget if budget is not None else ROOM_TO_THINK if thinks else 0,
+        budget if budget is not None else _ROOM_TO_THINK if thinks else 0,
     )
 
 
-GARBLED = {"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MALFORMED_RESPONSE"}
+_GARBLED = {"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MALFORMED_RESPONSE"}
 
 
-def compose(request: Request, settings: GeminiSettings, templates: BodyTemplates) -> Outgoing:
+def compose(request: Request, settings: _GeminiSettings, templates: BodyTemplates) -> Outgoing:
     """Write a request."""
     refuse_weighing(request, "Google")
-    return templates.outgoing(request, settings.limit(request), lambda text: body_of(request, settings, text))
+    return templates.outgoing(request, settings.limit(request), lambda text: _body_of(request, settings, text))
 
 
-def body_of(request: Request, settings: GeminiSettings, data: str) -> dict[str, Any]:
+def _body_of(request: Request, settings: _GeminiSettings, data: str) -> dict[str, Any]:
     """Write the body around what comes from outside."""
     slots = [{"inlineData": {"mimeType": image.media_type, "data": slot_of(image)}} for image in request.images]
     return {
@@ -124,11 +123,11 @@ def read(raw: bytes) -> Reply:
         return Reply("", usage(body.get("usageMetadata"), ""), "unreadable", nothing, version)
     parts = records(record(candidates[0].get("content")).get("parts"))
     said = "".join(text(part.get("text")) for part in parts if part.get("thought") is not True)
-    stop, detail = ending(text(candidates[0].get("finishReason")), said)
+    stop, detail = _ending(text(candidates[0].get("finishReason")), said)
     return Reply(said, usage(body.get("usageMetadata"), said), stop, detail, version)
 
 
-def ending(reason: str, said: str) -> tuple[Stop, str]:
+def _ending(reason: str, said: str) -> tuple[Stop, str]:
     """Tell why a reply ended; reasons that are not known are taken for a filter's."""
     if reason in ("", "FINISH_REASON_UNSPECIFIED"):
         return ("end", "") if said else ("unreadable", "nothing was said, and no reason given")
@@ -136,7 +135,7 @@ def ending(reason: str, said: str) -> tuple[Stop, str]:
         return "end", ""
     if reason == "MAX_TOKENS":
         return "length", how_cut(said)
-    if reason in GARBLED:
+    if reason in _GARBLED:
         return "unreadable", reason
     return "blocked", reason
 
@@ -160,10 +159,7 @@ def usage(value: object, said: str) -> Usage:
 
 
 # What tells the SDK to leave replies as they are; none of it is sent.
-AS_IT_COMES: Mapping[str, object] = {
-    "shouldReturnHttpResponse": True,
-    "automaticFunctionCalling": {"disable": True},
-}
+_AS_IT_COMES: Mapping[str, object] = {"shouldReturnHttpResponse": True, "automaticFunctionCalling": {"disable": True}}
 
 
 class GoogleClient(RemoteClient):
@@ -198,7 +194,7 @@ class GoogleConnection:
     async def ask(self, body: dict[str, Any]) -> object:
         """Ask once, with the contents and the configuration of a body as the SDK types them."""
         config = {name: value for name, value in body.items() if name not in ("contents", "generationConfig")}
-        config |= body.get("generationConfig", {}) | AS_IT_COMES
+        config |= body.get("generationConfig", {}) | _AS_IT_COMES
         return await self.sdk.aio.models.generate_content(
             model=self.model,
             contents=[self.types.Content.model_validate_json(msgspec.json.encode(each)) for each in body["contents"]],
@@ -239,18 +235,11 @@ def make(spec: Spec) -> GoogleClient:
 KEY = "key"
 
 # Codes of google.rpc that may pass: cancelled, deadline, exhausted, aborted, internal, unavailable.
-NOT_DONE: Mapping[int, FailureKind] = {
-    1: "timeout",
-    4: "timeout",
-    8: "busy",
-    10: "server",
-    13: "server",
-    14: "server",
-}
-STATUS_OF = {3: 400, 5: 404, 7: 403, 9: 400, 11: 400, 16: 401}  # the others, as the status that they have over HTTP
+_NOT_DONE: Mapping[int, FailureKind] = {1: "timeout", 4: "timeout", 8: "busy", 10: "server", 13: "server", 14: "server"}
+_STATUS_OF = {3: 400, 5: 404, 7: 403, 9: 400, 11: 400, 16: 401}  # the others, as the status that they have over HTTP
 
 
-class Trouble(msgspec.Struct):
+class _Trouble(msgspec.Struct):
     """The status of a request that failed."""
 
     code: Status = 0
@@ -260,7 +249,7 @@ class Trouble(msgspec.Struct):
 NOTHING = msgspec.Raw(b"null")
 
 
-class ResultLine(msgspec.Struct):
+class _ResultLine(msgspec.Struct):
     """A line of a file of results, or an element of inline results, its response untouched."""
 
     key: str | None = None
@@ -269,27 +258,26 @@ class ResultLine(msgspec.Struct):
     error: msgspec.Raw = NOTHING
 
 
-class RequestLine(msgspec.Struct):
+class _RequestLine(msgspec.Struct):
     """A line of an input file, its request untouched."""
 
     key: str
     request: msgspec.Raw
 
 
-def request_line(name: str, body: bytes) -> bytes:
-    """Write the line of one request around its body."""
+def _request_line(name: str, body: bytes) -> bytes:
     return b'{"key":' + msgspec.json.encode(name) + b',"request":' + body + b"}\n"
 
 
-def inline_requests(lines: bytes) -> list[object]:
+def _inline_requests(lines: bytes) -> list[object]:
     """Make of lines what goes inline: the key moves into the metadata."""
-    rows = msgspec.json.Decoder(RequestLine).decode_lines(lines)
+    rows = msgspec.json.Decoder(_RequestLine).decode_lines(lines)
     return [{"request": msgspec.json.decode(row.request), "metadata": {KEY: row.key}} for row in rows]
 
 
 def result_of(line: bytes) -> BatchResult | None:
     """Read a line or an element of results; None where it cannot be read or has no key."""
-    row: ResultLine | None = decoded(line, ResultLine)
+    row: _ResultLine | None = decoded(line, _ResultLine)
     if row is None:
         return None
     name = row.key or (row.metadata or {}).get(KEY)
@@ -297,27 +285,27 @@ def result_of(line: bytes) -> BatchResult | None:
         return None
     if bytes(row.response) != b"null":
         return BatchResult(name, "reply", 200, bytes(row.response))
-    return error_of(name, bytes(row.error))
+    return _error_of(name, bytes(row.error))
 
 
-def error_of(name: str, raw: bytes) -> BatchResult:
+def _error_of(name: str, raw: bytes) -> BatchResult:
     """Read why a request has no response; its code is one of google.rpc, or one of HTTP."""
     try:
-        trouble = msgspec.json.decode(raw, type=Trouble)
+        trouble = msgspec.json.decode(raw, type=_Trouble)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return BatchResult(name, "server", 0, raw, "neither a response nor an error")
-    status = STATUS_OF.get(trouble.code, trouble.code)
-    if trouble.code in NOT_DONE or status < 400:
-        kind = NOT_DONE.get(trouble.code, "server")
+    status = _STATUS_OF.get(trouble.code, trouble.code)
+    if trouble.code in _NOT_DONE or status < 400:
+        kind = _NOT_DONE.get(trouble.code, "server")
         return BatchResult(name, kind, status, raw, trouble.message)
     failure = failure_of(status, {}, msgspec.json.encode({"error": {"code": status, "message": trouble.message}}))
     return BatchResult(name, failure.kind, status, raw, failure.detail)
 
 
-FILE_SECONDS = 3600.0
+_FILE_SECONDS = 3600.0
 # Up to here a job goes inline: the provider takes 20 MB, and the SDK's escapes make three of one.
 INLINE_BYTES = 6_000_000
-STATES: Mapping[str, JobState] = {
+_STATES: Mapping[str, JobState] = {
     "SUCCEEDED": "done",
     "PARTIALLY_SUCCEEDED": "done",
     "FAILED": "failed",
@@ -339,11 +327,11 @@ class GoogleBatches:
 
     def compose(self, request: Request) -> Outgoing:
         """Write a request as it leaves in a batch, where the schema stands in the other field."""
-        return batch_form(request, self.client.compose(request))
+        return _batch_form(request, self.client.compose(request))
 
     def line(self, row: BatchRow) -> bytes:
         """Write the line of one row."""
-        return request_line(row.name, self.client.written.wire(row.outgoing))
+        return _request_line(row.name, self.client.written.wire(row.outgoing))
 
     async def upload(self, lines: BinaryIO, *, size: int, tag: str) -> str:
         """Bring up the file, if the lines are too large to go inline."""
@@ -351,7 +339,7 @@ class GoogleBatches:
             return ""
         lines.seek(0)
         config = {"display_name": tag, "mime_type": "application/jsonl"}
-        _, stored = await self.through(lambda sdk: sdk.files.upload(file=lines, config=config), FILE_SECONDS)
+        _, stored = await self.through(lambda sdk: sdk.files.upload(file=lines, config=config), _FILE_SECONDS)
         name = getattr(stored, "name", None)
         if not name:
             raise Failure("server", "an answer that names no file", status=200)
@@ -363,7 +351,7 @@ class GoogleBatches:
         config: dict[str, Any] = {"display_name": tag}
         if not upload:
             lines.seek(0)
-            inline = {"requests": {"requests": inline_requests(lines.read())}}
+            inline = {"requests": {"requests": _inline_requests(lines.read())}}
             source = {"inlined_requests": []}
             config["http_options"] = {"extra_body": {"batch": {"inputConfig": inline}}}
         return await self.job_from(lambda sdk: sdk.batches.create(model=self.model, src=source, config=config))
@@ -376,7 +364,7 @@ class GoogleBatches:
             listed = await self.raw(
                 lambda sdk, page=page: sdk.batches.list(config={"page_size": 100, "page_token": page})
             )
-            found += [job_of(operation) for operation in listed.get("operations") or []]
+            found += [_job_of(operation) for operation in listed.get("operations") or []]
             page = listed.get("nextPageToken")
             if not page:
                 return sorted((job for job in found if job.tag == tag), key=lambda job: (job.created, job.number))
@@ -398,7 +386,7 @@ class GoogleBatches:
         for element in job.inline:
             yield result_of(element)
         for name in job.outputs:
-            current, _ = await self.through(lambda sdk, name=name: sdk.files.download(file=name), FILE_SECONDS)
+            current, _ = await self.through(lambda sdk, name=name: sdk.files.download(file=name), _FILE_SECONDS)
             for line in current.received.splitlines():
                 if line.strip():
                     yield result_of(line)
@@ -409,7 +397,7 @@ class GoogleBatches:
 
     async def job_from(self, ask: Callable[..., Awaitable[object]]) -> Job:
         """Ask for a job, and read it."""
-        job = job_of(await self.raw(ask))
+        job = _job_of(await self.raw(ask))
         if not job.number:
             raise Failure("server", "an answer that names no job", status=200)
         return job
@@ -427,7 +415,7 @@ class GoogleBatches:
         return await self.client.through(lambda opened: ask(opened.sdk.aio), seconds=seconds, largest=None)
 
 
-def batch_form(request: Request, outgoing: Outgoing) -> Outgoing:
+def _batch_form(request: Request, outgoing: Outgoing) -> Outgoing:
     """Write a request for a batch: the field of the JSON schema is ignored there, so the schema goes into the other."""
     body = msgspec.json.decode(outgoing.body)
     body["generationConfig"].pop("responseJsonSchema", None)
@@ -435,19 +423,19 @@ def batch_form(request: Request, outgoing: Outgoing) -> Outgoing:
     return replace(outgoing, body=canonical_json(body))
 
 
-def job_of(operation: Mapping[str, Any]) -> Job:
+def _job_of(operation: Mapping[str, Any]) -> Job:
     """Read what the provider says of a batch."""
     told = record(operation.get("metadata"))
     output = record(told.get("output")) or record(operation.get("response"))
     inline = records(record(output.get("inlinedResponses")).get("inlinedResponses"))
     trouble = record(operation.get("error")) or record(told.get("error"))
-    state = STATES.get(str(told.get("state", "")).rpartition("_STATE_")[2], "waiting")
-    failure = error_of("", msgspec.json.encode(trouble))
+    state = _STATES.get(str(told.get("state", "")).rpartition("_STATE_")[2], "waiting")
+    failure = _error_of("", msgspec.json.encode(trouble))
     return Job(
         str(operation.get("name") or ""),
         "failed" if trouble and state in {"waiting", "running"} else state,
         tag=str(told.get("displayName") or ""),
-        created=seconds_of(told.get("createTime")),
+        created=_seconds_of(told.get("createTime")),
         counted=counted(record(told.get("batchStats"))),
         outputs=(str(output["responsesFile"]),) if output.get("responsesFile") else (),
         inline=tuple(msgspec.json.encode(element) for element in inline),
@@ -465,7 +453,7 @@ def counted(stats: Mapping[str, Any]) -> int | None:
         return None
 
 
-def seconds_of(text: object) -> float:
+def _seconds_of(text: object) -> float:
     """Read a time as seconds since 1970; 0 where there is none."""
     try:
         return datetime.fromisoformat(str(text)).timestamp()

@@ -25,7 +25,7 @@ from culturekit.storage.digests import canonical_json, digest_tree
 from culturekit.torch_places import needed_package
 
 # What stands for a token that is added, in whatever else has a number for each token; 0 elsewhere.
-FILLED = {"attention_mask": 1}
+_FILLED = {"attention_mask": 1}
 
 
 class Turn(msgspec.Struct, frozen=True):
@@ -40,7 +40,7 @@ class Turn(msgspec.Struct, frozen=True):
     weighed: tuple[str, ...] = ()
 
 
-class Generated(msgspec.Struct, frozen=True):
+class _Generated(msgspec.Struct, frozen=True):
     """One reply."""
 
     text: str
@@ -49,7 +49,7 @@ class Generated(msgspec.Struct, frozen=True):
     output_tokens: int
 
 
-class Weighed(msgspec.Struct, frozen=True):
+class _Weighed(msgspec.Struct, frozen=True):
     """How probable a reply begins with each of some texts; nothing was generated."""
 
     text: str
@@ -78,14 +78,14 @@ class LocalModel:
         self.model: Any = kind.from_pretrained(folder, local_files_only=True, dtype=chosen).to(self.device).eval()
         self.has_template = bool(getattr(self.words, "chat_template", None))
 
-    def generate(self, turn: Turn, images: Sequence[Image], *, seconds: float, stopped: threading.Event) -> Generated:
+    def generate(self, turn: Turn, images: Sequence[Image], *, seconds: float, stopped: threading.Event) -> _Generated:
         """Generate one reply, the likeliest tokens or drawn from a seed; stop when told, or when the time is over."""
         if images and not self.sees:
             raise UsageError("this model sees no images", found=f"{len(images)} images", hint="Choose a vision model.")
         inputs = self.tokens(turn, images).to(self.device)
         length = int(inputs["input_ids"].shape[1])
         until = time.monotonic() + seconds
-        over = StopWhen(self.torch, lambda: stopped.is_set() or time.monotonic() > until)
+        over = _StopWhen(self.torch, lambda: stopped.is_set() or time.monotonic() > until)
         drawn: dict[str, Any] = {"do_sample": False, "temperature": None, "top_p": None, "top_k": None}
         if turn.temperature is not None:
             drawn = {"do_sample": True, "temperature": turn.temperature, "top_p": turn.top_p or 1.0, "top_k": 0}
@@ -101,16 +101,16 @@ class LocalModel:
         tokens = made[0, length:].tolist()
         ended = bool(tokens) and tokens[-1] in self.ends()
         stop: Literal["end", "length", "time"] = "end" if ended else "time" if over.struck else "length"
-        return Generated(self.tokenizer.decode(tokens, skip_special_tokens=True), stop, length, len(tokens))
+        return _Generated(self.tokenizer.decode(tokens, skip_special_tokens=True), stop, length, len(tokens))
 
-    def weigh(self, turn: Turn, images: Sequence[Image]) -> Weighed:
+    def weigh(self, turn: Turn, images: Sequence[Image]) -> _Weighed:
         """Say how probable it is that the reply begins with each of some texts."""
         if images and not self.sees:
             raise UsageError("this model sees no images", found=f"{len(images)} images", hint="Choose a vision model.")
         inputs = self.tokens(turn, images).to(self.device)
-        found = weighed_texts(self.torch, self.model, self.tokenizer, inputs, turn.weighed)
+        found = _weighed_texts(self.torch, self.model, self.tokenizer, inputs, turn.weighed)
         likeliest = max(found, key=lambda item: item.logprob)
-        return Weighed(likeliest.token, "end", int(inputs["input_ids"].shape[1]), 1, found)
+        return _Weighed(likeliest.token, "end", int(inputs["input_ids"].shape[1]), 1, found)
 
     def tokens(self, turn: Turn, images: Sequence[Image]) -> Any:  # noqa: ANN401 - a batch of tensors
         """Write a question as the model was taught to read it."""
@@ -139,11 +139,10 @@ class LocalModel:
         return min(self.ends(), default=None) if own is None else own
 
 
-class StopWhen:
+class _StopWhen:
     """Tells a generation to stop; `struck` says that it was told so."""
 
     def __init__(self, torch: Any, over: Any) -> None:  # noqa: ANN401 - a module, a function
-        """Take what decides."""
         self.torch = torch
         self.over = over
         self.struck = False
@@ -154,7 +153,7 @@ class StopWhen:
         return self.torch.full((tokens.shape[0],), self.struck, dtype=self.torch.bool, device=tokens.device)
 
 
-def weighed_texts(
+def _weighed_texts(
     torch: Any,  # noqa: ANN401 - a module
     model: Any,  # noqa: ANN401 - a model of transformers
     tokenizer: Any,  # noqa: ANN401 - a tokenizer of transformers
@@ -175,7 +174,7 @@ def weighed_texts(
         total = 0.0
         for place, token in enumerate(tokens):
             if tokens[:place] not in after:
-                after[tokens[:place]] = next_token(torch, model, inputs, tokens[:place])
+                after[tokens[:place]] = _next_token(torch, model, inputs, tokens[:place])
             total += float(after[tokens[:place]][token])
         found.append(WeighedToken(chosen_text, min(total, 0.0)))
     return found
@@ -196,7 +195,7 @@ def distinct(written_texts: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[in
     return kept
 
 
-def next_token(torch: Any, model: Any, inputs: Mapping[str, Any], prefix: tuple[int, ...]) -> Any:  # noqa: ANN401
+def _next_token(torch: Any, model: Any, inputs: Mapping[str, Any], prefix: tuple[int, ...]) -> Any:  # noqa: ANN401
     """Give the log probability of every token after the question and a beginning of the reply."""
     given = dict(inputs)
     ids = given["input_ids"]
@@ -208,7 +207,7 @@ def next_token(torch: Any, model: Any, inputs: Mapping[str, Any], prefix: tuple[
         length = ids.shape[1]
         for name, value in inputs.items():
             if getattr(value, "shape", None) == (1, length) and name != "input_ids":
-                given[name] = torch.cat([value, torch.full_like(value[:, : len(prefix)], FILLED.get(name, 0))], dim=1)
+                given[name] = torch.cat([value, torch.full_like(value[:, : len(prefix)], _FILLED.get(name, 0))], dim=1)
         given["input_ids"] = torch.cat([ids, added], dim=1)
     with torch.inference_mode():
         logits = model(**given).logits[0, -1]
@@ -261,7 +260,7 @@ class LocalClient:
         """Write down all that decides the reply."""
         limit = self.settings.max_tokens or request.max_tokens
         body: dict[str, object] = {
-            "instructions": request.instructions if request.weighed else with_shape(request),
+            "instructions": request.instructions if request.weighed else _with_shape(request),
             "data": user_message(request.data),
             "images": [image.sha256 for image in request.images],
             "max_new_tokens": limit,
@@ -306,7 +305,7 @@ class LocalClient:
         usage = Usage(counts.take("input_tokens") or 0, counts.take("output_tokens") or 0)
         if body.get("stop") == "length":
             return Reply(said, usage, "length", how_cut(said), self.model)
-        tokens = tuple(filter(None, map(one_token, records(body.get("tokens")))))
+        tokens = tuple(filter(None, map(_one_token, records(body.get("tokens")))))
         return Reply(said, usage, "end", "", self.model, tokens)
 
     async def close(self) -> None:
@@ -314,13 +313,13 @@ class LocalClient:
         self.loaded = None
 
 
-def with_shape(request: Request) -> str:
+def _with_shape(request: Request) -> str:
     """Write the instructions with the shape of the reply, to which nothing else holds the model."""
     shape = expected_shape(shape_of(request.schema_type).root)
     return f"{request.instructions}\n\nReply with nothing but one JSON object of this shape:\n{shape}"
 
 
-def one_token(item: dict[str, Any]) -> tuple[str, float] | None:
+def _one_token(item: dict[str, Any]) -> tuple[str, float] | None:
     """Read a beginning of a reply and its probability as `send` wrote them; what was no number stands there as null."""
     logprob = item.get("logprob")
     return (text(item.get("token")), float(logprob)) if isinstance(logprob, int | float) else None

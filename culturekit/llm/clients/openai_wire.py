@@ -21,7 +21,7 @@ _ROOM_TO_THINK = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class _Settings:
     """How the requests of one client look.
 
     `room` is how many tokens may be spent on thinking, on top of those of the answer. `weighs` is False for a model
@@ -41,7 +41,6 @@ class Settings:
     weighs: bool = True
 
     def limit(self, request: Request) -> int:
-        """Say how many tokens may come back."""
         return (self.max_tokens or request.max_tokens) + self.room
 
     def sampling(self, sample: int) -> dict[str, Any]:
@@ -51,7 +50,7 @@ class Settings:
         return {name: value for name, value in chosen.items() if value is not None}
 
 
-def settings_of(model: str, base_url: str, options: OpenAIOptions) -> Settings:
+def settings_of(model: str, base_url: str, options: OpenAIOptions) -> _Settings:
     """Choose what the SPEC leaves open.
 
     Models of OpenAI that think take no temperature and count their thoughts as output; a name that is not known is
@@ -78,7 +77,7 @@ def settings_of(model: str, base_url: str, options: OpenAIOptions) -> Settings:
     temperature = options.temperature
     if temperature is None and habits.samples:
         temperature = 0.0
-    return Settings(
+    return _Settings(
         model,
         options.schema or "openai",
         options.max_tokens_field or ("max_completion_tokens" if official else "max_tokens"),
@@ -98,7 +97,7 @@ _STOPS: dict[str, Stop] = {"stop": "end", "length": "length", "content_filter": 
 _Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=MOST_TOKENS)]
 
 
-def compose_completion(request: Request, settings: Settings, templates: BodyTemplates) -> Outgoing:
+def compose_completion(request: Request, settings: _Settings, templates: BodyTemplates) -> Outgoing:
     """Write a request; whatever is random in it depends on its sample."""
     if not settings.weighs:
         refuse_weighing(request, f"{settings.model}, which thinks before it answers,")
@@ -108,7 +107,7 @@ def compose_completion(request: Request, settings: Settings, templates: BodyTemp
     )
 
 
-def _completion_body(request: Request, settings: Settings, data: str) -> dict[str, Any]:
+def _completion_body(request: Request, settings: _Settings, data: str) -> dict[str, Any]:
     """Write the body around what comes from outside."""
     body: dict[str, Any] = {
         "model": settings.model,
@@ -123,14 +122,14 @@ def _completion_body(request: Request, settings: Settings, data: str) -> dict[st
     return body | {"reasoning_effort": settings.effort} if settings.effort else body
 
 
-def _wanted(request: Request, settings: Settings) -> dict[str, Any]:
+def _wanted(request: Request, settings: _Settings) -> dict[str, Any]:
     """Write what is wanted back: an answer of a shape, or how probable the first tokens of one are."""
     if request.weighed:
         return {"logprobs": True, "top_logprobs": MOST_LISTED}
     return {"response_format": response_format(request.schema_type, settings.dialect)}
 
 
-def _user_content(request: Request, settings: Settings, data: str) -> str | list[dict[str, Any]]:
+def _user_content(request: Request, settings: _Settings, data: str) -> str | list[dict[str, Any]]:
     """Write what comes from outside: text alone, or text and the slots of its images."""
     if not request.images:
         return data
@@ -170,7 +169,6 @@ def _completion_ending(said: str, refusal: str, reason: str) -> tuple[Stop, str]
 
 
 def _content_text(content: object) -> str:
-    """Take the text of a message, which some servers send in parts."""
     return text(content) or "".join(text(part.get("text")) for part in records(content))
 
 
@@ -239,14 +237,14 @@ def _plain_usage(counts: _Counts) -> Usage | None:
 _LEAST_TOKENS = 16
 
 
-def compose_response(request: Request, settings: Settings, templates: BodyTemplates) -> Outgoing:
+def compose_response(request: Request, settings: _Settings, templates: BodyTemplates) -> Outgoing:
     """Write a request; nothing of it is to be stored by the provider."""
     refuse_weighing(request, "the responses API")
     limit = max(settings.limit(request), _LEAST_TOKENS)
     return templates.outgoing(request, limit, lambda text: _response_body(request, settings, text, limit))
 
 
-def _response_body(request: Request, settings: Settings, data: str, limit: int) -> dict[str, Any]:
+def _response_body(request: Request, settings: _Settings, data: str, limit: int) -> dict[str, Any]:
     """Write the body around what comes from outside."""
     detail = settings.detail or "auto"
     slots = [{"type": "input_image", "image_url": slot_of(image), "detail": detail} for image in request.images]

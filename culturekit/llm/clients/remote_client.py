@@ -22,19 +22,19 @@ from culturekit.llm.prices import parse_price, rate_of
 from culturekit.llm.redaction import Secret, in_json
 from culturekit.registry import Spec
 
-CONNECT_SECONDS = 10.0
-KEPT_SECONDS = 4.0
-LARGEST_REPLY = 64 * 2**20
-LOOKED_AT = 4096
+_CONNECT_SECONDS = 10.0
+_KEPT_SECONDS = 4.0
+_LARGEST_REPLY = 64 * 2**20
+_LOOKED_AT = 4096
 # Headers that say how a body travelled; what the SDK is given is unpacked already.
-FRAMING = frozenset({"content-encoding", "content-length", "transfer-encoding"})
+_FRAMING = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 
 
 @dataclass(slots=True)
 class Sending:
     """What came back for one request, byte for byte, whatever the SDK above makes of it."""
 
-    largest: int | None = LARGEST_REPLY  # bytes after which a reply is cut off
+    largest: int | None = _LARGEST_REPLY  # bytes after which a reply is cut off
     status: int = 0
     headers: Mapping[str, str] | None = None
     received: bytes = b""
@@ -42,28 +42,25 @@ class Sending:
     failure: Failure | None = None
 
 
-CURRENT: ContextVar[Sending] = ContextVar("sending")
+_CURRENT: ContextVar[Sending] = ContextVar("sending")
 
 Thing = TypeVar("Thing")
 
 
-async def sent_once(
-    ask: Callable[[], Awaitable[Thing]], *, seconds: float, largest: int | None = LARGEST_REPLY
+async def _sent_once(
+    ask: Callable[[], Awaitable[Thing]], *, seconds: float, largest: int | None = _LARGEST_REPLY
 ) -> tuple[Sending, Thing | None]:
     """Let an SDK ask, and give what came back within the time, beside what the SDK made of it.
 
     That is None where the SDK made nothing of it: a status that is no success, or bytes that it cannot read.
-
-    Raises:
-        Failure: nothing came in time, or the connection broke.
     """
     current = Sending(largest)
-    token = CURRENT.set(current)
+    token = _CURRENT.set(current)
     try:
         async with asyncio.timeout(seconds):
             return current, await ask()
     except TimeoutError:
-        raise current.failure or timed_out(f"after {seconds:g} s") from None
+        raise current.failure or _timed_out(f"after {seconds:g} s") from None
     except Exception:
         if current.failure is not None:
             raise current.failure from None
@@ -71,12 +68,12 @@ async def sent_once(
             raise
         return current, None
     finally:
-        CURRENT.reset(token)
+        _CURRENT.reset(token)
 
 
 def verdict(current: Sending) -> Failure | None:
     """Tell whether a success is a failure, because it holds an error in place of a reply."""
-    if b'"error"' not in current.received[:LOOKED_AT]:
+    if b'"error"' not in current.received[:_LOOKED_AT]:
         return None
     error = error_of(decoded(current.received))
     return failure_within(error, current.headers or {}, current.received) if error else None
@@ -89,34 +86,34 @@ def http_client(http: Any, *, seconds: float) -> Any:  # noqa: ANN401 - the http
     """
     broken = (http.RequestError, ssl.SSLError, OSError)
     unsent = (http.ConnectError, http.ConnectTimeout, http.PoolTimeout, http.ProxyError, http.UnsupportedProtocol)
-    timeout = http.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds / 2.0), pool=None)
+    timeout = http.Timeout(seconds, connect=min(_CONNECT_SECONDS, seconds / 2.0), pool=None)
     settings = {
         "timeout": timeout,
-        "limits": http.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=KEPT_SECONDS),
-        "verify": trusted(http),
+        "limits": http.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=_KEPT_SECONDS),
+        "verify": _trusted(http),
     }
-    lanes = Lanes(lambda: http.AsyncClient(**settings))
+    lanes = _Lanes(lambda: http.AsyncClient(**settings))
 
     class KeepingTransport(http.AsyncBaseTransport):  # type: ignore[misc]
         """Reads each reply to its end, and keeps its bytes."""
 
         async def handle_async_request(self, request: Any) -> Any:  # noqa: ANN401
             """Send a request within our limits of time, without following redirects, and keep the whole reply."""
-            current, lane = CURRENT.get(), lanes.take()
+            current, lane = _CURRENT.get(), lanes.take()
             request.extensions = {**request.extensions, "timeout": timeout.as_dict()}
             try:
                 response = await lane.send(request, stream=True, follow_redirects=False)
                 try:
-                    received = await read_to_end(response, current.largest)
+                    received = await _read_to_end(response, current.largest)
                 finally:
                     await response.aclose()
             except (*broken, Failure) as error:
-                current.failure = failure_on_the_way(error, unsent=unsent, timeout=http.TimeoutException)
+                current.failure = _failure_on_the_way(error, unsent=unsent, timeout=http.TimeoutException)
                 raise current.failure from None
             finally:
                 lanes.give_back(lane)
             current.status, current.headers, current.received = response.status_code, response.headers, received
-            headers = [(name, value) for name, value in response.headers.multi_items() if name not in FRAMING]
+            headers = [(name, value) for name, value in response.headers.multi_items() if name not in _FRAMING]
             return http.Response(response.status_code, headers=headers, content=received)
 
         async def aclose(self) -> None:
@@ -127,29 +124,28 @@ def http_client(http: Any, *, seconds: float) -> Any:  # noqa: ANN401 - the http
 
 
 @cache
-def trusted(http: Any) -> ssl.SSLContext:  # noqa: ANN401 - as above
+def _trusted(http: Any) -> ssl.SSLContext:  # noqa: ANN401 - as above
     """Load the certificates that are trusted, once for all clients: that takes longer than many a request."""
     found: ssl.SSLContext = http.create_ssl_context()
     return found
 
 
-def failure_on_the_way(error: Exception, *, unsent: tuple[type[Exception], ...], timeout: type[Exception]) -> Failure:
+def _failure_on_the_way(error: Exception, *, unsent: tuple[type[Exception], ...], timeout: type[Exception]) -> Failure:
     """Tell what broke, and whether the request had left by then: only then can it have been sold."""
     if isinstance(error, Failure):
         return error
     if isinstance(error, unsent):
-        return Failure("connection", reason_of(error), sent=False)
+        return Failure("connection", _reason_of(error), sent=False)
     if isinstance(error, timeout):
-        return timed_out(f"({type(error).__name__})")
-    return Failure("connection", f"the connection broke ({reason_of(error)})")
+        return _timed_out(f"({type(error).__name__})")
+    return Failure("connection", f"the connection broke ({_reason_of(error)})")
 
 
-def timed_out(how: str) -> Failure:
-    """Say that a reply took too long, and what to do about it."""
+def _timed_out(how: str) -> Failure:
     return Failure("timeout", f"a request timed out {how}; raise timeout= in the SPEC if replies take longer")
 
 
-def reason_of(error: BaseException) -> str:
+def _reason_of(error: BaseException) -> str:
     """Name the reason at the bottom of an error by its number: messages of the HTTP client may hold what was sent."""
     name = type(error).__name__
     behind: BaseException | None = error
@@ -164,12 +160,8 @@ def reason_of(error: BaseException) -> str:
     return name
 
 
-async def read_to_end(response: Any, largest: int | None) -> bytes:  # noqa: ANN401 - of whichever httpx
-    """Read a reply to its end, unless it has none.
-
-    Raises:
-        Failure: it is longer than any reply can be.
-    """
+async def _read_to_end(response: Any, largest: int | None) -> bytes:  # noqa: ANN401 - of whichever httpx
+    """Read a reply to its end, unless it has none."""
     parts, size = [], 0
     async for part in response.aiter_bytes():
         parts.append(part)
@@ -181,7 +173,7 @@ async def read_to_end(response: Any, largest: int | None) -> bytes:  # noqa: ANN
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-class Lanes:
+class _Lanes:
     """HTTP clients of one connection each, one for each request under way: none to choose from.
 
     A pool looks through all its idle connections before each request, which costs more than the request itself where
@@ -189,7 +181,6 @@ class Lanes:
     """
 
     def __init__(self, open_lane: Callable[[], Any]) -> None:
-        """Start with none."""
         self.open_lane = open_lane
         self.all: list[Any] = []
         self.free: list[Any] = []
@@ -212,9 +203,9 @@ class Lanes:
         self.free.clear()
 
 
-REFUSED = os.strerror(errno.ECONNREFUSED).lower()
+_REFUSED = os.strerror(errno.ECONNREFUSED).lower()
 # Seconds after which a server on this machine is given up where nobody listens, unless the SPEC states a patience.
-NOBODY_HERE = 60.0
+_NOBODY_HERE = 60.0
 
 
 class Connection(Protocol):
@@ -311,7 +302,7 @@ class RemoteClient:
         ask: Callable[[Connection], Awaitable[Thing]],
         *,
         seconds: float | None = None,
-        largest: int | None = LARGEST_REPLY,
+        largest: int | None = _LARGEST_REPLY,
     ) -> tuple[Sending, Thing | None]:
         """Ask through the SDK; give what came, byte for byte, and what the SDK made of it, None where it could not.
 
@@ -320,12 +311,12 @@ class RemoteClient:
         """
         opened = self.connection()
         try:
-            current, made = await sent_once(
+            current, made = await _sent_once(
                 lambda: ask(opened), seconds=seconds or self.settings.timeout, largest=largest
             )
         except Failure as failure:
-            if failure.detail == REFUSED and self.settings.patience is None and is_loopback(self.identity.base_url):
-                failure.patience = NOBODY_HERE
+            if failure.detail == _REFUSED and self.settings.patience is None and is_loopback(self.identity.base_url):
+                failure.patience = _NOBODY_HERE
             raise self.without_key_in(failure) from None
         if not 200 <= current.status < 300:
             raise self.without_key_in(failure_of(current.status, current.headers or {}, current.received))

@@ -15,7 +15,7 @@ from culturekit.kg.sparql.sparql_client import SparqlClient
 from culturekit.kg.web.pinned_connection import address_of, check_url, connect_to
 from tests.builders.answering import slept
 from tests.kg.sparql_server import Answer, Endpoint, serving
-from tests.llm.server.dripping import HEADER, dripping
+from tests.llm.server.wire import HEADER, dripping
 
 QUERY = "SELECT ?label WHERE { ?item <http://www.w3.org/2000/01/rdf-schema#label> ?label }"
 CONTACT = "mail:somebody@example.org"

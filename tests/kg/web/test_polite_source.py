@@ -7,7 +7,7 @@ from culturekit.kg.web import polite_source
 from culturekit.kg.web.pinned_connection import PinnedConnection
 from culturekit.kg.web.polite_source import AT_ONCE, MAX_BYTES, Pace, PoliteSource
 from tests.builders.answering import Said, answering, slept
-from tests.llm.server.dripping import HEADER, dripping
+from tests.llm.server.wire import HEADER, dripping
 
 GOOD = Said(body=b'{"a": 1}')
 

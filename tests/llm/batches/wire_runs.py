@@ -10,8 +10,6 @@ from culturekit.llm.journal import Journal
 from culturekit.llm.rows import Answered
 from tests.faults.llm_batch_asking import client_of
 
-__all__ = ["PROVIDERS", "ask"]
-
 PROVIDERS = ("openai", "google")
 QUICK = Pauses(first=0.01, longest=0.05, settle=0.05)
 OPTIONS = AskOptions()

@@ -101,8 +101,8 @@ def test_what_nobody_sees_is_taken_out(text: str, shown: str) -> None:
     assert strip_hidden(text) == shown
 
 
+# Signs of Arabic, Syriac, Kaithi and Egyptian that Unicode calls format characters, and that are seen.
 VISIBLE_FORMAT = {*range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891, 0x8E2, 0x110BD, 0x110CD, *range(0x13430, 0x13440)}
-"""Signs of Arabic, Syriac, Kaithi and Egyptian that Unicode calls format characters, and that are seen."""
 
 
 def test_every_format_and_control_character_of_unicode_is_known() -> None:
